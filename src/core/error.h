@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace delayq {
+
+/// Everything that can go wrong, as far as a caller can tell the difference.
+enum class ErrorCode : uint8_t {
+  kInvalid,       ///< the request is malformed or out of range; the detail names the field
+  kTooLarge,      ///< a body or a batch above its limit
+  kConflict,      ///< the id is already waiting or running
+  kNotFound,      ///< no such job, topic or group
+  kStaleLease,    ///< the lease is not the current one any more
+  kOverloaded,    ///< a bound was reached; try again later
+  kDiskFull,      ///< the journal's disk has no room for new jobs
+  kUnavailable,   ///< the engine cannot work now (journal failed, backend away)
+  kStopping,      ///< the server is shutting down
+  kUnauthorized,  ///< no or wrong credentials
+  kForbidden,     ///< the credentials do not allow this
+  kCorrupt,       ///< stored data failed its checksum
+  kInternal,      ///< a defect of ours
+};
+
+/// What an API makes of an error code. One row per code, in the order of the enum: every front end reads this table.
+struct ErrorTraits {
+  ErrorCode code;
+  std::string_view name;         ///< stable, in problem documents and logs
+  std::string_view resp_prefix;  ///< first word of a RESP error
+  int http_status;
+  int exit_code;
+  bool retryable;  ///< the same request may succeed later without being changed
+};
+
+inline constexpr std::array<ErrorTraits, 13> kErrorTable{{
+    {ErrorCode::kInvalid, "invalid", "INVALID", 400, 2, false},
+    {ErrorCode::kTooLarge, "too_large", "TOOLARGE", 413, 3, false},
+    {ErrorCode::kConflict, "conflict", "CONFLICT", 409, 4, false},
+    {ErrorCode::kNotFound, "not_found", "NOTFOUND", 404, 5, false},
+    {ErrorCode::kStaleLease, "stale_lease", "STALELEASE", 409, 6, false},
+    {ErrorCode::kOverloaded, "overloaded", "OVERLOADED", 429, 7, true},
+    {ErrorCode::kDiskFull, "disk_full", "DISKFULL", 507, 8, true},
+    {ErrorCode::kUnavailable, "unavailable", "UNAVAILABLE", 503, 9, true},
+    {ErrorCode::kStopping, "stopping", "STOPPING", 503, 10, true},
+    {ErrorCode::kUnauthorized, "unauthorized", "NOAUTH", 401, 11, false},
+    {ErrorCode::kForbidden, "forbidden", "NOPERM", 403, 12, false},
+    {ErrorCode::kCorrupt, "corrupt", "CORRUPT", 500, 13, false},
+    {ErrorCode::kInternal, "internal", "INTERNAL", 500, 14, false},
+}};
+
+constexpr const ErrorTraits& traits_of(ErrorCode code) { return kErrorTable[static_cast<size_t>(code)]; }
+
+/// What went wrong, where, and what would be right.
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string op;      ///< the verb or the step that failed: "push", "journal.commit"
+  std::string detail;  ///< a sentence for a person; names the field where there is one
+
+  bool operator==(const Error&) const = default;
+};
+
+/// "push: conflict: ..." for logs and terminals.
+std::string to_string(const Error& error);
+
+}  // namespace delayq

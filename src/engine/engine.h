@@ -1,0 +1,108 @@
+#pragma once
+
+#include <absl/functional/any_invocable.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "engine/requests.h"
+
+namespace delayq {
+
+/// Takes an answer. Called exactly once, from Engine::poll(), never from inside the call that asked.
+template <class T>
+using Reply = absl::AnyInvocable<void(Result<T>)>;
+
+/// What an engine tells without being asked. Called only from Engine::poll().
+class EngineListener {
+ public:
+  virtual ~EngineListener() = default;
+
+  /// The topic has ready jobs that were not there before. May come once for many jobs, or without cause.
+  virtual void on_ready(std::string_view topic) = 0;
+
+  /// Leases that ran out. The queue answers each with a nack (`expired` set). Told at least once each.
+  virtual void on_expired(std::vector<LeaseInfo> leases) = 0;
+};
+
+/// Where jobs wait.
+///
+/// An engine keeps jobs and carries out the transitions of core/job_state.h, each atomic and durable by itself. What
+/// to do is decided above it, in `queue`, and reaches it as plain values; an engine has no rules of its own but these:
+///
+///  - Identity. A job is (topic, id). A push finds the id free unless a live job has it; a kept (done, dead) job gives
+///    way without a trace.
+///  - Order. Ready jobs of a topic are taken by priority (lowest first), then due time, then push order.
+///  - Never early. A job becomes ready at the first tick() or verb whose `now` is not before its due time.
+///  - Fencing. ack, nack and extend work only with the lease of the latest take, before its deadline, else kStale.
+///
+/// Answers. Verbs take batches and apply them in call order; the effect is visible to the next verb at once. The
+/// answer comes later, through the Reply, from poll(): for push, ack, nack, cancel, reschedule, redrive, purge,
+/// settings and take with auto_ack when the change is durable; for reads, take and extend as soon as the data is at
+/// hand. (Losing the record of a lease only makes the job ready again.) Answers come in any order between verbs.
+/// An Error as answer means that nothing of the batch is promised: it may or may not have happened.
+///
+/// Time. `now` is an argument everywhere and may jump either way between calls.
+///
+/// Threads. All methods are called from one thread. Only the function given to set_wakeup() is called from others.
+///
+/// Batches have bounds (core/limits.h); the queue keeps them, an engine may rely on them.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // ---- a job's life
+  virtual void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) = 0;
+  virtual void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) = 0;
+  virtual void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) = 0;
+  virtual void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) = 0;
+  /// Answers true where the lease was current. A new deadline may be nearer than the old one.
+  virtual void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) = 0;
+  /// The info of each lease that is current; those that are stale are left out.
+  virtual void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) = 0;
+
+  // ---- by id, by group, by topic
+  virtual void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) = 0;
+  /// Cancels up to `max` jobs of the group; fewer than `max` in all means that none is left.
+  virtual void cancel_group(Moment now, std::string_view group, uint32_t max, Reply<GroupCancelAnswer> reply) = 0;
+  virtual void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
+                          Reply<std::vector<RescheduleOutcome>> reply) = 0;
+  /// Dead jobs become ready, due now, with their attempts back at zero. Answers how many of `ids` were dead.
+  virtual void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+                       Reply<uint64_t> reply) = 0;
+  /// The same for the `max` that died first.
+  virtual void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) = 0;
+  /// Forgets up to `max` jobs of the topic in that state. Leases of forgotten jobs are stale.
+  virtual void purge(Moment now, std::string_view topic, JobState state, uint32_t max, Reply<uint64_t> reply) = 0;
+
+  // ---- looking around
+  virtual void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) = 0;
+  /// The topics in which `id` is live, in no particular order.
+  virtual void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) = 0;
+  virtual void list(Moment now, const ListRequest& request, Reply<JobPage> reply) = 0;
+  virtual void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) = 0;
+  virtual void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) = 0;
+  virtual void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) = 0;
+  virtual EngineUsage usage() const = 0;
+
+  // ---- the queue's own notes on topics (pause, limits, policies): kept and given back, never read
+  /// Empty `settings` removes the note.
+  virtual void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) = 0;
+  virtual void load_settings(Reply<std::vector<TopicSettings>> reply) = 0;
+
+  // ---- running
+  /// Does what is due at `now` (delayed jobs become ready, leases run out, retention ends) and answers when it wants
+  /// to be called next. Work per call is bounded: with more to do the answer is `now`.
+  virtual Moment tick(Moment now) = 0;
+  /// Hands out the answers and the news that are ready. Answers whether there were any.
+  virtual bool poll(EngineListener& listener) = 0;
+  /// `wakeup` is called, from any thread, when poll() has something to do that no verb or tick caused just now.
+  virtual void set_wakeup(std::function<void()> wakeup) = 0;
+  /// Answers when everything before it is durable.
+  virtual void flush(Reply<bool> reply) = 0;
+};
+
+}  // namespace delayq

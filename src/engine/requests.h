@@ -1,0 +1,211 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/arena.h"
+#include "core/job.h"
+
+/// The plain values that go into an engine and come out of it. Every string_view in a request needs to live only
+/// until the call returns.
+namespace delayq {
+
+// ---- push -----------------------------------------------------------------------------------------------------------
+
+struct NewJob {
+  std::string_view topic;
+  std::string_view id;
+  std::string_view group;
+  std::string_view body;
+  std::string_view options;
+  Moment due{};
+  uint32_t priority = kDefaultPriority;
+  OnConflict on_conflict = OnConflict::kReject;
+  /// Refuse when the id is live in any other topic too, whatever `on_conflict` says.
+  bool unique_across_topics = false;
+};
+
+enum class PushOutcome : uint8_t { kCreated, kReplaced, kKept, kConflict };
+
+/// `state` and `due` are those of the job that now has the id: the new one, or the one that was in the way.
+struct PushAnswer {
+  PushOutcome outcome = PushOutcome::kCreated;
+  JobState state = JobState::kDelayed;
+  Moment due{};
+};
+
+// ---- hand-over ------------------------------------------------------------------------------------------------------
+
+struct TakeRequest {
+  std::string_view topic;
+  uint32_t count = 1;
+  Moment lease_until{};
+  /// Never let more than this many jobs of the topic be reserved at once. 0: no limit.
+  uint32_t max_reserved = 0;
+  /// Straight to done, without a lease (at most once): the answer then waits for the commit.
+  bool auto_ack = false;
+  Keep keep_done;  ///< used with auto_ack
+};
+
+struct TakenJob {
+  std::string_view lease;  ///< opaque, printable, without '/', at most 64 bytes; empty with auto_ack
+  Job job;                 ///< `job.until` is the lease's deadline
+};
+
+struct TakeAnswer {
+  std::vector<TakenJob> jobs;  ///< in hand-over order
+  Arena storage;               ///< owns what the views point to
+};
+
+// ---- what a lease allows --------------------------------------------------------------------------------------------
+
+/// A lease names its topic so that any server (and any shard) can route it. A lease of another topic is stale.
+struct LeaseRef {
+  std::string_view topic;
+  std::string_view lease;
+};
+
+struct AckRequest {
+  LeaseRef lease;
+  Keep keep;                 ///< for the finish pool
+  std::string_view outcome;  ///< kept with the job when not empty
+};
+
+enum class AckOutcome : uint8_t { kAcked, kStale };
+
+/// What becomes of a job whose attempt failed. The queue has decided by its retry policy.
+struct NackRequest {
+  LeaseRef lease;
+  std::optional<Moment> retry_at;  ///< nullopt: dead
+  Keep keep;                       ///< for the fail pool, when dead
+  std::string_view reason;         ///< the last error, kept with the job
+  /// The lease is known to have run out (tick said so); without this a lease past its deadline is stale.
+  bool expired = false;
+};
+
+/// kCancelled: its producer had taken it back while it was running, so it is gone instead of retried.
+enum class NackOutcome : uint8_t { kRetried, kDead, kCancelled, kStale };
+
+struct ExtendRequest {
+  LeaseRef lease;
+  Moment until{};
+};
+
+/// What the queue must know of a running job to decide about its failure.
+struct LeaseInfo {
+  std::string topic;
+  std::string lease;
+  std::string options;
+  uint32_t attempts = 0;
+};
+
+// ---- by id ----------------------------------------------------------------------------------------------------------
+
+struct JobRef {
+  std::string_view topic;
+  std::string_view id;
+};
+
+/// Rule 4: exactly one of five.
+enum class CancelOutcome : uint8_t { kCancelled, kReserved, kDone, kDead, kUnknown };
+inline constexpr std::array<std::string_view, 5> kCancelOutcomeNames{"cancelled", "reserved", "done", "dead",
+                                                                     "unknown"};
+constexpr std::string_view name_of(CancelOutcome outcome) {
+  return kCancelOutcomeNames[static_cast<size_t>(outcome)];
+}
+
+/// `cancelled` were waiting and are gone; `reserved` are running and will not be retried.
+struct GroupCancelAnswer {
+  uint64_t cancelled = 0;
+  uint64_t reserved = 0;
+};
+
+struct RescheduleRequest {
+  JobRef job;
+  Moment due{};
+};
+
+/// Only kMoved moved it; the others say why not.
+enum class RescheduleOutcome : uint8_t { kMoved, kReserved, kDone, kUnknown };
+
+/// One job with the memory it lives in.
+struct FoundJob {
+  Job job;
+  Arena storage;
+};
+
+// ---- looking around -------------------------------------------------------------------------------------------------
+
+struct ListRequest {
+  std::string_view topic;
+  JobState state = JobState::kDelayed;
+  std::string_view id_prefix;
+  std::string_view outcome_contains;
+  uint32_t limit = 100;
+  std::string_view cursor;  ///< empty: from the start; else what the last page answered
+  bool with_bodies = false;
+};
+
+/// Jobs in the order in which they entered their state. A job that stays in it for the whole walk is listed exactly
+/// once. A page may be short, or empty, and still have a cursor: the work per page is bounded, not the result.
+struct JobPage {
+  std::vector<Job> jobs;
+  std::string cursor;  ///< empty: that was the last page
+  Arena storage;
+};
+
+struct TopicCounts {
+  std::array<uint64_t, kJobStateCount> by_state{};
+  std::optional<Moment> oldest_ready;  ///< earliest due time among ready jobs of the first priority in line
+
+  uint64_t of(JobState state) const { return by_state[static_cast<size_t>(state)]; }
+};
+
+struct TopicRow {
+  std::string topic;
+  TopicCounts counts;
+};
+
+/// Topics in the order of their names, bytewise; the cursor is the last name.
+struct TopicPage {
+  std::vector<TopicRow> topics;
+  std::string cursor;
+};
+
+struct ForecastRequest {
+  std::string_view topic;  ///< empty: all
+  Moment from{};
+  Moment to{};
+  uint32_t bins = 1;
+};
+
+/// How many delayed jobs fall due in each of `bins` equal parts of [from, to). `resolution` is the coarsest step the
+/// engine could tell apart in that range: a bin's edge may be off by that much.
+struct Forecast {
+  std::vector<uint64_t> bins;
+  Millis resolution{1};
+};
+
+struct TopicSettings {
+  std::string topic;
+  std::string settings;
+};
+
+/// What an engine uses and how far it lags. Cheap enough to ask before every push.
+struct EngineUsage {
+  uint64_t jobs = 0;
+  uint64_t topics = 0;
+  uint64_t memory_bytes = 0;    ///< of the job table and its indexes
+  uint64_t disk_bytes = 0;      ///< what its files occupy
+  uint64_t live_bytes = 0;      ///< the part of disk_bytes that is still needed
+  uint64_t disk_free = 0;       ///< UINT64_MAX where there is no disk
+  uint64_t unsynced_bytes = 0;  ///< accepted, not yet durable
+  uint64_t commits = 0;
+};
+
+}  // namespace delayq
