@@ -1,0 +1,16 @@
+# What we link from Debian. Everything is required: tools/setup installs it, and a test that silently is not built
+# because a package is missing would be a test that does not run.
+include_guard(GLOBAL)
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(fmt REQUIRED)
+find_package(Msgpuck REQUIRED)
+
+if(DELAYQ_TESTS AND NOT DELAYQ_FUZZ)
+  find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+endif()
+if(DELAYQ_BENCH AND NOT DELAYQ_FUZZ)
+  find_package(benchmark REQUIRED)
+endif()

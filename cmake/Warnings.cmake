@@ -1,0 +1,16 @@
+# The warnings every target of ours is compiled with. Headers from the system are not concerned.
+include_guard(GLOBAL)
+
+add_library(delayq_warnings INTERFACE)
+target_compile_options(delayq_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wcast-align -Wextra-semi -Wundef -Wvla)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(delayq_warnings INTERFACE
+    -Wduplicated-cond -Wlogical-op -Wsuggest-override
+    # GCC 12 warns about std::string's own operator+ (GCC bug 105651).
+    -Wno-restrict)
+endif()
+if(DELAYQ_WERROR)
+  target_compile_options(delayq_warnings INTERFACE -Werror)
+endif()
