@@ -44,6 +44,7 @@ class EngineListener {
 /// settings and take with auto_ack when the change is durable; for reads, take and extend as soon as the data is at
 /// hand. (Losing the record of a lease only makes the job ready again.) Answers come in any order between verbs.
 /// An Error as answer means that nothing of the batch is promised: it may or may not have happened.
+/// A Reply (and a listener) may call verbs; it never calls poll().
 ///
 /// Time. `now` is an argument everywhere and may jump either way between calls.
 ///
@@ -61,12 +62,13 @@ class Engine {
   virtual void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) = 0;
   /// Answers true where the lease was current. A new deadline may be nearer than the old one.
   virtual void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) = 0;
-  /// The info of each lease that is current; those that are stale are left out.
+  /// The info of each lease that is current, in the order asked; those that are stale are left out.
   virtual void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) = 0;
 
   // ---- by id, by group, by topic
   virtual void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) = 0;
-  /// Cancels up to `max` jobs of the group; fewer than `max` in all means that none is left.
+  /// Cancels up to `max` jobs of the group; fewer than `max` in all means that none is left. A running job whose
+  /// cancel was asked for before is not met again.
   virtual void cancel_group(Moment now, std::string_view group, uint32_t max, Reply<GroupCancelAnswer> reply) = 0;
   virtual void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                           Reply<std::vector<RescheduleOutcome>> reply) = 0;
@@ -83,6 +85,7 @@ class Engine {
   /// The topics in which `id` is live, in no particular order.
   virtual void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) = 0;
   virtual void list(Moment now, const ListRequest& request, Reply<JobPage> reply) = 0;
+  /// An empty topic: all of them together (without `oldest_ready`).
   virtual void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) = 0;
   virtual void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) = 0;
   virtual void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) = 0;

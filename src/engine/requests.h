@@ -86,6 +86,9 @@ struct NackRequest {
   std::string_view reason;         ///< the last error, kept with the job
   /// The lease is known to have run out (tick said so); without this a lease past its deadline is stale.
   bool expired = false;
+  /// The hand-over reached nobody: the job goes back as it was, its attempt not counted and its outcome text kept
+  /// (`reason` is ignored).
+  bool uncounted = false;
 };
 
 /// kCancelled: its producer had taken it back while it was running, so it is gone instead of retried.
