@@ -1,0 +1,46 @@
+#include "core/utf8.h"
+
+#include <cstddef>
+
+namespace delayq {
+
+namespace {
+
+/// What a lead byte announces: how many bytes follow, its own bits, and the smallest code point that needs so
+/// many.
+struct Lead {
+  size_t following;
+  char32_t bits;
+  char32_t smallest;
+};
+
+std::optional<Lead> read_lead(unsigned char byte) {
+  if ((byte & 0xe0) == 0xc0) return Lead{1, byte & 0x1fU, 0x80};
+  if ((byte & 0xf0) == 0xe0) return Lead{2, byte & 0x0fU, 0x800};
+  if ((byte & 0xf8) == 0xf0) return Lead{3, byte & 0x07U, 0x10000};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<char32_t> take_code_point(std::string_view& text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) {
+    text.remove_prefix(1);
+    return first;
+  }
+  const std::optional<Lead> lead = read_lead(first);
+  if (!lead || text.size() <= lead->following) return std::nullopt;
+  char32_t code_point = lead->bits;
+  for (size_t i = 1; i <= lead->following; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xc0) != 0x80) return std::nullopt;
+    code_point = (code_point << 6) | (byte & 0x3fU);
+  }
+  const bool surrogate = code_point >= 0xd800 && code_point <= 0xdfff;
+  if (code_point < lead->smallest || code_point > 0x10ffff || surrogate) return std::nullopt;
+  text.remove_prefix(lead->following + 1);
+  return code_point;
+}
+
+}  // namespace delayq
