@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "core/result.h"
+#include "core/time.h"
+
+namespace delayq {
+
+/// Every bound of the rules, in one place. Above a bound is an error that names the field, never a silent
+/// cut. The constants are part of the contract (the journal's format relies on some); the members are
+/// configuration.
+struct Limits {
+  static constexpr size_t kTopicBytes = 200;
+  static constexpr size_t kIdBytes = 255;
+  static constexpr size_t kGroupBytes = 255;
+  static constexpr size_t kReasonBytes = 1'024;
+  static constexpr size_t kCallbackBytes = 2'048;
+  static constexpr size_t kMaxBodyBytes = size_t{64} << 20;
+
+  static constexpr Millis kMaxDelay = std::chrono::days{36'525};  ///< 100 years
+  static constexpr Millis kMinLease{100};
+  static constexpr Millis kMaxLease = std::chrono::hours{24};
+  static constexpr Millis kMaxWait = std::chrono::hours{1};          ///< of a consumer for a job
+  static constexpr Millis kMaxRetention = std::chrono::days{3'650};  ///< of done and dead jobs
+
+  static constexpr uint64_t kMaxPriority = std::numeric_limits<uint32_t>::max();
+  static constexpr uint64_t kMaxAttempts = 1'000'000;  ///< 0, no limit, is another matter
+  static constexpr size_t kBackoffSteps = 32;
+  static constexpr double kMaxBackoffFactor = 1'000;
+
+  static constexpr uint32_t kBatchJobs = 10'000;  ///< in one push, ack, nack, cancel, ... request
+  static constexpr uint32_t kPopJobs = 1'000;     ///< in one answer to a pop
+  static constexpr uint32_t kPopTopics = 64;      ///< that one consumer waits for at once
+  static constexpr uint32_t kPageJobs = 1'000;    ///< in one page of a listing
+  static constexpr uint32_t kForecastBins = 1'000;
+
+  size_t body_bytes = size_t{1} << 20;  ///< at most kMaxBodyBytes
+  uint32_t topics = 1'000'000;
+  uint32_t waiters = 100'000;  ///< consumers that wait for a job at the same moment
+};
+
+// Each check answers OK or kInvalid (a body: kTooLarge) with a detail that starts with the field's name and
+// says what is right. `op` is left to the caller.
+
+/// 1-200 bytes of `A-Za-z0-9_.:-` and letters of other scripts in UTF-8. Simplified: there is no table of
+/// letters here, so any well-formed code point from U+0080 passes that is not a control character, a space,
+/// private use or a noncharacter.
+Status check_topic(std::string_view topic);
+
+/// 1-255 bytes of UTF-8 without control characters. Spaces are allowed.
+Status check_id(std::string_view id);
+Status check_group(std::string_view group);
+
+/// Up to 1024 bytes of UTF-8; of the control characters only tab and newline, since errors have several
+/// lines.
+Status check_reason(std::string_view reason);
+
+Status check_body(size_t size, size_t max);
+Status check_priority(uint64_t priority);
+Status check_attempts(uint64_t attempts);
+
+/// 0 to 100 years.
+Status check_delay(Millis delay);
+
+/// A due time given as a moment: like a delay from `now`, but the past is fine and means at once.
+Status check_due(Moment now, Moment due);
+
+/// 100 ms to 24 hours.
+Status check_lease(Millis lease);
+
+/// 0 to 1 hour.
+Status check_wait(Millis wait);
+
+/// A number of things in one request: 1 to `max`. `field` is what the caller named it: "count", "jobs",
+/// "bins".
+Status check_count(std::string_view field, uint64_t count, uint64_t max);
+
+}  // namespace delayq
