@@ -1,0 +1,103 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "core/job.h"
+
+namespace delayq::memory {
+
+/// A job with everything the engine knows of it.
+struct StoredJob {
+  std::string topic;
+  std::string id;
+  std::string group;
+  std::string body;
+  std::string options;
+  std::string outcome;
+  JobState state = JobState::kDelayed;
+  uint32_t priority = kDefaultPriority;
+  uint32_t attempts = 0;
+  Moment due{};
+  Moment pushed{};
+  Moment until{};
+  bool cancel_requested = false;
+  uint64_t sequence = 0;  ///< push order; unique
+  uint64_t entered = 0;   ///< order of entering its state; unique
+  uint64_t lease = 0;     ///< the latest lease while reserved; otherwise 0
+};
+
+/// The jobs and every way to find them. What an index looks at (state, due, until, lease) is changed only
+/// through update(), which takes the job out of all indexes and puts it back, so that none can be forgotten.
+/// Pointers and references stay valid until the job is erased.
+class JobTable {
+ public:
+  using When = std::pair<Moment, uint64_t>;             ///< a moment, then push order
+  using Rank = std::tuple<uint32_t, Moment, uint64_t>;  ///< hand-over order: priority, due, push order
+  using InOrder = std::map<uint64_t, StoredJob*>;       ///< by `entered` or by `sequence`
+  using InTime = std::map<When, StoredJob*>;
+  using Names = std::set<std::string, std::less<>>;
+
+  struct Topic {
+    std::map<std::string, StoredJob, std::less<>> jobs;  ///< by id
+    std::array<InOrder, kJobStateCount> states;          ///< by `entered`
+    std::map<Rank, StoredJob*> ready;
+
+    const InOrder& in(JobState state) const { return states[static_cast<size_t>(state)]; }
+  };
+
+  /// Adds a job as the latest one pushed. REQUIRES: no job has its (topic, id).
+  StoredJob& insert(StoredJob job);
+  void erase(const StoredJob& job);
+
+  /// Lets `change` write to the job, all but its names and its place in the orders.
+  template <class Change>
+  void update(StoredJob& job, Change change) {
+    const JobState before = job.state;
+    unindex(job);
+    change(job);
+    if (job.state != before) job.entered = ++last_entered_;
+    index(job);
+  }
+
+  StoredJob* find(std::string_view topic, std::string_view id);
+  /// The reserved job whose latest lease this is.
+  StoredJob* find_lease(uint64_t lease);
+  /// nullptr when the topic has no jobs.
+  const Topic* find_topic(std::string_view topic) const;
+
+  const std::map<std::string, Topic, std::less<>>& topics() const { return topics_; }
+  /// Delayed jobs by due time, done and dead ones by the end of their retention.
+  const InTime& alarms() const { return alarms_; }
+  /// Reserved jobs by their lease's deadline.
+  const InTime& deadlines() const { return deadlines_; }
+  /// The live jobs of a group in push order.
+  const InOrder& group(std::string_view name) const;
+  /// The topics in which the id is live.
+  const Names& topics_of(std::string_view id) const;
+  uint64_t size() const { return size_; }
+
+ private:
+  void index(StoredJob& job);
+  void unindex(const StoredJob& job);
+  static When alarm_of(const StoredJob& job);
+
+  std::map<std::string, Topic, std::less<>> topics_;
+  InTime alarms_;
+  InTime deadlines_;
+  std::map<uint64_t, StoredJob*> leases_;
+  std::map<std::string, InOrder, std::less<>> groups_;
+  std::map<std::string, Names, std::less<>> live_ids_;
+  uint64_t size_ = 0;
+  uint64_t last_sequence_ = 0;
+  uint64_t last_entered_ = 0;
+};
+
+}  // namespace delayq::memory

@@ -1,0 +1,375 @@
+#include "engine/memory/memory_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/memory/text.h"
+
+namespace delayq {
+
+namespace {
+
+constexpr uint32_t kTransitionsPerTick = 10'000;
+constexpr char kLeasePrefix = 'm';
+
+std::string lease_text(uint64_t lease) { return kLeasePrefix + std::to_string(lease); }
+
+LeaseInfo lease_info(const memory::StoredJob& job) {
+  return {job.topic, lease_text(job.lease), job.options, job.attempts};
+}
+
+/// How many jobs the topic's limit lets out. An auto-acked job fills its place only for this one call.
+uint64_t room_for(const TakeRequest& request, const memory::JobTable::Topic* topic) {
+  if (request.max_reserved == 0 || topic == nullptr) return request.count;
+  const uint64_t reserved = topic->in(JobState::kReserved).size();
+  return std::min<uint64_t>(request.count,
+                            request.max_reserved - std::min<uint64_t>(reserved, request.max_reserved));
+}
+
+}  // namespace
+
+// ---- a job's life
+
+void MemoryEngine::make_due(Moment now) {
+  // Alarms of kept jobs stand between those of delayed ones; they wait for a tick.
+  for (auto next = jobs_.alarms().begin(); next != jobs_.alarms().end() && next->first.first <= now;) {
+    StoredJob& job = *(next++)->second;
+    if (job.state == JobState::kDelayed) wait_until(job, now, job.due);
+  }
+}
+
+void MemoryEngine::wait_until(StoredJob& job, Moment now, Moment due) {
+  jobs_.update(job, [&](StoredJob& changed) {
+    changed.state = due <= now ? JobState::kReady : JobState::kDelayed;
+    changed.due = due;
+    changed.until = Moment{};
+    changed.lease = 0;
+  });
+  if (job.state == JobState::kReady) ready_topics_.insert(job.topic);
+}
+
+void MemoryEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
+  make_due(now);
+  std::vector<PushAnswer> answers;
+  for (const NewJob& job : jobs) answers.push_back(push_one(now, job));
+  answer<std::vector<PushAnswer>>(reply, std::move(answers));
+}
+
+PushAnswer MemoryEngine::push_one(Moment now, const NewJob& job) {
+  if (job.unique_across_topics) {
+    for (const std::string& topic : jobs_.topics_of(job.id)) {
+      if (topic == job.topic) continue;
+      const StoredJob& elsewhere = *jobs_.find(topic, job.id);
+      return {PushOutcome::kConflict, elsewhere.state, elsewhere.due};
+    }
+  }
+  PushOutcome outcome = PushOutcome::kCreated;
+  if (const StoredJob* existing = jobs_.find(job.topic, job.id)) {
+    if (is_live(existing->state)) {
+      if (job.on_conflict == OnConflict::kReject)
+        return {PushOutcome::kConflict, existing->state, existing->due};
+      if (job.on_conflict == OnConflict::kKeep) return {PushOutcome::kKept, existing->state, existing->due};
+      outcome = PushOutcome::kReplaced;
+    }
+    jobs_.erase(*existing);
+  }
+  StoredJob fresh;
+  fresh.topic = job.topic;
+  fresh.id = job.id;
+  fresh.group = job.group;
+  fresh.body = job.body;
+  fresh.options = job.options;
+  fresh.priority = job.priority;
+  fresh.due = job.due;
+  fresh.pushed = now;
+  fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
+  if (fresh.state == JobState::kReady) ready_topics_.insert(fresh.topic);
+  const StoredJob& stored = jobs_.insert(std::move(fresh));
+  return {outcome, stored.state, stored.due};
+}
+
+void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
+  make_due(now);
+  TakeAnswer taken;
+  const uint64_t room = room_for(request, jobs_.find_topic(request.topic));
+  while (taken.jobs.size() < room) {
+    const memory::JobTable::Topic* topic = jobs_.find_topic(request.topic);
+    if (topic == nullptr || topic->ready.empty()) break;
+    StoredJob& job = *topic->ready.begin()->second;
+    jobs_.update(job, [&](StoredJob& changed) {
+      changed.state = JobState::kReserved;
+      changed.attempts += 1;
+      changed.until = request.lease_until;
+      changed.lease = ++last_lease_;
+    });
+    taken.jobs.push_back(
+        {taken.storage.copy(lease_text(job.lease)), memory::copy_job(job, true, taken.storage)});
+    if (!request.auto_ack) continue;
+    finish(job, JobState::kDone, request.keep_done, {});
+    taken.jobs.back().lease = {};
+    taken.jobs.back().job.state = JobState::kDone;
+    taken.jobs.back().job.until = request.keep_done.until;
+  }
+  answer<TakeAnswer>(reply, std::move(taken));
+}
+
+// ---- what a lease allows
+
+MemoryEngine::StoredJob* MemoryEngine::current(Moment now, const LeaseRef& lease) {
+  if (lease.lease.empty() || lease.lease.front() != kLeasePrefix) return nullptr;
+  const std::optional<uint64_t> number = memory::parse_number(lease.lease.substr(1));
+  StoredJob* job = number ? jobs_.find_lease(*number) : nullptr;
+  return job != nullptr && job->topic == lease.topic && now < job->until ? job : nullptr;
+}
+
+void MemoryEngine::finish(StoredJob& job, JobState state, const Keep& keep, std::string_view outcome) {
+  if (keep.count == 0 || keep.until == Moment{}) {
+    jobs_.erase(job);
+    return;
+  }
+  jobs_.update(job, [&](StoredJob& changed) {
+    changed.state = state;
+    changed.until = keep.until;
+    changed.lease = 0;
+    changed.cancel_requested = false;
+    if (!outcome.empty()) changed.outcome = outcome;
+  });
+  const memory::JobTable::InOrder& kept = jobs_.find_topic(job.topic)->in(state);
+  while (kept.size() > keep.count) jobs_.erase(*kept.begin()->second);
+}
+
+void MemoryEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) {
+  make_due(now);
+  std::vector<AckOutcome> outcomes;
+  for (const AckRequest& request : leases) {
+    StoredJob* job = current(now, request.lease);
+    if (job != nullptr) finish(*job, JobState::kDone, request.keep, request.outcome);
+    outcomes.push_back(job != nullptr ? AckOutcome::kAcked : AckOutcome::kStale);
+  }
+  answer<std::vector<AckOutcome>>(reply, std::move(outcomes));
+}
+
+void MemoryEngine::nack(Moment now, std::span<const NackRequest> leases,
+                        Reply<std::vector<NackOutcome>> reply) {
+  make_due(now);
+  std::vector<NackOutcome> outcomes;
+  for (const NackRequest& request : leases) {
+    // An expired lease is still the latest one until somebody resolves it.
+    StoredJob* job = current(request.expired ? Moment::min() : now, request.lease);
+    if (job == nullptr) {
+      outcomes.push_back(NackOutcome::kStale);
+    } else if (job->cancel_requested) {
+      jobs_.erase(*job);
+      outcomes.push_back(NackOutcome::kCancelled);
+    } else if (!request.retry_at) {
+      finish(*job, JobState::kDead, request.keep, request.reason);
+      outcomes.push_back(NackOutcome::kDead);
+    } else {
+      if (request.uncounted) {
+        job->attempts -= 1;
+      } else if (!request.reason.empty()) {
+        job->outcome = request.reason;
+      }
+      wait_until(*job, now, *request.retry_at);
+      outcomes.push_back(NackOutcome::kRetried);
+    }
+  }
+  answer<std::vector<NackOutcome>>(reply, std::move(outcomes));
+}
+
+void MemoryEngine::extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) {
+  make_due(now);
+  std::vector<bool> extended;
+  for (const ExtendRequest& request : leases) {
+    StoredJob* job = current(now, request.lease);
+    if (job != nullptr) jobs_.update(*job, [&](StoredJob& changed) { changed.until = request.until; });
+    extended.push_back(job != nullptr);
+  }
+  answer<std::vector<bool>>(reply, std::move(extended));
+}
+
+void MemoryEngine::inspect(Moment now, std::span<const LeaseRef> leases,
+                           Reply<std::vector<LeaseInfo>> reply) {
+  make_due(now);
+  std::vector<LeaseInfo> infos;
+  for (const LeaseRef& lease : leases) {
+    if (const StoredJob* job = current(now, lease)) infos.push_back(lease_info(*job));
+  }
+  answer<std::vector<LeaseInfo>>(reply, std::move(infos));
+}
+
+// ---- by id, by group, by topic
+
+void MemoryEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) {
+  make_due(now);
+  std::vector<CancelOutcome> outcomes;
+  for (const JobRef& ref : jobs) {
+    StoredJob* job = jobs_.find(ref.topic, ref.id);
+    if (job == nullptr) {
+      outcomes.push_back(CancelOutcome::kUnknown);
+    } else if (job->state == JobState::kDone) {
+      outcomes.push_back(CancelOutcome::kDone);
+    } else if (job->state == JobState::kDead) {
+      outcomes.push_back(CancelOutcome::kDead);
+    } else if (job->state == JobState::kReserved) {
+      job->cancel_requested = true;
+      outcomes.push_back(CancelOutcome::kReserved);
+    } else {
+      jobs_.erase(*job);
+      outcomes.push_back(CancelOutcome::kCancelled);
+    }
+  }
+  answer<std::vector<CancelOutcome>>(reply, std::move(outcomes));
+}
+
+void MemoryEngine::cancel_group(Moment now, std::string_view group, uint32_t max,
+                                Reply<GroupCancelAnswer> reply) {
+  make_due(now);
+  GroupCancelAnswer cancelled;
+  const memory::JobTable::InOrder members = jobs_.group(group);
+  for (const auto& [sequence, job] : members) {
+    if (cancelled.cancelled + cancelled.reserved == max) break;
+    if (job->cancel_requested) continue;
+    if (job->state == JobState::kReserved) {
+      job->cancel_requested = true;
+      ++cancelled.reserved;
+    } else {
+      jobs_.erase(*job);
+      ++cancelled.cancelled;
+    }
+  }
+  answer<GroupCancelAnswer>(reply, cancelled);
+}
+
+void MemoryEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs,
+                              Reply<std::vector<RescheduleOutcome>> reply) {
+  make_due(now);
+  std::vector<RescheduleOutcome> outcomes;
+  for (const RescheduleRequest& request : jobs) {
+    StoredJob* job = jobs_.find(request.job.topic, request.job.id);
+    if (job == nullptr) {
+      outcomes.push_back(RescheduleOutcome::kUnknown);
+    } else if (job->state == JobState::kReserved) {
+      outcomes.push_back(RescheduleOutcome::kReserved);
+    } else if (job->state == JobState::kDone) {
+      outcomes.push_back(RescheduleOutcome::kDone);
+    } else {
+      if (job->state == JobState::kDead) job->attempts = 0;
+      wait_until(*job, now, request.due);
+      outcomes.push_back(RescheduleOutcome::kMoved);
+    }
+  }
+  answer<std::vector<RescheduleOutcome>>(reply, std::move(outcomes));
+}
+
+void MemoryEngine::revive(StoredJob& job, Moment now) {
+  job.attempts = 0;
+  wait_until(job, now, now);
+}
+
+void MemoryEngine::redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+                           Reply<uint64_t> reply) {
+  make_due(now);
+  uint64_t redriven = 0;
+  for (const std::string_view id : ids) {
+    StoredJob* job = jobs_.find(topic, id);
+    if (job == nullptr || job->state != JobState::kDead) continue;
+    revive(*job, now);
+    ++redriven;
+  }
+  answer<uint64_t>(reply, redriven);
+}
+
+void MemoryEngine::redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) {
+  make_due(now);
+  uint64_t redriven = 0;
+  if (const memory::JobTable::Topic* found = jobs_.find_topic(topic)) {
+    const memory::JobTable::InOrder& dead = found->in(JobState::kDead);
+    for (; redriven < max && !dead.empty(); ++redriven) revive(*dead.begin()->second, now);
+  }
+  answer<uint64_t>(reply, redriven);
+}
+
+void MemoryEngine::purge(Moment now, std::string_view topic, JobState state, uint32_t max,
+                         Reply<uint64_t> reply) {
+  make_due(now);
+  uint64_t purged = 0;
+  for (; purged < max; ++purged) {
+    const memory::JobTable::Topic* found = jobs_.find_topic(topic);
+    if (found == nullptr || found->in(state).empty()) break;
+    jobs_.erase(*found->in(state).begin()->second);
+  }
+  answer<uint64_t>(reply, purged);
+}
+
+// ---- the queue's own notes on topics
+
+void MemoryEngine::store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) {
+  if (settings.empty()) {
+    settings_.erase(std::string{topic});
+  } else {
+    settings_.insert_or_assign(std::string{topic}, std::string{settings});
+  }
+  answer<bool>(reply, true);
+}
+
+void MemoryEngine::load_settings(Reply<std::vector<TopicSettings>> reply) {
+  std::vector<TopicSettings> all;
+  for (const auto& [topic, settings] : settings_) all.push_back({topic, settings});
+  answer<std::vector<TopicSettings>>(reply, std::move(all));
+}
+
+// ---- running
+
+Moment MemoryEngine::tick(Moment now) {
+  const memory::JobTable::InTime& alarms = jobs_.alarms();
+  for (uint32_t done = 0; done < kTransitionsPerTick; ++done) {
+    if (alarms.empty() || alarms.begin()->first.first > now) break;
+    StoredJob& job = *alarms.begin()->second;
+    if (job.state == JobState::kDelayed) {
+      wait_until(job, now, job.due);
+    } else {
+      jobs_.erase(job);
+    }
+  }
+  const bool more = !alarms.empty() && alarms.begin()->first.first <= now;
+  Moment next = more ? now : alarms.empty() ? kNever : alarms.begin()->first.first;
+  for (const auto& [deadline, job] : jobs_.deadlines()) {
+    if (deadline.first > now) {
+      next = std::min(next, deadline.first);
+      break;
+    }
+    if (expired_.size() >= kTransitionsPerTick) {
+      next = now;
+      break;
+    }
+    expired_[job->lease] = now;
+  }
+  return next;
+}
+
+bool MemoryEngine::poll(EngineListener& listener) {
+  // What is called here may call verbs; their answers and news are for the next poll().
+  auto answers = std::exchange(answers_, {});
+  const auto ready_topics = std::exchange(ready_topics_, {});
+  const bool any = !answers.empty() || !ready_topics.empty() || !expired_.empty();
+  for (auto& give : answers) give();
+  for (const std::string& topic : ready_topics) listener.on_ready(topic);
+  tell_expired(listener);
+  return any;
+}
+
+void MemoryEngine::tell_expired(EngineListener& listener) {
+  std::vector<LeaseInfo> leases;
+  for (const auto& [lease, found_at] : std::exchange(expired_, {})) {
+    const StoredJob* job = jobs_.find_lease(lease);
+    if (job != nullptr && job->until <= found_at) leases.push_back(lease_info(*job));
+  }
+  if (!leases.empty()) listener.on_expired(std::move(leases));
+}
+
+void MemoryEngine::set_wakeup(std::function<void()> wakeup) { (void)wakeup; }
+
+void MemoryEngine::flush(Reply<bool> reply) { answer<bool>(reply, true); }
+
+}  // namespace delayq

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <absl/functional/any_invocable.h>
+
+#include "engine/engine.h"
+#include "engine/memory/job_table.h"
+
+namespace delayq {
+
+/// The reference model: the contract of engine.h in the plainest way that is obviously right. Nothing is
+/// durable and everything is exact; the other engines are tested against it. Also a server's engine when
+/// losing all jobs at its end is fine (`--engine memory`).
+///
+/// Where engine.h leaves a choice, this engine: answers in the order of the calls; tells expired leases at
+/// every tick until they are resolved; forgets a kept job at the first tick at or after its `until`; lists
+/// and purges in the order of entering the state; cancels a group in push order.
+class MemoryEngine final : public Engine {
+ public:
+  void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
+  void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
+  void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
+  void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
+  void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) override;
+  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
+
+  void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
+  void cancel_group(Moment now, std::string_view group, uint32_t max,
+                    Reply<GroupCancelAnswer> reply) override;
+  void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
+                  Reply<std::vector<RescheduleOutcome>> reply) override;
+  void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+               Reply<uint64_t> reply) override;
+  void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
+  void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
+             Reply<uint64_t> reply) override;
+
+  void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
+  void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override;
+  void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override;
+  void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) override;
+  void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
+  void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) override;
+  EngineUsage usage() const override;
+
+  void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
+  void load_settings(Reply<std::vector<TopicSettings>> reply) override;
+
+  Moment tick(Moment now) override;
+  bool poll(EngineListener& listener) override;
+  /// Never called: nothing happens here that no verb or tick caused.
+  void set_wakeup(std::function<void()> wakeup) override;
+  void flush(Reply<bool> reply) override;
+
+ private:
+  using StoredJob = memory::StoredJob;
+
+  /// Every verb begins with this: what is due at `now` is ready before the verb looks.
+  void make_due(Moment now);
+  PushAnswer push_one(Moment now, const NewJob& job);
+  /// The job waits for `due` from now on, or is ready at once when that has come.
+  void wait_until(StoredJob& job, Moment now, Moment due);
+  /// The job is over. It is kept as `state` if `keep` says so.
+  void finish(StoredJob& job, JobState state, const Keep& keep, std::string_view outcome);
+  void revive(StoredJob& job, Moment now);
+  StoredJob* current(Moment now, const LeaseRef& lease);
+  void tell_expired(EngineListener& listener);
+
+  template <class T>
+  void answer(Reply<T>& reply, Result<T> result) {
+    answers_.push_back(
+        [reply = std::move(reply), result = std::move(result)]() mutable { reply(std::move(result)); });
+  }
+
+  memory::JobTable jobs_;
+  uint64_t last_lease_ = 0;
+  std::map<std::string, std::string, std::less<>> settings_;
+
+  // What the next poll() hands out.
+  std::vector<absl::AnyInvocable<void()>> answers_;
+  std::set<std::string, std::less<>> ready_topics_;
+  std::map<uint64_t, Moment> expired_;  ///< lease, and the tick that found its deadline passed
+};
+
+}  // namespace delayq

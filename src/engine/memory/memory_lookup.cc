@@ -1,0 +1,116 @@
+// The half of MemoryEngine that only looks.
+#include <limits>
+
+#include "engine/memory/memory_engine.h"
+#include "engine/memory/text.h"
+
+namespace delayq {
+
+namespace {
+
+constexpr uint32_t kJobsSeenPerPage = 1'000;
+
+TopicCounts counts_of(const memory::JobTable::Topic& topic) {
+  TopicCounts counts;
+  for (size_t state = 0; state < kJobStateCount; ++state) counts.by_state[state] = topic.states[state].size();
+  if (!topic.ready.empty()) counts.oldest_ready = topic.ready.begin()->second->due;
+  return counts;
+}
+
+bool matches(const ListRequest& request, const memory::StoredJob& job) {
+  return std::string_view{job.id}.substr(0, request.id_prefix.size()) == request.id_prefix &&
+         job.outcome.find(request.outcome_contains) != std::string::npos;
+}
+
+}  // namespace
+
+void MemoryEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) {
+  make_due(now);
+  std::optional<FoundJob> found;
+  if (const StoredJob* stored = jobs_.find(job.topic, job.id)) {
+    found.emplace();
+    found->job = memory::copy_job(*stored, true, found->storage);
+  }
+  answer<std::optional<FoundJob>>(reply, std::move(found));
+}
+
+void MemoryEngine::locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) {
+  make_due(now);
+  const memory::JobTable::Names& topics = jobs_.topics_of(id);
+  answer<std::vector<std::string>>(reply, std::vector<std::string>(topics.begin(), topics.end()));
+}
+
+void MemoryEngine::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
+  make_due(now);
+  const std::optional<uint64_t> last_seen = request.cursor.empty() ? 0 : memory::parse_number(request.cursor);
+  if (!last_seen) {
+    answer<JobPage>(reply, Error{ErrorCode::kInvalid, "list", "cursor: not one that a list has answered"});
+    return;
+  }
+  JobPage page;
+  if (const memory::JobTable::Topic* topic = jobs_.find_topic(request.topic)) {
+    const memory::JobTable::InOrder& in_state = topic->in(request.state);
+    uint32_t seen = 0;
+    auto next = in_state.upper_bound(*last_seen);
+    for (; next != in_state.end() && seen < kJobsSeenPerPage && page.jobs.size() < request.limit;
+         ++next, ++seen) {
+      page.cursor = std::to_string(next->first);
+      if (!matches(request, *next->second)) continue;
+      page.jobs.push_back(memory::copy_job(*next->second, request.with_bodies, page.storage));
+    }
+    if (next == in_state.end()) page.cursor.clear();
+  }
+  answer<JobPage>(reply, std::move(page));
+}
+
+void MemoryEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) {
+  make_due(now);
+  TopicCounts counts;
+  if (const memory::JobTable::Topic* found = jobs_.find_topic(topic)) counts = counts_of(*found);
+  if (topic.empty()) {
+    for (const auto& [name, each] : jobs_.topics()) {
+      for (size_t state = 0; state < kJobStateCount; ++state)
+        counts.by_state[state] += each.states[state].size();
+    }
+  }
+  answer<TopicCounts>(reply, counts);
+}
+
+void MemoryEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
+  make_due(now);
+  TopicPage page;
+  auto next = jobs_.topics().upper_bound(cursor);
+  for (; next != jobs_.topics().end() && page.topics.size() < limit; ++next) {
+    page.topics.push_back({next->first, counts_of(next->second)});
+  }
+  if (next != jobs_.topics().end() && !page.topics.empty()) page.cursor = page.topics.back().topic;
+  answer<TopicPage>(reply, std::move(page));
+}
+
+void MemoryEngine::forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) {
+  make_due(now);
+  Forecast forecast;
+  forecast.bins.resize(request.bins);
+  const auto from = jobs_.alarms().lower_bound({request.from, 0});
+  for (auto next = from; next != jobs_.alarms().end() && next->first.first < request.to; ++next) {
+    const StoredJob& job = *next->second;
+    if (job.state != JobState::kDelayed || forecast.bins.empty()) continue;
+    if (!request.topic.empty() && job.topic != request.topic) continue;
+    // A century of milliseconds times the most bins allowed is far below 2^64.
+    const auto offset = static_cast<uint64_t>((job.due - request.from).count());
+    const auto span = static_cast<uint64_t>((request.to - request.from).count());
+    ++forecast.bins[offset * request.bins / span];
+  }
+  answer<Forecast>(reply, std::move(forecast));
+}
+
+EngineUsage MemoryEngine::usage() const {
+  EngineUsage usage;
+  usage.jobs = jobs_.size();
+  usage.topics = jobs_.topics().size();
+  usage.memory_bytes = jobs_.size() * sizeof(StoredJob);
+  usage.disk_free = std::numeric_limits<uint64_t>::max();
+  return usage;
+}
+
+}  // namespace delayq
