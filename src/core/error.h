@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/time.h"
+
 namespace delayq {
 
 /// Everything that can go wrong, as far as a caller can tell the difference.
@@ -55,8 +57,9 @@ constexpr const ErrorTraits& traits_of(ErrorCode code) { return kErrorTable[stat
 /// What went wrong, where, and what would be right.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string op;      ///< the verb or the step that failed: "push", "journal.commit"
-  std::string detail;  ///< a sentence for a person; names the field where there is one
+  std::string op;        ///< the verb or the step that failed: "push", "journal.commit"
+  std::string detail;    ///< a sentence for a person; names the field where there is one
+  Millis retry_after{};  ///< when it is worth trying again; zero: nothing is known about that
 
   bool operator==(const Error&) const = default;
 };
