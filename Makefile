@@ -1,0 +1,35 @@
+# What a newcomer types. The work is done by CMake's presets and by the scripts in tools/.
+.DEFAULT_GOAL := help
+.PHONY: help build run test lint format bench clean
+JOBS ?= $(shell nproc)
+export JOBS
+
+help:  ## this list
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
+
+build:  ## build what users run, into build/release
+	@tools/setup build
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release --target delayq_programs -j $(JOBS) -- --quiet
+
+run: build  ## install what is missing, build, and show a job's life
+	@build/release/delayq-demo
+
+test:  ## every check: release, sanitizers, fuzz and bench smoke, format, lint
+	@tools/setup test
+	@tools/check
+
+lint:  ## the checks that only read: house rules, format, clang-tidy
+	@tools/setup test
+	@tools/check tidy format clang-tidy
+
+format:  ## write all sources in the project's format
+	@tools/setup test
+	@git ls-files --cached --others --exclude-standard -- '*.cc' '*.h' | xargs -r clang-format-14 -i
+
+bench:  ## measure; BENCH="name ..." picks, `rivals` are the peers from Debian
+	@tools/setup bench
+	@tools/bench $(BENCH)
+
+clean:  ## remove everything that was built
+	@rm -rf build
