@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "engine/journal/io.h"
+
+namespace delayq::support {
+
+/// An Io whose two lanes move only when they are told to: the caller decides, step by step, how far the disk
+/// has come. No threads, so everything happens in an order that a seed can repeat.
+class SteppedIo final : public journal::Io {
+ public:
+  void run(journal::Lane lane, Step work, Step done) override;
+  bool poll() override;
+  /// Steps both lanes, the write lane first, until nothing is left.
+  void drain() override;
+  void set_wakeup(std::function<void()> wakeup) override { wakeup_ = std::move(wakeup); }
+
+  /// Does the next work of the lane; poll() will run its `done`. False: there is none.
+  bool step(journal::Lane lane);
+  size_t waiting(journal::Lane lane) const { return lanes_[static_cast<size_t>(lane)].size(); }
+  bool idle() const;
+  /// Forgets all work and all that is done, as when the process dies.
+  void abandon();
+
+ private:
+  struct Item {
+    Step work;
+    Step done;
+  };
+
+  std::array<std::deque<Item>, 2> lanes_;
+  std::vector<Step> finished_;
+  std::function<void()> wakeup_;
+};
+
+}  // namespace delayq::support
