@@ -62,13 +62,13 @@ Status check_length(std::string_view field, std::string_view text, size_t min, s
   if (text.size() >= min && text.size() <= max) return {};
   if (text.empty()) return invalid(fmt::format("{} is empty: it needs {} to {} bytes", field, min, max));
   return invalid(
-      fmt::format("{} {} has {} bytes: at most {} are allowed", field, quoted(text), text.size(), max));
+      fmt::format("{} {} has {} bytes: at most {} are allowed", field, quote(text), text.size(), max));
 }
 
 Status check_name(std::string_view field, std::string_view text, size_t max) {
   if (Status status = check_length(field, text, 1, max); !status) return status;
   if (all_allowed(text, kIdAscii, in_id)) return {};
-  return invalid(fmt::format("{} {} must be UTF-8 without control characters", field, quoted(text)));
+  return invalid(fmt::format("{} {} must be UTF-8 without control characters", field, quote(text)));
 }
 
 Status check_range(std::string_view field, Millis value, Millis min, Millis max) {
@@ -83,7 +83,7 @@ Status check_topic(std::string_view topic) {
   if (Status status = check_length("topic", topic, 1, Limits::kTopicBytes); !status) return status;
   if (all_allowed(topic, kTopicAscii, in_topic)) return {};
   return invalid(fmt::format("topic {} has a character that is not allowed: use letters, digits and _ . : -",
-                             quoted(topic)));
+                             quote(topic)));
 }
 
 Status check_id(std::string_view id) { return check_name("id", id, Limits::kIdBytes); }

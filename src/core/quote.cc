@@ -20,7 +20,7 @@ void append_escaped_byte(std::string& out, char byte) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   std::string out = "\"";
   const size_t size = text.size();
   while (!text.empty() && size - text.size() < kShown) {

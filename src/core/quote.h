@@ -7,6 +7,6 @@ namespace delayq {
 
 /// The caller's own text for an error message: in double quotes, cut to about 60 bytes, and safe to print
 /// anywhere whatever it held: quotes, backslashes, control characters and broken UTF-8 are escaped.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 
 }  // namespace delayq

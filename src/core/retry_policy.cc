@@ -22,7 +22,7 @@ constexpr int64_t kRatioScale = 1'000'000;
 Error invalid(std::string detail) { return Error{ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 Error not_a_backoff(std::string_view text, std::string_view advice) {
-  return invalid(fmt::format("{} is not a backoff: {}", quoted(text), advice));
+  return invalid(fmt::format("{} is not a backoff: {}", quote(text), advice));
 }
 
 // ---- next_delay

@@ -9,6 +9,7 @@ namespace {
 constexpr uint64_t kMaxMs = (uint64_t{1} << 48) - 1;
 constexpr int kHighBits = 12;
 constexpr int kLowBits = 62;
+constexpr uint64_t kHighMask = (uint64_t{1} << kHighBits) - 1;
 constexpr uint64_t kLowMask = (uint64_t{1} << kLowBits) - 1;
 
 /// Large enough that the next id cannot be guessed by counting, small enough that a millisecond does not run
@@ -19,7 +20,20 @@ void store_big_endian(uint8_t* out, uint64_t value) {
   for (int i = 0; i < 8; ++i) out[i] = static_cast<uint8_t>(value >> (56 - 8 * i));
 }
 
+uint64_t load_big_endian(const uint8_t* from) {
+  uint64_t value = 0;
+  for (int i = 0; i < 8; ++i) value = (value << 8) | from[i];
+  return value;
+}
+
 }  // namespace
+
+UuidGenerator::UuidGenerator(Random random, const Uuid& last) : random_(random) {
+  const uint64_t first_half = load_big_endian(last.data());
+  last_ms_ = first_half >> 16;
+  high_ = first_half & kHighMask;
+  low_ = load_big_endian(last.data() + 8) & kLowMask;
+}
 
 void UuidGenerator::draw(uint64_t ms) {
   last_ms_ = ms;
@@ -32,7 +46,7 @@ bool UuidGenerator::step() {
   low_ += 1 + (random_.next() >> (64 - kStepBits));
   if (low_ <= kLowMask) return true;
   low_ &= kLowMask;
-  return ++high_ < (uint64_t{1} << kHighBits);
+  return ++high_ <= kHighMask;
 }
 
 Uuid UuidGenerator::next(Moment now) {

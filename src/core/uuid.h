@@ -25,6 +25,9 @@ class UuidGenerator {
  public:
   explicit UuidGenerator(Random random) : random_(random) { draw(0); }
 
+  /// Goes on after `last`, the latest one of another generator.
+  UuidGenerator(Random random, const Uuid& last);
+
   Uuid next(Moment now);
 
  private:
