@@ -1,5 +1,6 @@
 #include "engine/memory/job_table.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace delayq::memory {
@@ -22,8 +23,14 @@ JobTable::When JobTable::alarm_of(const StoredJob& job) {
 }
 
 StoredJob& JobTable::insert(StoredJob job) {
-  job.sequence = ++last_sequence_;
-  job.entered = ++last_entered_;
+  job.sequence = last_sequence_ + 1;
+  job.entered = last_entered_ + 1;
+  return restore(std::move(job));
+}
+
+StoredJob& JobTable::restore(StoredJob job) {
+  last_sequence_ = std::max(last_sequence_, job.sequence);
+  last_entered_ = std::max(last_entered_, job.entered);
   auto [place, is_new] = topics_[job.topic].jobs.try_emplace(job.id);
   assert(is_new);
   (void)is_new;

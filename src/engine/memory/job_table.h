@@ -55,6 +55,8 @@ class JobTable {
 
   /// Adds a job as the latest one pushed. REQUIRES: no job has its (topic, id).
   StoredJob& insert(StoredJob job);
+  /// Adds a job with the places in the orders that it had elsewhere. REQUIRES: as insert(), and nobody has them here.
+  StoredJob& restore(StoredJob job);
   void erase(const StoredJob& job);
 
   /// Lets `change` write to the job, all but its names and its place in the orders.

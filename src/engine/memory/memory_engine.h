@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <absl/functional/any_invocable.h>
@@ -21,6 +22,18 @@ namespace delayq {
 /// and purges in the order of entering the state; cancels a group in push order.
 class MemoryEngine final : public Engine {
  public:
+  using Settings = std::map<std::string, std::string, std::less<>>;  ///< by topic
+
+  MemoryEngine() = default;
+  /// Starts with what was there before: the simulator goes on from what survived a crash. Leases given out from here
+  /// on are later than `last_lease`.
+  MemoryEngine(memory::JobTable jobs, Settings settings, uint64_t last_lease)
+      : jobs_(std::move(jobs)), last_lease_(last_lease), settings_(std::move(settings)) {}
+
+  const memory::JobTable& jobs() const { return jobs_; }
+  const Settings& settings() const { return settings_; }
+  uint64_t last_lease() const { return last_lease_; }
+
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
   void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
@@ -78,7 +91,7 @@ class MemoryEngine final : public Engine {
 
   memory::JobTable jobs_;
   uint64_t last_lease_ = 0;
-  std::map<std::string, std::string, std::less<>> settings_;
+  Settings settings_;
 
   // What the next poll() hands out.
   std::vector<absl::AnyInvocable<void()>> answers_;
