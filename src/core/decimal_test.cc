@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "tests/support/evenly.h"
+
 namespace delayq {
 namespace {
 
@@ -60,12 +62,12 @@ TEST(Decimal, knows_where_the_range_ends) {
 }
 
 RC_GTEST_PROP(Decimal, agrees_with_integers, ()) {
-  const auto whole = *rc::gen::inRange<uint64_t>(0, 1'000'000'000);
-  const auto digits = *rc::gen::inRange<size_t>(1, 10);
+  const auto whole = *evenly<uint64_t>(0, 1'000'000'000);
+  const auto digits = *evenly<size_t>(1, 10);
   uint64_t power = 1;
   for (size_t i = 0; i < digits; ++i) power *= 10;
-  const auto fraction = *rc::gen::inRange<uint64_t>(0, power);
-  const auto scale = *rc::gen::inRange<uint64_t>(1, 1'000'000'000);
+  const auto fraction = *evenly<uint64_t>(0, power);
+  const auto scale = *evenly<uint64_t>(1, 1'000'000'000);
   std::string fraction_text = std::to_string(fraction);
   fraction_text.insert(0, digits - fraction_text.size(), '0');
   // fraction * scale is below 10^18, so none of this overflows.

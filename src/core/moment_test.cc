@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "tests/support/evenly.h"
+
 namespace delayq {
 namespace {
 
@@ -185,14 +187,14 @@ TEST(Moment, agrees_with_a_calendar_on_the_wall) {
 }
 
 RC_GTEST_PROP(Moment, what_is_written_is_read_back, ()) {
-  const auto unix_ms = *rc::gen::inRange<int64_t>(0, kSecondsUntil10000 * 1'000);
+  const auto unix_ms = *evenly<int64_t>(0, kSecondsUntil10000 * 1'000);
   RC_ASSERT(ms(format_moment(from_unix_ms(unix_ms))) == unix_ms);
 }
 
 RC_GTEST_PROP(Moment, an_offset_shifts_and_nothing_else, ()) {
-  const auto unix_ms = *rc::gen::inRange<int64_t>(86'400'000, (kSecondsUntil10000 - 86'400) * 1'000);
-  const auto hours = *rc::gen::inRange(0, 24);
-  const auto minutes = *rc::gen::inRange(0, 60);
+  const auto unix_ms = *evenly<int64_t>(86'400'000, (kSecondsUntil10000 - 86'400) * 1'000);
+  const auto hours = *evenly(0, 24);
+  const auto minutes = *evenly(0, 60);
   const auto east = *rc::gen::arbitrary<bool>();
   const int64_t offset_ms = (hours * 60 + minutes) * 60'000LL;
   // The local clock of a place east of Greenwich is ahead.
@@ -202,9 +204,9 @@ RC_GTEST_PROP(Moment, an_offset_shifts_and_nothing_else, ()) {
 }
 
 RC_GTEST_PROP(Moment, both_forms_agree, ()) {
-  const auto seconds = *rc::gen::inRange<int64_t>(0, kSecondsUntil10000 - 1);
-  const auto digits = *rc::gen::nonEmpty(
-      rc::gen::container<std::string>(rc::gen::inRange<char>('0', static_cast<char>('9' + 1))));
+  const auto seconds = *evenly<int64_t>(0, kSecondsUntil10000 - 1);
+  const auto digits =
+      *rc::gen::nonEmpty(rc::gen::container<std::string>(evenly<char>('0', static_cast<char>('9' + 1))));
   std::string rfc3339 = format_moment(from_unix_ms(seconds * 1'000));
   rfc3339.erase(rfc3339.find('.') + 1);
   RC_ASSERT(ms(rfc3339 + digits + "Z") == ms(std::to_string(seconds) + "." + digits));

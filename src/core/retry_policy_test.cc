@@ -9,6 +9,7 @@
 
 #include "core/limits.h"
 #include "core/random.h"
+#include "tests/support/evenly.h"
 
 namespace delayq {
 namespace {
@@ -179,7 +180,7 @@ TEST(Backoff, is_written_in_full) {
 }
 
 rc::Gen<Millis> any_delay(int64_t least) {
-  return rc::gen::map(rc::gen::inRange<int64_t>(least, Limits::kMaxDelay.count() + 1),
+  return rc::gen::map(evenly<int64_t>(least, Limits::kMaxDelay.count() + 1),
                       [](int64_t ms) { return Millis{ms}; });
 }
 
@@ -192,8 +193,8 @@ Backoff arbitrary_backoff() {
   }
   const auto one = *any_delay(1);
   const auto other = *any_delay(1);
-  return ExponentialBackoff{std::min(one, other), *rc::gen::inRange(1'000'000, 1'000'000'001) / 1e6,
-                            std::max(one, other), *rc::gen::inRange(0, 1'000'001) / 1e6};
+  return ExponentialBackoff{std::min(one, other), *evenly(1'000'000, 1'000'000'001) / 1e6,
+                            std::max(one, other), *evenly(0, 1'000'001) / 1e6};
 }
 
 Millis longest_of(const Backoff& backoff) {
@@ -211,7 +212,7 @@ RC_GTEST_PROP(Backoff, what_is_written_is_read_back, ()) {
 
 RC_GTEST_PROP(Backoff, a_delay_is_never_negative_nor_above_the_cap, (uint64_t random)) {
   const RetryPolicy policy{.attempts = 0, .backoff = arbitrary_backoff()};
-  const auto made = *rc::gen::oneOf(rc::gen::inRange<uint32_t>(0, 100), rc::gen::arbitrary<uint32_t>());
+  const auto made = *rc::gen::oneOf(evenly<uint32_t>(0, 100), rc::gen::arbitrary<uint32_t>());
   for (uint64_t bits : {random, uint64_t{0}, kMost}) {
     const std::optional<Millis> delay = next_delay(policy, made, bits);
     RC_ASSERT(delay.has_value());
