@@ -53,6 +53,13 @@ class JobTable {
     const InOrder& in(JobState state) const { return states[static_cast<size_t>(state)]; }
   };
 
+  JobTable() = default;
+  // The indexes point into the jobs, so a copy would point into the original; what is moved takes its jobs along.
+  JobTable(const JobTable&) = delete;
+  JobTable& operator=(const JobTable&) = delete;
+  JobTable(JobTable&&) = default;
+  JobTable& operator=(JobTable&&) = default;
+
   /// Adds a job as the latest one pushed. REQUIRES: no job has its (topic, id).
   StoredJob& insert(StoredJob job);
   /// Adds a job with the places in the orders that it had elsewhere. REQUIRES: as insert(), and nobody has them here.

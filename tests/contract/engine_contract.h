@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/contract/engines.h"
+#include "tests/support/engine_driver.h"
+
+namespace delayq::contract {
+
+using support::at;
+using support::ids_of;
+using support::JobSpec;
+using support::kKeepAll;
+using support::kKeepNone;
+using support::kStart;
+using support::SeenJob;
+using support::Taken;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+inline void PrintTo(const EngineEntry& entry, std::ostream* out) { *out << entry.name; }
+
+/// A test of the contract: one fresh engine, driven as if it answered at once. Most tests need one topic;
+/// they call it "t".
+class EngineContract : public testing::TestWithParam<EngineEntry> {
+ protected:
+  /// Pushes a job that is due at once and takes it.
+  Taken reserve(const std::string& id, Millis lease = std::chrono::minutes{1}) {
+    engine_.push(JobSpec("t", id).due_at(engine_.now()));
+    Taken taken = engine_.take_one("t", lease);
+    EXPECT_EQ(taken.job.id, id) << "another ready job was in the way";
+    return taken;
+  }
+
+  void bury(const std::string& id, std::string_view reason = "failed", Keep keep = kKeepAll) {
+    EXPECT_EQ(engine_.bury(reserve(id), reason, keep), NackOutcome::kDead);
+  }
+
+  void finish(const std::string& id, Keep keep = kKeepAll) {
+    EXPECT_EQ(engine_.ack(reserve(id), keep), AckOutcome::kAcked);
+  }
+
+  void reopen() {
+    subject_->reopen();
+    engine_.attach(subject_->engine());
+  }
+
+  std::unique_ptr<EngineUnderTest> subject_ = GetParam().make();
+  support::EngineDriver engine_{subject_->engine(), [this] { subject_->pump(); }};
+};
+
+inline std::string name_of_engine(const testing::TestParamInfo<EngineEntry>& info) {
+  return std::string{info.param.name};
+}
+
+inline std::vector<EngineEntry> durable_engines() {
+  std::vector<EngineEntry> durable;
+  for (const EngineEntry& entry : engines()) {
+    if (entry.durable) durable.push_back(entry);
+  }
+  return durable;
+}
+
+}  // namespace delayq::contract
+
+/// Runs a suite over every engine.
+#define DELAYQ_OVER_ALL_ENGINES(suite)                                                               \
+  INSTANTIATE_TEST_SUITE_P(                                                                          \
+      Engines, suite,                                                                                \
+      testing::ValuesIn(::delayq::contract::engines().begin(), ::delayq::contract::engines().end()), \
+      ::delayq::contract::name_of_engine)
+
+/// Runs a suite over the engines whose jobs outlive them.
+#define DELAYQ_OVER_DURABLE_ENGINES(suite)                                                           \
+  INSTANTIATE_TEST_SUITE_P(Engines, suite, testing::ValuesIn(::delayq::contract::durable_engines()), \
+                           ::delayq::contract::name_of_engine)

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "engine/engine.h"
+
+namespace delayq::contract {
+
+/// One fresh engine with whatever it stands on.
+class EngineUnderTest {
+ public:
+  virtual ~EngineUnderTest() = default;
+
+  virtual Engine& engine() = 0;
+  /// Lets happen what goes on behind the engine's back: a disk, a network.
+  virtual void pump() {}
+  /// Closes the engine in order and opens it again. engine() is another one afterwards.
+  /// REQUIRES: its entry is durable.
+  virtual void reopen() {}
+};
+
+struct EngineEntry {
+  std::string_view name;  ///< that of its folder under src/engine
+  bool durable;           ///< its jobs outlive it: reopen() finds them
+  std::unique_ptr<EngineUnderTest> (*make)();
+};
+
+/// Every engine there is. A test compares this list with the folders under src/engine.
+std::span<const EngineEntry> engines();
+
+}  // namespace delayq::contract

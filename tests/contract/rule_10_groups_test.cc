@@ -1,0 +1,121 @@
+// Rule 10: cancelling a group cancels all its waiting jobs at once, whatever their topics.
+#include "tests/contract/engine_contract.h"
+
+namespace delayq::contract {
+namespace {
+
+class Rule10Groups : public EngineContract {};
+DELAYQ_OVER_ALL_ENGINES(Rule10Groups);
+
+TEST_P(Rule10Groups, FourJobsAndOneCancel) {
+  constexpr int64_t kDay = 86'400'000;
+  for (const int64_t day : {23, 28, 29}) {
+    engine_.push(
+        JobSpec("remind", "file 1 day " + std::to_string(day)).due_at(at(day * kDay)).in_group("file 1"));
+  }
+  engine_.push(JobSpec("delete", "file 1").due_at(at(30 * kDay)).in_group("file 1"));
+  engine_.push(JobSpec("delete", "file 2").due_at(at(30 * kDay)).in_group("file 2"));
+  engine_.push(JobSpec("delete", "file 3").due_at(at(30 * kDay)));
+  const GroupCancelAnswer answer = engine_.cancel_group("file 1");
+  EXPECT_EQ(answer.cancelled, 4U);
+  EXPECT_EQ(answer.reserved, 0U);
+  EXPECT_THAT(engine_.topic_names(), ElementsAre("delete"));
+  EXPECT_THAT(engine_.ids_in("delete", JobState::kDelayed), ElementsAre("file 2", "file 3"));
+}
+
+TEST_P(Rule10Groups, ReadyOnesAreWaitingToo) {
+  engine_.push_all({JobSpec("t", "a").in_group("g"), JobSpec("t", "b").due_at(at(5)).in_group("g")});
+  EXPECT_EQ(engine_.cancel_group("g").cancelled, 2U);
+  EXPECT_THAT(engine_.take("t", 9), IsEmpty());
+}
+
+TEST_P(Rule10Groups, RunningOnesAreNotRetried) {
+  engine_.push_all(
+      {JobSpec("t", "a").in_group("g"), JobSpec("u", "b").in_group("g"), JobSpec("u", "c").in_group("g")});
+  const Taken a = engine_.take_one("t");
+  const Taken b = engine_.take_one("u");
+  const GroupCancelAnswer answer = engine_.cancel_group("g");
+  EXPECT_EQ(answer.cancelled, 1U);
+  EXPECT_EQ(answer.reserved, 2U);
+  EXPECT_TRUE(engine_.get("t", "a")->cancel_requested);
+  EXPECT_EQ(engine_.retry(a, at(0)), NackOutcome::kCancelled);
+  EXPECT_EQ(engine_.ack(b), AckOutcome::kAcked);
+}
+
+TEST_P(Rule10Groups, ARunningOneIsMetOnce) {
+  engine_.push_all({JobSpec("t", "a").in_group("g"), JobSpec("t", "b").in_group("g")});
+  engine_.take("t", 1);
+  EXPECT_EQ(engine_.cancel("t", "a"), CancelOutcome::kReserved);
+  const GroupCancelAnswer first = engine_.cancel_group("g");
+  EXPECT_EQ(first.cancelled, 1U);
+  EXPECT_EQ(first.reserved, 0U);
+  const GroupCancelAnswer second = engine_.cancel_group("g");
+  EXPECT_EQ(second.cancelled + second.reserved, 0U) << "or a loop over a large group would not end";
+}
+
+TEST_P(Rule10Groups, WhatIsOverIsNotTouched) {
+  engine_.push_all({JobSpec("t", "done").in_group("g"), JobSpec("t", "dead").in_group("g")});
+  engine_.ack(engine_.take_one("t"));
+  engine_.bury(engine_.take_one("t"));
+  const GroupCancelAnswer answer = engine_.cancel_group("g");
+  EXPECT_EQ(answer.cancelled + answer.reserved, 0U);
+  EXPECT_EQ(engine_.state_of("t", "done"), JobState::kDone);
+  EXPECT_EQ(engine_.state_of("t", "dead"), JobState::kDead);
+}
+
+TEST_P(Rule10Groups, ARedrivenJobIsInItsGroupAgain) {
+  engine_.push_all({JobSpec("t", "a").in_group("g"), JobSpec("t", "b").in_group("g")});
+  engine_.bury(engine_.take_one("t"));
+  engine_.bury(engine_.take_one("t"));
+  engine_.redrive("t", {"a"});
+  engine_.reschedule("t", "b", at(100));
+  EXPECT_EQ(engine_.get("t", "a")->group, "g");
+  EXPECT_EQ(engine_.cancel_group("g").cancelled, 2U);
+}
+
+TEST_P(Rule10Groups, ARetriedJobStaysInItsGroup) {
+  engine_.push(JobSpec("t", "a").in_group("g"));
+  engine_.retry(engine_.take_one("t"), at(100));
+  EXPECT_EQ(engine_.cancel_group("g").cancelled, 1U);
+}
+
+TEST_P(Rule10Groups, UnknownAndEmptyNames) {
+  engine_.push(JobSpec("t", "no group").due_at(at(5)));
+  EXPECT_EQ(engine_.cancel_group("nobody").cancelled, 0U);
+  EXPECT_EQ(engine_.cancel_group("").cancelled, 0U) << "no group is not a group";
+  EXPECT_EQ(engine_.state_of("t", "no group"), JobState::kDelayed);
+}
+
+TEST_P(Rule10Groups, NamesAreBytes) {
+  const std::vector<std::string> names{"g", "G", "gg", std::string("g\0", 2), std::string(255, 'g')};
+  for (const std::string& name : names) engine_.push(JobSpec("t", name).due_at(at(5)).in_group(name));
+  for (const std::string& name : names) {
+    EXPECT_EQ(engine_.get("t", name)->group, name);
+    EXPECT_EQ(engine_.cancel_group(name).cancelled, 1U) << support::brief(name);
+  }
+}
+
+TEST_P(Rule10Groups, LargeGroupsInSteps) {
+  constexpr uint32_t kStep = 700;
+  std::vector<JobSpec> jobs;
+  for (int i = 0; i < 5'000; ++i) {
+    jobs.push_back(JobSpec("t" + std::to_string(i % 10), std::to_string(i)).due_at(at(i % 3)).in_group("g"));
+  }
+  engine_.push_all(jobs);
+  engine_.take("t0", 100);
+  uint64_t cancelled = 0;
+  uint64_t reserved = 0;
+  for (int calls = 0; calls < 100; ++calls) {
+    const GroupCancelAnswer answer = engine_.cancel_group("g", kStep);
+    ASSERT_LE(answer.cancelled + answer.reserved, kStep);
+    cancelled += answer.cancelled;
+    reserved += answer.reserved;
+    if (answer.cancelled + answer.reserved < kStep) break;
+  }
+  EXPECT_EQ(cancelled, 4'900U);
+  EXPECT_EQ(reserved, 100U);
+  EXPECT_EQ(engine_.engine().usage().jobs, 100U);
+}
+
+}  // namespace
+}  // namespace delayq::contract

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "tests/support/job_spec.h"
+#include "tests/support/seen_job.h"
+
+namespace delayq::support {
+
+/// Calls an engine as if it answered at once, so that a test reads like sentences. Every verb is called with
+/// now(), polls until its answer came, and gives the answer's value. Throws (which fails the test) when the
+/// answer is an error, does not come, comes twice, or comes from inside the call that asked. For answers that
+/// may be errors: ask().
+class EngineDriver : public EngineListener {
+ public:
+  /// `pump` lets happen what goes on behind the engine's back (disk, threads); called between polls.
+  explicit EngineDriver(Engine& engine, std::function<void()> pump = {});
+
+  /// The same driver, clock and news over another engine: after a restart.
+  void attach(Engine& engine) { engine_ = &engine; }
+  Engine& engine() { return *engine_; }
+
+  // ---- the clock
+  Moment now() const { return now_; }
+  void go_to(Moment moment) { now_ = moment; }
+
+  // ---- a job's life
+  PushAnswer push(const JobSpec& job);
+  std::vector<PushAnswer> push_all(const std::vector<JobSpec>& jobs);
+  /// Up to `count` jobs, each leased for a minute.
+  std::vector<Taken> take(std::string_view topic, uint32_t count = 1);
+  std::vector<Taken> take(const TakeRequest& request);
+  /// The one job that is next. Throws when there is none.
+  Taken take_one(std::string_view topic, Millis lease = std::chrono::minutes{1});
+  AckOutcome ack(const Taken& taken, Keep keep = kKeepAll, std::string_view outcome = {});
+  std::vector<AckOutcome> ack_all(const std::vector<AckRequest>& leases);
+  NackOutcome retry(const Taken& taken, Moment retry_at, std::string_view reason = {});
+  NackOutcome bury(const Taken& taken, std::string_view reason = {}, Keep keep = kKeepAll);
+  std::vector<NackOutcome> nack_all(const std::vector<NackRequest>& leases);
+  bool extend(const Taken& taken, Moment until);
+  std::vector<bool> extend_all(const std::vector<ExtendRequest>& leases);
+  std::vector<LeaseInfo> inspect(const std::vector<LeaseRef>& leases);
+
+  // ---- by id, by group, by topic
+  CancelOutcome cancel(std::string_view topic, std::string_view id);
+  std::vector<CancelOutcome> cancel_all(const std::vector<JobRef>& jobs);
+  GroupCancelAnswer cancel_group(std::string_view group, uint32_t max = 1'000'000);
+  RescheduleOutcome reschedule(std::string_view topic, std::string_view id, Moment due);
+  std::vector<RescheduleOutcome> reschedule_all(const std::vector<RescheduleRequest>& jobs);
+  uint64_t redrive(std::string_view topic, const std::vector<std::string_view>& ids);
+  uint64_t redrive_oldest(std::string_view topic, uint32_t max = 1'000'000);
+  uint64_t purge(std::string_view topic, JobState state, uint32_t max = 1'000'000);
+
+  // ---- looking around
+  std::optional<SeenJob> get(std::string_view topic, std::string_view id);
+  /// The state of a job that must be there.
+  JobState state_of(std::string_view topic, std::string_view id);
+  /// In the order of their names.
+  std::vector<std::string> locate(std::string_view id);
+  SeenPage list(const ListRequest& request);
+  /// All pages from the start. Throws when they do not end.
+  std::vector<SeenJob> list_all(ListRequest request);
+  std::vector<std::string> ids_in(std::string_view topic, JobState state);
+  TopicCounts counts(std::string_view topic);
+  uint64_t count(std::string_view topic, JobState state) { return counts(topic).of(state); }
+  TopicPage topics(std::string_view cursor, uint32_t limit);
+  std::vector<std::string> topic_names(uint32_t page_size = 100);
+  Forecast forecast(const ForecastRequest& request);
+
+  // ---- settings
+  void store_settings(std::string_view topic, std::string_view settings);
+  /// In the order of the topics' names.
+  std::vector<TopicSettings> load_settings();
+
+  // ---- running
+  /// Ticks until nothing more is due and hands out the news. Answers when the engine wants to be called next.
+  Moment tick();
+  void flush();
+
+  /// What was told since the last look.
+  std::set<std::string> ready_news() { return std::exchange(ready_news_, {}); }
+  std::vector<LeaseInfo> expired_news() { return std::exchange(expired_news_, {}); }
+
+  /// Calls `verb` with a Reply and waits for what it gets.
+  template <class T, class Verb>
+  Result<T> ask(std::string_view name, Verb verb) {
+    auto waiting = std::make_shared<Waiting<T>>();
+    verb(Reply<T>([waiting](Result<T> answer) { waiting->receive(std::move(answer)); }));
+    waiting->call_is_over = true;
+    wait_for(name, [&] { return waiting->answer.has_value(); });
+    return std::move(*waiting->answer);
+  }
+
+  void on_ready(std::string_view topic) override { ready_news_.emplace(topic); }
+  void on_expired(std::vector<LeaseInfo> leases) override;
+
+ private:
+  template <class T>
+  struct Waiting {
+    bool call_is_over = false;
+    std::optional<Result<T>> answer;
+
+    void receive(Result<T> result) {
+      if (!call_is_over) throw std::logic_error("answered from inside the call that asked");
+      if (answer) throw std::logic_error("answered twice");
+      answer = std::move(result);
+    }
+  };
+
+  template <class T, class Verb>
+  T must(std::string_view name, Verb verb) {
+    Result<T> answer = ask<T>(name, std::move(verb));
+    if (!answer.ok()) throw std::runtime_error(std::string{name} + " answered " + to_string(answer.error()));
+    return std::move(*answer);
+  }
+
+  void wait_for(std::string_view name, const std::function<bool()>& done);
+
+  Engine* engine_;
+  std::function<void()> pump_;
+  Moment now_ = kStart;
+  std::set<std::string> ready_news_;
+  std::vector<LeaseInfo> expired_news_;
+};
+
+}  // namespace delayq::support
