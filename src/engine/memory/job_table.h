@@ -54,7 +54,8 @@ class JobTable {
   };
 
   JobTable() = default;
-  // The indexes point into the jobs, so a copy would point into the original; what is moved takes its jobs along.
+  // The indexes point into the jobs, so a copy would point into the original; what is moved takes its jobs
+  // along.
   JobTable(const JobTable&) = delete;
   JobTable& operator=(const JobTable&) = delete;
   JobTable(JobTable&&) = default;
@@ -62,7 +63,8 @@ class JobTable {
 
   /// Adds a job as the latest one pushed. REQUIRES: no job has its (topic, id).
   StoredJob& insert(StoredJob job);
-  /// Adds a job with the places in the orders that it had elsewhere. REQUIRES: as insert(), and nobody has them here.
+  /// Adds a job with the places in the orders that it had elsewhere. REQUIRES: as insert(), and nobody has
+  /// them here.
   StoredJob& restore(StoredJob job);
   void erase(const StoredJob& job);
 

@@ -25,8 +25,8 @@ class MemoryEngine final : public Engine {
   using Settings = std::map<std::string, std::string, std::less<>>;  ///< by topic
 
   MemoryEngine() = default;
-  /// Starts with what was there before: the simulator goes on from what survived a crash. Leases given out from here
-  /// on are later than `last_lease`.
+  /// Starts with what was there before: the simulator goes on from what survived a crash. Leases given out
+  /// from here on are later than `last_lease`.
   MemoryEngine(memory::JobTable jobs, Settings settings, uint64_t last_lease)
       : jobs_(std::move(jobs)), last_lease_(last_lease), settings_(std::move(settings)) {}
 
