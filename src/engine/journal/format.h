@@ -1,0 +1,169 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/job_state.h"
+
+/// The bytes on disk, and nothing else: docs/internals/journal-format.md says the same in words, and a golden file in
+/// testdata/ holds both to it. All numbers are little-endian.
+namespace delayq::journal {
+
+static_assert(std::endian::native == std::endian::little, "the journal is written in the machine's byte order");
+
+inline constexpr uint16_t kFormatVersion = 1;
+inline constexpr std::array<char, 8> kSegmentMagic{'D', 'L', 'Y', 'Q', 'S', 'E', 'G', '\n'};
+
+/// Stream 0 is the log; the others hold what cleaning kept, grouped by how far away its due day is.
+inline constexpr uint16_t kHeadStream = 0;
+inline constexpr uint16_t kStreamCount = 8;
+
+/// The log sequence number: every record has one, all records of all streams are totally ordered by it.
+using Lsn = uint64_t;
+inline constexpr Lsn kMaxLsn = (uint64_t{1} << 48) - 1;
+
+inline constexpr size_t kSegmentHeaderSize = 64;
+
+struct SegmentHeader {
+  uint16_t version = kFormatVersion;
+  uint16_t stream = kHeadStream;
+  uint32_t nonce = 0;   ///< seeds the checksum of every record in the segment
+  uint32_t number = 0;  ///< unique in the directory, increasing within a stream
+  uint32_t epoch = 0;   ///< how often the directory had been opened; leases are unique because of it
+  Lsn first_lsn = 0;    ///< no record of the segment has a lower one
+  int64_t created_ms = 0;
+  uint32_t previous = 0;       ///< the stream's segment before this one; 0: none
+  uint64_t previous_size = 0;  ///< and how long it was when this one was begun
+
+  void encode(std::span<std::byte, kSegmentHeaderSize> out) const;
+  /// nullopt: not a segment of ours, or damaged. The version is not judged here.
+  static std::optional<SegmentHeader> decode(std::span<const std::byte, kSegmentHeaderSize> in);
+};
+
+/// "segment-0000000042", and back.
+std::string segment_name(uint32_t number);
+std::optional<uint32_t> parse_segment_name(std::string_view name);
+
+enum class RecordType : uint8_t {
+  kMark = 1,      ///< a commit begins here; what was durable by then
+  kJob = 2,       ///< a whole job: pushed, or copied by cleaning
+  kState = 3,     ///< the changeable part of a job, complete: the latest one counts
+  kOutcome = 4,   ///< the text of a job's last outcome
+  kGone = 5,      ///< the job is no more
+  kSettings = 6,  ///< a topic's settings
+  kHole = 7,      ///< bytes given up by a repair
+};
+
+inline constexpr size_t kRecordHeaderSize = 16;
+/// Above the largest job: 64 MiB of body and what goes with it.
+inline constexpr uint32_t kMaxPayload = (64u << 20) + (1u << 17);
+
+struct RecordHeader {
+  uint32_t crc = 0;
+  uint32_t size = 0;  ///< of the payload
+  uint64_t lsn_and_type = 0;
+
+  Lsn lsn() const { return lsn_and_type & ((uint64_t{1} << 56) - 1); }
+  RecordType type() const { return static_cast<RecordType>(lsn_and_type >> 56); }
+};
+static_assert(sizeof(RecordHeader) == kRecordHeaderSize);
+
+/// Writes header and checksum in front of a payload that is already in place behind them.
+/// REQUIRES: record.size() >= kRecordHeaderSize.
+void seal_record(std::span<std::byte> record, uint32_t nonce, RecordType type, Lsn lsn);
+
+/// The record at the start of `bytes`, or nullopt when there is none that is whole and undamaged.
+struct RecordView {
+  RecordType type;
+  Lsn lsn;
+  std::span<const std::byte> payload;
+
+  size_t size() const { return kRecordHeaderSize + payload.size(); }
+};
+std::optional<RecordView> read_record(std::span<const std::byte> bytes, uint32_t nonce);
+
+// ---- payloads -------------------------------------------------------------------------------------------------------
+
+struct MarkPayload {
+  uint64_t offset;   ///< of this record in its segment: a mark that was copied elsewhere does not count
+  uint64_t durable;  ///< every byte of the segment before this one had been synced when the mark was written
+};
+
+/// The changeable part of a job. A kState record is exactly this.
+struct StatePayload {
+  uint64_t seq;  ///< the job's number: the LSN of its push
+  int64_t due_ms;
+  int64_t until_ms;  ///< lease deadline or end of retention
+  uint64_t lease;
+  uint32_t attempts;
+  JobState state;
+  uint8_t flags;  ///< kCancelRequested
+  uint16_t zero;
+};
+static_assert(sizeof(StatePayload) == 40);
+inline constexpr uint8_t kCancelRequested = 1;
+
+/// In front of a job's strings: topic, id, group, options, body, in this order; the body takes what is left.
+struct JobPayload {
+  StatePayload state;
+  int64_t pushed_ms;
+  uint32_t priority;
+  uint16_t options_size;
+  uint8_t topic_size;
+  uint8_t id_size;
+  uint8_t group_size;
+  std::array<uint8_t, 7> zero;
+};
+static_assert(sizeof(JobPayload) == 64);
+
+struct GonePayload {
+  uint64_t seq;
+  uint32_t segment;  ///< where the job's record was: the kGone record is needed for as long as that segment exists
+  uint32_t zero;
+};
+static_assert(sizeof(GonePayload) == 16);
+
+/// A job record taken apart. The views point into the record.
+struct JobView {
+  JobPayload fixed;
+  std::string_view topic;
+  std::string_view id;
+  std::string_view group;
+  std::string_view options;
+  std::string_view body;
+};
+std::optional<JobView> parse_job(std::span<const std::byte> payload);
+
+struct OutcomeView {
+  uint64_t seq;
+  std::string_view text;
+};
+std::optional<OutcomeView> parse_outcome(std::span<const std::byte> payload);
+
+struct SettingsView {
+  std::string_view topic;
+  std::string_view settings;
+};
+std::optional<SettingsView> parse_settings(std::span<const std::byte> payload);
+
+/// For the payloads that are one plain struct.
+template <class Plain>
+std::optional<Plain> parse_plain(std::span<const std::byte> payload) {
+  if (payload.size() != sizeof(Plain)) return std::nullopt;
+  Plain plain;
+  std::memcpy(&plain, payload.data(), sizeof plain);
+  return plain;
+}
+
+inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace delayq::journal

@@ -1,0 +1,332 @@
+#include "engine/journal/journal_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/journal/lease_text.h"
+#include "engine/journal/recovery.h"
+
+namespace delayq::journal {
+
+namespace {
+
+constexpr uint32_t kPreparePortion = 4096;
+constexpr uint32_t kLeaseCounterBits = 40;
+constexpr Millis kProbeInterval{1000};
+
+SipKey secret_from(uint64_t seed) {
+  Random random(seed);
+  const uint64_t low = random.next();
+  return {low, random.next()};
+}
+
+}  // namespace
+
+JournalEngine::JournalEngine(Disk& disk, Io& io, JournalOptions options)
+    : disk_(disk),
+      io_(io),
+      options_(options),
+      store_(secret_from(options.seed)),
+      log_(disk, io, store_.segments, {options.segment_bytes}, options.seed),
+      reader_(io, log_, store_.segments),
+      cleaner_(store_, log_, io, disk,
+               {options.segment_bytes * 3, options.segment_bytes * 5 / 4, options.disk_reserve * 2, options.canary}) {}
+
+JournalEngine::~JournalEngine() { io_.drain(); }
+
+Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, JournalOptions options, Moment now) {
+  std::unique_ptr<JournalEngine> engine(new JournalEngine(disk, io, options));
+  Result<std::unique_ptr<Disk::Lock>> lock = disk.lock();
+  if (!lock.ok()) return lock.error();
+  engine->lock_ = std::move(*lock);
+
+  const Result<Recovered> recovered = recover(disk, engine->store_);
+  if (!recovered.ok()) return recovered.error();
+  engine->recovered_records_ = recovered->records;
+  engine->cut_bytes_ = recovered->cut_bytes;
+  engine->next_lease_ = uint64_t{recovered->epoch} << kLeaseCounterBits;
+  engine->now_ = engine->last_sync_ = now;
+  engine->store_.go_live(now);
+
+  // The new epoch must be durable before the first lease is given out under it.
+  engine->log_.start(recovered->next_lsn, recovered->epoch, now);
+  engine->log_.begin_head();
+  Status first;
+  engine->log_.commit_head(true, [&first](const Status& status) { first = status; });
+  io.drain();
+  if (!first.ok()) return first.error();
+  return engine;
+}
+
+EngineUsage JournalEngine::usage() const {
+  EngineUsage usage;
+  usage.jobs = store_.jobs.size();
+  usage.topics = store_.topics.size();
+  usage.memory_bytes = store_.memory_bytes();
+  usage.disk_bytes = store_.segments.occupied_bytes();
+  usage.live_bytes = store_.segments.live_bytes();
+  usage.disk_free = log_.disk_free();
+  usage.unsynced_bytes = log_.unsynced_bytes();
+  usage.commits = commits_;
+  return usage;
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+
+bool JournalEngine::make_due(Moment now) {
+  store_.wheel.observe(now);
+  if (options_.canary == Canary::kEarlyWheelSlot) now += Millis{40};
+  if (!store_.wheel.may_have_due(now)) return true;
+  return store_.wheel.advance(now, options_.work_per_tick, [this](Slot slot) { on_wake(slot); });
+}
+
+void JournalEngine::on_wake(Slot slot) {
+  const Entry& entry = store_.jobs[slot];
+  switch (entry.state()) {
+    case JobState::kDelayed: {
+      // Not written down: what is due is ready after a restart too.
+      StatePayload ready = store_.state_of(slot);
+      ready.state = JobState::kReady;
+      store_.change(slot, ready);
+      announce(entry.topic);
+      break;
+    }
+    case JobState::kReserved:
+      if (options_.canary == Canary::kForgottenLease) break;
+      expired_.push_back({slot, entry.seq, store_.jobs.find_extra(slot)->lease});
+      break;
+    case JobState::kDone:
+    case JobState::kDead:
+      forget(slot);
+      break;
+    case JobState::kReady:
+      break;
+  }
+}
+
+void JournalEngine::announce(TopicNumber number) {
+  Topic& topic = store_.topics[number];
+  if (topic.announced) return;
+  topic.announced = true;
+  announced_.push_back(number);
+}
+
+Moment JournalEngine::tick(Moment now) {
+  if (failure_) return kNever;
+  now_ = now;
+  log_.set_time(now);
+  const bool finished = make_due(now);
+  store_.wheel.prepare(kPreparePortion);
+  store_.topics.forget_idle(now);
+  if (!finished) return now;
+  Moment next = std::min(store_.wheel.wakeup(), store_.topics.next_forgetting());
+  if (options_.durability == Durability::kInterval && log_.head_needs_sync()) {
+    // A clock that went back must not keep the disk waiting.
+    sync_is_due_ = now >= last_sync_ + options_.sync_interval || now < last_sync_;
+    next = std::min(next, sync_is_due_ ? now + options_.sync_interval : last_sync_ + options_.sync_interval);
+  }
+  if (log_.disk_free() < options_.disk_reserve) {
+    probe_disk(now);
+    next = std::min(next, next_probe_);
+  }
+  return next;
+}
+
+/// While pushes are refused nothing is committed that would tell of new room, so it is looked for.
+void JournalEngine::probe_disk(Moment now) {
+  if (now < next_probe_ && next_probe_ <= now + kProbeInterval) return;
+  next_probe_ = now + kProbeInterval;
+  auto free_bytes = std::make_shared<uint64_t>(log_.disk_free());
+  io_.run(
+      Lane::kWrite,
+      [this, free_bytes] {
+        if (const Result<uint64_t> found = disk_.free_bytes(); found.ok()) *free_bytes = *found;
+      },
+      [this, free_bytes] { log_.set_disk_free(*free_bytes); });
+}
+
+// ---- records --------------------------------------------------------------------------------------------------------
+
+Location JournalEngine::write_job(const NewJob& job, StatePayload& state, Moment now) {
+  const size_t size = sizeof(JobPayload) + job.topic.size() + job.id.size() + job.group.size() + job.options.size() +
+                      job.body.size();
+  return log_.append(kHeadStream, RecordType::kJob, size, [&](std::span<std::byte> payload, Lsn lsn) {
+    state.seq = lsn;
+    JobPayload fixed{};
+    fixed.state = state;
+    fixed.pushed_ms = to_unix_ms(now);
+    fixed.priority = job.priority;
+    fixed.options_size = static_cast<uint16_t>(job.options.size());
+    fixed.topic_size = static_cast<uint8_t>(job.topic.size());
+    fixed.id_size = static_cast<uint8_t>(job.id.size());
+    fixed.group_size = static_cast<uint8_t>(job.group.size());
+    std::byte* out = payload.data();
+    std::memcpy(out, &fixed, sizeof fixed);
+    out += sizeof fixed;
+    for (const std::string_view part : {job.topic, job.id, job.group, job.options, job.body}) {
+      if (!part.empty()) std::memcpy(out, part.data(), part.size());
+      out += part.size();
+    }
+  });
+}
+
+void JournalEngine::write_state(Slot slot) {
+  const StatePayload state = store_.state_of(slot);
+  store_.set_state_record(slot, log_.append(kHeadStream, RecordType::kState, sizeof state,
+                                            [&](std::span<std::byte> payload, Lsn) {
+                                              std::memcpy(payload.data(), &state, sizeof state);
+                                            }));
+}
+
+void JournalEngine::write_outcome(Slot slot, std::string_view text) {
+  if (text.empty()) return;
+  const uint64_t seq = store_.jobs[slot].seq;
+  store_.set_outcome_record(slot, log_.append(kHeadStream, RecordType::kOutcome, sizeof seq + text.size(),
+                                              [&](std::span<std::byte> payload, Lsn) {
+                                                std::memcpy(payload.data(), &seq, sizeof seq);
+                                                std::memcpy(payload.data() + sizeof seq, text.data(), text.size());
+                                              }));
+}
+
+void JournalEngine::forget(Slot slot) {
+  const Entry& entry = store_.jobs[slot];
+  const uint64_t seq = entry.seq;
+  const uint32_t segment = entry.location.segment;
+  const TopicNumber topic = entry.topic;
+  store_.erase(slot);
+  write_gone(seq, segment);
+  store_.topics.note_idle(topic, now_);
+}
+
+void JournalEngine::write_gone(uint64_t seq, uint32_t segment) {
+  const GonePayload gone{seq, segment, 0};
+  const Location location = log_.append(kHeadStream, RecordType::kGone, sizeof gone,
+                                        [&](std::span<std::byte> payload, Lsn) {
+                                          std::memcpy(payload.data(), &gone, sizeof gone);
+                                        });
+  store_.segments.keep_gone(location, segment);
+}
+
+void JournalEngine::move(Slot slot, const StatePayload& next) {
+  store_.change(slot, next);
+  write_state(slot);
+  if (next.state == JobState::kReady) announce(store_.jobs[slot].topic);
+}
+
+StatePayload JournalEngine::waiting_until(Slot slot, Moment due, Moment now) const {
+  StatePayload next = store_.state_of(slot);
+  next.state = due <= now ? JobState::kReady : JobState::kDelayed;
+  next.due_ms = static_cast<int64_t>(to_stored_ms(due));
+  next.until_ms = 0;
+  next.lease = 0;
+  next.flags = 0;
+  return next;
+}
+
+void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment now) {
+  if (keep.count == 0 || keep.until <= now) return forget(slot);
+  StatePayload next = store_.state_of(slot);
+  next.state = state;
+  next.until_ms = static_cast<int64_t>(to_stored_ms(keep.until));
+  next.lease = 0;
+  move(slot, next);
+  const Topic::Chain& kept = store_.topics[store_.jobs[slot].topic].chain(state);
+  while (kept.count > keep.count) forget(kept.first);
+}
+
+// ---- commits --------------------------------------------------------------------------------------------------------
+
+void JournalEngine::when_durable(Later later) { undurable_.emplace_back(log_.head_end_lsn(), std::move(later)); }
+
+void JournalEngine::begin_commit() {
+  if (failure_ || log_.head_is_committing()) return;
+  const bool sync = options_.durability == Durability::kCommit || sync_is_due_;
+  if (!log_.commit_head(sync, [this](const Status& status) { on_commit(status); })) return;
+  if (!sync) return;
+  sync_is_due_ = false;
+  last_sync_ = now_;
+}
+
+void JournalEngine::on_commit(const Status& status) {
+  if (!status.ok()) return fail(status);
+  ++commits_;
+}
+
+void JournalEngine::fail(const Status& status) {
+  if (failure_) return;
+  failure_ = Error{ErrorCode::kUnavailable, "journal",
+                   fmt::format("the journal could not be written ({}); nothing is accepted until the server is "
+                               "restarted. What was acknowledged is safe",
+                               to_string(status.error()))};
+  for (auto* waiting : {&undurable_, &unsynced_}) {
+    for (auto& [lsn, later] : *waiting) {
+      ready_.push_back([later = std::move(later), error = *failure_]() mutable { later(error); });
+    }
+    waiting->clear();
+  }
+}
+
+void JournalEngine::release(std::deque<std::pair<Lsn, Later>>& waiting, Lsn end) {
+  while (!waiting.empty() && waiting.front().first <= end) {
+    ready_.push_back([later = std::move(waiting.front().second)]() mutable { later(Status{}); });
+    waiting.pop_front();
+  }
+}
+
+bool JournalEngine::poll(EngineListener& listener) {
+  bool busy = io_.poll();
+  if (!cleaner_.status().ok()) fail(cleaner_.status());
+
+  release(undurable_, options_.durability == Durability::kCommit ? log_.durable_lsn() : log_.written_lsn());
+  release(unsynced_, log_.durable_lsn());
+  std::vector<Io::Step> answers;
+  answers.swap(ready_);
+  for (Io::Step& answer : answers) answer();
+
+  const std::vector<TopicNumber> topics = std::exchange(announced_, {});
+  for (const TopicNumber number : topics) {
+    store_.topics[number].announced = false;
+    listener.on_ready(store_.topics[number].name);
+  }
+  tell_expired(listener);
+  busy |= !answers.empty() || !topics.empty();
+
+  begin_commit();
+  if (!failure_) cleaner_.step(now_);
+  return busy || !ready_.empty();
+}
+
+void JournalEngine::tell_expired(EngineListener& listener) {
+  for (const Expired& lease : std::exchange(expired_, {})) {
+    // It may have been acked, extended or cancelled since.
+    if (store_.find_number(lease.seq) != lease.slot) continue;
+    const Extra* extra = store_.jobs.find_extra(lease.slot);
+    if (extra->lease != lease.lease || store_.wheel.contains(lease.slot)) continue;
+    const Entry& entry = store_.jobs[lease.slot];
+    const LeaseText text = format_lease({lease.seq, lease.lease});
+    LeaseInfo info{store_.topics[entry.topic].name, {text.data(), text.size()}, {}, entry.attempts};
+    if (!entry.has_options) {
+      expired_infos_.push_back(std::move(info));
+      continue;
+    }
+    reader_.read({entry.location}, [this, info = std::move(info)](RecordReader::Found found) mutable {
+      const auto job = found.records[0] ? parse_job(found.records[0]->payload) : std::nullopt;
+      if (job) info.options = job->options;
+      expired_infos_.push_back(std::move(info));
+    });
+  }
+  if (!expired_infos_.empty()) listener.on_expired(std::exchange(expired_infos_, {}));
+}
+
+void JournalEngine::set_wakeup(std::function<void()> wakeup) { io_.set_wakeup(std::move(wakeup)); }
+
+void JournalEngine::flush(Reply<bool> reply) {
+  if (failure_) return answer(std::move(reply), Result<bool>(*failure_));
+  sync_is_due_ = true;
+  unsynced_.emplace_back(log_.head_end_lsn(), [reply = std::move(reply)](const Status& status) mutable {
+    reply(status.ok() ? Result<bool>(true) : Result<bool>(status.error()));
+  });
+}
+
+}  // namespace delayq::journal

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace delayq::journal {
+
+/// A lease as its holder knows it: the job's number, and the number of the lease itself, which no other lease of the
+/// directory ever has.
+struct LeaseNumber {
+  uint64_t seq = 0;
+  uint64_t lease = 0;
+
+  bool operator==(const LeaseNumber&) const = default;
+};
+
+/// 23 letters and digits.
+using LeaseText = std::array<char, 23>;
+LeaseText format_lease(const LeaseNumber& number);
+std::optional<LeaseNumber> parse_lease(std::string_view text);
+
+}  // namespace delayq::journal

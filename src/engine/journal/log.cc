@@ -1,0 +1,268 @@
+#include "engine/journal/log.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace delayq::journal {
+
+namespace {
+
+constexpr size_t kMarkSize = kRecordHeaderSize + sizeof(MarkPayload);
+
+}  // namespace
+
+Log::Log(Disk& disk, Io& io, Segments& segments, LogOptions options, uint64_t random_seed)
+    : disk_(disk), io_(io), segments_(segments), options_(options), random_(random_seed) {}
+
+void Log::start(Lsn next_lsn, uint32_t epoch, Moment now) {
+  next_lsn_ = next_lsn;
+  head_end_lsn_ = durable_lsn_ = written_lsn_ = next_lsn;
+  epoch_ = epoch;
+  now_ = now;
+  next_segment_ = segments_.highest_number() + 1;
+}
+
+Log::Chunk& Log::chunk_for(uint16_t stream_number, size_t size) {
+  Stream& stream = streams_[stream_number];
+  if (stream.segment == 0) return begin_segment(stream_number, size);
+  Segment& segment = *segments_.find(stream.segment);
+  const size_t mark = stream.open.empty() ? kMarkSize : 0;
+  if (segment.size + mark + size > options_.segment_bytes) return begin_segment(stream_number, size);
+  Chunk& chunk = stream.open.empty() ? begin_chunk(stream_number) : *stream.open.back();
+  segment.size += size;
+  if (stream_number != kHeadStream) segments_.set_occupied(segment, segment.size);
+  return chunk;
+}
+
+Log::Chunk& Log::begin_segment(uint16_t stream_number, size_t size) {
+  Stream& stream = streams_[stream_number];
+  SegmentHeader header;
+  header.stream = stream_number;
+  header.nonce = static_cast<uint32_t>(random_.next());
+  header.number = next_segment_++;
+  header.epoch = epoch_;
+  header.first_lsn = next_lsn_;
+  header.created_ms = to_unix_ms(now_);
+  if (stream.segment != 0) {
+    header.previous = stream.segment;
+    header.previous_size = segments_.find(stream.segment)->size;
+    close_segment(stream);
+  }
+  Segment& segment = segments_.add(header);
+  stream.segment = header.number;
+  segment.size = kSegmentHeaderSize + kMarkSize + size;
+
+  auto chunk = fresh_chunk();
+  chunk->segment = header.number;
+  chunk->nonce = header.nonce;
+  chunk->is_new = true;
+  // Only the log itself is allocated ahead: it is always there, the others come and go.
+  chunk->allocate = stream_number == kHeadStream ? std::max(options_.segment_bytes, segment.size) : 0;
+  segments_.set_occupied(segment, std::max(chunk->allocate, segment.size));
+  header.encode(chunk->bytes.extend(kSegmentHeaderSize).first<kSegmentHeaderSize>());
+  chunk->bytes.extend(kMarkSize);
+  chunk->mark_lsn = next_lsn_++;
+  stream.open.push_back(std::move(chunk));
+  return *stream.open.back();
+}
+
+/// By the chunk that ends it, or by an empty one when all of it is on its way already.
+void Log::close_segment(Stream& stream) {
+  if (stream.open.empty()) {
+    stream.open.push_back(fresh_chunk());
+    stream.open.back()->segment = stream.segment;
+    stream.open.back()->offset = segments_.find(stream.segment)->size;
+  }
+  stream.open.back()->is_last = true;
+  stream.segment = 0;
+}
+
+void Log::retire(const Segment& segment) {
+  assert(segment.header.stream != kHeadStream);
+  Stream& stream = streams_[segment.header.stream];
+  if (stream.segment == segment.header.number) close_segment(stream);
+}
+
+Log::Chunk& Log::begin_chunk(uint16_t stream_number) {
+  Stream& stream = streams_[stream_number];
+  Segment& segment = *segments_.find(stream.segment);
+  auto chunk = fresh_chunk();
+  chunk->segment = stream.segment;
+  chunk->nonce = segment.header.nonce;
+  chunk->offset = segment.size;
+  chunk->bytes.extend(kMarkSize);
+  chunk->mark_lsn = next_lsn_++;
+  segment.size += kMarkSize;
+  stream.open.push_back(std::move(chunk));
+  return *stream.open.back();
+}
+
+std::unique_ptr<Log::Chunk> Log::fresh_chunk() {
+  if (spare_.empty()) return std::make_unique<Chunk>();
+  auto chunk = std::move(spare_.back());
+  spare_.pop_back();
+  ByteBuffer bytes = std::move(chunk->bytes);
+  *chunk = Chunk{};
+  chunk->bytes = std::move(bytes);
+  return chunk;
+}
+
+/// Last of all, when it is known what the commit before this one made durable.
+void Log::seal_mark(Chunk& chunk) const {
+  if (chunk.bytes.size() == 0) return;
+  const std::span<std::byte> record = chunk.bytes.all().subspan(chunk.mark_place(), kMarkSize);
+  const MarkPayload mark{chunk.offset + chunk.mark_place(), segments_.find(chunk.segment)->durable};
+  std::memcpy(record.data() + kRecordHeaderSize, &mark, sizeof mark);
+  seal_record(record, chunk.nonce, RecordType::kMark, chunk.mark_lsn);
+}
+
+std::shared_ptr<Log::Commit> Log::collect(uint16_t first_stream, uint16_t last_stream, bool sync) {
+  auto commit = std::make_shared<Commit>();
+  commit->sync = sync;
+  commit->end_lsn = next_lsn_;
+  for (uint16_t stream = first_stream; stream <= last_stream; ++stream) {
+    for (auto& chunk : streams_[stream].open) {
+      seal_mark(*chunk);
+      chunk->file = segments_.find(chunk->segment)->file;
+      commit->bytes += chunk->bytes.size();
+      commit->chunks.push_back(std::move(chunk));
+    }
+    streams_[stream].open.clear();
+  }
+  return commit;
+}
+
+bool Log::head_needs_sync() const {
+  const Stream& head = streams_[kHeadStream];
+  if (!head.open.empty()) return true;
+  const Segment* segment = segments_.find(head.segment);
+  return segment != nullptr && segment->durable < segment->size;
+}
+
+bool Log::commit_head(bool sync, Done done) {
+  if (head_busy_) return false;
+  if (streams_[kHeadStream].open.empty()) {
+    if (!sync || !head_needs_sync()) return false;
+    begin_chunk(kHeadStream);
+  }
+  run(collect(kHeadStream, kHeadStream, sync), head_busy_, std::move(done));
+  return true;
+}
+
+bool Log::commit_survivors(Done done) {
+  if (survivors_busy_) return false;
+  auto commit = collect(kHeadStream + 1, kStreamCount - 1, true);
+  if (commit->chunks.empty()) return false;
+  run(std::move(commit), survivors_busy_, std::move(done));
+  return true;
+}
+
+void Log::run(std::shared_ptr<Commit> commit, bool& busy, Done done) {
+  busy = true;
+  unsynced_bytes_ += commit->bytes;
+  under_way_.push_back(commit);
+  io_.run(
+      Lane::kWrite, [this, commit] { commit->status = write_commit(disk_, *commit); },
+      [this, commit, &busy, done = std::move(done)]() mutable {
+        busy = false;
+        finish(*commit);
+        done(commit->status);
+      });
+}
+
+void Log::finish(Commit& commit) {
+  unsynced_bytes_ -= commit.bytes;
+  disk_free_ = commit.disk_free;
+  std::erase_if(under_way_, [&](const auto& other) { return other.get() == &commit; });
+  if (!commit.status.ok()) return;
+  const bool is_head = segments_.find(commit.chunks.front()->segment)->header.stream == kHeadStream;
+  if (is_head) written_lsn_ = commit.end_lsn;
+  if (is_head && commit.sync) durable_lsn_ = commit.end_lsn;
+  for (auto& chunk : commit.chunks) {
+    Segment& segment = *segments_.find(chunk->segment);
+    segment.file = chunk->file;
+    if (commit.sync || chunk->is_last) segment.durable = chunk->end();
+    if (chunk->is_last) {
+      segment.is_open = false;
+      segments_.set_occupied(segment, segment.size);
+    }
+    chunk->bytes.clear();
+    spare_.push_back(std::move(chunk));
+  }
+}
+
+Status Log::write_commit(Disk& disk, Commit& commit) {
+  for (auto& chunk : commit.chunks) {
+    if (Status status = write_chunk(disk, *chunk, commit.sync); !status.ok()) return status;
+  }
+  const Result<uint64_t> free_bytes = disk.free_bytes();
+  commit.disk_free = free_bytes.ok() ? *free_bytes : UINT64_MAX;
+  return {};
+}
+
+Status Log::write_chunk(Disk& disk, Chunk& chunk, bool sync) {
+  if (chunk.is_new) {
+    Result<std::shared_ptr<File>> file = disk.create(segment_name(chunk.segment));
+    if (!file.ok()) return file.error();
+    chunk.file = *file;
+    // A disk too full to allocate ahead may still have room for what is to be written now.
+    if (chunk.allocate != 0) {
+      if (Status status = chunk.file->allocate(chunk.allocate); !status.ok() && status.error().code != ErrorCode::kDiskFull)
+        return status;
+    }
+  }
+  if (chunk.bytes.size() != 0) {
+    if (Status status = chunk.file->write(chunk.offset, chunk.bytes.all()); !status.ok()) return status;
+  }
+  if (chunk.is_last) {
+    if (Status status = chunk.file->truncate(chunk.end()); !status.ok()) return status;
+  }
+  if (sync || chunk.is_last) {
+    if (Status status = chunk.file->sync(); !status.ok()) return status;
+  }
+  if (chunk.is_new) return disk.sync_directory();
+  return {};
+}
+
+std::span<const std::byte> Log::find_buffered(const Location& location) const {
+  const auto look = [&](const Chunk& chunk) -> std::span<const std::byte> {
+    if (chunk.segment != location.segment || location.offset < chunk.offset) return {};
+    if (location.offset + uint64_t{location.size} > chunk.end()) return {};
+    return chunk.bytes.all().subspan(location.offset - chunk.offset, location.size);
+  };
+  for (const Stream& stream : streams_) {
+    for (const auto& chunk : stream.open) {
+      if (const auto found = look(*chunk); !found.empty()) return found;
+    }
+  }
+  for (const auto& commit : under_way_) {
+    for (const auto& chunk : commit->chunks) {
+      if (const auto found = look(*chunk); !found.empty()) return found;
+    }
+  }
+  return {};
+}
+
+bool Log::has_survivors() const {
+  return std::any_of(streams_.begin() + kHeadStream + 1, streams_.end(),
+                     [](const Stream& stream) { return !stream.open.empty(); });
+}
+
+uint64_t Log::survivor_bytes() const {
+  uint64_t bytes = 0;
+  for (uint16_t stream = kHeadStream + 1; stream < kStreamCount; ++stream) {
+    for (const auto& chunk : streams_[stream].open) bytes += chunk->bytes.size();
+  }
+  return bytes;
+}
+
+uint64_t Log::open_bytes() const {
+  uint64_t bytes = 0;
+  for (const Stream& stream : streams_) {
+    for (const auto& chunk : stream.open) bytes += chunk->bytes.size();
+  }
+  return bytes;
+}
+
+}  // namespace delayq::journal

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/random.h"
+#include "core/time.h"
+#include "engine/journal/byte_buffer.h"
+#include "engine/journal/io.h"
+#include "engine/journal/segments.h"
+
+namespace delayq::journal {
+
+struct LogOptions {
+  uint64_t segment_bytes = 32u << 20;
+};
+
+/// Appends records to the streams and commits them. A record's place on disk is known when it is appended; until its
+/// commit is written, it is read from memory.
+///
+/// Each stream has at most one commit under way; what is appended meanwhile goes with the next one. A commit writes
+/// and syncs its chunks in order, so a segment is durable before the next one of its stream is begun.
+class Log {
+ public:
+  using Done = absl::AnyInvocable<void(const Status&)>;
+
+  Log(Disk& disk, Io& io, Segments& segments, LogOptions options, uint64_t random_seed);
+
+  /// Where to go on after recovery. REQUIRES: nothing was appended yet.
+  void start(Lsn next_lsn, uint32_t epoch, Moment now);
+  /// The time that new segments are stamped with.
+  void set_time(Moment now) { now_ = now; }
+
+  /// Appends a record: fill(payload, lsn) writes its payload in place.
+  template <class Fill>
+  Location append(uint16_t stream, RecordType type, size_t payload_size, Fill&& fill) {
+    const size_t size = kRecordHeaderSize + payload_size;
+    Chunk& chunk = chunk_for(stream, size);
+    const Location location{chunk.segment, static_cast<uint32_t>(chunk.offset + chunk.bytes.size()),
+                            static_cast<uint32_t>(size)};
+    const std::span<std::byte> record = chunk.bytes.extend(size);
+    const Lsn lsn = next_lsn_++;
+    if (stream == kHeadStream) head_end_lsn_ = next_lsn_;
+    fill(record.subspan(kRecordHeaderSize), lsn);
+    seal_record(record, chunk.nonce, type, lsn);
+    appended_bytes_ += size;
+    return location;
+  }
+
+  /// Begins a commit of what the head stream has, unless one is under way. `done` is called when it is durable (or
+  /// only written, when `sync` is false), or has failed. Answers whether it began one.
+  bool commit_head(bool sync, Done done);
+  /// The same for all other streams together.
+  bool commit_survivors(Done done);
+  /// Whether a commit with `sync` would make anything durable that is not.
+  bool head_needs_sync() const;
+  /// Closes a survivors' segment with the next commit, so that it can be cleaned; its stream goes on in a new one.
+  void retire(const Segment& segment);
+  /// Begins the log's first segment, so that the new epoch is durable with the first commit.
+  void begin_head() { begin_segment(kHeadStream, 0); }
+
+  bool head_is_committing() const { return head_busy_; }
+  bool survivors_are_committing() const { return survivors_busy_; }
+  bool head_is_empty() const { return streams_[kHeadStream].open.empty(); }
+  bool has_survivors() const;  ///< that no commit has taken along yet
+  uint64_t survivor_bytes() const;
+
+  /// The record's bytes when they are still in memory, else empty.
+  std::span<const std::byte> find_buffered(const Location& location) const;
+
+  Lsn next_lsn() const { return next_lsn_; }
+  /// Behind the last record of the head stream.
+  Lsn head_end_lsn() const { return head_end_lsn_; }
+  /// Every record of the head stream below this is synced, or at least written.
+  Lsn durable_lsn() const { return durable_lsn_; }
+  Lsn written_lsn() const { return written_lsn_; }
+  uint64_t unsynced_bytes() const { return unsynced_bytes_ + open_bytes(); }
+  uint64_t appended_bytes() const { return appended_bytes_; }
+  /// As of the last commit.
+  uint64_t disk_free() const { return disk_free_; }
+  void set_disk_free(uint64_t bytes) { disk_free_ = bytes; }
+
+ private:
+  /// Consecutive bytes for one segment, written together.
+  struct Chunk {
+    uint32_t segment = 0;
+    uint32_t nonce = 0;
+    uint64_t offset = 0;
+    uint64_t allocate = 0;  ///< for a new segment: reserve this much
+    Lsn mark_lsn = 0;
+    bool is_new = false;
+    bool is_last = false;  ///< the segment ends here
+    std::shared_ptr<File> file;
+    ByteBuffer bytes;
+
+    uint64_t end() const { return offset + bytes.size(); }
+    /// Behind a new segment's header, otherwise at the start.
+    size_t mark_place() const { return is_new ? kSegmentHeaderSize : 0; }
+  };
+
+  struct Stream {
+    uint32_t segment = 0;  ///< 0: none yet
+    std::vector<std::unique_ptr<Chunk>> open;
+  };
+
+  struct Commit {
+    std::vector<std::unique_ptr<Chunk>> chunks;
+    bool sync = true;
+    Lsn end_lsn = 0;  ///< every record of these streams below this is in the commit or in an earlier one
+    uint64_t bytes = 0;
+    Status status;
+    uint64_t disk_free = 0;
+  };
+
+  Chunk& chunk_for(uint16_t stream, size_t size);
+  Chunk& begin_segment(uint16_t stream, size_t size);
+  Chunk& begin_chunk(uint16_t stream);
+  void close_segment(Stream& stream);
+  std::unique_ptr<Chunk> fresh_chunk();
+  void seal_mark(Chunk& chunk) const;
+  std::shared_ptr<Commit> collect(uint16_t first_stream, uint16_t last_stream, bool sync);
+  void run(std::shared_ptr<Commit> commit, bool& busy, Done done);
+  void finish(Commit& commit);
+  uint64_t open_bytes() const;
+  static Status write_commit(Disk& disk, Commit& commit);
+  static Status write_chunk(Disk& disk, Chunk& chunk, bool sync);
+
+  Disk& disk_;
+  Io& io_;
+  Segments& segments_;
+  LogOptions options_;
+  Random random_;
+  Moment now_{};
+  uint32_t epoch_ = 0;
+  uint32_t next_segment_ = 1;
+  Lsn next_lsn_ = 1;
+  Lsn head_end_lsn_ = 1;
+  Lsn durable_lsn_ = 1;
+  Lsn written_lsn_ = 1;
+  std::array<Stream, kStreamCount> streams_;
+  std::vector<std::shared_ptr<Commit>> under_way_;
+  std::vector<std::unique_ptr<Chunk>> spare_;  ///< chunks whose buffers are used again
+  bool head_busy_ = false;
+  bool survivors_busy_ = false;
+  uint64_t appended_bytes_ = 0;
+  uint64_t unsynced_bytes_ = 0;
+  uint64_t disk_free_ = UINT64_MAX;
+};
+
+}  // namespace delayq::journal

@@ -1,0 +1,182 @@
+#include "engine/journal/posix_disk.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace delayq::journal {
+
+namespace {
+
+constexpr const char* kLockName = "lock";
+
+Error failure(std::string_view op, std::string_view path) {
+  const int reason = errno;
+  const ErrorCode code = reason == ENOSPC || reason == EDQUOT ? ErrorCode::kDiskFull : ErrorCode::kUnavailable;
+  return {code, fmt::format("disk.{}", op), fmt::format("{}: {}", path, std::generic_category().message(reason))};
+}
+
+class PosixFile final : public File {
+ public:
+  PosixFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  ~PosixFile() override { ::close(descriptor_); }
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
+
+  Status write(uint64_t offset, std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return failure("write", path_);
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      offset += static_cast<uint64_t>(written);
+    }
+    return {};
+  }
+
+  Status sync() override { return ::fdatasync(descriptor_) == 0 ? Status{} : Status(failure("sync", path_)); }
+
+  Result<size_t> read(uint64_t offset, std::span<std::byte> into) override {
+    size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t got = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return failure("read", path_);
+      if (got == 0) break;
+      done += static_cast<size_t>(got);
+    }
+    return done;
+  }
+
+  bool read_cached(uint64_t offset, std::span<std::byte> into) override {
+    const iovec target{into.data(), into.size()};
+    return ::preadv2(descriptor_, &target, 1, static_cast<off_t>(offset), RWF_NOWAIT) ==
+           static_cast<ssize_t>(into.size());
+  }
+
+  Result<uint64_t> size() override {
+    struct stat info {};
+    if (::fstat(descriptor_, &info) != 0) return failure("size", path_);
+    return static_cast<uint64_t>(info.st_size);
+  }
+
+  Status allocate(uint64_t size) override {
+    if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0) return {};
+    // A file system that cannot allocate ahead: the file grows as it is written.
+    if (errno == EOPNOTSUPP || errno == ENOSYS) return {};
+    return failure("allocate", path_);
+  }
+
+  Status truncate(uint64_t size) override {
+    return ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0 ? Status{} : Status(failure("truncate", path_));
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+class FileLock final : public Disk::Lock {
+ public:
+  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+  ~FileLock() override { ::close(descriptor_); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PosixDisk>> PosixDisk::open(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    return Error{ErrorCode::kUnavailable, "disk.open", fmt::format("{}: {}", directory, error.message())};
+  }
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return failure("open", directory);
+  return std::unique_ptr<PosixDisk>(new PosixDisk(directory, descriptor));
+}
+
+PosixDisk::~PosixDisk() { ::close(directory_); }
+
+Result<std::vector<std::string>> PosixDisk::list() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    if (entry.is_regular_file(error)) names.push_back(entry.path().filename());
+  }
+  if (error) return Error{ErrorCode::kUnavailable, "disk.list", fmt::format("{}: {}", path_, error.message())};
+  return names;
+}
+
+Result<std::shared_ptr<File>> PosixDisk::open_with(std::string_view name, int flags) {
+  const std::string text(name);
+  const int descriptor = ::openat(directory_, text.c_str(), flags | O_CLOEXEC, 0640);
+  if (descriptor < 0) return failure("open", path_ + "/" + text);
+  return std::shared_ptr<File>(std::make_shared<PosixFile>(path_ + "/" + text, descriptor));
+}
+
+Result<std::shared_ptr<File>> PosixDisk::create(std::string_view name) {
+  return open_with(name, O_RDWR | O_CREAT | O_EXCL);
+}
+
+Result<std::shared_ptr<File>> PosixDisk::open(std::string_view name) { return open_with(name, O_RDWR); }
+
+Status PosixDisk::remove(std::string_view name) {
+  const std::string text(name);
+  return ::unlinkat(directory_, text.c_str(), 0) == 0 ? Status{} : Status(failure("remove", path_ + "/" + text));
+}
+
+Status PosixDisk::rename(std::string_view from, std::string_view to) {
+  const std::string old_name(from);
+  const std::string new_name(to);
+  if (::renameat(directory_, old_name.c_str(), directory_, new_name.c_str()) == 0) return {};
+  return failure("rename", path_ + "/" + old_name);
+}
+
+Status PosixDisk::sync_directory() {
+  return ::fsync(directory_) == 0 ? Status{} : Status(failure("sync", path_));
+}
+
+Result<uint64_t> PosixDisk::free_bytes() {
+  struct statvfs info {};
+  if (::fstatvfs(directory_, &info) != 0) return failure("free", path_);
+  return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
+}
+
+Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock() {
+  const int descriptor = ::openat(directory_, kLockName, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+  if (descriptor < 0) return failure("lock", path_);
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    std::array<char, 32> holder{};
+    const ssize_t size = ::pread(descriptor, holder.data(), holder.size() - 1, 0);
+    ::close(descriptor);
+    return Error{ErrorCode::kUnavailable, "disk.lock",
+                 fmt::format("{} is in use by another delayq{}; stop it, or choose another data directory", path_,
+                             size > 0 ? fmt::format(" (process {})", holder.data()) : "")};
+  }
+  // For the message above only; the lock itself is the kernel's and goes with the process.
+  const std::string mine = std::to_string(::getpid());
+  if (::ftruncate(descriptor, 0) != 0 ||
+      ::pwrite(descriptor, mine.data(), mine.size(), 0) != static_cast<ssize_t>(mine.size())) {
+    const Error error = failure("lock", path_);
+    ::close(descriptor);
+    return error;
+  }
+  return std::unique_ptr<Lock>(std::make_unique<FileLock>(descriptor));
+}
+
+}  // namespace delayq::journal

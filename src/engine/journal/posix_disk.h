@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/result.h"
+#include "engine/journal/disk.h"
+
+namespace delayq::journal {
+
+/// A directory of the real file system. Thread-safe as Disk and File ask for.
+class PosixDisk final : public Disk {
+ public:
+  /// Makes the directory (and its parents) when it is missing.
+  static Result<std::unique_ptr<PosixDisk>> open(const std::string& directory);
+  ~PosixDisk() override;
+  PosixDisk(const PosixDisk&) = delete;
+  PosixDisk& operator=(const PosixDisk&) = delete;
+
+  std::string name() const override { return path_; }
+  Result<std::vector<std::string>> list() override;
+  Result<std::shared_ptr<File>> create(std::string_view name) override;
+  Result<std::shared_ptr<File>> open(std::string_view name) override;
+  Status remove(std::string_view name) override;
+  Status rename(std::string_view from, std::string_view to) override;
+  Status sync_directory() override;
+  Result<uint64_t> free_bytes() override;
+  Result<std::unique_ptr<Lock>> lock() override;
+
+ private:
+  PosixDisk(std::string path, int directory) : path_(std::move(path)), directory_(directory) {}
+  Result<std::shared_ptr<File>> open_with(std::string_view name, int flags);
+
+  std::string path_;
+  int directory_;
+};
+
+}  // namespace delayq::journal

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <absl/functional/any_invocable.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/arena.h"
+#include "engine/journal/io.h"
+#include "engine/journal/log.h"
+#include "engine/journal/segments.h"
+
+namespace delayq::journal {
+
+/// Brings records back from memory, from the page cache, or from the disk, in this order, and never makes the engine
+/// wait for the last.
+class RecordReader {
+ public:
+  RecordReader(Io& io, const Log& log, Segments& segments) : io_(io), log_(log), segments_(segments) {}
+
+  /// The records in the order asked for; nullopt where one is damaged, unreadable, or where no Location was given
+  /// (segment 0). The views point into the arena.
+  struct Found {
+    std::vector<std::optional<RecordView>> records;
+    Arena storage;
+  };
+  using Then = absl::AnyInvocable<void(Found)>;
+
+  /// Calls `then` before it returns when nothing has to come from the disk, else from Io::poll().
+  void read(const std::vector<Location>& wanted, Then then);
+
+ private:
+  /// Neighbouring records of one segment that are read in one go.
+  struct Range {
+    std::shared_ptr<File> file;
+    uint64_t offset = 0;
+    std::span<std::byte> bytes;
+    bool is_read = false;
+  };
+  /// Where a wanted record will be found.
+  struct Piece {
+    std::span<const std::byte> bytes;
+    uint32_t nonce = 0;
+    uint32_t range = UINT32_MAX;  ///< UINT32_MAX: no range, `bytes` are there
+  };
+  struct Request {
+    std::vector<Piece> pieces;
+    std::vector<Range> ranges;
+    Arena storage;
+    Then then;
+  };
+
+  void plan(const std::vector<Location>& wanted, Request& request);
+  static void finish(Request& request);
+
+  Io& io_;
+  const Log& log_;
+  Segments& segments_;
+};
+
+}  // namespace delayq::journal

@@ -1,0 +1,177 @@
+#include "engine/journal/recovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "engine/journal/replay.h"
+#include "engine/journal/segment_files.h"
+#include "engine/journal/segment_scanner.h"
+
+namespace delayq::journal {
+
+namespace {
+
+Error damage(const Disk& disk, const SegmentFile& segment, uint64_t offset, std::string_view what) {
+  return {ErrorCode::kCorrupt, "journal.open",
+          fmt::format("{}/{} is damaged at offset {}: {}. Nothing was changed. 'delayq check --data {}' shows the "
+                      "extent, 'check --repair' says what it would drop before it drops anything",
+                      disk.name(), segment.name, offset, what, disk.name())};
+}
+
+/// Walks the segments of one stream as if they were one.
+class StreamReader {
+ public:
+  StreamReader(Disk& disk, Store& store, Recovered& recovered) : disk_(disk), store_(store), recovered_(recovered) {}
+
+  void add(SegmentFile segment) { segments_.push_back(std::move(segment)); }
+
+  /// Steps to the next record. False: there is none, or status() is an error.
+  bool next(Replay& replay) {
+    for (;;) {
+      if (scanner_) {
+        record_ = scanner_->next();
+        if (record_) return true;
+        replay.flush();  // the window's records point into the segment that is about to go
+        if (!(status_ = close_segment()).ok()) return false;
+      }
+      if (at_ == segments_.size()) return false;
+      if (!(status_ = open_segment()).ok()) return false;
+    }
+  }
+
+  const RecordView& record() const { return *record_; }
+  bool has_record() const { return record_.has_value(); }
+  const Status& status() const { return status_; }
+  Location location() const {
+    return {segments_[at_].number, static_cast<uint32_t>(scanner_->record_offset()),
+            static_cast<uint32_t>(record_->size())};
+  }
+  Error nonsense() const {
+    return damage(disk_, segments_[at_], scanner_->record_offset(), "a record of unknown shape");
+  }
+
+  /// What to cut when everything has been read well.
+  Status cut_ends() {
+    for (const SegmentFile& segment : segments_) {
+      Segment& known = *store_.segments.find(segment.number);
+      if (known.size == segment.size) continue;
+      if (Status status = segment.file->truncate(known.size); !status.ok()) return status;
+      if (Status status = segment.file->sync(); !status.ok()) return status;
+    }
+    return {};
+  }
+
+ private:
+  Status open_segment() {
+    const SegmentFile& segment = segments_[at_];
+    Result<std::vector<std::byte>> bytes = read_whole(segment);
+    if (!bytes.ok()) return bytes.error();
+    bytes_ = std::move(*bytes);
+    scanner_.emplace(bytes_, segment.header, segment.has_successor);
+    return {};
+  }
+
+  Status close_segment() {
+    const SegmentFile& segment = segments_[at_];
+    if (scanner_->end() == SegmentScanner::End::kDamaged) {
+      return damage(disk_, segment, scanner_->offset(), "a record fails its checksum, and what follows had been synced");
+    }
+    if (scanner_->end() == SegmentScanner::End::kTorn) recovered_.cut_bytes += segment.size - scanner_->offset();
+    Segment& known = *store_.segments.find(segment.number);
+    known.size = known.durable = scanner_->offset();
+    store_.segments.set_occupied(known, known.size);
+    scanner_.reset();
+    ++at_;
+    return {};
+  }
+
+  Disk& disk_;
+  Store& store_;
+  Recovered& recovered_;
+  std::vector<SegmentFile> segments_;
+  size_t at_ = 0;
+  std::vector<std::byte> bytes_;
+  std::optional<SegmentScanner> scanner_;
+  std::optional<RecordView> record_;
+  Status status_;
+};
+
+/// Merges the streams by record number.
+Status replay_all(std::vector<StreamReader>& streams, Replay& replay) {
+  for (StreamReader& stream : streams) {
+    stream.next(replay);
+    if (!stream.status().ok()) return stream.status();
+  }
+  for (;;) {
+    StreamReader* first = nullptr;
+    Lsn limit = UINT64_MAX;  // where the next stream takes over
+    for (StreamReader& stream : streams) {
+      if (!stream.has_record()) continue;
+      if (first == nullptr || stream.record().lsn < first->record().lsn) {
+        if (first != nullptr) limit = std::min(limit, first->record().lsn);
+        first = &stream;
+      } else {
+        limit = std::min(limit, stream.record().lsn);
+      }
+    }
+    if (first == nullptr) break;
+    do {
+      if (!replay.add(first->record(), first->location())) return first->nonsense();
+    } while (first->next(replay) && first->record().lsn < limit);
+    if (!first->status().ok()) return first->status();
+  }
+  replay.flush();
+  return {};
+}
+
+Status judge(const Disk& disk, const SegmentFile& segment) {
+  if (segment.kind == SegmentFile::Kind::kDamaged) return damage(disk, segment, 0, "its header is not readable");
+  if (segment.kind == SegmentFile::Kind::kForeign) {
+    return Error{ErrorCode::kUnavailable, "journal.open",
+                 fmt::format("{}/{} has format version {}; this program reads version {}", disk.name(), segment.name,
+                             segment.header.version, kFormatVersion)};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Recovered> recover(Disk& disk, Store& store) {
+  Result<std::vector<SegmentFile>> found = find_segments(disk);
+  if (!found.ok()) return found.error();
+  Recovered recovered;
+  std::vector<std::string> unfinished;
+  std::vector<StreamReader> streams(kStreamCount, StreamReader(disk, store, recovered));
+  for (SegmentFile& file : *found) {
+    if (Status status = judge(disk, file); !status.ok()) return status.error();
+    if (file.kind == SegmentFile::Kind::kUnfinished) {
+      unfinished.push_back(file.name);
+      continue;
+    }
+    Segment& segment = store.segments.add(file.header);
+    segment.file = file.file;
+    segment.is_open = false;
+    recovered.epoch = std::max(recovered.epoch, file.header.epoch + 1);
+    recovered.next_lsn = std::max(recovered.next_lsn, file.header.first_lsn);
+    streams[file.header.stream].add(std::move(file));
+  }
+  {
+    Replay replay(store);
+    if (Status status = replay_all(streams, replay); !status.ok()) return status.error();
+    recovered.next_lsn = std::max(recovered.next_lsn, replay.highest_lsn() + 1);
+    recovered.records = replay.records();
+  }
+  for (StreamReader& stream : streams) {
+    if (Status status = stream.cut_ends(); !status.ok()) return status.error();
+  }
+  for (const std::string& name : unfinished) {
+    if (Status status = disk.remove(name); !status.ok()) return status.error();
+  }
+  if (Status status = disk.sync_directory(); !status.ok()) return status.error();
+  return recovered;
+}
+
+}  // namespace delayq::journal

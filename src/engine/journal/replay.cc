@@ -1,0 +1,115 @@
+#include "engine/journal/replay.h"
+
+#include <algorithm>
+
+namespace delayq::journal {
+
+bool Replay::add(const RecordView& record, const Location& location) {
+  ++records_;
+  highest_lsn_ = std::max(highest_lsn_, record.lsn);
+  if (record.type == RecordType::kMark || record.type == RecordType::kHole) return true;
+  Waiting& waiting = window_[waiting_];
+  waiting = Waiting{record, location, {}, {}, 0};
+  if (!parse(waiting)) return false;
+  if (++waiting_ == kWindow) flush();
+  return true;
+}
+
+bool Replay::parse(Waiting& waiting) {
+  switch (waiting.record.type) {
+    case RecordType::kJob: {
+      const auto job = parse_job(waiting.record.payload);
+      if (!job) return false;
+      waiting.job = *job;
+      waiting.id_key = store_.ids.key_of(job->id);
+      waiting.seq = job->fixed.state.seq;
+      store_.ids.prefetch(waiting.id_key);
+      break;
+    }
+    case RecordType::kState: {
+      const auto state = parse_plain<StatePayload>(waiting.record.payload);
+      if (!state || static_cast<size_t>(state->state) >= kJobStateCount) return false;
+      waiting.seq = state->seq;
+      break;
+    }
+    case RecordType::kOutcome: {
+      const auto outcome = parse_outcome(waiting.record.payload);
+      if (!outcome) return false;
+      waiting.seq = outcome->seq;
+      break;
+    }
+    case RecordType::kGone: {
+      const auto gone = parse_plain<GonePayload>(waiting.record.payload);
+      if (!gone) return false;
+      waiting.seq = gone->seq;
+      break;
+    }
+    case RecordType::kSettings:
+      return parse_settings(waiting.record.payload).has_value();
+    default:
+      return false;
+  }
+  store_.prefetch_number(waiting.seq);
+  return true;
+}
+
+void Replay::flush() {
+  for (size_t i = 0; i < waiting_; ++i) {
+    if (window_[i].seq != 0) store_.prefetch_numbered_entry(window_[i].seq);
+  }
+  for (size_t i = 0; i < waiting_; ++i) apply(window_[i]);
+  waiting_ = 0;
+}
+
+void Replay::apply(const Waiting& waiting) {
+  if (waiting.record.type == RecordType::kJob) return apply_job(waiting);
+  if (waiting.record.type == RecordType::kSettings) return apply_settings(waiting);
+  // A record about a job that is not there speaks of one that is gone, and whose own record is gone too.
+  const Slot slot = store_.find_number(waiting.seq);
+  if (waiting.record.type == RecordType::kGone) {
+    const auto gone = parse_plain<GonePayload>(waiting.record.payload);
+    store_.segments.keep_gone(waiting.location, gone->segment);
+    if (slot != kNoSlot) store_.erase(slot);
+    return;
+  }
+  if (slot == kNoSlot) return;
+  if (waiting.record.type == RecordType::kOutcome) {
+    store_.set_outcome_record(slot, waiting.location);
+  } else {
+    store_.change(slot, *parse_plain<StatePayload>(waiting.record.payload));
+    store_.set_state_record(slot, waiting.location);
+  }
+}
+
+void Replay::apply_job(const Waiting& waiting) {
+  const JobView& job = waiting.job;
+  if (const Slot known = store_.find_number(waiting.seq); known != kNoSlot) {  // cleaning wrote it again
+    store_.change(known, job.fixed.state);
+    store_.set_job_record(known, waiting.location);
+    return;
+  }
+  const TopicNumber topic = topic_of(job.topic);
+  if (const Slot old = store_.ids.find(waiting.id_key, topic); old != kNoSlot) store_.erase(old);
+  store_.insert({waiting.id_key, topic, job.fixed.state, job.fixed.priority, !job.options.empty(), job.group,
+                 waiting.location});
+}
+
+void Replay::apply_settings(const Waiting& waiting) {
+  const auto view = parse_settings(waiting.record.payload);
+  Topic& topic = store_.topics[topic_of(view->topic)];
+  store_.segments.release(topic.settings_record);
+  topic.settings = view->settings;
+  topic.settings_record = view->settings.empty() ? Location{} : waiting.location;
+  store_.segments.keep(topic.settings_record);
+  if (view->settings.empty()) store_.segments.find(waiting.location.segment)->unsets = true;
+}
+
+/// Records of one topic come in runs.
+TopicNumber Replay::topic_of(std::string_view name) {
+  if (last_topic_ == kNoTopic || store_.topics[last_topic_].name != name) {
+    last_topic_ = store_.topics.find_or_add(name);
+  }
+  return last_topic_;
+}
+
+}  // namespace delayq::journal

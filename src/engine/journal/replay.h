@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/journal/store.h"
+
+namespace delayq::journal {
+
+/// Applies records, in the order of their numbers, to a Store that is recovering.
+///
+/// Records wait in a small window while the memory that they will touch comes into the cache; that, not the parsing,
+/// is what replaying millions of jobs would otherwise wait for.
+class Replay {
+ public:
+  explicit Replay(Store& store) : store_(store) {}
+
+  /// The record's bytes must stay valid until flush(). False: its checksum is right but it makes no sense.
+  [[nodiscard]] bool add(const RecordView& record, const Location& location);
+  void flush();
+
+  Lsn highest_lsn() const { return highest_lsn_; }
+  uint64_t records() const { return records_; }
+
+ private:
+  struct Waiting {
+    RecordView record;
+    Location location;
+    JobView job;     ///< for kJob
+    SlotKey id_key;  ///< for kJob
+    uint64_t seq;    ///< for records about a job
+  };
+  static constexpr size_t kWindow = 64;
+
+  bool parse(Waiting& waiting);
+  void apply(const Waiting& waiting);
+  void apply_job(const Waiting& waiting);
+  void apply_settings(const Waiting& waiting);
+  TopicNumber topic_of(std::string_view name);
+
+  Store& store_;
+  std::array<Waiting, kWindow> window_;
+  size_t waiting_ = 0;
+  TopicNumber last_topic_ = kNoTopic;
+  Lsn highest_lsn_ = 0;
+  uint64_t records_ = 0;
+};
+
+}  // namespace delayq::journal

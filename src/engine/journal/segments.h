@@ -1,0 +1,74 @@
+#pragma once
+
+#include <absl/container/btree_map.h>
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/journal/disk.h"
+#include "engine/journal/format.h"
+#include "engine/journal/job_table.h"
+
+namespace delayq::journal {
+
+/// One segment file, as the engine knows it.
+struct Segment {
+  SegmentHeader header;
+  std::shared_ptr<File> file;  ///< null until its first commit is written
+  uint64_t size = 0;           ///< how far it has been appended to
+  uint64_t occupied = 0;       ///< what it takes on disk: more than `size` while it is the log's last
+  uint64_t durable = 0;        ///< how far it has been synced
+  uint64_t live_bytes = 0;     ///< records that a job or a topic still needs
+  uint64_t gone_bytes = 0;     ///< kGone records that an existing segment still needs
+  bool is_open = true;         ///< still appended to
+  bool is_damaged = false;     ///< cleaning found a bad record: left alone for `check` to look at
+  bool unsets = false;         ///< has records that take back a topic's settings
+  /// For each other segment, how many kGone records in this one speak of jobs in it.
+  absl::flat_hash_map<uint32_t, uint32_t> gone_by_segment;
+
+  uint64_t needed_bytes() const { return live_bytes + gone_bytes; }
+};
+
+/// All segments and what of them is still needed.
+class Segments {
+ public:
+  static constexpr uint64_t kGoneRecordSize = kRecordHeaderSize + sizeof(GonePayload);
+
+  Segment& add(const SegmentHeader& header);
+  Segment* find(uint32_t number);
+  const Segment* find(uint32_t number) const { return const_cast<Segments*>(this)->find(number); }
+
+  /// A record became needed, or is not any more. A Location with segment 0 is ignored.
+  void keep(const Location& location);
+  void release(const Location& location);
+  /// A kGone record at `location` that speaks of a job in `segment`.
+  void keep_gone(const Location& location, uint32_t segment);
+
+  /// The file is gone for good: kGone records that spoke of it are not needed any more.
+  void remove(uint32_t number);
+
+  /// The undamaged segment with the smallest needed share, or null. An open one counts only when it is not the
+  /// log's own and at least `open_waste` of it is not needed.
+  Segment* emptiest(uint64_t open_waste);
+  /// The log's oldest segment.
+  const Segment* oldest_head() const;
+  void set_occupied(Segment& segment, uint64_t bytes);
+
+  uint64_t occupied_bytes() const { return occupied_bytes_; }
+  uint64_t live_bytes() const { return live_bytes_; }
+  uint64_t needed_bytes() const { return live_bytes_ + gone_bytes_; }
+  uint32_t highest_number() const { return all_.empty() ? 0 : all_.rbegin()->first; }
+
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+
+ private:
+  absl::btree_map<uint32_t, std::unique_ptr<Segment>> all_;
+  uint64_t occupied_bytes_ = 0;
+  uint64_t live_bytes_ = 0;
+  uint64_t gone_bytes_ = 0;
+  Segment* last_found_ = nullptr;  ///< most look-ups are of the same segment as the one before
+};
+
+}  // namespace delayq::journal

@@ -1,0 +1,168 @@
+#include "engine/journal/store.h"
+
+#include <vector>
+
+namespace delayq::journal {
+
+Slot Store::insert(const NewEntry& fresh) {
+  const Slot slot = jobs.add();
+  Entry& entry = jobs[slot];
+  entry.topic = fresh.topic;
+  entry.due_ms = static_cast<uint64_t>(fresh.state.due_ms) & kLatestMs;
+  entry.until_ms = static_cast<uint64_t>(fresh.state.until_ms) & kLatestMs;
+  entry.set_state(fresh.state.state);
+  entry.seq = fresh.state.seq & kMaxLsn;
+  entry.attempts = fresh.state.attempts;
+  entry.cancel_requested = fresh.state.flags & kCancelRequested;
+  entry.has_options = fresh.has_options;
+  entry.priority = fresh.priority;
+  entry.location = fresh.location;
+  segments.keep(fresh.location);
+  ids.insert(fresh.key, slot);
+  if (!fresh.group.empty() && fresh.state.state != JobState::kDone) groups.add(fresh.group, slot);
+  enter(slot, fresh.state.lease);
+  return slot;
+}
+
+void Store::erase(Slot slot) {
+  leave(slot);
+  groups.remove(slot);
+  ids.erase(slot);
+  segments.release(jobs[slot].location);
+  if (const Extra* extra = jobs.find_extra(slot)) {
+    segments.release(extra->state);
+    segments.release(extra->outcome);
+  }
+  if (jobs[slot].is_tracked) numbers_.erase(number_key(jobs[slot].seq), slot);
+  jobs.remove(slot);
+}
+
+void Store::change(Slot slot, const StatePayload& next) {
+  leave(slot);
+  Entry& entry = jobs[slot];
+  entry.due_ms = static_cast<uint64_t>(next.due_ms) & kLatestMs;
+  entry.until_ms = static_cast<uint64_t>(next.until_ms) & kLatestMs;
+  entry.set_state(next.state);
+  entry.attempts = next.attempts;
+  entry.cancel_requested = next.flags & kCancelRequested;
+  if (next.state == JobState::kDone) groups.remove(slot);
+  enter(slot, next.lease);
+}
+
+StatePayload Store::state_of(Slot slot) const {
+  const Entry& entry = jobs[slot];
+  const Extra* extra = jobs.find_extra(slot);
+  StatePayload state{};
+  state.seq = entry.seq;
+  state.due_ms = static_cast<int64_t>(entry.due_ms);
+  state.until_ms = static_cast<int64_t>(entry.until_ms);
+  state.lease = extra == nullptr ? 0 : extra->lease;
+  state.attempts = entry.attempts;
+  state.state = entry.state();
+  state.flags = entry.cancel_requested ? kCancelRequested : 0;
+  return state;
+}
+
+void Store::set_job_record(Slot slot, const Location& location) {
+  segments.release(jobs[slot].location);
+  jobs[slot].location = location;
+  segments.keep(location);
+  if (Extra* extra = jobs.find_extra(slot); extra != nullptr && extra->state.segment != 0) {
+    segments.release(extra->state);
+    extra->state = {};
+    track(slot);
+  }
+}
+
+void Store::set_state_record(Slot slot, const Location& location) {
+  Extra& extra = jobs.extra(slot);
+  segments.release(extra.state);
+  extra.state = location;
+  segments.keep(location);
+  track(slot);
+}
+
+void Store::set_outcome_record(Slot slot, const Location& location) {
+  Extra& extra = jobs.extra(slot);
+  segments.release(extra.outcome);
+  extra.outcome = location;
+  segments.keep(location);
+  track(slot);
+}
+
+void Store::enter(Slot slot, uint64_t lease) {
+  Entry& entry = jobs[slot];
+  if (!is_live_ && entry.state() == JobState::kReady) entry.set_state(JobState::kDelayed);
+  topics.enter(slot);
+  if (entry.state() == JobState::kReserved) jobs.extra(slot).lease = lease;
+  track(slot);
+  if (!is_live_ || entry.state() == JobState::kReady) return;
+  wheel.add(slot, entry.state() == JobState::kDelayed ? entry.due_ms : entry.until_ms);
+}
+
+void Store::leave(Slot slot) {
+  const Entry& entry = jobs[slot];
+  if (wheel.contains(slot)) wheel.remove(slot);
+  topics.leave(slot);
+  if (entry.state() == JobState::kReserved) jobs.extra(slot).lease = 0;
+}
+
+void Store::track(Slot slot) {
+  Entry& entry = jobs[slot];
+  const Extra* extra = jobs.find_extra(slot);
+  const bool wanted = !is_live_ || (extra != nullptr && (extra->lease != 0 || extra->state.segment != 0 ||
+                                                         extra->outcome.segment != 0));
+  if (wanted != static_cast<bool>(entry.is_tracked)) {
+    if (wanted) {
+      numbers_.insert(number_key(entry.seq), slot);
+    } else {
+      numbers_.erase(number_key(entry.seq), slot);
+    }
+    entry.is_tracked = wanted;
+  }
+  jobs.trim_extra(slot);
+}
+
+void Store::go_live(Moment now) {
+  is_live_ = true;
+  numbers_ = SlotMap{};
+  wheel.observe(now);
+  const uint64_t now_ms = to_stored_ms(now);
+  for (const TopicNumber number : topics.page({}, UINT32_MAX)) {
+    Topic& topic = topics[number];
+    for (const JobState state : {JobState::kReserved, JobState::kDone, JobState::kDead}) {
+      for (Slot slot = topic.chain(state).first; slot != kNoSlot; slot = jobs[slot].chain_next) {
+        wheel.add(slot, jobs[slot].until_ms);
+        jobs[slot].is_tracked = 0;
+        track(slot);
+      }
+    }
+    for (Slot slot = topic.chain(JobState::kDelayed).first; slot != kNoSlot;) {
+      const Slot next = jobs[slot].chain_next;
+      if (next != kNoSlot) jobs.prefetch(next);
+      jobs[slot].is_tracked = 0;
+      track(slot);
+      if (jobs[slot].due_ms > now_ms) {
+        wheel.add(slot, jobs[slot].due_ms);
+      } else {
+        topics.leave(slot);
+        jobs[slot].set_state(JobState::kReady);
+        topics.enter(slot);
+      }
+      slot = next;
+    }
+    topics.note_idle(number, now);
+  }
+}
+
+Slot Store::find(std::string_view topic_name, std::string_view id) const {
+  const TopicNumber topic = topics.find(topic_name);
+  return topic == kNoTopic ? kNoSlot : ids.find(ids.key_of(id), topic);
+}
+
+uint64_t Store::memory_bytes() const {
+  return jobs.memory_bytes() + ids.memory_bytes() + topics.memory_bytes() + groups.memory_bytes() +
+         bins.memory_bytes() + numbers_.memory_bytes();
+}
+
+}  // namespace delayq::journal

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/journal/io.h"
+
+namespace delayq::journal {
+
+/// Io with one thread per lane.
+class ThreadedIo final : public Io {
+ public:
+  ThreadedIo();
+  /// Finishes the work given so far; `done` steps that poll() has not run are dropped.
+  ~ThreadedIo() override;
+  ThreadedIo(const ThreadedIo&) = delete;
+  ThreadedIo& operator=(const ThreadedIo&) = delete;
+
+  void run(Lane lane, Step work, Step done) override;
+  bool poll() override;
+  void drain() override;
+  void set_wakeup(std::function<void()> wakeup) override;
+
+ private:
+  struct Task {
+    Step work;
+    Step done;
+  };
+  struct Worker {
+    std::deque<Task> tasks;
+    std::condition_variable has_tasks;
+    std::thread thread;
+  };
+
+  void serve(Worker& worker);
+
+  std::mutex mutex_;  ///< guards everything below but the threads
+  std::array<Worker, 2> workers_;
+  std::vector<Step> done_;
+  std::condition_variable has_done_;
+  std::atomic<bool> any_done_ = false;  ///< lets poll() leave without the mutex
+  std::function<void()> wakeup_;
+  size_t unfinished_ = 0;  ///< given to run(), not yet run by poll()
+  bool stops_ = false;
+};
+
+}  // namespace delayq::journal

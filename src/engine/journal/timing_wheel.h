@@ -1,0 +1,115 @@
+#pragma once
+
+#include <absl/container/btree_set.h>
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "core/time.h"
+#include "engine/journal/job_table.h"
+
+namespace delayq::journal {
+
+/// Told when a job enters or leaves a level of the wheel, so that the forecast can be kept as counters.
+class WheelObserver {
+ public:
+  virtual ~WheelObserver() = default;
+  virtual void on_wheel(const Entry& entry, uint64_t wake_ms, int change) = 0;
+};
+
+/// A hierarchical timing wheel with ticks of 1 ms over intrusive links in the job table: adding and removing are O(1).
+///
+/// Level L has 512 slots of 256^L ms. A time goes to the lowest level on which it is less than 512 slots away. That
+/// is twice what the level below it needs, so a whole slot may be handed down any time during the slot before it:
+/// `prepare` does that in small portions, and no single moment pays for a slot with a million jobs in it.
+///
+/// When the clock goes back, times before the wheel's own hand cannot be put into it. They wait in an ordered set
+/// until the clock has caught up.
+class TimingWheel {
+ public:
+  TimingWheel(JobTable& jobs, WheelObserver& observer) : jobs_(jobs), observer_(observer) {}
+
+  /// Tells the time before anything is added: an empty wheel starts from there, wherever the clock was before.
+  void observe(Moment now) {
+    if (size_ != 0) return;
+    hand_ = to_stored_ms(now);
+    next_event_ = UINT64_MAX;
+  }
+
+  /// REQUIRES: the job is not in the wheel. `wake` may be in the past: it then comes with the next advance().
+  void add(Slot slot, uint64_t wake_ms);
+  void remove(Slot slot);
+  bool contains(Slot slot) const { return jobs_[slot].in_wheel || jobs_[slot].in_past; }
+  /// Brings what remove() will touch into the cache.
+  void prefetch_neighbours(Slot slot) const {
+    const Entry& entry = jobs_[slot];
+    if (entry.wheel_previous != kNoSlot) jobs_.prefetch(entry.wheel_previous);
+    if (entry.wheel_next != kNoSlot) jobs_.prefetch(entry.wheel_next);
+  }
+
+  /// Whether anything may be due at `now`; cheap.
+  bool may_have_due(Moment now) const {
+    const uint64_t now_ms = to_stored_ms(now);
+    return now_ms >= next_event_ || (!past_.empty() && past_.begin()->first <= now_ms);
+  }
+
+  /// Takes up to `budget` jobs whose time is not after `now` out of the wheel, calling due(slot) for each, earliest
+  /// millisecond first. `due` may add and remove jobs. Answers whether it finished: false means call again.
+  template <class Due>
+  bool advance(Moment now, uint32_t budget, Due&& due) {
+    const uint64_t now_ms = to_stored_ms(now);
+    while (budget > 0) {
+      const Slot slot = next_due(now_ms, budget);
+      if (slot == kNoSlot) return budget > 0;
+      if (budget > 0) --budget;
+      due(slot);
+    }
+    return !may_have_due(now);
+  }
+
+  /// Hands jobs of the next slots down a level, up to `budget` of them. Call it now and then; wakeup() says when.
+  void prepare(uint32_t budget);
+
+  /// When advance() or prepare() has something to do next. kNever: nothing is in the wheel.
+  Moment wakeup() const;
+
+  uint64_t size() const { return size_; }
+  /// Nothing in the wheel itself wakes before this.
+  Moment hand() const { return from_unix_ms(static_cast<int64_t>(hand_)); }
+
+ private:
+  static constexpr uint32_t kLevels = 6;
+  static constexpr uint32_t kSlots = 512;
+  static constexpr uint32_t kBits = 8;
+  /// prepare() is wanted a second ahead for every so many jobs of the slot that comes next.
+  static constexpr uint64_t kPortion = 4096;
+
+  struct Ring {
+    std::array<Slot, kSlots> first;
+    std::array<uint32_t, kSlots> count{};
+    std::array<uint64_t, kSlots / 64> occupied{};
+    Ring() { first.fill(kNoSlot); }
+  };
+
+  static uint64_t slot_start(uint64_t index, uint32_t level) { return index << (kBits * level); }
+  void insert(Slot slot, uint64_t wake_ms);
+  void unlink(Slot slot, uint64_t wake_ms);
+  /// The index (not reduced to the ring) of the first occupied slot at or after the hand's; UINT64_MAX: none.
+  uint64_t first_occupied(uint32_t level) const;
+  /// Moves the hand towards `now`, handing slots down on the way, until a job is due.
+  Slot next_due(uint64_t now_ms, uint32_t& budget);
+  bool hand_down(uint32_t level, uint64_t index, uint32_t& budget);
+  void find_next_event();
+  uint64_t wake_of(Slot slot) const;
+
+  JobTable& jobs_;
+  WheelObserver& observer_;
+  std::array<Ring, kLevels> rings_;
+  absl::btree_set<std::pair<uint64_t, Slot>> past_;
+  uint64_t hand_ = 0;                 ///< nothing in the wheel is before it
+  uint64_t next_event_ = UINT64_MAX;  ///< not after the first time at which the hand has something to do
+  uint64_t size_ = 0;
+};
+
+}  // namespace delayq::journal

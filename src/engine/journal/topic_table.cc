@@ -1,0 +1,99 @@
+#include "engine/journal/topic_table.h"
+
+namespace delayq::journal {
+
+TopicNumber TopicTable::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? kNoTopic : found->second;
+}
+
+TopicNumber TopicTable::find_or_add(std::string_view name) {
+  const TopicNumber known = find(name);
+  if (known != kNoTopic) return known;
+  if (free_.empty()) {
+    free_.push_back(static_cast<TopicNumber>(topics_.size()));
+    topics_.emplace_back();
+  }
+  const TopicNumber number = free_.back();
+  free_.pop_back();
+  topics_[number] = std::make_unique<Topic>();
+  Topic& topic = *topics_[number];
+  topic.name = name;
+  by_name_.emplace(topic.name, number);
+  names_.insert(topic.name);
+  return number;
+}
+
+void TopicTable::enter(Slot slot) {
+  Entry& entry = jobs_[slot];
+  Topic& topic = *topics_[entry.topic];
+  Topic::Chain& chain = topic.chain(entry.state());
+  entry.chain_previous = chain.last;
+  entry.chain_next = kNoSlot;
+  if (chain.last != kNoSlot) {
+    jobs_[chain.last].chain_next = slot;
+  } else {
+    chain.first = slot;
+  }
+  chain.last = slot;
+  ++chain.count;
+  // Jobs mostly become ready in hand-over order, so the end is a good guess for the place.
+  if (entry.state() == JobState::kReady) {
+    topic.ready.insert(topic.ready.end(), {entry.priority, slot, entry.due_ms, entry.seq});
+  }
+}
+
+void TopicTable::leave(Slot slot) {
+  Entry& entry = jobs_[slot];
+  if (entry.has_cursor) cursors.on_leave(slot);
+  Topic& topic = *topics_[entry.topic];
+  Topic::Chain& chain = topic.chain(entry.state());
+  if (entry.chain_previous != kNoSlot) {
+    jobs_[entry.chain_previous].chain_next = entry.chain_next;
+  } else {
+    chain.first = entry.chain_next;
+  }
+  if (entry.chain_next != kNoSlot) {
+    jobs_[entry.chain_next].chain_previous = entry.chain_previous;
+  } else {
+    chain.last = entry.chain_previous;
+  }
+  --chain.count;
+  if (entry.state() == JobState::kReady) topic.ready.erase({entry.priority, slot, entry.due_ms, entry.seq});
+}
+
+std::vector<TopicNumber> TopicTable::page(std::string_view cursor, uint32_t limit) const {
+  std::vector<TopicNumber> numbers;
+  for (auto name = cursor.empty() ? names_.begin() : names_.upper_bound(cursor);
+       name != names_.end() && numbers.size() < limit; ++name) {
+    numbers.push_back(find(*name));
+  }
+  return numbers;
+}
+
+void TopicTable::note_idle(TopicNumber number, Moment now) {
+  Topic& topic = *topics_[number];
+  if (topic.idle_listed || !topic.is_empty()) return;
+  topic.idle_listed = true;
+  idle_.push_back({number, now});
+}
+
+void TopicTable::forget_idle(Moment now) {
+  for (int looked = 0; looked < 256 && !idle_.empty() && next_forgetting() <= now; ++looked) {
+    const TopicNumber number = idle_.front().number;
+    idle_.pop_front();
+    Topic& topic = *topics_[number];
+    topic.idle_listed = false;
+    if (!topic.is_empty() || topic.announced) continue;
+    by_name_.erase(topic.name);
+    names_.erase(topic.name);
+    topics_[number].reset();
+    free_.push_back(number);
+  }
+}
+
+uint64_t TopicTable::memory_bytes() const {
+  return topics_.capacity() * sizeof(Topic*) + size() * (sizeof(Topic) + 64);
+}
+
+}  // namespace delayq::journal

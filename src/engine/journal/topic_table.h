@@ -1,0 +1,109 @@
+#pragma once
+
+#include <absl/container/btree_set.h>
+#include <absl/container/flat_hash_map.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "core/job_state.h"
+#include "core/time.h"
+#include "engine/journal/job_table.h"
+#include "engine/journal/list_cursors.h"
+
+namespace delayq::journal {
+
+using TopicNumber = uint32_t;
+inline constexpr TopicNumber kNoTopic = UINT32_MAX;
+
+/// Hand-over order: priority, then due time, then push order. The slot is carried along.
+struct ReadyKey {
+  uint32_t priority;
+  Slot slot;
+  uint64_t due_ms;
+  uint64_t seq;
+
+  friend bool operator<(const ReadyKey& a, const ReadyKey& b) {
+    return std::tie(a.priority, a.due_ms, a.seq) < std::tie(b.priority, b.due_ms, b.seq);
+  }
+};
+
+/// A topic: its jobs, as one list per state and as a set of the ready ones.
+struct Topic {
+  /// The jobs of one state in the order in which they entered it, linked through their entries.
+  struct Chain {
+    Slot first = kNoSlot;
+    Slot last = kNoSlot;
+    uint64_t count = 0;
+  };
+
+  std::string name;
+  std::array<Chain, kJobStateCount> chains;
+  absl::btree_set<ReadyKey> ready;
+  std::string settings;
+  Location settings_record;
+  bool announced = false;   ///< the queue will hear of its ready jobs at the next poll
+  bool idle_listed = false;  ///< is in the list of topics to look at for removal
+
+  bool is_empty() const {
+    for (const Chain& chain : chains) {
+      if (chain.count != 0) return false;
+    }
+    return settings.empty();
+  }
+  Chain& chain(JobState state) { return chains[static_cast<size_t>(state)]; }
+  const Chain& chain(JobState state) const { return chains[static_cast<size_t>(state)]; }
+};
+
+/// All topics, by number and by name. A topic that has been empty for a while is forgotten.
+class TopicTable {
+ public:
+  explicit TopicTable(JobTable& jobs) : cursors(jobs), jobs_(jobs) {}
+
+  /// kNoTopic: there is none of that name.
+  TopicNumber find(std::string_view name) const;
+  TopicNumber find_or_add(std::string_view name);
+  Topic& operator[](TopicNumber number) { return *topics_[number]; }
+  const Topic& operator[](TopicNumber number) const { return *topics_[number]; }
+
+  /// Appends the job to the list of its topic and state; a ready one to the set too.
+  void enter(Slot slot);
+  /// Takes it out again. Call it before topic, state, priority, due time or number of the entry change.
+  void leave(Slot slot);
+
+  /// Topics by name, starting after `cursor`.
+  std::vector<TopicNumber> page(std::string_view cursor, uint32_t limit) const;
+
+  /// Remembers a topic that may have become empty.
+  void note_idle(TopicNumber number, Moment now);
+  /// Forgets topics that have stayed empty for a minute; looks at a bounded number of them.
+  void forget_idle(Moment now);
+  Moment next_forgetting() const { return idle_.empty() ? kNever : idle_.front().since + kIdleTime; }
+
+  uint64_t size() const { return by_name_.size(); }
+  uint64_t memory_bytes() const;
+
+  ListCursors cursors;
+
+ private:
+  static constexpr Millis kIdleTime{60'000};
+  struct Idle {
+    TopicNumber number;
+    Moment since;
+  };
+
+  JobTable& jobs_;
+  std::vector<std::unique_ptr<Topic>> topics_;
+  std::vector<TopicNumber> free_;
+  absl::flat_hash_map<std::string_view, TopicNumber> by_name_;  ///< keys point into the topics
+  absl::btree_set<std::string_view> names_;
+  std::deque<Idle> idle_;
+};
+
+}  // namespace delayq::journal

@@ -1,0 +1,163 @@
+// cancel, reschedule, redrive, purge: what producers and operators do to jobs that wait.
+#include <algorithm>
+
+#include "engine/journal/journal_engine.h"
+
+namespace delayq::journal {
+
+namespace {
+
+/// Distances, in items, at which the steps of a look-up are begun ahead of its use: the index, then the entry, then
+/// the entry's neighbours in the wheel and in its topic's list.
+constexpr size_t kIndexAhead = 24;
+constexpr size_t kEntryAhead = 16;
+constexpr size_t kNeighboursAhead = 8;
+
+/// Finds jobs of a batch one after the other while the memory for the later ones is on its way.
+template <class RefOf>
+class BatchFinder {
+ public:
+  BatchFinder(Store& store, size_t size, RefOf ref_of) : store_(store), keys_(size), topics_(size), ref_of_(ref_of) {
+    for (size_t i = 0; i < std::min(kIndexAhead, size); ++i) start(i);
+    for (size_t i = 0; i < std::min(kEntryAhead, size); ++i) fetch_entry(i);
+    for (size_t i = 0; i < std::min(kNeighboursAhead, size); ++i) fetch_neighbours(i);
+  }
+
+  /// Call it for 0, 1, 2, ... in this order.
+  Slot find(size_t i) {
+    if (i + kIndexAhead < keys_.size()) start(i + kIndexAhead);
+    if (i + kEntryAhead < keys_.size()) fetch_entry(i + kEntryAhead);
+    if (i + kNeighboursAhead < keys_.size()) fetch_neighbours(i + kNeighboursAhead);
+    return look_up(i);
+  }
+
+ private:
+  void start(size_t i) {
+    const JobRef ref = ref_of_(i);
+    topics_[i] = store_.topics.find(ref.topic);
+    keys_[i] = store_.ids.key_of(ref.id);
+    store_.ids.prefetch(keys_[i]);
+  }
+  void fetch_entry(size_t i) { store_.ids.prefetch_entry(keys_[i]); }
+  void fetch_neighbours(size_t i) {
+    const Slot slot = look_up(i);
+    if (slot != kNoSlot) store_.prefetch_neighbours(slot);
+  }
+  Slot look_up(size_t i) const { return topics_[i] == kNoTopic ? kNoSlot : store_.ids.find(keys_[i], topics_[i]); }
+
+  Store& store_;
+  std::vector<SlotKey> keys_;
+  std::vector<TopicNumber> topics_;
+  RefOf ref_of_;
+};
+
+}  // namespace
+
+// ---- cancel ---------------------------------------------------------------------------------------------------------
+
+CancelOutcome JournalEngine::cancel_one(Slot slot) {
+  switch (store_.jobs[slot].state()) {
+    case JobState::kDelayed:
+    case JobState::kReady:
+      if (options_.canary == Canary::kLostCancel) {
+        store_.erase(slot);
+      } else {
+        forget(slot);
+      }
+      return CancelOutcome::kCancelled;
+    case JobState::kReserved:
+      if (!store_.jobs[slot].cancel_requested) {
+        store_.jobs[slot].cancel_requested = 1;
+        write_state(slot);
+      }
+      return CancelOutcome::kReserved;
+    case JobState::kDone:
+      return CancelOutcome::kDone;
+    case JobState::kDead:
+      return CancelOutcome::kDead;
+  }
+  return CancelOutcome::kUnknown;
+}
+
+void JournalEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) {
+  if (!begin(now, reply)) return;
+  std::vector<CancelOutcome> outcomes(jobs.size());
+  BatchFinder finder(store_, jobs.size(), [&](size_t i) { return jobs[i]; });
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const Slot slot = finder.find(i);
+    outcomes[i] = slot == kNoSlot ? CancelOutcome::kUnknown : cancel_one(slot);
+  }
+  answer_when_durable(std::move(reply), std::move(outcomes));
+}
+
+void JournalEngine::cancel_group(Moment now, std::string_view group, uint32_t max, Reply<GroupCancelAnswer> reply) {
+  if (!begin(now, reply)) return;
+  const std::vector<Slot> members = store_.groups.members(
+      group, max, [](const Entry& entry) { return is_live(entry.state()) && !entry.cancel_requested; });
+  GroupCancelAnswer result;
+  for (const Slot slot : members) {
+    ++(cancel_one(slot) == CancelOutcome::kCancelled ? result.cancelled : result.reserved);
+  }
+  answer_when_durable(std::move(reply), result);
+}
+
+// ---- another time, another life -------------------------------------------------------------------------------------
+
+void JournalEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs,
+                               Reply<std::vector<RescheduleOutcome>> reply) {
+  if (!begin(now, reply)) return;
+  std::vector<RescheduleOutcome> outcomes(jobs.size(), RescheduleOutcome::kUnknown);
+  BatchFinder finder(store_, jobs.size(), [&](size_t i) { return jobs[i].job; });
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const Slot slot = finder.find(i);
+    if (slot == kNoSlot) continue;
+    const JobState state = store_.jobs[slot].state();
+    if (!can(state, JobEvent::kReschedule)) {
+      outcomes[i] = state == JobState::kReserved ? RescheduleOutcome::kReserved : RescheduleOutcome::kDone;
+      continue;
+    }
+    StatePayload next = waiting_until(slot, jobs[i].due, now);
+    if (state == JobState::kDead) next.attempts = 0;
+    move(slot, next);
+    outcomes[i] = RescheduleOutcome::kMoved;
+  }
+  answer_when_durable(std::move(reply), std::move(outcomes));
+}
+
+bool JournalEngine::revive(Slot slot, Moment now) {
+  if (slot == kNoSlot || store_.jobs[slot].state() != JobState::kDead) return false;
+  StatePayload next = waiting_until(slot, now, now);
+  next.attempts = 0;
+  move(slot, next);
+  return true;
+}
+
+void JournalEngine::redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+                            Reply<uint64_t> reply) {
+  if (!begin(now, reply)) return;
+  uint64_t revived = 0;
+  for (const std::string_view id : ids) revived += revive(store_.find(topic, id), now);
+  answer_when_durable(std::move(reply), revived);
+}
+
+void JournalEngine::redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) {
+  if (!begin(now, reply)) return;
+  uint64_t revived = 0;
+  if (const TopicNumber number = store_.topics.find(topic); number != kNoTopic) {
+    const Topic::Chain& dead = store_.topics[number].chain(JobState::kDead);
+    while (revived < max && dead.first != kNoSlot) revived += revive(dead.first, now);
+  }
+  answer_when_durable(std::move(reply), revived);
+}
+
+void JournalEngine::purge(Moment now, std::string_view topic, JobState state, uint32_t max, Reply<uint64_t> reply) {
+  if (!begin(now, reply)) return;
+  uint64_t purged = 0;
+  if (const TopicNumber number = store_.topics.find(topic); number != kNoTopic) {
+    const Topic::Chain& chain = store_.topics[number].chain(state);
+    for (; purged < max && chain.first != kNoSlot; ++purged) forget(chain.first);
+  }
+  answer_when_durable(std::move(reply), purged);
+}
+
+}  // namespace delayq::journal

@@ -1,0 +1,280 @@
+// push, take, ack, nack, extend, inspect: the transitions of a job's life.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/journal/journal_engine.h"
+#include "engine/journal/lease_text.h"
+
+namespace delayq::journal {
+
+namespace {
+
+/// A take ends early rather than bring more than this into memory; it always brings one job.
+constexpr uint64_t kMostBytesPerTake = 32u << 20;
+constexpr std::string_view kDamagedReason = "its record on disk is damaged";
+
+/// How many items ahead their memory is fetched.
+constexpr size_t kAhead = 8;
+
+}  // namespace
+
+// ---- push -----------------------------------------------------------------------------------------------------------
+
+std::optional<Error> JournalEngine::refuse_push() const {
+  const uint64_t unwritten = log_.unsynced_bytes();
+  if (log_.disk_free() >= options_.disk_reserve && log_.disk_free() - options_.disk_reserve >= unwritten) return {};
+  return Error{ErrorCode::kDiskFull, "push",
+               fmt::format("{} has {} MiB left, and {} MiB are kept free; make room, or cancel jobs", disk_.name(),
+                           log_.disk_free() >> 20, options_.disk_reserve >> 20)};
+}
+
+void JournalEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
+  if (!begin(now, reply)) return;
+  if (auto error = refuse_push()) return answer(std::move(reply), Result<std::vector<PushAnswer>>(*error));
+  std::vector<SlotKey> keys(jobs.size());
+  std::vector<PushAnswer> answers(jobs.size());
+  for (size_t i = 0; i < std::min(kAhead, jobs.size()); ++i) {
+    keys[i] = store_.ids.key_of(jobs[i].id);
+    store_.ids.prefetch(keys[i]);
+  }
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (const size_t ahead = i + kAhead; ahead < jobs.size()) {
+      keys[ahead] = store_.ids.key_of(jobs[ahead].id);
+      store_.ids.prefetch(keys[ahead]);
+    }
+    answers[i] = push_one(jobs[i], keys[i], now);
+  }
+  answer_when_durable(std::move(reply), std::move(answers));
+}
+
+bool JournalEngine::nothing_of_it_elsewhere(SlotKey key, TopicNumber topic) const {
+  for (const Slot slot : store_.ids.find_all(key)) {
+    if (store_.jobs[slot].topic != topic && is_live(store_.jobs[slot].state())) return false;
+  }
+  return true;
+}
+
+PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
+  const TopicNumber topic = store_.topics.find_or_add(job.topic);
+  PushAnswer answer;
+  if (job.unique_across_topics && !nothing_of_it_elsewhere(key, topic)) {
+    store_.topics.note_idle(topic, now);
+    answer.outcome = PushOutcome::kConflict;
+    return answer;
+  }
+  uint64_t old_seq = 0;
+  uint32_t old_segment = 0;
+  if (const Slot old = store_.ids.find(key, topic); old != kNoSlot) {
+    const Entry& entry = store_.jobs[old];
+    if (is_live(entry.state()) && job.on_conflict != OnConflict::kReplace) {
+      answer.outcome = job.on_conflict == OnConflict::kKeep ? PushOutcome::kKept : PushOutcome::kConflict;
+      answer.state = entry.state();
+      answer.due = entry.due();
+      return answer;
+    }
+    if (is_live(entry.state())) answer.outcome = PushOutcome::kReplaced;
+    old_seq = entry.seq;
+    old_segment = entry.location.segment;
+    store_.erase(old);
+  }
+  answer.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
+  answer.due = job.due;
+  StatePayload state{};
+  state.due_ms = static_cast<int64_t>(to_stored_ms(job.due));
+  state.state = answer.state;
+  const Location location = write_job(job, state, now);
+  store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
+  // Behind the new job's record: with the end of the log torn off in between, the new one already takes the place.
+  if (old_seq != 0) write_gone(old_seq, old_segment);
+  if (answer.state == JobState::kReady) announce(topic);
+  return answer;
+}
+
+// ---- take -----------------------------------------------------------------------------------------------------------
+
+void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
+  if (!begin(now, reply)) return;
+  const TopicNumber number = store_.topics.find(request.topic);
+  if (number == kNoTopic) return answer(std::move(reply), Result<TakeAnswer>(TakeAnswer{}));
+  Topic& topic = store_.topics[number];
+  uint64_t count = std::min<uint64_t>(request.count, topic.ready.size());
+  if (request.max_reserved != 0 && !request.auto_ack) {
+    const uint64_t reserved = topic.chain(JobState::kReserved).count;
+    count = std::min(count, request.max_reserved - std::min<uint64_t>(request.max_reserved, reserved));
+  }
+  auto taken = std::vector<Snapshot>();
+  std::vector<Location> wanted;
+  taken.reserve(count);
+  wanted.reserve(2 * count);
+  uint64_t bytes = 0;
+  while (taken.size() < count && !topic.ready.empty()) {
+    const Slot slot = topic.ready.begin()->slot;
+    bytes += store_.jobs[slot].location.size;
+    if (!taken.empty() && bytes > kMostBytesPerTake) break;
+    if (const auto next = std::next(topic.ready.begin()); next != topic.ready.end()) store_.jobs.prefetch(next->slot);
+    StatePayload state = store_.state_of(slot);
+    ++state.attempts;
+    state.state = JobState::kReserved;
+    state.until_ms = static_cast<int64_t>(to_stored_ms(request.lease_until));
+    state.lease = ++next_lease_;
+    add_locations(slot, wanted);
+    taken.push_back({state, store_.jobs[slot].priority, number});
+    if (request.auto_ack) {
+      store_.change(slot, state);
+      finish(slot, JobState::kDone, request.keep_done, now);
+    } else {
+      move(slot, state);
+    }
+  }
+  auto then = [this, now, auto_ack = request.auto_ack, taken = std::move(taken), topic_name = topic.name,
+               reply = std::move(reply)](RecordReader::Found found) mutable {
+    TakeAnswer result;
+    result.storage = std::move(found.storage);
+    for (size_t i = 0; i < taken.size(); ++i) {
+      TakenJob handed;
+      const LeaseNumber lease{taken[i].state.seq, taken[i].state.lease};
+      if (!fill_job(handed.job, taken[i], found.records[2 * i], found.records[2 * i + 1])) {
+        bury(lease.seq, lease.lease, now);
+        continue;
+      }
+      const LeaseText text = format_lease(lease);
+      if (!auto_ack) handed.lease = result.storage.copy({text.data(), text.size()});
+      result.jobs.push_back(handed);
+    }
+    if (auto_ack) {
+      answer_when_durable(std::move(reply), std::move(result));
+    } else {
+      answer(std::move(reply), Result<TakeAnswer>(std::move(result)));
+    }
+  };
+  reader_.read(wanted, std::move(then));
+}
+
+/// Two places a job: its record, and that of its last outcome (which may be none).
+void JournalEngine::add_locations(Slot slot, std::vector<Location>& wanted) const {
+  const Extra* extra = store_.jobs.find_extra(slot);
+  wanted.push_back(store_.jobs[slot].location);
+  wanted.push_back(extra == nullptr ? Location{} : extra->outcome);
+}
+
+JournalEngine::Snapshot JournalEngine::snapshot(Slot slot) const {
+  return {store_.state_of(slot), store_.jobs[slot].priority, store_.jobs[slot].topic};
+}
+
+bool JournalEngine::fill_job(Job& job, const Snapshot& snapshot, const std::optional<RecordView>& record,
+                             const std::optional<RecordView>& outcome) {
+  const auto view = record ? parse_job(record->payload) : std::nullopt;
+  if (!view) return false;
+  job.topic = view->topic;
+  job.id = view->id;
+  job.group = view->group;
+  job.options = view->options;
+  job.body = view->body;
+  job.pushed = from_unix_ms(view->fixed.pushed_ms);
+  job.state = snapshot.state.state;
+  job.priority = snapshot.priority;
+  job.attempts = snapshot.state.attempts;
+  job.due = from_unix_ms(snapshot.state.due_ms);
+  job.until = from_unix_ms(snapshot.state.until_ms);
+  job.cancel_requested = (snapshot.state.flags & kCancelRequested) != 0;
+  if (const auto text = outcome ? parse_outcome(outcome->payload) : std::nullopt) job.outcome = text->text;
+  return true;
+}
+
+void JournalEngine::bury(uint64_t seq, uint64_t lease, Moment now) {
+  const Slot slot = store_.find_number(seq);
+  if (slot == kNoSlot || store_.jobs.find_extra(slot)->lease != lease) return;
+  write_outcome(slot, kDamagedReason);
+  finish(slot, JobState::kDead, {now + std::chrono::years(1), UINT32_MAX}, now);
+}
+
+// ---- what a lease allows --------------------------------------------------------------------------------------------
+
+Slot JournalEngine::find_lease(const LeaseRef& ref, std::optional<Moment> at) const {
+  const auto number = parse_lease(ref.lease);
+  if (!number) return kNoSlot;
+  const Slot slot = store_.find_number(number->seq);
+  if (slot == kNoSlot) return kNoSlot;
+  const Entry& entry = store_.jobs[slot];
+  if (entry.state() != JobState::kReserved || store_.jobs.find_extra(slot)->lease != number->lease) return kNoSlot;
+  if (at && to_stored_ms(*at) >= entry.until_ms) return kNoSlot;
+  return store_.topics[entry.topic].name == ref.topic ? slot : kNoSlot;
+}
+
+void JournalEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) {
+  if (!begin(now, reply)) return;
+  for (const AckRequest& request : leases) {
+    if (const auto number = parse_lease(request.lease.lease)) store_.prefetch_number(number->seq);
+  }
+  std::vector<AckOutcome> outcomes;
+  outcomes.reserve(leases.size());
+  for (const AckRequest& request : leases) {
+    const Slot slot = find_lease(request.lease, now);
+    outcomes.push_back(slot == kNoSlot ? AckOutcome::kStale : AckOutcome::kAcked);
+    if (slot == kNoSlot) continue;
+    write_outcome(slot, request.outcome);
+    finish(slot, JobState::kDone, request.keep, now);
+  }
+  answer_when_durable(std::move(reply), std::move(outcomes));
+}
+
+NackOutcome JournalEngine::nack_one(const NackRequest& request, Moment now) {
+  const Slot slot = find_lease(request.lease, request.expired ? std::nullopt : std::optional(now));
+  if (slot == kNoSlot) return NackOutcome::kStale;
+  if (store_.jobs[slot].cancel_requested) {
+    forget(slot);
+    return NackOutcome::kCancelled;
+  }
+  write_outcome(slot, request.reason);
+  if (request.retry_at) {
+    move(slot, waiting_until(slot, *request.retry_at, now));
+    return NackOutcome::kRetried;
+  }
+  finish(slot, JobState::kDead, request.keep, now);
+  return NackOutcome::kDead;
+}
+
+void JournalEngine::nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) {
+  if (!begin(now, reply)) return;
+  std::vector<NackOutcome> outcomes;
+  outcomes.reserve(leases.size());
+  for (const NackRequest& request : leases) outcomes.push_back(nack_one(request, now));
+  answer_when_durable(std::move(reply), std::move(outcomes));
+}
+
+void JournalEngine::extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) {
+  if (!begin(now, reply)) return;
+  std::vector<bool> extended;
+  for (const ExtendRequest& request : leases) {
+    const Slot slot = find_lease(request.lease, now);
+    extended.push_back(slot != kNoSlot);
+    if (slot == kNoSlot) continue;
+    StatePayload next = store_.state_of(slot);
+    next.until_ms = static_cast<int64_t>(to_stored_ms(request.until));
+    move(slot, next);
+  }
+  answer(std::move(reply), Result<std::vector<bool>>(std::move(extended)));
+}
+
+void JournalEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) {
+  if (!begin(now, reply)) return;
+  std::vector<LeaseInfo> infos;
+  std::vector<Location> wanted;
+  for (const LeaseRef& ref : leases) {
+    const Slot slot = find_lease(ref, now);
+    if (slot == kNoSlot) continue;
+    const Entry& entry = store_.jobs[slot];
+    infos.push_back({std::string(ref.topic), std::string(ref.lease), {}, entry.attempts});
+    wanted.push_back(entry.has_options ? entry.location : Location{});
+  }
+  reader_.read(wanted, [this, infos = std::move(infos), reply = std::move(reply)](RecordReader::Found found) mutable {
+    for (size_t i = 0; i < infos.size(); ++i) {
+      const auto job = found.records[i] ? parse_job(found.records[i]->payload) : std::nullopt;
+      if (job) infos[i].options = job->options;
+    }
+    answer(std::move(reply), Result<std::vector<LeaseInfo>>(std::move(infos)));
+  });
+}
+
+}  // namespace delayq::journal
