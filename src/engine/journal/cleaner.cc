@@ -213,11 +213,11 @@ Location Cleaner::copy(uint16_t stream, const RecordView& record) {
 
 /// Today, tomorrow, then 2-3, 4-7, 8-15, 16-31 days away, and later.
 uint16_t Cleaner::stream_for(const Entry& entry) const {
+  using std::chrono::days;
   const Moment end = entry.state() == JobState::kDelayed ? entry.due() : entry.until();
-  const int64_t days = std::max<int64_t>(0, std::chrono::floor<std::chrono::days>(end) .time_since_epoch().count() -
-                                                std::chrono::floor<std::chrono::days>(now_).time_since_epoch().count());
-  const auto group = std::bit_width(static_cast<uint64_t>(days));
-  return static_cast<uint16_t>(std::min<int>(kHeadStream + 1 + group, kStreamCount - 1));
+  const days away = std::chrono::floor<days>(end) - std::chrono::floor<days>(now_);
+  const auto group = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, away.count())));
+  return static_cast<uint16_t>(std::min<uint64_t>(kHeadStream + 1 + static_cast<uint64_t>(group), kStreamCount - 1));
 }
 
 }  // namespace delayq::journal

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/journal/job_table.h"
+#include "engine/journal/text_hash.h"
 
 namespace delayq::journal {
 
@@ -45,7 +46,7 @@ class GroupTable {
   JobTable& jobs_;
   std::vector<Group> groups_;
   std::vector<uint32_t> free_;
-  absl::flat_hash_map<std::string, uint32_t> by_name_;
+  absl::flat_hash_map<std::string, uint32_t, TextHash, TextEqual> by_name_;
 };
 
 }  // namespace delayq::journal

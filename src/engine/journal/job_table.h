@@ -123,7 +123,7 @@ class Slab {
     const uint32_t index = number >> kChunkBits;
     Chunk& chunk = chunks_[index];
     if (is_full(chunk)) with_room_.insert(index);
-    std::memcpy(&chunk.items[number & kChunkMask], &chunk.first_free, sizeof chunk.first_free);
+    std::memcpy(static_cast<void*>(&chunk.items[number & kChunkMask]), &chunk.first_free, sizeof chunk.first_free);
     chunk.first_free = number & kChunkMask;
     --live_;
     // The first chunk stays: a queue that goes from empty to one job and back should not map memory each time.

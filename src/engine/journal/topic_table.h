@@ -16,6 +16,7 @@
 #include "core/time.h"
 #include "engine/journal/job_table.h"
 #include "engine/journal/list_cursors.h"
+#include "engine/journal/text_hash.h"
 
 namespace delayq::journal {
 
@@ -101,7 +102,7 @@ class TopicTable {
   JobTable& jobs_;
   std::vector<std::unique_ptr<Topic>> topics_;
   std::vector<TopicNumber> free_;
-  absl::flat_hash_map<std::string_view, TopicNumber> by_name_;  ///< keys point into the topics
+  absl::flat_hash_map<std::string_view, TopicNumber, TextHash, TextEqual> by_name_;  ///< keys point into the topics
   absl::btree_set<std::string_view> names_;
   std::deque<Idle> idle_;
 };
