@@ -1,5 +1,6 @@
-// Runs one fuzz target over files and folders given as arguments, without libFuzzer: what the fuzzers found once is
-// tested by every compiler and every sanitizer. Fails when it was given no input, because that tests nothing.
+// Runs one fuzz target over files and folders given as arguments, without libFuzzer: what the fuzzers found
+// once is tested by every compiler and every sanitizer. Fails when it was given no input, because that tests
+// nothing.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
