@@ -1,0 +1,59 @@
+#include "queue/admission.h"
+
+#include <fmt/format.h>
+
+namespace delayq {
+
+namespace {
+
+// How soon each bound may be free again: a commit takes milliseconds, consumers drain in seconds, an operator
+// clears a disk in minutes.
+constexpr Millis kAfterCommits = std::chrono::seconds{1};
+constexpr Millis kAfterConsumers = std::chrono::seconds{5};
+constexpr Millis kAfterOperators = std::chrono::minutes{1};
+
+Error overloaded(std::string_view op, std::string detail, Millis retry_after) {
+  return {ErrorCode::kOverloaded, std::string{op}, std::move(detail), retry_after};
+}
+
+}  // namespace
+
+void Admission::begin() { usage_ = context_.engine.usage(); }
+
+Status Admission::admit(uint64_t bytes) {
+  const QueueConfig& config = context_.config;
+  if (usage_.disk_free < config.disk_free_bytes) {
+    return Error{ErrorCode::kDiskFull, "push",
+                 fmt::format("{} bytes are free on the disk: new jobs are taken again from {} on",
+                             usage_.disk_free, config.disk_free_bytes),
+                 kAfterOperators};
+  }
+  if (usage_.memory_bytes >= config.memory_bytes) {
+    return overloaded(
+        "push",
+        fmt::format("jobs use {} bytes of memory: the bound is {}", usage_.memory_bytes, config.memory_bytes),
+        kAfterConsumers);
+  }
+  if (usage_.jobs >= config.jobs) {
+    return overloaded("push", fmt::format("{} jobs are kept: the bound is {}", usage_.jobs, config.jobs),
+                      kAfterConsumers);
+  }
+  // A single job may pass the bound when nothing else is under way, or it could never be pushed.
+  if (unanswered_bytes_ != 0 && unanswered_bytes_ + bytes > config.unanswered_bytes) {
+    return overloaded("push",
+                      fmt::format("{} bytes of pushes are not durable yet: the bound is {}",
+                                  unanswered_bytes_, config.unanswered_bytes),
+                      kAfterCommits);
+  }
+  ++usage_.jobs;
+  unanswered_bytes_ += bytes;
+  return {};
+}
+
+Status Admission::admit_topic(std::string_view op) const {
+  if (context_.topics.size() < context_.config.limits.topics) return {};
+  return overloaded(op, fmt::format("there are {} topics, and no room for a new one", context_.topics.size()),
+                    kAfterOperators);
+}
+
+}  // namespace delayq

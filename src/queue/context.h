@@ -1,0 +1,51 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <absl/functional/any_invocable.h>
+
+#include "engine/engine.h"
+#include "queue/config.h"
+#include "queue/topic_table.h"
+
+namespace delayq {
+
+/// What the parts of a queue share. Belongs to the Queue, outlives its parts.
+struct Context {
+  Engine& engine;
+  const QueueConfig& config;
+  TopicTable& topics;
+
+  Moment now{};           ///< the latest that the queue was told
+  bool stopping = false;  ///< no new jobs, no new consumers
+  /// Whether answers may be given on the spot: inside poll(), but not in a verb that an answer calls.
+  bool may_answer = false;
+  uint64_t leases_ended = 0;                        ///< counts; tells the stopper when to look
+  std::vector<absl::AnyInvocable<void()>> later{};  ///< answers for the next poll()
+
+  /// Gives an answer now or at the next poll(), so that it never comes from inside the call that asked. What
+  /// is called may call verbs: have everything in order before.
+  template <class T>
+  void answer(Reply<T>& reply, Result<T> result) {
+    if (!reply) return;
+    if (may_answer) return std::exchange(reply, nullptr)(std::move(result));
+    later.push_back([give = std::move(reply), what = std::move(result)]() mutable { give(std::move(what)); });
+  }
+
+  template <class T>
+  void refuse(Reply<T>& reply, Error error) {
+    answer(reply, Result<T>{std::move(error)});
+  }
+};
+
+/// The error with the verb's name in it, for those that core/limits.h finds.
+inline Error in_verb(std::string_view op, Error error) {
+  error.op = op;
+  return error;
+}
+
+/// A batch of 1 to Limits::kBatchJobs is fine, and an empty one has nothing to say.
+Status check_batch(std::string_view op, size_t size);
+
+}  // namespace delayq

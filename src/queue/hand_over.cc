@@ -1,0 +1,333 @@
+#include "queue/hand_over.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace delayq {
+
+namespace {
+
+constexpr Millis kAfterConsumers = std::chrono::seconds{1};
+
+/// "<topic>/<engine's lease>": any server finds the way from it, and a topic has no '/' in it.
+std::string_view lease_text(std::string_view topic, std::string_view lease, Arena& storage) {
+  const std::span<char> room = storage.allocate(topic.size() + 1 + lease.size());
+  std::memcpy(room.data(), topic.data(), topic.size());
+  room[topic.size()] = '/';
+  std::memcpy(room.data() + topic.size() + 1, lease.data(), lease.size());
+  return {room.data(), room.size()};
+}
+
+void append(PopAnswer& answer, TakeAnswer taken) {
+  if (taken.jobs.empty()) return;
+  if (answer.jobs.empty()) {
+    answer.jobs = std::move(taken.jobs);
+  } else {
+    answer.jobs.insert(answer.jobs.end(), taken.jobs.begin(), taken.jobs.end());
+  }
+  answer.storage.push_back(std::move(taken.storage));
+}
+
+const TopicPtr& topic_of(const Waiter& waiter, const Job& job) {
+  return *std::find_if(waiter.topics.begin(), waiter.topics.end(),
+                       [&job](const TopicPtr& topic) { return topic->name == job.topic; });
+}
+
+}  // namespace
+
+// ---- a consumer comes, and may go
+
+Status HandOver::check(const PopRequest& request) const {
+  if (context_.stopping) return Error{ErrorCode::kStopping, "pop", "the server is shutting down"};
+  if (Status status = check_count("topics", request.topics.size(), Limits::kPopTopics); !status)
+    return status;
+  if (Status status = check_count("count", request.count, Limits::kPopJobs); !status) return status;
+  if (Status status = check_wait(request.wait); !status) return status;
+  if (request.lease) {
+    if (Status status = check_lease(*request.lease); !status) return status;
+  }
+  for (const std::string_view topic : request.topics) {
+    if (Status status = check_topic(topic); !status) return status;
+  }
+  if (waiters_.size() < context_.config.limits.waiters) return {};
+  return Error{ErrorCode::kOverloaded, "pop",
+               fmt::format("{} consumers are waiting: that is the bound", waiters_.size()), kAfterConsumers};
+}
+
+WaiterId HandOver::pop(const PopRequest& request, Reply<PopAnswer> reply) {
+  if (Status status = check(request); !status) {
+    context_.refuse(reply, in_verb("pop", status.error()));
+    return 0;
+  }
+  Waiter& waiter = waiters_.add();
+  for (const std::string_view name : request.topics) {
+    TopicPtr topic = context_.topics.find(name);
+    if (topic == nullptr) {
+      if (const Status room = admission_.admit_topic("pop"); !room) {
+        waiters_.remove(waiter);
+        context_.refuse(reply, room.error());
+        return 0;
+      }
+      topic = context_.topics.open(name, context_.now);
+    }
+    topic->last_used = context_.now;
+    waiter.topics.push_back(std::move(topic));
+  }
+  waiter.count = request.count;
+  waiter.lease = request.lease;
+  waiter.auto_ack = request.auto_ack;
+  waiter.give_up = saturating_add(context_.now, request.wait);
+  waiter.reply = std::move(reply);
+  const WaiterId id = waiter.id;
+  start_walk(waiter);
+  return id;
+}
+
+bool HandOver::drop(WaiterId id) {
+  Waiter* waiter = waiters_.find(id);
+  if (waiter == nullptr || waiter->gone) return false;
+  if (waiter->idle) {
+    waiters_.unpark(*waiter);
+    waiters_.remove(*waiter);
+  } else {
+    waiter->gone = true;
+    waiter->reply = nullptr;
+  }
+  return true;
+}
+
+// ---- trying
+
+void HandOver::start_walk(Waiter& waiter) {
+  waiter.walking = true;
+  waiter.at = 0;
+  waiter.seen = wakes_;
+  walk(waiter);
+}
+
+void HandOver::walk(Waiter& waiter) {
+  for (; waiter.at < waiter.topics.size() && !waiter.gone; ++waiter.at) {
+    TopicState& topic = *waiter.topics[waiter.at];
+    // Who can wait does not pass those who already do: they have the topic's next job.
+    if (waiter.give_up > context_.now && !topic.idle.empty()) continue;
+    const uint32_t count = allowed(topic, waiter.count - waiter.found.jobs.size());
+    if (count > 0) return take(waiter, topic, count);
+  }
+  waiter.walking = false;
+  if (waiter.found.jobs.empty()) {
+    found_nothing(waiter);
+  } else {
+    give_own_leases(waiter);
+  }
+}
+
+void HandOver::wake(const TopicPtr& topic) {
+  topic->last_wake = ++wakes_;
+  serve(topic, 1);
+}
+
+void HandOver::serve(const TopicPtr& topic, int consumers) {
+  for (; consumers > 0 && !topic->idle.empty(); --consumers) {
+    Waiter& waiter = *topic->idle.begin()->second;
+    const uint32_t count = allowed(*topic, waiter.count);
+    if (count == 0) return plan_refill(topic);
+    waiters_.unpark(waiter);
+    waiter.seen = wakes_;
+    waiter.at = static_cast<size_t>(std::find(waiter.topics.begin(), waiter.topics.end(), topic) -
+                                    waiter.topics.begin());
+    take(waiter, *topic, count);
+  }
+}
+
+void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {
+  const EffectiveSettings& settings = *topic.settings;
+  waiter.asked = count;
+  waiter.took_at = context_.now;
+  waiter.limited = settings.rate.count != 0;
+  TakeRequest request;
+  request.topic = topic.name;
+  request.count = count;
+  request.lease_until = saturating_add(context_.now, waiter.lease.value_or(settings.lease));
+  request.max_reserved = settings.concurrency;
+  request.auto_ack = waiter.auto_ack;
+  if (waiter.auto_ack) request.keep_done = keep_from(context_.now, settings.keep_done);
+  context_.engine.take(context_.now, request,
+                       [this, &waiter](Result<TakeAnswer> result) { taken(waiter, std::move(result)); });
+}
+
+void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
+  const TopicPtr topic = waiter.topics[waiter.at];
+  const size_t got = result.ok() ? result->jobs.size() : 0;
+  const bool got_all = got == waiter.asked;
+  const bool was_walking = waiter.walking;
+  if (waiter.limited) topic->tokens.give_back(waiter.asked - static_cast<uint32_t>(got));
+  if (!result.ok()) {
+    fail(waiter, result.error());
+    return serve(topic, 1);  // The next in line should learn it, too, rather than wait for nothing.
+  }
+  append(waiter.found, std::move(*result));
+  if (was_walking && waiter.found.jobs.size() < waiter.count) {
+    ++waiter.at;
+    return walk(waiter);
+  }
+  waiter.walking = false;
+  if (waiter.found.jobs.empty()) {
+    found_nothing(waiter);
+  } else {
+    give_own_leases(waiter);
+  }
+  if (got_all && !was_walking) serve(topic, 2);
+}
+
+void HandOver::found_nothing(Waiter& waiter) {
+  if (waiter.gone || waiter.give_up <= context_.now || context_.stopping) return deliver(waiter);
+  const auto was_woken = [&waiter](const TopicPtr& topic) { return topic->last_wake > waiter.seen; };
+  if (std::any_of(waiter.topics.begin(), waiter.topics.end(), was_woken)) return start_walk(waiter);
+  waiters_.park(waiter);
+  for (const TopicPtr& topic : waiter.topics) {
+    if (is_limited(*topic)) plan_refill(topic);
+  }
+}
+
+// ---- handing over
+
+void HandOver::give_own_leases(Waiter& waiter) {
+  if (waiter.lease || waiter.auto_ack || waiter.gone) return deliver(waiter);
+  std::vector<ExtendRequest> requests;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < waiter.found.jobs.size(); ++i) {
+    const TakenJob& taken = waiter.found.jobs[i];
+    if (taken.job.options.empty()) continue;
+    const std::optional<Millis> own = decode_job_options(taken.job.options).lease;
+    if (!own) continue;
+    requests.push_back({{taken.job.topic, taken.lease}, saturating_add(waiter.took_at, *own)});
+    places.push_back(i);
+  }
+  if (requests.empty()) return deliver(waiter);
+  std::vector<Moment> deadlines;
+  for (const ExtendRequest& request : requests) deadlines.push_back(request.until);
+  context_.engine.extend(context_.now, requests,
+                         [this, &waiter, places = std::move(places),
+                          deadlines = std::move(deadlines)](const Result<std::vector<bool>>& extended) {
+                           for (size_t i = 0; extended.ok() && i < places.size(); ++i) {
+                             if ((*extended)[i]) waiter.found.jobs[places[i]].job.until = deadlines[i];
+                           }
+                           deliver(waiter);
+                         });
+}
+
+void HandOver::deliver(Waiter& waiter) {
+  if (waiter.gone) {
+    give_back(waiter);
+    return waiters_.remove(waiter);
+  }
+  Arena* storage = waiter.found.storage.empty() ? nullptr : &waiter.found.storage.front();
+  for (TakenJob& taken : waiter.found.jobs) {
+    TopicState& topic = *topic_of(waiter, taken.job);
+    // A job that was pushed after its time was never waited for.
+    const Millis late = context_.now - std::max(taken.job.due, taken.job.pushed);
+    topic.lateness.record(late);
+    context_.topics.total_lateness().record(late);
+    context_.topics.count(&topic, Tally::kPopped, 1);
+    if (!waiter.auto_ack) taken.lease = lease_text(taken.job.topic, taken.lease, *storage);
+  }
+  Reply<PopAnswer> reply = std::move(waiter.reply);
+  PopAnswer found = std::move(waiter.found);
+  waiters_.remove(waiter);
+  context_.answer(reply, Result<PopAnswer>{std::move(found)});
+}
+
+void HandOver::fail(Waiter& waiter, const Error& error) {
+  if (waiter.gone || !waiter.found.jobs.empty()) return deliver(waiter);
+  Reply<PopAnswer> reply = std::move(waiter.reply);
+  waiters_.remove(waiter);
+  context_.refuse(reply, error);
+}
+
+void HandOver::give_back(Waiter& waiter) {
+  if (waiter.found.jobs.empty() || waiter.auto_ack) return;
+  std::vector<NackRequest> requests;
+  for (const TakenJob& taken : waiter.found.jobs) {
+    NackRequest& request = requests.emplace_back();
+    request.lease = {taken.job.topic, taken.lease};
+    request.retry_at = taken.job.due;
+    request.uncounted = true;
+  }
+  // When this fails the leases run out by themselves.
+  context_.engine.nack(context_.now, requests,
+                       [this](const Result<std::vector<NackOutcome>>&) { ++context_.leases_ended; });
+}
+
+// ---- limits
+
+uint32_t HandOver::allowed(TopicState& topic, size_t wanted) {
+  if (topic.settings->paused) return 0;
+  const auto count = static_cast<uint32_t>(wanted);
+  const Rate& rate = topic.settings->rate;
+  return rate.count == 0 ? count : topic.tokens.take(rate, context_.now, count);
+}
+
+bool HandOver::is_limited(TopicState& topic) {
+  const Rate& rate = topic.settings->rate;
+  return !topic.settings->paused && rate.count != 0 &&
+         topic.tokens.next_token(rate, context_.now) > context_.now;
+}
+
+void HandOver::plan_refill(const TopicPtr& topic) {
+  if (topic->settings->paused) return;
+  const Moment next = topic->tokens.next_token(topic->settings->rate, context_.now);
+  if (topic->refill_at <= next) return;
+  if (topic->refill_at != kNever) refills_.erase({topic->refill_at, topic->serial});
+  topic->refill_at = next;
+  refills_.emplace(std::pair{next, topic->serial}, topic);
+}
+
+void HandOver::wake_first_refill() {
+  const TopicPtr topic = refills_.begin()->second;
+  refills_.erase(refills_.begin());
+  topic->refill_at = kNever;
+  wake(topic);
+}
+
+void HandOver::lease_ended(const TopicPtr& topic) {
+  ++context_.leases_ended;
+  if (topic != nullptr && topic->settings->concurrency != 0 && !topic->idle.empty()) wake(topic);
+}
+
+// ---- running
+
+Moment HandOver::tick() {
+  while (waiters_.next_give_up() <= context_.now) {
+    Waiter& waiter = *waiters_.first_to_give_up();
+    waiters_.unpark(waiter);
+    deliver(waiter);
+  }
+  while (!refills_.empty() && refills_.begin()->first.first <= context_.now) {
+    wake_first_refill();
+  }
+  return std::min(waiters_.next_give_up(), refills_.empty() ? kNever : refills_.begin()->first.first);
+}
+
+void HandOver::clock_went_back(Millis by) {
+  waiters_.clock_went_back(by);
+  // Tokens come at other moments now: every limited topic plans anew.
+  for (size_t planned = refills_.size(); planned > 0; --planned) wake_first_refill();
+}
+
+void HandOver::dismiss() {
+  while (Waiter* waiter = waiters_.first_to_give_up()) {
+    waiters_.unpark(*waiter);
+    deliver(*waiter);
+  }
+}
+
+void HandOver::wake_all() {
+  for (size_t place = 0; place < context_.topics.size(); ++place) {
+    const TopicPtr topic = context_.topics.at(place);
+    if (!topic->idle.empty()) wake(topic);
+  }
+}
+
+}  // namespace delayq

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <utility>
+
+#include <absl/container/btree_map.h>
+
+#include "queue/admission.h"
+#include "queue/waiters.h"
+
+namespace delayq {
+
+/// Brings ready jobs and consumers together (rules 6, 7 and 11).
+///
+/// A pop first walks along its topics in the order given and takes what is ready. When it finds nothing it
+/// may wait: it stands in the lines of all its topics until a wake.
+///
+/// A wake says that a topic may have something to take: the engine said so, a limit was lifted, a lease
+/// ended. It lets the first in line try; whoever gets all he asked for lets two more try, and whoever gets
+/// less ends it, since then the topic is dry. So one job wakes one consumer, a thousand jobs wake all in a
+/// few rounds, and nobody polls.
+///
+/// No wake is lost: before a waiter that was busy stands in line again, `last_wake` of its topics and its own
+/// `seen` tell whether one of them was woken while it was not there; then it walks once more.
+class HandOver {
+ public:
+  HandOver(Context& context, Admission& admission) : context_(context), admission_(admission) {}
+
+  /// Answers 0 when the request is refused; the reply then has the reason.
+  WaiterId pop(const PopRequest& request, Reply<PopAnswer> reply);
+  /// The consumer is gone: it will not be answered, and no job is lost on it (but see PopRequest::auto_ack).
+  bool drop(WaiterId id);
+
+  void wake(const TopicPtr& topic);
+  /// Every topic that somebody waits for.
+  void wake_all();
+  /// Leases of the topic (null: one that the queue does not know) ended, so its concurrency limit may have
+  /// room.
+  void lease_ended(const TopicPtr& topic);
+
+  /// Lets waiters give up and limited topics go on. Answers when it wants to be called next.
+  Moment tick();
+  /// Answers everybody who waits, with nothing.
+  void dismiss();
+  void clock_went_back(Millis by);
+
+  size_t waiters() const { return waiters_.size(); }
+
+ private:
+  Status check(const PopRequest& request) const;
+  void start_walk(Waiter& waiter);
+  void walk(Waiter& waiter);
+  void serve(const TopicPtr& topic, int consumers);
+  void take(Waiter& waiter, TopicState& topic, uint32_t count);
+  void taken(Waiter& waiter, Result<TakeAnswer> result);
+  void found_nothing(Waiter& waiter);
+  void give_own_leases(Waiter& waiter);
+  void deliver(Waiter& waiter);
+  void fail(Waiter& waiter, const Error& error);
+  void give_back(Waiter& waiter);
+  uint32_t allowed(TopicState& topic, size_t wanted);
+  bool is_limited(TopicState& topic);
+  void plan_refill(const TopicPtr& topic);
+  void wake_first_refill();
+
+  Context& context_;
+  Admission& admission_;
+  Waiters waiters_;
+  uint64_t wakes_ = 0;
+  absl::btree_map<std::pair<Moment, uint64_t>, TopicPtr> refills_;  // by moment and the topic's serial
+};
+
+}  // namespace delayq

@@ -1,0 +1,51 @@
+#include "queue/janitor.h"
+
+#include <algorithm>
+
+namespace delayq {
+
+namespace {
+
+constexpr Millis kPause = std::chrono::seconds{5};
+// 1/64 of the table every 5 s is once round in 5 minutes.
+constexpr size_t kPart = 64;
+
+}  // namespace
+
+Moment Janitor::tick() {
+  if (context_.topics.size() == 0) return kNever;
+  next_round_ = std::min(next_round_, context_.now + kPause);  // The clock may have gone back.
+  if (next_round_ > context_.now) return next_round_;
+  next_round_ = context_.now + kPause;
+  const size_t looks = std::min(context_.topics.size(), kPart + context_.topics.size() / kPart);
+  for (size_t i = 0; i < looks; ++i, ++hand_) {
+    if (hand_ >= context_.topics.size()) hand_ = 0;
+    if (const TopicPtr& topic = context_.topics.at(hand_); may_forget(topic)) ask_and_forget(topic);
+  }
+  return next_round_;
+}
+
+bool Janitor::may_forget(const TopicPtr& topic) const {
+  // Held only by the table: no settings, no consumer, no call under way.
+  if (topic.use_count() > 1) return false;
+  topic->last_used = std::min(topic->last_used, context_.now);
+  if (context_.now - topic->last_used < context_.config.forget_topics_after) return false;
+  const Rate& rate = topic->settings->rate;
+  return rate.count == 0 || topic->tokens.is_full(rate, context_.now);
+}
+
+void Janitor::ask_and_forget(const TopicPtr& topic) {
+  context_.engine.counts(context_.now, topic->name,
+                         [this, name = topic->name](const Result<TopicCounts>& counts) {
+                           if (!counts.ok()) return;
+                           const auto is_zero = [](uint64_t count) { return count == 0; };
+                           if (!std::all_of(counts->by_state.begin(), counts->by_state.end(), is_zero))
+                             return;
+                           if (const auto place = context_.topics.place_of(name);
+                               place && may_forget(context_.topics.at(*place))) {
+                             context_.topics.forget(name);
+                           }
+                         });
+}
+
+}  // namespace delayq

@@ -1,0 +1,94 @@
+#include "queue/job_options.h"
+
+#include <fmt/format.h>
+
+#include "core/limits.h"
+#include "queue/msgpack.h"
+
+namespace delayq {
+
+namespace {
+
+/// The keys of the map. Stored: a number is never used again for something else.
+enum class Field : uint64_t { kAttempts = 0, kBackoff = 1, kLease = 2, kCallback = 3, kContentType = 4 };
+
+constexpr size_t kContentTypeBytes = 255;
+
+Status check_text(std::string_view field, std::string_view text, size_t max) {
+  if (text.size() > max) {
+    return Error{ErrorCode::kInvalid,
+                 {},
+                 fmt::format("{} has {} bytes: at most {} are allowed", field, text.size(), max)};
+  }
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      return Error{ErrorCode::kInvalid, {}, fmt::format("{} must not have control characters", field)};
+    }
+  }
+  return {};
+}
+
+void read_field(uint64_t field, MsgpackReader& reader, JobOptions& options) {
+  switch (static_cast<Field>(field)) {
+    case Field::kAttempts:
+      options.attempts = reader.uint32();
+      return;
+    case Field::kBackoff:
+      options.backoff = reader.backoff();
+      return;
+    case Field::kLease:
+      options.lease = reader.millis();
+      return;
+    case Field::kCallback:
+      options.callback = reader.text();
+      return;
+    case Field::kContentType:
+      options.content_type = reader.text();
+      return;
+  }
+  reader.skip();
+}
+
+}  // namespace
+
+Status check_job_options(const JobOptions& options) {
+  if (options.attempts) {
+    if (Status status = check_attempts(*options.attempts); !status) return status;
+  }
+  if (options.backoff) {
+    if (Status status = check_backoff(*options.backoff); !status) return status;
+  }
+  if (options.lease) {
+    if (Status status = check_lease(*options.lease); !status) return status;
+  }
+  if (Status status = check_text("callback", options.callback, Limits::kCallbackBytes); !status)
+    return status;
+  return check_text("content_type", options.content_type, kContentTypeBytes);
+}
+
+void encode_job_options(const JobOptions& options, std::string& out) {
+  const uint32_t pairs = uint32_t{options.attempts.has_value()} + options.backoff.has_value() +
+                         options.lease.has_value() + !options.callback.empty() +
+                         !options.content_type.empty();
+  if (pairs == 0) return;
+  MsgpackWriter writer{out};
+  const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
+  writer.map(pairs);
+  if (options.attempts) key(Field::kAttempts), writer.uint(*options.attempts);
+  if (options.backoff) key(Field::kBackoff), writer.backoff(*options.backoff);
+  if (options.lease) key(Field::kLease), writer.millis(*options.lease);
+  if (!options.callback.empty()) key(Field::kCallback), writer.text(options.callback);
+  if (!options.content_type.empty()) key(Field::kContentType), writer.text(options.content_type);
+}
+
+JobOptions decode_job_options(std::string_view bytes) {
+  if (bytes.empty()) return {};
+  JobOptions options;
+  MsgpackReader reader{bytes};
+  const uint32_t pairs = reader.map();
+  for (uint32_t i = 0; i < pairs && reader.ok(); ++i) read_field(reader.uint(), reader, options);
+  if (!reader.complete() || !check_job_options(options)) return {};
+  return options;
+}
+
+}  // namespace delayq

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/retry_policy.h"
+
+namespace delayq {
+
+/// What a single job says for itself, before its topic and the defaults are asked. It travels with the job as
+/// NewJob::options, which engines keep and never read. Views belong to whoever filled it in.
+struct JobOptions {
+  std::optional<uint32_t> attempts;  ///< 0: no limit
+  std::optional<Backoff> backoff;
+  std::optional<Millis> lease;
+  std::string_view callback;      ///< where its webhook goes; empty: where the topic says
+  std::string_view content_type;  ///< of the body; empty: not said
+
+  bool operator==(const JobOptions&) const = default;
+};
+
+/// OK, or what is out of range.
+Status check_job_options(const JobOptions& options);
+
+/// MessagePack appended to `out`; nothing at all when no option is set, as for nearly every job.
+void encode_job_options(const JobOptions& options, std::string& out);
+
+/// Unknown fields are passed over, so that an older server can read a newer one's jobs. Bytes that are not
+/// options, or values out of range, decode to nothing being set: a damaged note must not make a job
+/// undeliverable.
+JobOptions decode_job_options(std::string_view bytes);
+
+}  // namespace delayq

@@ -1,0 +1,237 @@
+#include "queue/leases.h"
+
+#include <string>
+
+#include "core/quote.h"
+#include "queue/failures.h"
+#include "queue/places.h"
+
+namespace delayq {
+
+namespace {
+
+Error stale(std::string_view op) {
+  return {ErrorCode::kStaleLease, std::string{op}, "the lease is not the current one any more"};
+}
+
+/// Adds one more item of `topic` to the runs, with a look-up only where the topic changes.
+TopicRun& add_to_runs(TopicRuns& runs, std::string_view& last, std::string_view topic,
+                      const TopicTable& table) {
+  if (runs.empty() || topic != last) {
+    runs.push_back({table.find(topic), 0});
+    last = topic;
+  }
+  ++runs.back().count;
+  return runs.back();
+}
+
+}  // namespace
+
+Result<LeaseRef> parse_lease(std::string_view text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size()) {
+    return Error{ErrorCode::kInvalid, {}, "lease " + quote(text) + " is not one that a pop has answered"};
+  }
+  return LeaseRef{text.substr(0, slash), text.substr(slash + 1)};
+}
+
+const EffectiveSettings& Leases::settings_of(const TopicPtr& topic) const {
+  return topic == nullptr ? defaults_ : *topic->settings;
+}
+
+// ---- ack
+
+void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> reply) {
+  if (const Status size = check_batch("ack", items.size()); !size)
+    return context_.refuse(reply, size.error());
+  std::vector<Status> results(items.size());
+  std::vector<AckRequest> requests;
+  requests.reserve(items.size());
+  Places places;
+  TopicRuns runs;
+  std::string_view last;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Result<LeaseRef> lease = parse_lease(items[i].lease);
+    const Status outcome = check_reason(items[i].outcome);
+    if (!lease.ok() || !outcome.ok()) {
+      results[i] = in_verb("ack", lease.ok() ? outcome.error() : lease.error());
+      places.leave_out();
+      continue;
+    }
+    places.keep();
+    const TopicRun& run = add_to_runs(runs, last, lease->topic, context_.topics);
+    requests.push_back({*lease, keep_from(context_.now, settings_of(run.topic).keep_done), items[i].outcome});
+  }
+  if (requests.empty()) return context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
+  context_.engine.ack(context_.now, requests,
+                      [this, results = std::move(results), places = std::move(places), runs = std::move(runs),
+                       reply = std::move(reply)](const Result<std::vector<AckOutcome>>& outcomes) mutable {
+                        size_t next = 0;
+                        for (const TopicRun& run : runs) {
+                          uint64_t acked = 0;
+                          for (uint32_t i = 0; i < run.count; ++i, ++next) {
+                            if (!outcomes.ok()) {
+                              results[places[next]] = outcomes.error();
+                            } else if ((*outcomes)[next] == AckOutcome::kStale) {
+                              results[places[next]] = stale("ack");
+                            } else {
+                              ++acked;
+                            }
+                          }
+                          context_.topics.count(run.topic.get(), Tally::kAcked, acked);
+                          if (acked > 0) hand_over_.lease_ended(run.topic);
+                        }
+                        context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
+                      });
+}
+
+// ---- nack: first ask the engine what is known of the job, then decide, then tell it
+
+struct Leases::NackBatch {
+  struct Item {
+    std::string text;  ///< of the lease
+    LeaseRef lease;    ///< views into it
+    std::optional<Millis> delay;
+    std::string reason;
+    bool dead = false;
+    size_t place = 0;  ///< in the results
+    TopicPtr topic;
+    std::optional<Moment> retry_at;
+  };
+
+  std::vector<Item> items;      ///< the valid ones; never moved, because of the views
+  std::vector<size_t> running;  ///< of the items: those that the engine was told of
+  std::vector<Result<NackReceipt>> results;
+  Reply<std::vector<Result<NackReceipt>>> reply;
+};
+
+void Leases::nack(std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply) {
+  if (const Status size = check_batch("nack", items.size()); !size)
+    return context_.refuse(reply, size.error());
+  auto batch = std::make_unique<NackBatch>();
+  batch->items.reserve(items.size());
+  std::vector<LeaseRef> leases;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const NackItem& item = items[i];
+    const Result<LeaseRef> lease = parse_lease(item.lease);
+    Status status = lease.ok() ? check_reason(item.reason) : Status{lease.error()};
+    if (status.ok() && item.delay) status = check_delay(*item.delay);
+    if (!status) {
+      batch->results.emplace_back(in_verb("nack", status.error()));
+      continue;
+    }
+    batch->results.emplace_back(stale("nack"));  // until the engine says otherwise
+    NackBatch::Item& kept = batch->items.emplace_back();
+    kept.text = item.lease;
+    kept.lease = *parse_lease(kept.text);
+    kept.delay = item.delay;
+    kept.reason = item.reason;
+    kept.dead = item.dead;
+    kept.place = i;
+    kept.topic = context_.topics.find(kept.lease.topic);
+    leases.push_back(kept.lease);
+  }
+  if (leases.empty()) return context_.answer(reply, Result{std::move(batch->results)});
+  batch->reply = std::move(reply);
+  context_.engine.inspect(
+      context_.now, leases,
+      [this, batch = std::move(batch)](const Result<std::vector<LeaseInfo>>& running) mutable {
+        if (!running.ok()) {
+          fail(*batch, running.error());
+          return context_.answer(batch->reply, Result{std::move(batch->results)});
+        }
+        decide(std::move(batch), *running);
+      });
+}
+
+void Leases::fail(NackBatch& batch, const Error& error) {
+  for (const NackBatch::Item& item : batch.items) batch.results[item.place] = error;
+}
+
+void Leases::decide(std::unique_ptr<NackBatch> batch, const std::vector<LeaseInfo>& running) {
+  std::vector<NackRequest> requests;
+  size_t next = 0;
+  // The engine leaves stale leases out and keeps the order, so the two lists are walked side by side.
+  for (size_t i = 0; i < batch->items.size() && next < running.size(); ++i) {
+    NackBatch::Item& item = batch->items[i];
+    const LeaseInfo& info = running[next];
+    if (info.lease != item.lease.lease || info.topic != item.lease.topic) continue;
+    ++next;
+    const Verdict verdict = judge({info.options, info.attempts, item.delay, item.dead},
+                                  settings_of(item.topic), context_.now, random_.next());
+    item.retry_at = verdict.retry_at;
+    NackRequest& request = requests.emplace_back();
+    request.lease = item.lease;
+    request.retry_at = verdict.retry_at;
+    request.keep = verdict.keep;
+    request.reason = item.reason;
+    batch->running.push_back(i);
+  }
+  if (requests.empty()) return context_.answer(batch->reply, Result{std::move(batch->results)});
+  context_.engine.nack(context_.now, requests,
+                       [this, batch = std::move(batch)](const Result<std::vector<NackOutcome>>& outcomes) {
+                         if (outcomes.ok()) {
+                           settle(*batch, *outcomes);
+                         } else {
+                           fail(*batch, outcomes.error());
+                         }
+                         context_.answer(batch->reply, Result{std::move(batch->results)});
+                       });
+}
+
+void Leases::settle(NackBatch& batch, const std::vector<NackOutcome>& outcomes) {
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const NackBatch::Item& item = batch.items[batch.running[i]];
+    const NackOutcome outcome = outcomes[i];
+    if (outcome == NackOutcome::kStale) continue;
+    TopicState* topic = item.topic.get();
+    context_.topics.count(topic, Tally::kNacked, 1);
+    if (outcome == NackOutcome::kDead) context_.topics.count(topic, Tally::kDied, 1);
+    if (outcome == NackOutcome::kCancelled) context_.topics.count(topic, Tally::kCancelled, 1);
+    batch.results[item.place] =
+        NackReceipt{outcome, outcome == NackOutcome::kRetried ? item.retry_at : std::nullopt};
+    hand_over_.lease_ended(item.topic);
+  }
+}
+
+// ---- extend
+
+void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply) {
+  if (const Status size = check_batch("extend", items.size()); !size)
+    return context_.refuse(reply, size.error());
+  std::vector<Result<Moment>> results;
+  std::vector<ExtendRequest> requests;
+  Places places;
+  TopicRuns runs;
+  std::string_view last;
+  for (const ExtendItem& item : items) {
+    const Result<LeaseRef> lease = parse_lease(item.lease);
+    const Status duration = item.duration ? check_lease(*item.duration) : Status{};
+    if (!lease.ok() || !duration.ok()) {
+      results.emplace_back(in_verb("extend", lease.ok() ? duration.error() : lease.error()));
+      places.leave_out();
+      continue;
+    }
+    const TopicRun& run = add_to_runs(runs, last, lease->topic, context_.topics);
+    const Moment until = saturating_add(context_.now, item.duration.value_or(settings_of(run.topic).lease));
+    places.keep();
+    results.emplace_back(until);
+    requests.push_back({*lease, until});
+  }
+  if (requests.empty()) return context_.answer(reply, Result{std::move(results)});
+  const size_t count = requests.size();
+  context_.engine.extend(context_.now, requests,
+                         [this, count, results = std::move(results), places = std::move(places),
+                          reply = std::move(reply)](const Result<std::vector<bool>>& extended) mutable {
+                           for (size_t i = 0; i < count; ++i) {
+                             if (!extended.ok()) {
+                               results[places[i]] = extended.error();
+                             } else if (!(*extended)[i]) {
+                               results[places[i]] = stale("extend");
+                             }
+                           }
+                           context_.answer(reply, Result{std::move(results)});
+                         });
+}
+
+}  // namespace delayq

@@ -1,0 +1,278 @@
+#include "queue/queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "queue/admission.h"
+#include "queue/hand_over.h"
+#include "queue/intake.h"
+#include "queue/janitor.h"
+#include "queue/leases.h"
+#include "queue/lookup.h"
+#include "queue/overview.h"
+#include "queue/recoverer.h"
+#include "queue/settings_book.h"
+#include "queue/stopper.h"
+#include "queue/sweeps.h"
+
+namespace delayq {
+
+namespace {
+
+/// A clock that is set right by less than this is let pass; waiters then wait so much longer.
+constexpr Millis kClockSlack = std::chrono::seconds{1};
+constexpr uint32_t kTopicsPerPage = 1'000;
+
+}  // namespace
+
+/// The parts of a queue, in the order in which they need each other.
+struct Queue::Parts final : EngineListener {
+  Parts(Engine& engine, QueueConfig configuration, uint64_t seed)
+      : config(std::move(configuration)), random(seed), context{engine, config, topics} {}
+
+  void on_ready(std::string_view topic) override {
+    if (const TopicPtr found = topics.find(topic)) hand_over.wake(found);
+  }
+  void on_expired(std::vector<LeaseInfo> expired) override { recoverer.recover(std::move(expired)); }
+
+  void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
+
+  const QueueConfig config;
+  Random random;
+  SettingsBook settings{config.defaults};
+  TopicTable topics{settings.defaults()};
+  Context context;
+  Admission admission{context};
+  HandOver hand_over{context, admission};
+  Intake intake{context, admission, hand_over, Random{random.next()}};
+  Leases leases{context, hand_over, settings.defaults(), Random{random.next()}};
+  Recoverer recoverer{context, hand_over, settings.defaults(), Random{random.next()}};
+  Lookup lookup{context};
+  Sweeps sweeps{context, hand_over};
+  Overview overview{context, admission, hand_over, settings};
+  Janitor janitor{context};
+  Stopper stopper{context, hand_over};
+};
+
+/// Held while a method of the queue runs: knows what time it is, and keeps answers for poll(), even when the
+/// method was called by an answer.
+class [[nodiscard]] Queue::Entry {
+ public:
+  Entry(Parts& parts, Moment now)
+      : context_(parts.context), may_answer_(std::exchange(context_.may_answer, false)) {
+    const Moment before = std::exchange(context_.now, now);
+    if (before - now < kClockSlack) return;
+    parts.hand_over.clock_went_back(before - now);
+    parts.stopper.clock_went_back(before - now);
+  }
+  ~Entry() { context_.may_answer = may_answer_; }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+ private:
+  Context& context_;
+  const bool may_answer_;
+};
+
+Queue::Queue(Engine& engine, QueueConfig config, uint64_t seed)
+    : parts_(std::make_unique<Parts>(engine, std::move(config), seed)) {}
+
+Queue::~Queue() = default;
+
+Queue::Entry Queue::enter(Moment now) { return Entry{*parts_, now}; }
+
+void Queue::start(Moment now, Reply<void> reply) {
+  const Entry entry = enter(now);
+  Parts& parts = *parts_;
+  parts.context.engine.load_settings(
+      [&parts, reply = std::move(reply)](const Result<std::vector<TopicSettings>>& stored) mutable {
+        if (!stored.ok()) return parts.context.refuse(reply, stored.error());
+        parts.load_topics({}, parts.settings.load(parts.context, *stored), std::move(reply));
+      });
+}
+
+void Queue::Parts::load_topics(std::string_view cursor, Status outcome, Reply<void> reply) {
+  context.engine.topics(
+      context.now, cursor, kTopicsPerPage,
+      [this, outcome = std::move(outcome), reply = std::move(reply)](const Result<TopicPage>& page) mutable {
+        if (!page.ok()) return context.refuse(reply, page.error());
+        for (const TopicRow& row : page->topics) topics.open(row.topic, context.now);
+        if (page->cursor.empty()) return context.answer(reply, std::move(outcome));
+        load_topics(page->cursor, std::move(outcome), std::move(reply));
+      });
+}
+
+// ---- producers
+
+void Queue::push(Moment now, std::span<const PushRequest> jobs, Reply<PushReport> reply) {
+  const Entry entry = enter(now);
+  parts_->intake.push(jobs, std::move(reply));
+}
+
+void Queue::cancel(Moment now, std::span<const JobRef> jobs,
+                   Reply<std::vector<Result<CancelOutcome>>> reply) {
+  const Entry entry = enter(now);
+  parts_->lookup.cancel(jobs, std::move(reply));
+}
+
+void Queue::cancel_by_id(Moment now, std::string_view id, Reply<CancelOutcome> reply) {
+  const Entry entry = enter(now);
+  parts_->lookup.cancel_by_id(id, std::move(reply));
+}
+
+void Queue::cancel_group(Moment now, std::string_view group, Reply<GroupCancelAnswer> reply) {
+  const Entry entry = enter(now);
+  parts_->sweeps.cancel_group(group, std::move(reply));
+}
+
+void Queue::reschedule(Moment now, std::span<const RescheduleItem> items,
+                       Reply<std::vector<Result<RescheduleOutcome>>> reply) {
+  const Entry entry = enter(now);
+  parts_->lookup.reschedule(items, std::move(reply));
+}
+
+// ---- consumers
+
+WaiterId Queue::pop(Moment now, const PopRequest& request, Reply<PopAnswer> reply) {
+  const Entry entry = enter(now);
+  return parts_->hand_over.pop(request, std::move(reply));
+}
+
+bool Queue::drop_waiter(Moment now, WaiterId waiter) {
+  const Entry entry = enter(now);
+  return parts_->hand_over.drop(waiter);
+}
+
+void Queue::ack(Moment now, std::span<const AckItem> items, Reply<std::vector<Status>> reply) {
+  const Entry entry = enter(now);
+  parts_->leases.ack(items, std::move(reply));
+}
+
+void Queue::nack(Moment now, std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply) {
+  const Entry entry = enter(now);
+  parts_->leases.nack(items, std::move(reply));
+}
+
+void Queue::extend(Moment now, std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply) {
+  const Entry entry = enter(now);
+  parts_->leases.extend(items, std::move(reply));
+}
+
+// ---- dead letters and cleaning up
+
+void Queue::redrive_all(Moment now, std::string_view topic, Reply<uint64_t> reply) {
+  const Entry entry = enter(now);
+  parts_->sweeps.redrive_all(topic, std::move(reply));
+}
+
+void Queue::redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+                    Reply<uint64_t> reply) {
+  const Entry entry = enter(now);
+  parts_->sweeps.redrive(topic, ids, std::move(reply));
+}
+
+void Queue::redrive_by_error(Moment now, std::string_view topic, std::string_view error,
+                             Reply<uint64_t> reply) {
+  const Entry entry = enter(now);
+  parts_->sweeps.redrive_by_error(topic, error, std::move(reply));
+}
+
+void Queue::purge(Moment now, std::string_view topic, std::optional<JobState> state, Reply<uint64_t> reply) {
+  const Entry entry = enter(now);
+  parts_->sweeps.purge(topic, state, std::move(reply));
+}
+
+// ---- looking around
+
+void Queue::get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) {
+  const Entry entry = enter(now);
+  parts_->lookup.get(job, std::move(reply));
+}
+
+void Queue::find(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply) {
+  const Entry entry = enter(now);
+  parts_->lookup.find(id, std::move(reply));
+}
+
+void Queue::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
+  const Entry entry = enter(now);
+  parts_->overview.list(request, std::move(reply));
+}
+
+void Queue::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply) {
+  const Entry entry = enter(now);
+  parts_->overview.topics(cursor, limit, std::move(reply));
+}
+
+void Queue::stats(Moment now, std::string_view topic, Reply<TopicStats> reply) {
+  const Entry entry = enter(now);
+  parts_->overview.stats(topic, std::move(reply));
+}
+
+void Queue::totals(Moment now, Reply<TotalStats> reply) {
+  const Entry entry = enter(now);
+  parts_->overview.totals(std::move(reply));
+}
+
+void Queue::forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) {
+  const Entry entry = enter(now);
+  parts_->overview.forecast(request, std::move(reply));
+}
+
+// ---- settings
+
+void Queue::set_settings(Moment now, std::string_view name, Settings settings, Reply<void> reply) {
+  const Entry entry = enter(now);
+  parts_->settings.set(parts_->context, name, std::move(settings), std::move(reply));
+  // A limit may have been lifted for somebody who waits.
+  if (name == kDefaultsName) return parts_->hand_over.wake_all();
+  if (const TopicPtr topic = parts_->topics.find(name)) parts_->hand_over.wake(topic);
+}
+
+void Queue::pause(Moment now, std::string_view topic, Reply<void> reply) {
+  Settings changed = settings(topic);
+  changed.paused = true;
+  set_settings(now, topic, std::move(changed), std::move(reply));
+}
+
+void Queue::resume(Moment now, std::string_view topic, Reply<void> reply) {
+  Settings changed = settings(topic);
+  changed.paused.reset();
+  // Where all topics are paused by default, this one has to say that it is not.
+  if (parts_->settings.defaults().paused) changed.paused = false;
+  set_settings(now, topic, std::move(changed), std::move(reply));
+}
+
+const Settings& Queue::settings(std::string_view name) const { return parts_->settings.own(name); }
+
+const EffectiveSettings& Queue::effective_settings(std::string_view topic) const {
+  return parts_->settings.effective(topic);
+}
+
+// ---- running
+
+void Queue::stop(Moment now, Millis grace, Reply<StopReport> reply) {
+  const Entry entry = enter(now);
+  parts_->stopper.stop(grace, std::move(reply));
+}
+
+Moment Queue::tick(Moment now) {
+  const Entry entry = enter(now);
+  return std::min({parts_->context.engine.tick(now), parts_->hand_over.tick(), parts_->recoverer.tick(),
+                   parts_->janitor.tick(), parts_->stopper.tick()});
+}
+
+bool Queue::poll(Moment now) {
+  const Entry entry = enter(now);
+  Context& context = parts_->context;
+  context.may_answer = true;
+  bool any = context.engine.poll(*parts_);
+  for (auto& give : std::exchange(context.later, {})) {
+    any = true;
+    give();
+  }
+  parts_->stopper.look_if_leases_ended();
+  return any;
+}
+
+}  // namespace delayq

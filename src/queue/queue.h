@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "queue/config.h"
+#include "queue/verbs.h"
+
+namespace delayq {
+
+/// The one service that every API calls. All rules live here, once: what is valid, who gets what and when,
+/// what a failure leads to, what is kept, what is too much. Where jobs wait is the engine's business.
+///
+/// Answers. Every verb takes a Reply, which is called exactly once, from poll(), never from inside the call
+/// that asked (a Reply whose waiter was dropped is never called). Batches answer for each item: an invalid
+/// one does not stop the others, and nothing of it is stored. The batch itself fails only when it is too
+/// large or the queue is stopping. An answer to a verb that changes something means that the change is
+/// durable, as far as the engine promises. A Reply may call verbs, not poll() or tick().
+///
+/// Time. `now` is an argument everywhere, the server's wall clock, and may jump either way between calls. The
+/// loop is
+///
+///   for (;;) { verbs(now); while (queue.poll(now)) {} wait_until(queue.tick(now), or news, or wakeup); }
+///
+/// where tick()'s answer holds until the next verb. The same calls with the same seed over the same engine
+/// give the same answers in the same order.
+///
+/// Threads. None, and no locks: all methods are called from one thread.
+///
+/// Bounds. Batches, waiters, topics, unanswered bytes, memory and disk have bounds (core/limits.h,
+/// QueueConfig); above them a push or a pop is answered with kOverloaded or kDiskFull and a `retry_after`.
+/// Verbs that free room go on.
+class Queue final {
+ public:
+  /// `engine` must outlive the queue and be polled through it alone. `seed` makes ids and jitter: give each
+  /// server its own.
+  Queue(Engine& engine, QueueConfig config, uint64_t seed);
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  /// Reads settings and topics from the engine. REQUIRES: answered before any other verb is called. kCorrupt
+  /// when settings cannot be read; the queue then works with those that can.
+  void start(Moment now, Reply<void> reply);
+
+  // ---- producers
+  void push(Moment now, std::span<const PushRequest> jobs, Reply<PushReport> reply);
+  void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<Result<CancelOutcome>>> reply);
+  /// By id alone. kConflict when the id is live in several topics.
+  void cancel_by_id(Moment now, std::string_view id, Reply<CancelOutcome> reply);
+  /// All waiting jobs of the group, in all topics; those that are running will not be retried.
+  void cancel_group(Moment now, std::string_view group, Reply<GroupCancelAnswer> reply);
+  /// Moves delayed, ready and dead jobs to a new time.
+  void reschedule(Moment now, std::span<const RescheduleItem> items,
+                  Reply<std::vector<Result<RescheduleOutcome>>> reply);
+
+  // ---- consumers
+  /// Answers with what is ready, topic by topic in the order given; when nothing is, waits for the first job
+  /// up to `request.wait`, and then answers with an empty list. Those who wait for the same topic are served
+  /// in the order in which they came. Answers 0 when the request is refused.
+  WaiterId pop(Moment now, const PopRequest& request, Reply<PopAnswer> reply);
+  /// The consumer is gone. Its Reply will not be called, and a job that is on the way to it goes back to its
+  /// place in line, uncounted. False when it was answered before.
+  bool drop_waiter(Moment now, WaiterId waiter);
+  /// kStaleLease where the lease is not the current one, or its deadline has passed.
+  void ack(Moment now, std::span<const AckItem> items, Reply<std::vector<Status>> reply);
+  void nack(Moment now, std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply);
+  /// Answers the new deadlines.
+  void extend(Moment now, std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply);
+
+  // ---- dead letters and cleaning up: how many jobs it was
+  void redrive_all(Moment now, std::string_view topic, Reply<uint64_t> reply);
+  void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+               Reply<uint64_t> reply);
+  /// Those whose last error contains `error`.
+  void redrive_by_error(Moment now, std::string_view topic, std::string_view error, Reply<uint64_t> reply);
+  /// Without a state: all of them, the running ones included; their leases go stale.
+  void purge(Moment now, std::string_view topic, std::optional<JobState> state, Reply<uint64_t> reply);
+
+  // ---- looking around
+  void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply);
+  /// By id alone, among live jobs. kConflict when the id is live in several topics.
+  void find(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply);
+  void list(Moment now, const ListRequest& request, Reply<JobPage> reply);
+  void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply);
+  /// These two cost the same however many jobs and topics there are.
+  void stats(Moment now, std::string_view topic, Reply<TopicStats> reply);
+  void totals(Moment now, Reply<TotalStats> reply);
+  void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply);
+
+  // ---- settings: in force when the call returns, stored when it is answered. `name` is a topic's, or "*"
+  // for all.
+  void set_settings(Moment now, std::string_view name, Settings settings, Reply<void> reply);
+  /// Stops the hand-over of a topic, not pushing.
+  void pause(Moment now, std::string_view topic, Reply<void> reply);
+  void resume(Moment now, std::string_view topic, Reply<void> reply);
+  /// What it says itself, and what holds for it. The references live until settings change.
+  const Settings& settings(std::string_view name) const;
+  const EffectiveSettings& effective_settings(std::string_view topic) const;
+
+  // ---- running
+  /// From now on pushes and pops are refused with kStopping and waiters are sent home. Answers when no lease
+  /// is out or the grace period has ended, and everything is flushed. Needs tick() and poll() to go on until
+  /// then.
+  void stop(Moment now, Millis grace, Reply<StopReport> reply);
+  /// Does what is due and answers when it wants to be called next. Work per call is bounded.
+  Moment tick(Moment now);
+  /// Hands out the answers that are ready. Answers whether there were any: call it until there are none.
+  bool poll(Moment now);
+
+ private:
+  struct Parts;
+  class Entry;
+  [[nodiscard]] Entry enter(Moment now);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace delayq

@@ -1,0 +1,84 @@
+#include "queue/settings.h"
+
+#include <fmt/format.h>
+
+#include "core/duration.h"
+#include "core/limits.h"
+
+namespace delayq {
+
+namespace {
+
+constexpr size_t kDeliveryBytes = 64;
+constexpr uint32_t kMaxRateCount = 1'000'000'000;
+constexpr Millis kMaxRatePeriod = std::chrono::days{1};
+
+Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
+
+Status check_retention(std::string_view field, const std::optional<Retention>& retention) {
+  if (!retention || (retention->time >= Millis::zero() && retention->time <= Limits::kMaxRetention))
+    return {};
+  return invalid(fmt::format("{} time {} is out of range: 0s to {} is allowed", field,
+                             format_duration(retention->time), format_duration(Limits::kMaxRetention)));
+}
+
+Status check_rate(const std::optional<Rate>& rate) {
+  if (!rate || rate->count == 0) return {};
+  if (rate->count > kMaxRateCount) {
+    return invalid(fmt::format("rate {} is out of range: 1 to {} is allowed, or 0 for no limit", rate->count,
+                               kMaxRateCount));
+  }
+  if (rate->per >= Millis{1} && rate->per <= kMaxRatePeriod) return {};
+  return invalid(fmt::format("rate per {} is out of range: 1ms to {} is allowed", format_duration(rate->per),
+                             format_duration(kMaxRatePeriod)));
+}
+
+Status check_text(std::string_view field, const std::optional<std::string>& text, size_t max) {
+  if (!text || text->size() <= max) return {};
+  return invalid(fmt::format("{} has {} bytes: at most {} are allowed", field, text->size(), max));
+}
+
+template <class T>
+void copy_if_said(const std::optional<T>& from, T& to) {
+  if (from) to = *from;
+}
+
+}  // namespace
+
+Status check_settings(const Settings& settings) {
+  if (settings.attempts) {
+    if (Status status = check_attempts(*settings.attempts); !status) return status;
+  }
+  if (settings.backoff) {
+    if (Status status = check_backoff(*settings.backoff); !status) return status;
+  }
+  if (settings.lease) {
+    if (Status status = check_lease(*settings.lease); !status) return status;
+  }
+  if (Status status = check_retention("keep_done", settings.keep_done); !status) return status;
+  if (Status status = check_retention("keep_dead", settings.keep_dead); !status) return status;
+  if (Status status = check_rate(settings.rate); !status) return status;
+  if (Status status = check_text("delivery", settings.delivery, kDeliveryBytes); !status) return status;
+  return check_text("callback", settings.callback, Limits::kCallbackBytes);
+}
+
+void apply_settings(const Settings& settings, EffectiveSettings& onto) {
+  copy_if_said(settings.attempts, onto.retry.attempts);
+  copy_if_said(settings.backoff, onto.retry.backoff);
+  copy_if_said(settings.lease, onto.lease);
+  copy_if_said(settings.keep_done, onto.keep_done);
+  copy_if_said(settings.keep_dead, onto.keep_dead);
+  copy_if_said(settings.rate, onto.rate);
+  copy_if_said(settings.concurrency, onto.concurrency);
+  copy_if_said(settings.paused, onto.paused);
+  copy_if_said(settings.priority, onto.priority);
+  copy_if_said(settings.delivery, onto.delivery);
+  copy_if_said(settings.callback, onto.callback);
+}
+
+Keep keep_from(Moment now, const Retention& retention) {
+  if (retention.time == Millis::zero() || retention.count == 0) return {};
+  return {saturating_add(now, retention.time), retention.count};
+}
+
+}  // namespace delayq

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/job.h"
+#include "core/retry_policy.h"
+
+namespace delayq {
+
+/// How long and how many finished jobs a topic keeps. None at all when either is zero.
+struct Retention {
+  Millis time{};
+  uint32_t count = 0;
+
+  bool operator==(const Retention&) const = default;
+};
+
+/// So many hand-overs in so much time. A count of zero: no limit.
+struct Rate {
+  uint32_t count = 0;
+  Millis per{};
+
+  bool operator==(const Rate&) const = default;
+};
+
+/// What a topic says about its jobs; what it leaves unsaid is asked of the defaults (the topic "*"), and what
+/// a job says for itself (JobOptions) goes before both.
+struct Settings {
+  std::optional<uint32_t> attempts;  ///< 0: no limit
+  std::optional<Backoff> backoff;
+  std::optional<Millis> lease;
+  std::optional<Retention> keep_done;
+  std::optional<Retention> keep_dead;
+  std::optional<Rate> rate;
+  std::optional<uint32_t> concurrency;  ///< jobs reserved at the same time; 0: no limit
+  std::optional<bool> paused;
+  std::optional<uint32_t> priority;
+  std::optional<std::string> delivery;  ///< how ready jobs leave; kept here, understood by delivery/
+  std::optional<std::string> callback;  ///< where webhooks go
+
+  bool operator==(const Settings&) const = default;
+};
+
+/// The name under which the defaults of all topics are kept; not a topic's name, since '*' is not allowed in
+/// one.
+inline constexpr std::string_view kDefaultsName = "*";
+
+/// Settings with nothing left unsaid. The initial values are the built-in defaults.
+struct EffectiveSettings {
+  RetryPolicy retry;
+  Millis lease = std::chrono::seconds{60};
+  Retention keep_done{std::chrono::hours{1}, 1'000};
+  Retention keep_dead{std::chrono::days{30}, 100'000};
+  Rate rate;
+  uint32_t concurrency = 0;
+  bool paused = false;
+  uint32_t priority = kDefaultPriority;
+  std::string delivery = "pull";
+  std::string callback;
+
+  bool operator==(const EffectiveSettings&) const = default;
+};
+
+/// OK, or what is out of range; the detail starts with the field's name.
+Status check_settings(const Settings& settings);
+
+/// Writes what `settings` says over `onto`.
+void apply_settings(const Settings& settings, EffectiveSettings& onto);
+
+/// The retention of a job that is finished at `now`.
+Keep keep_from(Moment now, const Retention& retention);
+
+/// MessagePack; empty when nothing is said.
+std::string encode_settings(const Settings& settings);
+
+/// kCorrupt for bytes that are not settings or have values out of range. Unknown fields are passed over.
+Result<Settings> decode_settings(std::string_view bytes);
+
+}  // namespace delayq

@@ -1,0 +1,85 @@
+#include "queue/settings_book.h"
+
+#include "core/quote.h"
+
+namespace delayq {
+
+SettingsBook::SettingsBook(const Settings& configured) : configured_(configured) { apply_defaults({}); }
+
+void SettingsBook::set(Context& context, std::string_view name, Settings settings, Reply<void> reply) {
+  Status status = name == kDefaultsName ? Status{} : check_topic(name);
+  if (status.ok()) status = check_settings(settings);
+  if (!status) return context.refuse(reply, in_verb("settings", status.error()));
+  const std::string encoded = encode_settings(settings);
+  apply(context, name, std::move(settings));
+  context.engine.store_settings(name, encoded,
+                                [&context, reply = std::move(reply)](const Result<bool>& stored) mutable {
+                                  context.answer(reply, stored.ok() ? Status{} : Status{stored.error()});
+                                });
+}
+
+Status SettingsBook::load(Context& context, const std::vector<TopicSettings>& stored) {
+  Status first_problem;
+  for (const TopicSettings& row : stored) {
+    Result<Settings> settings = decode_settings(row.settings);
+    if (settings.ok()) {
+      apply(context, row.topic, std::move(*settings));
+    } else if (first_problem.ok()) {
+      Error error = settings.error();
+      error.detail = "topic " + quote(row.topic) + ": " + error.detail;
+      first_problem = std::move(error);
+    }
+  }
+  return first_problem;
+}
+
+const Settings& SettingsBook::own(std::string_view name) const {
+  static const Settings kNothing;
+  if (name == kDefaultsName) return stored_defaults_;
+  const auto found = topics_.find(name);
+  return found == topics_.end() ? kNothing : found->second->own;
+}
+
+const EffectiveSettings& SettingsBook::effective(std::string_view topic) const {
+  const auto found = topics_.find(topic);
+  return found == topics_.end() ? defaults_ : found->second->effective;
+}
+
+std::vector<std::string> SettingsBook::names_after(std::string_view after, size_t limit) const {
+  std::vector<std::string> names;
+  for (auto next = topics_.upper_bound(after); next != topics_.end() && names.size() < limit; ++next) {
+    names.push_back(next->first);
+  }
+  return names;
+}
+
+void SettingsBook::apply(Context& context, std::string_view name, Settings settings) {
+  if (name == kDefaultsName) return apply_defaults(std::move(settings));
+  const TopicPtr topic = context.topics.open(name, context.now);
+  if (settings == Settings{}) {
+    topic->settings = &defaults_;
+    topics_.erase(name);
+    return;
+  }
+  std::unique_ptr<Entry>& entry = topics_[std::string{name}];
+  if (entry == nullptr) entry = std::make_unique<Entry>();
+  entry->own = std::move(settings);
+  entry->topic = topic;
+  refresh(*entry);
+  topic->settings = &entry->effective;
+}
+
+void SettingsBook::apply_defaults(Settings settings) {
+  stored_defaults_ = std::move(settings);
+  defaults_ = EffectiveSettings{};
+  apply_settings(configured_, defaults_);
+  apply_settings(stored_defaults_, defaults_);
+  for (auto& [name, entry] : topics_) refresh(*entry);
+}
+
+void SettingsBook::refresh(Entry& entry) const {
+  entry.effective = defaults_;
+  apply_settings(entry.own, entry.effective);
+}
+
+}  // namespace delayq

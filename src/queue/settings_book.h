@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <absl/container/btree_map.h>
+
+#include "queue/context.h"
+
+namespace delayq {
+
+/// What topics say about their jobs, and what follows from it. Kept by the engine, read from it once at
+/// start.
+class SettingsBook {
+ public:
+  explicit SettingsBook(const Settings& configured);
+
+  /// Applied at once, stored when answered. Settings that say nothing are removed. The name is a topic's or
+  /// "*".
+  void set(Context& context, std::string_view name, Settings settings, Reply<void> reply);
+  /// What was stored before. Settings that cannot be read are the error that is answered; the others are in
+  /// force.
+  Status load(Context& context, const std::vector<TopicSettings>& stored);
+
+  /// What the topic (or "*") says itself.
+  const Settings& own(std::string_view name) const;
+  /// What holds for it.
+  const EffectiveSettings& effective(std::string_view topic) const;
+  const EffectiveSettings& defaults() const { return defaults_; }
+
+  /// The topics with settings of their own that come after `after` by name, at most `limit`.
+  std::vector<std::string> names_after(std::string_view after, size_t limit) const;
+
+ private:
+  struct Entry {
+    Settings own;
+    EffectiveSettings effective;
+    TopicPtr topic;  ///< held, so that the janitor leaves it alone
+  };
+
+  void apply(Context& context, std::string_view name, Settings settings);
+  void apply_defaults(Settings settings);
+  void refresh(Entry& entry) const;
+
+  const Settings configured_;
+  Settings stored_defaults_;
+  EffectiveSettings defaults_;
+  absl::btree_map<std::string, std::unique_ptr<Entry>, std::less<>> topics_;
+};
+
+}  // namespace delayq

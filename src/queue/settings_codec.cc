@@ -1,0 +1,148 @@
+#include "core/quote.h"
+#include "queue/msgpack.h"
+#include "queue/settings.h"
+
+namespace delayq {
+
+namespace {
+
+/// The keys of the map. Stored: a number is never used again for something else.
+enum class Field : uint64_t {
+  kAttempts = 0,
+  kBackoff = 1,
+  kLease = 2,
+  kKeepDone = 3,
+  kKeepDead = 4,
+  kRate = 5,
+  kConcurrency = 6,
+  kPaused = 7,
+  kPriority = 8,
+  kDelivery = 9,
+  kCallback = 10,
+};
+
+/// Writes the fields that are said, and counts them, since a map says its size first.
+class FieldWriter {
+ public:
+  template <class T, class Write>
+  void field(Field key, const std::optional<T>& value, Write write) {
+    if (!value) return;
+    ++count_;
+    writer_.uint(static_cast<uint64_t>(key));
+    write(writer_, *value);
+  }
+
+  std::string finish() {
+    if (count_ == 0) return {};
+    std::string out;
+    MsgpackWriter{out}.map(count_);
+    return out + fields_;
+  }
+
+ private:
+  uint32_t count_ = 0;
+  std::string fields_;
+  MsgpackWriter writer_{fields_};
+};
+
+void write_uint(MsgpackWriter& writer, uint32_t value) { writer.uint(value); }
+void write_text(MsgpackWriter& writer, const std::string& value) { writer.text(value); }
+
+void write_retention(MsgpackWriter& writer, const Retention& value) {
+  writer.array(2);
+  writer.millis(value.time);
+  writer.uint(value.count);
+}
+
+void write_rate(MsgpackWriter& writer, const Rate& value) {
+  writer.array(2);
+  writer.uint(value.count);
+  writer.millis(value.per);
+}
+
+Retention read_retention(MsgpackReader& reader) {
+  if (reader.array() != 2) reader.reject();
+  const Millis time = reader.millis();
+  return {time, reader.uint32()};
+}
+
+Rate read_rate(MsgpackReader& reader) {
+  if (reader.array() != 2) reader.reject();
+  const uint32_t count = reader.uint32();
+  return {count, reader.millis()};
+}
+
+void read_field(uint64_t field, MsgpackReader& reader, Settings& settings) {
+  switch (static_cast<Field>(field)) {
+    case Field::kAttempts:
+      settings.attempts = reader.uint32();
+      return;
+    case Field::kBackoff:
+      settings.backoff = reader.backoff();
+      return;
+    case Field::kLease:
+      settings.lease = reader.millis();
+      return;
+    case Field::kKeepDone:
+      settings.keep_done = read_retention(reader);
+      return;
+    case Field::kKeepDead:
+      settings.keep_dead = read_retention(reader);
+      return;
+    case Field::kRate:
+      settings.rate = read_rate(reader);
+      return;
+    case Field::kConcurrency:
+      settings.concurrency = reader.uint32();
+      return;
+    case Field::kPaused:
+      settings.paused = reader.boolean();
+      return;
+    case Field::kPriority:
+      settings.priority = reader.uint32();
+      return;
+    case Field::kDelivery:
+      settings.delivery = std::string{reader.text()};
+      return;
+    case Field::kCallback:
+      settings.callback = std::string{reader.text()};
+      return;
+  }
+  reader.skip();
+}
+
+Error corrupt(std::string detail) { return {ErrorCode::kCorrupt, "settings", std::move(detail)}; }
+
+}  // namespace
+
+std::string encode_settings(const Settings& settings) {
+  FieldWriter out;
+  out.field(Field::kAttempts, settings.attempts, write_uint);
+  out.field(Field::kBackoff, settings.backoff,
+            [](MsgpackWriter& to, const Backoff& value) { to.backoff(value); });
+  out.field(Field::kLease, settings.lease, [](MsgpackWriter& to, Millis value) { to.millis(value); });
+  out.field(Field::kKeepDone, settings.keep_done, write_retention);
+  out.field(Field::kKeepDead, settings.keep_dead, write_retention);
+  out.field(Field::kRate, settings.rate, write_rate);
+  out.field(Field::kConcurrency, settings.concurrency, write_uint);
+  out.field(Field::kPaused, settings.paused, [](MsgpackWriter& to, bool value) { to.boolean(value); });
+  out.field(Field::kPriority, settings.priority, write_uint);
+  out.field(Field::kDelivery, settings.delivery, write_text);
+  out.field(Field::kCallback, settings.callback, write_text);
+  return out.finish();
+}
+
+Result<Settings> decode_settings(std::string_view bytes) {
+  Settings settings;
+  if (bytes.empty()) return settings;
+  MsgpackReader reader{bytes};
+  const uint32_t pairs = reader.map();
+  for (uint32_t i = 0; i < pairs && reader.ok(); ++i) read_field(reader.uint(), reader, settings);
+  if (!reader.complete()) return corrupt("stored settings cannot be read: " + quote(bytes));
+  if (const Status status = check_settings(settings); !status) {
+    return corrupt("stored settings are out of range: " + status.error().detail);
+  }
+  return settings;
+}
+
+}  // namespace delayq

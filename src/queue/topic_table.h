@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/container/btree_map.h>
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/inlined_vector.h>
+
+#include "queue/stats.h"
+#include "queue/token_bucket.h"
+#include "queue/verbs.h"
+
+namespace delayq {
+
+struct Waiter;
+
+/// What the queue itself remembers of a topic; its jobs are the engine's business.
+struct TopicState {
+  TopicState(std::string_view topic, uint64_t topic_serial) : name(topic), serial(topic_serial) {}
+
+  const std::string name;
+  const uint64_t serial;  ///< order of creation; orders topics where names are not needed
+  const EffectiveSettings* settings = nullptr;  ///< never null in the table; belongs to the SettingsBook
+  Tallies tallies;
+  Lateness lateness;
+  TokenBucket tokens;
+  absl::btree_map<WaiterId, Waiter*> idle;  ///< consumers that wait, in the order in which they came
+  uint64_t last_wake = 0;                   ///< see HandOver
+  Moment refill_at = kNever;  ///< when the topic is to be woken for its rate limit; see HandOver
+  Moment last_used{};
+  size_t place = 0;  ///< in the table's ring
+};
+
+/// Shared with the calls under way that will want to count something; the janitor forgets only what nobody
+/// holds.
+using TopicPtr = std::shared_ptr<TopicState>;
+
+/// The topics that have jobs, settings or consumers, or had them a while ago. Filled from the engine at
+/// start, so a topic that is not here is new.
+class TopicTable {
+ public:
+  /// New topics get `defaults`, which must outlive the table.
+  explicit TopicTable(const EffectiveSettings& defaults) : defaults_(defaults) {}
+
+  /// Null when there is no such topic.
+  TopicPtr find(std::string_view topic) const;
+  /// Where it is in at(), as long as no topic comes or goes.
+  std::optional<size_t> place_of(std::string_view topic) const;
+  /// The topic, made when it is new.
+  TopicPtr open(std::string_view topic, Moment now);
+  void forget(std::string_view topic);
+
+  size_t size() const { return ring_.size(); }
+  /// The topic at `place`, in no particular but in a reproducible order. REQUIRES: place < size().
+  const TopicPtr& at(size_t place) const { return ring_[place]; }
+
+  Tallies& totals() { return totals_; }
+  Lateness& total_lateness() { return total_lateness_; }
+
+  /// Counts for the topic (when there is one) and in total. What is forgotten stays in the totals.
+  void count(TopicState* topic, Tally what, uint64_t number) {
+    if (topic != nullptr) topic->tallies.add(what, number);
+    totals_.add(what, number);
+  }
+
+ private:
+  const EffectiveSettings& defaults_;
+  absl::flat_hash_map<std::string_view, TopicState*> by_name_;  // keys are the names inside the states
+  std::vector<TopicPtr> ring_;
+  uint64_t last_serial_ = 0;
+  Tallies totals_;
+  Lateness total_lateness_;
+};
+
+/// Neighbours of one topic in a batch. Batches are mostly of one topic, so one look-up and one reference
+/// serve many.
+struct TopicRun {
+  TopicPtr topic;  ///< null: a topic that the queue does not know
+  uint32_t count = 0;
+};
+using TopicRuns = absl::InlinedVector<TopicRun, 1>;
+
+}  // namespace delayq

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/container/inlined_vector.h>
+
+#include "engine/requests.h"
+#include "queue/job_options.h"
+#include "queue/settings.h"
+#include "queue/stats.h"
+
+/// The plain values that go into the queue and come out of it. Every string_view in a request needs to live
+/// only until the call returns; those in an answer live as long as the answer.
+namespace delayq {
+
+// ---- push
+// -----------------------------------------------------------------------------------------------------------
+
+struct PushRequest {
+  std::string_view topic;
+  std::optional<std::string_view> id;  ///< without one the queue makes a UUIDv7
+  std::optional<std::string_view> group;
+  std::string_view body;
+  std::optional<Millis> delay;  ///< at most one of delay and at; with neither the job is due at once
+  std::optional<Moment> at;     ///< the past is fine: ready at once, in line by that time
+  std::optional<uint32_t> priority;
+  JobOptions options;
+  OnConflict on_conflict = OnConflict::kReject;
+  bool unique_across_topics = false;  ///< refuse an id that is live in any other topic, too
+};
+
+struct PushReceipt {
+  std::string_view id;
+  PushOutcome outcome = PushOutcome::kCreated;  ///< never kConflict: that is an error
+  JobState state = JobState::kDelayed;
+  Moment due{};
+};
+
+/// One result for each request, in their order.
+struct PushReport {
+  std::vector<Result<PushReceipt>> jobs;
+  Arena storage;
+};
+
+// ---- hand-over
+// ------------------------------------------------------------------------------------------------------
+
+struct PopRequest {
+  std::span<const std::string_view> topics;  ///< the first goes before the second, and so on
+  uint32_t count = 1;
+  Millis wait{};                ///< how long to wait for the first job when there is none
+  std::optional<Millis> lease;  ///< else the job's own, else the topic's
+  /// At most once: the jobs are done when they are handed over, and lost with the consumer.
+  bool auto_ack = false;
+};
+
+/// `lease` of each job is the text that ack, nack and extend take: "<topic>/<engine's lease>". Empty when
+/// none came.
+struct PopAnswer {
+  std::vector<TakenJob> jobs;
+  absl::InlinedVector<Arena, 1> storage;
+};
+
+/// Names a consumer between its pop and its answer.
+using WaiterId = uint64_t;
+
+// ---- what a lease allows
+// --------------------------------------------------------------------------------------------
+
+struct AckItem {
+  std::string_view lease;
+  std::string_view outcome;  ///< kept with the done job: what a callback answered
+};
+
+struct NackItem {
+  std::string_view lease;
+  std::optional<Millis> delay;  ///< instead of the backoff; the attempts count all the same
+  std::string_view reason;
+  bool dead = false;  ///< do not try again
+};
+
+struct NackReceipt {
+  NackOutcome outcome = NackOutcome::kRetried;  ///< never kStale: that is an error
+  std::optional<Moment> retry_at;               ///< when retried
+};
+
+struct ExtendItem {
+  std::string_view lease;
+  std::optional<Millis> duration;  ///< from now; else the topic's lease
+};
+
+// ---- by id
+// ----------------------------------------------------------------------------------------------------------
+
+struct RescheduleItem {
+  JobRef job;
+  std::optional<Millis> delay;  ///< exactly one of delay and at; a delay of zero: run now
+  std::optional<Moment> at;     ///< the past means now
+};
+
+// ---- looking around
+// -------------------------------------------------------------------------------------------------
+
+struct TopicStats {
+  TopicCounts counts;
+  Tallies tallies;  ///< since start, or since the topic was last empty and forgotten
+  Lateness lateness;
+  EffectiveSettings settings;
+  uint64_t waiters = 0;  ///< consumers that wait for a job of this topic
+};
+
+struct TotalStats {
+  TopicCounts counts;
+  Tallies tallies;
+  Lateness lateness;
+  EngineUsage usage;
+  uint64_t waiters = 0;
+  uint64_t unanswered_bytes = 0;  ///< of pushes that are not durable yet
+};
+
+struct TopicSummary {
+  std::string topic;
+  TopicCounts counts;
+  bool paused = false;
+};
+
+/// Topics that have jobs or settings, in the order of their names.
+struct TopicSummaries {
+  std::vector<TopicSummary> topics;
+  std::string cursor;  ///< empty: that was the last page
+};
+
+/// What a graceful stop left behind.
+struct StopReport {
+  uint64_t leases_left = 0;  ///< still handed out when the grace period ended; they run out by themselves
+};
+
+}  // namespace delayq

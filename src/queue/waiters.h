@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <absl/container/btree_set.h>
+#include <absl/container/flat_hash_map.h>
+
+#include "engine/engine.h"
+#include "queue/topic_table.h"
+
+namespace delayq {
+
+/// A consumer between its pop and its answer. It is `idle` while it waits in the lines of its topics, and
+/// otherwise busy: a call to the engine is under way for it, whose answer will find it by reference, so a
+/// busy waiter is never removed by anybody else.
+struct Waiter {
+  WaiterId id = 0;
+  absl::InlinedVector<TopicPtr, 1> topics;
+  uint32_t count = 1;
+  std::optional<Millis> lease;
+  bool auto_ack = false;
+  Moment give_up{};  ///< when it is answered with nothing
+  Reply<PopAnswer> reply;
+
+  bool idle = false;
+  bool gone = false;     ///< dropped while it was busy: what comes for it goes back
+  bool walking = true;   ///< still on its first way along its topics
+  size_t at = 0;         ///< the topic that is being asked
+  uint32_t asked = 0;    ///< how many jobs it is being asked for
+  bool limited = false;  ///< by a rate: what it does not get of them goes back to the bucket
+  Moment took_at{};      ///< when it asked
+  uint64_t seen = 0;     ///< the wakes that came before its latest try; see HandOver
+  PopAnswer found;
+};
+
+/// Who waits, in which order, and until when. FIFO for each topic; a waiter that was busy gets its old place
+/// back.
+class Waiters {
+ public:
+  Waiter& add();
+  /// Null when it was answered or dropped.
+  Waiter* find(WaiterId id);
+  /// REQUIRES: not idle.
+  void remove(Waiter& waiter);
+
+  /// Puts it into the lines of its topics.
+  void park(Waiter& waiter);
+  void unpark(Waiter& waiter);
+
+  /// The idle waiter that gives up first, or null.
+  Waiter* first_to_give_up();
+  /// When that is; kNever when nobody waits.
+  Moment next_give_up() const { return give_ups_.empty() ? kNever : give_ups_.begin()->first; }
+  /// Brings every give-up nearer by `by`: the clock went back that far.
+  void clock_went_back(Millis by);
+
+  size_t size() const { return all_.size(); }
+
+ private:
+  WaiterId last_id_ = 0;
+  absl::flat_hash_map<WaiterId, std::unique_ptr<Waiter>> all_;
+  absl::btree_set<std::pair<Moment, WaiterId>> give_ups_;  // of the idle ones
+};
+
+}  // namespace delayq
