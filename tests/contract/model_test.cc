@@ -1,0 +1,71 @@
+// Every engine against the reference model: random calls of all verbs, every answer compared.
+#include "engine/memory/memory_engine.h"
+#include "tests/contract/engine_contract.h"
+#include "tests/support/lockstep.h"
+#include "tests/support/workload.h"
+
+namespace delayq::contract {
+namespace {
+
+constexpr int kStepsPerSeed = 400;
+constexpr uint64_t kSeeds = 60;
+
+class AgainstTheModel : public testing::TestWithParam<EngineEntry> {
+ protected:
+  /// Plays one seed. Answers the first difference with the steps that led to it, or nothing.
+  static std::optional<std::string> play(uint64_t seed, const support::WorkloadShape& shape) {
+    MemoryEngine model;
+    const std::unique_ptr<EngineUnderTest> subject = GetParam().make();
+    support::Lockstep lockstep(model, subject->engine(), [&] { subject->pump(); });
+    support::Workload workload(seed, shape);
+    for (int i = 1; i <= kStepsPerSeed; ++i) {
+      std::optional<std::string> difference = lockstep.play(workload.next());
+      if (!difference && i % 40 == 0) difference = lockstep.compare_everything();
+      if (!difference && i % 100 == 0 && GetParam().durable) {
+        subject->reopen();
+        lockstep.attach(subject->engine());
+        difference = lockstep.compare_everything();
+      }
+      if (difference) {
+        return "step " + std::to_string(i) + ", the last steps:\n" + lockstep.trace() + "difference in " +
+               *difference;
+      }
+    }
+    return std::nullopt;
+  }
+
+  static void play_many(uint64_t first_seed, const support::WorkloadShape& shape) {
+    for (uint64_t seed = first_seed; seed < first_seed + kSeeds; ++seed) {
+      const std::optional<std::string> difference = play(seed, shape);
+      ASSERT_FALSE(difference) << "seed " << seed << ", " << *difference;
+    }
+  }
+};
+DELAYQ_OVER_ALL_ENGINES(AgainstTheModel);
+
+TEST_P(AgainstTheModel, FewNamesManyEncounters) { play_many(1, {}); }
+
+TEST_P(AgainstTheModel, ASteadyClock) {
+  support::WorkloadShape shape;
+  shape.clock_jumps = false;
+  play_many(1'001, shape);
+}
+
+TEST_P(AgainstTheModel, ManyNamesAndLargeBodies) {
+  support::WorkloadShape shape;
+  shape.topics = 40;
+  shape.ids = 500;
+  shape.largest_body = 5'000;
+  play_many(2'001, shape);
+}
+
+TEST_P(AgainstTheModel, OneJobOnly) {
+  support::WorkloadShape shape;
+  shape.topics = 1;
+  shape.ids = 1;
+  shape.groups = 1;
+  play_many(3'001, shape);
+}
+
+}  // namespace
+}  // namespace delayq::contract

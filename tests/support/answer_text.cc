@@ -1,0 +1,52 @@
+#include "tests/support/answer_text.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace delayq::support {
+
+namespace {
+
+constexpr std::array kPushNames{"created", "replaced", "kept", "conflict"};
+constexpr std::array kAckNames{"acked", "stale"};
+constexpr std::array kNackNames{"retried", "dead", "cancelled", "stale"};
+constexpr std::array kRescheduleNames{"moved", "reserved", "done", "unknown"};
+
+}  // namespace
+
+std::string to_text(const PushAnswer& answer) {
+  return fmt::format("{} {} due={}", kPushNames.at(static_cast<size_t>(answer.outcome)),
+                     name_of(answer.state), to_unix_ms(answer.due));
+}
+
+std::string to_text(const Taken& taken) {
+  return (taken.lease.empty() ? "without a lease " : "leased ") + to_string(taken.job);
+}
+
+std::string to_text(const SeenJob& job) { return to_string(job); }
+std::string to_text(AckOutcome outcome) { return kAckNames.at(static_cast<size_t>(outcome)); }
+std::string to_text(NackOutcome outcome) { return kNackNames.at(static_cast<size_t>(outcome)); }
+std::string to_text(CancelOutcome outcome) { return std::string{name_of(outcome)}; }
+std::string to_text(RescheduleOutcome outcome) { return kRescheduleNames.at(static_cast<size_t>(outcome)); }
+std::string to_text(bool yes) { return yes ? "yes" : "no"; }
+
+std::string to_text(const GroupCancelAnswer& answer) {
+  return fmt::format("{} cancelled, {} reserved", answer.cancelled, answer.reserved);
+}
+
+std::string to_text(const TopicCounts& counts) {
+  return fmt::format("{} oldest={}", fmt::join(counts.by_state, "/"),
+                     counts.oldest_ready ? std::to_string(to_unix_ms(*counts.oldest_ready)) : "none");
+}
+
+std::string to_text(const TopicRow& row) { return brief(row.topic) + " " + to_text(row.counts); }
+
+std::string to_text(const TopicSettings& settings) {
+  return brief(settings.topic) + "=" + brief(settings.settings);
+}
+
+std::string to_text(const std::string& text) { return brief(text); }
+
+}  // namespace delayq::support

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/requests.h"
+#include "tests/support/seen_job.h"
+
+/// Answers as text: equal answers of two engines give equal text, and a trace can be read. What may differ
+/// between engines (lease tokens, cursors) is left out.
+namespace delayq::support {
+
+std::string to_text(const PushAnswer& answer);
+std::string to_text(const Taken& taken);
+std::string to_text(const SeenJob& job);
+std::string to_text(AckOutcome outcome);
+std::string to_text(NackOutcome outcome);
+std::string to_text(CancelOutcome outcome);
+std::string to_text(RescheduleOutcome outcome);
+std::string to_text(bool yes);
+std::string to_text(const GroupCancelAnswer& answer);
+std::string to_text(const TopicCounts& counts);
+std::string to_text(const TopicRow& row);
+std::string to_text(const TopicSettings& settings);
+std::string to_text(const std::string& text);
+
+template <class T>
+std::string to_text(const std::vector<T>& items) {
+  std::string text = "[";
+  for (const auto& item : items) {
+    if (text.size() > 1) text += ", ";
+    text += to_text(static_cast<const T&>(item));
+  }
+  return text + "]";
+}
+
+}  // namespace delayq::support

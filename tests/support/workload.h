@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "tests/support/engine_driver.h"
+#include "tests/support/lease_book.h"
+
+namespace delayq::support {
+
+/// One engine as a workload sees it.
+struct Player {
+  EngineDriver& driver;
+  LeaseBook& leases;
+};
+
+/// One thing to do. It can be done on any number of engines; those that agree answer with the same text.
+struct Step {
+  Moment now{};
+  bool tick_first = false;
+  std::string text;  ///< the verb and its arguments, for a trace
+  std::function<std::string(Player&)> run;
+};
+
+/// How wild a workload is. Few names make many encounters.
+struct WorkloadShape {
+  uint32_t topics = 4;
+  uint32_t ids = 10;
+  uint32_t groups = 3;
+  uint32_t largest_body = 300;
+  bool clock_jumps = true;
+};
+
+/// An endless sequence of random calls of all verbs, determined by its seed alone.
+class Workload {
+ public:
+  explicit Workload(uint64_t seed, WorkloadShape shape = {});
+
+  Step next();
+  const std::vector<std::string>& topics() const { return topics_; }
+
+ private:
+  using Maker = void (Workload::*)(Step&);
+  struct Choice {
+    uint32_t weight;
+    Maker make;
+  };
+  static const std::vector<Choice>& choices();
+
+  // One verb each: draws the arguments and says how to call it.
+  void push(Step& step);
+  void take(Step& step);
+  void ack(Step& step);
+  void nack(Step& step);
+  void resolve_expired(Step& step);
+  void extend(Step& step);
+  void inspect(Step& step);
+  void cancel(Step& step);
+  void cancel_group(Step& step);
+  void reschedule(Step& step);
+  void redrive(Step& step);
+  void redrive_oldest(Step& step);
+  void purge(Step& step);
+  void get(Step& step);
+  void locate(Step& step);
+  void list(Step& step);
+  void counts(Step& step);
+  void topics(Step& step);
+  void forecast(Step& step);
+  void settings(Step& step);
+  void only_tick(Step& step);
+
+  void nack_leases(Step& step, size_t in_play, bool expired);
+  void move_clock();
+  /// To a moment at which something happens, or the millisecond before it.
+  bool go_to_an_edge();
+  Moment remember(Moment moment);
+  Moment moment_near();
+  Moment draw_moment();
+  Keep keep();
+  JobSpec job();
+  std::string bytes(uint32_t most);
+  const std::string& topic() { return topics_[random_.below(topics_.size())]; }
+  const std::string& id() { return ids_[random_.below(ids_.size())]; }
+  JobState state() { return static_cast<JobState>(random_.below(kJobStateCount)); }
+  size_t batch() { return random_.chance(1, 20) ? random_.between(5, 30) : random_.between(1, 3); }
+  int64_t ms_below(uint64_t bound) { return static_cast<int64_t>(random_.below(bound)); }
+
+  Random random_;
+  WorkloadShape shape_;
+  std::vector<std::string> topics_;
+  std::vector<std::string> ids_;
+  Moment now_ = kStart;
+  std::array<Moment, 16> edges_{};  ///< the latest due times, deadlines and ends of retention that were drawn
+  size_t next_edge_ = 0;
+};
+
+/// The jobs of one state and topic in an order that engines agree on.
+std::vector<SeenJob> in_comparable_order(std::vector<SeenJob> jobs);
+
+}  // namespace delayq::support
