@@ -12,11 +12,11 @@ namespace delayq {
 /// What a single job says for itself, before its topic and the defaults are asked. It travels with the job as
 /// NewJob::options, which engines keep and never read. Views belong to whoever filled it in.
 struct JobOptions {
-  std::optional<uint32_t> attempts;  ///< 0: no limit
-  std::optional<Backoff> backoff;
-  std::optional<Millis> lease;
-  std::string_view callback;      ///< where its webhook goes; empty: where the topic says
-  std::string_view content_type;  ///< of the body; empty: not said
+  std::optional<uint32_t> attempts{};  ///< 0: no limit
+  std::optional<Backoff> backoff{};
+  std::optional<Millis> lease{};
+  std::string_view callback{};      ///< where its webhook goes; empty: where the topic says
+  std::string_view content_type{};  ///< of the body; empty: not said
 
   bool operator==(const JobOptions&) const = default;
 };

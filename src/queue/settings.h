@@ -28,17 +28,17 @@ struct Rate {
 /// What a topic says about its jobs; what it leaves unsaid is asked of the defaults (the topic "*"), and what
 /// a job says for itself (JobOptions) goes before both.
 struct Settings {
-  std::optional<uint32_t> attempts;  ///< 0: no limit
-  std::optional<Backoff> backoff;
-  std::optional<Millis> lease;
-  std::optional<Retention> keep_done;
-  std::optional<Retention> keep_dead;
-  std::optional<Rate> rate;
-  std::optional<uint32_t> concurrency;  ///< jobs reserved at the same time; 0: no limit
-  std::optional<bool> paused;
-  std::optional<uint32_t> priority;
-  std::optional<std::string> delivery;  ///< how ready jobs leave; kept here, understood by delivery/
-  std::optional<std::string> callback;  ///< where webhooks go
+  std::optional<uint32_t> attempts{};  ///< 0: no limit
+  std::optional<Backoff> backoff{};
+  std::optional<Millis> lease{};
+  std::optional<Retention> keep_done{};
+  std::optional<Retention> keep_dead{};
+  std::optional<Rate> rate{};
+  std::optional<uint32_t> concurrency{};  ///< jobs reserved at the same time; 0: no limit
+  std::optional<bool> paused{};
+  std::optional<uint32_t> priority{};
+  std::optional<std::string> delivery{};  ///< how ready jobs leave; kept here, understood by delivery/
+  std::optional<std::string> callback{};  ///< where webhooks go
 
   bool operator==(const Settings&) const = default;
 };

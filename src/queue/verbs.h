@@ -15,27 +15,28 @@
 #include "queue/stats.h"
 
 /// The plain values that go into the queue and come out of it. Every string_view in a request needs to live
-/// only until the call returns; those in an answer live as long as the answer.
+/// only until the call returns; those in an answer live as long as the answer. Everything in a request has a default, so that
+/// designated initializers may leave out what is not said.
 namespace delayq {
 
 // ---- push
 // -----------------------------------------------------------------------------------------------------------
 
 struct PushRequest {
-  std::string_view topic;
-  std::optional<std::string_view> id;  ///< without one the queue makes a UUIDv7
-  std::optional<std::string_view> group;
-  std::string_view body;
-  std::optional<Millis> delay;  ///< at most one of delay and at; with neither the job is due at once
-  std::optional<Moment> at;     ///< the past is fine: ready at once, in line by that time
-  std::optional<uint32_t> priority;
-  JobOptions options;
+  std::string_view topic{};
+  std::optional<std::string_view> id{};  ///< without one the queue makes a UUIDv7
+  std::optional<std::string_view> group{};
+  std::string_view body{};
+  std::optional<Millis> delay{};  ///< at most one of delay and at; with neither the job is due at once
+  std::optional<Moment> at{};     ///< the past is fine: ready at once, in line by that time
+  std::optional<uint32_t> priority{};
+  JobOptions options{};
   OnConflict on_conflict = OnConflict::kReject;
   bool unique_across_topics = false;  ///< refuse an id that is live in any other topic, too
 };
 
 struct PushReceipt {
-  std::string_view id;
+  std::string_view id{};
   PushOutcome outcome = PushOutcome::kCreated;  ///< never kConflict: that is an error
   JobState state = JobState::kDelayed;
   Moment due{};
@@ -51,10 +52,10 @@ struct PushReport {
 // ------------------------------------------------------------------------------------------------------
 
 struct PopRequest {
-  std::span<const std::string_view> topics;  ///< the first goes before the second, and so on
+  std::span<const std::string_view> topics{};  ///< the first goes before the second, and so on
   uint32_t count = 1;
-  Millis wait{};                ///< how long to wait for the first job when there is none
-  std::optional<Millis> lease;  ///< else the job's own, else the topic's
+  Millis wait{};                  ///< how long to wait for the first job when there is none
+  std::optional<Millis> lease{};  ///< else the job's own, else the topic's
   /// At most once: the jobs are done when they are handed over, and lost with the consumer.
   bool auto_ack = false;
 };
@@ -73,34 +74,34 @@ using WaiterId = uint64_t;
 // --------------------------------------------------------------------------------------------
 
 struct AckItem {
-  std::string_view lease;
-  std::string_view outcome;  ///< kept with the done job: what a callback answered
+  std::string_view lease{};
+  std::string_view outcome{};  ///< kept with the done job: what a callback answered
 };
 
 struct NackItem {
-  std::string_view lease;
-  std::optional<Millis> delay;  ///< instead of the backoff; the attempts count all the same
-  std::string_view reason;
+  std::string_view lease{};
+  std::optional<Millis> delay{};  ///< instead of the backoff; the attempts count all the same
+  std::string_view reason{};
   bool dead = false;  ///< do not try again
 };
 
 struct NackReceipt {
   NackOutcome outcome = NackOutcome::kRetried;  ///< never kStale: that is an error
-  std::optional<Moment> retry_at;               ///< when retried
+  std::optional<Moment> retry_at{};             ///< when retried
 };
 
 struct ExtendItem {
-  std::string_view lease;
-  std::optional<Millis> duration;  ///< from now; else the topic's lease
+  std::string_view lease{};
+  std::optional<Millis> duration{};  ///< from now; else the topic's lease
 };
 
 // ---- by id
 // ----------------------------------------------------------------------------------------------------------
 
 struct RescheduleItem {
-  JobRef job;
-  std::optional<Millis> delay;  ///< exactly one of delay and at; a delay of zero: run now
-  std::optional<Moment> at;     ///< the past means now
+  JobRef job{};
+  std::optional<Millis> delay{};  ///< exactly one of delay and at; a delay of zero: run now
+  std::optional<Moment> at{};     ///< the past means now
 };
 
 // ---- looking around
