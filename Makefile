@@ -1,6 +1,6 @@
 # What a newcomer types. The work is done by CMake's presets and by the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint format bench clean
+.PHONY: help build run test lint format coverage bench clean
 JOBS ?= $(shell nproc)
 export JOBS
 
@@ -10,7 +10,7 @@ help:  ## this list
 build:  ## build what users run, into build/release
 	@tools/setup build
 	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target delayq_programs -j $(JOBS) -- --quiet
+	@cmake --build --preset release --target delayq_programs -j $(JOBS)
 
 run: build  ## install what is missing, build, and show a job's life
 	@build/release/delayq-demo
@@ -26,6 +26,10 @@ lint:  ## the checks that only read: house rules, format, clang-tidy
 format:  ## write all sources in the project's format
 	@tools/setup test
 	@git ls-files --cached --others --exclude-standard -- '*.cc' '*.h' | xargs -r clang-format-14 -i
+
+coverage:  ## run the tests and print which share of src/ they reach
+	@tools/setup test
+	@tools/coverage
 
 bench:  ## measure; BENCH="name ..." picks, `rivals` are the peers from Debian
 	@tools/setup bench
