@@ -1,8 +1,13 @@
 #include "tests/contract/engines.h"
 
 #include <array>
+#include <stdexcept>
 
+#include "engine/journal/journal_engine.h"
 #include "engine/memory/memory_engine.h"
+#include "tests/support/job_spec.h"
+#include "tests/support/stepped_io.h"
+#include "tests/support/virtual_disk.h"
 
 namespace delayq::contract {
 
@@ -16,9 +21,44 @@ class MemoryUnderTest final : public EngineUnderTest {
   MemoryEngine engine_;
 };
 
+/// On a disk in memory, with segments so small that every test of some length rotates and cleans them, and with half
+/// of the reads taking the slow way.
+class JournalUnderTest final : public EngineUnderTest {
+ public:
+  JournalUnderTest() {
+    disk_.set_cache_misses(128);
+    open();
+  }
+  Engine& engine() override { return *engine_; }
+  void pump() override {
+    io_.step(journal::Lane::kRead);
+    io_.step(journal::Lane::kWrite);
+  }
+  void reopen() override {
+    engine_.reset();
+    open();
+  }
+
+ private:
+  void open() {
+    journal::JournalOptions options;
+    options.segment_bytes = 64 << 10;
+    options.disk_reserve = 0;
+    auto opened = journal::JournalEngine::open(disk_, io_, options, support::kStart);
+    if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));
+    engine_ = std::move(*opened);
+  }
+
+  support::VirtualDisk disk_{1};
+  support::SteppedIo io_;
+  std::unique_ptr<journal::JournalEngine> engine_;
+};
+
 constexpr std::array kEngines{
     EngineEntry{"memory", false,
                 []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<MemoryUnderTest>(); }},
+    EngineEntry{"journal", true,
+                []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }},
 };
 
 }  // namespace

@@ -234,8 +234,11 @@ Moment EngineDriver::tick() {
   for (int ticks = 0; ticks < kMostTicks; ++ticks) {
     const Moment next = engine_->tick(now_);
     engine_->poll(*this);
+    if (pump_) {  // news may need something from a disk first
+      pump_();
+      engine_->poll(*this);
+    }
     if (next > now_) return next;
-    if (pump_) pump_();
   }
   throw std::runtime_error("ticks found no end of what is due");
 }

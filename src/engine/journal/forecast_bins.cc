@@ -31,6 +31,7 @@ Forecast ForecastBins::forecast(uint32_t topic, const ForecastRequest& request) 
   forecast.bins.resize(request.bins);
   const auto from = static_cast<int64_t>(to_stored_ms(request.from));
   const auto to = static_cast<int64_t>(to_stored_ms(request.to));
+  if (from >= to) return forecast;
   const double bin_ms = static_cast<double>(to - from) / request.bins;
   const auto add = [&](const Key& key, uint32_t jobs) {
     const int64_t start = static_cast<int64_t>(key.index << kShift[key.level]);

@@ -19,7 +19,7 @@ class ForecastBins final : public WheelObserver {
  public:
   void on_wheel(const Entry& entry, uint64_t wake_ms, int change) override;
 
-  /// `topic` is UINT32_MAX for all. REQUIRES: request.bins > 0, request.from < request.to.
+  /// `topic` is UINT32_MAX for all.
   Forecast forecast(uint32_t topic, const ForecastRequest& request) const;
 
   uint64_t memory_bytes() const { return bins_.capacity() * (sizeof(std::pair<Key, uint32_t>) + 1); }
@@ -41,7 +41,6 @@ class ForecastBins final : public WheelObserver {
   void count(const Key& key, int change);
 
   absl::flat_hash_map<Key, uint32_t> bins_;
-  /// Both bins of the job counted last: pushes and hand-overs come in runs that hit the same ones.
 };
 
 }  // namespace delayq::journal

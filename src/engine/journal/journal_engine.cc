@@ -230,6 +230,7 @@ void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment n
   next.state = state;
   next.until_ms = static_cast<int64_t>(to_stored_ms(keep.until));
   next.lease = 0;
+  next.flags = 0;
   move(slot, next);
   const Topic::Chain& kept = store_.topics[store_.jobs[slot].topic].chain(state);
   while (kept.count > keep.count) forget(kept.first);

@@ -138,7 +138,8 @@ class JournalEngine final : public Engine {
   PushAnswer push_one(const NewJob& job, SlotKey key, Moment now);
   CancelOutcome cancel_one(Slot slot);
   NackOutcome nack_one(const NackRequest& request, Moment now);
-  bool nothing_of_it_elsewhere(SlotKey key, TopicNumber topic) const;
+  /// A live job of that id in another topic.
+  Slot find_elsewhere(SlotKey key, TopicNumber topic) const;
   bool revive(Slot slot, Moment now);
   std::optional<Error> refuse_push() const;
   /// The slot of a lease that is the job's latest; with `at`, also not past its deadline then.

@@ -105,6 +105,7 @@ void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> 
 
 void JournalEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) {
   if (!failure_) make_due(now);
+  if (topic.empty()) return answer(std::move(reply), Result<TopicCounts>(TopicCounts{store_.topics.totals(), {}}));
   const TopicNumber number = store_.topics.find(topic);
   answer(std::move(reply), Result<TopicCounts>(number == kNoTopic ? TopicCounts{} : counts_of(store_.topics[number])));
 }
@@ -115,7 +116,7 @@ void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, 
   const std::vector<TopicNumber> numbers = store_.topics.page(cursor, limit);
   for (const TopicNumber number : numbers) {
     const Topic& topic = store_.topics[number];
-    if (!topic.is_empty()) page.topics.push_back({topic.name, counts_of(topic)});
+    if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(topic)});
   }
   if (!numbers.empty() && numbers.size() == limit) page.cursor = store_.topics[numbers.back()].name;
   answer(std::move(reply), Result<TopicPage>(std::move(page)));

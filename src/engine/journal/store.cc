@@ -38,8 +38,18 @@ void Store::erase(Slot slot) {
 }
 
 void Store::change(Slot slot, const StatePayload& next) {
-  leave(slot);
   Entry& entry = jobs[slot];
+  if (entry.state() == next.state) {  // it keeps its place among its topic's jobs
+    if (wheel.contains(slot)) wheel.remove(slot);
+    topics.change_due(slot, static_cast<uint64_t>(next.due_ms));
+    entry.until_ms = static_cast<uint64_t>(next.until_ms) & kLatestMs;
+    entry.attempts = next.attempts;
+    entry.cancel_requested = next.flags & kCancelRequested;
+    if (next.lease != 0) jobs.extra(slot).lease = next.lease;
+    wait(slot);
+    return;
+  }
+  leave(slot);
   entry.due_ms = static_cast<uint64_t>(next.due_ms) & kLatestMs;
   entry.until_ms = static_cast<uint64_t>(next.until_ms) & kLatestMs;
   entry.set_state(next.state);
@@ -96,6 +106,11 @@ void Store::enter(Slot slot, uint64_t lease) {
   topics.enter(slot);
   if (entry.state() == JobState::kReserved) jobs.extra(slot).lease = lease;
   track(slot);
+  wait(slot);
+}
+
+void Store::wait(Slot slot) {
+  const Entry& entry = jobs[slot];
   if (!is_live_ || entry.state() == JobState::kReady) return;
   wheel.add(slot, entry.state() == JobState::kDelayed ? entry.due_ms : entry.until_ms);
 }

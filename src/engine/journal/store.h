@@ -88,6 +88,8 @@ class Store {
 
   void enter(Slot slot, uint64_t lease);
   void leave(Slot slot);
+  /// In the wheel, that is; a ready job does not wait for a time.
+  void wait(Slot slot);
   /// Brings `numbers_` and the job's extra in line with what the extra says.
   void track(Slot slot);
 

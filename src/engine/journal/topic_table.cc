@@ -37,6 +37,8 @@ void TopicTable::enter(Slot slot) {
   }
   chain.last = slot;
   ++chain.count;
+  ++totals_[static_cast<size_t>(entry.state())];
+  if (topic.jobs++ == 0) ++with_jobs_;
   // Jobs mostly become ready in hand-over order, so the end is a good guess for the place.
   if (entry.state() == JobState::kReady) {
     topic.ready.insert(topic.ready.end(), {entry.priority, slot, entry.due_ms, entry.seq});
@@ -59,7 +61,18 @@ void TopicTable::leave(Slot slot) {
     chain.last = entry.chain_previous;
   }
   --chain.count;
+  --totals_[static_cast<size_t>(entry.state())];
+  if (--topic.jobs == 0) --with_jobs_;
   if (entry.state() == JobState::kReady) topic.ready.erase({entry.priority, slot, entry.due_ms, entry.seq});
+}
+
+void TopicTable::change_due(Slot slot, uint64_t due_ms) {
+  Entry& entry = jobs_[slot];
+  absl::btree_set<ReadyKey>& ready = topics_[entry.topic]->ready;
+  const bool is_ready = entry.state() == JobState::kReady;
+  if (is_ready) ready.erase({entry.priority, slot, entry.due_ms, entry.seq});
+  entry.due_ms = due_ms & kLatestMs;
+  if (is_ready) ready.insert({entry.priority, slot, entry.due_ms, entry.seq});
 }
 
 std::vector<TopicNumber> TopicTable::page(std::string_view cursor, uint32_t limit) const {
@@ -93,7 +106,7 @@ void TopicTable::forget_idle(Moment now) {
 }
 
 uint64_t TopicTable::memory_bytes() const {
-  return topics_.capacity() * sizeof(Topic*) + size() * (sizeof(Topic) + 64);
+  return topics_.capacity() * sizeof(Topic*) + by_name_.size() * (sizeof(Topic) + 64);
 }
 
 }  // namespace delayq::journal

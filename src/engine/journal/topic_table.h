@@ -46,18 +46,15 @@ struct Topic {
 
   std::string name;
   std::array<Chain, kJobStateCount> chains;
+  uint64_t jobs = 0;  ///< in all states
   absl::btree_set<ReadyKey> ready;
   std::string settings;
   Location settings_record;
   bool announced = false;   ///< the queue will hear of its ready jobs at the next poll
   bool idle_listed = false;  ///< is in the list of topics to look at for removal
 
-  bool is_empty() const {
-    for (const Chain& chain : chains) {
-      if (chain.count != 0) return false;
-    }
-    return settings.empty();
-  }
+  bool has_jobs() const { return jobs != 0; }
+  bool is_empty() const { return jobs == 0 && settings.empty(); }
   Chain& chain(JobState state) { return chains[static_cast<size_t>(state)]; }
   const Chain& chain(JobState state) const { return chains[static_cast<size_t>(state)]; }
 };
@@ -78,6 +75,9 @@ class TopicTable {
   /// Takes it out again. Call it before topic, state, priority, due time or number of the entry change.
   void leave(Slot slot);
 
+  /// The job stays in its state, but its due time changes. REQUIRES: not in the set of the ready ones under the new one.
+  void change_due(Slot slot, uint64_t due_ms);
+
   /// Topics by name, starting after `cursor`.
   std::vector<TopicNumber> page(std::string_view cursor, uint32_t limit) const;
 
@@ -87,7 +87,10 @@ class TopicTable {
   void forget_idle(Moment now);
   Moment next_forgetting() const { return idle_.empty() ? kNever : idle_.front().since + kIdleTime; }
 
-  uint64_t size() const { return by_name_.size(); }
+  /// Those that have jobs.
+  uint64_t size() const { return with_jobs_; }
+  /// Of all topics together.
+  const std::array<uint64_t, kJobStateCount>& totals() const { return totals_; }
   uint64_t memory_bytes() const;
 
   ListCursors cursors;
@@ -105,6 +108,8 @@ class TopicTable {
   absl::flat_hash_map<std::string_view, TopicNumber, TextHash, TextEqual> by_name_;  ///< keys point into the topics
   absl::btree_set<std::string_view> names_;
   std::deque<Idle> idle_;
+  std::array<uint64_t, kJobStateCount> totals_{};
+  uint64_t with_jobs_ = 0;
 };
 
 }  // namespace delayq::journal

@@ -48,20 +48,21 @@ void JournalEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::ve
   answer_when_durable(std::move(reply), std::move(answers));
 }
 
-bool JournalEngine::nothing_of_it_elsewhere(SlotKey key, TopicNumber topic) const {
+Slot JournalEngine::find_elsewhere(SlotKey key, TopicNumber topic) const {
   for (const Slot slot : store_.ids.find_all(key)) {
-    if (store_.jobs[slot].topic != topic && is_live(store_.jobs[slot].state())) return false;
+    if (store_.jobs[slot].topic != topic && is_live(store_.jobs[slot].state())) return slot;
   }
-  return true;
+  return kNoSlot;
 }
 
 PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
   const TopicNumber topic = store_.topics.find_or_add(job.topic);
   PushAnswer answer;
-  if (job.unique_across_topics && !nothing_of_it_elsewhere(key, topic)) {
-    store_.topics.note_idle(topic, now);
-    answer.outcome = PushOutcome::kConflict;
-    return answer;
+  if (job.unique_across_topics) {
+    if (const Slot other = find_elsewhere(key, topic); other != kNoSlot) {
+      store_.topics.note_idle(topic, now);
+      return {PushOutcome::kConflict, store_.jobs[other].state(), store_.jobs[other].due()};
+    }
   }
   uint64_t old_seq = 0;
   uint32_t old_segment = 0;
@@ -99,7 +100,7 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
   if (number == kNoTopic) return answer(std::move(reply), Result<TakeAnswer>(TakeAnswer{}));
   Topic& topic = store_.topics[number];
   uint64_t count = std::min<uint64_t>(request.count, topic.ready.size());
-  if (request.max_reserved != 0 && !request.auto_ack) {
+  if (request.max_reserved != 0) {
     const uint64_t reserved = topic.chain(JobState::kReserved).count;
     count = std::min(count, request.max_reserved - std::min<uint64_t>(request.max_reserved, reserved));
   }
@@ -119,13 +120,16 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     state.until_ms = static_cast<int64_t>(to_stored_ms(request.lease_until));
     state.lease = ++next_lease_;
     add_locations(slot, wanted);
-    taken.push_back({state, store_.jobs[slot].priority, number});
+    const uint32_t priority = store_.jobs[slot].priority;
     if (request.auto_ack) {
       store_.change(slot, state);
+      state.state = JobState::kDone;
+      state.until_ms = static_cast<int64_t>(to_stored_ms(request.keep_done.until));
       finish(slot, JobState::kDone, request.keep_done, now);
     } else {
       move(slot, state);
     }
+    taken.push_back({state, priority, number});
   }
   auto then = [this, now, auto_ack = request.auto_ack, taken = std::move(taken), topic_name = topic.name,
                reply = std::move(reply)](RecordReader::Found found) mutable {
@@ -226,9 +230,11 @@ NackOutcome JournalEngine::nack_one(const NackRequest& request, Moment now) {
     forget(slot);
     return NackOutcome::kCancelled;
   }
-  write_outcome(slot, request.reason);
+  if (!request.uncounted) write_outcome(slot, request.reason);
   if (request.retry_at) {
-    move(slot, waiting_until(slot, *request.retry_at, now));
+    StatePayload next = waiting_until(slot, *request.retry_at, now);
+    if (request.uncounted) --next.attempts;
+    move(slot, next);
     return NackOutcome::kRetried;
   }
   finish(slot, JobState::kDead, request.keep, now);
