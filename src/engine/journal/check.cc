@@ -1,0 +1,166 @@
+#include "engine/journal/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/journal/replay.h"
+#include "engine/journal/segment_files.h"
+#include "engine/journal/segment_scanner.h"
+
+namespace delayq::journal {
+
+namespace {
+
+/// A record that was found, and the bytes it points into.
+struct Kept {
+  RecordView record;
+  Location location;
+};
+
+/// Reads one segment: records to `records`, trouble to `report`.
+Status read_segment(const SegmentFile& segment, const std::vector<std::byte>& bytes, std::vector<Kept>& records,
+                    CheckReport& report) {
+  SegmentScanner scanner(bytes, segment.header, segment.has_successor);
+  uint64_t found = 0;
+  for (;;) {
+    while (const auto record = scanner.next()) {
+      ++found;
+      records.push_back({*record, {segment.number, static_cast<uint32_t>(scanner.record_offset()),
+                                   static_cast<uint32_t>(record->size())}});
+    }
+    if (scanner.end() != SegmentScanner::End::kDamaged) break;
+    const uint64_t average = found == 0 ? 256 : std::max<uint64_t>(kRecordHeaderSize, scanner.offset() / found);
+    const uint64_t offset = scanner.offset();
+    const uint64_t skipped = scanner.skip_damage();
+    report.damage.push_back({segment.name, offset, skipped, "a record fails its checksum",
+                             std::max<uint64_t>(1, (skipped + average / 2) / average)});
+  }
+  if (scanner.end() == SegmentScanner::End::kTorn) report.torn_bytes += bytes.size() - scanner.offset();
+  report.records += found;
+  return {};
+}
+
+/// Rebuilds the jobs from all records that can be read, to count them.
+void count_jobs(const std::vector<SegmentFile>& segments, std::vector<Kept>& records, CheckReport& report) {
+  std::stable_sort(records.begin(), records.end(),
+                   [](const Kept& a, const Kept& b) { return a.record.lsn < b.record.lsn; });
+  Store store(SipKey{1, 2});
+  for (const SegmentFile& segment : segments) {
+    if (segment.kind == SegmentFile::Kind::kGood) store.segments.add(segment.header);
+  }
+  Replay replay(store);
+  for (const Kept& kept : records) {
+    if (replay.add(kept.record, kept.location)) continue;
+    report.damage.push_back({segment_name(kept.location.segment), kept.location.offset, kept.location.size,
+                             "a record of unknown shape", 1});
+  }
+  replay.flush();
+  report.jobs = store.topics.totals();
+  report.topics = store.topics.size();
+  report.live_bytes = store.segments.live_bytes();
+}
+
+Result<CheckReport> inspect(Disk& disk, std::vector<SegmentFile>& segments) {
+  Result<std::vector<SegmentFile>> found = find_segments(disk);
+  if (!found.ok()) return found.error();
+  segments = std::move(*found);
+  CheckReport report;
+  std::vector<std::vector<std::byte>> contents;
+  std::vector<Kept> records;
+  for (const SegmentFile& segment : segments) {
+    ++report.segments;
+    report.bytes += segment.size;
+    if (segment.kind == SegmentFile::Kind::kUnfinished) {
+      ++report.unfinished_segments;
+      continue;
+    }
+    if (segment.kind == SegmentFile::Kind::kForeign) {
+      return Error{ErrorCode::kUnavailable, "journal.check",
+                   fmt::format("{}/{} has format version {}; this program reads version {}", disk.name(), segment.name,
+                               segment.header.version, kFormatVersion)};
+    }
+    if (segment.kind == SegmentFile::Kind::kDamaged) {
+      report.damage.push_back({segment.name, 0, segment.size, "its header is not readable", segment.size / 256});
+      continue;
+    }
+    Result<std::vector<std::byte>> bytes = read_whole(segment);
+    if (!bytes.ok()) return bytes.error();
+    contents.push_back(std::move(*bytes));
+    if (Status status = read_segment(segment, contents.back(), records, report); !status.ok()) return status.error();
+  }
+  count_jobs(segments, records, report);
+  return report;
+}
+
+/// One kHole record over the whole stretch. Its number is that of its neighbour, so that numbers still only grow.
+Status make_hole(const SegmentFile& segment, const Damage& damage) {
+  Result<std::vector<std::byte>> bytes = read_whole(segment);
+  if (!bytes.ok()) return bytes.error();
+  SegmentScanner scanner(*bytes, segment.header, segment.has_successor);
+  Lsn before = segment.header.first_lsn - 1;
+  while (scanner.offset() < damage.offset) {
+    const auto record = scanner.next();
+    if (!record) break;
+    before = record->lsn;
+  }
+  const std::span<std::byte> hole = std::span(*bytes).subspan(damage.offset, damage.bytes);
+  // A stretch at the end that is too short for a record (or too long for one) is cut off or cut into several.
+  if (damage.offset + damage.bytes == bytes->size()) {
+    if (Status status = segment.file->truncate(damage.offset); !status.ok()) return status;
+    return segment.file->sync();
+  }
+  if (hole.size() < kRecordHeaderSize || hole.size() - kRecordHeaderSize > kMaxPayload) {
+    return Error{ErrorCode::kCorrupt, "journal.repair",
+                 fmt::format("{}: {} bytes at {} cannot be made a hole", segment.name, hole.size(), damage.offset)};
+  }
+  seal_record(hole, segment.header.nonce, RecordType::kHole, before + 1);
+  if (Status status = segment.file->write(damage.offset, hole); !status.ok()) return status;
+  return segment.file->sync();
+}
+
+}  // namespace
+
+Result<CheckReport> check(Disk& disk) {
+  Result<std::unique_ptr<Disk::Lock>> lock = disk.lock();
+  if (!lock.ok()) return lock.error();
+  std::vector<SegmentFile> segments;
+  return inspect(disk, segments);
+}
+
+Result<CheckReport> repair(Disk& disk) {
+  Result<std::unique_ptr<Disk::Lock>> lock = disk.lock();
+  if (!lock.ok()) return lock.error();
+  std::vector<SegmentFile> segments;
+  Result<CheckReport> report = inspect(disk, segments);
+  if (!report.ok()) return report;
+  for (const Damage& damage : report->damage) {
+    const auto segment = std::find_if(segments.begin(), segments.end(),
+                                      [&](const SegmentFile& file) { return file.name == damage.segment; });
+    const Status status = segment->kind == SegmentFile::Kind::kDamaged
+                              ? disk.rename(segment->name, segment->name + ".damaged")
+                              : make_hole(*segment, damage);
+    if (!status.ok()) return status.error();
+  }
+  if (Status status = disk.sync_directory(); !status.ok()) return status.error();
+  return report;
+}
+
+std::string to_string(const CheckReport& report) {
+  std::string text =
+      fmt::format("{} segments, {} bytes, {} records; jobs: {} delayed, {} reserved, {} done, {} dead in {} topics\n",
+                  report.segments, report.bytes, report.records, report.jobs[0] + report.jobs[1], report.jobs[2],
+                  report.jobs[3], report.jobs[4], report.topics);
+  if (report.torn_bytes != 0) {
+    text += fmt::format("{} bytes of an unfinished commit at the end (nobody was answered for them)\n",
+                        report.torn_bytes);
+  }
+  for (const Damage& damage : report.damage) {
+    text += fmt::format("DAMAGE {} offset {}: {} bytes, {}; about {} records\n", damage.segment, damage.offset,
+                        damage.bytes, damage.what, damage.records_estimate);
+  }
+  text += report.is_clean() ? "no damage\n" : fmt::format("{} damaged places\n", report.damage.size());
+  return text;
+}
+
+}  // namespace delayq::journal
