@@ -171,6 +171,19 @@ TEST(Backoff, checks_what_code_put_together) {
           .ok());
 }
 
+TEST(Backoff, the_ends_of_every_range_are_allowed) {
+  for (const Backoff& backoff : std::vector<Backoff>{
+           StepBackoff{{Millis{0}, Limits::kMaxDelay}},
+           ExponentialBackoff{Millis{1}, 1, Millis{1}, 0},
+           ExponentialBackoff{Limits::kMaxDelay, Limits::kMaxBackoffFactor, Limits::kMaxDelay, 1},
+       }) {
+    EXPECT_TRUE(check_backoff(backoff).ok()) << format_backoff(backoff);
+    EXPECT_EQ(*parse_backoff(format_backoff(backoff)), backoff);
+  }
+  EXPECT_FALSE(check_backoff(ExponentialBackoff{.jitter = -0.000001}).ok());
+  EXPECT_FALSE(check_backoff(ExponentialBackoff{.factor = 0.999999}).ok());
+}
+
 TEST(Backoff, is_written_in_full) {
   EXPECT_EQ(format_backoff(ExponentialBackoff{}), "exponential:10s:2:1h:0.1");
   EXPECT_EQ(format_backoff(ExponentialBackoff{Millis{1}, 1'000, hours{2}, 0}), "exponential:1ms:1000:2h:0");
