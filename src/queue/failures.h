@@ -10,10 +10,10 @@ namespace delayq {
 
 /// A failed attempt, however it failed.
 struct Failure {
-  std::string_view options;     ///< the job's own word on it
-  uint32_t attempts = 0;        ///< made so far, the failed one included
-  std::optional<Millis> delay;  ///< asked for by the consumer instead of the backoff
-  bool dead = false;            ///< asked for by the consumer
+  std::string_view options{};     ///< the job's own word on it
+  uint32_t attempts = 0;          ///< made so far, the failed one included
+  std::optional<Millis> delay{};  ///< asked for by the consumer instead of the backoff
+  bool dead = false;              ///< asked for by the consumer
 };
 
 /// What becomes of the job.

@@ -1,0 +1,129 @@
+#include "queue/settings.h"
+
+#include <gmock/gmock.h>
+
+#include "core/random.h"
+#include "queue/msgpack.h"
+
+namespace delayq {
+namespace {
+
+using testing::HasSubstr;
+
+Settings everything() {
+  return {.attempts = 5,
+          .backoff = ExponentialBackoff{Millis{100}, 3, Millis{9'000}, 0},
+          .lease = Millis{30'000},
+          .keep_done = Retention{Millis{1'000}, 7},
+          .keep_dead = Retention{Millis{2'000}, 8},
+          .rate = Rate{10, Millis{60'000}},
+          .concurrency = 4,
+          .paused = true,
+          .priority = 0,
+          .delivery = "webhook",
+          .callback = "https://shop.example/hook"};
+}
+
+TEST(Settings, ComeBackAsTheyWere) {
+  EXPECT_EQ(encode_settings({}), "");
+  EXPECT_EQ(decode_settings("").value(), Settings{});
+  EXPECT_EQ(decode_settings(encode_settings(everything())).value(), everything());
+  const Settings one{.paused = false};
+  EXPECT_EQ(decode_settings(encode_settings(one)).value(), one);
+}
+
+TEST(Settings, WhatIsUnsaidIsLeftAsItWas) {
+  EffectiveSettings effective;
+  apply_settings({}, effective);
+  EXPECT_EQ(effective, EffectiveSettings{});
+
+  apply_settings(everything(), effective);
+  apply_settings({.lease = Millis{500}}, effective);
+  EXPECT_EQ(effective.lease, Millis{500});
+  EXPECT_EQ(effective.retry.attempts, 5U);
+  EXPECT_EQ(effective.concurrency, 4U);
+  EXPECT_EQ(effective.callback, "https://shop.example/hook");
+}
+
+TEST(Settings, TheBuiltInDefaultsAreThoseOfTheRules) {
+  const EffectiveSettings defaults;
+  EXPECT_EQ(defaults.retry.attempts, 16U);
+  EXPECT_EQ(defaults.lease, std::chrono::seconds{60});
+  EXPECT_EQ(defaults.keep_dead, (Retention{std::chrono::days{30}, 100'000}));
+  EXPECT_EQ(defaults.keep_done, (Retention{std::chrono::hours{1}, 1'000}));
+  EXPECT_EQ(defaults.priority, 1024U);
+}
+
+TEST(Settings, NothingIsKeptWithoutTimeOrCount) {
+  const Moment now = from_unix_ms(1'000);
+  EXPECT_EQ(keep_from(now, {Millis{500}, 3}).until, from_unix_ms(1'500));
+  EXPECT_EQ(keep_from(now, {Millis{500}, 3}).count, 3U);
+  EXPECT_EQ(keep_from(now, {Millis{0}, 3}).count, 0U);
+  EXPECT_EQ(keep_from(now, {Millis{500}, 0}).until, Moment{});
+}
+
+TEST(Settings, ChecksNameTheField) {
+  const std::pair<Settings, const char*> cases[] = {
+      {{.attempts = 2'000'000}, "attempts"},
+      {{.backoff = StepBackoff{}}, "backoff"},
+      {{.lease = Millis{1}}, "lease"},
+      {{.keep_done = Retention{Millis{-1}, 1}}, "keep_done"},
+      {{.keep_dead = Retention{std::chrono::days{99'999}, 1}}, "keep_dead"},
+      {{.rate = Rate{1, Millis{0}}}, "rate"},
+      {{.rate = Rate{2'000'000'000, Millis{1}}}, "rate"},
+      {{.rate = Rate{1, std::chrono::days{2}}}, "rate"},
+      {{.delivery = std::string(100, 'x')}, "delivery"},
+      {{.callback = std::string(5'000, 'x')}, "callback"},
+  };
+  for (const auto& [settings, field] : cases) {
+    const Status status = check_settings(settings);
+    ASSERT_FALSE(status.ok()) << field;
+    EXPECT_THAT(status.error().detail, testing::StartsWith(field));
+  }
+  EXPECT_TRUE(check_settings(everything()).ok());
+  EXPECT_TRUE(check_settings({.rate = Rate{}}).ok()) << "a rate of none lifts a limit that all topics have";
+}
+
+TEST(Settings, BytesThatAreNotSettingsAreCorrupt) {
+  const std::string good = encode_settings(everything());
+  for (const std::string& bad : {good.substr(0, good.size() - 1), good + "x", std::string{"garbage"},
+                                 encode_settings({.rate = Rate{1, std::chrono::days{2}}})}) {
+    const Result<Settings> decoded = decode_settings(bad);
+    ASSERT_FALSE(decoded.ok());
+    EXPECT_EQ(decoded.error().code, ErrorCode::kCorrupt);
+  }
+}
+
+TEST(Settings, FieldsOfANewerServerArePassedOver) {
+  std::string bytes;
+  MsgpackWriter writer{bytes};
+  writer.map(2);
+  writer.uint(99);
+  writer.map(1);
+  writer.text("k");
+  writer.boolean(false);
+  writer.uint(6);
+  writer.uint(12);
+  EXPECT_EQ(decode_settings(bytes).value(), Settings{.concurrency = 12});
+}
+
+TEST(Settings, FlippedBitsNeverHarm) {
+  const std::string good = encode_settings(everything());
+  constexpr uint64_t kSeed = 11;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Random random{kSeed};
+  for (int round = 0; round < 10'000; ++round) {
+    std::vector<char> bytes(good.begin(), good.end());
+    for (uint64_t flips = random.between(1, 4); flips > 0; --flips) {
+      char& byte = bytes[random.below(bytes.size())];
+      byte = static_cast<char>(byte ^ (1 << random.below(8)));
+    }
+    const Result<Settings> settings = decode_settings({bytes.data(), bytes.size()});
+    if (settings.ok()) {
+      EXPECT_TRUE(check_settings(*settings).ok());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace delayq
