@@ -52,7 +52,7 @@ class EngineContract : public testing::TestWithParam<EngineEntry> {
   }
 
   std::unique_ptr<EngineUnderTest> subject_ = GetParam().make();
-  support::EngineDriver engine_{subject_->engine(), [this] { subject_->pump(); }};
+  support::EngineDriver engine_{subject_->engine(), [this] { return subject_->pump(); }};
 };
 
 inline std::string name_of_engine(const testing::TestParamInfo<EngineEntry>& info) {

@@ -21,8 +21,8 @@ class MemoryUnderTest final : public EngineUnderTest {
   MemoryEngine engine_;
 };
 
-/// On a disk in memory, with segments so small that every test of some length rotates and cleans them, and with half
-/// of the reads taking the slow way.
+/// On a disk in memory, with segments so small that every test of some length rotates and cleans them, and
+/// with half of the reads taking the slow way.
 class JournalUnderTest final : public EngineUnderTest {
  public:
   JournalUnderTest() {
@@ -30,9 +30,10 @@ class JournalUnderTest final : public EngineUnderTest {
     open();
   }
   Engine& engine() override { return *engine_; }
-  void pump() override {
-    io_.step(journal::Lane::kRead);
-    io_.step(journal::Lane::kWrite);
+  bool pump() override {
+    const bool has_read = io_.step(journal::Lane::kRead);
+    const bool has_written = io_.step(journal::Lane::kWrite);
+    return has_read || has_written;
   }
   void reopen() override {
     engine_.reset();

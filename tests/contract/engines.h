@@ -14,8 +14,9 @@ class EngineUnderTest {
   virtual ~EngineUnderTest() = default;
 
   virtual Engine& engine() = 0;
-  /// Lets happen what goes on behind the engine's back: a disk, a network.
-  virtual void pump() {}
+  /// Lets happen what goes on behind the engine's back: a disk, a network. Answers whether there was
+  /// anything.
+  virtual bool pump() { return false; }
   /// Closes the engine in order and opens it again. engine() is another one afterwards.
   /// REQUIRES: its entry is durable.
   virtual void reopen() {}

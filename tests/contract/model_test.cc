@@ -13,15 +13,19 @@ constexpr uint64_t kSeeds = 60;
 class AgainstTheModel : public testing::TestWithParam<EngineEntry> {
  protected:
   /// Plays one seed. Answers the first difference with the steps that led to it, or nothing.
+  ///
+  /// A durable engine is closed and opened again now and then, but only while the clock is steady: that a job
+  /// was ready in a future that the clock has left again does not outlive a restart.
   static std::optional<std::string> play(uint64_t seed, const support::WorkloadShape& shape) {
+    const bool reopens = GetParam().durable && !shape.clock_jumps;
     MemoryEngine model;
     const std::unique_ptr<EngineUnderTest> subject = GetParam().make();
-    support::Lockstep lockstep(model, subject->engine(), [&] { subject->pump(); });
+    support::Lockstep lockstep(model, subject->engine(), [&] { return subject->pump(); });
     support::Workload workload(seed, shape);
     for (int i = 1; i <= kStepsPerSeed; ++i) {
       std::optional<std::string> difference = lockstep.play(workload.next());
       if (!difference && i % 40 == 0) difference = lockstep.compare_everything();
-      if (!difference && i % 100 == 0 && GetParam().durable) {
+      if (!difference && i % 100 == 0 && reopens) {
         subject->reopen();
         lockstep.attach(subject->engine());
         difference = lockstep.compare_everything();

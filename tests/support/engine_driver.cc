@@ -13,7 +13,7 @@ constexpr int kMostPages = 100'000;
 
 }  // namespace
 
-EngineDriver::EngineDriver(Engine& engine, std::function<void()> pump)
+EngineDriver::EngineDriver(Engine& engine, std::function<bool()> pump)
     : engine_(&engine), pump_(std::move(pump)) {}
 
 void EngineDriver::wait_for(std::string_view name, const std::function<bool()>& done) {
@@ -233,14 +233,19 @@ std::vector<TopicSettings> EngineDriver::load_settings() {
 Moment EngineDriver::tick() {
   for (int ticks = 0; ticks < kMostTicks; ++ticks) {
     const Moment next = engine_->tick(now_);
-    engine_->poll(*this);
-    if (pump_) {  // news may need something from a disk first
-      pump_();
-      engine_->poll(*this);
-    }
+    settle();
     if (next > now_) return next;
   }
   throw std::runtime_error("ticks found no end of what is due");
+}
+
+void EngineDriver::settle() {
+  for (int polls = 0; polls < kMostPolls; ++polls) {
+    const bool has_polled = engine_->poll(*this);
+    const bool has_pumped = pump_ && pump_();
+    if (!has_polled && !has_pumped) return;
+  }
+  throw std::runtime_error("there is no end of news");
 }
 
 void EngineDriver::flush() {

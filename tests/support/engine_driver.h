@@ -21,8 +21,9 @@ namespace delayq::support {
 /// may be errors: ask().
 class EngineDriver : public EngineListener {
  public:
-  /// `pump` lets happen what goes on behind the engine's back (disk, threads); called between polls.
-  explicit EngineDriver(Engine& engine, std::function<void()> pump = {});
+  /// `pump` lets happen what goes on behind the engine's back (disk, threads) and answers whether there was
+  /// anything; called between polls.
+  explicit EngineDriver(Engine& engine, std::function<bool()> pump = {});
 
   /// The same driver, clock and news over another engine: after a restart.
   void attach(Engine& engine) { engine_ = &engine; }
@@ -83,6 +84,8 @@ class EngineDriver : public EngineListener {
   // ---- running
   /// Ticks until nothing more is due and hands out the news. Answers when the engine wants to be called next.
   Moment tick();
+  /// Polls and pumps until nothing happens any more.
+  void settle();
   void flush();
 
   /// What was told since the last look.
@@ -125,7 +128,7 @@ class EngineDriver : public EngineListener {
   void wait_for(std::string_view name, const std::function<bool()>& done);
 
   Engine* engine_;
-  std::function<void()> pump_;
+  std::function<bool()> pump_;
   Moment now_ = kStart;
   std::set<std::string> ready_news_;
   std::vector<LeaseInfo> expired_news_;

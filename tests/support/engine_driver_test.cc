@@ -75,7 +75,7 @@ TEST(EngineDriver, PumpsBetweenPolls) {
   };
   MemoryEngine inner;
   Slow slow(inner);
-  EngineDriver driver(slow, [&] { ++slow.pumped; });
+  EngineDriver driver(slow, [&] { return ++slow.pumped < 3; });
   driver.flush();
   EXPECT_EQ(slow.pumped, 3);
 }

@@ -14,7 +14,7 @@ constexpr size_t kLinesRemembered = 40;
 
 }  // namespace
 
-Lockstep::Lockstep(Engine& model, Engine& subject, std::function<void()> pump)
+Lockstep::Lockstep(Engine& model, Engine& subject, std::function<bool()> pump)
     : model_{EngineDriver(model), {}}, subject_{EngineDriver(subject, std::move(pump)), {}} {}
 
 std::optional<std::string> Lockstep::play(const Step& step) {

@@ -16,7 +16,7 @@ namespace delayq::support {
 class Lockstep {
  public:
   /// `pump` lets happen what goes on behind the subject's back.
-  Lockstep(Engine& model, Engine& subject, std::function<void()> pump = {});
+  Lockstep(Engine& model, Engine& subject, std::function<bool()> pump = {});
 
   /// Does the step on both. Answers what was different, or nothing.
   std::optional<std::string> play(const Step& step);

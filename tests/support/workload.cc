@@ -471,8 +471,9 @@ void Workload::only_tick(Step& step) {
 }
 
 std::vector<SeenJob> in_comparable_order(std::vector<SeenJob> jobs) {
-  // Jobs that fell due in the same call entered together: their order in a listing is the engine's choice.
-  if (!jobs.empty() && jobs.front().state == JobState::kReady) {
+  // Jobs that fell due in the same call entered together, and a restart may find live jobs in another order;
+  // of what is over the order matters, since the oldest go first.
+  if (!jobs.empty() && is_live(jobs.front().state)) {
     std::sort(jobs.begin(), jobs.end(), [](const SeenJob& a, const SeenJob& b) { return a.id < b.id; });
   }
   return jobs;

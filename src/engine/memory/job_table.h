@@ -29,9 +29,10 @@ struct StoredJob {
   Moment pushed{};
   Moment until{};
   bool cancel_requested = false;
-  uint64_t sequence = 0;  ///< push order; unique
-  uint64_t entered = 0;   ///< order of entering its state; unique
-  uint64_t lease = 0;     ///< the latest lease while reserved; otherwise 0
+  bool expiry_told = false;  ///< the queue has heard that the lease ran out
+  uint64_t sequence = 0;     ///< push order; unique
+  uint64_t entered = 0;      ///< order of entering its state; unique
+  uint64_t lease = 0;        ///< the latest lease while reserved; otherwise 0
 };
 
 /// The jobs and every way to find them. What an index looks at (state, due, until, lease) is changed only

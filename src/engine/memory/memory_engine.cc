@@ -1,6 +1,7 @@
 #include "engine/memory/memory_engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/memory/text.h"
@@ -30,11 +31,29 @@ uint64_t room_for(const TakeRequest& request, const memory::JobTable::Topic* top
 
 // ---- a job's life
 
-void MemoryEngine::make_due(Moment now) {
-  // Alarms of kept jobs stand between those of delayed ones; they wait for a tick.
-  for (auto next = jobs_.alarms().begin(); next != jobs_.alarms().end() && next->first.first <= now;) {
-    StoredJob& job = *(next++)->second;
-    if (job.state == JobState::kDelayed) wait_until(job, now, job.due);
+void MemoryEngine::catch_up(Moment now) {
+  while (wake_next(now)) {
+  }
+  note_expired(now, false);
+}
+
+bool MemoryEngine::wake_next(Moment now) {
+  if (jobs_.alarms().empty() || jobs_.alarms().begin()->first.first > now) return false;
+  StoredJob& job = *jobs_.alarms().begin()->second;
+  if (job.state == JobState::kDelayed) {
+    wait_until(job, now, job.due);
+  } else {
+    jobs_.erase(job);
+  }
+  return true;
+}
+
+void MemoryEngine::note_expired(Moment now, bool again) {
+  for (const auto& [deadline, job] : jobs_.deadlines()) {
+    if (deadline.first > now) break;
+    if (job->expiry_told && !again) continue;
+    job->expiry_told = true;
+    expired_[job->lease] = now;
   }
 }
 
@@ -49,7 +68,7 @@ void MemoryEngine::wait_until(StoredJob& job, Moment now, Moment due) {
 }
 
 void MemoryEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
-  make_due(now);
+  catch_up(now);
   std::vector<PushAnswer> answers;
   for (const NewJob& job : jobs) answers.push_back(push_one(now, job));
   answer<std::vector<PushAnswer>>(reply, std::move(answers));
@@ -89,7 +108,7 @@ PushAnswer MemoryEngine::push_one(Moment now, const NewJob& job) {
 }
 
 void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
-  make_due(now);
+  catch_up(now);
   TakeAnswer taken;
   const uint64_t room = room_for(request, jobs_.find_topic(request.topic));
   while (taken.jobs.size() < room) {
@@ -101,6 +120,7 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
       changed.attempts += 1;
       changed.until = request.lease_until;
       changed.lease = ++last_lease_;
+      changed.expiry_told = false;
     });
     taken.jobs.push_back(
         {taken.storage.copy(lease_text(job.lease)), memory::copy_job(job, true, taken.storage)});
@@ -139,7 +159,7 @@ void MemoryEngine::finish(StoredJob& job, JobState state, const Keep& keep, std:
 }
 
 void MemoryEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) {
-  make_due(now);
+  catch_up(now);
   std::vector<AckOutcome> outcomes;
   for (const AckRequest& request : leases) {
     StoredJob* job = current(now, request.lease);
@@ -151,7 +171,7 @@ void MemoryEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std
 
 void MemoryEngine::nack(Moment now, std::span<const NackRequest> leases,
                         Reply<std::vector<NackOutcome>> reply) {
-  make_due(now);
+  catch_up(now);
   std::vector<NackOutcome> outcomes;
   for (const NackRequest& request : leases) {
     // An expired lease is still the latest one until somebody resolves it.
@@ -178,11 +198,14 @@ void MemoryEngine::nack(Moment now, std::span<const NackRequest> leases,
 }
 
 void MemoryEngine::extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) {
-  make_due(now);
+  catch_up(now);
   std::vector<bool> extended;
   for (const ExtendRequest& request : leases) {
     StoredJob* job = current(now, request.lease);
-    if (job != nullptr) jobs_.update(*job, [&](StoredJob& changed) { changed.until = request.until; });
+    if (job != nullptr) {
+      job->expiry_told = false;
+      jobs_.update(*job, [&](StoredJob& changed) { changed.until = request.until; });
+    }
     extended.push_back(job != nullptr);
   }
   answer<std::vector<bool>>(reply, std::move(extended));
@@ -190,7 +213,7 @@ void MemoryEngine::extend(Moment now, std::span<const ExtendRequest> leases, Rep
 
 void MemoryEngine::inspect(Moment now, std::span<const LeaseRef> leases,
                            Reply<std::vector<LeaseInfo>> reply) {
-  make_due(now);
+  catch_up(now);
   std::vector<LeaseInfo> infos;
   for (const LeaseRef& lease : leases) {
     if (const StoredJob* job = current(now, lease)) infos.push_back(lease_info(*job));
@@ -201,7 +224,7 @@ void MemoryEngine::inspect(Moment now, std::span<const LeaseRef> leases,
 // ---- by id, by group, by topic
 
 void MemoryEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) {
-  make_due(now);
+  catch_up(now);
   std::vector<CancelOutcome> outcomes;
   for (const JobRef& ref : jobs) {
     StoredJob* job = jobs_.find(ref.topic, ref.id);
@@ -224,7 +247,7 @@ void MemoryEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::v
 
 void MemoryEngine::cancel_group(Moment now, std::string_view group, uint32_t max,
                                 Reply<GroupCancelAnswer> reply) {
-  make_due(now);
+  catch_up(now);
   GroupCancelAnswer cancelled;
   const memory::JobTable::InOrder members = jobs_.group(group);
   for (const auto& [sequence, job] : members) {
@@ -243,7 +266,7 @@ void MemoryEngine::cancel_group(Moment now, std::string_view group, uint32_t max
 
 void MemoryEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                               Reply<std::vector<RescheduleOutcome>> reply) {
-  make_due(now);
+  catch_up(now);
   std::vector<RescheduleOutcome> outcomes;
   for (const RescheduleRequest& request : jobs) {
     StoredJob* job = jobs_.find(request.job.topic, request.job.id);
@@ -269,7 +292,7 @@ void MemoryEngine::revive(StoredJob& job, Moment now) {
 
 void MemoryEngine::redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
                            Reply<uint64_t> reply) {
-  make_due(now);
+  catch_up(now);
   uint64_t redriven = 0;
   for (const std::string_view id : ids) {
     StoredJob* job = jobs_.find(topic, id);
@@ -281,7 +304,7 @@ void MemoryEngine::redrive(Moment now, std::string_view topic, std::span<const s
 }
 
 void MemoryEngine::redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) {
-  make_due(now);
+  catch_up(now);
   uint64_t redriven = 0;
   if (const memory::JobTable::Topic* found = jobs_.find_topic(topic)) {
     const memory::JobTable::InOrder& dead = found->in(JobState::kDead);
@@ -292,7 +315,7 @@ void MemoryEngine::redrive_oldest(Moment now, std::string_view topic, uint32_t m
 
 void MemoryEngine::purge(Moment now, std::string_view topic, JobState state, uint32_t max,
                          Reply<uint64_t> reply) {
-  make_due(now);
+  catch_up(now);
   uint64_t purged = 0;
   for (; purged < max; ++purged) {
     const memory::JobTable::Topic* found = jobs_.find_topic(topic);
@@ -322,29 +345,14 @@ void MemoryEngine::load_settings(Reply<std::vector<TopicSettings>> reply) {
 // ---- running
 
 Moment MemoryEngine::tick(Moment now) {
-  const memory::JobTable::InTime& alarms = jobs_.alarms();
   for (uint32_t done = 0; done < kTransitionsPerTick; ++done) {
-    if (alarms.empty() || alarms.begin()->first.first > now) break;
-    StoredJob& job = *alarms.begin()->second;
-    if (job.state == JobState::kDelayed) {
-      wait_until(job, now, job.due);
-    } else {
-      jobs_.erase(job);
-    }
+    if (!wake_next(now)) break;
   }
-  const bool more = !alarms.empty() && alarms.begin()->first.first <= now;
-  Moment next = more ? now : alarms.empty() ? kNever : alarms.begin()->first.first;
-  for (const auto& [deadline, job] : jobs_.deadlines()) {
-    if (deadline.first > now) {
-      next = std::min(next, deadline.first);
-      break;
-    }
-    if (expired_.size() >= kTransitionsPerTick) {
-      next = now;
-      break;
-    }
-    expired_[job->lease] = now;
-  }
+  note_expired(now, true);
+  Moment next = jobs_.alarms().empty() ? kNever : std::max(now, jobs_.alarms().begin()->first.first);
+  // A lease that has run out waits for its nack, not for a tick.
+  const auto lease = jobs_.deadlines().upper_bound({now, std::numeric_limits<uint64_t>::max()});
+  if (lease != jobs_.deadlines().end()) next = std::min(next, lease->first.first);
   return next;
 }
 

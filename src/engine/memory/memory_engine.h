@@ -17,9 +17,9 @@ namespace delayq {
 /// durable and everything is exact; the other engines are tested against it. Also a server's engine when
 /// losing all jobs at its end is fine (`--engine memory`).
 ///
-/// Where engine.h leaves a choice, this engine: answers in the order of the calls; tells expired leases at
-/// every tick until they are resolved; forgets a kept job at the first tick at or after its `until`; lists
-/// and purges in the order of entering the state; cancels a group in push order.
+/// Where engine.h leaves a choice, this engine: answers in the order of the calls; does all that is due with
+/// every verb, not only with tick(); tells an expired lease again with every tick until it is resolved;
+/// purges in the order of entering the state; cancels a group in push order.
 class MemoryEngine final : public Engine {
  public:
   using Settings = std::map<std::string, std::string, std::less<>>;  ///< by topic
@@ -72,8 +72,14 @@ class MemoryEngine final : public Engine {
  private:
   using StoredJob = memory::StoredJob;
 
-  /// Every verb begins with this: what is due at `now` is ready before the verb looks.
-  void make_due(Moment now);
+  /// Every verb begins with this: all that a tick would do has happened before the verb looks.
+  void catch_up(Moment now);
+  /// Lets the first delayed job whose time has come become ready, or forgets the first kept one. False: there
+  /// is none.
+  bool wake_next(Moment now);
+  /// Remembers the leases that have run out for the next poll(); with `again`, also those that were told
+  /// before.
+  void note_expired(Moment now, bool again);
   PushAnswer push_one(Moment now, const NewJob& job);
   /// The job waits for `due` from now on, or is ready at once when that has come.
   void wait_until(StoredJob& job, Moment now, Moment due);

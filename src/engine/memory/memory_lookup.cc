@@ -25,7 +25,7 @@ bool matches(const ListRequest& request, const memory::StoredJob& job) {
 }  // namespace
 
 void MemoryEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) {
-  make_due(now);
+  catch_up(now);
   std::optional<FoundJob> found;
   if (const StoredJob* stored = jobs_.find(job.topic, job.id)) {
     found.emplace();
@@ -35,13 +35,13 @@ void MemoryEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJ
 }
 
 void MemoryEngine::locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) {
-  make_due(now);
+  catch_up(now);
   const memory::JobTable::Names& topics = jobs_.topics_of(id);
   answer<std::vector<std::string>>(reply, std::vector<std::string>(topics.begin(), topics.end()));
 }
 
 void MemoryEngine::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
-  make_due(now);
+  catch_up(now);
   const std::optional<uint64_t> last_seen = request.cursor.empty() ? 0 : memory::parse_number(request.cursor);
   if (!last_seen) {
     answer<JobPage>(reply, Error{ErrorCode::kInvalid, "list", "cursor: not one that a list has answered"});
@@ -64,7 +64,7 @@ void MemoryEngine::list(Moment now, const ListRequest& request, Reply<JobPage> r
 }
 
 void MemoryEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) {
-  make_due(now);
+  catch_up(now);
   TopicCounts counts;
   if (const memory::JobTable::Topic* found = jobs_.find_topic(topic)) counts = counts_of(*found);
   if (topic.empty()) {
@@ -77,7 +77,7 @@ void MemoryEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts>
 }
 
 void MemoryEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
-  make_due(now);
+  catch_up(now);
   TopicPage page;
   auto next = jobs_.topics().upper_bound(cursor);
   for (; next != jobs_.topics().end() && page.topics.size() < limit; ++next) {
@@ -88,7 +88,7 @@ void MemoryEngine::topics(Moment now, std::string_view cursor, uint32_t limit, R
 }
 
 void MemoryEngine::forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) {
-  make_due(now);
+  catch_up(now);
   Forecast forecast;
   forecast.bins.resize(request.bins);
   const auto from = jobs_.alarms().lower_bound({request.from, 0});
