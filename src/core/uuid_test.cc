@@ -68,6 +68,17 @@ TEST(Uuid, carries_from_the_low_random_bits_to_the_high_ones) {
   EXPECT_EQ(text_of(next).substr(0, 24), "00000000-0005-7124-8000-");
 }
 
+TEST(Uuid, uses_the_random_bits_to_the_end) {
+  const Uuid last{0, 0, 0, 0, 0, 5, 0x7f, 0xfe, 0xbf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+  const Uuid next = UuidGenerator{Random{5}, last}.next(from_unix_ms(5));
+  EXPECT_EQ(text_of(next).substr(0, 24), "00000000-0005-7fff-8000-");
+}
+
+TEST(Uuid, a_moment_beyond_48_bits_is_the_last_one) {
+  EXPECT_EQ(ms_of(UuidGenerator{Random{7}}.next(from_unix_ms(int64_t{1} << 48))), (uint64_t{1} << 48) - 1);
+  EXPECT_EQ(ms_of(UuidGenerator{Random{7}}.next(kNever)), (uint64_t{1} << 48) - 1);
+}
+
 TEST(Uuid, moves_to_the_next_millisecond_when_the_random_bits_run_out) {
   const Uuid last{0, 0, 0, 0, 0, 5, 0x7f, 0xff, 0xbf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
   UuidGenerator generator{Random{6}, last};
