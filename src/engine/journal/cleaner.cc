@@ -41,8 +41,11 @@ bool Cleaner::is_worth_it() const {
 }
 
 void Cleaner::choose() {
-  Segment* victim = store_.segments.emptiest(options_.slack_bytes / 16);
-  if (victim == nullptr || victim->needed_bytes() > victim->size - victim->size / 16) return;
+  Segment* victim = store_.segments.half_cleaned();
+  if (victim == nullptr) {
+    victim = store_.segments.emptiest(options_.slack_bytes / 16);
+    if (victim == nullptr || victim->needed_bytes() > victim->size - victim->size / 16) return;
+  }
   if (victim->is_open) {  // a stream of survivors that died early: it can be chosen once it is closed
     log_.retire(*victim);
     return;

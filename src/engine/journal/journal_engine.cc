@@ -117,7 +117,7 @@ Moment JournalEngine::tick(Moment now) {
   now_ = now;
   log_.set_time(now);
   const bool finished = make_due(now);
-  store_.wheel.prepare(kPreparePortion);
+  store_.wheel.prepare(now, kPreparePortion);
   store_.topics.forget_idle(now);
   if (!finished) return now;
   Moment next = std::min(store_.wheel.wakeup(), store_.topics.next_forgetting());

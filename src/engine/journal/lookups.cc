@@ -130,7 +130,7 @@ void JournalEngine::forecast(Moment now, const ForecastRequest& request, Reply<F
     nothing.bins.resize(request.bins);
     return answer(std::move(reply), Result<Forecast>(std::move(nothing)));
   }
-  answer(std::move(reply), Result<Forecast>(store_.bins.forecast(topic, request)));
+  answer(std::move(reply), Result<Forecast>(store_.forecast(topic, request)));
 }
 
 void JournalEngine::store_settings(std::string_view name, std::string_view settings, Reply<bool> reply) {

@@ -64,14 +64,9 @@ void Replay::flush() {
 void Replay::apply(const Waiting& waiting) {
   if (waiting.record.type == RecordType::kJob) return apply_job(waiting);
   if (waiting.record.type == RecordType::kSettings) return apply_settings(waiting);
+  if (waiting.record.type == RecordType::kGone) return apply_gone(waiting);
   // A record about a job that is not there speaks of one that is gone, and whose own record is gone too.
   const Slot slot = store_.find_number(waiting.seq);
-  if (waiting.record.type == RecordType::kGone) {
-    const auto gone = parse_plain<GonePayload>(waiting.record.payload);
-    store_.segments.keep_gone(waiting.location, gone->segment);
-    if (slot != kNoSlot) store_.erase(slot);
-    return;
-  }
   if (slot == kNoSlot) return;
   if (waiting.record.type == RecordType::kOutcome) {
     store_.set_outcome_record(slot, waiting.location);
@@ -84,14 +79,33 @@ void Replay::apply(const Waiting& waiting) {
 void Replay::apply_job(const Waiting& waiting) {
   const JobView& job = waiting.job;
   if (const Slot known = store_.find_number(waiting.seq); known != kNoSlot) {  // cleaning wrote it again
+    if (const uint32_t before = store_.jobs[known].location.segment; before != waiting.location.segment) {
+      note_copied(before);
+    }
     store_.change(known, job.fixed.state);
     store_.set_job_record(known, waiting.location);
     return;
   }
   const TopicNumber topic = topic_of(job.topic);
-  if (const Slot old = store_.ids.find(waiting.id_key, topic); old != kNoSlot) store_.erase(old);
+  if (const Slot old = store_.ids.find(waiting.id_key, topic); old != kNoSlot) {
+    replaced_[store_.jobs[old].seq] = store_.jobs[old].location.segment;
+    store_.erase(old);
+  }
   store_.insert({waiting.id_key, topic, job.fixed.state, job.fixed.priority, !job.options.empty(), job.group,
                  waiting.location});
+}
+
+void Replay::apply_gone(const Waiting& waiting) {
+  const uint32_t named = parse_plain<GonePayload>(waiting.record.payload)->segment;
+  store_.segments.keep_gone(waiting.location, named);
+  if (const Slot slot = store_.find_number(waiting.seq); slot != kNoSlot) {
+    // It names a copy that did not reach the disk.
+    if (const uint32_t actual = store_.jobs[slot].location.segment; actual != named) note_copied(actual);
+    store_.erase(slot);
+  } else if (const auto replaced = replaced_.find(waiting.seq); replaced != replaced_.end()) {
+    if (replaced->second != named) note_copied(replaced->second);
+    replaced_.erase(replaced);
+  }
 }
 
 void Replay::apply_settings(const Waiting& waiting) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -36,13 +38,18 @@ class Replay {
   bool parse(Waiting& waiting);
   void apply(const Waiting& waiting);
   void apply_job(const Waiting& waiting);
+  void apply_gone(const Waiting& waiting);
   void apply_settings(const Waiting& waiting);
+  /// The job's record was in `segment`, and cleaning had copied it to another one.
+  void note_copied(uint32_t segment) { store_.segments.find(segment)->is_half_cleaned = true; }
   TopicNumber topic_of(std::string_view name);
 
   Store& store_;
   std::array<Waiting, kWindow> window_;
   size_t waiting_ = 0;
   TopicNumber last_topic_ = kNoTopic;
+  /// Where jobs were whose id was pushed again, by number; until their kGone record comes, right behind.
+  absl::flat_hash_map<uint64_t, uint32_t> replaced_;
   Lsn highest_lsn_ = 0;
   uint64_t records_ = 0;
 };

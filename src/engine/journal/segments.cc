@@ -75,6 +75,13 @@ Segment* Segments::emptiest(uint64_t open_waste) {
   return best;
 }
 
+Segment* Segments::half_cleaned() {
+  for (auto& [number, segment] : all_) {
+    if (segment->is_half_cleaned && !segment->is_damaged) return segment.get();
+  }
+  return nullptr;
+}
+
 const Segment* Segments::oldest_head() const {
   for (const auto& [number, segment] : all_) {
     if (segment->header.stream == kHeadStream) return segment.get();

@@ -24,6 +24,9 @@ struct Segment {
   bool is_open = true;         ///< still appended to
   bool is_damaged = false;     ///< cleaning found a bad record: left alone for `check` to look at
   bool unsets = false;         ///< has records that take back a topic's settings
+  /// A restart interrupted its cleaning: jobs in it may have gone since under the name of the segment they were
+  /// copied to. No other segment may be removed before it, lest such a job come back.
+  bool is_half_cleaned = false;
   /// For each other segment, how many kGone records in this one speak of jobs in it.
   absl::flat_hash_map<uint32_t, uint32_t> gone_by_segment;
 
@@ -51,6 +54,8 @@ class Segments {
   /// The undamaged segment with the smallest needed share, or null. An open one counts only when it is not the
   /// log's own and at least `open_waste` of it is not needed.
   Segment* emptiest(uint64_t open_waste);
+  /// The one that must be cleaned before any other, or null.
+  Segment* half_cleaned();
   /// The log's oldest segment.
   const Segment* oldest_head() const;
   void set_occupied(Segment& segment, uint64_t bytes);

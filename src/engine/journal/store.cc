@@ -1,5 +1,6 @@
 #include "engine/journal/store.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace delayq::journal {
@@ -113,6 +114,20 @@ void Store::wait(Slot slot) {
   const Entry& entry = jobs[slot];
   if (!is_live_ || entry.state() == JobState::kReady) return;
   wheel.add(slot, entry.state() == JobState::kDelayed ? entry.due_ms : entry.until_ms);
+  if (entry.state() == JobState::kDelayed) keep_bins(entry.topic);
+}
+
+void Store::keep_bins(TopicNumber topic) {
+  const Topic::Chain& delayed = topics[topic].chain(JobState::kDelayed);
+  const bool has_bins = bins.has(topic);
+  if (delayed.count >= ForecastBins::kManyJobs && !has_bins) {
+    bins.start(topic);
+    for (Slot slot = delayed.first; slot != kNoSlot; slot = jobs[slot].chain_next) {
+      if (jobs[slot].in_wheel) bins.add(topic, jobs[slot], jobs[slot].due_ms);
+    }
+  } else if (delayed.count < ForecastBins::kManyJobs / 4 && has_bins) {
+    bins.stop(topic);
+  }
 }
 
 void Store::leave(Slot slot) {
@@ -120,6 +135,7 @@ void Store::leave(Slot slot) {
   if (wheel.contains(slot)) wheel.remove(slot);
   topics.leave(slot);
   if (entry.state() == JobState::kReserved) jobs.extra(slot).lease = 0;
+  if (is_live_ && entry.state() == JobState::kDelayed) keep_bins(entry.topic);
 }
 
 void Store::track(Slot slot) {
@@ -152,6 +168,7 @@ void Store::go_live(Moment now) {
         track(slot);
       }
     }
+    if (topic.chain(JobState::kDelayed).count >= ForecastBins::kManyJobs) bins.start(number);
     for (Slot slot = topic.chain(JobState::kDelayed).first; slot != kNoSlot;) {
       const Slot next = jobs[slot].chain_next;
       if (next != kNoSlot) jobs.prefetch(next);
@@ -173,6 +190,36 @@ void Store::go_live(Moment now) {
 Slot Store::find(std::string_view topic_name, std::string_view id) const {
   const TopicNumber topic = topics.find(topic_name);
   return topic == kNoTopic ? kNoSlot : ids.find(ids.key_of(id), topic);
+}
+
+Forecast Store::forecast(TopicNumber topic, const ForecastRequest& request) const {
+  Forecast forecast;
+  forecast.bins.resize(request.bins);
+  const uint64_t from = to_stored_ms(request.from);
+  const uint64_t to = to_stored_ms(request.to);
+  if (from >= to) return forecast;
+  const double bin_ms = static_cast<double>(to - from) / request.bins;
+  const auto add = [&](const ForecastBins::Bin& bin) {
+    if (bin.start_ms >= to || bin.end_ms <= from) return;
+    const uint64_t middle = std::clamp((bin.start_ms + bin.end_ms) / 2, std::max(from, bin.start_ms),
+                                       std::min(to, bin.end_ms) - 1);
+    const auto place = static_cast<size_t>(static_cast<double>(middle - from) / bin_ms);
+    forecast.bins[std::min<size_t>(place, request.bins - 1)] += bin.jobs;
+    forecast.resolution = std::max(forecast.resolution, Millis{static_cast<int64_t>(bin.end_ms - bin.start_ms)});
+  };
+  const auto add_job = [&](Slot slot) { add({jobs[slot].due_ms, jobs[slot].due_ms + uint64_t{1}, 1}); };
+
+  if (topic != kNoTopic && !bins.has(topic)) {
+    const Topic::Chain& delayed = topics[topic].chain(JobState::kDelayed);
+    for (Slot slot = delayed.first; slot != kNoSlot; slot = jobs[slot].chain_next) add_job(slot);
+    return forecast;
+  }
+  for (const ForecastBins::Bin& bin : bins.bins(topic, wheel.hand())) add(bin);
+  for (const auto& [wake_ms, slot] : wheel.past()) {
+    const bool counts = jobs[slot].state() == JobState::kDelayed && (topic == kNoTopic || jobs[slot].topic == topic);
+    if (counts) add_job(slot);
+  }
+  return forecast;
 }
 
 uint64_t Store::memory_bytes() const {

@@ -12,6 +12,7 @@
 #include "engine/journal/segments.h"
 #include "engine/journal/timing_wheel.h"
 #include "engine/journal/topic_table.h"
+#include "engine/requests.h"
 
 namespace delayq::journal {
 
@@ -51,6 +52,8 @@ class Store {
   void go_live(Moment now);
 
   Slot find(std::string_view topic, std::string_view id) const;
+  /// Of the topic, or of all (kNoTopic).
+  Forecast forecast(TopicNumber topic, const ForecastRequest& request) const;
   /// Brings what change() and erase() will touch beside the entry itself into the cache.
   void prefetch_neighbours(Slot slot) const {
     const Entry& entry = jobs[slot];
@@ -90,6 +93,8 @@ class Store {
   void leave(Slot slot);
   /// In the wheel, that is; a ready job does not wait for a time.
   void wait(Slot slot);
+  /// Keeps bins for the forecast of topics that have many jobs.
+  void keep_bins(TopicNumber topic);
   /// Brings `numbers_` and the job's extra in line with what the extra says.
   void track(Slot slot);
 

@@ -15,9 +15,7 @@ void TimingWheel::add(Slot slot, uint64_t wake_ms) {
   ++size_;
   if (wake_ms < hand_) {
     jobs_[slot].in_past = 1;
-    jobs_[slot].wheel_level = 0;
     past_.emplace(wake_ms, slot);
-    observer_.on_wheel(jobs_[slot], wake_ms, +1);
     return;
   }
   insert(slot, wake_ms);
@@ -48,7 +46,6 @@ void TimingWheel::remove(Slot slot) {
   const uint64_t wake_ms = wake_of(slot);
   if (jobs_[slot].in_past) {
     past_.erase({wake_ms, slot});
-    observer_.on_wheel(jobs_[slot], wake_ms, -1);
     jobs_[slot].in_past = 0;
     return;
   }
@@ -131,7 +128,9 @@ Slot TimingWheel::next_due(uint64_t now_ms, uint32_t& budget) {
   return kNoSlot;
 }
 
-void TimingWheel::prepare(uint32_t budget) {
+void TimingWheel::prepare(Moment now, uint32_t budget) {
+  // With nothing to do until then the hand has stayed behind; the slot that comes next is the one after `now`.
+  if (const uint64_t now_ms = to_stored_ms(now); now_ms < next_event_) hand_ = std::max(hand_, now_ms);
   for (uint32_t level = 1; level < kLevels && budget > 0; ++level) {
     if (hand_down(level, (hand_ >> (kBits * level)) + 1, budget)) continue;
     return;

@@ -69,7 +69,7 @@ class TimingWheel {
   }
 
   /// Hands jobs of the next slots down a level, up to `budget` of them. Call it now and then; wakeup() says when.
-  void prepare(uint32_t budget);
+  void prepare(Moment now, uint32_t budget);
 
   /// When advance() or prepare() has something to do next. kNever: nothing is in the wheel.
   Moment wakeup() const;
@@ -77,6 +77,8 @@ class TimingWheel {
   uint64_t size() const { return size_; }
   /// Nothing in the wheel itself wakes before this.
   Moment hand() const { return from_unix_ms(static_cast<int64_t>(hand_)); }
+  /// What waits beside the wheel, as (time, slot).
+  const absl::btree_set<std::pair<uint64_t, Slot>>& past() const { return past_; }
 
  private:
   static constexpr uint32_t kLevels = 6;
