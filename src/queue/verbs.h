@@ -15,8 +15,8 @@
 #include "queue/stats.h"
 
 /// The plain values that go into the queue and come out of it. Every string_view in a request needs to live
-/// only until the call returns; those in an answer live as long as the answer. Everything in a request has a default, so that
-/// designated initializers may leave out what is not said.
+/// only until the call returns; those in an answer live as long as the answer. Everything in a request has a
+/// default, so that designated initializers may leave out what is not said.
 namespace delayq {
 
 // ---- push

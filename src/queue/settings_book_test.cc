@@ -1,0 +1,86 @@
+#include "queue/settings_book.h"
+
+#include <gmock/gmock.h>
+
+#include "engine/memory/memory_engine.h"
+#include "tests/support/engine_driver.h"
+#include "tests/support/queue_driver.h"
+
+namespace delayq {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(SettingsBook, ATopicGoesBeforeStoredDefaultsBeforeConfiguredOnesBeforeBuiltIn) {
+  MemoryEngine engine;
+  QueueConfig config;
+  config.defaults = {.attempts = 2, .lease = Millis{2'000}, .concurrency = 2};
+  support::QueueDriver queue{engine, config};
+  queue.set("*", {.lease = Millis{3'000}, .concurrency = 3});
+  queue.set("t", {.concurrency = 4});
+  const EffectiveSettings& effective = queue.queue().effective_settings("t");
+  EXPECT_EQ(effective.concurrency, 4U);
+  EXPECT_EQ(effective.lease, Millis{3'000});
+  EXPECT_EQ(effective.retry.attempts, 2U);
+  EXPECT_EQ(effective.priority, kDefaultPriority);
+
+  queue.set("*", {});
+  EXPECT_EQ(queue.queue().effective_settings("t").lease, Millis{2'000})
+      << "a change of the defaults reaches all topics";
+  EXPECT_EQ(queue.queue().effective_settings("another").concurrency, 2U);
+  queue.set("t", {});
+  EXPECT_EQ(queue.queue().effective_settings("t").concurrency, 2U);
+}
+
+TEST(SettingsBook, SettingsSurviveARestart) {
+  MemoryEngine engine;
+  const Settings settings{.attempts = 3, .paused = true, .delivery = "webhook"};
+  {
+    support::QueueDriver queue{engine};
+    queue.set("t", settings);
+    queue.set("*", {.lease = Millis{777}});
+    queue.set("gone", {.paused = true});
+    queue.resume("gone");
+    queue.push({.topic = "t", .id = "a"});
+  }
+  support::QueueDriver queue{engine};
+  EXPECT_EQ(queue.queue().settings("t"), settings);
+  EXPECT_EQ(queue.queue().settings("*"), Settings{.lease = Millis{777}});
+  EXPECT_EQ(queue.queue().settings("gone"), Settings{});
+  EXPECT_THAT(queue.pop("t"), testing::IsEmpty()) << "it is still paused";
+}
+
+TEST(SettingsBook, SettingsOutOfRangeAreRefusedAndNothingChanges) {
+  MemoryEngine engine;
+  support::QueueDriver queue{engine};
+  queue.set("t", {.lease = Millis{500}});
+  const auto set = [&](std::string_view name, Settings settings) {
+    return queue.ask<void>("set_settings", [&](auto reply) {
+      queue.queue().set_settings(queue.now(), name, std::move(settings), std::move(reply));
+    });
+  };
+  const Status refused = set("t", {.lease = Millis{1}});
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(refused.error().op, "settings");
+  EXPECT_EQ(queue.queue().settings("t").lease, Millis{500});
+  EXPECT_THAT(set("no/topic", {}).error().detail, HasSubstr("topic"));
+}
+
+TEST(SettingsBook, StoredSettingsThatCannotBeReadAreToldAndTheOthersHold) {
+  MemoryEngine engine;
+  support::EngineDriver before{engine};
+  before.store_settings("bad", "garbage");
+  before.store_settings("good", encode_settings({.concurrency = 9}));
+  Queue queue{engine, {}, 1};
+  std::optional<Status> started;
+  queue.start(support::kStart, [&started](Status status) { started = std::move(status); });
+  while (queue.poll(support::kStart)) {
+  }
+  ASSERT_TRUE(started.has_value());
+  EXPECT_EQ(started->error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(started->error().detail, HasSubstr("\"bad\""));
+  EXPECT_EQ(queue.effective_settings("good").concurrency, 9U);
+}
+
+}  // namespace
+}  // namespace delayq
