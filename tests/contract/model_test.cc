@@ -1,4 +1,6 @@
 // Every engine against the reference model: random calls of all verbs, every answer compared.
+#include <cstdlib>
+
 #include "engine/memory/memory_engine.h"
 #include "tests/contract/engine_contract.h"
 #include "tests/support/lockstep.h"
@@ -8,7 +10,12 @@ namespace delayq::contract {
 namespace {
 
 constexpr int kStepsPerSeed = 400;
-constexpr uint64_t kSeeds = 60;
+
+/// How many seeds each test plays. DELAYQ_MODEL_SEEDS=10000 in the environment makes a long search of it.
+uint64_t seeds() {
+  const char* wanted = std::getenv("DELAYQ_MODEL_SEEDS");
+  return wanted == nullptr ? 60 : std::strtoull(wanted, nullptr, 10);
+}
 
 class AgainstTheModel : public testing::TestWithParam<EngineEntry> {
  protected:
@@ -23,23 +30,28 @@ class AgainstTheModel : public testing::TestWithParam<EngineEntry> {
     support::Lockstep lockstep(model, subject->engine(), [&] { return subject->pump(); });
     support::Workload workload(seed, shape);
     for (int i = 1; i <= kStepsPerSeed; ++i) {
-      std::optional<std::string> difference = lockstep.play(workload.next());
-      if (!difference && i % 40 == 0) difference = lockstep.compare_everything();
-      if (!difference && i % 100 == 0 && reopens) {
-        subject->reopen();
-        lockstep.attach(subject->engine());
-        difference = lockstep.compare_everything();
+      std::optional<std::string> difference;
+      try {
+        difference = lockstep.play(workload.next());
+        if (!difference && i % 40 == 0) difference = lockstep.compare_everything();
+        if (!difference && i % 100 == 0 && reopens) {
+          subject->reopen();
+          lockstep.attach(subject->engine());
+          difference = lockstep.compare_everything();
+        }
+      } catch (const std::exception& problem) {
+        difference = problem.what();
       }
       if (difference) {
-        return "step " + std::to_string(i) + ", the last steps:\n" + lockstep.trace() + "difference in " +
-               *difference;
+        return "step " + std::to_string(i) + ", the last steps:\n" + lockstep.trace() +
+               "difference: " + *difference;
       }
     }
     return std::nullopt;
   }
 
   static void play_many(uint64_t first_seed, const support::WorkloadShape& shape) {
-    for (uint64_t seed = first_seed; seed < first_seed + kSeeds; ++seed) {
+    for (uint64_t seed = first_seed; seed < first_seed + seeds(); ++seed) {
       const std::optional<std::string> difference = play(seed, shape);
       ASSERT_FALSE(difference) << "seed " << seed << ", " << *difference;
     }
@@ -52,7 +64,7 @@ TEST_P(AgainstTheModel, FewNamesManyEncounters) { play_many(1, {}); }
 TEST_P(AgainstTheModel, ASteadyClock) {
   support::WorkloadShape shape;
   shape.clock_jumps = false;
-  play_many(1'001, shape);
+  play_many(1'000'001, shape);
 }
 
 TEST_P(AgainstTheModel, ManyNamesAndLargeBodies) {
@@ -60,7 +72,7 @@ TEST_P(AgainstTheModel, ManyNamesAndLargeBodies) {
   shape.topics = 40;
   shape.ids = 500;
   shape.largest_body = 5'000;
-  play_many(2'001, shape);
+  play_many(2'000'001, shape);
 }
 
 TEST_P(AgainstTheModel, OneJobOnly) {
@@ -68,7 +80,7 @@ TEST_P(AgainstTheModel, OneJobOnly) {
   shape.topics = 1;
   shape.ids = 1;
   shape.groups = 1;
-  play_many(3'001, shape);
+  play_many(3'000'001, shape);
 }
 
 }  // namespace
