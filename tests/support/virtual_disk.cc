@@ -133,7 +133,6 @@ VirtualDisk::VirtualDisk(uint64_t seed) : random_(seed) {}
 VirtualDisk::~VirtualDisk() = default;
 
 // ---- what programs do
-// -----------------------------------------------------------------------------------------------
 
 Result<std::vector<std::string>> VirtualDisk::list() {
   if (stopped_) return off("disk.list");
@@ -219,7 +218,6 @@ Result<std::unique_ptr<journal::Disk::Lock>> VirtualDisk::lock() {
 }
 
 // ---- what the world does
-// --------------------------------------------------------------------------------------------
 
 void VirtualDisk::power_cut() {
   trace("POWER CUT", {});
@@ -276,6 +274,13 @@ std::optional<VirtualDisk::Damage> VirtualDisk::flip_bit() {
   return std::nullopt;
 }
 
+void VirtualDisk::undo(const Damage& damage) {
+  const auto found = names_.find(damage.file);
+  if (found == names_.end() || damage.offset >= found->second->bytes.durable().size()) return;
+  found->second->bytes.flip_bit(damage.offset, damage.bit);
+  trace("FLIP BACK", damage.file);
+}
+
 uint64_t VirtualDisk::used_bytes() const {
   uint64_t used = 0;
   for (const auto& [name, inode] : names_) used += inode->bytes.cached().size();
@@ -290,7 +295,6 @@ uint64_t VirtualDisk::used_bytes() const {
 }
 
 // ---- inside
-// ---------------------------------------------------------------------------------------------------------
 
 VirtualDisk::Gate VirtualDisk::pass_change(std::string_view what, std::string_view file) {
   if (changes_left_ && *changes_left_ == 0) {

@@ -61,6 +61,8 @@ class VirtualDisk final : public journal::Disk {
   /// After `changes` more changing operations (write, sync, create, ...) nothing answers any more, as seen by
   /// a program that died in the middle of one. Follow it with power_cut() or kill().
   void stop_after(uint64_t changes) { changes_left_ = changes; }
+  /// The same at once.
+  void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
 
   // ---- faults
@@ -84,6 +86,8 @@ class VirtualDisk final : public journal::Disk {
   };
   /// One bit of some byte that was synced turns over. nullopt: there was none.
   std::optional<Damage> flip_bit();
+  /// The same bit again.
+  void undo(const Damage& damage);
 
   /// Called with one line for each changing operation and each fault. For replays.
   void set_trace(std::function<void(const std::string&)> trace) { trace_ = std::move(trace); }

@@ -207,6 +207,18 @@ TEST(VirtualDisk, FlipsOneBitOfWhatWasSynced) {
   std::string expected = "one";
   expected[damage->offset] = static_cast<char>(expected[damage->offset] ^ (1 << damage->bit));
   EXPECT_EQ(read_all(disk, "a"), expected);
+  disk.undo(*damage);
+  EXPECT_EQ(read_all(disk, "a"), "one");
+}
+
+TEST(VirtualDisk, NothingAnswersAfterAStop) {
+  VirtualDisk disk(1);
+  const std::shared_ptr<File> file = make_durable(disk, "a", "one");
+  disk.stop();
+  EXPECT_FALSE(file->write(0, bytes_of("two")).ok());
+  EXPECT_FALSE(disk.remove("a").ok());
+  disk.kill();
+  EXPECT_EQ(read_all(disk, "a"), "one");
 }
 
 TEST(VirtualDisk, OneSeedOneBehaviour) {

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "tests/simulation/model.h"
+#include "tests/simulation/witness.h"
+
+namespace delayq::simulation {
+
+/// An engine that stands between a queue and the engine under test, tells the model everything that passes,
+/// and compares every answer with the model's.
+///
+/// When the engine answers an error, its state is in doubt. A journal that failed answers errors to
+/// everything that follows: then the model stops, and only that is checked. Other errors (a full disk, an
+/// unreadable sector) leave it working; they are expected only while `careful`: then each call waits for its
+/// answer, and after an error the model goes on from what the engine says it holds.
+class CheckedEngine final : public Engine, private EngineListener {
+ public:
+  struct World {
+    Engine& real;
+    Model& model;
+    Witness& witness;
+    std::function<bool()> pump;  ///< lets the disk work go on; false: the machine is off
+    /// No fault has happened in this life: nothing can excuse the engine.
+    std::function<bool()> is_sound;
+    /// What is wrong with taking now, by the rules above the engine; empty when nothing is.
+    std::function<std::string(const TakeRequest&)> may_take;
+  };
+
+  explicit CheckedEngine(World world) : world_(std::move(world)) {}
+
+  /// REQUIRES: nothing unanswered.
+  void set_careful(bool careful) { careful_ = careful; }
+  size_t unanswered() const { return unanswered_; }
+  /// A change was refused because the journal cannot be written.
+  bool has_failed() const { return failed_; }
+  /// Looks at everything the engine holds and compares.
+  void audit(Moment now);
+  /// After a restart: goes on from what survived, when that is allowed.
+  void recover(Moment now, bool certain);
+
+  /// Whether the engine has answered the push of this body, or the end of this lease, with success: what
+  /// nobody above may promise before.
+  bool has_promised(const std::string& what) const { return promised_.contains(what); }
+
+  void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
+  void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
+  void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
+  void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
+  void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) override;
+  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
+
+  void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
+  void cancel_group(Moment now, std::string_view group, uint32_t max,
+                    Reply<GroupCancelAnswer> reply) override;
+  void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
+                  Reply<std::vector<RescheduleOutcome>> reply) override;
+  void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+               Reply<uint64_t> reply) override;
+  void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
+  void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
+             Reply<uint64_t> reply) override;
+
+  void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
+  void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override;
+  void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override;
+  void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) override;
+  void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
+  void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) override;
+  EngineUsage usage() const override { return world_.real.usage(); }
+
+  void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
+  void load_settings(Reply<std::vector<TopicSettings>> reply) override;
+
+  Moment tick(Moment now) override;
+  bool poll(EngineListener& listener) override;
+  void set_wakeup(std::function<void()> wakeup) override { world_.real.set_wakeup(std::move(wakeup)); }
+  void flush(Reply<bool> reply) override;
+
+ private:
+  using Operation = Model::Operation;
+
+  /// What a call is about, and what is wrong with its answer (empty when nothing is; asked only of values,
+  /// not of errors).
+  template <class T>
+  struct Terms {
+    std::string_view verb;
+    Moment now;
+    Promise promise = Promise::kNothing;
+    std::function<std::string(const T& real, const T& expected)> judge = {};
+  };
+
+  /// `real(reply)` asks the engine, `model(operation)` answers what it should say.
+  template <class T, class Real, class Expect>
+  void run(Terms<T> terms, Reply<T> reply, Real real, Expect expect);
+  template <class T, class Real, class Expect>
+  void run_carefully(Terms<T> terms, Operation operation, Reply<T> reply, Real real, Expect expect);
+  /// Asks the engine and lets the world go on until it has answered; nullopt when the machine is off.
+  template <class T, class Real>
+  std::optional<Result<T>> wait_for(std::string_view verb, Real real);
+  template <class T, class Real>
+  void run_failed(Terms<T> terms, Reply<T> reply, Real real);
+  /// For calls that are the same to both: `ask(engine, reply)`.
+  template <class T, class Ask>
+  void run_same(std::string_view verb, Moment now, Promise promise, Reply<T> reply, Ask ask);
+
+  template <class T>
+  void deliver(Reply<T> reply, Result<T> answer);
+  /// Checks an answer. False: it was an error that leaves the engine's state in doubt.
+  template <class T>
+  bool judge(const Terms<T>& terms, Operation operation, const Result<T>& answer, const T& expected);
+  template <class T, class Ask>
+  T ask_model(Operation operation, Promise promise, Ask ask);
+
+  /// A nack of leases that nobody was told of: their hand-over was lost in a crash (see strangers.cc).
+  void nack_strangers(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply);
+  std::vector<const memory::StoredJob*> find_strangers(std::string_view topic) const;
+  void pair_stranger(Moment now, const NackRequest& request);
+  NackOutcome nack_in_model(Operation operation, Moment now, NackRequest request, const std::string& name);
+
+  std::string judge_take(const TakeAnswer& real, const TakeAnswer& expected);
+  std::vector<Moment> dues_of(std::string_view topic) const;
+  void fail(std::string_view verb, const std::string& what);
+  void keep_news(const Survey& survey);
+  /// An error that leaves the engine working, and its state in doubt.
+  void recover_from(const Error& error, Moment now);
+
+  void on_ready(std::string_view topic) override;
+  void on_expired(std::vector<LeaseInfo> leases) override;
+
+  World world_;
+  bool careful_ = false;
+  bool failed_ = false;
+  size_t unanswered_ = 0;
+  Moment now_{};                   // of the latest tick
+  Moment latest_ = Moment::min();  // of all ticks: the clock may have gone back since
+  std::set<std::string> promised_;
+
+  // For the next poll().
+  EngineListener* listener_ = nullptr;  // while inside it
+  std::vector<absl::AnyInvocable<void()>> answers_;
+  std::set<std::string> ready_;
+  std::vector<LeaseInfo> expired_;
+};
+
+}  // namespace delayq::simulation

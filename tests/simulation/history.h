@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/memory/job_table.h"
+#include "tests/support/seen_job.h"
+
+namespace delayq::simulation {
+
+/// What the answer to an operation vouches for.
+enum class Promise : uint8_t {
+  kNothing,   ///< it only looked, or its effect may be lost (a lease)
+  kChanges,   ///< what it did to jobs; not that an old kept job went by the way
+  kRemovals,  ///< that, too
+};
+
+/// What may be true of each job after a crash.
+///
+/// Every change of a job adds a version to its chain. The answer to the operation that made a version
+/// promises it: the versions before it are history. What was not promised may have happened or not, but
+/// within one job in order, so after a crash a job is any one version of its chain.
+class History {
+ public:
+  using Operation = uint64_t;
+  using Key = std::pair<std::string, std::string>;  ///< topic, id
+
+  struct Version {
+    std::optional<memory::StoredJob> job;  ///< nullopt: there is no such job
+    Operation operation = 0;
+    bool promised = false;  ///< the answer to `operation` vouches for it
+  };
+
+  /// Finds what the operation changed.
+  void record(Operation operation, Promise promise, const memory::JobTable& jobs);
+  /// The operation was answered, and not with an error.
+  void answered(Operation operation);
+  /// Everything up to this operation is durable.
+  void flushed(Operation operation);
+  /// A new life begins: what was not answered never will be.
+  void forget_unanswered() { unanswered_.clear(); }
+
+  /// The latest version that agrees with what an engine says after its restart, or with its silence (`seen`
+  /// null). nullptr: what it says cannot be.
+  const Version* find(const Key& key, const support::SeenJob* seen, Moment now) const;
+  /// The job is as in `version`, which find() answered: later versions never happened. `certain`: nor can an
+  /// earlier one come back, because what was found is on the disk.
+  void settle(const Key& key, const Version& version, bool certain);
+
+  const std::map<Key, std::vector<Version>>& chains() const { return chains_; }
+  std::string describe(const Key& key) const;
+
+ private:
+  using Chain = std::vector<Version>;
+
+  void add(Operation operation, Promise promise, const Key& key, const memory::StoredJob* job);
+
+  std::map<Key, Chain> chains_;  // never empty; the last version is how the model has it
+  std::map<Operation, std::vector<Key>> unanswered_;
+};
+
+/// A StoredJob as an engine would show it.
+support::SeenJob seen(const memory::StoredJob& job);
+
+}  // namespace delayq::simulation

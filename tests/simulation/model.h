@@ -1,0 +1,81 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/memory/memory_engine.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/survey.h"
+
+namespace delayq::simulation {
+
+/// What the engine under test must say: the memory engine, told the same operations in the same order, with
+/// the history that a crash may fall back on. It outlives the engine's lives: after each crash it goes on
+/// from what survived, once that was found to be allowed.
+class Model {
+ public:
+  using Operation = History::Operation;
+
+  Model() : engine_(std::make_unique<MemoryEngine>()) {}
+
+  Operation begin() { return ++last_operation_; }
+
+  /// Lets the memory engine do a part of the operation; answers what it answered. `call` gets the engine and
+  /// a Reply.
+  template <class T, class Call>
+  T apply(Operation operation, Promise promise, Call call) {
+    std::optional<T> answer;
+    call(*engine_, Reply<T>([&](Result<T> result) { answer.emplace(std::move(*result)); }));
+    poll();
+    history_.record(operation, promise, engine_->jobs());
+    return std::move(*answer);
+  }
+  void tick(Moment now);
+  bool store_settings(Operation operation, std::string_view topic, std::string_view settings);
+
+  void answered(Operation operation);
+  void flushed(Operation operation);
+
+  // ---- leases: the two engines call them by different names
+  void pair_leases(std::string_view real, std::string_view ours);
+  std::string to_model(std::string_view real) const;
+  /// How the model calls its lease of that number, and whether the real engine has told its own name for it.
+  static std::string name_of(uint64_t lease) { return "m" + std::to_string(lease); }
+  bool has_name(uint64_t lease) const { return named_.contains(name_of(lease)); }
+  /// The reserved job that has this lease now, whether it has run out or not.
+  const memory::StoredJob* find_lease(std::string_view real) const;
+
+  // ---- after a crash, or an answer that said nothing
+  /// Goes on from what the engine holds, or says why that cannot be. `certain`: what it holds is on the disk.
+  Status adopt(const Survey& survey, Moment now, bool certain);
+  /// Whether the engine holds exactly what it should, in the right order.
+  Status compare(const Survey& survey) const;
+
+  const memory::JobTable& jobs() const { return engine_->jobs(); }
+  const MemoryEngine::Settings& settings() const { return engine_->settings(); }
+
+ private:
+  /// The values that a topic's settings may have; empty text: none.
+  struct Setting {
+    std::string value;
+    Operation operation = 0;
+  };
+
+  void poll();
+  Status adopt_settings(const Survey& survey, bool certain, MemoryEngine::Settings& into);
+
+  std::unique_ptr<MemoryEngine> engine_;
+  History history_;
+  std::map<std::string, std::vector<Setting>, std::less<>> settings_;
+  std::map<std::string, std::string, std::less<>> leases_;  // theirs to ours
+  std::set<std::string> named_;                             // ours, of those
+  Operation last_operation_ = 0;
+};
+
+}  // namespace delayq::simulation

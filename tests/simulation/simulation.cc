@@ -1,0 +1,197 @@
+#include "tests/simulation/simulation.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "tests/simulation/faults.h"
+#include "tests/simulation/workload.h"
+
+namespace delayq::simulation {
+namespace {
+
+constexpr int kOpeningTries = 20;
+
+journal::JournalOptions options_for(Random& random, const Planted& planted) {
+  constexpr std::array<uint64_t, 4> kSegments{4'096, 8'192, 16'384, 65'536};
+  journal::JournalOptions options;
+  options.segment_bytes = kSegments[random.below(kSegments.size())];
+  options.disk_reserve = options.segment_bytes * 2;
+  options.canary = planted.inside;
+  return options;
+}
+
+/// One seed: lives of the server, one after the other.
+class Simulation {
+ public:
+  Simulation(uint64_t seed, const Planted& planted, bool tracing)
+      : random_(seed),
+        witness_(tracing),
+        shape_(Shape::random(random_)),
+        world_(random_.next(), options_for(random_, planted), witness_),
+        workload_(world_, random_, shape_),
+        faults_(world_, random_) {
+    world_.disk().set_syncs_lie(planted.syncs_lie);
+    if (tracing) {
+      witness_.say(fmt::format("{} topics, {} ids, {} lives of {} actions, segments of {} bytes",
+                               shape_.topics, shape_.ids, shape_.lives, shape_.actions,
+                               world_.options().segment_bytes));
+    }
+  }
+
+  Outcome run() {
+    for (uint32_t life = 0; life < shape_.lives && !witness_.failed(); ++life) live();
+    if (!witness_.failed()) finish();
+    outcome_.failure = witness_.failure();
+    outcome_.operations = workload_.operations();
+    outcome_.handed_over = workload_.handed_over();
+    outcome_.faults = world_.disk().faults_fired();
+    return outcome_;
+  }
+
+ private:
+  void live() {
+    faults_.before_opening();
+    if (!open()) return;
+    faults_.begin_life();
+    for (uint32_t action = 0; action < shape_.actions; ++action) {
+      faults_.pass();
+      step();
+      if (witness_.failed()) return;
+      if (world_.is_off()) return crash(faults_.end_of_stopped());
+    }
+    const End end = faults_.choose_end();
+    if (end == End::kStop || end == End::kClose) {
+      rest();
+      if (witness_.failed()) return;
+      if (world_.is_off()) return crash(faults_.end_of_stopped());
+      close(end);
+    } else {
+      crash(end);
+    }
+  }
+
+  bool open() {
+    for (int tries = 0; tries < kOpeningTries; ++tries) {
+      const uint64_t faults = world_.disk().faults_fired();
+      witness_.say(fmt::format("---- open at {}", to_unix_ms(world_.now())));
+      const Status opened = world_.open();
+      if (witness_.failed()) return false;
+      if (world_.is_off()) {
+        crash(faults_.end_of_stopped());
+      } else if (opened.ok()) {
+        ++outcome_.lives;
+        return true;
+      } else if (world_.disk().faults_fired() > faults) {
+        world_.end(End::kKill);
+      } else {
+        witness_.fail("open: " + to_string(opened.error()));
+        return false;
+      }
+      if (tries > 3) world_.disk().forget_faults();
+    }
+    witness_.fail("open: never");
+    return false;
+  }
+
+  void crash(End how) {
+    ++outcome_.crashes;
+    world_.end(how);
+    workload_.disconnect();
+  }
+
+  void close(End how) {
+    world_.end(how, random_.chance(1, 2));
+    workload_.disconnect();
+  }
+
+  void step() {
+    const uint64_t dice = random_.below(100);
+    if (dice < 84) {
+      workload_.act();
+    } else if (dice < 96) {
+      move_clock();
+    } else if (dice < 99) {
+      rest();
+    } else if (!world_.is_off()) {
+      world_.checked().audit(world_.now());
+    }
+    for (uint64_t work = random_.below(shape_.disk_eagerness + 1); work > 0 && !world_.is_off(); --work) {
+      switch (random_.below(3)) {
+        case 0:
+          world_.io().step(journal::Lane::kWrite);
+          break;
+        case 1:
+          world_.io().step(journal::Lane::kRead);
+          break;
+        default:
+          world_.queue().poll(world_.now());
+      }
+    }
+  }
+
+  void move_clock() {
+    const uint64_t dice = random_.below(100);
+    Moment to = world_.now();
+    if (dice < 50) {
+      to += Millis{random_.below(200)};
+    } else if (dice < 80) {
+      const Moment next = world_.tick();
+      to = next == kNever || next > to + std::chrono::days{30} ? to + Millis{1} : std::max(next, to);
+    } else if (dice < 95) {
+      to += Millis{random_.below(20'000)};
+    } else if (dice < 98) {
+      to += Millis{random_.below(20'000'000)};
+    } else {
+      to -= Millis{random_.below(30'000)};
+      workload_.clock_went_back();
+    }
+    if (witness_.tracing()) witness_.say(fmt::format("clock {}", to_unix_ms(to)));
+    world_.set_now(to);
+    if (!shape_.ticks_late || random_.chance(1, 2)) world_.tick();
+  }
+
+  /// Everything comes to rest; then nothing may be left undone.
+  void rest() {
+    if (world_.is_off()) return;
+    for (int rounds = 0; rounds < 3; ++rounds) {
+      world_.tick();
+      world_.settle();
+    }
+    if (world_.is_off() || witness_.failed()) return;
+    workload_.check_at_rest();
+    if (!world_.is_careful()) world_.checked().audit(world_.now());
+  }
+
+  /// A last life without faults: all that is left must be there.
+  void finish() {
+    world_.disk().forget_faults();
+    if (!open()) return;
+    rest();
+    if (!witness_.failed()) world_.end(End::kStop);
+  }
+
+  Random random_;
+  Witness witness_;
+  Shape shape_;
+  World world_;
+  Workload workload_;
+  Faults faults_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+void Outcome::add(const Outcome& other) {
+  operations += other.operations;
+  handed_over += other.handed_over;
+  lives += other.lives;
+  crashes += other.crashes;
+  faults += other.faults;
+}
+
+Outcome simulate(uint64_t seed, const Planted& planted, bool tracing) {
+  return Simulation(seed, planted, tracing).run();
+}
+
+}  // namespace delayq::simulation

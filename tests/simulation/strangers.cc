@@ -1,0 +1,81 @@
+// Leases that nobody was told of.
+//
+// A job was handed out, the server died before the consumer heard of it, and the record of the lease
+// survived. The lease runs out, the engine tells its name for the first time, and the queue answers with a
+// nack. Which job it is of shows only afterwards: it is the one that has changed.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "tests/simulation/checked_engine_run.h"
+#include "tests/support/engine_driver.h"
+
+namespace delayq::simulation {
+
+std::vector<const memory::StoredJob*> CheckedEngine::find_strangers(std::string_view topic) const {
+  std::vector<const memory::StoredJob*> found;
+  for (const auto& [deadline, job] : world_.model.jobs().deadlines()) {
+    if (job->topic == topic && job->until <= latest_ && !world_.model.has_name(job->lease))
+      found.push_back(job);
+  }
+  return found;
+}
+
+void CheckedEngine::pair_stranger(Moment now, const NackRequest& request) {
+  support::EngineDriver driver(world_.real, [this] { return world_.pump() ? true : throw MachineIsOff(); });
+  driver.go_to(now);
+  for (const memory::StoredJob* job : find_strangers(request.lease.topic)) {
+    const std::optional<support::SeenJob> found = driver.get(job->topic, job->id);
+    if (found && found->state == JobState::kReserved) continue;
+    // Of several that have changed, the time of the retry tells which; dead ones are all alike.
+    if (found && request.retry_at && found->due != *request.retry_at) continue;
+    world_.model.pair_leases(request.lease.lease, Model::name_of(job->lease));
+    break;
+  }
+  for (const std::string& topic : driver.ready_news()) ready_.insert(topic);
+  for (LeaseInfo& info : driver.expired_news()) expired_.push_back(std::move(info));
+}
+
+NackOutcome CheckedEngine::nack_in_model(Operation operation, Moment now, NackRequest request,
+                                         const std::string& name) {
+  using Answers = std::vector<NackOutcome>;
+  request.lease.lease = name;
+  return ask_model<Answers>(operation, Promise::kChanges,
+                            [&](Engine& engine, Reply<Answers> done) {
+                              engine.nack(now, {&request, 1}, std::move(done));
+                            })
+      .front();
+}
+
+void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leases,
+                                   Reply<std::vector<NackOutcome>> reply) {
+  using Answers = std::vector<NackOutcome>;
+  latest_ = std::max(latest_, now);
+  const Operation operation = world_.model.begin();
+  std::optional<Result<Answers>> answer =
+      wait_for<Answers>("nack", [&](Reply<Answers> done) { world_.real.nack(now, leases, std::move(done)); });
+  Answers expected;
+  for (const NackRequest& request : leases) {
+    const bool is_known = world_.model.to_model(request.lease.lease) != "unknown";
+    try {
+      if (!is_known && answer && answer->ok()) pair_stranger(now, request);
+    } catch (const MachineIsOff&) {
+      answer.reset();
+    }
+    if (!is_known && !(answer && answer->ok())) {
+      // It may have happened to any of them.
+      for (const memory::StoredJob* job : find_strangers(request.lease.topic)) {
+        nack_in_model(operation, now, request, Model::name_of(job->lease));
+      }
+    }
+    expected.push_back(nack_in_model(operation, now, request, world_.model.to_model(request.lease.lease)));
+  }
+  if (!answer) return;
+  const Terms<Answers> terms{"nack", now, Promise::kChanges, [](const Answers& real, const Answers& should) {
+                               return difference(real, should);
+                             }};
+  if (!judge(terms, operation, *answer, expected)) recover_from(answer->error(), now);
+  deliver(std::move(reply), std::move(*answer));
+}
+
+}  // namespace delayq::simulation

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "tests/simulation/caretaker.h"
+#include "tests/simulation/consumer.h"
+#include "tests/simulation/producer.h"
+#include "tests/simulation/scene.h"
+
+namespace delayq::simulation {
+
+/// All clients of the server together, each verb in its share.
+class Workload {
+ public:
+  Workload(World& world, Random& random, Shape shape)
+      : scene_(world, random, shape), producer_(scene_), consumer_(scene_), caretaker_(scene_) {}
+
+  /// One client does one thing.
+  void act();
+  /// The server has died: nobody is connected any more.
+  void disconnect();
+  /// REQUIRES: the world has settled and the server has looked at its clock.
+  void check_at_rest();
+  void clock_went_back() { consumer_.clock_went_back(); }
+
+  Scene& scene() { return scene_; }
+  uint64_t operations() const { return scene_.asked(); }
+  uint64_t handed_over() const { return consumer_.handed_over(); }
+
+ private:
+  Scene scene_;
+  Producer producer_;
+  Consumer consumer_;
+  Caretaker caretaker_;
+};
+
+}  // namespace delayq::simulation

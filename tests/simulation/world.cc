@@ -1,0 +1,129 @@
+#include "tests/simulation/world.h"
+
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace delayq::simulation {
+namespace {
+
+constexpr Moment kBeginning = from_unix_ms(1'700'000'000'000);
+constexpr int kMostRounds = 100'000;
+constexpr Millis kGrace{50};
+
+}  // namespace
+
+std::string_view name_of(End end) {
+  constexpr std::array<std::string_view, 4> kNames{"stop", "close", "kill", "power cut"};
+  return kNames[static_cast<size_t>(end)];
+}
+
+World::World(uint64_t seed, journal::JournalOptions options, Witness& witness)
+    : witness_(witness), options_(options), seed_(seed), now_(kBeginning), disk_(mix64(seed)) {
+  if (witness_.tracing()) disk_.set_trace([this](const std::string& line) { witness_.say("    " + line); });
+}
+
+World::~World() {
+  disk_.stop();  // whatever is under way is of no interest any more
+}
+
+Status World::open() {
+  ++life_;
+  io_ = std::make_unique<support::SteppedIo>();
+  faults_at_opening_ = disk_.faults_fired();
+  options_.seed = mix64(seed_ + life_);
+  Result<std::unique_ptr<journal::JournalEngine>> opened =
+      journal::JournalEngine::open(disk_, *io_, options_, now_);
+  if (!opened.ok()) {
+    io_.reset();
+    return opened.error();
+  }
+  engine_ = std::move(*opened);
+  checked_ = std::make_unique<CheckedEngine>(
+      CheckedEngine::World{*engine_, model_, witness_, [this] { return pump(); },
+                           [this] { return disk_.faults_fired() == faults_at_opening_; },
+                           [this](const TakeRequest& request) { return may_take(request); }});
+  checked_->recover(now_, certain_);
+
+  QueueConfig config;
+  config.disk_free_bytes = options_.disk_reserve;
+  queue_ = std::make_unique<Queue>(*checked_, config, options_.seed);
+  bool started = false;
+  queue_->start(now_, [&](Result<void> answer) {
+    started = true;
+    if (!answer.ok()) witness_.fail("start: " + to_string(answer.error()));
+  });
+  settle();
+  if (!started && !is_off()) witness_.fail("start: was never answered");
+  return {};
+}
+
+void World::set_careful(bool careful) {
+  if (careful) settle();
+  careful_ = careful && !is_off();
+  checked_->set_careful(careful_);
+}
+
+void World::end(End how, bool then_power_cut) {
+  if (witness_.tracing()) witness_.say(fmt::format("---- end of life {}: {}", life_, name_of(how)));
+  if (is_open() && how == End::kStop && !is_off()) stop_queue();
+  const bool dies = how == End::kKill || how == End::kPowerCut || is_off();
+  if (dies) disk_.stop();
+  // Closing lets what is under way come to its end; on a stopped disk that is nothing.
+  queue_.reset();
+  engine_.reset();
+  checked_.reset();
+  io_.reset();
+  careful_ = false;
+  disk_.forget_faults();
+  certain_ = how == End::kPowerCut || then_power_cut;
+  if (certain_) {
+    disk_.power_cut();
+  } else {
+    disk_.kill();
+  }
+}
+
+void World::stop_queue() {
+  bool stopped = false;
+  queue_->stop(now_, kGrace, [&](Result<StopReport> answer) {
+    stopped = true;
+    if (!answer.ok() && !checked_->has_failed()) witness_.fail("stop: " + to_string(answer.error()));
+  });
+  settle();
+  if (stopped || is_off()) return;
+  now_ += kGrace;
+  tick();
+  settle();
+  if (!stopped && !is_off() && !checked_->has_failed()) witness_.fail("stop: was never answered");
+}
+
+Moment World::tick() { return queue_->tick(now_); }
+
+bool World::pump() {
+  io_->step(journal::Lane::kWrite);
+  io_->step(journal::Lane::kRead);
+  return !is_off();
+}
+
+void World::settle() {
+  for (int rounds = 0; rounds < kMostRounds; ++rounds) {
+    if (is_off()) return;
+    const bool wrote = io_->step(journal::Lane::kWrite);
+    const bool read = io_->step(journal::Lane::kRead);
+    const bool answered = queue_->poll(now_);
+    if (!wrote && !read && !answered && io_->idle()) return;
+  }
+  witness_.fail("the server never comes to rest");
+}
+
+std::string World::may_take(const TakeRequest& request) const {
+  if (queue_ == nullptr) return {};
+  const EffectiveSettings& settings = queue_->effective_settings(request.topic);
+  if (settings.paused) return fmt::format("from {}, which is paused", request.topic);
+  if (settings.concurrency != request.max_reserved) return "without regard to the topic's concurrency limit";
+  return {};
+}
+
+}  // namespace delayq::simulation

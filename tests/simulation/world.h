@@ -1,0 +1,86 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/journal/journal_engine.h"
+#include "queue/queue.h"
+#include "tests/simulation/checked_engine.h"
+#include "tests/simulation/model.h"
+#include "tests/simulation/witness.h"
+#include "tests/support/stepped_io.h"
+#include "tests/support/virtual_disk.h"
+
+namespace delayq::simulation {
+
+/// How a life of the server ends.
+enum class End : uint8_t {
+  kStop,      ///< in good order: stopped, flushed, closed
+  kClose,     ///< closed without a word to anybody
+  kKill,      ///< the process dies, the machine goes on
+  kPowerCut,  ///< the machine dies
+};
+std::string_view name_of(End end);
+
+/// The server with everything around it: a clock, a disk, lanes that move step by step, and the model that it
+/// is compared with. Clock, disk and model live on from one life of the server to the next.
+class World {
+ public:
+  World(uint64_t seed, journal::JournalOptions options, Witness& witness);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  /// Begins a life: recovers, compares what survived with what may have, and starts the queue. An error is
+  /// what the engine said; anything else that is wrong goes to the witness.
+  Status open();
+  /// `then_power_cut`: also after a good end, which must not matter.
+  void end(End how, bool then_power_cut = false);
+  bool is_open() const { return queue_ != nullptr; }
+  /// Number of the present life; callbacks of an earlier one mean nothing.
+  uint64_t life() const { return life_; }
+
+  Queue& queue() { return *queue_; }
+  CheckedEngine& checked() { return *checked_; }
+  support::VirtualDisk& disk() { return disk_; }
+  support::SteppedIo& io() { return *io_; }
+  const Model& model() const { return model_; }
+  Witness& witness() { return witness_; }
+  const journal::JournalOptions& options() const { return options_; }
+
+  Moment now() const { return now_; }
+  void set_now(Moment now) { now_ = now; }
+  /// Ticks; answers when the server wants to be called next.
+  Moment tick();
+  /// Lets disk and queue go on until neither has anything to do, or the machine is off.
+  void settle();
+  /// See CheckedEngine: for while the disk is full or unreadable.
+  void set_careful(bool careful);
+  bool is_careful() const { return careful_; }
+  /// Whether the planned end of this life has come, or the disk stopped answering.
+  bool is_off() const { return disk_.stopped(); }
+
+ private:
+  bool pump();
+  std::string may_take(const TakeRequest& request) const;
+  void stop_queue();
+
+  Witness& witness_;
+  journal::JournalOptions options_;
+  uint64_t seed_;
+  Moment now_;
+  support::VirtualDisk disk_;
+  Model model_;
+  uint64_t life_ = 0;
+  uint64_t faults_at_opening_ = 0;
+  bool careful_ = false;
+  bool certain_ = true;  // what the next life finds is on the disk
+
+  // One life, in the order of construction.
+  std::unique_ptr<support::SteppedIo> io_;
+  std::unique_ptr<journal::JournalEngine> engine_;
+  std::unique_ptr<CheckedEngine> checked_;
+  std::unique_ptr<Queue> queue_;
+};
+
+}  // namespace delayq::simulation
