@@ -41,17 +41,16 @@ class VirtualDisk::OpenFile final : public journal::File {
     if (dead()) return off("disk.write");
     const Gate gate = disk_.pass_change("write", fmt::format("{} {}+{}", name_, offset, bytes.size()));
     if (!gate.open) {
-      inode_->bytes.write(offset, bytes.first(disk_.random_.below(bytes.size() + 1)));
+      write_part(offset, bytes);
       return off("disk.write");
     }
     if (disk_.fires(DiskFault::kWrite)) {
-      if (disk_.random_.chance(1, 2))
-        inode_->bytes.write(offset, bytes.first(disk_.random_.below(bytes.size() + 1)));
+      if (disk_.random_.chance(1, 2)) write_part(offset, bytes);
       return failed("disk.write");
     }
     if (Status room = disk_.room_for(*inode_, offset + bytes.size(), "disk.write"); !room.ok()) {
       const uint64_t fits = inode_->bytes.cached().size();  // what lies below needs no new room
-      if (offset < fits) inode_->bytes.write(offset, bytes.first(disk_.random_.below(fits - offset + 1)));
+      if (offset < fits) write_part(offset, bytes.first(fits - offset));
       return room;
     }
     inode_->bytes.write(offset, bytes);
@@ -113,6 +112,14 @@ class VirtualDisk::OpenFile final : public journal::File {
   }
 
  private:
+  /// A write that is cut short ends between two sectors: smaller pieces are never torn.
+  void write_part(uint64_t offset, std::span<const std::byte> bytes) {
+    const uint64_t before = offset / kSectorBytes;
+    const uint64_t sectors = (offset + bytes.size()) / kSectorBytes - before + 1;
+    const uint64_t cut = (before + disk_.random_.below(sectors + 1)) * kSectorBytes;
+    if (cut > offset) inode_->bytes.write(offset, bytes.first(std::min<uint64_t>(cut - offset, bytes.size())));
+  }
+
   bool dead() const { return disk_.stopped_ || life_ != disk_.life_; }
 
   size_t copy_out(uint64_t offset, std::span<std::byte> into) const {
@@ -321,10 +328,11 @@ bool VirtualDisk::fires(DiskFault fault) {
   return true;
 }
 
-Status VirtualDisk::room_for(const Inode& inode, uint64_t new_size, std::string_view op) const {
+Status VirtualDisk::room_for(const Inode& inode, uint64_t new_size, std::string_view op) {
   const uint64_t old_size = inode.bytes.cached().size();
   if (capacity_ == UINT64_MAX || new_size <= old_size) return {};
   if (used_bytes() + (new_size - old_size) <= capacity_) return {};
+  ++faults_fired_;
   trace("DISK FULL", op);
   return Error{ErrorCode::kDiskFull, std::string(op), "no space left on the disk"};
 }

@@ -69,7 +69,7 @@ class VirtualDisk final : public journal::Disk {
   /// The operation of that kind that comes after `skip` others fails, once.
   void fail(DiskFault fault, uint64_t skip);
   void forget_faults();
-  /// How many planted faults have happened so far.
+  /// How many planted faults, and refusals for lack of room, have happened so far.
   uint64_t faults_fired() const { return faults_fired_; }
   /// Room on the disk for everything in the directory. Writes and allocations beyond it get kDiskFull.
   void set_capacity(uint64_t bytes) { capacity_ = bytes; }
@@ -119,7 +119,7 @@ class VirtualDisk final : public journal::Disk {
 
   Gate pass_change(std::string_view what, std::string_view file);
   bool fires(DiskFault fault);
-  Status room_for(const Inode& inode, uint64_t new_size, std::string_view op) const;
+  Status room_for(const Inode& inode, uint64_t new_size, std::string_view op);
   void change_name(NameChange change);
   static void apply(const NameChange& change, Names& to);
   void end_life();
