@@ -91,6 +91,8 @@ bool HandOver::drop(WaiterId id) {
   if (waiter->idle) {
     waiters_.unpark(*waiter);
     waiters_.remove(*waiter);
+  } else if (waiter->leaving) {
+    waiters_.remove(*waiter);
   } else {
     waiter->gone = true;
     waiter->reply = nullptr;
@@ -124,6 +126,7 @@ void HandOver::walk(Waiter& waiter) {
 }
 
 void HandOver::wake(const TopicPtr& topic) {
+  // Also when nobody is in line: those who are busy will look at it.
   topic->last_wake = ++wakes_;
   serve(topic, 1);
 }
@@ -223,6 +226,11 @@ void HandOver::deliver(Waiter& waiter) {
     give_back(waiter);
     return waiters_.remove(waiter);
   }
+  if (!context_.may_answer) {
+    waiter.leaving = true;
+    leaving_.push_back(waiter.id);
+    return;
+  }
   Arena* storage = waiter.found.storage.empty() ? nullptr : &waiter.found.storage.front();
   for (TakenJob& taken : waiter.found.jobs) {
     TopicState& topic = *topic_of(waiter, taken.job);
@@ -293,7 +301,7 @@ void HandOver::wake_first_refill() {
 
 void HandOver::lease_ended(const TopicPtr& topic) {
   ++context_.leases_ended;
-  if (topic != nullptr && topic->settings->concurrency != 0 && !topic->idle.empty()) wake(topic);
+  if (topic != nullptr && topic->settings->concurrency != 0) wake(topic);
 }
 
 // ---- running
@@ -316,6 +324,14 @@ void HandOver::clock_went_back(Millis by) {
   for (size_t planned = refills_.size(); planned > 0; --planned) wake_first_refill();
 }
 
+bool HandOver::poll() {
+  const std::vector<WaiterId> leaving = std::exchange(leaving_, {});
+  for (const WaiterId id : leaving) {
+    if (Waiter* waiter = waiters_.find(id)) deliver(*waiter);
+  }
+  return !leaving.empty();
+}
+
 void HandOver::dismiss() {
   while (Waiter* waiter = waiters_.first_to_give_up()) {
     waiters_.unpark(*waiter);
@@ -324,10 +340,7 @@ void HandOver::dismiss() {
 }
 
 void HandOver::wake_all() {
-  for (size_t place = 0; place < context_.topics.size(); ++place) {
-    const TopicPtr topic = context_.topics.at(place);
-    if (!topic->idle.empty()) wake(topic);
-  }
+  for (size_t place = 0; place < context_.topics.size(); ++place) wake(TopicPtr{context_.topics.at(place)});
 }
 
 }  // namespace delayq

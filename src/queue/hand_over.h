@@ -31,12 +31,14 @@ class HandOver {
   bool drop(WaiterId id);
 
   void wake(const TopicPtr& topic);
-  /// Every topic that somebody waits for.
+  /// Every topic.
   void wake_all();
   /// Leases of the topic (null: one that the queue does not know) ended, so its concurrency limit may have
   /// room.
   void lease_ended(const TopicPtr& topic);
 
+  /// Answers those who are leaving. Answers whether there were any.
+  bool poll();
   /// Lets waiters give up and limited topics go on. Answers when it wants to be called next.
   Moment tick();
   /// Answers everybody who waits, with nothing.
@@ -65,6 +67,7 @@ class HandOver {
   Context& context_;
   Admission& admission_;
   Waiters waiters_;
+  std::vector<WaiterId> leaving_;
   uint64_t wakes_ = 0;
   absl::btree_map<std::pair<Moment, uint64_t>, TopicPtr> refills_;  // by moment and the topic's serial
 };

@@ -366,6 +366,33 @@ TEST(HandOverRaces, AWaiterThatIsBusyAtItsTimeIsAnsweredAfterwards) {
   EXPECT_THAT(pop.jobs(), IsEmpty());
 }
 
+TEST(HandOverRaces, RoomThatComesWhileAWaiterIsBusyElsewhereIsFound) {
+  MemoryEngine memory;
+  SlowTopicEngine engine{memory};
+  support::QueueDriver queue{engine};
+  queue.set("narrow", {.concurrency = 1});
+  queue.push({.topic = "narrow", .id = "running"});
+  const Taken running = queue.pop_one("narrow");
+  queue.push({.topic = "narrow", .id = "next"});
+  const std::string_view topics[] = {"narrow", "slow"};
+  const PendingPop pop = queue.begin_pop({.topics = topics, .wait = kLong});
+  queue.run();
+  EXPECT_TRUE(queue.ack(running.lease).ok()) << "while the waiter asks slow";
+  engine.release = true;
+  queue.run();
+  EXPECT_THAT(ids_of(pop.jobs()), ElementsAre("next"));
+}
+
+TEST_F(HandOverTest, AWaiterDroppedBetweenItsTimeAndThePollIsNotAnswered) {
+  const PendingPop pop = wait_for({"t"}, Millis{100});
+  queue_.go_to(at(100));
+  queue_.queue().tick(queue_.now());
+  EXPECT_TRUE(queue_.queue().drop_waiter(queue_.now(), pop.waiter()));
+  queue_.run();
+  EXPECT_FALSE(pop.answered());
+  EXPECT_EQ(queue_.totals().waiters, 0U);
+}
+
 // ---- from inside an answer
 
 TEST_F(HandOverTest, AnAnswerMayCallVerbs) {

@@ -267,6 +267,7 @@ bool Queue::poll(Moment now) {
   Context& context = parts_->context;
   context.may_answer = true;
   bool any = context.engine.poll(*parts_);
+  any |= parts_->hand_over.poll();
   for (auto& give : std::exchange(context.later, {})) {
     any = true;
     give();

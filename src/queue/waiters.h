@@ -26,6 +26,7 @@ struct Waiter {
   Reply<PopAnswer> reply;
 
   bool idle = false;
+  bool leaving = false;
   bool gone = false;     ///< dropped while it was busy: what comes for it goes back
   bool walking = true;   ///< still on its first way along its topics
   size_t at = 0;         ///< the topic that is being asked
