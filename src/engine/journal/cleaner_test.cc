@@ -33,6 +33,15 @@ class CleanerTest : public testing::Test {
     }
   }
 
+  /// The same, leaving so much behind in each segment that those of before are the emptiest.
+  void churn_and_fill(int rounds = 60) {
+    churn(4);
+    for (int i = 0; i < rounds; ++i) {
+      churn(1);
+      on_disk.driver->push(JobSpec("fill", std::to_string(fill_++)).due_at(at(9'000'000)).with_body(std::string(800, 'f')));
+    }
+  }
+
   /// What lies in the directory, by stream: the ids of its job records and how many records of each type.
   struct Contents {
     std::set<std::string> ids;
@@ -57,6 +66,7 @@ class CleanerTest : public testing::Test {
   bool is_there(uint32_t segment) { return on_disk.disk.open(segment_name(segment)).ok(); }
 
   support::JournalOnDisk on_disk;
+  int fill_ = 0;
 };
 
 TEST_F(CleanerTest, disk_stays_bounded_and_survivors_stay) {
@@ -82,7 +92,7 @@ TEST_F(CleanerTest, survivors_are_grouped_by_the_day_they_are_due) {
   for (const auto& [day, stream] : stream_of_day) {
     driver.push(JobSpec("keep", std::to_string(day)).due_at(kStart + days{day} + Millis{1000}));
   }
-  churn();
+  churn_and_fill();
   const auto streams = look();
   for (const auto& [day, stream] : stream_of_day) {
     ASSERT_TRUE(streams.contains(stream)) << stream;
@@ -96,7 +106,7 @@ TEST_F(CleanerTest, state_and_outcome_survive_with_the_job) {
   driver.retry(driver.take_one("keep"), at(500'000), "no answer");
   driver.push(JobSpec("keep", "b"));
   const support::Taken leased = driver.take_one("keep", std::chrono::hours{5});
-  churn();
+  churn_and_fill();
   EXPECT_FALSE(is_there(1));
   on_disk.restart(kStart);
   const auto job = driver.get("keep", "a");
@@ -139,7 +149,7 @@ TEST_F(CleanerTest, settings_stay_and_removed_ones_stay_removed) {
   driver.store_settings("mail", "first");
   driver.store_settings("push", "kept");
   driver.store_settings("mail", "");
-  churn();
+  churn_and_fill();
   EXPECT_FALSE(is_there(1));
   on_disk.restart(kStart);
   ASSERT_EQ(driver.load_settings().size(), 1U);

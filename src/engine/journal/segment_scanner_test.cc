@@ -167,8 +167,9 @@ TEST(SegmentScanner, skips_to_the_end_when_nothing_good_follows) {
 
 TEST(SegmentScanner, a_header_alone_is_an_empty_segment) {
   const SegmentBuilder segment(1);
-  const std::vector<std::byte> bytes = segment.bytes();
-  SegmentScanner scanner(std::span(bytes).first(kSegmentHeaderSize), segment.header(), false);
+  std::vector<std::byte> bytes = segment.bytes();
+  bytes.resize(kSegmentHeaderSize);
+  SegmentScanner scanner(bytes, segment.header(), false);
   EXPECT_FALSE(scanner.next());
   EXPECT_EQ(scanner.end(), End::kClean);
 }

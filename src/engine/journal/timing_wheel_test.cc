@@ -1,5 +1,6 @@
 #include "engine/journal/timing_wheel.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -28,7 +29,7 @@ class WheelTest : public testing::Test {
 
   Slot add(Moment wake) {
     const Slot slot = jobs.add();
-    jobs[slot].due_ms = to_stored_ms(wake);
+    jobs[slot].due_ms = to_stored_ms(wake) & kLatestMs;
     jobs[slot].set_state(JobState::kDelayed);
     wheel.add(slot, to_stored_ms(wake));
     expected.emplace(wake, slot);
@@ -73,7 +74,10 @@ class WheelTest : public testing::Test {
 
   void check_wakeup() {
     EXPECT_EQ(wheel.size(), expected.size());
-    EXPECT_EQ(observer.count, static_cast<int64_t>(expected.size()));
+    // Those beside the wheel are nobody's forecast.
+    const auto inside = std::count_if(expected.begin(), expected.end(),
+                                      [&](const auto& row) { return jobs[row.second].in_wheel == 1; });
+    EXPECT_EQ(observer.count, inside);
     if (expected.empty()) {
       EXPECT_EQ(wheel.wakeup(), kNever);
     } else {
