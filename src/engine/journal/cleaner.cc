@@ -21,7 +21,7 @@ constexpr uint64_t kReadPerAppended = 4;
 void Cleaner::step(Moment now) {
   now_ = now;
   if (!status_.ok()) return;
-  if (phase_ == Phase::kIdle && is_worth_it()) choose();
+  if (phase_ == Phase::kIdle) choose();
   if (phase_ == Phase::kReady) read_portion();
   if (phase_ == Phase::kSettling) settle();
   if (log_.has_survivors() && (phase_ == Phase::kIdle || log_.survivor_bytes() >= kSurvivorCommit)) commit_survivors();
@@ -42,7 +42,9 @@ bool Cleaner::is_worth_it() const {
 
 void Cleaner::choose() {
   Segment* victim = store_.segments.half_cleaned();
+  if (victim != nullptr && victim->is_damaged) return;  // until it is repaired, no other may go either
   if (victim == nullptr) {
+    if (!is_worth_it()) return;
     victim = store_.segments.emptiest(options_.slack_bytes / 16);
     if (victim == nullptr || victim->needed_bytes() > victim->size - victim->size / 16) return;
   }
@@ -175,11 +177,28 @@ void Cleaner::carry_state(const RecordView& record, const Location& location) {
   store_.set_state_record(slot, copy(stream_for(store_.jobs[slot]), record));
 }
 
+/// Its state may be an old one by now; the copy, which will be the later record, gets the present one.
 void Cleaner::carry_outcome(const RecordView& record, const Location& location) {
   const auto outcome = parse_outcome(record.payload);
-  const Slot slot = outcome ? store_.find_number(outcome->seq) : kNoSlot;
-  if (slot == kNoSlot || store_.jobs.find_extra(slot)->outcome != location) return;
-  store_.set_outcome_record(slot, copy(stream_for(store_.jobs[slot]), record));
+  const Slot slot = outcome ? store_.find_number(outcome->state.seq) : kNoSlot;
+  if (slot == kNoSlot) return;
+  if (store_.jobs.find_extra(slot)->outcome != location) {
+    // Only its state may still count: the text is that of an outcome before the last.
+    if (store_.jobs.find_extra(slot)->state == location) {
+      store_.set_state_record(slot, copy_with_state(RecordType::kState, slot, {}));
+    }
+    return;
+  }
+  store_.set_outcome_record(slot, copy_with_state(RecordType::kOutcome, slot, outcome->text), true);
+}
+
+Location Cleaner::copy_with_state(RecordType type, Slot slot, std::string_view text) {
+  const StatePayload state = store_.state_of(slot);
+  return log_.append(stream_for(store_.jobs[slot]), type, sizeof state + text.size(),
+                     [&](std::span<std::byte> payload, Lsn) {
+                       std::memcpy(payload.data(), &state, sizeof state);
+                       if (!text.empty()) std::memcpy(payload.data() + sizeof state, text.data(), text.size());
+                     });
 }
 
 /// Needed for as long as the segment with the job's own record exists, lest the job come back.

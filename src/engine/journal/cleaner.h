@@ -57,6 +57,7 @@ class Cleaner {
   void carry_settings(const RecordView& record, const Location& location);
   uint16_t stream_for(const Entry& entry) const;
   Location copy(uint16_t stream, const RecordView& record);
+  Location copy_with_state(RecordType type, Slot slot, std::string_view text);
 
   Store& store_;
   Log& log_;

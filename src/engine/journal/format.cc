@@ -105,9 +105,10 @@ std::optional<JobView> parse_job(std::span<const std::byte> payload) {
 
 std::optional<OutcomeView> parse_outcome(std::span<const std::byte> payload) {
   OutcomeView view{};
-  if (payload.size() < sizeof view.seq) return std::nullopt;
-  std::memcpy(&view.seq, payload.data(), sizeof view.seq);
-  view.text = as_text(payload.subspan(sizeof view.seq));
+  if (payload.size() < sizeof view.state) return std::nullopt;
+  std::memcpy(&view.state, payload.data(), sizeof view.state);
+  if (static_cast<size_t>(view.state.state) >= kJobStateCount) return std::nullopt;
+  view.text = as_text(payload.subspan(sizeof view.state));
   return view;
 }
 

@@ -55,7 +55,7 @@ enum class RecordType : uint8_t {
   kMark = 1,      ///< a commit begins here; what was durable by then
   kJob = 2,       ///< a whole job: pushed, or copied by cleaning
   kState = 3,     ///< the changeable part of a job, complete: the latest one counts
-  kOutcome = 4,   ///< the text of a job's last outcome
+  kOutcome = 4,   ///< the same with the text of the outcome that led to it
   kGone = 5,      ///< the job is no more
   kSettings = 6,  ///< a topic's settings
   kHole = 7,      ///< bytes given up by a repair
@@ -142,7 +142,7 @@ struct JobView {
 std::optional<JobView> parse_job(std::span<const std::byte> payload);
 
 struct OutcomeView {
-  uint64_t seq;
+  StatePayload state;
   std::string_view text;
 };
 std::optional<OutcomeView> parse_outcome(std::span<const std::byte> payload);

@@ -79,8 +79,8 @@ struct Extra {
   Slot group_next = kNoSlot;
   Slot same_id_previous = kNoSlot;
   Slot same_id_next = kNoSlot;
-  Location state;    ///< the latest kState record; segment 0: none since the job record
-  Location outcome;  ///< the latest kOutcome record; segment 0: none
+  Location state;    ///< the latest kState or kOutcome record; segment 0: none since the job record
+  Location outcome;  ///< the latest kOutcome record, which may be the same one; segment 0: none
 
   bool is_default() const { return *this == Extra{}; }
   bool operator==(const Extra&) const = default;

@@ -171,22 +171,20 @@ Location JournalEngine::write_job(const NewJob& job, StatePayload& state, Moment
   });
 }
 
-void JournalEngine::write_state(Slot slot) {
+void JournalEngine::write_state(Slot slot, std::string_view outcome) {
   const StatePayload state = store_.state_of(slot);
-  store_.set_state_record(slot, log_.append(kHeadStream, RecordType::kState, sizeof state,
-                                            [&](std::span<std::byte> payload, Lsn) {
-                                              std::memcpy(payload.data(), &state, sizeof state);
-                                            }));
-}
-
-void JournalEngine::write_outcome(Slot slot, std::string_view text) {
-  if (text.empty()) return;
-  const uint64_t seq = store_.jobs[slot].seq;
-  store_.set_outcome_record(slot, log_.append(kHeadStream, RecordType::kOutcome, sizeof seq + text.size(),
-                                              [&](std::span<std::byte> payload, Lsn) {
-                                                std::memcpy(payload.data(), &seq, sizeof seq);
-                                                std::memcpy(payload.data() + sizeof seq, text.data(), text.size());
-                                              }));
+  const RecordType type = outcome.empty() ? RecordType::kState : RecordType::kOutcome;
+  const Location location = log_.append(kHeadStream, type, sizeof state + outcome.size(),
+                                        [&](std::span<std::byte> payload, Lsn) {
+                                          std::memcpy(payload.data(), &state, sizeof state);
+                                          if (outcome.empty()) return;
+                                          std::memcpy(payload.data() + sizeof state, outcome.data(), outcome.size());
+                                        });
+  if (outcome.empty()) {
+    store_.set_state_record(slot, location);
+  } else {
+    store_.set_outcome_record(slot, location, true);
+  }
 }
 
 void JournalEngine::forget(Slot slot) {
@@ -208,9 +206,9 @@ void JournalEngine::write_gone(uint64_t seq, uint32_t segment) {
   store_.segments.keep_gone(location, segment);
 }
 
-void JournalEngine::move(Slot slot, const StatePayload& next) {
+void JournalEngine::move(Slot slot, const StatePayload& next, std::string_view outcome) {
   store_.change(slot, next);
-  write_state(slot);
+  write_state(slot, outcome);
   if (next.state == JobState::kReady) announce(store_.jobs[slot].topic);
 }
 
@@ -224,14 +222,14 @@ StatePayload JournalEngine::waiting_until(Slot slot, Moment due, Moment now) con
   return next;
 }
 
-void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment now) {
+void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment now, std::string_view outcome) {
   if (keep.count == 0 || keep.until <= now) return forget(slot);
   StatePayload next = store_.state_of(slot);
   next.state = state;
   next.until_ms = static_cast<int64_t>(to_stored_ms(keep.until));
   next.lease = 0;
   next.flags = 0;
-  move(slot, next);
+  move(slot, next, outcome);
   const Topic::Chain& kept = store_.topics[store_.jobs[slot].topic].chain(state);
   while (kept.count > keep.count) forget(kept.first);
 }
@@ -312,7 +310,8 @@ void JournalEngine::tell_expired(EngineListener& listener) {
       continue;
     }
     reader_.read({entry.location}, [this, info = std::move(info)](RecordReader::Found found) mutable {
-      const auto job = found.records[0] ? parse_job(found.records[0]->payload) : std::nullopt;
+      // A record that cannot be read leaves the topic's own policy to decide.
+      const auto job = found.status.ok() && found.records[0] ? parse_job(found.records[0]->payload) : std::nullopt;
       if (job) info.options = job->options;
       expired_infos_.push_back(std::move(info));
     });

@@ -123,16 +123,15 @@ class JournalEngine final : public Engine {
   // ---- records
   /// Sets state.seq: a job's number is the LSN of its push.
   Location write_job(const NewJob& job, StatePayload& state, Moment now);
-  void write_state(Slot slot);
-  void write_outcome(Slot slot, std::string_view text);
+  void write_state(Slot slot, std::string_view outcome = {});
   /// Removes the job and writes that it is gone.
   void forget(Slot slot);
   void write_gone(uint64_t seq, uint32_t segment);
-  /// Gives the job a new changeable part, in RAM and on disk.
-  void move(Slot slot, const StatePayload& next);
+  /// Gives the job a new changeable part, in RAM and on disk, in one record with the outcome that led to it.
+  void move(Slot slot, const StatePayload& next, std::string_view outcome = {});
   /// Delayed, or ready when `due` has come. Starts from the job's present state, without lease.
   StatePayload waiting_until(Slot slot, Moment due, Moment now) const;
-  void finish(Slot slot, JobState state, const Keep& keep, Moment now);
+  void finish(Slot slot, JobState state, const Keep& keep, Moment now, std::string_view outcome = {});
 
   // ---- parts of verbs
   PushAnswer push_one(const NewJob& job, SlotKey key, Moment now);
@@ -149,8 +148,13 @@ class JournalEngine final : public Engine {
   static bool fill_job(Job& job, const Snapshot& snapshot, const std::optional<RecordView>& record,
                        const std::optional<RecordView>& outcome);
   void add_locations(Slot slot, std::vector<Location>& wanted) const;
-  /// A job whose record cannot be read: nothing to hand out, but not to be hidden either.
-  void bury(uint64_t seq, uint64_t lease, Moment now);
+  TakeAnswer hand_out(std::span<const Snapshot> taken, RecordReader::Found found, const Keep* keep_done, Moment now);
+  /// The job of a take, while its lease is still the latest.
+  Slot find_taken(const Snapshot& job) const;
+  /// A job whose record is damaged: nothing to hand out, but not to be hidden either.
+  void bury(const Snapshot& job, Moment now);
+  /// A job whose record could not be read now goes back as it was.
+  void give_back(const Snapshot& job, Moment now);
   void tell_expired(EngineListener& listener);
 
   // ---- commits

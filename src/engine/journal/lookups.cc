@@ -11,6 +11,7 @@ namespace {
 /// A page looks at no more than this many jobs, and brings no more than this into memory.
 constexpr uint32_t kMostJobsPerPage = 2000;
 constexpr uint64_t kMostBytesPerPage = 8u << 20;
+constexpr std::string_view kDamagedJob = "its record on disk is damaged";
 
 TopicCounts counts_of(const Topic& topic) {
   TopicCounts counts;
@@ -37,6 +38,7 @@ void JournalEngine::get(Moment now, const JobRef& job, Reply<std::optional<Found
   add_locations(slot, wanted);
   auto then = [this, before = snapshot(slot), reply = std::move(reply)](RecordReader::Found found) mutable {
     FoundJob result;
+    if (!found.status.ok()) return answer(std::move(reply), Result<Answer>(found.status.error()));
     if (!fill_job(result.job, before, found.records[0], found.records[1])) {
       return answer(std::move(reply),
                     Result<Answer>(Error{ErrorCode::kCorrupt, "get", "the job's record on disk is damaged"}));
@@ -87,18 +89,24 @@ void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> 
   }
   const uint64_t cursor = slot == kNoSlot ? 0 : store_.topics.cursors.add(slot);
   auto then = [this, cursor, jobs = std::move(jobs), prefix = std::string(request.id_prefix),
-               text = std::string(request.outcome_contains), with_bodies = request.with_bodies,
+               text = std::string(request.outcome_contains), topic = std::string(request.topic), with_bodies = request.with_bodies,
                reply = std::move(reply)](RecordReader::Found found) mutable {
     JobPage page;
+    if (!found.status.ok()) return answer(std::move(reply), Result<JobPage>(found.status.error()));
+    page.storage = std::move(found.storage);
     if (cursor != 0) page.cursor = std::to_string(cursor);
     for (size_t i = 0; i < jobs.size(); ++i) {
       Job job;
-      if (!fill_job(job, jobs[i], found.records[2 * i], found.records[2 * i + 1])) continue;
+      if (!fill_job(job, jobs[i], found.records[2 * i], found.records[2 * i + 1])) {
+        // Its id was in the record. What is known is shown, so that listings and counts agree.
+        job.topic = page.storage.copy(topic);
+        job.outcome = kDamagedJob;
+        job.state = jobs[i].state.state;
+      }
       if (!job.id.starts_with(prefix) || job.outcome.find(text) == std::string_view::npos) continue;
       if (!with_bodies) job.body = {};
       page.jobs.push_back(job);
     }
-    page.storage = std::move(found.storage);
     answer(std::move(reply), Result<JobPage>(std::move(page)));
   };
   reader_.read(wanted, std::move(then));

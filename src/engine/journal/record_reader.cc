@@ -35,6 +35,7 @@ void RecordReader::read(const std::vector<Location>& wanted, Then then) {
         for (Range& range : waiting->ranges) {
           if (range.is_read) continue;
           const Result<size_t> got = range.file->read(range.offset, range.bytes);
+          if (!got.ok()) range.status = got.error();
           range.is_read = got.ok() && *got == range.bytes.size();
         }
       },
@@ -73,7 +74,7 @@ void RecordReader::plan(const std::vector<Location>& wanted, Request& request) {
     }
     const auto number = static_cast<uint32_t>(request.ranges.size());
     const std::span<std::byte> bytes = as_bytes(request.storage.allocate(end - start.offset));
-    request.ranges.push_back({segments_.find(start.segment)->file, start.offset, bytes});
+    request.ranges.push_back({segments_.find(start.segment)->file, start.offset, bytes, false, {}});
     for (; first < last; ++first) {
       const Location& location = wanted[order[first]];
       Piece& piece = request.pieces[order[first]];
@@ -85,6 +86,11 @@ void RecordReader::plan(const std::vector<Location>& wanted, Request& request) {
 
 void RecordReader::finish(Request& request) {
   Found found;
+  for (const Range& range : request.ranges) {
+    if (range.status.ok()) continue;
+    found.status = Error{ErrorCode::kUnavailable, "journal.read", range.status.error().detail};
+    return request.then(std::move(found));
+  }
   found.records.reserve(request.pieces.size());
   for (const Piece& piece : request.pieces) {
     const bool is_there = piece.range == UINT32_MAX || request.ranges[piece.range].is_read;

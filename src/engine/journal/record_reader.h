@@ -19,11 +19,13 @@ class RecordReader {
  public:
   RecordReader(Io& io, const Log& log, Segments& segments) : io_(io), log_(log), segments_(segments) {}
 
-  /// The records in the order asked for; nullopt where one is damaged, unreadable, or where no Location was given
-  /// (segment 0). The views point into the arena.
+  /// The records in the order asked for; nullopt where one is damaged, or where no Location was given (segment 0).
+  /// The views point into the arena. When the disk could not be read, `status` says so and there are no records: that
+  /// may pass, damage does not.
   struct Found {
     std::vector<std::optional<RecordView>> records;
     Arena storage;
+    Status status;
   };
   using Then = absl::AnyInvocable<void(Found)>;
 
@@ -37,6 +39,7 @@ class RecordReader {
     uint64_t offset = 0;
     std::span<std::byte> bytes;
     bool is_read = false;
+    Status status;
   };
   /// Where a wanted record will be found.
   struct Piece {

@@ -53,12 +53,15 @@ class StreamReader {
     return damage(disk_, segments_[at_], scanner_->record_offset(), "a record of unknown shape");
   }
 
-  /// What to cut when everything has been read well.
-  Status cut_ends() {
+  /// When everything has been read well: cuts off what is torn, and makes sure that what was read is on the disk.
+  /// A process that was killed may have left a commit in the page cache only; and after a failed sync the system may
+  /// take pages for clean that never reached the disk, so they are written again before they are synced.
+  Status settle() {
     for (const SegmentFile& segment : segments_) {
       Segment& known = *store_.segments.find(segment.number);
-      if (known.size == segment.size) continue;
+      if (segment.has_successor && known.size == segment.size) continue;
       if (Status status = segment.file->truncate(known.size); !status.ok()) return status;
+      if (Status status = write_again(segment, known); !status.ok()) return status;
       if (Status status = segment.file->sync(); !status.ok()) return status;
     }
     return {};
@@ -81,10 +84,20 @@ class StreamReader {
     }
     if (scanner_->end() == SegmentScanner::End::kTorn) recovered_.cut_bytes += segment.size - scanner_->offset();
     Segment& known = *store_.segments.find(segment.number);
-    known.size = known.durable = scanner_->offset();
+    known.size = scanner_->offset();
+    known.durable = segment.has_successor ? known.size : std::min(known.size, scanner_->proven_durable());
     store_.segments.set_occupied(known, known.size);
     scanner_.reset();
     ++at_;
+    return {};
+  }
+
+  static Status write_again(const SegmentFile& segment, Segment& known) {
+    std::vector<std::byte> bytes(known.size - known.durable);
+    const Result<size_t> got = segment.file->read(known.durable, bytes);
+    if (!got.ok()) return got.error();
+    if (Status status = segment.file->write(known.durable, std::span(bytes).first(*got)); !status.ok()) return status;
+    known.durable = known.size;
     return {};
   }
 
@@ -165,7 +178,7 @@ Result<Recovered> recover(Disk& disk, Store& store) {
     recovered.records = replay.records();
   }
   for (StreamReader& stream : streams) {
-    if (Status status = stream.cut_ends(); !status.ok()) return status.error();
+    if (Status status = stream.settle(); !status.ok()) return status.error();
   }
   for (const std::string& name : unfinished) {
     if (Status status = disk.remove(name); !status.ok()) return status.error();

@@ -35,7 +35,7 @@ bool Replay::parse(Waiting& waiting) {
     case RecordType::kOutcome: {
       const auto outcome = parse_outcome(waiting.record.payload);
       if (!outcome) return false;
-      waiting.seq = outcome->seq;
+      waiting.seq = outcome->state.seq;
       break;
     }
     case RecordType::kGone: {
@@ -65,12 +65,16 @@ void Replay::apply(const Waiting& waiting) {
   if (waiting.record.type == RecordType::kJob) return apply_job(waiting);
   if (waiting.record.type == RecordType::kSettings) return apply_settings(waiting);
   if (waiting.record.type == RecordType::kGone) return apply_gone(waiting);
-  // A record about a job that is not there speaks of one that is gone, and whose own record is gone too.
+  // A state of a job that is not there is that of one that is gone, or older than the copy of its record to come.
   const Slot slot = store_.find_number(waiting.seq);
-  if (slot == kNoSlot) return;
   if (waiting.record.type == RecordType::kOutcome) {
-    store_.set_outcome_record(slot, waiting.location);
-  } else {
+    if (slot == kNoSlot) {  // gone, or its job record was copied behind this one
+      early_outcomes_[waiting.seq] = waiting.location;
+      return;
+    }
+    store_.change(slot, parse_outcome(waiting.record.payload)->state);
+    store_.set_outcome_record(slot, waiting.location, true);
+  } else if (slot != kNoSlot) {
     store_.change(slot, *parse_plain<StatePayload>(waiting.record.payload));
     store_.set_state_record(slot, waiting.location);
   }
@@ -91,8 +95,13 @@ void Replay::apply_job(const Waiting& waiting) {
     replaced_[store_.jobs[old].seq] = store_.jobs[old].location.segment;
     store_.erase(old);
   }
-  store_.insert({waiting.id_key, topic, job.fixed.state, job.fixed.priority, !job.options.empty(), job.group,
-                 waiting.location});
+  const Slot slot = store_.insert({waiting.id_key, topic, job.fixed.state, job.fixed.priority, !job.options.empty(),
+                                   job.group, waiting.location});
+  if (early_outcomes_.empty()) return;
+  if (const auto outcome = early_outcomes_.find(waiting.seq); outcome != early_outcomes_.end()) {
+    store_.set_outcome_record(slot, outcome->second, false);
+    early_outcomes_.erase(outcome);
+  }
 }
 
 void Replay::apply_gone(const Waiting& waiting) {

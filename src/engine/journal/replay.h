@@ -2,6 +2,8 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <absl/container/flat_hash_map.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,12 +43,13 @@ class Replay {
   void apply_gone(const Waiting& waiting);
   void apply_settings(const Waiting& waiting);
   /// The job's record was in `segment`, and cleaning had copied it to another one.
-  void note_copied(uint32_t segment) { store_.segments.find(segment)->is_half_cleaned = true; }
+  void note_copied(uint32_t segment) { store_.segments.set_half_cleaned(segment); }
   TopicNumber topic_of(std::string_view name);
 
   Store& store_;
   std::array<Waiting, kWindow> window_;
   size_t waiting_ = 0;
+  absl::flat_hash_map<uint64_t, Location> early_outcomes_;  ///< of jobs whose record comes later, if at all
   TopicNumber last_topic_ = kNoTopic;
   /// Where jobs were whose id was pushed again, by number; until their kGone record comes, right behind.
   absl::flat_hash_map<uint64_t, uint32_t> replaced_;

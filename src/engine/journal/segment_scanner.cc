@@ -18,6 +18,11 @@ std::optional<RecordView> SegmentScanner::next() {
   last_lsn_ = record->lsn;
   record_offset_ = offset_;
   offset_ += record->size();
+  if (record->type == RecordType::kMark) {
+    if (const auto mark = parse_plain<MarkPayload>(record->payload)) {
+      proven_durable_ = std::max(proven_durable_, mark->durable);
+    }
+  }
   return record;
 }
 

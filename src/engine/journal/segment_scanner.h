@@ -34,6 +34,8 @@ class SegmentScanner {
   /// Where the walk stands: behind the last good record.
   uint64_t offset() const { return offset_; }
   End end() const { return end_; }
+  /// Everything before this had been synced, going by the marks met so far.
+  uint64_t proven_durable() const { return proven_durable_; }
 
   /// After kDamaged: goes on at the next good record. Answers how many bytes were skipped.
   uint64_t skip_damage();
@@ -49,6 +51,7 @@ class SegmentScanner {
   Lsn last_lsn_;
   uint64_t record_offset_ = 0;
   uint64_t offset_ = kSegmentHeaderSize;
+  uint64_t proven_durable_ = 0;
   End end_ = End::kNone;
 };
 

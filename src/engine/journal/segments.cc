@@ -46,6 +46,7 @@ void Segments::remove(uint32_t number) {
   if (found == all_.end()) return;
   assert(found->second->live_bytes == 0);
   occupied_bytes_ -= found->second->occupied;
+  half_cleaned_ -= found->second->is_half_cleaned ? 1 : 0;
   gone_bytes_ -= found->second->gone_bytes;
   all_.erase(found);
   last_found_ = nullptr;
@@ -76,10 +77,17 @@ Segment* Segments::emptiest(uint64_t open_waste) {
 }
 
 Segment* Segments::half_cleaned() {
+  if (half_cleaned_ == 0) return nullptr;
   for (auto& [number, segment] : all_) {
-    if (segment->is_half_cleaned && !segment->is_damaged) return segment.get();
+    if (segment->is_half_cleaned) return segment.get();
   }
   return nullptr;
+}
+
+void Segments::set_half_cleaned(uint32_t number) {
+  Segment& segment = *find(number);
+  if (!segment.is_half_cleaned) ++half_cleaned_;
+  segment.is_half_cleaned = true;
 }
 
 const Segment* Segments::oldest_head() const {

@@ -56,6 +56,8 @@ class Segments {
   Segment* emptiest(uint64_t open_waste);
   /// The one that must be cleaned before any other, or null.
   Segment* half_cleaned();
+  /// REQUIRES: the segment exists.
+  void set_half_cleaned(uint32_t number);
   /// The log's oldest segment.
   const Segment* oldest_head() const;
   void set_occupied(Segment& segment, uint64_t bytes);
@@ -73,6 +75,7 @@ class Segments {
   uint64_t occupied_bytes_ = 0;
   uint64_t live_bytes_ = 0;
   uint64_t gone_bytes_ = 0;
+  uint32_t half_cleaned_ = 0;
   Segment* last_found_ = nullptr;  ///< most look-ups are of the same segment as the one before
 };
 

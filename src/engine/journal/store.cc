@@ -30,10 +30,7 @@ void Store::erase(Slot slot) {
   groups.remove(slot);
   ids.erase(slot);
   segments.release(jobs[slot].location);
-  if (const Extra* extra = jobs.find_extra(slot)) {
-    segments.release(extra->state);
-    segments.release(extra->outcome);
-  }
+  if (const Extra* extra = jobs.find_extra(slot)) release_records(*extra);
   if (jobs[slot].is_tracked) numbers_.erase(number_key(jobs[slot].seq), slot);
   jobs.remove(slot);
 }
@@ -78,27 +75,31 @@ void Store::set_job_record(Slot slot, const Location& location) {
   segments.release(jobs[slot].location);
   jobs[slot].location = location;
   segments.keep(location);
-  if (Extra* extra = jobs.find_extra(slot); extra != nullptr && extra->state.segment != 0) {
-    segments.release(extra->state);
-    extra->state = {};
-    track(slot);
-  }
+  if (jobs.find_extra(slot) != nullptr) set_records(slot, {}, jobs.extra(slot).outcome);
 }
 
 void Store::set_state_record(Slot slot, const Location& location) {
+  set_records(slot, location, jobs.extra(slot).outcome);
+}
+
+void Store::set_outcome_record(Slot slot, const Location& location, bool is_state) {
+  set_records(slot, is_state ? location : jobs.extra(slot).state, location);
+}
+
+/// The two may be one record, which then counts once.
+void Store::set_records(Slot slot, const Location& state, const Location& outcome) {
   Extra& extra = jobs.extra(slot);
-  segments.release(extra.state);
-  extra.state = location;
-  segments.keep(location);
+  release_records(extra);
+  extra.state = state;
+  extra.outcome = outcome;
+  segments.keep(state);
+  if (outcome != state) segments.keep(outcome);
   track(slot);
 }
 
-void Store::set_outcome_record(Slot slot, const Location& location) {
-  Extra& extra = jobs.extra(slot);
-  segments.release(extra.outcome);
-  extra.outcome = location;
-  segments.keep(location);
-  track(slot);
+void Store::release_records(const Extra& extra) {
+  segments.release(extra.state);
+  if (extra.outcome != extra.state) segments.release(extra.outcome);
 }
 
 void Store::enter(Slot slot, uint64_t lease) {

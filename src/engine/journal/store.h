@@ -46,7 +46,8 @@ class Store {
   /// The job's state or outcome is in a new record, or (for a job record) all of it is.
   void set_job_record(Slot slot, const Location& location);
   void set_state_record(Slot slot, const Location& location);
-  void set_outcome_record(Slot slot, const Location& location);
+  /// A record with an outcome has the state too; `is_state` false: a later record has a later state.
+  void set_outcome_record(Slot slot, const Location& location, bool is_state);
 
   /// Ends recovery: what is due at `now` becomes ready, the rest starts waiting.
   void go_live(Moment now);
@@ -93,6 +94,8 @@ class Store {
   void leave(Slot slot);
   /// In the wheel, that is; a ready job does not wait for a time.
   void wait(Slot slot);
+  void set_records(Slot slot, const Location& state, const Location& outcome);
+  void release_records(const Extra& extra);
   /// Keeps bins for the forecast of topics that have many jobs.
   void keep_bins(TopicNumber topic);
   /// Brings `numbers_` and the job's extra in line with what the extra says.

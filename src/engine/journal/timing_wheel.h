@@ -30,11 +30,16 @@ class TimingWheel {
  public:
   TimingWheel(JobTable& jobs, WheelObserver& observer) : jobs_(jobs), observer_(observer) {}
 
-  /// Tells the time before anything is added: an empty wheel starts from there, wherever the clock was before.
+  /// Tells the time. Nothing comes of it but that the hand follows where nothing is in its way; an empty wheel starts
+  /// from there, wherever the clock was before.
   void observe(Moment now) {
-    if (size_ != 0) return;
-    hand_ = to_stored_ms(now);
-    next_event_ = UINT64_MAX;
+    const uint64_t now_ms = to_stored_ms(now);
+    if (size_ == 0) {
+      hand_ = now_ms;
+      next_event_ = UINT64_MAX;
+    } else if (now_ms < next_event_ && now_ms > hand_) {
+      hand_ = now_ms;
+    }
   }
 
   /// REQUIRES: the job is not in the wheel. `wake` may be in the past: it then comes with the next advance().

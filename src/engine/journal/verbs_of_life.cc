@@ -12,6 +12,8 @@ namespace {
 
 /// A take ends early rather than bring more than this into memory; it always brings one job.
 constexpr uint64_t kMostBytesPerTake = 32u << 20;
+/// A job that is acked without its consumer is reserved only until its record has been read.
+constexpr Millis kAutoAckLease{60'000};
 constexpr std::string_view kDamagedReason = "its record on disk is damaged";
 
 /// How many items ahead their memory is fetched.
@@ -117,35 +119,20 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     StatePayload state = store_.state_of(slot);
     ++state.attempts;
     state.state = JobState::kReserved;
-    state.until_ms = static_cast<int64_t>(to_stored_ms(request.lease_until));
+    state.until_ms = static_cast<int64_t>(to_stored_ms(request.auto_ack ? now + kAutoAckLease : request.lease_until));
     state.lease = ++next_lease_;
     add_locations(slot, wanted);
-    const uint32_t priority = store_.jobs[slot].priority;
-    if (request.auto_ack) {
-      store_.change(slot, state);
-      state.state = JobState::kDone;
-      state.until_ms = static_cast<int64_t>(to_stored_ms(request.keep_done.until));
-      finish(slot, JobState::kDone, request.keep_done, now);
-    } else {
-      move(slot, state);
-    }
-    taken.push_back({state, priority, number});
+    taken.push_back({state, store_.jobs[slot].priority, number});
+    move(slot, state);
   }
-  auto then = [this, now, auto_ack = request.auto_ack, taken = std::move(taken), topic_name = topic.name,
+  const Keep keep_done = request.keep_done;
+  auto then = [this, now, keep_done, auto_ack = request.auto_ack, taken = std::move(taken),
                reply = std::move(reply)](RecordReader::Found found) mutable {
-    TakeAnswer result;
-    result.storage = std::move(found.storage);
-    for (size_t i = 0; i < taken.size(); ++i) {
-      TakenJob handed;
-      const LeaseNumber lease{taken[i].state.seq, taken[i].state.lease};
-      if (!fill_job(handed.job, taken[i], found.records[2 * i], found.records[2 * i + 1])) {
-        bury(lease.seq, lease.lease, now);
-        continue;
-      }
-      const LeaseText text = format_lease(lease);
-      if (!auto_ack) handed.lease = result.storage.copy({text.data(), text.size()});
-      result.jobs.push_back(handed);
+    if (!found.status.ok()) {
+      for (const Snapshot& job : taken) give_back(job, now);
+      return answer(std::move(reply), Result<TakeAnswer>(found.status.error()));
     }
+    TakeAnswer result = hand_out(taken, std::move(found), auto_ack ? &keep_done : nullptr, now);
     if (auto_ack) {
       answer_when_durable(std::move(reply), std::move(result));
     } else {
@@ -153,6 +140,50 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     }
   };
   reader_.read(wanted, std::move(then));
+}
+
+/// The jobs of a take whose records have been read. With `keep_done` (at most once) they are done before anybody sees
+/// them; one that was taken away while its record was being read is left out.
+TakeAnswer JournalEngine::hand_out(std::span<const Snapshot> taken, RecordReader::Found found, const Keep* keep_done,
+                                   Moment now) {
+  TakeAnswer result;
+  result.storage = std::move(found.storage);
+  result.jobs.reserve(taken.size());
+  for (size_t i = 0; i < taken.size(); ++i) {
+    TakenJob handed;
+    Snapshot job = taken[i];
+    if (keep_done != nullptr) {
+      job.state.state = JobState::kDone;
+      job.state.until_ms = static_cast<int64_t>(to_stored_ms(keep_done->until));
+    }
+    if (!fill_job(handed.job, job, found.records[2 * i], found.records[2 * i + 1])) {
+      bury(job, now);
+      continue;
+    }
+    if (keep_done != nullptr) {
+      const Slot slot = find_taken(job);
+      if (slot == kNoSlot) continue;
+      finish(slot, JobState::kDone, *keep_done, now);
+    } else {
+      const LeaseText text = format_lease({job.state.seq, job.state.lease});
+      handed.lease = result.storage.copy({text.data(), text.size()});
+    }
+    result.jobs.push_back(handed);
+  }
+  return result;
+}
+
+Slot JournalEngine::find_taken(const Snapshot& job) const {
+  const Slot slot = store_.find_number(job.state.seq);
+  return slot == kNoSlot || store_.jobs.find_extra(slot)->lease != job.state.lease ? kNoSlot : slot;
+}
+
+void JournalEngine::give_back(const Snapshot& job, Moment now) {
+  const Slot slot = find_taken(job);
+  if (slot == kNoSlot || failure_) return;
+  StatePayload next = waiting_until(slot, store_.jobs[slot].due(), now);
+  --next.attempts;
+  move(slot, next);
 }
 
 /// Two places a job: its record, and that of its last outcome (which may be none).
@@ -186,11 +217,10 @@ bool JournalEngine::fill_job(Job& job, const Snapshot& snapshot, const std::opti
   return true;
 }
 
-void JournalEngine::bury(uint64_t seq, uint64_t lease, Moment now) {
-  const Slot slot = store_.find_number(seq);
-  if (slot == kNoSlot || store_.jobs.find_extra(slot)->lease != lease) return;
-  write_outcome(slot, kDamagedReason);
-  finish(slot, JobState::kDead, {now + std::chrono::years(1), UINT32_MAX}, now);
+void JournalEngine::bury(const Snapshot& job, Moment now) {
+  const Slot slot = find_taken(job);
+  if (slot == kNoSlot || failure_) return;
+  finish(slot, JobState::kDead, {now + std::chrono::years(1), UINT32_MAX}, now, kDamagedReason);
 }
 
 // ---- what a lease allows --------------------------------------------------------------------------------------------
@@ -217,8 +247,7 @@ void JournalEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<st
     const Slot slot = find_lease(request.lease, now);
     outcomes.push_back(slot == kNoSlot ? AckOutcome::kStale : AckOutcome::kAcked);
     if (slot == kNoSlot) continue;
-    write_outcome(slot, request.outcome);
-    finish(slot, JobState::kDone, request.keep, now);
+    finish(slot, JobState::kDone, request.keep, now, request.outcome);
   }
   answer_when_durable(std::move(reply), std::move(outcomes));
 }
@@ -230,14 +259,14 @@ NackOutcome JournalEngine::nack_one(const NackRequest& request, Moment now) {
     forget(slot);
     return NackOutcome::kCancelled;
   }
-  if (!request.uncounted) write_outcome(slot, request.reason);
+  const std::string_view reason = request.uncounted ? std::string_view{} : request.reason;
   if (request.retry_at) {
     StatePayload next = waiting_until(slot, *request.retry_at, now);
     if (request.uncounted) --next.attempts;
-    move(slot, next);
+    move(slot, next, reason);
     return NackOutcome::kRetried;
   }
-  finish(slot, JobState::kDead, request.keep, now);
+  finish(slot, JobState::kDead, request.keep, now, reason);
   return NackOutcome::kDead;
 }
 
@@ -275,6 +304,7 @@ void JournalEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<
     wanted.push_back(entry.has_options ? entry.location : Location{});
   }
   reader_.read(wanted, [this, infos = std::move(infos), reply = std::move(reply)](RecordReader::Found found) mutable {
+    if (!found.status.ok()) return answer(std::move(reply), Result<std::vector<LeaseInfo>>(found.status.error()));
     for (size_t i = 0; i < infos.size(); ++i) {
       const auto job = found.records[i] ? parse_job(found.records[i]->payload) : std::nullopt;
       if (job) infos[i].options = job->options;

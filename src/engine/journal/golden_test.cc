@@ -1,0 +1,246 @@
+// The format is a promise to every directory out there: a committed directory must stay readable, and the same life
+// must be written as the same bytes. After a deliberate change of the format, with a new version number, run this test
+// with DELAYQ_WRITE_GOLDEN=1 to write a directory for it, and keep the old one.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engine/journal/check.h"
+#include "tests/support/journal_on_disk.h"
+#include "tests/support/segment_builder.h"
+
+namespace delayq::journal {
+namespace {
+
+using support::at;
+using support::EngineDriver;
+using support::JobSpec;
+using support::JournalOnDisk;
+using support::kStart;
+using support::SeenJob;
+using support::SegmentBuilder;
+using Files = std::map<std::string, std::string>;
+
+const std::filesystem::path kSources{DELAYQ_SOURCE_FOLDER};
+const std::filesystem::path kGolden = kSources / "src/engine/journal/testdata/golden-v1";
+
+/// One commit per verb: everything a verb caused is on the disk before the next one.
+template <class Verb>
+void then(JournalOnDisk& on_disk, Verb verb) {
+  verb(*on_disk.driver);
+  on_disk.settle();
+}
+
+void first_life(JournalOnDisk& on_disk) {
+  on_disk.open(kStart);
+  then(on_disk, [](EngineDriver& d) { d.push(JobSpec("mail", "a").due_at(at(60'000)).with_body("hello")); });
+  then(on_disk, [](EngineDriver& d) {
+    d.push_all({JobSpec("mail", "b").with_priority(7).with_body("run me"),
+                JobSpec("mail", "c").due_at(at(86'400'000 * 3)).in_group("order-17").with_options("\x81\x01\x02")});
+  });
+  then(on_disk, [](EngineDriver& d) { d.store_settings("mail", "paused=0"); });
+  then(on_disk, [](EngineDriver& d) { d.store_settings("old", "x"); });
+  then(on_disk, [](EngineDriver& d) { d.store_settings("old", ""); });
+  support::Taken taken;
+  then(on_disk, [&](EngineDriver& d) { taken = d.take_one("mail"); });
+  then(on_disk, [&](EngineDriver& d) { d.retry(taken, at(5000), "connection refused"); });
+  then(on_disk, [](EngineDriver& d) { d.push(JobSpec("mail", "a").due_at(at(90'000)).with_body("hello again").or_replace()); });
+  then(on_disk, [](EngineDriver& d) { d.push(JobSpec("sms", "gone").due_at(at(60'000))); });
+  then(on_disk, [](EngineDriver& d) { d.cancel("sms", "gone"); });
+  then(on_disk, [](EngineDriver& d) { d.push(JobSpec("sms", "dead")); });
+  then(on_disk, [&](EngineDriver& d) { taken = d.take_one("sms"); });
+  then(on_disk, [&](EngineDriver& d) { d.bury(taken, "no such number"); });
+  for (int i = 0; i < 12; ++i) {
+    const std::string id = std::to_string(i);
+    then(on_disk, [&](EngineDriver& d) { d.push(JobSpec("churn", id).due_at(at(60'000)).with_body(std::string(400, '.'))); });
+    if (i % 4 != 0) then(on_disk, [&](EngineDriver& d) { d.cancel("churn", id); });
+  }
+  on_disk.close();
+}
+
+void second_life(JournalOnDisk& on_disk) {
+  on_disk.open(at(10'000));
+  support::Taken taken;
+  then(on_disk, [&](EngineDriver& d) { taken = d.take_one("mail", std::chrono::hours{1}); });
+  then(on_disk, [](EngineDriver& d) { d.cancel("mail", "b"); });
+  then(on_disk, [](EngineDriver& d) { d.reschedule("mail", "c", at(86'400'000)); });
+  on_disk.close();
+}
+
+Files files_of(Disk& disk) {
+  Files files;
+  for (const std::string& name : support::file_names(disk)) {
+    const std::vector<std::byte> bytes = support::file_bytes(disk, name);
+    files[name] = as_text(bytes);
+  }
+  return files;
+}
+
+Files written_today() {
+  JournalOnDisk on_disk(17);
+  on_disk.options.segment_bytes = 1024;
+  first_life(on_disk);
+  second_life(on_disk);
+  return files_of(on_disk.disk);
+}
+
+Files golden_files() {
+  Files files;
+  for (const auto& entry : std::filesystem::directory_iterator(kGolden)) {
+    std::ifstream in(entry.path(), std::ios::binary);
+    files[entry.path().filename()] = {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+  return files;
+}
+
+void load_golden(JournalOnDisk& on_disk) {
+  for (const auto& [name, bytes] : golden_files()) {
+    SegmentBuilder::save_file(on_disk.disk, name, std::as_bytes(std::span(bytes)));
+  }
+}
+
+SeenJob job(std::string topic, std::string id, Moment due, std::string body) {
+  SeenJob seen;
+  seen.topic = std::move(topic);
+  seen.id = std::move(id);
+  seen.due = due;
+  seen.body = std::move(body);
+  seen.pushed = kStart;
+  seen.priority = kDefaultPriority;
+  return seen;
+}
+
+TEST(Golden, the_same_life_is_written_as_the_same_bytes) {
+  const Files today = written_today();
+  if (std::getenv("DELAYQ_WRITE_GOLDEN") != nullptr) {
+    std::filesystem::remove_all(kGolden);
+    std::filesystem::create_directories(kGolden);
+    for (const auto& [name, bytes] : today) std::ofstream(kGolden / name, std::ios::binary) << bytes;
+  }
+  const Files golden = golden_files();
+  ASSERT_GE(golden.size(), 4U);
+  for (const auto& [name, bytes] : golden) {
+    ASSERT_TRUE(today.contains(name)) << name;
+    const std::string& written = today.at(name);
+    const auto [a, b] = std::mismatch(bytes.begin(), bytes.end(), written.begin(), written.end());
+    EXPECT_EQ(written.size(), bytes.size()) << name;
+    EXPECT_TRUE(a == bytes.end() && b == written.end()) << name << " differs at offset " << a - bytes.begin();
+  }
+  EXPECT_EQ(today.size(), golden.size());
+}
+
+TEST(Golden, has_every_record_type_and_a_stream_of_survivors) {
+  const Files golden = golden_files();
+  std::map<RecordType, int> types;
+  std::map<uint16_t, int> streams;
+  for (const auto& [name, bytes] : golden) {
+    const auto all = std::as_bytes(std::span(bytes));
+    const auto header = SegmentHeader::decode(all.first<kSegmentHeaderSize>());
+    ASSERT_TRUE(header) << name;
+    ++streams[header->stream];
+    for (auto rest = all.subspan(kSegmentHeaderSize); const auto record = read_record(rest, header->nonce);
+         rest = rest.subspan(record->size())) {
+      ++types[record->type];
+    }
+  }
+  for (const RecordType type : {RecordType::kMark, RecordType::kJob, RecordType::kState, RecordType::kOutcome,
+                                RecordType::kGone, RecordType::kSettings}) {
+    EXPECT_GT(types[type], 0) << static_cast<int>(type);
+  }
+  EXPECT_GE(streams.size(), 2U);
+}
+
+TEST(Golden, is_understood) {
+  JournalOnDisk on_disk;
+  load_golden(on_disk);
+  EngineDriver& driver = on_disk.open(at(20'000));
+
+  EXPECT_EQ(driver.get("mail", "a"), job("mail", "a", at(90'000), "hello again"));
+
+  SeenJob reserved = job("mail", "b", at(5000), "run me");
+  reserved.priority = 7;
+  reserved.attempts = 2;
+  reserved.state = JobState::kReserved;
+  reserved.until = at(10'000) + std::chrono::hours{1};
+  reserved.cancel_requested = true;
+  reserved.outcome = "connection refused";
+  EXPECT_EQ(driver.get("mail", "b"), reserved);
+
+  SeenJob grouped = job("mail", "c", at(86'400'000), "");
+  grouped.group = "order-17";
+  grouped.options = "\x81\x01\x02";
+  EXPECT_EQ(driver.get("mail", "c"), grouped);
+
+  const auto dead = driver.get("sms", "dead");
+  ASSERT_TRUE(dead);
+  EXPECT_EQ(dead->state, JobState::kDead);
+  EXPECT_EQ(dead->outcome, "no such number");
+  EXPECT_EQ(dead->attempts, 1U);
+
+  EXPECT_EQ(driver.ids_in("churn", JobState::kDelayed).size(), 3U);
+  for (const char* id : {"0", "4", "8"}) EXPECT_EQ(driver.get("churn", id)->body, std::string(400, '.')) << id;
+  EXPECT_EQ(on_disk.engine->usage().jobs, 7U);
+
+  const auto settings = driver.load_settings();
+  ASSERT_EQ(settings.size(), 1U);
+  EXPECT_EQ(settings[0].topic, "mail");
+  EXPECT_EQ(settings[0].settings, "paused=0");
+
+  EXPECT_EQ(driver.cancel_group("order-17").cancelled, 1U);
+}
+
+TEST(Golden, is_clean) {
+  JournalOnDisk on_disk;
+  load_golden(on_disk);
+  const Result<CheckReport> report = check(on_disk.disk);
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->is_clean()) << to_string(*report);
+  EXPECT_EQ(report->torn_bytes, 0U);
+}
+
+/// A line of a dump: "00000040  a1 b2 ...  what it is". Two spaces end the bytes.
+struct DumpLine {
+  size_t offset = 0;
+  std::vector<std::string> bytes;
+};
+
+std::optional<DumpLine> parse_dump_line(const std::string& line) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  if (line.size() < 12 || line.find_first_not_of(kDigits) != 8 || line.compare(8, 2, "  ") != 0) return std::nullopt;
+  DumpLine dump{std::stoul(line, nullptr, 16), {}};
+  std::istringstream numbers(line.substr(10, line.find("  ", 10) - 10));
+  for (std::string number; numbers >> number;) dump.bytes.push_back(number);
+  return dump;
+}
+
+TEST(Golden, the_examples_in_the_document_are_its_bytes) {
+  std::ifstream document(kSources / "docs/internals/journal-format.md");
+  ASSERT_TRUE(document) << "docs/internals/journal-format.md is missing";
+  const Files golden = golden_files();
+  std::string file;
+  size_t compared = 0;
+  for (std::string line; std::getline(document, line);) {
+    if (line.starts_with("File `segment-")) file = line.substr(6, line.find('`', 6) - 6);
+    const auto dump = parse_dump_line(line);
+    if (!dump) continue;
+    ASSERT_TRUE(golden.contains(file)) << file;
+    size_t offset = dump->offset;
+    for (const std::string& number : dump->bytes) {
+      ASSERT_LT(offset, golden.at(file).size()) << line;
+      EXPECT_EQ(number, fmt::format("{:02x}", static_cast<uint8_t>(golden.at(file)[offset++]))) << line;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 200U) << "the document has no worked example";
+}
+
+}  // namespace
+}  // namespace delayq::journal
