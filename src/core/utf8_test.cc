@@ -82,6 +82,11 @@ TEST(Utf8, refuses_what_is_not_well_formed) {
     EXPECT_EQ(decode(text), std::nullopt) << testing::PrintToString(text);
 }
 
+TEST(Utf8, does_not_look_beyond_the_end) {
+  const std::string_view whole = "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80";
+  for (size_t cut : {1U, 3U, 4U, 6U, 7U, 8U}) EXPECT_EQ(decode(whole.substr(0, cut)), std::nullopt) << cut;
+}
+
 TEST(Utf8, knows_controls_spaces_and_private_use) {
   for (char32_t c : CodePoints{0x00, 0x1f, 0x7f, 0x80, 0x9f}) EXPECT_TRUE(is_control(c));
   for (char32_t c : CodePoints{0x20, 0x7e, 0xa0}) EXPECT_FALSE(is_control(c));
