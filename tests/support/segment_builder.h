@@ -58,8 +58,10 @@ class SegmentBuilder {
 
   SegmentBuilder& state(const journal::StatePayload& state) { return add_plain(journal::RecordType::kState, state); }
 
-  SegmentBuilder& outcome(uint64_t seq, std::string_view text) {
-    std::string payload(reinterpret_cast<const char*>(&seq), sizeof seq);
+  /// Of a delayed job that is due at the start, unless a state is given.
+  SegmentBuilder& outcome(uint64_t seq, std::string_view text) { return outcome(state_of(seq, kStart), text); }
+  SegmentBuilder& outcome(const journal::StatePayload& state, std::string_view text) {
+    std::string payload(reinterpret_cast<const char*>(&state), sizeof state);
     return add(journal::RecordType::kOutcome, payload.append(text));
   }
 

@@ -165,13 +165,18 @@ TEST(JobRecord, an_unknown_state_is_refused) {
   EXPECT_FALSE(parse_job(payload));
 }
 
-TEST(OutcomeRecord, has_a_number_and_a_text) {
-  const std::string payload = std::string("\x07\0\0\0\0\0\0\0", 8) + "broken";
+TEST(OutcomeRecord, has_a_state_and_a_text) {
+  const StatePayload state = SegmentBuilder::state_of(7, support::kStart, JobState::kDead);
+  std::string payload(reinterpret_cast<const char*>(&state), sizeof state);
+  payload += "broken";
   const auto outcome = parse_outcome(std::as_bytes(std::span(payload)));
   ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->seq, 7U);
+  EXPECT_EQ(outcome->state.seq, 7U);
+  EXPECT_EQ(outcome->state.state, JobState::kDead);
   EXPECT_EQ(outcome->text, "broken");
-  EXPECT_FALSE(parse_outcome(std::as_bytes(std::span(payload)).first(7)));
+  EXPECT_FALSE(parse_outcome(std::as_bytes(std::span(payload)).first(sizeof state - 1)));
+  payload[offsetof(StatePayload, state)] = static_cast<char>(kJobStateCount);
+  EXPECT_FALSE(parse_outcome(std::as_bytes(std::span(payload))));
 }
 
 TEST(SettingsRecord, has_a_topic_and_a_text) {

@@ -108,6 +108,28 @@ TEST_F(RecoveryTest, the_latest_outcome_counts) {
   const Extra* extra = store.jobs.find_extra(store.find("mail", "a"));
   ASSERT_NE(extra, nullptr);
   EXPECT_EQ(extra->outcome.offset, segment.last());
+  EXPECT_EQ(extra->state, extra->outcome);
+}
+
+TEST_F(RecoveryTest, an_outcome_brings_the_state_it_led_to) {
+  SegmentBuilder segment(1);
+  segment.job(JobSpec("mail", "a").due_at(at(5)));
+  segment.outcome(SegmentBuilder::state_of(2, at(900)), "try later").save(disk);
+  recover_well();
+  EXPECT_EQ(job("mail", "a").due(), at(900));
+}
+
+TEST_F(RecoveryTest, an_outcome_before_the_copy_of_its_job_is_not_lost) {
+  // The job's first record is gone with its segment; the copy lies behind the outcome and has the later state.
+  SegmentBuilder head(2, 10);
+  head.outcome(2, "the text");
+  head.save(disk);
+  SegmentBuilder(3, 20, 1).job(JobSpec("mail", "a").due_at(at(700)), 2).save(disk);
+  recover_well();
+  EXPECT_EQ(job("mail", "a").due(), at(700));
+  const Extra* extra = store.jobs.find_extra(store.find("mail", "a"));
+  ASSERT_NE(extra, nullptr);
+  EXPECT_EQ(extra->outcome.offset, head.last());
 }
 
 TEST_F(RecoveryTest, a_gone_job_is_not_there) {

@@ -49,6 +49,7 @@ bool Replay::parse(Waiting& waiting) {
     default:
       return false;
   }
+  if (waiting.seq == 0 || waiting.seq > kMaxLsn) return false;
   store_.prefetch_number(waiting.seq);
   return true;
 }
