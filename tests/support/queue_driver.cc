@@ -24,7 +24,7 @@ const std::vector<Taken>& PendingPop::jobs() const {
   return ***answer_;
 }
 
-QueueDriver::QueueDriver(Engine& engine, QueueConfig config, std::function<void()> pump)
+QueueDriver::QueueDriver(Engine& engine, QueueConfig config, std::function<bool()> pump)
     : pump_(std::move(pump)), queue_(std::make_unique<Queue>(engine, std::move(config), kSeed)) {
   must<void>("start", [&](auto reply) { queue_->start(now_, std::move(reply)); });
 }
@@ -43,7 +43,7 @@ Moment QueueDriver::run_to(Moment moment) {
   for (int rounds = 0; rounds < kMostPolls; ++rounds) {
     const Moment next = queue_->tick(now_);
     bool any = queue_->poll(now_);
-    if (pump_) pump_();
+    any |= pump_ && pump_();
     any |= queue_->poll(now_);
     if (!any && next > now_) return next;
   }

@@ -35,8 +35,9 @@ class PendingPop {
 /// come, comes twice, or comes from inside the call that asked. For answers that may be errors: ask().
 class QueueDriver {
  public:
-  /// Makes a queue over `engine` and starts it. `pump` lets happen what goes on behind the engine's back.
-  explicit QueueDriver(Engine& engine, QueueConfig config = {}, std::function<void()> pump = {});
+  /// Makes a queue over `engine` and starts it. `pump` lets happen what goes on behind the engine's back and
+  /// answers whether there was anything.
+  explicit QueueDriver(Engine& engine, QueueConfig config = {}, std::function<bool()> pump = {});
 
   Queue& queue() { return *queue_; }
 
@@ -113,7 +114,7 @@ class QueueDriver {
 
   void wait_for(std::string_view name, const std::function<bool()>& done);
 
-  std::function<void()> pump_;
+  std::function<bool()> pump_;
   Moment now_ = kStart;
   std::unique_ptr<Queue> queue_;
 };

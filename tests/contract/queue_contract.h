@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/contract/engine_contract.h"
+#include "tests/support/queue_driver.h"
+
+namespace delayq::contract {
+
+using std::chrono::days;
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using support::PendingPop;
+using testing::HasSubstr;
+
+/// A test of the rules that live in the queue: they must hold over every engine.
+class QueueContract : public testing::TestWithParam<EngineEntry> {
+ protected:
+  /// Another queue over the same engine: a restart of the server (and, where that is possible, of the
+  /// engine).
+  void restart(QueueConfig config = {}) {
+    const Moment now = queue_->now();
+    queue_.reset();
+    if (GetParam().durable) subject_->reopen();
+    queue_ = make_queue(std::move(config));
+    queue_->go_to(now);
+  }
+
+  /// Pushes a job that is ready and pops it.
+  Taken reserve(std::string_view id) {
+    queue_->push({.topic = "t", .id = id});
+    return queue_->pop_one("t");
+  }
+
+  Error refused(const PushRequest& request) {
+    const Result<PushReceipt> receipt = queue_->try_push(request);
+    return receipt.ok() ? Error{} : receipt.error();
+  }
+
+  void use(QueueConfig config) {
+    queue_.reset();
+    queue_ = make_queue(std::move(config));
+  }
+
+  std::unique_ptr<support::QueueDriver> make_queue(QueueConfig config) {
+    return std::make_unique<support::QueueDriver>(subject_->engine(), std::move(config),
+                                                  [this] { return subject_->pump(); });
+  }
+
+  std::unique_ptr<EngineUnderTest> subject_ = GetParam().make();
+  std::unique_ptr<support::QueueDriver> queue_ = make_queue({});
+};
+
+}  // namespace delayq::contract

@@ -1,0 +1,74 @@
+// Rule 9, the queue's part: how long and how many by default, and how a topic changes that.
+#include "tests/contract/queue_contract.h"
+
+namespace delayq::contract {
+namespace {
+
+class Rule09Retention : public QueueContract {
+ protected:
+  void finish(std::string_view id) { ASSERT_TRUE(queue_->ack(reserve(id).lease).ok()); }
+  void bury(std::string_view id, std::string_view reason) {
+    ASSERT_TRUE(queue_->nack({.lease = reserve(id).lease, .reason = reason, .dead = true}).ok());
+  }
+};
+DELAYQ_OVER_ALL_ENGINES(Rule09Retention);
+
+TEST_P(Rule09Retention, DoneForAnHour) {
+  finish("a");
+  queue_->run_to(kStart + hours{1} - Millis{1});
+  EXPECT_EQ(queue_->state_of("t", "a"), JobState::kDone);
+  queue_->run_to(kStart + hours{1});
+  EXPECT_EQ(queue_->get("t", "a"), std::nullopt);
+}
+
+TEST_P(Rule09Retention, DeadForThirtyDays) {
+  bury("a", "broken");
+  queue_->run_to(kStart + days{30} - Millis{1});
+  EXPECT_EQ(queue_->state_of("t", "a"), JobState::kDead);
+  queue_->run_to(kStart + days{30});
+  EXPECT_EQ(queue_->get("t", "a"), std::nullopt);
+}
+
+TEST_P(Rule09Retention, AThousandDone) {
+  for (int i = 0; i < 1'010; ++i) finish(std::to_string(i));
+  EXPECT_EQ(queue_->count("t", JobState::kDone), 1'000U);
+  EXPECT_EQ(queue_->get("t", "9"), std::nullopt);
+  EXPECT_EQ(queue_->state_of("t", "10"), JobState::kDone);
+}
+
+TEST_P(Rule09Retention, ATopicMayKeepMoreLessOrNothing) {
+  queue_->set("t", {.keep_done = Retention{}, .keep_dead = Retention{days{1}, 2}});
+  finish("done");
+  EXPECT_EQ(queue_->get("t", "done"), std::nullopt);
+  for (const char* id : {"a", "b", "c"}) bury(id, "broken");
+  EXPECT_EQ(queue_->count("t", JobState::kDead), 2U);
+  queue_->run_to(kStart + days{1});
+  EXPECT_EQ(queue_->count("t", JobState::kDead), 0U);
+}
+
+TEST_P(Rule09Retention, TheTwelveErrorsAreFoundAndRedriven) {
+  for (int i = 0; i < 240; ++i) bury(std::to_string(i), i % 20 == 3 ? "card declined" : "timeout");
+  const auto redriven = queue_->must<uint64_t>("redrive_by_error", [&](auto reply) {
+    queue_->queue().redrive_by_error(queue_->now(), "t", "declined", std::move(reply));
+  });
+  EXPECT_EQ(redriven, 12U);
+  EXPECT_EQ(queue_->count("t", JobState::kReady), 12U);
+  EXPECT_EQ(queue_->count("t", JobState::kDead), 228U);
+}
+
+TEST_P(Rule09Retention, PurgeOfEverything) {
+  finish("done");
+  bury("dead", "broken");
+  const Taken running = reserve("reserved");
+  queue_->push({.topic = "t", .id = "ready"});
+  queue_->push({.topic = "t", .id = "delayed", .delay = seconds{5}});
+  const auto purged = queue_->must<uint64_t>("purge", [&](auto reply) {
+    queue_->queue().purge(queue_->now(), "t", std::nullopt, std::move(reply));
+  });
+  EXPECT_EQ(purged, 5U);
+  EXPECT_EQ(queue_->totals().usage.jobs, 0U);
+  EXPECT_EQ(queue_->ack(running.lease).error().code, ErrorCode::kStaleLease);
+}
+
+}  // namespace
+}  // namespace delayq::contract

@@ -1,0 +1,88 @@
+// Rule 15: a stop lets handed-out jobs be acked for a grace period, takes nothing new, and flushes.
+#include "tests/contract/queue_contract.h"
+
+namespace delayq::contract {
+namespace {
+
+class Rule15Stop : public QueueContract {
+ protected:
+  void stop(Millis grace) {
+    queue_->queue().stop(queue_->now(), grace,
+                         [this](Result<StopReport> report) { stopped_ = std::move(report); });
+  }
+
+  std::optional<Result<StopReport>> stopped_;
+};
+DELAYQ_OVER_ALL_ENGINES(Rule15Stop);
+
+TEST_P(Rule15Stop, AtOnceWhenNothingIsOut) {
+  queue_->push({.topic = "t", .id = "a", .delay = hours{1}});
+  stop(seconds{30});
+  queue_->run();
+  ASSERT_TRUE(stopped_);
+  ASSERT_TRUE(stopped_->ok());
+  EXPECT_EQ((*stopped_)->leases_left, 0U);
+}
+
+TEST_P(Rule15Stop, TakesNothingNew) {
+  reserve("a");
+  stop(seconds{30});
+  queue_->run();
+  const auto pushed = queue_->ask<PushReport>("push", [&](auto reply) {
+    const PushRequest job{.topic = "t", .id = "new"};
+    queue_->queue().push(queue_->now(), {&job, 1}, std::move(reply));
+  });
+  EXPECT_EQ(pushed.error().code, ErrorCode::kStopping);
+  const PendingPop pop = queue_->begin_pop("t", Millis{0});
+  queue_->run();
+  EXPECT_EQ(pop.error().code, ErrorCode::kStopping);
+  EXPECT_EQ(queue_->get("t", "new"), std::nullopt);
+}
+
+TEST_P(Rule15Stop, SendsThoseWhoWaitHome) {
+  const PendingPop waiting = queue_->begin_pop("t", hours{1});
+  queue_->run();
+  stop(seconds{30});
+  queue_->run();
+  EXPECT_THAT(waiting.jobs(), IsEmpty());
+}
+
+TEST_P(Rule15Stop, WaitsForTheAcks) {
+  const Taken a = reserve("a");
+  const Taken b = reserve("b");
+  stop(seconds{30});
+  queue_->run_to(at(10'000));
+  EXPECT_FALSE(stopped_);
+  EXPECT_TRUE(queue_->ack(a.lease).ok());
+  queue_->run();
+  EXPECT_FALSE(stopped_);
+  EXPECT_TRUE(queue_->nack({.lease = b.lease, .reason = "stopping"}).ok());
+  queue_->run();
+  ASSERT_TRUE(stopped_);
+  EXPECT_EQ((*stopped_)->leases_left, 0U);
+}
+
+TEST_P(Rule15Stop, NotForLongerThanTheGracePeriod) {
+  reserve("a");
+  stop(seconds{30});
+  queue_->run_to(at(29'999));
+  EXPECT_FALSE(stopped_);
+  queue_->run_to(at(30'000));
+  ASSERT_TRUE(stopped_);
+  EXPECT_EQ((*stopped_)->leases_left, 1U);
+}
+
+TEST_P(Rule15Stop, EverythingIsThereAfterTheRestart) {
+  const Taken held = reserve("held");
+  queue_->push({.topic = "t", .id = "delayed", .body = "body", .delay = minutes{5}});
+  stop(Millis{0});
+  queue_->run();
+  ASSERT_TRUE(stopped_);
+  restart();
+  EXPECT_EQ(queue_->get("t", "delayed")->body, "body");
+  EXPECT_TRUE(queue_->ack(held.lease).ok()) << "a consumer need not notice the restart";
+  queue_->push({.topic = "t", .id = "new"});
+}
+
+}  // namespace
+}  // namespace delayq::contract
