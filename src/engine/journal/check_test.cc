@@ -146,7 +146,8 @@ TEST_F(CheckTest, a_segment_without_a_readable_header_is_put_aside) {
   const CheckReport report = repaired();
   ASSERT_EQ(report.damage.size(), 1U);
   EXPECT_EQ(report.damage[0].offset, 0U);
-  EXPECT_EQ(support::file_bytes(on_disk.disk, segment.name() + ".damaged"), bytes) << "nothing is thrown away";
+  EXPECT_EQ(support::file_bytes(on_disk.disk, segment.name() + ".damaged"), bytes)
+      << "nothing is thrown away";
   EXPECT_EQ(ids(), std::vector<std::string>{"kept"});
 }
 

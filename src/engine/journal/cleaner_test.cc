@@ -38,7 +38,8 @@ class CleanerTest : public testing::Test {
     churn(4);
     for (int i = 0; i < rounds; ++i) {
       churn(1);
-      on_disk.driver->push(JobSpec("fill", std::to_string(fill_++)).due_at(at(9'000'000)).with_body(std::string(800, 'f')));
+      on_disk.driver->push(
+          JobSpec("fill", std::to_string(fill_++)).due_at(at(9'000'000)).with_body(std::string(800, 'f')));
     }
   }
 
@@ -72,7 +73,8 @@ class CleanerTest : public testing::Test {
 TEST_F(CleanerTest, disk_stays_bounded_and_survivors_stay) {
   auto& driver = on_disk.open();
   for (int i = 0; i < 20; ++i) {
-    driver.push(JobSpec("keep", std::to_string(i)).due_at(at(3'600'000)).with_body("body " + std::to_string(i)));
+    driver.push(
+        JobSpec("keep", std::to_string(i)).due_at(at(3'600'000)).with_body("body " + std::to_string(i)));
     churn(5);
   }
   churn();
@@ -87,8 +89,8 @@ TEST_F(CleanerTest, disk_stays_bounded_and_survivors_stay) {
 TEST_F(CleanerTest, survivors_are_grouped_by_the_day_they_are_due) {
   auto& driver = on_disk.open();
   using std::chrono::days;
-  const std::map<int, uint16_t> stream_of_day{{0, 1}, {1, 2}, {2, 3}, {3, 3}, {4, 4}, {7, 4}, {8, 5},
-                                              {16, 6}, {31, 6}, {32, 7}, {3650, 7}};
+  const std::map<int, uint16_t> stream_of_day{{0, 1}, {1, 2},  {2, 3},  {3, 3},  {4, 4},   {7, 4},
+                                              {8, 5}, {16, 6}, {31, 6}, {32, 7}, {3650, 7}};
   for (const auto& [day, stream] : stream_of_day) {
     driver.push(JobSpec("keep", std::to_string(day)).due_at(kStart + days{day} + Millis{1000}));
   }
@@ -121,7 +123,8 @@ TEST_F(CleanerTest, state_and_outcome_survive_with_the_job) {
 TEST_F(CleanerTest, a_gone_record_is_kept_while_the_jobs_segment_exists) {
   auto& driver = on_disk.open();
   // Full of jobs that stay, so it is not cleaned, but for one that goes.
-  for (int i = 0; i < 20; ++i) driver.push(JobSpec("keep", std::to_string(i)).due_at(at(9'000'000)).with_body(std::string(90, 'b')));
+  for (int i = 0; i < 20; ++i)
+    driver.push(JobSpec("keep", std::to_string(i)).due_at(at(9'000'000)).with_body(std::string(90, 'b')));
   driver.cancel("keep", "3");
   churn();
   ASSERT_TRUE(is_there(1));
@@ -139,7 +142,8 @@ TEST_F(CleanerTest, a_gone_record_goes_when_the_jobs_segment_is_gone) {
   int gone = 0;
   for (const auto& [stream, contents] : look()) {
     if (stream == kHeadStream) continue;
-    if (const auto found = contents.records.find(RecordType::kGone); found != contents.records.end()) gone += found->second;
+    if (const auto found = contents.records.find(RecordType::kGone); found != contents.records.end())
+      gone += found->second;
   }
   EXPECT_LT(gone, 100) << "kGone records pile up";
 }
@@ -160,7 +164,8 @@ TEST_F(CleanerTest, settings_stay_and_removed_ones_stay_removed) {
 TEST_F(CleanerTest, a_removal_of_settings_outlives_an_older_segment_that_is_needed) {
   auto& driver = on_disk.open();
   driver.store_settings("mail", "old");
-  for (int i = 0; i < 25; ++i) driver.push(JobSpec("keep", std::to_string(i)).due_at(at(9'000'000)).with_body(std::string(50, 'b')));
+  for (int i = 0; i < 25; ++i)
+    driver.push(JobSpec("keep", std::to_string(i)).due_at(at(9'000'000)).with_body(std::string(50, 'b')));
   churn(4);
   driver.store_settings("mail", "");
   churn();
@@ -186,23 +191,25 @@ TEST_F(CleanerTest, a_failed_removal_stops_the_engine) {
   Result<std::vector<PushAnswer>> last = std::vector<PushAnswer>{};
   for (int i = 0; i < 100 && last.ok(); ++i) {
     const JobSpec spec = JobSpec("churn", "x").with_body(std::string(900, 'x')).or_replace();
-    last = driver.ask<std::vector<PushAnswer>>(
-        "push", [&](auto reply) { on_disk.engine->push(kStart, std::vector{spec.view()}, std::move(reply)); });
+    last = driver.ask<std::vector<PushAnswer>>("push", [&](auto reply) {
+      on_disk.engine->push(kStart, std::vector{spec.view()}, std::move(reply));
+    });
     on_disk.settle();
   }
   ASSERT_FALSE(last.ok());
   EXPECT_EQ(last.error().code, ErrorCode::kUnavailable);
 }
 
-/// Directories as a crash in the middle of cleaning segment 1 leaves them. The job "a" of segment 1 had been copied to
-/// segment 2 and was cancelled after that, so its kGone record, in segment 3, names segment 2.
+/// Directories as a crash in the middle of cleaning segment 1 leaves them. The job "a" of segment 1 had been
+/// copied to segment 2 and was cancelled after that, so its kGone record, in segment 3, names segment 2.
 class InterruptedCleaningTest : public CleanerTest {
  protected:
   /// Segment 1: the job, and many that stay. 60 % of it is needed, so others are cleaned before it.
   SegmentBuilder victim() {
     SegmentBuilder segment(1);
     segment.job(JobSpec("mail", "a").due_at(at(1'000'000)));
-    for (int i = 0; i < 60; ++i) segment.job(JobSpec("keep", std::to_string(i)).due_at(at(9'000'000)).with_body(std::string(100, 'b')));
+    for (int i = 0; i < 60; ++i)
+      segment.job(JobSpec("keep", std::to_string(i)).due_at(at(9'000'000)).with_body(std::string(100, 'b')));
     for (int i = 0; i < 40; ++i) segment.outcome(1, std::string(200, 'z'));
     return segment;
   }

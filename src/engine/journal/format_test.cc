@@ -66,14 +66,15 @@ TEST(SegmentHeader, every_flipped_bit_is_noticed) {
 
 TEST(SegmentName, is_read_as_written) {
   EXPECT_EQ(segment_name(42), "segment-0000000042");
-  for (const uint32_t number : {1U, 42U, 4'294'967'295U}) EXPECT_EQ(parse_segment_name(segment_name(number)), number);
+  for (const uint32_t number : {1U, 42U, 4'294'967'295U})
+    EXPECT_EQ(parse_segment_name(segment_name(number)), number);
 }
 
 TEST(SegmentName, nothing_else_is_one) {
   for (const std::string_view name :
-       {"", "lock", "segment-", "segment-42", "segment-0000000000", "segment-00000000042", "segment-000000004x",
-        "segment- 000000042", "segment--000000042", "segment-+000000042", "segment-4294967296",
-        "segment-0000000042.damaged", "Segment-0000000042"}) {
+       {"", "lock", "segment-", "segment-42", "segment-0000000000", "segment-00000000042",
+        "segment-000000004x", "segment- 000000042", "segment--000000042", "segment-+000000042",
+        "segment-4294967296", "segment-0000000042.damaged", "Segment-0000000042"}) {
     EXPECT_FALSE(parse_segment_name(name)) << name;
   }
 }

@@ -93,7 +93,10 @@ class JournalEngine final : public Engine {
     StatePayload state;
     uint32_t priority = 0;
     TopicNumber topic = kNoTopic;
+    bool has_outcome = false;
   };
+  /// Stands for the text of an outcome that cannot be read any more; the job itself is as good as ever.
+  static constexpr std::string_view kDamagedOutcome = "(the record of its last outcome is damaged)";
   struct Expired {
     Slot slot;
     uint64_t seq;
@@ -148,12 +151,12 @@ class JournalEngine final : public Engine {
   static bool fill_job(Job& job, const Snapshot& snapshot, const std::optional<RecordView>& record,
                        const std::optional<RecordView>& outcome);
   void add_locations(Slot slot, std::vector<Location>& wanted) const;
-  TakeAnswer hand_out(std::span<const Snapshot> taken, RecordReader::Found found, const Keep* keep_done, Moment now);
-  /// The job of a take, while its lease is still the latest.
+  TakeAnswer hand_out(std::span<const Snapshot> taken, RecordReader::Found found, Moment now);
+  /// The job of a take, while nothing else has happened to it.
   Slot find_taken(const Snapshot& job) const;
-  /// A job whose record is damaged: nothing to hand out, but not to be hidden either.
-  void bury(const Snapshot& job, Moment now);
-  /// A job whose record could not be read now goes back as it was.
+  /// A job with nothing to hand out, but not to be hidden either.
+  void bury(const Snapshot& job, std::string_view reason, Moment now);
+  /// A job whose record could not be read now goes back as it was (or, acked in advance, is dead for a person to see).
   void give_back(const Snapshot& job, Moment now);
   void tell_expired(EngineListener& listener);
 

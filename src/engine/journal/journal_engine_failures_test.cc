@@ -1,5 +1,5 @@
-// What the engine does when the disk does not do what it should: docs/internals/journal-format.md says what a file
-// promises, these tests what an answer promises.
+// What the engine does when the disk does not do what it should: docs/internals/journal-format.md says what a
+// file promises, these tests what an answer promises.
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,7 +53,8 @@ class FailuresTest : public testing::Test {
 
   /// How often a file was synced from now on.
   void count_syncs() {
-    on_disk.disk.set_trace([this](const std::string& line) { syncs += line.starts_with("disk: sync segment"); });
+    on_disk.disk.set_trace(
+        [this](const std::string& line) { syncs += line.starts_with("disk: sync segment"); });
   }
 
   support::JournalOnDisk on_disk;
@@ -145,7 +146,8 @@ TEST_P(FailedCommitTest, nothing_is_promised_any_more_but_reads_go_on) {
     on_disk.engine->ack(driver.now(), std::vector{AckRequest{leased.ref(), kKeepNone, {}}}, std::move(reply));
   });
   EXPECT_EQ(code_of(acked), ErrorCode::kUnavailable);
-  const auto flushed = driver.ask<bool>("flush", [&](auto reply) { on_disk.engine->flush(std::move(reply)); });
+  const auto flushed =
+      driver.ask<bool>("flush", [&](auto reply) { on_disk.engine->flush(std::move(reply)); });
   EXPECT_FALSE(flushed.ok());
 
   EXPECT_EQ(driver.get("mail", "safe")->body, "safe");
@@ -162,7 +164,8 @@ INSTANTIATE_TEST_SUITE_P(Faults, FailedCommitTest, testing::Values(DiskFault::kW
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST_F(FailuresTest, a_failed_first_commit_fails_the_start) {
-  for (const DiskFault fault : {DiskFault::kCreate, DiskFault::kWrite, DiskFault::kSync, DiskFault::kSyncDirectory}) {
+  for (const DiskFault fault :
+       {DiskFault::kCreate, DiskFault::kWrite, DiskFault::kSync, DiskFault::kSyncDirectory}) {
     support::JournalOnDisk fresh;
     fresh.disk.fail(fault, fault == DiskFault::kSyncDirectory ? 1 : 0);
     EXPECT_FALSE(fresh.try_open(kStart).ok()) << name_of(fault);
@@ -196,7 +199,9 @@ class FullDiskTest : public FailuresTest {
   /// Answers how many jobs fitted.
   int fill() {
     for (int i = 0; i < 2000; ++i) {
-      const Pushed pushed = push(JobSpec("mail", std::to_string(i)).due_at(at(i % 2 * 10'000'000)).with_body(std::string(1000, 'x')));
+      const Pushed pushed = push(JobSpec("mail", std::to_string(i))
+                                     .due_at(at(i % 2 * 10'000'000))
+                                     .with_body(std::string(1000, 'x')));
       on_disk.settle();
       if (pushed.ok()) continue;
       EXPECT_EQ(pushed.error().code, ErrorCode::kDiskFull);
@@ -295,8 +300,9 @@ TEST_F(FailuresTest, a_job_whose_record_went_bad_is_told_and_buried_not_handed_o
   ASSERT_NE(place, std::string_view::npos);
   ASSERT_TRUE((*on_disk.disk.open(name))->write(place, std::array{std::byte{'!'}}).ok());
 
-  const auto found = driver.ask<std::optional<FoundJob>>(
-      "get", [&](auto reply) { on_disk.engine->get(driver.now(), {"mail", "bad"}, std::move(reply)); });
+  const auto found = driver.ask<std::optional<FoundJob>>("get", [&](auto reply) {
+    on_disk.engine->get(driver.now(), {"mail", "bad"}, std::move(reply));
+  });
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(ids_of(driver.take("mail", 10)), std::vector<std::string>{"good"});

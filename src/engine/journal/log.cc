@@ -173,8 +173,8 @@ void Log::run(std::shared_ptr<Commit> commit, bool& busy, Done done) {
 
 void Log::finish(Commit& commit) {
   unsynced_bytes_ -= commit.bytes;
+  if (!commit.status.ok()) return;  // it stays, for what was in it can be read from nowhere else now
   std::erase_if(under_way_, [&](const auto& other) { return other.get() == &commit; });
-  if (!commit.status.ok()) return;
   disk_free_ = commit.disk_free;
   const bool is_head = segments_.find(commit.chunks.front()->segment)->header.stream == kHeadStream;
   if (is_head) written_lsn_ = commit.end_lsn;

@@ -39,7 +39,7 @@ void JournalEngine::get(Moment now, const JobRef& job, Reply<std::optional<Found
   auto then = [this, before = snapshot(slot), reply = std::move(reply)](RecordReader::Found found) mutable {
     FoundJob result;
     if (!found.status.ok()) return answer(std::move(reply), Result<Answer>(found.status.error()));
-    if (!fill_job(result.job, before, found.records[0], found.records[1])) {
+    if (!fill_job(result.job, before, found.records[0], found.records[1]) || result.job.outcome == kDamagedOutcome) {
       return answer(std::move(reply),
                     Result<Answer>(Error{ErrorCode::kCorrupt, "get", "the job's record on disk is damaged"}));
     }

@@ -56,7 +56,8 @@ TEST_F(RecoveryTest, other_files_are_left_alone) {
 
 TEST_F(RecoveryTest, a_job_record_is_a_job) {
   SegmentBuilder segment(1);
-  segment.job(JobSpec("mail", "a").due_at(at(500)).with_priority(7).in_group("g").with_options("o").with_body("b"));
+  segment.job(
+      JobSpec("mail", "a").due_at(at(500)).with_priority(7).in_group("g").with_options("o").with_body("b"));
   segment.save(disk);
   const Recovered recovered = recover_well();
   const Entry& entry = job("mail", "a");
@@ -74,7 +75,10 @@ TEST_F(RecoveryTest, a_job_record_is_a_job) {
 }
 
 TEST_F(RecoveryTest, what_is_due_is_ready) {
-  SegmentBuilder(1).job(JobSpec("mail", "a").due_at(at(5))).job(JobSpec("mail", "b").due_at(at(6))).save(disk);
+  SegmentBuilder(1)
+      .job(JobSpec("mail", "a").due_at(at(5)))
+      .job(JobSpec("mail", "b").due_at(at(6)))
+      .save(disk);
   recover_well(at(5));
   EXPECT_EQ(job("mail", "a").state(), JobState::kReady);
   EXPECT_EQ(job("mail", "b").state(), JobState::kDelayed);
@@ -120,7 +124,8 @@ TEST_F(RecoveryTest, an_outcome_brings_the_state_it_led_to) {
 }
 
 TEST_F(RecoveryTest, an_outcome_before_the_copy_of_its_job_is_not_lost) {
-  // The job's first record is gone with its segment; the copy lies behind the outcome and has the later state.
+  // The job's first record is gone with its segment; the copy lies behind the outcome and has the later
+  // state.
   SegmentBuilder head(2, 10);
   head.outcome(2, "the text");
   head.save(disk);
@@ -165,7 +170,8 @@ TEST_F(RecoveryTest, settings_are_kept_until_taken_back) {
 }
 
 TEST_F(RecoveryTest, streams_are_merged_by_record_number) {
-  // The head: pushed, moved. A survivors' stream: the copy that cleaning made between the two, and one made after.
+  // The head: pushed, moved. A survivors' stream: the copy that cleaning made between the two, and one made
+  // after.
   SegmentBuilder head(1, 1);
   head.job(JobSpec("mail", "a").due_at(at(1))).job(JobSpec("mail", "b").due_at(at(1)));
   head.from_lsn(20).state(SegmentBuilder::state_of(2, at(500))).state(SegmentBuilder::state_of(3, at(500)));
@@ -253,7 +259,8 @@ class RefusedTest : public RecoveryTest {
 
   std::vector<std::pair<std::string, std::vector<std::byte>>> contents() {
     std::vector<std::pair<std::string, std::vector<std::byte>>> all;
-    for (const std::string& name : support::file_names(disk)) all.emplace_back(name, support::file_bytes(disk, name));
+    for (const std::string& name : support::file_names(disk))
+      all.emplace_back(name, support::file_bytes(disk, name));
     return all;
   }
 
@@ -265,8 +272,8 @@ TEST_F(RefusedTest, damage_before_what_a_mark_calls_synced) {
   segment.job(JobSpec("mail", "a"));
   const uint64_t bad = segment.last();
   segment.mark().job(JobSpec("mail", "b")).flip(bad + 30, 5).save(disk);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("virtual/segment-0000000001"), HasSubstr("offset " + std::to_string(bad)),
-                               HasSubstr("check --repair")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("virtual/segment-0000000001"),
+                               HasSubstr("offset " + std::to_string(bad)), HasSubstr("check --repair")));
   EXPECT_EQ(code, ErrorCode::kCorrupt);
 }
 
@@ -295,14 +302,16 @@ TEST_F(RefusedTest, a_segment_under_the_name_of_another) {
 
 TEST_F(RefusedTest, a_newer_format) {
   SegmentBuilder(1).in_version(kFormatVersion + 1).job(JobSpec("mail", "a")).save(disk);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr(segment_name(1)), HasSubstr("format version 2"), HasSubstr("reads version 1")));
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr(segment_name(1)), HasSubstr("format version 2"), HasSubstr("reads version 1")));
   EXPECT_EQ(code, ErrorCode::kUnavailable);
 }
 
 TEST_F(RefusedTest, a_whole_record_that_makes_no_sense) {
   SegmentBuilder segment(1);
   segment.add(static_cast<RecordType>(200), "from the future").save(disk);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("unknown shape"), HasSubstr("offset " + std::to_string(segment.last()))));
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("unknown shape"), HasSubstr("offset " + std::to_string(segment.last()))));
 }
 
 TEST_F(RefusedTest, a_job_whose_lengths_do_not_fit) {

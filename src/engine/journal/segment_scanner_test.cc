@@ -81,7 +81,8 @@ TEST(SegmentScanner, a_bad_record_behind_what_was_synced_is_torn) {
 }
 
 TEST(SegmentScanner, a_bad_record_before_what_was_synced_is_damage) {
-  for (const uint64_t bad : {kSegmentHeaderSize, size_t{kSegmentHeaderSize + kRecordHeaderSize + sizeof(MarkPayload)}}) {
+  for (const uint64_t bad :
+       {kSegmentHeaderSize, size_t{kSegmentHeaderSize + kRecordHeaderSize + sizeof(MarkPayload)}}) {
     SegmentBuilder segment = two_commits();
     segment.flip(bad + 10);
     const Walk walk(segment, false);

@@ -162,6 +162,8 @@ void Store::go_live(Moment now) {
   const uint64_t now_ms = to_stored_ms(now);
   for (const TopicNumber number : topics.page({}, UINT32_MAX)) {
     Topic& topic = topics[number];
+    topics.sort_by_end(number, JobState::kDone);
+    topics.sort_by_end(number, JobState::kDead);
     for (const JobState state : {JobState::kReserved, JobState::kDone, JobState::kDead}) {
       for (Slot slot = topic.chain(state).first; slot != kNoSlot; slot = jobs[slot].chain_next) {
         wheel.add(slot, jobs[slot].until_ms);

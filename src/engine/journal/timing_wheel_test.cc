@@ -277,7 +277,8 @@ TEST_P(RandomWheelTest, does_what_an_ordered_map_does) {
       }
       default: {
         wheel.observe(now);
-        const Moment wake = random.chance(1, 10) ? now - Millis{random.below(2000)} : now + random_delay(random);
+        const Moment wake =
+            random.chance(1, 10) ? now - Millis{random.below(2000)} : now + random_delay(random);
         const auto copies = random.chance(1, 20) ? random.below(200) : 1;
         for (uint64_t i = 0; i < copies; ++i) add(wake);
         if (random.chance(1, 10)) check_wakeup();

@@ -1,5 +1,7 @@
 #include "engine/journal/topic_table.h"
 
+#include <algorithm>
+
 namespace delayq::journal {
 
 TopicNumber TopicTable::find(std::string_view name) const {
@@ -73,6 +75,22 @@ void TopicTable::change_due(Slot slot, uint64_t due_ms) {
   if (is_ready) ready.erase({entry.priority, slot, entry.due_ms, entry.seq});
   entry.due_ms = due_ms & kLatestMs;
   if (is_ready) ready.insert({entry.priority, slot, entry.due_ms, entry.seq});
+}
+
+void TopicTable::sort_by_end(TopicNumber number, JobState state) {
+  Topic::Chain& chain = topics_[number]->chain(state);
+  std::vector<Slot> slots;
+  slots.reserve(chain.count);
+  for (Slot slot = chain.first; slot != kNoSlot; slot = jobs_[slot].chain_next) slots.push_back(slot);
+  std::stable_sort(slots.begin(), slots.end(), [&](Slot a, Slot b) { return jobs_[a].until_ms < jobs_[b].until_ms; });
+  Slot previous = kNoSlot;
+  for (const Slot slot : slots) {
+    jobs_[slot].chain_previous = previous;
+    (previous == kNoSlot ? chain.first : jobs_[previous].chain_next) = slot;
+    previous = slot;
+  }
+  if (previous != kNoSlot) jobs_[previous].chain_next = kNoSlot;
+  chain.last = previous;
 }
 
 std::vector<TopicNumber> TopicTable::page(std::string_view cursor, uint32_t limit) const {

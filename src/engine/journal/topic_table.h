@@ -78,6 +78,10 @@ class TopicTable {
   /// The job stays in its state, but its due time changes. REQUIRES: not in the set of the ready ones under the new one.
   void change_due(Slot slot, uint64_t due_ms);
 
+  /// Puts the topic's jobs of that state in the order in which their retention ends: cleaning may have written them
+  /// to the log in another one.
+  void sort_by_end(TopicNumber number, JobState state);
+
   /// Topics by name, starting after `cursor`.
   std::vector<TopicNumber> page(std::string_view cursor, uint32_t limit) const;
 

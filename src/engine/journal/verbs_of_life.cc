@@ -12,8 +12,7 @@ namespace {
 
 /// A take ends early rather than bring more than this into memory; it always brings one job.
 constexpr uint64_t kMostBytesPerTake = 32u << 20;
-/// A job that is acked without its consumer is reserved only until its record has been read.
-constexpr Millis kAutoAckLease{60'000};
+constexpr std::string_view kUnreadReason = "it could not be read from disk when it was handed over";
 constexpr std::string_view kDamagedReason = "its record on disk is damaged";
 
 /// How many items ahead their memory is fetched.
@@ -119,20 +118,28 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     StatePayload state = store_.state_of(slot);
     ++state.attempts;
     state.state = JobState::kReserved;
-    state.until_ms = static_cast<int64_t>(to_stored_ms(request.auto_ack ? now + kAutoAckLease : request.lease_until));
+    state.until_ms = static_cast<int64_t>(to_stored_ms(request.lease_until));
     state.lease = ++next_lease_;
     add_locations(slot, wanted);
-    taken.push_back({state, store_.jobs[slot].priority, number});
-    move(slot, state);
+    const uint32_t priority = store_.jobs[slot].priority;
+    if (request.auto_ack) {  // done before anybody sees it: at most once
+      store_.change(slot, state);
+      state.state = JobState::kDone;
+      state.lease = 0;
+      state.until_ms = static_cast<int64_t>(to_stored_ms(request.keep_done.until));
+      finish(slot, JobState::kDone, request.keep_done, now);
+    } else {
+      move(slot, state);
+    }
+    taken.push_back({state, priority, number, wanted.back().segment != 0});
   }
-  const Keep keep_done = request.keep_done;
-  auto then = [this, now, keep_done, auto_ack = request.auto_ack, taken = std::move(taken),
+  auto then = [this, now, auto_ack = request.auto_ack, taken = std::move(taken),
                reply = std::move(reply)](RecordReader::Found found) mutable {
     if (!found.status.ok()) {
       for (const Snapshot& job : taken) give_back(job, now);
       return answer(std::move(reply), Result<TakeAnswer>(found.status.error()));
     }
-    TakeAnswer result = hand_out(taken, std::move(found), auto_ack ? &keep_done : nullptr, now);
+    TakeAnswer result = hand_out(taken, std::move(found), now);
     if (auto_ack) {
       answer_when_durable(std::move(reply), std::move(result));
     } else {
@@ -142,29 +149,19 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
   reader_.read(wanted, std::move(then));
 }
 
-/// The jobs of a take whose records have been read. With `keep_done` (at most once) they are done before anybody sees
-/// them; one that was taken away while its record was being read is left out.
-TakeAnswer JournalEngine::hand_out(std::span<const Snapshot> taken, RecordReader::Found found, const Keep* keep_done,
-                                   Moment now) {
+/// The jobs of a take whose records have been read.
+TakeAnswer JournalEngine::hand_out(std::span<const Snapshot> taken, RecordReader::Found found, Moment now) {
   TakeAnswer result;
   result.storage = std::move(found.storage);
   result.jobs.reserve(taken.size());
   for (size_t i = 0; i < taken.size(); ++i) {
     TakenJob handed;
-    Snapshot job = taken[i];
-    if (keep_done != nullptr) {
-      job.state.state = JobState::kDone;
-      job.state.until_ms = static_cast<int64_t>(to_stored_ms(keep_done->until));
-    }
+    const Snapshot& job = taken[i];
     if (!fill_job(handed.job, job, found.records[2 * i], found.records[2 * i + 1])) {
-      bury(job, now);
+      bury(job, kDamagedReason, now);
       continue;
     }
-    if (keep_done != nullptr) {
-      const Slot slot = find_taken(job);
-      if (slot == kNoSlot) continue;
-      finish(slot, JobState::kDone, *keep_done, now);
-    } else {
+    if (job.state.lease != 0) {
       const LeaseText text = format_lease({job.state.seq, job.state.lease});
       handed.lease = result.storage.copy({text.data(), text.size()});
     }
@@ -175,10 +172,13 @@ TakeAnswer JournalEngine::hand_out(std::span<const Snapshot> taken, RecordReader
 
 Slot JournalEngine::find_taken(const Snapshot& job) const {
   const Slot slot = store_.find_number(job.state.seq);
-  return slot == kNoSlot || store_.jobs.find_extra(slot)->lease != job.state.lease ? kNoSlot : slot;
+  if (slot == kNoSlot || store_.jobs[slot].state() != job.state.state) return kNoSlot;
+  return store_.jobs.find_extra(slot)->lease == job.state.lease ? slot : kNoSlot;
 }
 
 void JournalEngine::give_back(const Snapshot& job, Moment now) {
+  // At most once: what was acked must not come back by itself.
+  if (job.state.lease == 0) return bury(job, kUnreadReason, now);
   const Slot slot = find_taken(job);
   if (slot == kNoSlot || failure_) return;
   StatePayload next = waiting_until(slot, store_.jobs[slot].due(), now);
@@ -194,7 +194,9 @@ void JournalEngine::add_locations(Slot slot, std::vector<Location>& wanted) cons
 }
 
 JournalEngine::Snapshot JournalEngine::snapshot(Slot slot) const {
-  return {store_.state_of(slot), store_.jobs[slot].priority, store_.jobs[slot].topic};
+  const Extra* extra = store_.jobs.find_extra(slot);
+  return {store_.state_of(slot), store_.jobs[slot].priority, store_.jobs[slot].topic,
+          extra != nullptr && extra->outcome.segment != 0};
 }
 
 bool JournalEngine::fill_job(Job& job, const Snapshot& snapshot, const std::optional<RecordView>& record,
@@ -213,14 +215,16 @@ bool JournalEngine::fill_job(Job& job, const Snapshot& snapshot, const std::opti
   job.due = from_unix_ms(snapshot.state.due_ms);
   job.until = from_unix_ms(snapshot.state.until_ms);
   job.cancel_requested = (snapshot.state.flags & kCancelRequested) != 0;
-  if (const auto text = outcome ? parse_outcome(outcome->payload) : std::nullopt) job.outcome = text->text;
+  if (!snapshot.has_outcome) return true;
+  const auto text = outcome ? parse_outcome(outcome->payload) : std::nullopt;
+  job.outcome = text ? text->text : kDamagedOutcome;
   return true;
 }
 
-void JournalEngine::bury(const Snapshot& job, Moment now) {
+void JournalEngine::bury(const Snapshot& job, std::string_view reason, Moment now) {
   const Slot slot = find_taken(job);
   if (slot == kNoSlot || failure_) return;
-  finish(slot, JobState::kDead, {now + std::chrono::years(1), UINT32_MAX}, now, kDamagedReason);
+  finish(slot, JobState::kDead, {now + std::chrono::years(1), UINT32_MAX}, now, reason);
 }
 
 // ---- what a lease allows --------------------------------------------------------------------------------------------
