@@ -8,7 +8,6 @@
 namespace delayq {
 namespace {
 
-using support::at;
 using support::kStart;
 using support::Taken;
 

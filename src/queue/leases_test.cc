@@ -1,5 +1,7 @@
 #include "queue/leases.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 
 #include "engine/memory/memory_engine.h"

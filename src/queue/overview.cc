@@ -84,7 +84,7 @@ void Overview::totals(Reply<TotalStats> reply) {
                            stats.usage = context_.engine.usage();
                            stats.waiters = hand_over_.waiters();
                            stats.unanswered_bytes = admission_.unanswered_bytes();
-                           context_.answer(reply, Result{std::move(stats)});
+                           context_.answer(reply, Result{stats});
                          });
 }
 

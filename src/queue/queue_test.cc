@@ -1,6 +1,8 @@
 // What concerns the queue as a whole: engines that fail, clocks that jump, and that runs can be repeated.
 #include "queue/queue.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 
 #include "engine/memory/memory_engine.h"

@@ -8,8 +8,6 @@
 namespace delayq {
 namespace {
 
-using testing::HasSubstr;
-
 Settings everything() {
   return {.attempts = 5,
           .backoff = ExponentialBackoff{Millis{100}, 3, Millis{9'000}, 0},

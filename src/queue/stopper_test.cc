@@ -1,5 +1,7 @@
 #include "queue/stopper.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 
 #include "engine/memory/memory_engine.h"

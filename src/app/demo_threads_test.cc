@@ -1,10 +1,10 @@
-#include "app/demo.h"
-
 #include <filesystem>
 #include <sstream>
 #include <stdlib.h>
 
 #include <gmock/gmock.h>
+
+#include "app/demo.h"
 
 namespace delayq {
 namespace {
@@ -13,8 +13,8 @@ using testing::HasSubstr;
 
 class Demo : public testing::Test {
  protected:
-  Demo() { EXPECT_NE(mkdtemp(directory_.data()), nullptr); }
-  ~Demo() override { std::filesystem::remove_all(directory_); }
+  void SetUp() override { ASSERT_NE(mkdtemp(directory_.data()), nullptr); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::string directory_ = testing::TempDir() + "delayq-demo-XXXXXX";
 };
