@@ -114,7 +114,7 @@ void Cleaner::settle() {
   const bool removes_early = options_.canary == Canary::kEarlyRemoval;
   if (!removes_early) {
     if (log_.survivors_are_committing()) return;
-    if (log_.has_survivors()) return commit_survivors();
+    if (log_.has_survivors() || log_.prove_survivors()) return commit_survivors();
     if (log_.durable_lsn() < end_lsn_) return;
   }
   remove();

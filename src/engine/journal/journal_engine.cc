@@ -33,7 +33,16 @@ JournalEngine::JournalEngine(Disk& disk, Io& io, JournalOptions options)
       cleaner_(store_, log_, io, disk,
                {options.segment_bytes * 3, options.segment_bytes * 5 / 4, options.disk_reserve * 2, options.canary}) {}
 
-JournalEngine::~JournalEngine() { io_.drain(); }
+JournalEngine::~JournalEngine() {
+  io_.drain();
+  if (failure_ || log_.durable_lsn() < log_.head_end_lsn()) return;
+  // A last word that everything is durable, so that damage at rest cannot pass for a torn end.
+  const auto ignore = [](const Status&) {};
+  log_.prove_survivors();
+  log_.commit_survivors(ignore);
+  if (log_.prove_head()) log_.commit_head(true, ignore);
+  io_.drain();
+}
 
 Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, JournalOptions options, Moment now) {
   std::unique_ptr<JournalEngine> engine(new JournalEngine(disk, io, options));

@@ -81,7 +81,9 @@ void Log::close_segment(Stream& stream) {
 void Log::retire(const Segment& segment) {
   assert(segment.header.stream != kHeadStream);
   Stream& stream = streams_[segment.header.stream];
-  if (stream.segment == segment.header.number) close_segment(stream);
+  if (stream.segment != segment.header.number) return;
+  prove(segment.header.stream);
+  close_segment(stream);
 }
 
 Log::Chunk& Log::begin_chunk(uint16_t stream_number) {
@@ -182,6 +184,7 @@ void Log::finish(Commit& commit) {
   for (auto& chunk : commit.chunks) {
     Segment& segment = *segments_.find(chunk->segment);
     segment.file = chunk->file;
+    segment.is_proven = chunk->bytes.size() <= chunk->mark_place() + kMarkSize;
     if (commit.sync || chunk->is_last) segment.durable = chunk->end();
     if (chunk->is_last) {
       segment.is_open = false;
@@ -242,6 +245,19 @@ std::span<const std::byte> Log::find_buffered(const Location& location) const {
     }
   }
   return {};
+}
+
+bool Log::prove(uint16_t number) {
+  const Stream& stream = streams_[number];
+  if (stream.segment == 0 || !stream.open.empty() || segments_.find(stream.segment)->is_proven) return false;
+  begin_chunk(number);
+  return true;
+}
+
+bool Log::prove_survivors() {
+  bool any = false;
+  for (uint16_t stream = kHeadStream + 1; stream < kStreamCount; ++stream) any |= prove(stream);
+  return any;
 }
 
 bool Log::has_survivors() const {

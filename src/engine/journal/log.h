@@ -68,6 +68,10 @@ class Log {
   bool survivors_are_committing() const { return survivors_busy_; }
   bool head_is_empty() const { return streams_[kHeadStream].open.empty(); }
   bool has_survivors() const;  ///< that no commit has taken along yet
+  /// Lets the next commit of the streams say, by a mark of its own, that what they have is durable. Until then a bad
+  /// record at their end would pass for a torn one. Answers whether there was anything to say.
+  bool prove_head() { return prove(kHeadStream); }
+  bool prove_survivors();
   uint64_t survivor_bytes() const;
 
   /// The record's bytes when they are still in memory, else empty.
@@ -121,6 +125,7 @@ class Log {
   Chunk& begin_segment(uint16_t stream, size_t size);
   Chunk& begin_chunk(uint16_t stream);
   void close_segment(Stream& stream);
+  bool prove(uint16_t stream);
   std::unique_ptr<Chunk> fresh_chunk();
   void seal_mark(Chunk& chunk) const;
   std::shared_ptr<Commit> collect(uint16_t first_stream, uint16_t last_stream, bool sync);

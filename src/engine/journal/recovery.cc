@@ -63,6 +63,10 @@ class StreamReader {
       if (Status status = segment.file->truncate(known.size); !status.ok()) return status;
       if (Status status = write_again(segment, known); !status.ok()) return status;
       if (Status status = segment.file->sync(); !status.ok()) return status;
+      // The log itself goes on in a new segment, which says the same of its predecessor.
+      if (segment.has_successor || segment.header.stream == kHeadStream) continue;
+      if (Status status = prove(segment, known, recovered_.next_lsn++); !status.ok()) return status;
+      store_.segments.set_occupied(known, known.size);
     }
     return {};
   }
@@ -90,6 +94,18 @@ class StreamReader {
     scanner_.reset();
     ++at_;
     return {};
+  }
+
+  /// A mark behind the last record: from now on, what is bad before it is damage.
+  static Status prove(const SegmentFile& segment, Segment& known, Lsn lsn) {
+    std::array<std::byte, kRecordHeaderSize + sizeof(MarkPayload)> record{};
+    const MarkPayload mark{known.size, known.size};
+    std::memcpy(record.data() + kRecordHeaderSize, &mark, sizeof mark);
+    seal_record(record, segment.header.nonce, RecordType::kMark, lsn);
+    if (Status status = segment.file->write(known.size, record); !status.ok()) return status;
+    known.size += record.size();
+    known.durable = known.size;
+    return segment.file->sync();
   }
 
   static Status write_again(const SegmentFile& segment, Segment& known) {

@@ -22,6 +22,7 @@ struct Segment {
   uint64_t live_bytes = 0;     ///< records that a job or a topic still needs
   uint64_t gone_bytes = 0;     ///< kGone records that an existing segment still needs
   bool is_open = true;         ///< still appended to
+  bool is_proven = true;       ///< a later mark says that its last records are durable: if one is bad, it is damage
   bool is_damaged = false;     ///< cleaning found a bad record: left alone for `check` to look at
   bool unsets = false;         ///< has records that take back a topic's settings
   /// A restart interrupted its cleaning: jobs in it may have gone since under the name of the segment they were
