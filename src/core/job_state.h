@@ -46,8 +46,7 @@ enum class JobEvent : uint8_t {
 };
 inline constexpr size_t kJobEventCount = 9;
 
-/// Where an event leads from a state. A state that is left for good leads to `kGone`; an event that cannot happen
-/// in a state has no row. `kReschedule` and `kRetry` lead to delayed, and from there at once to ready when due.
+/// Where an event leads from a state. An event that cannot happen in a state has no row. `kReschedule` and `kRetry` lead to delayed, and from there at once to ready when due.
 struct Transition {
   JobState from;
   JobEvent event;
