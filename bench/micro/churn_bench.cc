@@ -1,10 +1,10 @@
-// How much disk the journal takes under churn: pushes, takes, nacks, reschedules and cancels of jobs that live from a
-// second to thirty days, over simulated days. The bound is checked after every batch.
-#include <fmt/format.h>
-
+// How much disk the journal takes under churn: pushes, takes, nacks, reschedules and cancels of jobs that
+// live from a second to thirty days, over simulated days. The bound is checked after every batch.
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "bench/micro/harness.h"
 #include "core/random.h"
@@ -56,7 +56,8 @@ class Churn {
       jobs[i].topic = kTopic;
       jobs[i].id = ids_[i];
       jobs[i].body = body_.substr(0, 64 + random_.below(body_.size() - 64));
-      jobs[i].due = host_.now + std::chrono::seconds(1 + random_.below(std::min<uint64_t>(uint64_t{1} << shift, 2'592'000)));
+      jobs[i].due = host_.now + std::chrono::seconds(
+                                    1 + random_.below(std::min<uint64_t>(uint64_t{1} << shift, 2'592'000)));
       written_ += jobs[i].body.size() + 120;
     }
     pushed_ += count;
@@ -105,7 +106,8 @@ class Churn {
       for (const TakenJob& taken : answer->jobs) {
         const LeaseRef lease{kTopic, taken.lease};
         if (random_.chance(1, 4)) {
-          nacks.push_back({lease, host_.now + std::chrono::seconds(10 + random_.below(3600)), {}, "no answer"});
+          nacks.push_back(
+              {lease, host_.now + std::chrono::seconds(10 + random_.below(3600)), {}, "no answer"});
         } else {
           acks.push_back({lease, {host_.now + std::chrono::hours(1), 1000}, {}});
         }
@@ -137,8 +139,8 @@ void run(bool smoke) {
   report("pushed, in bytes of jobs", fmt::format("{} MiB", churn.written() >> 20));
   report("still live at the end", fmt::format("{} MiB", churn.live() >> 20));
   report("most disk at any time", fmt::format("{} MiB", churn.most_disk() >> 20));
-  report("disk at its worst, of (2 x live + 256 MiB)", fmt::format("{:.0f} %", churn.worst() * 100), "<= 100 %",
-         churn.worst() <= 1);
+  report("disk at its worst, of (2 x live + 256 MiB)", fmt::format("{:.0f} %", churn.worst() * 100),
+         "<= 100 %", churn.worst() <= 1);
 }
 
 }  // namespace

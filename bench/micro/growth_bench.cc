@@ -1,11 +1,12 @@
 // How the cost of a push, a cancel and a hand-over grows with the number of pending jobs.
 //   growth_bench                       times, from 10,000 to 10 million pending jobs
-//   growth_bench --instructions VERB PENDING     one measurement, for valgrind --tool=callgrind --toggle-collect
-#include <fmt/format.h>
-
+//   growth_bench --instructions VERB PENDING     one measurement, for valgrind --tool=callgrind
+//   --toggle-collect
 #include <array>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "bench/micro/harness.h"
 
@@ -21,13 +22,15 @@ constexpr std::string_view kTopic = "order";
   host->push(host.now, jobs, [&](Result<std::vector<PushAnswer>> answers) { answered += answers->size(); });
 }
 
-[[gnu::noinline]] void measured_cancel(EngineHost& host, const std::vector<JobRef>& jobs, uint64_t& answered) {
+[[gnu::noinline]] void measured_cancel(EngineHost& host, const std::vector<JobRef>& jobs,
+                                       uint64_t& answered) {
   host->cancel(host.now, jobs, [&](Result<std::vector<CancelOutcome>> outcomes) {
     for (const CancelOutcome outcome : *outcomes) answered += outcome == CancelOutcome::kCancelled;
   });
 }
 
-[[gnu::noinline]] void measured_hand_over(EngineHost& host, uint64_t& answered, std::vector<std::string>& leases) {
+[[gnu::noinline]] void measured_hand_over(EngineHost& host, uint64_t& answered,
+                                          std::vector<std::string>& leases) {
   TakeRequest request;
   request.topic = kTopic;
   request.count = kBatch;
@@ -50,7 +53,9 @@ void ack(EngineHost& host, std::vector<std::string>& leases) {
 
 class Growth {
  public:
-  explicit Growth(uint64_t pending) : pending_(pending), host_(directory_.path()) { fill(host_, maker_, 0, pending); }
+  explicit Growth(uint64_t pending) : pending_(pending), host_(directory_.path()) {
+    fill(host_, maker_, 0, pending);
+  }
 
   /// Nanoseconds each.
   double push(uint64_t operations) {
@@ -66,7 +71,8 @@ class Growth {
 
   double cancel(uint64_t operations) {
     std::vector<std::string> ids;
-    for (uint64_t i = 0; i < operations; ++i) ids.push_back(JobMaker::id((i * 2'654'435'761 + 11) % pending_));
+    for (uint64_t i = 0; i < operations; ++i)
+      ids.push_back(JobMaker::id((i * 2'654'435'761 + 11) % pending_));
     std::vector<JobRef> jobs;
     uint64_t answered = 0;
     const Stopwatch watch;
@@ -120,7 +126,8 @@ void run(bool smoke) {
     small[1].push_back(fresh.cancel(smoke ? 1'024 : 5'120));
     small[2].push_back(fresh.hand_over(smoke ? 1'024 : 5'120));
   }
-  const std::array<double, 3> big{large.push(operations), large.cancel(operations), large.hand_over(operations)};
+  const std::array<double, 3> big{large.push(operations), large.cancel(operations),
+                                  large.hand_over(operations)};
   const std::array<std::string_view, 3> names{"push", "cancel", "hand-over"};
   for (size_t verb = 0; verb < names.size(); ++verb) {
     const double before = median(small[verb]);

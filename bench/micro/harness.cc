@@ -1,14 +1,14 @@
 #include "bench/micro/harness.h"
 
-#include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
 
 #include "core/random.h"
 
@@ -164,7 +164,8 @@ void report(std::string_view what, const std::string& measured, std::string_view
 }
 
 bool is_smoke(int argc, char** argv) {
-  smoke_size = std::any_of(argv + 1, argv + argc, [](const char* arg) { return std::string_view(arg) == "--smoke"; });
+  smoke_size =
+      std::any_of(argv + 1, argv + argc, [](const char* arg) { return std::string_view(arg) == "--smoke"; });
   return smoke_size;
 }
 

@@ -14,10 +14,12 @@
 #include "engine/journal/posix_disk.h"
 #include "engine/journal/threaded_io.h"
 
-/// What the benchmarks share: a journal engine on a real directory, a clock for measuring, and a table of results.
+/// What the benchmarks share: a journal engine on a real directory, a clock for measuring, and a table of
+/// results.
 namespace delayq::bench {
 
-/// A directory below the build directory (so on the disk one works on, not on a RAM disk) that goes when it ends.
+/// A directory below the build directory (so on the disk one works on, not on a RAM disk) that goes when it
+/// ends.
 class TempDirectory {
  public:
   TempDirectory();
@@ -91,7 +93,9 @@ void fill(EngineHost& host, JobMaker& maker, uint64_t first, uint64_t count);
 
 class Stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

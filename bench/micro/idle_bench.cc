@@ -1,7 +1,7 @@
 // A million jobs that wait for days: how often the engine wants to be woken, and what that costs.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "bench/micro/harness.h"
 

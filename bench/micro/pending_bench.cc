@@ -1,10 +1,10 @@
 // Five million pending jobs: what they cost in RAM, how fast they are cancelled, moved and recovered.
-#include <fmt/format.h>
+#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "bench/micro/harness.h"
 #include "core/random.h"
@@ -91,8 +91,8 @@ void run(bool smoke) {
   const Size size = smoke ? Size{20'000, 5'000} : Size{5'000'000, 1'000'000};
   const double small = ram_per_job(128, size.jobs);
   const double large = ram_per_job(1024, size.jobs);
-  report(fmt::format("RAM per pending job at {} jobs, 128 B bodies", size.jobs), fmt::format("{:.1f} B", small),
-         "<= 100 B", small <= 100);
+  report(fmt::format("RAM per pending job at {} jobs, 128 B bodies", size.jobs),
+         fmt::format("{:.1f} B", small), "<= 100 B", small <= 100);
   report("the same with 1 KiB bodies", fmt::format("{:.1f} B ({:+.1f} %)", large, (large / small - 1) * 100),
          "<= 100 B, +-10 %", large <= 100 && large / small < 1.1 && small / large < 1.1);
 
@@ -104,8 +104,8 @@ void run(bool smoke) {
   const Stopwatch watch;
   host.open();
   const double recovered = static_cast<double>(size.jobs) / watch.seconds();
-  report("recovery, files in the page cache", fmt::format("{:.2f} M jobs/s", recovered / 1e6), ">= 1 M jobs/s",
-         recovered >= 1e6);
+  report("recovery, files in the page cache", fmt::format("{:.2f} M jobs/s", recovered / 1e6),
+         ">= 1 M jobs/s", recovered >= 1e6);
   if (host->usage().jobs != size.jobs) std::abort();
   const double moved = reschedules(host, size);
   report("reschedule by id, batches of 512", fmt::format("{:.0f} k/s", moved / 1000), ">= 500 k/s",

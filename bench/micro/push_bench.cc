@@ -1,9 +1,10 @@
-// Durable pushes against the raw limit: the same bytes, in the same commits, appended and synced with nothing else.
+// Durable pushes against the raw limit: the same bytes, in the same commits, appended and synced with nothing
+// else.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
-
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "bench/micro/harness.h"
 
@@ -20,7 +21,8 @@ double raw_append(const std::string& directory, size_t bytes_per_commit, int com
   const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
   const Stopwatch watch;
   for (int i = 0; i < commits; ++i) {
-    if (::write(file, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) || ::fdatasync(file) != 0) {
+    if (::write(file, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) ||
+        ::fdatasync(file) != 0) {
       std::abort();
     }
   }

@@ -26,7 +26,8 @@ enum class ErrorCode : uint8_t {
   kInternal,      ///< a defect of ours
 };
 
-/// What an API makes of an error code. One row per code, in the order of the enum: every front end reads this table.
+/// What an API makes of an error code. One row per code, in the order of the enum: every front end reads this
+/// table.
 struct ErrorTraits {
   ErrorCode code;
   std::string_view name;         ///< stable, in problem documents and logs

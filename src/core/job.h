@@ -13,17 +13,20 @@ inline constexpr uint32_t kDefaultPriority = 1024;
 /// What a push does when its id is already waiting or running.
 enum class OnConflict : uint8_t {
   kReject,   ///< answer with a conflict
-  kReplace,  ///< the new job takes the old one's place in one step (upsert, debounce); a running lease goes stale
+  kReplace,  ///< the new job takes the old one's place in one step (upsert, debounce); a running lease goes
+             ///< stale
   kKeep,     ///< leave the existing job alone and answer with it
 };
 
-/// A job as it is looked up, listed and handed out. The views belong to whoever made the Job (usually an Arena).
+/// A job as it is looked up, listed and handed out. The views belong to whoever made the Job (usually an
+/// Arena).
 struct Job {
   std::string_view topic;
   std::string_view id;
-  std::string_view group;    ///< empty: none
-  std::string_view body;     ///< any bytes; empty in listings that did not ask for bodies
-  std::string_view options;  ///< the queue's own note on this job (see queue/job_options.h); engines only keep it
+  std::string_view group;  ///< empty: none
+  std::string_view body;   ///< any bytes; empty in listings that did not ask for bodies
+  std::string_view
+      options;  ///< the queue's own note on this job (see queue/job_options.h); engines only keep it
   std::string_view outcome;  ///< the last error, or what a callback answered
   JobState state = JobState::kDelayed;
   uint32_t priority = kDefaultPriority;

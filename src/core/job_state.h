@@ -17,8 +17,8 @@ enum class JobState : uint8_t {
 };
 inline constexpr size_t kJobStateCount = 5;
 
-inline constexpr std::array<std::string_view, kJobStateCount> kJobStateNames{"delayed", "ready", "reserved", "done",
-                                                                             "dead"};
+inline constexpr std::array<std::string_view, kJobStateCount> kJobStateNames{"delayed", "ready", "reserved",
+                                                                             "done", "dead"};
 
 constexpr std::string_view name_of(JobState state) { return kJobStateNames[static_cast<size_t>(state)]; }
 
@@ -46,7 +46,8 @@ enum class JobEvent : uint8_t {
 };
 inline constexpr size_t kJobEventCount = 9;
 
-/// Where an event leads from a state. An event that cannot happen in a state has no row. `kReschedule` and `kRetry` lead to delayed, and from there at once to ready when due.
+/// Where an event leads from a state. An event that cannot happen in a state has no row. `kReschedule` and
+/// `kRetry` lead to delayed, and from there at once to ready when due.
 struct Transition {
   JobState from;
   JobEvent event;
@@ -65,7 +66,8 @@ inline constexpr std::array kTransitions{
     Transition{JobState::kReserved, JobEvent::kAck, JobState::kDone},
     Transition{JobState::kReserved, JobEvent::kRetry, JobState::kDelayed},
     Transition{JobState::kReserved, JobEvent::kGiveUp, JobState::kDead},
-    Transition{JobState::kReserved, JobEvent::kCancel, JobState::kReserved},  // runs to its end, is not retried
+    Transition{JobState::kReserved, JobEvent::kCancel,
+               JobState::kReserved},  // runs to its end, is not retried
     Transition{JobState::kReserved, JobEvent::kForget, std::nullopt},
     Transition{JobState::kDone, JobEvent::kForget, std::nullopt},
     Transition{JobState::kDead, JobEvent::kRedrive, JobState::kReady},

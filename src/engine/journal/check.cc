@@ -1,8 +1,8 @@
 #include "engine/journal/check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "engine/journal/replay.h"
 #include "engine/journal/segment_files.h"
@@ -19,18 +19,20 @@ struct Kept {
 };
 
 /// Reads one segment: records to `records`, trouble to `report`.
-Status read_segment(const SegmentFile& segment, const std::vector<std::byte>& bytes, std::vector<Kept>& records,
-                    CheckReport& report) {
+Status read_segment(const SegmentFile& segment, const std::vector<std::byte>& bytes,
+                    std::vector<Kept>& records, CheckReport& report) {
   SegmentScanner scanner(bytes, segment.header, segment.has_successor);
   uint64_t found = 0;
   for (;;) {
     while (const auto record = scanner.next()) {
       ++found;
-      records.push_back({*record, {segment.number, static_cast<uint32_t>(scanner.record_offset()),
-                                   static_cast<uint32_t>(record->size())}});
+      records.push_back({*record,
+                         {segment.number, static_cast<uint32_t>(scanner.record_offset()),
+                          static_cast<uint32_t>(record->size())}});
     }
     if (scanner.end() != SegmentScanner::End::kDamaged) break;
-    const uint64_t average = found == 0 ? 256 : std::max<uint64_t>(kRecordHeaderSize, scanner.offset() / found);
+    const uint64_t average =
+        found == 0 ? 256 : std::max<uint64_t>(kRecordHeaderSize, scanner.offset() / found);
     const uint64_t offset = scanner.offset();
     const uint64_t skipped = scanner.skip_damage();
     report.damage.push_back({segment.name, offset, skipped, "a record fails its checksum",
@@ -77,23 +79,26 @@ Result<CheckReport> inspect(Disk& disk, std::vector<SegmentFile>& segments) {
     }
     if (segment.kind == SegmentFile::Kind::kForeign) {
       return Error{ErrorCode::kUnavailable, "journal.check",
-                   fmt::format("{}/{} has format version {}; this program reads version {}", disk.name(), segment.name,
-                               segment.header.version, kFormatVersion)};
+                   fmt::format("{}/{} has format version {}; this program reads version {}", disk.name(),
+                               segment.name, segment.header.version, kFormatVersion)};
     }
     if (segment.kind == SegmentFile::Kind::kDamaged) {
-      report.damage.push_back({segment.name, 0, segment.size, "its header is not readable", segment.size / 256});
+      report.damage.push_back(
+          {segment.name, 0, segment.size, "its header is not readable", segment.size / 256});
       continue;
     }
     Result<std::vector<std::byte>> bytes = read_whole(segment);
     if (!bytes.ok()) return bytes.error();
     contents.push_back(std::move(*bytes));
-    if (Status status = read_segment(segment, contents.back(), records, report); !status.ok()) return status.error();
+    if (Status status = read_segment(segment, contents.back(), records, report); !status.ok())
+      return status.error();
   }
   count_jobs(segments, records, report);
   return report;
 }
 
-/// One kHole record over the whole stretch. Its number is that of its neighbour, so that numbers still only grow.
+/// One kHole record over the whole stretch. Its number is that of its neighbour, so that numbers still only
+/// grow.
 Status make_hole(const SegmentFile& segment, const Damage& damage) {
   Result<std::vector<std::byte>> bytes = read_whole(segment);
   if (!bytes.ok()) return bytes.error();
@@ -111,8 +116,9 @@ Status make_hole(const SegmentFile& segment, const Damage& damage) {
     return segment.file->sync();
   }
   if (hole.size() < kRecordHeaderSize || hole.size() - kRecordHeaderSize > kMaxPayload) {
-    return Error{ErrorCode::kCorrupt, "journal.repair",
-                 fmt::format("{}: {} bytes at {} cannot be made a hole", segment.name, hole.size(), damage.offset)};
+    return Error{
+        ErrorCode::kCorrupt, "journal.repair",
+        fmt::format("{}: {} bytes at {} cannot be made a hole", segment.name, hole.size(), damage.offset)};
   }
   seal_record(hole, segment.header.nonce, RecordType::kHole, before + 1);
   if (Status status = segment.file->write(damage.offset, hole); !status.ok()) return status;
@@ -147,17 +153,17 @@ Result<CheckReport> repair(Disk& disk) {
 }
 
 std::string to_string(const CheckReport& report) {
-  std::string text =
-      fmt::format("{} segments, {} bytes, {} records; jobs: {} delayed, {} reserved, {} done, {} dead in {} topics\n",
-                  report.segments, report.bytes, report.records, report.jobs[0] + report.jobs[1], report.jobs[2],
-                  report.jobs[3], report.jobs[4], report.topics);
+  std::string text = fmt::format(
+      "{} segments, {} bytes, {} records; jobs: {} delayed, {} reserved, {} done, {} dead in {} topics\n",
+      report.segments, report.bytes, report.records, report.jobs[0] + report.jobs[1], report.jobs[2],
+      report.jobs[3], report.jobs[4], report.topics);
   if (report.torn_bytes != 0) {
     text += fmt::format("{} bytes of an unfinished commit at the end (nobody was answered for them)\n",
                         report.torn_bytes);
   }
   for (const Damage& damage : report.damage) {
-    text += fmt::format("DAMAGE {} offset {}: {} bytes, {}; about {} records\n", damage.segment, damage.offset,
-                        damage.bytes, damage.what, damage.records_estimate);
+    text += fmt::format("DAMAGE {} offset {}: {} bytes, {}; about {} records\n", damage.segment,
+                        damage.offset, damage.bytes, damage.what, damage.records_estimate);
   }
   text += report.is_clean() ? "no damage\n" : fmt::format("{} damaged places\n", report.damage.size());
   return text;

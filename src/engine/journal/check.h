@@ -17,8 +17,8 @@ struct Damage {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   std::string what;
-  /// Job records that end within or begin right behind the stretch cannot be told apart from it; this is how many
-  /// records of average size it would hold.
+  /// Job records that end within or begin right behind the stretch cannot be told apart from it; this is how
+  /// many records of average size it would hold.
   uint64_t records_estimate = 0;
 };
 
@@ -36,13 +36,13 @@ struct CheckReport {
   bool is_clean() const { return damage.empty(); }
 };
 
-/// Reads every record of the directory and tells what it finds; changes nothing. Takes the directory's lock, so it
-/// is refused while a server uses it.
+/// Reads every record of the directory and tells what it finds; changes nothing. Takes the directory's lock,
+/// so it is refused while a server uses it.
 Result<CheckReport> check(Disk& disk);
 
-/// Gives up what check() found to be damaged, and only that: each stretch becomes a hole that the next start skips; a
-/// segment without a readable header is renamed to "<name>.damaged". What was dropped is what the report says.
-/// Jobs whose later records were in a hole may come back in an earlier state.
+/// Gives up what check() found to be damaged, and only that: each stretch becomes a hole that the next start
+/// skips; a segment without a readable header is renamed to "<name>.damaged". What was dropped is what the
+/// report says. Jobs whose later records were in a hole may come back in an earlier state.
 Result<CheckReport> repair(Disk& disk);
 
 /// The report in words, for a terminal.

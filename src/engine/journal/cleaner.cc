@@ -12,8 +12,8 @@ constexpr uint64_t kSmallestPortion = 256u << 10;
 constexpr uint64_t kLargestPortion = 4u << 20;
 /// Survivors are written in the background in pieces of about this size.
 constexpr uint64_t kSurvivorCommit = 1u << 20;
-/// Reading this many bytes for each one appended keeps ahead of any churn: at worst a third of what is read is
-/// unneeded, or cleaning would not have begun.
+/// Reading this many bytes for each one appended keeps ahead of any churn: at worst a third of what is read
+/// is unneeded, or cleaning would not have begun.
 constexpr uint64_t kReadPerAppended = 4;
 
 }  // namespace
@@ -24,7 +24,8 @@ void Cleaner::step(Moment now) {
   if (phase_ == Phase::kIdle) choose();
   if (phase_ == Phase::kReady) read_portion();
   if (phase_ == Phase::kSettling) settle();
-  if (log_.has_survivors() && (phase_ == Phase::kIdle || log_.survivor_bytes() >= kSurvivorCommit)) commit_survivors();
+  if (log_.has_survivors() && (phase_ == Phase::kIdle || log_.survivor_bytes() >= kSurvivorCommit))
+    commit_survivors();
 }
 
 void Cleaner::commit_survivors() {
@@ -69,7 +70,8 @@ void Cleaner::read_portion() {
   }
   const uint64_t appended = log_.appended_bytes() - appended_before_;
   appended_before_ = log_.appended_bytes();
-  const uint64_t wanted = std::clamp(appended * kReadPerAppended, portion_size_, std::max(portion_size_, kLargestPortion));
+  const uint64_t wanted =
+      std::clamp(appended * kReadPerAppended, portion_size_, std::max(portion_size_, kLargestPortion));
   portion_ = std::make_shared<Portion>();
   portion_->bytes.resize(std::min(wanted, victim.size - offset_));
   phase_ = Phase::kReading;
@@ -197,7 +199,8 @@ Location Cleaner::copy_with_state(RecordType type, Slot slot, std::string_view t
   return log_.append(stream_for(store_.jobs[slot]), type, sizeof state + text.size(),
                      [&](std::span<std::byte> payload, Lsn) {
                        std::memcpy(payload.data(), &state, sizeof state);
-                       if (!text.empty()) std::memcpy(payload.data() + sizeof state, text.data(), text.size());
+                       if (!text.empty())
+                         std::memcpy(payload.data() + sizeof state, text.data(), text.size());
                      });
 }
 
@@ -239,7 +242,8 @@ uint16_t Cleaner::stream_for(const Entry& entry) const {
   const Moment end = entry.state() == JobState::kDelayed ? entry.due() : entry.until();
   const days away = std::chrono::floor<days>(end) - std::chrono::floor<days>(now_);
   const auto group = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, away.count())));
-  return static_cast<uint16_t>(std::min<uint64_t>(kHeadStream + 1 + static_cast<uint64_t>(group), kStreamCount - 1));
+  return static_cast<uint16_t>(
+      std::min<uint64_t>(kHeadStream + 1 + static_cast<uint64_t>(group), kStreamCount - 1));
 }
 
 }  // namespace delayq::journal

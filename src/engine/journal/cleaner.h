@@ -13,11 +13,11 @@
 
 namespace delayq::journal {
 
-/// Gives disk space back: takes the segment of which least is needed, writes that part again, grouped by how far
-/// away its due day is (so that what dies together lies together), and removes the segment.
+/// Gives disk space back: takes the segment of which least is needed, writes that part again, grouped by how
+/// far away its due day is (so that what dies together lies together), and removes the segment.
 ///
-/// One segment at a time, read in portions on the read lane. The segment goes only when what was written again is
-/// durable, and so is every record of the log that made something in it unneeded.
+/// One segment at a time, read in portions on the read lane. The segment goes only when what was written
+/// again is durable, and so is every record of the log that made something in it unneeded.
 class Cleaner {
  public:
   struct Options {

@@ -15,17 +15,19 @@ namespace delayq::journal {
 /// One open file of the journal. Everything the engine does to a disk goes through File and Disk, so that the
 /// simulator can cut the power, tear writes, fail a sync, flip bits and fill the disk.
 ///
-/// Threads: one thread writes (write, sync, allocate, truncate), any thread may read at the same time. A file may be
-/// removed from its Disk while it is open; it then stays readable until it is closed.
+/// Threads: one thread writes (write, sync, allocate, truncate), any thread may read at the same time. A file
+/// may be removed from its Disk while it is open; it then stays readable until it is closed.
 class File {
  public:
   virtual ~File() = default;
 
   /// Writes all of `bytes`, growing the file when needed. Not durable before sync().
   virtual Status write(uint64_t offset, std::span<const std::byte> bytes) = 0;
-  /// After success, everything written before is on the disk. After a failure nothing may be assumed about it.
+  /// After success, everything written before is on the disk. After a failure nothing may be assumed about
+  /// it.
   virtual Status sync() = 0;
-  /// Answers how many bytes were read: fewer than asked for only at the end of the file. May wait for the disk.
+  /// Answers how many bytes were read: fewer than asked for only at the end of the file. May wait for the
+  /// disk.
   virtual Result<size_t> read(uint64_t offset, std::span<std::byte> into) = 0;
   /// The same without ever waiting for the disk. False: not in memory (or cannot be told), use read().
   virtual bool read_cached(uint64_t offset, std::span<std::byte> into) = 0;
@@ -51,8 +53,8 @@ class Disk {
   virtual Status sync_directory() = 0;
   virtual Result<uint64_t> free_bytes() = 0;
 
-  /// Held for as long as the guard lives. A second process (or a second guard) is refused with kUnavailable and a
-  /// message that names the holder where it is known.
+  /// Held for as long as the guard lives. A second process (or a second guard) is refused with kUnavailable
+  /// and a message that names the holder where it is known.
   class [[nodiscard]] Lock {
    public:
     virtual ~Lock() = default;

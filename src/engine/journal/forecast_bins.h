@@ -9,11 +9,11 @@
 
 namespace delayq::journal {
 
-/// Counts of delayed jobs by when they fall due, so that a forecast reads counters, not jobs: for all topics together,
-/// and for each topic that has many.
+/// Counts of delayed jobs by when they fall due, so that a forecast reads counters, not jobs: for all topics
+/// together, and for each topic that has many.
 ///
-/// The bins are as fine as the wheel's level allows: 256 ms for the next two minutes, 1 s for nine hours, 4.4 minutes
-/// for 99 days, 19 hours for 70 years. A job moves to a finer bin when the wheel hands it down.
+/// The bins are as fine as the wheel's level allows: 256 ms for the next two minutes, 1 s for nine hours, 4.4
+/// minutes for 99 days, 19 hours for 70 years. A job moves to a finer bin when the wheel hands it down.
 class ForecastBins final : public WheelObserver {
  public:
   static constexpr uint32_t kAllTopics = UINT32_MAX;
@@ -23,7 +23,8 @@ class ForecastBins final : public WheelObserver {
   void on_wheel(const Entry& entry, uint64_t wake_ms, int change) override;
 
   bool has(uint32_t topic) const { return topic < topics_.size() && topics_[topic] != nullptr; }
-  /// From now on the topic has bins of its own. Those of its jobs that are in the wheel already must be added.
+  /// From now on the topic has bins of its own. Those of its jobs that are in the wheel already must be
+  /// added.
   void start(uint32_t topic);
   void add(uint32_t topic, const Entry& entry, uint64_t wake_ms);
   void stop(uint32_t topic);

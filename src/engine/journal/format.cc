@@ -32,8 +32,8 @@ constexpr size_t kNameDigits = 10;
 }  // namespace
 
 void SegmentHeader::encode(std::span<std::byte, kSegmentHeaderSize> out) const {
-  SegmentHeaderBytes bytes{kSegmentMagic, version,       stream,   nonce, number, epoch, first_lsn,
-                           created_ms,    previous_size, previous, {},    0};
+  SegmentHeaderBytes bytes{kSegmentMagic, version,    stream,        nonce,    number, epoch,
+                           first_lsn,     created_ms, previous_size, previous, {},     0};
   bytes.crc = crc32c(0, &bytes, offsetof(SegmentHeaderBytes, crc));
   std::memcpy(out.data(), &bytes, sizeof bytes);
 }
@@ -78,7 +78,8 @@ std::optional<RecordView> read_record(std::span<const std::byte> bytes, uint32_t
   if (header.size > kMaxPayload || header.size > bytes.size() - kRecordHeaderSize) return std::nullopt;
   if (header.lsn() == 0 || header.lsn() > kMaxLsn) return std::nullopt;
   const size_t whole = kRecordHeaderSize + header.size;
-  if (header.crc != crc32c(nonce, bytes.data() + sizeof header.crc, whole - sizeof header.crc)) return std::nullopt;
+  if (header.crc != crc32c(nonce, bytes.data() + sizeof header.crc, whole - sizeof header.crc))
+    return std::nullopt;
   return RecordView{header.type(), header.lsn(), bytes.subspan(kRecordHeaderSize, header.size)};
 }
 
@@ -87,9 +88,10 @@ std::optional<JobView> parse_job(std::span<const std::byte> payload) {
   if (payload.size() < sizeof view.fixed) return std::nullopt;
   std::memcpy(&view.fixed, payload.data(), sizeof view.fixed);
   std::string_view rest = as_text(payload.subspan(sizeof view.fixed));
-  const size_t strings = size_t{view.fixed.topic_size} + view.fixed.id_size + view.fixed.group_size +
-                         view.fixed.options_size;
-  if (rest.size() < strings || static_cast<size_t>(view.fixed.state.state) >= kJobStateCount) return std::nullopt;
+  const size_t strings =
+      size_t{view.fixed.topic_size} + view.fixed.id_size + view.fixed.group_size + view.fixed.options_size;
+  if (rest.size() < strings || static_cast<size_t>(view.fixed.state.state) >= kJobStateCount)
+    return std::nullopt;
   const auto next = [&rest](size_t size) {
     const std::string_view part = rest.substr(0, size);
     rest.remove_prefix(size);

@@ -12,11 +12,12 @@
 
 #include "core/job_state.h"
 
-/// The bytes on disk, and nothing else: docs/internals/journal-format.md says the same in words, and a golden file in
-/// testdata/ holds both to it. All numbers are little-endian.
+/// The bytes on disk, and nothing else: docs/internals/journal-format.md says the same in words, and a golden
+/// file in testdata/ holds both to it. All numbers are little-endian.
 namespace delayq::journal {
 
-static_assert(std::endian::native == std::endian::little, "the journal is written in the machine's byte order");
+static_assert(std::endian::native == std::endian::little,
+              "the journal is written in the machine's byte order");
 
 inline constexpr uint16_t kFormatVersion = 1;
 inline constexpr std::array<char, 8> kSegmentMagic{'D', 'L', 'Y', 'Q', 'S', 'E', 'G', '\n'};
@@ -89,7 +90,8 @@ struct RecordView {
 };
 std::optional<RecordView> read_record(std::span<const std::byte> bytes, uint32_t nonce);
 
-// ---- payloads -------------------------------------------------------------------------------------------------------
+// ---- payloads
+// -------------------------------------------------------------------------------------------------------
 
 struct MarkPayload {
   uint64_t offset;   ///< of this record in its segment: a mark that was copied elsewhere does not count
@@ -125,7 +127,8 @@ static_assert(sizeof(JobPayload) == 64);
 
 struct GonePayload {
   uint64_t seq;
-  uint32_t segment;  ///< where the job's record was: the kGone record is needed for as long as that segment exists
+  uint32_t
+      segment;  ///< where the job's record was: the kGone record is needed for as long as that segment exists
   uint32_t zero;
 };
 static_assert(sizeof(GonePayload) == 16);

@@ -1,18 +1,18 @@
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <absl/container/flat_hash_map.h>
 
 #include "engine/journal/job_table.h"
 #include "engine/journal/text_hash.h"
 
 namespace delayq::journal {
 
-/// Which jobs belong to which group. Live and dead jobs are members (a dead one may live again); only jobs with a
-/// group cost anything.
+/// Which jobs belong to which group. Live and dead jobs are members (a dead one may live again); only jobs
+/// with a group cost anything.
 class GroupTable {
  public:
   explicit GroupTable(JobTable& jobs) : jobs_(jobs) {}
@@ -24,7 +24,8 @@ class GroupTable {
   template <class Wanted>
   std::vector<Slot> members(std::string_view group, size_t max, Wanted&& wanted) const {
     std::vector<Slot> slots;
-    for (Slot slot = first(group); slot != kNoSlot && slots.size() < max; slot = jobs_.find_extra(slot)->group_next) {
+    for (Slot slot = first(group); slot != kNoSlot && slots.size() < max;
+         slot = jobs_.find_extra(slot)->group_next) {
       if (wanted(jobs_[slot])) slots.push_back(slot);
     }
     return slots;

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <absl/container/flat_hash_map.h>
 
 #include "core/siphash.h"
 #include "engine/journal/slot_map.h"
@@ -13,8 +13,9 @@ namespace delayq::journal {
 
 /// Finds jobs by id, within a topic or in all of them, with one table.
 ///
-/// The table has one slot per distinct id. Where several topics use the same id (rare), the first job stands in the
-/// table, the others in a map of their own keyed by (id, topic), and all of them are linked through their extras.
+/// The table has one slot per distinct id. Where several topics use the same id (rare), the first job stands
+/// in the table, the others in a map of their own keyed by (id, topic), and all of them are linked through
+/// their extras.
 class IdIndex {
  public:
   IdIndex(JobTable& jobs, SipKey secret) : jobs_(jobs), secret_(secret) {}
@@ -46,7 +47,9 @@ class IdIndex {
   using SharedKey = std::pair<uint64_t, uint64_t>;
 
   static SlotKey key_of(const Entry& entry) { return {entry.key_low, entry.key_high}; }
-  static SharedKey shared_key(SlotKey key, uint32_t topic) { return {key.low, uint64_t{key.high} << 32 | topic}; }
+  static SharedKey shared_key(SlotKey key, uint32_t topic) {
+    return {key.low, uint64_t{key.high} << 32 | topic};
+  }
   Slot first(SlotKey key) const;
 
   JobTable& jobs_;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <absl/functional/any_invocable.h>
-
 #include <cstdint>
 #include <functional>
+
+#include <absl/functional/any_invocable.h>
 
 namespace delayq::journal {
 

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <set>
+#include <sys/mman.h>
 #include <vector>
 
 #include "core/job_state.h"
@@ -30,19 +29,19 @@ struct Location {
 
 /// All that RAM knows of a job: 80 bytes, whatever the size of its id and body, which stay on disk.
 struct Entry {
-  uint64_t key_low;   ///< the id's hash, 96 bits of it (see IdIndex)
+  uint64_t key_low;  ///< the id's hash, 96 bits of it (see IdIndex)
   uint32_t key_high;
   uint32_t topic;
   uint64_t due_ms : 48;
   uint64_t state_bits : 3;
   uint64_t wheel_level : 3;
   uint64_t in_wheel : 1;
-  uint64_t in_past : 1;           ///< waits beside the wheel because the clock went back
+  uint64_t in_past : 1;  ///< waits beside the wheel because the clock went back
   uint64_t has_options : 1;
   uint64_t cancel_requested : 1;
-  uint64_t shares_id : 1;         ///< another topic has a job of the same id
-  uint64_t has_cursor : 1;        ///< a listing stopped here
-  uint64_t is_tracked : 1;        ///< can be found by its number (see Store::find_number)
+  uint64_t shares_id : 1;   ///< another topic has a job of the same id
+  uint64_t has_cursor : 1;  ///< a listing stopped here
+  uint64_t is_tracked : 1;  ///< can be found by its number (see Store::find_number)
   uint64_t : 3;
   uint64_t until_ms : 48;
   uint64_t : 16;
@@ -86,8 +85,8 @@ struct Extra {
   bool operator==(const Extra&) const = default;
 };
 
-/// A growing array of T in big chunks that never move, with stable numbers, reuse of the lowest free places first,
-/// and chunks given back to the system when they are empty. T must be trivial; a new one is all zeros.
+/// A growing array of T in big chunks that never move, with stable numbers, reuse of the lowest free places
+/// first, and chunks given back to the system when they are empty. T must be trivial; a new one is all zeros.
 template <class T>
 class Slab {
  public:
@@ -99,7 +98,9 @@ class Slab {
   }
 
   T& operator[](uint32_t number) { return chunks_[number >> kChunkBits].items[number & kChunkMask]; }
-  const T& operator[](uint32_t number) const { return chunks_[number >> kChunkBits].items[number & kChunkMask]; }
+  const T& operator[](uint32_t number) const {
+    return chunks_[number >> kChunkBits].items[number & kChunkMask];
+  }
 
   uint32_t allocate() {
     if (with_room_.empty()) with_room_.insert(add_chunk());
@@ -123,10 +124,12 @@ class Slab {
     const uint32_t index = number >> kChunkBits;
     Chunk& chunk = chunks_[index];
     if (is_full(chunk)) with_room_.insert(index);
-    std::memcpy(static_cast<void*>(&chunk.items[number & kChunkMask]), &chunk.first_free, sizeof chunk.first_free);
+    std::memcpy(static_cast<void*>(&chunk.items[number & kChunkMask]), &chunk.first_free,
+                sizeof chunk.first_free);
     chunk.first_free = number & kChunkMask;
     --live_;
-    // The first chunk stays: a queue that goes from empty to one job and back should not map memory each time.
+    // The first chunk stays: a queue that goes from empty to one job and back should not map memory each
+    // time.
     if (--chunk.live == 0 && index != 0) release(chunk);
   }
 
@@ -147,7 +150,7 @@ class Slab {
   struct Chunk {
     T* items = nullptr;
     uint32_t live = 0;
-    uint32_t touched = 0;       ///< places from here on were never used and are still zero
+    uint32_t touched = 0;        ///< places from here on were never used and are still zero
     uint32_t first_free = kEnd;  ///< used places that are free, linked through their first bytes
   };
 
@@ -160,7 +163,8 @@ class Slab {
 
   /// Straight from the system: untouched pages cost nothing, and an empty chunk goes back at once.
   void map(Chunk& chunk) {
-    void* memory = ::mmap(nullptr, kChunkSize * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, kChunkSize * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     chunk = Chunk{static_cast<T*>(memory)};
     ++mapped_;

@@ -1,8 +1,8 @@
 #include "engine/journal/journal_engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "engine/journal/lease_text.h"
 #include "engine/journal/recovery.h"
@@ -31,7 +31,8 @@ JournalEngine::JournalEngine(Disk& disk, Io& io, JournalOptions options)
       log_(disk, io, store_.segments, {options.segment_bytes}, options.seed),
       reader_(io, log_, store_.segments),
       cleaner_(store_, log_, io, disk,
-               {options.segment_bytes * 3, options.segment_bytes * 5 / 4, options.disk_reserve * 2, options.canary}) {}
+               {options.segment_bytes * 3, options.segment_bytes * 5 / 4, options.disk_reserve * 2,
+                options.canary}) {}
 
 JournalEngine::~JournalEngine() {
   io_.drain();
@@ -44,7 +45,8 @@ JournalEngine::~JournalEngine() {
   io_.drain();
 }
 
-Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, JournalOptions options, Moment now) {
+Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, JournalOptions options,
+                                                           Moment now) {
   std::unique_ptr<JournalEngine> engine(new JournalEngine(disk, io, options));
   Result<std::unique_ptr<Disk::Lock>> lock = disk.lock();
   if (!lock.ok()) return lock.error();
@@ -81,7 +83,8 @@ EngineUsage JournalEngine::usage() const {
   return usage;
 }
 
-// ---- time -----------------------------------------------------------------------------------------------------------
+// ---- time
+// -----------------------------------------------------------------------------------------------------------
 
 bool JournalEngine::make_due(Moment now) {
   store_.wheel.observe(now);
@@ -155,11 +158,12 @@ void JournalEngine::probe_disk(Moment now) {
       [this, free_bytes] { log_.set_disk_free(*free_bytes); });
 }
 
-// ---- records --------------------------------------------------------------------------------------------------------
+// ---- records
+// --------------------------------------------------------------------------------------------------------
 
 Location JournalEngine::write_job(const NewJob& job, StatePayload& state, Moment now) {
-  const size_t size = sizeof(JobPayload) + job.topic.size() + job.id.size() + job.group.size() + job.options.size() +
-                      job.body.size();
+  const size_t size = sizeof(JobPayload) + job.topic.size() + job.id.size() + job.group.size() +
+                      job.options.size() + job.body.size();
   return log_.append(kHeadStream, RecordType::kJob, size, [&](std::span<std::byte> payload, Lsn lsn) {
     state.seq = lsn;
     JobPayload fixed{};
@@ -183,12 +187,12 @@ Location JournalEngine::write_job(const NewJob& job, StatePayload& state, Moment
 void JournalEngine::write_state(Slot slot, std::string_view outcome) {
   const StatePayload state = store_.state_of(slot);
   const RecordType type = outcome.empty() ? RecordType::kState : RecordType::kOutcome;
-  const Location location = log_.append(kHeadStream, type, sizeof state + outcome.size(),
-                                        [&](std::span<std::byte> payload, Lsn) {
-                                          std::memcpy(payload.data(), &state, sizeof state);
-                                          if (outcome.empty()) return;
-                                          std::memcpy(payload.data() + sizeof state, outcome.data(), outcome.size());
-                                        });
+  const Location location =
+      log_.append(kHeadStream, type, sizeof state + outcome.size(), [&](std::span<std::byte> payload, Lsn) {
+        std::memcpy(payload.data(), &state, sizeof state);
+        if (outcome.empty()) return;
+        std::memcpy(payload.data() + sizeof state, outcome.data(), outcome.size());
+      });
   if (outcome.empty()) {
     store_.set_state_record(slot, location);
   } else {
@@ -208,10 +212,9 @@ void JournalEngine::forget(Slot slot) {
 
 void JournalEngine::write_gone(uint64_t seq, uint32_t segment) {
   const GonePayload gone{seq, segment, 0};
-  const Location location = log_.append(kHeadStream, RecordType::kGone, sizeof gone,
-                                        [&](std::span<std::byte> payload, Lsn) {
-                                          std::memcpy(payload.data(), &gone, sizeof gone);
-                                        });
+  const Location location = log_.append(
+      kHeadStream, RecordType::kGone, sizeof gone,
+      [&](std::span<std::byte> payload, Lsn) { std::memcpy(payload.data(), &gone, sizeof gone); });
   store_.segments.keep_gone(location, segment);
 }
 
@@ -231,7 +234,8 @@ StatePayload JournalEngine::waiting_until(Slot slot, Moment due, Moment now) con
   return next;
 }
 
-void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment now, std::string_view outcome) {
+void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment now,
+                           std::string_view outcome) {
   if (keep.count == 0 || keep.until <= now) return forget(slot);
   StatePayload next = store_.state_of(slot);
   next.state = state;
@@ -243,9 +247,12 @@ void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment n
   while (kept.count > keep.count) forget(kept.first);
 }
 
-// ---- commits --------------------------------------------------------------------------------------------------------
+// ---- commits
+// --------------------------------------------------------------------------------------------------------
 
-void JournalEngine::when_durable(Later later) { undurable_.emplace_back(log_.head_end_lsn(), std::move(later)); }
+void JournalEngine::when_durable(Later later) {
+  undurable_.emplace_back(log_.head_end_lsn(), std::move(later));
+}
 
 void JournalEngine::begin_commit() {
   if (failure_ || log_.head_is_committing()) return;
@@ -263,10 +270,11 @@ void JournalEngine::on_commit(const Status& status) {
 
 void JournalEngine::fail(const Status& status) {
   if (failure_) return;
-  failure_ = Error{ErrorCode::kUnavailable, "journal",
-                   fmt::format("the journal could not be written ({}); nothing is accepted until the server is "
-                               "restarted. What was acknowledged is safe",
-                               to_string(status.error()))};
+  failure_ =
+      Error{ErrorCode::kUnavailable, "journal",
+            fmt::format("the journal could not be written ({}); nothing is accepted until the server is "
+                        "restarted. What was acknowledged is safe",
+                        to_string(status.error()))};
   for (auto* waiting : {&undurable_, &unsynced_}) {
     for (auto& [lsn, later] : *waiting) {
       ready_.push_back([later = std::move(later), error = *failure_]() mutable { later(error); });
@@ -320,7 +328,8 @@ void JournalEngine::tell_expired(EngineListener& listener) {
     }
     reader_.read({entry.location}, [this, info = std::move(info)](RecordReader::Found found) mutable {
       // A record that cannot be read leaves the topic's own policy to decide.
-      const auto job = found.status.ok() && found.records[0] ? parse_job(found.records[0]->payload) : std::nullopt;
+      const auto job =
+          found.status.ok() && found.records[0] ? parse_job(found.records[0]->payload) : std::nullopt;
       if (job) info.options = job->options;
       expired_infos_.push_back(std::move(info));
     });

@@ -28,21 +28,21 @@ enum class Durability : uint8_t {
 struct JournalOptions {
   uint64_t segment_bytes = 32u << 20;
   Durability durability = Durability::kCommit;
-  Millis sync_interval{50};               ///< for Durability::kInterval
-  uint64_t disk_reserve = 128u << 20;     ///< pushes are refused while the disk has less room than this
-  uint64_t seed = 0;                      ///< random bits of the caller's: the secret of the id hash, checksum seeds
-  uint32_t work_per_tick = 20'000;        ///< jobs that one tick() (or verb) makes due at most
+  Millis sync_interval{50};            ///< for Durability::kInterval
+  uint64_t disk_reserve = 128u << 20;  ///< pushes are refused while the disk has less room than this
+  uint64_t seed = 0;  ///< random bits of the caller's: the secret of the id hash, checksum seeds
+  uint32_t work_per_tick = 20'000;  ///< jobs that one tick() (or verb) makes due at most
   Canary canary = Canary::kNone;
 };
 
 /// The embedded engine: an append-only journal on disk, a table of jobs in RAM, a timing wheel.
 ///
-/// A verb changes the table at once and appends a record to the open commit; poll() sends the commit to the write
-/// lane as soon as the one before is done, so everything that queued meanwhile shares one write and one sync. Bodies
-/// and ids are read back from disk when a job is handed out.
+/// A verb changes the table at once and appends a record to the open commit; poll() sends the commit to the
+/// write lane as soon as the one before is done, so everything that queued meanwhile shares one write and one
+/// sync. Bodies and ids are read back from disk when a job is handed out.
 ///
-/// After a failed write or sync nothing can be promised any more: every verb that would change something is answered
-/// with kUnavailable until the process is restarted. Reads go on.
+/// After a failed write or sync nothing can be promised any more: every verb that would change something is
+/// answered with kUnavailable until the process is restarted. Reads go on.
 class JournalEngine final : public Engine {
  public:
   /// Recovers the directory and takes its lock. `disk` and `io` must outlive the engine.
@@ -59,13 +59,15 @@ class JournalEngine final : public Engine {
   void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
 
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
-  void cancel_group(Moment now, std::string_view group, uint32_t max, Reply<GroupCancelAnswer> reply) override;
+  void cancel_group(Moment now, std::string_view group, uint32_t max,
+                    Reply<GroupCancelAnswer> reply) override;
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override;
   void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
                Reply<uint64_t> reply) override;
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
-  void purge(Moment now, std::string_view topic, JobState state, uint32_t max, Reply<uint64_t> reply) override;
+  void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
+             Reply<uint64_t> reply) override;
 
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
   void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override;
@@ -156,7 +158,8 @@ class JournalEngine final : public Engine {
   Slot find_taken(const Snapshot& job) const;
   /// A job with nothing to hand out, but not to be hidden either.
   void bury(const Snapshot& job, std::string_view reason, Moment now);
-  /// A job whose record could not be read now goes back as it was (or, acked in advance, is dead for a person to see).
+  /// A job whose record could not be read now goes back as it was (or, acked in advance, is dead for a person
+  /// to see).
   void give_back(const Snapshot& job, Moment now);
   void tell_expired(EngineListener& listener);
 
@@ -175,9 +178,10 @@ class JournalEngine final : public Engine {
   RecordReader reader_;
   Cleaner cleaner_;
 
-  std::vector<Io::Step> ready_;                  ///< answers for the next poll
-  std::deque<std::pair<Lsn, Later>> undurable_;  ///< answers that wait for the disk, in the order of their records
-  std::deque<std::pair<Lsn, Later>> unsynced_;   ///< flushes: the same, but for the sync in any case
+  std::vector<Io::Step> ready_;  ///< answers for the next poll
+  std::deque<std::pair<Lsn, Later>>
+      undurable_;  ///< answers that wait for the disk, in the order of their records
+  std::deque<std::pair<Lsn, Later>> unsynced_;  ///< flushes: the same, but for the sync in any case
   std::vector<TopicNumber> announced_;
   std::vector<Expired> expired_;
   std::vector<LeaseInfo> expired_infos_;
@@ -206,7 +210,8 @@ bool JournalEngine::begin(Moment now, Reply<T>& reply) {
 
 template <class T>
 void JournalEngine::answer(Reply<T> reply, Result<T> result) {
-  ready_.push_back([reply = std::move(reply), result = std::move(result)]() mutable { reply(std::move(result)); });
+  ready_.push_back(
+      [reply = std::move(reply), result = std::move(result)]() mutable { reply(std::move(result)); });
 }
 
 template <class T>

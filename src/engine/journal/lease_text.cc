@@ -8,13 +8,14 @@ namespace {
 
 /// Base 32 without the letters that are mistaken for digits.
 constexpr std::string_view kAlphabet = "0123456789abcdefghjkmnpqrstvwxyz";
-constexpr size_t kSeqDigits = 10;  // 48 bits
+constexpr size_t kSeqDigits = 10;    // 48 bits
 constexpr size_t kLeaseDigits = 13;  // 64 bits
 
 constexpr std::array<int8_t, 256> kValues = [] {
   std::array<int8_t, 256> values{};
   values.fill(-1);
-  for (size_t i = 0; i < kAlphabet.size(); ++i) values[static_cast<uint8_t>(kAlphabet[i])] = static_cast<int8_t>(i);
+  for (size_t i = 0; i < kAlphabet.size(); ++i)
+    values[static_cast<uint8_t>(kAlphabet[i])] = static_cast<int8_t>(i);
   return values;
 }();
 

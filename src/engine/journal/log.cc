@@ -211,7 +211,8 @@ Status Log::write_chunk(Disk& disk, Chunk& chunk, bool sync) {
     chunk.file = *file;
     // A disk too full to allocate ahead may still have room for what is to be written now.
     if (chunk.allocate != 0) {
-      if (Status status = chunk.file->allocate(chunk.allocate); !status.ok() && status.error().code != ErrorCode::kDiskFull)
+      if (Status status = chunk.file->allocate(chunk.allocate);
+          !status.ok() && status.error().code != ErrorCode::kDiskFull)
         return status;
     }
   }

@@ -20,11 +20,11 @@ struct LogOptions {
   uint64_t segment_bytes = 32u << 20;
 };
 
-/// Appends records to the streams and commits them. A record's place on disk is known when it is appended; until its
-/// commit is written, it is read from memory.
+/// Appends records to the streams and commits them. A record's place on disk is known when it is appended;
+/// until its commit is written, it is read from memory.
 ///
-/// Each stream has at most one commit under way; what is appended meanwhile goes with the next one. A commit writes
-/// and syncs its chunks in order, so a segment is durable before the next one of its stream is begun.
+/// Each stream has at most one commit under way; what is appended meanwhile goes with the next one. A commit
+/// writes and syncs its chunks in order, so a segment is durable before the next one of its stream is begun.
 class Log {
  public:
   using Done = absl::AnyInvocable<void(const Status&)>;
@@ -52,14 +52,15 @@ class Log {
     return location;
   }
 
-  /// Begins a commit of what the head stream has, unless one is under way. `done` is called when it is durable (or
-  /// only written, when `sync` is false), or has failed. Answers whether it began one.
+  /// Begins a commit of what the head stream has, unless one is under way. `done` is called when it is
+  /// durable (or only written, when `sync` is false), or has failed. Answers whether it began one.
   bool commit_head(bool sync, Done done);
   /// The same for all other streams together.
   bool commit_survivors(Done done);
   /// Whether a commit with `sync` would make anything durable that is not.
   bool head_needs_sync() const;
-  /// Closes a survivors' segment with the next commit, so that it can be cleaned; its stream goes on in a new one.
+  /// Closes a survivors' segment with the next commit, so that it can be cleaned; its stream goes on in a new
+  /// one.
   void retire(const Segment& segment);
   /// Begins the log's first segment, so that the new epoch is durable with the first commit.
   void begin_head() { begin_segment(kHeadStream, 0); }
@@ -68,8 +69,8 @@ class Log {
   bool survivors_are_committing() const { return survivors_busy_; }
   bool head_is_empty() const { return streams_[kHeadStream].open.empty(); }
   bool has_survivors() const;  ///< that no commit has taken along yet
-  /// Lets the next commit of the streams say, by a mark of its own, that what they have is durable. Until then a bad
-  /// record at their end would pass for a torn one. Answers whether there was anything to say.
+  /// Lets the next commit of the streams say, by a mark of its own, that what they have is durable. Until
+  /// then a bad record at their end would pass for a torn one. Answers whether there was anything to say.
   bool prove_head() { return prove(kHeadStream); }
   bool prove_survivors();
   uint64_t survivor_bytes() const;

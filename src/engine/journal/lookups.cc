@@ -16,7 +16,8 @@ constexpr std::string_view kDamagedJob = "its record on disk is damaged";
 TopicCounts counts_of(const Topic& topic) {
   TopicCounts counts;
   for (size_t state = 0; state < kJobStateCount; ++state) counts.by_state[state] = topic.chains[state].count;
-  if (!topic.ready.empty()) counts.oldest_ready = from_unix_ms(static_cast<int64_t>(topic.ready.begin()->due_ms));
+  if (!topic.ready.empty())
+    counts.oldest_ready = from_unix_ms(static_cast<int64_t>(topic.ready.begin()->due_ms));
   return counts;
 }
 
@@ -39,7 +40,8 @@ void JournalEngine::get(Moment now, const JobRef& job, Reply<std::optional<Found
   auto then = [this, before = snapshot(slot), reply = std::move(reply)](RecordReader::Found found) mutable {
     FoundJob result;
     if (!found.status.ok()) return answer(std::move(reply), Result<Answer>(found.status.error()));
-    if (!fill_job(result.job, before, found.records[0], found.records[1]) || result.job.outcome == kDamagedOutcome) {
+    if (!fill_job(result.job, before, found.records[0], found.records[1]) ||
+        result.job.outcome == kDamagedOutcome) {
       return answer(std::move(reply),
                     Result<Answer>(Error{ErrorCode::kCorrupt, "get", "the job's record on disk is damaged"}));
     }
@@ -67,12 +69,14 @@ void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> 
     const auto cursor = parse_cursor(request.cursor);
     const auto at = cursor ? store_.topics.cursors.take(*cursor) : std::nullopt;
     if (!at) {
-      return answer(std::move(reply), Result<JobPage>(Error{ErrorCode::kInvalid, "list",
-                                                            "cursor: it has expired, start again without one"}));
+      return answer(std::move(reply),
+                    Result<JobPage>(Error{ErrorCode::kInvalid, "list",
+                                          "cursor: it has expired, start again without one"}));
     }
     slot = *at;
     // A cursor of another listing than the one asked for leads nowhere.
-    if (slot != kNoSlot && (store_.jobs[slot].topic != number || store_.jobs[slot].state() != request.state)) {
+    if (slot != kNoSlot &&
+        (store_.jobs[slot].topic != number || store_.jobs[slot].state() != request.state)) {
       slot = kNoSlot;
     }
   }
@@ -89,7 +93,8 @@ void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> 
   }
   const uint64_t cursor = slot == kNoSlot ? 0 : store_.topics.cursors.add(slot);
   auto then = [this, cursor, jobs = std::move(jobs), prefix = std::string(request.id_prefix),
-               text = std::string(request.outcome_contains), topic = std::string(request.topic), with_bodies = request.with_bodies,
+               text = std::string(request.outcome_contains), topic = std::string(request.topic),
+               with_bodies = request.with_bodies,
                reply = std::move(reply)](RecordReader::Found found) mutable {
     JobPage page;
     if (!found.status.ok()) return answer(std::move(reply), Result<JobPage>(found.status.error()));
@@ -114,9 +119,11 @@ void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> 
 
 void JournalEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) {
   if (!failure_) make_due(now);
-  if (topic.empty()) return answer(std::move(reply), Result<TopicCounts>(TopicCounts{store_.topics.totals(), {}}));
+  if (topic.empty())
+    return answer(std::move(reply), Result<TopicCounts>(TopicCounts{store_.topics.totals(), {}}));
   const TopicNumber number = store_.topics.find(topic);
-  answer(std::move(reply), Result<TopicCounts>(number == kNoTopic ? TopicCounts{} : counts_of(store_.topics[number])));
+  answer(std::move(reply),
+         Result<TopicCounts>(number == kNoTopic ? TopicCounts{} : counts_of(store_.topics[number])));
 }
 
 void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
@@ -146,12 +153,13 @@ void JournalEngine::store_settings(std::string_view name, std::string_view setti
   if (failure_) return answer(std::move(reply), Result<bool>(*failure_));
   const TopicNumber number = store_.topics.find_or_add(name);
   Topic& topic = store_.topics[number];
-  const Location location = log_.append(kHeadStream, RecordType::kSettings, 1 + name.size() + settings.size(),
-                                        [&](std::span<std::byte> payload, Lsn) {
-                                          payload[0] = static_cast<std::byte>(name.size());
-                                          std::memcpy(payload.data() + 1, name.data(), name.size());
-                                          std::memcpy(payload.data() + 1 + name.size(), settings.data(), settings.size());
-                                        });
+  const Location location =
+      log_.append(kHeadStream, RecordType::kSettings, 1 + name.size() + settings.size(),
+                  [&](std::span<std::byte> payload, Lsn) {
+                    payload[0] = static_cast<std::byte>(name.size());
+                    std::memcpy(payload.data() + 1, name.data(), name.size());
+                    std::memcpy(payload.data() + 1 + name.size(), settings.data(), settings.size());
+                  });
   store_.segments.release(topic.settings_record);
   topic.settings = settings;
   topic.settings_record = settings.empty() ? Location{} : location;

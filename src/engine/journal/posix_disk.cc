@@ -1,18 +1,18 @@
 #include "engine/journal/posix_disk.h"
 
+#include <array>
+#include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <filesystem>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <system_error>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <filesystem>
-#include <system_error>
+#include <fmt/format.h>
 
 namespace delayq::journal {
 
@@ -22,8 +22,10 @@ constexpr const char* kLockName = "lock";
 
 Error failure(std::string_view op, std::string_view path) {
   const int reason = errno;
-  const ErrorCode code = reason == ENOSPC || reason == EDQUOT ? ErrorCode::kDiskFull : ErrorCode::kUnavailable;
-  return {code, fmt::format("disk.{}", op), fmt::format("{}: {}", path, std::generic_category().message(reason))};
+  const ErrorCode code =
+      reason == ENOSPC || reason == EDQUOT ? ErrorCode::kDiskFull : ErrorCode::kUnavailable;
+  return {code, fmt::format("disk.{}", op),
+          fmt::format("{}: {}", path, std::generic_category().message(reason))};
 }
 
 class PosixFile final : public File {
@@ -49,7 +51,8 @@ class PosixFile final : public File {
   Result<size_t> read(uint64_t offset, std::span<std::byte> into) override {
     size_t done = 0;
     while (done < into.size()) {
-      const ssize_t got = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+      const ssize_t got =
+          ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return failure("read", path_);
       if (got == 0) break;
@@ -78,7 +81,8 @@ class PosixFile final : public File {
   }
 
   Status truncate(uint64_t size) override {
-    return ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0 ? Status{} : Status(failure("truncate", path_));
+    return ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0 ? Status{}
+                                                                   : Status(failure("truncate", path_));
   }
 
  private:
@@ -118,7 +122,8 @@ Result<std::vector<std::string>> PosixDisk::list() {
   for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
     if (entry.is_regular_file(error)) names.push_back(entry.path().filename());
   }
-  if (error) return Error{ErrorCode::kUnavailable, "disk.list", fmt::format("{}: {}", path_, error.message())};
+  if (error)
+    return Error{ErrorCode::kUnavailable, "disk.list", fmt::format("{}: {}", path_, error.message())};
   return names;
 }
 
@@ -137,7 +142,8 @@ Result<std::shared_ptr<File>> PosixDisk::open(std::string_view name) { return op
 
 Status PosixDisk::remove(std::string_view name) {
   const std::string text(name);
-  return ::unlinkat(directory_, text.c_str(), 0) == 0 ? Status{} : Status(failure("remove", path_ + "/" + text));
+  return ::unlinkat(directory_, text.c_str(), 0) == 0 ? Status{}
+                                                      : Status(failure("remove", path_ + "/" + text));
 }
 
 Status PosixDisk::rename(std::string_view from, std::string_view to) {
@@ -165,8 +171,8 @@ Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock() {
     const ssize_t size = ::pread(descriptor, holder.data(), holder.size() - 1, 0);
     ::close(descriptor);
     return Error{ErrorCode::kUnavailable, "disk.lock",
-                 fmt::format("{} is in use by another delayq{}; stop it, or choose another data directory", path_,
-                             size > 0 ? fmt::format(" (process {})", holder.data()) : "")};
+                 fmt::format("{} is in use by another delayq{}; stop it, or choose another data directory",
+                             path_, size > 0 ? fmt::format(" (process {})", holder.data()) : "")};
   }
   // For the message above only; the lock itself is the kernel's and goes with the process.
   const std::string mine = std::to_string(::getpid());

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <absl/functional/any_invocable.h>
-
 #include <memory>
 #include <optional>
 #include <vector>
+
+#include <absl/functional/any_invocable.h>
 
 #include "core/arena.h"
 #include "engine/journal/io.h"
@@ -13,15 +13,15 @@
 
 namespace delayq::journal {
 
-/// Brings records back from memory, from the page cache, or from the disk, in this order, and never makes the engine
-/// wait for the last.
+/// Brings records back from memory, from the page cache, or from the disk, in this order, and never makes the
+/// engine wait for the last.
 class RecordReader {
  public:
   RecordReader(Io& io, const Log& log, Segments& segments) : io_(io), log_(log), segments_(segments) {}
 
-  /// The records in the order asked for; nullopt where one is damaged, or where no Location was given (segment 0).
-  /// The views point into the arena. When the disk could not be read, `status` says so and there are no records: that
-  /// may pass, damage does not.
+  /// The records in the order asked for; nullopt where one is damaged, or where no Location was given
+  /// (segment 0). The views point into the arena. When the disk could not be read, `status` says so and there
+  /// are no records: that may pass, damage does not.
   struct Found {
     std::vector<std::optional<RecordView>> records;
     Arena storage;

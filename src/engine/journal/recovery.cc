@@ -1,10 +1,10 @@
 #include "engine/journal/recovery.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "engine/journal/replay.h"
 #include "engine/journal/segment_files.h"
@@ -16,15 +16,17 @@ namespace {
 
 Error damage(const Disk& disk, const SegmentFile& segment, uint64_t offset, std::string_view what) {
   return {ErrorCode::kCorrupt, "journal.open",
-          fmt::format("{}/{} is damaged at offset {}: {}. Nothing was changed. 'delayq check --data {}' shows the "
-                      "extent, 'check --repair' says what it would drop before it drops anything",
-                      disk.name(), segment.name, offset, what, disk.name())};
+          fmt::format(
+              "{}/{} is damaged at offset {}: {}. Nothing was changed. 'delayq check --data {}' shows the "
+              "extent, 'check --repair' says what it would drop before it drops anything",
+              disk.name(), segment.name, offset, what, disk.name())};
 }
 
 /// Walks the segments of one stream as if they were one.
 class StreamReader {
  public:
-  StreamReader(Disk& disk, Store& store, Recovered& recovered) : disk_(disk), store_(store), recovered_(recovered) {}
+  StreamReader(Disk& disk, Store& store, Recovered& recovered)
+      : disk_(disk), store_(store), recovered_(recovered) {}
 
   void add(SegmentFile segment) { segments_.push_back(std::move(segment)); }
 
@@ -53,9 +55,10 @@ class StreamReader {
     return damage(disk_, segments_[at_], scanner_->record_offset(), "a record of unknown shape");
   }
 
-  /// When everything has been read well: cuts off what is torn, and makes sure that what was read is on the disk.
-  /// A process that was killed may have left a commit in the page cache only; and after a failed sync the system may
-  /// take pages for clean that never reached the disk, so they are written again before they are synced.
+  /// When everything has been read well: cuts off what is torn, and makes sure that what was read is on the
+  /// disk. A process that was killed may have left a commit in the page cache only; and after a failed sync
+  /// the system may take pages for clean that never reached the disk, so they are written again before they
+  /// are synced.
   Status settle() {
     for (const SegmentFile& segment : segments_) {
       Segment& known = *store_.segments.find(segment.number);
@@ -84,9 +87,11 @@ class StreamReader {
   Status close_segment() {
     const SegmentFile& segment = segments_[at_];
     if (scanner_->end() == SegmentScanner::End::kDamaged) {
-      return damage(disk_, segment, scanner_->offset(), "a record fails its checksum, and what follows had been synced");
+      return damage(disk_, segment, scanner_->offset(),
+                    "a record fails its checksum, and what follows had been synced");
     }
-    if (scanner_->end() == SegmentScanner::End::kTorn) recovered_.cut_bytes += segment.size - scanner_->offset();
+    if (scanner_->end() == SegmentScanner::End::kTorn)
+      recovered_.cut_bytes += segment.size - scanner_->offset();
     Segment& known = *store_.segments.find(segment.number);
     known.size = scanner_->offset();
     known.durable = segment.has_successor ? known.size : std::min(known.size, scanner_->proven_durable());
@@ -112,7 +117,8 @@ class StreamReader {
     std::vector<std::byte> bytes(known.size - known.durable);
     const Result<size_t> got = segment.file->read(known.durable, bytes);
     if (!got.ok()) return got.error();
-    if (Status status = segment.file->write(known.durable, std::span(bytes).first(*got)); !status.ok()) return status;
+    if (Status status = segment.file->write(known.durable, std::span(bytes).first(*got)); !status.ok())
+      return status;
     known.durable = known.size;
     return {};
   }
@@ -157,11 +163,12 @@ Status replay_all(std::vector<StreamReader>& streams, Replay& replay) {
 }
 
 Status judge(const Disk& disk, const SegmentFile& segment) {
-  if (segment.kind == SegmentFile::Kind::kDamaged) return damage(disk, segment, 0, "its header is not readable");
+  if (segment.kind == SegmentFile::Kind::kDamaged)
+    return damage(disk, segment, 0, "its header is not readable");
   if (segment.kind == SegmentFile::Kind::kForeign) {
     return Error{ErrorCode::kUnavailable, "journal.open",
-                 fmt::format("{}/{} has format version {}; this program reads version {}", disk.name(), segment.name,
-                             segment.header.version, kFormatVersion)};
+                 fmt::format("{}/{} has format version {}; this program reads version {}", disk.name(),
+                             segment.name, segment.header.version, kFormatVersion)};
   }
   return {};
 }

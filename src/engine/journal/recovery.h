@@ -9,13 +9,14 @@ namespace delayq::journal {
 
 struct Recovered {
   Lsn next_lsn = 1;
-  uint32_t epoch = 1;     ///< of this opening
-  uint64_t records = 0;   ///< replayed
-  uint64_t cut_bytes = 0;  ///< of commits that were under way when the power went, and that nobody was answered for
+  uint32_t epoch = 1;    ///< of this opening
+  uint64_t records = 0;  ///< replayed
+  uint64_t cut_bytes =
+      0;  ///< of commits that were under way when the power went, and that nobody was answered for
 };
 
-/// Reads all segments of the directory into `store` and makes the directory ready to be appended to: a torn end is
-/// cut off, a segment whose creation was not finished is removed.
+/// Reads all segments of the directory into `store` and makes the directory ready to be appended to: a torn
+/// end is cut off, a segment whose creation was not finished is removed.
 ///
 /// Damage in what had been synced is an error (kCorrupt) that names segment and offset, and changes nothing.
 Result<Recovered> recover(Disk& disk, Store& store);

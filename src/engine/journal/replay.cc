@@ -66,7 +66,8 @@ void Replay::apply(const Waiting& waiting) {
   if (waiting.record.type == RecordType::kJob) return apply_job(waiting);
   if (waiting.record.type == RecordType::kSettings) return apply_settings(waiting);
   if (waiting.record.type == RecordType::kGone) return apply_gone(waiting);
-  // A state of a job that is not there is that of one that is gone, or older than the copy of its record to come.
+  // A state of a job that is not there is that of one that is gone, or older than the copy of its record to
+  // come.
   const Slot slot = store_.find_number(waiting.seq);
   if (waiting.record.type == RecordType::kOutcome) {
     if (slot == kNoSlot) {  // gone, or its job record was copied behind this one
@@ -96,8 +97,8 @@ void Replay::apply_job(const Waiting& waiting) {
     replaced_[store_.jobs[old].seq] = store_.jobs[old].location.segment;
     store_.erase(old);
   }
-  const Slot slot = store_.insert({waiting.id_key, topic, job.fixed.state, job.fixed.priority, !job.options.empty(),
-                                   job.group, waiting.location});
+  const Slot slot = store_.insert({waiting.id_key, topic, job.fixed.state, job.fixed.priority,
+                                   !job.options.empty(), job.group, waiting.location});
   if (early_outcomes_.empty()) return;
   if (const auto outcome = early_outcomes_.find(waiting.seq); outcome != early_outcomes_.end()) {
     store_.set_outcome_record(slot, outcome->second, false);

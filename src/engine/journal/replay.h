@@ -1,12 +1,10 @@
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <absl/container/flat_hash_map.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
+
+#include <absl/container/flat_hash_map.h>
 
 #include "engine/journal/store.h"
 
@@ -14,8 +12,8 @@ namespace delayq::journal {
 
 /// Applies records, in the order of their numbers, to a Store that is recovering.
 ///
-/// Records wait in a small window while the memory that they will touch comes into the cache; that, not the parsing,
-/// is what replaying millions of jobs would otherwise wait for.
+/// Records wait in a small window while the memory that they will touch comes into the cache; that, not the
+/// parsing, is what replaying millions of jobs would otherwise wait for.
 class Replay {
  public:
   explicit Replay(Store& store) : store_(store) {}

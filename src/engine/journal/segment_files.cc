@@ -21,7 +21,8 @@ Result<SegmentFile> look_at(Disk& disk, const std::string& name, uint32_t number
   std::array<std::byte, kSegmentHeaderSize> bytes{};
   const Result<size_t> got = segment.file->read(0, bytes);
   if (!got.ok()) return got.error();
-  const bool is_blank = std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+  const bool is_blank =
+      std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
   const auto header = SegmentHeader::decode(bytes);
   if (*got < kSegmentHeaderSize || is_blank) {
     segment.kind = SegmentFile::Kind::kUnfinished;
@@ -47,7 +48,8 @@ Result<std::vector<SegmentFile>> find_segments(Disk& disk) {
     if (!segment.ok()) return segment.error();
     segments.push_back(std::move(*segment));
   }
-  std::sort(segments.begin(), segments.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  std::sort(segments.begin(), segments.end(),
+            [](const auto& a, const auto& b) { return a.number < b.number; });
   std::array<bool, kStreamCount> seen{};
   for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
     if (segment->kind != SegmentFile::Kind::kGood) continue;

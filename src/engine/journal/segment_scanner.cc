@@ -4,7 +4,8 @@
 
 namespace delayq::journal {
 
-SegmentScanner::SegmentScanner(std::span<const std::byte> file, const SegmentHeader& header, bool has_successor)
+SegmentScanner::SegmentScanner(std::span<const std::byte> file, const SegmentHeader& header,
+                               bool has_successor)
     : file_(file), nonce_(header.nonce), has_successor_(has_successor), last_lsn_(header.first_lsn - 1) {}
 
 std::optional<RecordView> SegmentScanner::next() {
@@ -55,7 +56,8 @@ bool SegmentScanner::only_zeros_follow() const {
                      [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// Looks for a later mark that says so. Marks carry their own offset, so a body that looks like one does not count.
+/// Looks for a later mark that says so. Marks carry their own offset, so a body that looks like one does not
+/// count.
 bool SegmentScanner::was_durable(uint64_t offset) const {
   constexpr size_t kMarkSize = kRecordHeaderSize + sizeof(MarkPayload);
   for (uint64_t at = offset; at + kMarkSize <= file_.size(); ++at) {

@@ -11,10 +11,10 @@ namespace delayq::journal {
 
 /// Walks the records of a segment that is in memory, and tells how the walk ended.
 ///
-/// A bad record is one of two things. In bytes that had been synced it is damage: something acknowledged may be lost.
-/// Behind them it is a torn commit that nobody was answered for. What had been synced is known from the marks: each
-/// commit begins with one that says how far the segment was durable by then; and a segment that has a successor in
-/// its stream was durable to its end.
+/// A bad record is one of two things. In bytes that had been synced it is damage: something acknowledged may
+/// be lost. Behind them it is a torn commit that nobody was answered for. What had been synced is known from
+/// the marks: each commit begins with one that says how far the segment was durable by then; and a segment
+/// that has a successor in its stream was durable to its end.
 class SegmentScanner {
  public:
   enum class End : uint8_t {

@@ -64,8 +64,8 @@ Segment* Segments::emptiest(uint64_t open_waste) {
   Segment* best = nullptr;
   for (auto& [number, segment] : all_) {
     if (segment->is_damaged || segment->size == 0) continue;
-    if (segment->is_open && (segment->header.stream == kHeadStream ||
-                             segment->size < segment->needed_bytes() + open_waste)) {
+    if (segment->is_open &&
+        (segment->header.stream == kHeadStream || segment->size < segment->needed_bytes() + open_waste)) {
       continue;
     }
     // needed/size compared without dividing.

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <absl/container/btree_map.h>
-#include <absl/container/flat_hash_map.h>
-
 #include <cstdint>
 #include <memory>
+
+#include <absl/container/btree_map.h>
+#include <absl/container/flat_hash_map.h>
 
 #include "engine/journal/disk.h"
 #include "engine/journal/format.h"
@@ -22,11 +22,12 @@ struct Segment {
   uint64_t live_bytes = 0;     ///< records that a job or a topic still needs
   uint64_t gone_bytes = 0;     ///< kGone records that an existing segment still needs
   bool is_open = true;         ///< still appended to
-  bool is_proven = true;       ///< a later mark says that its last records are durable: if one is bad, it is damage
-  bool is_damaged = false;     ///< cleaning found a bad record: left alone for `check` to look at
-  bool unsets = false;         ///< has records that take back a topic's settings
-  /// A restart interrupted its cleaning: jobs in it may have gone since under the name of the segment they were
-  /// copied to. No other segment may be removed before it, lest such a job come back.
+  bool is_proven =
+      true;  ///< a later mark says that its last records are durable: if one is bad, it is damage
+  bool is_damaged = false;  ///< cleaning found a bad record: left alone for `check` to look at
+  bool unsets = false;      ///< has records that take back a topic's settings
+  /// A restart interrupted its cleaning: jobs in it may have gone since under the name of the segment they
+  /// were copied to. No other segment may be removed before it, lest such a job come back.
   bool is_half_cleaned = false;
   /// For each other segment, how many kGone records in this one speak of jobs in it.
   absl::flat_hash_map<uint32_t, uint32_t> gone_by_segment;
@@ -52,8 +53,8 @@ class Segments {
   /// The file is gone for good: kGone records that spoke of it are not needed any more.
   void remove(uint32_t number);
 
-  /// The undamaged segment with the smallest needed share, or null. An open one counts only when it is not the
-  /// log's own and at least `open_waste` of it is not needed.
+  /// The undamaged segment with the smallest needed share, or null. An open one counts only when it is not
+  /// the log's own and at least `open_waste` of it is not needed.
   Segment* emptiest(uint64_t open_waste);
   /// The one that must be cleaned before any other, or null.
   Segment* half_cleaned();

@@ -8,7 +8,8 @@ namespace delayq::journal {
 void SlotMap::insert(SlotKey key, Slot slot) {
   Shard& shard = shards_[shard_of(key)];
   const uint32_t capacity = shard.cells ? shard.mask + 1 : 0;
-  if ((shard.used + 1) * uint64_t{5} > capacity * uint64_t{4}) resize(shard, std::max(kFirstCapacity, capacity * 2));
+  if ((shard.used + 1) * uint64_t{5} > capacity * uint64_t{4})
+    resize(shard, std::max(kFirstCapacity, capacity * 2));
   uint32_t at = home(shard, fragment(key));
   while (shard.cells[at] != kEmpty) at = (at + 1) & shard.mask;
   shard.cells[at] = cell_of(fragment(key), slot);

@@ -8,19 +8,19 @@
 
 namespace delayq::journal {
 
-/// 96 bits of a keyed hash. Two different ids that agree in all of them are not to be expected in the life of any
-/// server, and cannot be looked for without the key; so ids need not be read from disk to be compared.
+/// 96 bits of a keyed hash. Two different ids that agree in all of them are not to be expected in the life of
+/// any server, and cannot be looked for without the key; so ids need not be read from disk to be compared.
 struct SlotKey {
   uint64_t low = 0;
   uint32_t high = 0;
 };
 
-/// A hash table from keys to slots that keeps only 8 bytes a slot: 32 bits of the key and the slot. The rest of the
-/// key is in the job table, and the caller's `same` compares it.
+/// A hash table from keys to slots that keeps only 8 bytes a slot: 32 bits of the key and the slot. The rest
+/// of the key is in the job table, and the caller's `same` compares it.
 ///
-/// It is split into shards that grow and shrink one by one, so no single insert moves more than a fraction of a
-/// percent of the whole, and growing does not touch the job table. Open addressing with linear probing and backward
-/// shift: removing leaves nothing behind.
+/// It is split into shards that grow and shrink one by one, so no single insert moves more than a fraction of
+/// a percent of the whole, and growing does not touch the job table. Open addressing with linear probing and
+/// backward shift: removing leaves nothing behind.
 class SlotMap {
  public:
   /// Brings the place where `key` would be into the cache. Worth it when a batch of look-ups follows.

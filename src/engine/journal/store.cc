@@ -142,8 +142,9 @@ void Store::leave(Slot slot) {
 void Store::track(Slot slot) {
   Entry& entry = jobs[slot];
   const Extra* extra = jobs.find_extra(slot);
-  const bool wanted = !is_live_ || (extra != nullptr && (extra->lease != 0 || extra->state.segment != 0 ||
-                                                         extra->outcome.segment != 0));
+  const bool wanted =
+      !is_live_ ||
+      (extra != nullptr && (extra->lease != 0 || extra->state.segment != 0 || extra->outcome.segment != 0));
   if (wanted != static_cast<bool>(entry.is_tracked)) {
     if (wanted) {
       numbers_.insert(number_key(entry.seq), slot);
@@ -208,7 +209,8 @@ Forecast Store::forecast(TopicNumber topic, const ForecastRequest& request) cons
                                        std::min(to, bin.end_ms) - 1);
     const auto place = static_cast<size_t>(static_cast<double>(middle - from) / bin_ms);
     forecast.bins[std::min<size_t>(place, request.bins - 1)] += bin.jobs;
-    forecast.resolution = std::max(forecast.resolution, Millis{static_cast<int64_t>(bin.end_ms - bin.start_ms)});
+    forecast.resolution =
+        std::max(forecast.resolution, Millis{static_cast<int64_t>(bin.end_ms - bin.start_ms)});
   };
   const auto add_job = [&](Slot slot) { add({jobs[slot].due_ms, jobs[slot].due_ms + uint64_t{1}, 1}); };
 
@@ -219,7 +221,8 @@ Forecast Store::forecast(TopicNumber topic, const ForecastRequest& request) cons
   }
   for (const ForecastBins::Bin& bin : bins.bins(topic, wheel.hand())) add(bin);
   for (const auto& [wake_ms, slot] : wheel.past()) {
-    const bool counts = jobs[slot].state() == JobState::kDelayed && (topic == kNoTopic || jobs[slot].topic == topic);
+    const bool counts =
+        jobs[slot].state() == JobState::kDelayed && (topic == kNoTopic || jobs[slot].topic == topic);
     if (counts) add_job(slot);
   }
   return forecast;

@@ -16,10 +16,12 @@
 
 namespace delayq::journal {
 
-/// Everything the engine keeps in RAM, with its indexes in step: a job is entered and left in one place. It knows
-/// nothing of files, replies or rules; the verbs (JournalEngine) and the replay (Recovery) both work on it.
+/// Everything the engine keeps in RAM, with its indexes in step: a job is entered and left in one place. It
+/// knows nothing of files, replies or rules; the verbs (JournalEngine) and the replay (Recovery) both work on
+/// it.
 ///
-/// While recovering, jobs wait in their topics' lists only, without wheel and hand-over order; go_live() adds those.
+/// While recovering, jobs wait in their topics' lists only, without wheel and hand-over order; go_live() adds
+/// those.
 class Store {
  public:
   explicit Store(SipKey secret) : ids(jobs, secret), topics(jobs), groups(jobs), wheel(jobs, bins) {}
@@ -63,8 +65,8 @@ class Store {
     if (entry.chain_next != kNoSlot) jobs.prefetch(entry.chain_next);
   }
 
-  /// By number. Finds only jobs that have a lease or records beside their job record (all, while recovering): the
-  /// others are never asked for that way, and need not pay for it.
+  /// By number. Finds only jobs that have a lease or records beside their job record (all, while recovering):
+  /// the others are never asked for that way, and need not pay for it.
   Slot find_number(uint64_t seq) const {
     return numbers_.find(number_key(seq), [&](Slot slot) { return jobs[slot].seq == seq; });
   }

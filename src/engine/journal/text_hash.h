@@ -1,15 +1,15 @@
 #pragma once
 
-#include <absl/hash/hash.h>
-#include <absl/strings/string_view.h>
-
 #include <functional>
 #include <string_view>
 
+#include <absl/hash/hash.h>
+#include <absl/strings/string_view.h>
+
 namespace delayq::journal {
 
-/// Lets a table with text keys be asked with a view. (Where the packaged Abseil was built with a string_view of its
-/// own, its hash does not know the standard one.)
+/// Lets a table with text keys be asked with a view. (Where the packaged Abseil was built with a string_view
+/// of its own, its hash does not know the standard one.)
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const {

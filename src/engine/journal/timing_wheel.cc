@@ -129,7 +129,8 @@ Slot TimingWheel::next_due(uint64_t now_ms, uint32_t& budget) {
 }
 
 void TimingWheel::prepare(Moment now, uint32_t budget) {
-  // With nothing to do until then the hand has stayed behind; the slot that comes next is the one after `now`.
+  // With nothing to do until then the hand has stayed behind; the slot that comes next is the one after
+  // `now`.
   if (const uint64_t now_ms = to_stored_ms(now); now_ms < next_event_) hand_ = std::max(hand_, now_ms);
   for (uint32_t level = 1; level < kLevels && budget > 0; ++level) {
     if (hand_down(level, (hand_ >> (kBits * level)) + 1, budget)) continue;

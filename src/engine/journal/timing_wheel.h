@@ -1,10 +1,10 @@
 #pragma once
 
-#include <absl/container/btree_set.h>
-
 #include <array>
 #include <cstdint>
 #include <utility>
+
+#include <absl/container/btree_set.h>
 
 #include "core/time.h"
 #include "engine/journal/job_table.h"
@@ -18,20 +18,22 @@ class WheelObserver {
   virtual void on_wheel(const Entry& entry, uint64_t wake_ms, int change) = 0;
 };
 
-/// A hierarchical timing wheel with ticks of 1 ms over intrusive links in the job table: adding and removing are O(1).
+/// A hierarchical timing wheel with ticks of 1 ms over intrusive links in the job table: adding and removing
+/// are O(1).
 ///
-/// Level L has 512 slots of 256^L ms. A time goes to the lowest level on which it is less than 512 slots away. That
-/// is twice what the level below it needs, so a whole slot may be handed down any time during the slot before it:
-/// `prepare` does that in small portions, and no single moment pays for a slot with a million jobs in it.
+/// Level L has 512 slots of 256^L ms. A time goes to the lowest level on which it is less than 512 slots
+/// away. That is twice what the level below it needs, so a whole slot may be handed down any time during the
+/// slot before it: `prepare` does that in small portions, and no single moment pays for a slot with a million
+/// jobs in it.
 ///
-/// When the clock goes back, times before the wheel's own hand cannot be put into it. They wait in an ordered set
-/// until the clock has caught up.
+/// When the clock goes back, times before the wheel's own hand cannot be put into it. They wait in an ordered
+/// set until the clock has caught up.
 class TimingWheel {
  public:
   TimingWheel(JobTable& jobs, WheelObserver& observer) : jobs_(jobs), observer_(observer) {}
 
-  /// Tells the time. Nothing comes of it but that the hand follows where nothing is in its way; an empty wheel starts
-  /// from there, wherever the clock was before.
+  /// Tells the time. Nothing comes of it but that the hand follows where nothing is in its way; an empty
+  /// wheel starts from there, wherever the clock was before.
   void observe(Moment now) {
     const uint64_t now_ms = to_stored_ms(now);
     if (size_ == 0) {
@@ -59,8 +61,9 @@ class TimingWheel {
     return now_ms >= next_event_ || (!past_.empty() && past_.begin()->first <= now_ms);
   }
 
-  /// Takes up to `budget` jobs whose time is not after `now` out of the wheel, calling due(slot) for each, earliest
-  /// millisecond first. `due` may add and remove jobs. Answers whether it finished: false means call again.
+  /// Takes up to `budget` jobs whose time is not after `now` out of the wheel, calling due(slot) for each,
+  /// earliest millisecond first. `due` may add and remove jobs. Answers whether it finished: false means call
+  /// again.
   template <class Due>
   bool advance(Moment now, uint32_t budget, Due&& due) {
     const uint64_t now_ms = to_stored_ms(now);
@@ -73,7 +76,8 @@ class TimingWheel {
     return !may_have_due(now);
   }
 
-  /// Hands jobs of the next slots down a level, up to `budget` of them. Call it now and then; wakeup() says when.
+  /// Hands jobs of the next slots down a level, up to `budget` of them. Call it now and then; wakeup() says
+  /// when.
   void prepare(Moment now, uint32_t budget);
 
   /// When advance() or prepare() has something to do next. kNever: nothing is in the wheel.

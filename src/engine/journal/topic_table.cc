@@ -82,7 +82,8 @@ void TopicTable::sort_by_end(TopicNumber number, JobState state) {
   std::vector<Slot> slots;
   slots.reserve(chain.count);
   for (Slot slot = chain.first; slot != kNoSlot; slot = jobs_[slot].chain_next) slots.push_back(slot);
-  std::stable_sort(slots.begin(), slots.end(), [&](Slot a, Slot b) { return jobs_[a].until_ms < jobs_[b].until_ms; });
+  std::stable_sort(slots.begin(), slots.end(),
+                   [&](Slot a, Slot b) { return jobs_[a].until_ms < jobs_[b].until_ms; });
   Slot previous = kNoSlot;
   for (const Slot slot : slots) {
     jobs_[slot].chain_previous = previous;

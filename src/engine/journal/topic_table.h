@@ -1,8 +1,5 @@
 #pragma once
 
-#include <absl/container/btree_set.h>
-#include <absl/container/flat_hash_map.h>
-
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -11,6 +8,9 @@
 #include <string_view>
 #include <tuple>
 #include <vector>
+
+#include <absl/container/btree_set.h>
+#include <absl/container/flat_hash_map.h>
 
 #include "core/job_state.h"
 #include "core/time.h"
@@ -50,7 +50,7 @@ struct Topic {
   absl::btree_set<ReadyKey> ready;
   std::string settings;
   Location settings_record;
-  bool announced = false;   ///< the queue will hear of its ready jobs at the next poll
+  bool announced = false;    ///< the queue will hear of its ready jobs at the next poll
   bool idle_listed = false;  ///< is in the list of topics to look at for removal
 
   bool has_jobs() const { return jobs != 0; }
@@ -75,11 +75,12 @@ class TopicTable {
   /// Takes it out again. Call it before topic, state, priority, due time or number of the entry change.
   void leave(Slot slot);
 
-  /// The job stays in its state, but its due time changes. REQUIRES: not in the set of the ready ones under the new one.
+  /// The job stays in its state, but its due time changes. REQUIRES: not in the set of the ready ones under
+  /// the new one.
   void change_due(Slot slot, uint64_t due_ms);
 
-  /// Puts the topic's jobs of that state in the order in which their retention ends: cleaning may have written them
-  /// to the log in another one.
+  /// Puts the topic's jobs of that state in the order in which their retention ends: cleaning may have
+  /// written them to the log in another one.
   void sort_by_end(TopicNumber number, JobState state);
 
   /// Topics by name, starting after `cursor`.
@@ -109,7 +110,8 @@ class TopicTable {
   JobTable& jobs_;
   std::vector<std::unique_ptr<Topic>> topics_;
   std::vector<TopicNumber> free_;
-  absl::flat_hash_map<std::string_view, TopicNumber, TextHash, TextEqual> by_name_;  ///< keys point into the topics
+  absl::flat_hash_map<std::string_view, TopicNumber, TextHash, TextEqual>
+      by_name_;  ///< keys point into the topics
   absl::btree_set<std::string_view> names_;
   std::deque<Idle> idle_;
   std::array<uint64_t, kJobStateCount> totals_{};

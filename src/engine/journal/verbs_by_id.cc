@@ -7,8 +7,8 @@ namespace delayq::journal {
 
 namespace {
 
-/// Distances, in items, at which the steps of a look-up are begun ahead of its use: the index, then the entry, then
-/// the entry's neighbours in the wheel and in its topic's list.
+/// Distances, in items, at which the steps of a look-up are begun ahead of its use: the index, then the
+/// entry, then the entry's neighbours in the wheel and in its topic's list.
 constexpr size_t kIndexAhead = 24;
 constexpr size_t kEntryAhead = 16;
 constexpr size_t kNeighboursAhead = 8;
@@ -17,7 +17,8 @@ constexpr size_t kNeighboursAhead = 8;
 template <class RefOf>
 class BatchFinder {
  public:
-  BatchFinder(Store& store, size_t size, RefOf ref_of) : store_(store), keys_(size), topics_(size), ref_of_(ref_of) {
+  BatchFinder(Store& store, size_t size, RefOf ref_of)
+      : store_(store), keys_(size), topics_(size), ref_of_(ref_of) {
     for (size_t i = 0; i < std::min(kIndexAhead, size); ++i) start(i);
     for (size_t i = 0; i < std::min(kEntryAhead, size); ++i) fetch_entry(i);
     for (size_t i = 0; i < std::min(kNeighboursAhead, size); ++i) fetch_neighbours(i);
@@ -43,7 +44,9 @@ class BatchFinder {
     const Slot slot = look_up(i);
     if (slot != kNoSlot) store_.prefetch_neighbours(slot);
   }
-  Slot look_up(size_t i) const { return topics_[i] == kNoTopic ? kNoSlot : store_.ids.find(keys_[i], topics_[i]); }
+  Slot look_up(size_t i) const {
+    return topics_[i] == kNoTopic ? kNoSlot : store_.ids.find(keys_[i], topics_[i]);
+  }
 
   Store& store_;
   std::vector<SlotKey> keys_;
@@ -53,7 +56,8 @@ class BatchFinder {
 
 }  // namespace
 
-// ---- cancel ---------------------------------------------------------------------------------------------------------
+// ---- cancel
+// ---------------------------------------------------------------------------------------------------------
 
 CancelOutcome JournalEngine::cancel_one(Slot slot) {
   switch (store_.jobs[slot].state()) {
@@ -79,7 +83,8 @@ CancelOutcome JournalEngine::cancel_one(Slot slot) {
   return CancelOutcome::kUnknown;
 }
 
-void JournalEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) {
+void JournalEngine::cancel(Moment now, std::span<const JobRef> jobs,
+                           Reply<std::vector<CancelOutcome>> reply) {
   if (!begin(now, reply)) return;
   std::vector<CancelOutcome> outcomes(jobs.size());
   BatchFinder finder(store_, jobs.size(), [&](size_t i) { return jobs[i]; });
@@ -90,7 +95,8 @@ void JournalEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::
   answer_when_durable(std::move(reply), std::move(outcomes));
 }
 
-void JournalEngine::cancel_group(Moment now, std::string_view group, uint32_t max, Reply<GroupCancelAnswer> reply) {
+void JournalEngine::cancel_group(Moment now, std::string_view group, uint32_t max,
+                                 Reply<GroupCancelAnswer> reply) {
   if (!begin(now, reply)) return;
   const std::vector<Slot> members = store_.groups.members(
       group, max, [](const Entry& entry) { return is_live(entry.state()) && !entry.cancel_requested; });
@@ -101,7 +107,8 @@ void JournalEngine::cancel_group(Moment now, std::string_view group, uint32_t ma
   answer_when_durable(std::move(reply), result);
 }
 
-// ---- another time, another life -------------------------------------------------------------------------------------
+// ---- another time, another life
+// -------------------------------------------------------------------------------------
 
 void JournalEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                                Reply<std::vector<RescheduleOutcome>> reply) {
@@ -150,7 +157,8 @@ void JournalEngine::redrive_oldest(Moment now, std::string_view topic, uint32_t 
   answer_when_durable(std::move(reply), revived);
 }
 
-void JournalEngine::purge(Moment now, std::string_view topic, JobState state, uint32_t max, Reply<uint64_t> reply) {
+void JournalEngine::purge(Moment now, std::string_view topic, JobState state, uint32_t max,
+                          Reply<uint64_t> reply) {
   if (!begin(now, reply)) return;
   uint64_t purged = 0;
   if (const TopicNumber number = store_.topics.find(topic); number != kNoTopic) {

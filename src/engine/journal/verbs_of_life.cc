@@ -1,7 +1,7 @@
 // push, take, ack, nack, extend, inspect: the transitions of a job's life.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "engine/journal/journal_engine.h"
 #include "engine/journal/lease_text.h"
@@ -20,14 +20,16 @@ constexpr size_t kAhead = 8;
 
 }  // namespace
 
-// ---- push -----------------------------------------------------------------------------------------------------------
+// ---- push
+// -----------------------------------------------------------------------------------------------------------
 
 std::optional<Error> JournalEngine::refuse_push() const {
   const uint64_t unwritten = log_.unsynced_bytes();
-  if (log_.disk_free() >= options_.disk_reserve && log_.disk_free() - options_.disk_reserve >= unwritten) return {};
+  if (log_.disk_free() >= options_.disk_reserve && log_.disk_free() - options_.disk_reserve >= unwritten)
+    return {};
   return Error{ErrorCode::kDiskFull, "push",
-               fmt::format("{} has {} MiB left, and {} MiB are kept free; make room, or cancel jobs", disk_.name(),
-                           log_.disk_free() >> 20, options_.disk_reserve >> 20)};
+               fmt::format("{} has {} MiB left, and {} MiB are kept free; make room, or cancel jobs",
+                           disk_.name(), log_.disk_free() >> 20, options_.disk_reserve >> 20)};
 }
 
 void JournalEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
@@ -87,13 +89,15 @@ PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
   state.state = answer.state;
   const Location location = write_job(job, state, now);
   store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
-  // Behind the new job's record: with the end of the log torn off in between, the new one already takes the place.
+  // Behind the new job's record: with the end of the log torn off in between, the new one already takes the
+  // place.
   if (old_seq != 0) write_gone(old_seq, old_segment);
   if (answer.state == JobState::kReady) announce(topic);
   return answer;
 }
 
-// ---- take -----------------------------------------------------------------------------------------------------------
+// ---- take
+// -----------------------------------------------------------------------------------------------------------
 
 void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
   if (!begin(now, reply)) return;
@@ -114,7 +118,8 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     const Slot slot = topic.ready.begin()->slot;
     bytes += store_.jobs[slot].location.size;
     if (!taken.empty() && bytes > kMostBytesPerTake) break;
-    if (const auto next = std::next(topic.ready.begin()); next != topic.ready.end()) store_.jobs.prefetch(next->slot);
+    if (const auto next = std::next(topic.ready.begin()); next != topic.ready.end())
+      store_.jobs.prefetch(next->slot);
     StatePayload state = store_.state_of(slot);
     ++state.attempts;
     state.state = JobState::kReserved;
@@ -227,7 +232,8 @@ void JournalEngine::bury(const Snapshot& job, std::string_view reason, Moment no
   finish(slot, JobState::kDead, {now + std::chrono::years(1), UINT32_MAX}, now, reason);
 }
 
-// ---- what a lease allows --------------------------------------------------------------------------------------------
+// ---- what a lease allows
+// --------------------------------------------------------------------------------------------
 
 Slot JournalEngine::find_lease(const LeaseRef& ref, std::optional<Moment> at) const {
   const auto number = parse_lease(ref.lease);
@@ -235,12 +241,14 @@ Slot JournalEngine::find_lease(const LeaseRef& ref, std::optional<Moment> at) co
   const Slot slot = store_.find_number(number->seq);
   if (slot == kNoSlot) return kNoSlot;
   const Entry& entry = store_.jobs[slot];
-  if (entry.state() != JobState::kReserved || store_.jobs.find_extra(slot)->lease != number->lease) return kNoSlot;
+  if (entry.state() != JobState::kReserved || store_.jobs.find_extra(slot)->lease != number->lease)
+    return kNoSlot;
   if (at && to_stored_ms(*at) >= entry.until_ms) return kNoSlot;
   return store_.topics[entry.topic].name == ref.topic ? slot : kNoSlot;
 }
 
-void JournalEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) {
+void JournalEngine::ack(Moment now, std::span<const AckRequest> leases,
+                        Reply<std::vector<AckOutcome>> reply) {
   if (!begin(now, reply)) return;
   for (const AckRequest& request : leases) {
     if (const auto number = parse_lease(request.lease.lease)) store_.prefetch_number(number->seq);
@@ -274,7 +282,8 @@ NackOutcome JournalEngine::nack_one(const NackRequest& request, Moment now) {
   return NackOutcome::kDead;
 }
 
-void JournalEngine::nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) {
+void JournalEngine::nack(Moment now, std::span<const NackRequest> leases,
+                         Reply<std::vector<NackOutcome>> reply) {
   if (!begin(now, reply)) return;
   std::vector<NackOutcome> outcomes;
   outcomes.reserve(leases.size());
@@ -282,7 +291,8 @@ void JournalEngine::nack(Moment now, std::span<const NackRequest> leases, Reply<
   answer_when_durable(std::move(reply), std::move(outcomes));
 }
 
-void JournalEngine::extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) {
+void JournalEngine::extend(Moment now, std::span<const ExtendRequest> leases,
+                           Reply<std::vector<bool>> reply) {
   if (!begin(now, reply)) return;
   std::vector<bool> extended;
   for (const ExtendRequest& request : leases) {
@@ -296,7 +306,8 @@ void JournalEngine::extend(Moment now, std::span<const ExtendRequest> leases, Re
   answer(std::move(reply), Result<std::vector<bool>>(std::move(extended)));
 }
 
-void JournalEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) {
+void JournalEngine::inspect(Moment now, std::span<const LeaseRef> leases,
+                            Reply<std::vector<LeaseInfo>> reply) {
   if (!begin(now, reply)) return;
   std::vector<LeaseInfo> infos;
   std::vector<Location> wanted;
@@ -307,14 +318,16 @@ void JournalEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<
     infos.push_back({std::string(ref.topic), std::string(ref.lease), {}, entry.attempts});
     wanted.push_back(entry.has_options ? entry.location : Location{});
   }
-  reader_.read(wanted, [this, infos = std::move(infos), reply = std::move(reply)](RecordReader::Found found) mutable {
-    if (!found.status.ok()) return answer(std::move(reply), Result<std::vector<LeaseInfo>>(found.status.error()));
-    for (size_t i = 0; i < infos.size(); ++i) {
-      const auto job = found.records[i] ? parse_job(found.records[i]->payload) : std::nullopt;
-      if (job) infos[i].options = job->options;
-    }
-    answer(std::move(reply), Result<std::vector<LeaseInfo>>(std::move(infos)));
-  });
+  reader_.read(wanted,
+               [this, infos = std::move(infos), reply = std::move(reply)](RecordReader::Found found) mutable {
+                 if (!found.status.ok())
+                   return answer(std::move(reply), Result<std::vector<LeaseInfo>>(found.status.error()));
+                 for (size_t i = 0; i < infos.size(); ++i) {
+                   const auto job = found.records[i] ? parse_job(found.records[i]->payload) : std::nullopt;
+                   if (job) infos[i].options = job->options;
+                 }
+                 answer(std::move(reply), Result<std::vector<LeaseInfo>>(std::move(infos)));
+               });
 }
 
 }  // namespace delayq::journal
