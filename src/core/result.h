@@ -13,10 +13,11 @@ namespace delayq {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value)
-      : content_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Error error)
-      : content_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  // Implicit, so that a function can return either.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(T value) : content_(std::in_place_index<0>, std::move(value)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(Error error) : content_(std::in_place_index<1>, std::move(error)) {}
 
   bool ok() const { return content_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -41,7 +42,8 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(Error error) : error_(std::move(error)) {}
 
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }

@@ -156,11 +156,11 @@ bool Log::commit_survivors(Done done) {
   if (survivors_busy_) return false;
   auto commit = collect(kHeadStream + 1, kStreamCount - 1, true);
   if (commit->chunks.empty()) return false;
-  run(std::move(commit), survivors_busy_, std::move(done));
+  run(commit, survivors_busy_, std::move(done));
   return true;
 }
 
-void Log::run(std::shared_ptr<Commit> commit, bool& busy, Done done) {
+void Log::run(const std::shared_ptr<Commit>& commit, bool& busy, Done done) {
   busy = true;
   unsynced_bytes_ += commit->bytes;
   under_way_.push_back(commit);

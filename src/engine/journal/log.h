@@ -130,7 +130,7 @@ class Log {
   std::unique_ptr<Chunk> fresh_chunk();
   void seal_mark(Chunk& chunk) const;
   std::shared_ptr<Commit> collect(uint16_t first_stream, uint16_t last_stream, bool sync);
-  void run(std::shared_ptr<Commit> commit, bool& busy, Done done);
+  void run(const std::shared_ptr<Commit>& commit, bool& busy, Done done);
   void finish(Commit& commit);
   uint64_t open_bytes() const;
   static Status write_commit(Disk& disk, Commit& commit);

@@ -192,7 +192,8 @@ Result<Recovered> recover(Disk& disk, Store& store) {
     segment.is_open = false;
     recovered.epoch = std::max(recovered.epoch, file.header.epoch + 1);
     recovered.next_lsn = std::max(recovered.next_lsn, file.header.first_lsn);
-    streams[file.header.stream].add(std::move(file));
+    const uint16_t stream = file.header.stream;
+    streams[stream].add(std::move(file));
   }
   {
     Replay replay(store);

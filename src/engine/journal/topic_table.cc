@@ -125,7 +125,7 @@ void TopicTable::forget_idle(Moment now) {
 }
 
 uint64_t TopicTable::memory_bytes() const {
-  return topics_.capacity() * sizeof(Topic*) + by_name_.size() * (sizeof(Topic) + 64);
+  return topics_.capacity() * sizeof(std::unique_ptr<Topic>) + by_name_.size() * (sizeof(Topic) + 64);
 }
 
 }  // namespace delayq::journal
