@@ -49,6 +49,7 @@ void CheckedEngine::audit(Moment now) {
   if (!survey.ok() && is_failure(survey.error())) return;
   if (!survey.ok()) return fail("audit", survey.error().detail);
   keep_news(*survey);
+  if (failed_ || !world_.is_sound()) return;  // a journal that has just failed has less than it took
   const Status same = world_.model.compare(*survey);
   if (!same.ok()) fail("audit", same.error().detail);
 }
@@ -188,7 +189,7 @@ Moment CheckedEngine::tick(Moment now) {
 }
 
 bool CheckedEngine::poll(EngineListener& listener) {
-  listener_ = &listener;
+  // First what was kept back: the engine is not on the stack now, so whoever is told may make us wait for it.
   auto answers = std::exchange(answers_, {});
   const auto ready = std::exchange(ready_, {});
   auto expired = std::exchange(expired_, {});
@@ -196,9 +197,11 @@ bool CheckedEngine::poll(EngineListener& listener) {
   for (auto& give : answers) give();
   for (const std::string& topic : ready) listener.on_ready(topic);
   if (!expired.empty()) listener.on_expired(std::move(expired));
+
+  listener_ = careful_ ? nullptr : &listener;
   any |= world_.real.poll(*this);
   listener_ = nullptr;
-  return any;
+  return any || !answers_.empty() || !ready_.empty() || !expired_.empty();
 }
 
 void CheckedEngine::on_ready(std::string_view topic) {
@@ -207,13 +210,17 @@ void CheckedEngine::on_ready(std::string_view topic) {
 }
 
 void CheckedEngine::on_expired(std::vector<LeaseInfo> leases) {
+  bool has_stranger = false;
   for (const LeaseInfo& info : leases) {
+    if (world_.witness.tracing())
+      world_.witness.say(fmt::format("  engine: lease ran out: {}/{}", info.topic, info.lease));
+    has_stranger |= world_.model.to_model(info.lease) == "unknown";
     const memory::StoredJob* job = failed_ ? nullptr : world_.model.find_lease(info.lease);
     if (job != nullptr && job->until > latest_) {
       fail("on_expired", fmt::format("told before its time: {}", to_string(seen(*job))));
     }
   }
-  if (listener_ != nullptr) return listener_->on_expired(std::move(leases));
+  if (listener_ != nullptr && !has_stranger) return listener_->on_expired(std::move(leases));
   for (LeaseInfo& info : leases) expired_.push_back(std::move(info));
 }
 

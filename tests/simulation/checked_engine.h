@@ -141,8 +141,8 @@ class CheckedEngine final : public Engine, private EngineListener {
   Moment latest_ = Moment::min();  // of all ticks: the clock may have gone back since
   std::set<std::string> promised_;
 
-  // For the next poll().
-  EngineListener* listener_ = nullptr;  // while inside it
+  EngineListener* listener_ = nullptr;  // whom to tell at once, while the engine is polled for it
+  // Kept back for the next poll().
   std::vector<absl::AnyInvocable<void()>> answers_;
   std::set<std::string> ready_;
   std::vector<LeaseInfo> expired_;

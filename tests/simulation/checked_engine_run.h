@@ -27,7 +27,7 @@ T CheckedEngine::ask_model(Operation operation, Promise promise, Ask ask) {
 
 template <class T>
 void CheckedEngine::deliver(Reply<T> reply, Result<T> answer) {
-  // Outside poll() nobody may be answered: the engine was polled to look around, or to wait for one answer.
+  // Else the engine was polled only to look around, or to wait for one answer.
   if (listener_ != nullptr) return reply(std::move(answer));
   answers_.push_back(
       [give = std::move(reply), what = std::move(answer)]() mutable { give(std::move(what)); });
@@ -55,6 +55,8 @@ bool CheckedEngine::judge(const Terms<T>& terms, Operation operation, const Resu
 template <class T, class Real, class Expect>
 void CheckedEngine::run(Terms<T> terms, Reply<T> reply, Real real, Expect expect) {
   latest_ = std::max(latest_, terms.now);
+  if (world_.witness.tracing())
+    world_.witness.say(fmt::format("  engine: {} at {}", terms.verb, to_unix_ms(terms.now)));
   if (failed_) return run_failed(std::move(terms), std::move(reply), real);
   const Operation operation = world_.model.begin();
   if (careful_) return run_carefully(std::move(terms), operation, std::move(reply), real, expect);

@@ -101,6 +101,10 @@ std::string CheckedEngine::judge_take(const TakeAnswer& real, const TakeAnswer& 
     if (name == expected.jobs[i].lease) continue;  // it ran out on the way, and that was told first
     if (name != "unknown") return "a lease that was given out before";
     world_.model.pair_leases(real.jobs[i].lease, expected.jobs[i].lease);
+    if (world_.witness.tracing()) {
+      world_.witness.say(
+          fmt::format("  engine: lease {} is the model's {}", real.jobs[i].lease, expected.jobs[i].lease));
+    }
   }
   return {};
 }

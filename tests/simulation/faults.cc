@@ -18,10 +18,10 @@ DiskFault any_fault(Random& random) {
 }  // namespace
 
 void Faults::before_opening() {
+  world_.disk().set_capacity(UINT64_MAX);
   world_.disk().set_cache_misses(random_.chance(1, 3) ? static_cast<unsigned>(random_.below(257)) : 0);
   if (random_.chance(1, 10)) world_.disk().stop_after(random_.below(12));
   if (random_.chance(1, 20)) world_.disk().fail(any_fault(random_), random_.below(4));
-  if (random_.chance(1, 40)) world_.disk().fail(DiskFault::kRead, random_.below(10));
 }
 
 void Faults::begin_life() {
@@ -31,7 +31,6 @@ void Faults::begin_life() {
   trouble_ = dice < 8    ? Trouble::kStop
              : dice < 12 ? Trouble::kFailedOperation
              : dice < 14 ? Trouble::kFullDisk
-             : dice < 15 ? Trouble::kUnreadable
                          : Trouble::kNone;
   begins_in_ = random_.between(1, 150);
 }

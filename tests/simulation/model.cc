@@ -90,7 +90,6 @@ const memory::StoredJob* Model::find_lease(std::string_view real) const {
 }
 
 Status Model::adopt(const Survey& survey, Moment now, bool certain) {
-  history_.forget_unanswered();
   std::map<History::Key, const support::SeenJob*> found;
   for (const support::SeenJob& job : survey.jobs) {
     if (!found.emplace(History::Key{job.topic, job.id}, &job).second) {
@@ -152,13 +151,35 @@ Status Model::adopt_settings(const Survey& survey, bool certain, MemoryEngine::S
   return {};
 }
 
-Status Model::compare(const Survey& survey) const {
-  std::vector<support::SeenJob> expected;
+std::vector<support::SeenJob> Model::expected() const {
+  std::vector<support::SeenJob> jobs;
   for (const auto& [topic, in_topic] : engine_->jobs().topics()) {
     for (const memory::JobTable::InOrder& in_state : in_topic.states) {
-      for (const auto& [entered, job] : in_state) expected.push_back(seen(*job));
+      for (const auto& [entered, job] : in_state) jobs.push_back(seen(*job));
     }
   }
+  return jobs;
+}
+
+uint64_t Model::count_differences(const Survey& survey) const {
+  std::map<History::Key, const support::SeenJob*> found;
+  for (const support::SeenJob& job : survey.jobs) found.emplace(History::Key{job.topic, job.id}, &job);
+  uint64_t different = 0;
+  for (support::SeenJob should : expected()) {
+    const auto has = found.find({should.topic, should.id});
+    if (has == found.end()) {
+      ++different;
+      continue;
+    }
+    should.state = has->second->state;  // the clock may have moved on
+    different += should == *has->second ? 0 : 1;
+    found.erase(has);
+  }
+  return different + found.size();
+}
+
+Status Model::compare(const Survey& survey) const {
+  std::vector<support::SeenJob> expected = this->expected();
   std::vector<support::SeenJob> listed = survey.jobs;
   sort_ready(expected);
   sort_ready(listed);

@@ -25,6 +25,8 @@ class Model {
   Model() : engine_(std::make_unique<MemoryEngine>()) {}
 
   Operation begin() { return ++last_operation_; }
+  /// A new life of the engine: what was asked before will not be answered.
+  void begin_life() { history_.forget_unanswered(); }
 
   /// Lets the memory engine do a part of the operation; answers what it answered. `call` gets the engine and
   /// a Reply.
@@ -56,6 +58,10 @@ class Model {
   Status adopt(const Survey& survey, Moment now, bool certain);
   /// Whether the engine holds exactly what it should, in the right order.
   Status compare(const Survey& survey) const;
+  /// How many jobs are not as they should be, more or less.
+  uint64_t count_differences(const Survey& survey) const;
+  /// All jobs as they should be.
+  std::vector<support::SeenJob> expected() const;
 
   const memory::JobTable& jobs() const { return engine_->jobs(); }
   const MemoryEngine::Settings& settings() const { return engine_->settings(); }

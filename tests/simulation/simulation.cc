@@ -4,13 +4,16 @@
 
 #include <fmt/format.h>
 
+#include "engine/journal/check.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/rot.h"
 #include "tests/simulation/workload.h"
 
 namespace delayq::simulation {
 namespace {
 
 constexpr int kOpeningTries = 20;
+constexpr uint64_t kSlackSegments = 8;  // as 256 MiB are to segments of 32 MiB
 
 journal::JournalOptions options_for(Random& random, const Planted& planted) {
   constexpr std::array<uint64_t, 4> kSegments{4'096, 8'192, 16'384, 65'536};
@@ -30,7 +33,8 @@ class Simulation {
         shape_(Shape::random(random_)),
         world_(random_.next(), options_for(random_, planted), witness_),
         workload_(world_, random_, shape_),
-        faults_(world_, random_) {
+        faults_(world_, random_),
+        rot_(world_, random_) {
     world_.disk().set_syncs_lie(planted.syncs_lie);
     if (tracing) {
       witness_.say(fmt::format("{} topics, {} ids, {} lives of {} actions, segments of {} bytes",
@@ -51,8 +55,10 @@ class Simulation {
 
  private:
   void live() {
-    faults_.before_opening();
-    if (!open()) return;
+    if (!world_.is_open()) {
+      faults_.before_opening();
+      if (!open()) return;
+    }
     faults_.begin_life();
     for (uint32_t action = 0; action < shape_.actions; ++action) {
       faults_.pass();
@@ -101,8 +107,40 @@ class Simulation {
   }
 
   void close(End how) {
+    const bool failed = world_.checked().has_failed();
     world_.end(how, random_.chance(1, 2));
     workload_.disconnect();
+    if (how != End::kStop || failed || witness_.failed()) return;
+    check_directory();
+    if (!witness_.failed() && random_.chance(1, 3) && rot_.strike_closed()) ++outcome_.lives;
+  }
+
+  /// What a good end leaves behind is clean, and has all jobs.
+  void check_directory() {
+    const Result<journal::CheckReport> report = journal::check(world_.disk());
+    if (!report.ok()) return witness_.fail("check: " + to_string(report.error()));
+    if (!report->is_clean()) return witness_.fail("check: " + to_string(*report));
+    uint64_t found = 0;
+    for (const uint64_t jobs : report->jobs) found += jobs;
+    if (found != world_.model().jobs().size()) {
+      witness_.fail(fmt::format("check: finds {} jobs, should be {}", found, world_.model().jobs().size()));
+    }
+  }
+
+  /// Twice what is needed, and a few segments.
+  void check_disk_bound() {
+    uint64_t needed = 0;
+    for (const auto& [topic, settings] : world_.model().settings())
+      needed += topic.size() + settings.size() + 64;
+    for (const support::SeenJob& job : world_.model().expected()) {
+      needed += 160 + job.topic.size() + job.id.size() + job.group.size() + job.options.size() +
+                job.body.size() + job.outcome.size();
+    }
+    const uint64_t bound = 2 * needed + kSlackSegments * world_.options().segment_bytes;
+    if (world_.disk().used_bytes() > bound) {
+      witness_.fail(fmt::format("disk: {} bytes are used where {} are needed and {} allowed",
+                                world_.disk().used_bytes(), needed, bound));
+    }
   }
 
   void step() {
@@ -113,7 +151,7 @@ class Simulation {
       move_clock();
     } else if (dice < 99) {
       rest();
-    } else if (!world_.is_off()) {
+    } else if (!world_.is_off() && !world_.is_careful()) {
       world_.checked().audit(world_.now());
     }
     for (uint64_t work = random_.below(shape_.disk_eagerness + 1); work > 0 && !world_.is_off(); --work) {
@@ -160,13 +198,17 @@ class Simulation {
     }
     if (world_.is_off() || witness_.failed()) return;
     workload_.check_at_rest();
-    if (!world_.is_careful()) world_.checked().audit(world_.now());
+    if (world_.is_careful() || world_.checked().has_failed()) return;
+    world_.checked().audit(world_.now());
+    if (witness_.failed() || world_.is_off()) return;
+    check_disk_bound();
+    if (random_.chance(1, 5)) rot_.strike_running();
   }
 
   /// A last life without faults: all that is left must be there.
   void finish() {
     world_.disk().forget_faults();
-    if (!open()) return;
+    if (!world_.is_open() && !open()) return;
     rest();
     if (!witness_.failed()) world_.end(End::kStop);
   }
@@ -177,6 +219,7 @@ class Simulation {
   World world_;
   Workload workload_;
   Faults faults_;
+  Rot rot_;
   Outcome outcome_;
 };
 

@@ -19,8 +19,8 @@ struct Survey {
 };
 
 /// Lists all of it, with bodies. `pump` lets the disk work go on, and answers false when the machine is off:
-/// then the error is kUnavailable. Also checks what must be so in any engine: that the counts are those of the
-/// lists. Any other error says what is wrong with the answers.
+/// then the error is kUnavailable. Also checks what must be so in any engine: that the counts are those of
+/// the lists. Any other error says what is wrong with the answers.
 Result<Survey> take_survey(Engine& engine, Moment now, const std::function<bool()>& pump);
 
 /// Thrown through a driver that would wait for an answer for ever.

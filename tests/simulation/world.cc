@@ -42,8 +42,9 @@ Status World::open() {
   engine_ = std::move(*opened);
   checked_ = std::make_unique<CheckedEngine>(
       CheckedEngine::World{*engine_, model_, witness_, [this] { return pump(); },
-                           [this] { return disk_.faults_fired() == faults_at_opening_; },
+                           [this] { return disk_.faults_fired() == faults_at_opening_ && !is_off(); },
                            [this](const TakeRequest& request) { return may_take(request); }});
+  model_.begin_life();
   checked_->recover(now_, certain_);
 
   QueueConfig config;
@@ -100,6 +101,20 @@ void World::stop_queue() {
 }
 
 Moment World::tick() { return queue_->tick(now_); }
+
+void World::look_up_all(const Judge& judge) {
+  for (const support::SeenJob& should : model_.expected()) {
+    bool answered = false;
+    engine_->get(now_, {should.topic, should.id}, [&](Result<std::optional<FoundJob>> found) {
+      answered = true;
+      if (!is_off()) judge(should, found);
+    });
+    for (int rounds = 0; rounds < kMostRounds && !answered && !is_off(); ++rounds) {
+      pump();
+      queue_->poll(now_);
+    }
+  }
+}
 
 bool World::pump() {
   io_->step(journal::Lane::kWrite);

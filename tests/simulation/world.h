@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/journal/journal_engine.h"
@@ -57,6 +59,10 @@ class World {
   /// See CheckedEngine: for while the disk is full or unreadable.
   void set_careful(bool careful);
   bool is_careful() const { return careful_; }
+  /// Asks the engine for every job there should be; `judge` gets each with the answer.
+  using Judge =
+      std::function<void(const support::SeenJob& should, const Result<std::optional<FoundJob>>& found)>;
+  void look_up_all(const Judge& judge);
   /// Whether the planned end of this life has come, or the disk stopped answering.
   bool is_off() const { return disk_.stopped(); }
 

@@ -117,7 +117,8 @@ class VirtualDisk::OpenFile final : public journal::File {
     const uint64_t before = offset / kSectorBytes;
     const uint64_t sectors = (offset + bytes.size()) / kSectorBytes - before + 1;
     const uint64_t cut = (before + disk_.random_.below(sectors + 1)) * kSectorBytes;
-    if (cut > offset) inode_->bytes.write(offset, bytes.first(std::min<uint64_t>(cut - offset, bytes.size())));
+    if (cut > offset)
+      inode_->bytes.write(offset, bytes.first(std::min<uint64_t>(cut - offset, bytes.size())));
   }
 
   bool dead() const { return disk_.stopped_ || life_ != disk_.life_; }
@@ -286,6 +287,19 @@ void VirtualDisk::undo(const Damage& damage) {
   if (found == names_.end() || damage.offset >= found->second->bytes.durable().size()) return;
   found->second->bytes.flip_bit(damage.offset, damage.bit);
   trace("FLIP BACK", damage.file);
+}
+
+std::unique_ptr<VirtualDisk> VirtualDisk::clone(uint64_t seed) const {
+  auto copy = std::make_unique<VirtualDisk>(seed);
+  for (const auto& [name, inode] : names_) {
+    auto copied = std::make_shared<Inode>();
+    copied->bytes.write(0, inode->bytes.cached());
+    copied->bytes.sync();
+    copy->inodes_.push_back(copied);
+    copy->names_.emplace(name, std::move(copied));
+  }
+  copy->durable_names_ = copy->names_;
+  return copy;
 }
 
 uint64_t VirtualDisk::used_bytes() const {

@@ -88,6 +88,8 @@ class VirtualDisk final : public journal::Disk {
   std::optional<Damage> flip_bit();
   /// The same bit again.
   void undo(const Damage& damage);
+  /// Another disk that holds what this one shows, all of it durable.
+  std::unique_ptr<VirtualDisk> clone(uint64_t seed) const;
 
   /// Called with one line for each changing operation and each fault. For replays.
   void set_trace(std::function<void(const std::string&)> trace) { trace_ = std::move(trace); }

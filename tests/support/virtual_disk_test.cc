@@ -213,6 +213,19 @@ TEST(VirtualDisk, FlipsOneBitOfWhatWasSynced) {
   EXPECT_EQ(read_all(disk, "a"), "one");
 }
 
+TEST(VirtualDisk, ACloneIsADiskOfItsOwn) {
+  VirtualDisk disk(1);
+  const std::shared_ptr<File> file = make_durable(disk, "a", "one");
+  const std::unique_ptr<VirtualDisk> copy = disk.clone(2);
+  EXPECT_TRUE(file->write(0, bytes_of("two")).ok());
+  EXPECT_TRUE(copy->remove("a").ok());
+  copy->power_cut();
+  EXPECT_EQ(read_all(disk, "a"), "two");
+  if (copy->open("a").ok()) {
+    EXPECT_EQ(read_all(*copy, "a"), "one");
+  }
+}
+
 TEST(VirtualDisk, NothingAnswersAfterAStop) {
   VirtualDisk disk(1);
   const std::shared_ptr<File> file = make_durable(disk, "a", "one");
