@@ -138,7 +138,8 @@ Moment JournalEngine::tick(Moment now) {
     sync_is_due_ = now >= last_sync_ + options_.sync_interval || now < last_sync_;
     next = std::min(next, sync_is_due_ ? now + options_.sync_interval : last_sync_ + options_.sync_interval);
   }
-  if (log_.disk_free() < options_.disk_reserve) {
+  // Whoever refuses pushes for lack of room, here or above, may do so a little earlier.
+  if (log_.disk_free() / 4 < options_.disk_reserve) {
     probe_disk(now);
     next = std::min(next, next_probe_);
   }
