@@ -49,13 +49,13 @@ class JournalThreadsTest : public testing::Test {
       is_awake = true;
       awake.notify_one();
     });
-    if (!driver) {
-      driver.emplace(*engine, [this] { return sleep(); });
+    if (!calls) {
+      calls.emplace(*engine, [this] { return sleep(); });
     } else {
-      driver->attach(*engine);
+      calls->attach(*engine);
     }
-    driver->go_to(now);
-    return *driver;
+    calls->go_to(now);
+    return *calls;
   }
 
   void close() {
@@ -79,7 +79,7 @@ class JournalThreadsTest : public testing::Test {
   std::unique_ptr<PosixDisk> disk;
   std::unique_ptr<ThreadedIo> io;
   std::unique_ptr<JournalEngine> engine;
-  std::optional<support::EngineDriver> driver;
+  std::optional<support::EngineDriver> calls;
   std::mutex mutex;
   std::condition_variable awake;
   bool is_awake = false;
