@@ -50,7 +50,7 @@ class JournalThreadsTest : public testing::Test {
       awake.notify_one();
     });
     if (!calls) {
-      calls.emplace(*engine, [this] { return sleep(); });
+      calls.emplace(*engine, [this] { return wait_for_news(); });
     } else {
       calls->attach(*engine);
     }
@@ -65,7 +65,7 @@ class JournalThreadsTest : public testing::Test {
   }
 
   /// Until a lane has something for poll(). With everything in order it never takes the whole time.
-  bool sleep() {
+  bool wait_for_news() {
     std::unique_lock lock(mutex);
     if (!awake.wait_for(lock, std::chrono::seconds{30}, [&] { return is_awake; })) {
       throw std::runtime_error("nobody woke the engine");
