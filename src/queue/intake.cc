@@ -28,7 +28,7 @@ Status check_job(const PushRequest& request, Moment now, const Limits& limits) {
   }
   if (Status status = check_body(request.body.size(), limits.body_bytes); !status) return status;
   if (Status status = check_when(request, now); !status) return status;
-  return check_job_options(request.options);
+  return request.options.says_nothing() ? Status{} : check_job_options(request.options);
 }
 
 Moment due_of(const PushRequest& request, Moment now) {
@@ -103,9 +103,11 @@ Status Intake::accept(const PushRequest& request, Batch& batch) {
   job.priority = request.priority.value_or(run.topic->settings->priority);
   job.on_conflict = request.on_conflict;
   job.unique_across_topics = request.unique_across_topics;
-  batch.encoded.clear();
-  encode_job_options(request.options, batch.encoded);
-  job.options = batch.options.copy(batch.encoded);
+  if (!request.options.says_nothing()) {
+    batch.encoded.clear();
+    encode_job_options(request.options, batch.encoded);
+    job.options = batch.options.copy(batch.encoded);
+  }
   return {};
 }
 

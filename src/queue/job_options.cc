@@ -67,10 +67,10 @@ Status check_job_options(const JobOptions& options) {
 }
 
 void encode_job_options(const JobOptions& options, std::string& out) {
+  if (options.says_nothing()) return;
   const uint32_t pairs = uint32_t{options.attempts.has_value()} + options.backoff.has_value() +
                          options.lease.has_value() + !options.callback.empty() +
                          !options.content_type.empty();
-  if (pairs == 0) return;
   MsgpackWriter writer{out};
   const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
   writer.map(pairs);

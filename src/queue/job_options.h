@@ -18,13 +18,17 @@ struct JobOptions {
   std::string_view callback{};      ///< where its webhook goes; empty: where the topic says
   std::string_view content_type{};  ///< of the body; empty: not said
 
+  /// As for nearly every job.
+  bool says_nothing() const {
+    return !attempts && !backoff && !lease && callback.empty() && content_type.empty();
+  }
   bool operator==(const JobOptions&) const = default;
 };
 
 /// OK, or what is out of range.
 Status check_job_options(const JobOptions& options);
 
-/// MessagePack appended to `out`; nothing at all when no option is set, as for nearly every job.
+/// MessagePack appended to `out`; nothing at all when no option is set.
 void encode_job_options(const JobOptions& options, std::string& out);
 
 /// Unknown fields are passed over, so that an older server can read a newer one's jobs. Bytes that are not

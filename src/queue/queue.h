@@ -25,10 +25,13 @@ namespace delayq {
 /// Time. `now` is an argument everywhere, the server's wall clock, and may jump either way between calls. The
 /// loop is
 ///
-///   for (;;) { verbs(now); while (queue.poll(now)) {} wait_until(queue.tick(now), or news, or wakeup); }
+///   for (;;) {
+///     take what came in, and call verbs;
+///     do { next = queue.tick(now); } while (queue.poll(now));
+///     wait until `next`, or until something comes in, or until the engine's wakeup;
+///   }
 ///
-/// where tick()'s answer holds until the next verb. The same calls with the same seed over the same engine
-/// give the same answers in the same order.
+/// The same calls with the same seed over the same engine give the same answers in the same order.
 ///
 /// Threads. None, and no locks: all methods are called from one thread.
 ///
@@ -108,9 +111,10 @@ class Queue final {
   /// is out or the grace period has ended, and everything is flushed. Needs tick() and poll() to go on until
   /// then.
   void stop(Moment now, Millis grace, Reply<StopReport> reply);
-  /// Does what is due and answers when it wants to be called next. Work per call is bounded.
+  /// Does what is due and answers when it wants to be called next, as far as that was known before the next
+  /// verb or poll(). Work per call is bounded.
   Moment tick(Moment now);
-  /// Hands out the answers that are ready. Answers whether there were any: call it until there are none.
+  /// Hands out the answers that are ready. Answers whether there were any; if so, there may be more to do.
   bool poll(Moment now);
 
  private:
