@@ -13,8 +13,8 @@
 
 namespace delayq::support {
 
-/// A journal engine on a virtual disk that can be stopped, killed and started again. Small segments, so that a few
-/// kilobytes rotate and clean.
+/// A journal engine on a virtual disk that can be stopped, killed and started again. Small segments, so that
+/// a few kilobytes rotate and clean.
 class JournalOnDisk {
  public:
   explicit JournalOnDisk(uint64_t seed = 1) : disk(seed) {
@@ -38,7 +38,8 @@ class JournalOnDisk {
   }
 
   EngineDriver& open(Moment now = kStart) {
-    if (const Result<bool> opened = try_open(now); !opened.ok()) throw std::runtime_error(to_string(opened.error()));
+    if (const Result<bool> opened = try_open(now); !opened.ok())
+      throw std::runtime_error(to_string(opened.error()));
     return *driver;
   }
 

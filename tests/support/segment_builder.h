@@ -15,11 +15,12 @@
 
 namespace delayq::support {
 
-/// Writes journal segments record by record, so that a test can have any directory it can think of. Records are
-/// numbered on unless a test says with which number to go on.
+/// Writes journal segments record by record, so that a test can have any directory it can think of. Records
+/// are numbered on unless a test says with which number to go on.
 class SegmentBuilder {
  public:
-  explicit SegmentBuilder(uint32_t number, journal::Lsn first_lsn = 1, uint16_t stream = journal::kHeadStream) {
+  explicit SegmentBuilder(uint32_t number, journal::Lsn first_lsn = 1,
+                          uint16_t stream = journal::kHeadStream) {
     header_.number = number;
     header_.stream = stream;
     header_.first_lsn = first_lsn;
@@ -56,10 +57,14 @@ class SegmentBuilder {
     return add(journal::RecordType::kJob, payload);
   }
 
-  SegmentBuilder& state(const journal::StatePayload& state) { return add_plain(journal::RecordType::kState, state); }
+  SegmentBuilder& state(const journal::StatePayload& state) {
+    return add_plain(journal::RecordType::kState, state);
+  }
 
   /// Of a delayed job that is due at the start, unless a state is given.
-  SegmentBuilder& outcome(uint64_t seq, std::string_view text) { return outcome(state_of(seq, kStart), text); }
+  SegmentBuilder& outcome(uint64_t seq, std::string_view text) {
+    return outcome(state_of(seq, kStart), text);
+  }
   SegmentBuilder& outcome(const journal::StatePayload& state, std::string_view text) {
     std::string payload(reinterpret_cast<const char*>(&state), sizeof state);
     return add(journal::RecordType::kOutcome, payload.append(text));
@@ -113,7 +118,8 @@ class SegmentBuilder {
 
   static void save_file(journal::Disk& disk, std::string_view name, std::span<const std::byte> bytes) {
     const auto file = disk.create(name);
-    if (!file.ok() || !(*file)->write(0, bytes).ok() || !(*file)->sync().ok() || !disk.sync_directory().ok()) {
+    if (!file.ok() || !(*file)->write(0, bytes).ok() || !(*file)->sync().ok() ||
+        !disk.sync_directory().ok()) {
       throw std::runtime_error("a test could not prepare its disk");
     }
   }
