@@ -1,11 +1,11 @@
 #pragma once
 
-#include <absl/functional/any_invocable.h>
-
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <absl/functional/any_invocable.h>
 
 #include "core/result.h"
 #include "engine/requests.h"
@@ -30,25 +30,31 @@ class EngineListener {
 
 /// Where jobs wait.
 ///
-/// An engine keeps jobs and carries out the transitions of core/job_state.h, each atomic and durable by itself. What
-/// to do is decided above it, in `queue`, and reaches it as plain values; an engine has no rules of its own but these:
+/// An engine keeps jobs and carries out the transitions of core/job_state.h, each atomic and durable by
+/// itself. What to do is decided above it, in `queue`, and reaches it as plain values; an engine has no rules
+/// of its own but these:
 ///
-///  - Identity. A job is (topic, id). A push finds the id free unless a live job has it; a kept (done, dead) job gives
+///  - Identity. A job is (topic, id). A push finds the id free unless a live job has it; a kept (done, dead)
+///  job gives
 ///    way without a trace.
 ///  - Order. Ready jobs of a topic are taken by priority (lowest first), then due time, then push order.
 ///  - Never early. A job becomes ready at the first tick() or verb whose `now` is not before its due time.
-///  - Fencing. ack, nack and extend work only with the lease of the latest take, before its deadline, else kStale.
+///  (What
+///    else a tick would do, a verb may do as well.)
+///  - Fencing. ack, nack and extend work only with the lease of the latest take, before its deadline, else
+///  kStale.
 ///
-/// Answers. Verbs take batches and apply them in call order; the effect is visible to the next verb at once. The
-/// answer comes later, through the Reply, from poll(): for push, ack, nack, cancel, reschedule, redrive, purge,
-/// settings and take with auto_ack when the change is durable; for reads, take and extend as soon as the data is at
-/// hand. (Losing the record of a lease only makes the job ready again.) Answers come in any order between verbs.
-/// An Error as answer means that nothing of the batch is promised: it may or may not have happened.
-/// A Reply (and a listener) may call verbs; it never calls poll().
+/// Answers. Verbs take batches and apply them in call order; the effect is visible to the next verb at once.
+/// The answer comes later, through the Reply, from poll(): for push, ack, nack, cancel, reschedule, redrive,
+/// purge, settings and take with auto_ack when the change is durable; for reads, take and extend as soon as
+/// the data is at hand. (Losing the record of a lease only makes the job ready again.) Answers come in any
+/// order between verbs. An Error as answer means that nothing of the batch is promised: it may or may not
+/// have happened. A Reply (and a listener) may call verbs; it never calls poll().
 ///
 /// Time. `now` is an argument everywhere and may jump either way between calls.
 ///
-/// Threads. All methods are called from one thread. Only the function given to set_wakeup() is called from others.
+/// Threads. All methods are called from one thread. Only the function given to set_wakeup() is called from
+/// others.
 ///
 /// Batches have bounds (core/limits.h); the queue keeps them, an engine may rely on them.
 class Engine {
@@ -59,7 +65,8 @@ class Engine {
   virtual void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) = 0;
   virtual void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) = 0;
   virtual void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) = 0;
-  virtual void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) = 0;
+  virtual void nack(Moment now, std::span<const NackRequest> leases,
+                    Reply<std::vector<NackOutcome>> reply) = 0;
   /// Answers true where the lease was current. A new deadline may be nearer than the old one.
   virtual void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) = 0;
   /// The info of each lease that is current, in the order asked; those that are stale are left out.
@@ -67,9 +74,10 @@ class Engine {
 
   // ---- by id, by group, by topic
   virtual void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) = 0;
-  /// Cancels up to `max` jobs of the group; fewer than `max` in all means that none is left. A running job whose
-  /// cancel was asked for before is not met again.
-  virtual void cancel_group(Moment now, std::string_view group, uint32_t max, Reply<GroupCancelAnswer> reply) = 0;
+  /// Cancels up to `max` jobs of the group; fewer than `max` in all means that none is left. A running job
+  /// whose cancel was asked for before is not met again.
+  virtual void cancel_group(Moment now, std::string_view group, uint32_t max,
+                            Reply<GroupCancelAnswer> reply) = 0;
   virtual void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                           Reply<std::vector<RescheduleOutcome>> reply) = 0;
   /// Dead jobs become ready, due now, with their attempts back at zero. Answers how many of `ids` were dead.
@@ -78,7 +86,8 @@ class Engine {
   /// The same for the `max` that died first.
   virtual void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) = 0;
   /// Forgets up to `max` jobs of the topic in that state. Leases of forgotten jobs are stale.
-  virtual void purge(Moment now, std::string_view topic, JobState state, uint32_t max, Reply<uint64_t> reply) = 0;
+  virtual void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
+                     Reply<uint64_t> reply) = 0;
 
   // ---- looking around
   virtual void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) = 0;
@@ -97,12 +106,13 @@ class Engine {
   virtual void load_settings(Reply<std::vector<TopicSettings>> reply) = 0;
 
   // ---- running
-  /// Does what is due at `now` (delayed jobs become ready, leases run out, retention ends) and answers when it wants
-  /// to be called next. Work per call is bounded: with more to do the answer is `now`.
+  /// Does what is due at `now` (delayed jobs become ready, leases run out, retention ends) and answers when
+  /// it wants to be called next. Work per call is bounded: with more to do the answer is `now`.
   virtual Moment tick(Moment now) = 0;
   /// Hands out the answers and the news that are ready. Answers whether there were any.
   virtual bool poll(EngineListener& listener) = 0;
-  /// `wakeup` is called, from any thread, when poll() has something to do that no verb or tick caused just now.
+  /// `wakeup` is called, from any thread, when poll() has something to do that no verb or tick caused just
+  /// now.
   virtual void set_wakeup(std::function<void()> wakeup) = 0;
   /// Answers when everything before it is durable.
   virtual void flush(Reply<bool> reply) = 0;

@@ -11,11 +11,12 @@
 #include "core/arena.h"
 #include "core/job.h"
 
-/// The plain values that go into an engine and come out of it. Every string_view in a request needs to live only
-/// until the call returns.
+/// The plain values that go into an engine and come out of it. Every string_view in a request needs to live
+/// only until the call returns.
 namespace delayq {
 
-// ---- push -----------------------------------------------------------------------------------------------------------
+// ---- push
+// -----------------------------------------------------------------------------------------------------------
 
 struct NewJob {
   std::string_view topic;
@@ -39,13 +40,15 @@ struct PushAnswer {
   Moment due{};
 };
 
-// ---- hand-over ------------------------------------------------------------------------------------------------------
+// ---- hand-over
+// ------------------------------------------------------------------------------------------------------
 
 struct TakeRequest {
   std::string_view topic;
   uint32_t count = 1;
   Moment lease_until{};
-  /// Never let more than this many jobs of the topic be reserved at once. 0: no limit.
+  /// Never let more than this many jobs of the topic be reserved at once. 0: no limit. An auto-acked job
+  /// fills a place for this one call.
   uint32_t max_reserved = 0;
   /// Straight to done, without a lease (at most once): the answer then waits for the commit.
   bool auto_ack = false;
@@ -54,7 +57,7 @@ struct TakeRequest {
 
 struct TakenJob {
   std::string_view lease;  ///< opaque, printable, without '/', at most 64 bytes; empty with auto_ack
-  Job job;                 ///< `job.until` is the lease's deadline
+  Job job;                 ///< `job.until` is the lease's deadline; with auto_ack the job is done already
 };
 
 struct TakeAnswer {
@@ -62,9 +65,11 @@ struct TakeAnswer {
   Arena storage;               ///< owns what the views point to
 };
 
-// ---- what a lease allows --------------------------------------------------------------------------------------------
+// ---- what a lease allows
+// --------------------------------------------------------------------------------------------
 
-/// A lease names its topic so that any server (and any shard) can route it. A lease of another topic is stale.
+/// A lease names its topic so that any server (and any shard) can route it. A lease of another topic is
+/// stale.
 struct LeaseRef {
   std::string_view topic;
   std::string_view lease;
@@ -86,7 +91,8 @@ struct NackRequest {
   std::string_view reason;         ///< the last error, kept with the job
   /// The lease is known to have run out (tick said so); without this a lease past its deadline is stale.
   bool expired = false;
-  /// The hand-over reached nobody: the job goes back as it was, its attempt not counted and its outcome text kept
+  /// The hand-over reached nobody: the job goes back as it was, its attempt not counted and its outcome text
+  /// kept
   /// (`reason` is ignored).
   bool uncounted = false;
 };
@@ -107,7 +113,8 @@ struct LeaseInfo {
   uint32_t attempts = 0;
 };
 
-// ---- by id ----------------------------------------------------------------------------------------------------------
+// ---- by id
+// ----------------------------------------------------------------------------------------------------------
 
 struct JobRef {
   std::string_view topic;
@@ -142,7 +149,8 @@ struct FoundJob {
   Arena storage;
 };
 
-// ---- looking around -------------------------------------------------------------------------------------------------
+// ---- looking around
+// -------------------------------------------------------------------------------------------------
 
 struct ListRequest {
   std::string_view topic;
@@ -154,8 +162,9 @@ struct ListRequest {
   bool with_bodies = false;
 };
 
-/// Jobs in the order in which they entered their state. A job that stays in it for the whole walk is listed exactly
-/// once. A page may be short, or empty, and still have a cursor: the work per page is bounded, not the result.
+/// Jobs in the order in which they entered their state. A job that stays in it for the whole walk
+/// (rescheduled or extended within it, that is staying) is listed exactly once. A page may be short, or
+/// empty, and still have a cursor: the work per page is bounded, not the result.
 struct JobPage {
   std::vector<Job> jobs;
   std::string cursor;  ///< empty: that was the last page
@@ -187,8 +196,8 @@ struct ForecastRequest {
   uint32_t bins = 1;
 };
 
-/// How many delayed jobs fall due in each of `bins` equal parts of [from, to). `resolution` is the coarsest step the
-/// engine could tell apart in that range: a bin's edge may be off by that much.
+/// How many delayed jobs fall due in each of `bins` equal parts of [from, to). `resolution` is the coarsest
+/// step the engine could tell apart in that range: a bin's edge may be off by that much.
 struct Forecast {
   std::vector<uint64_t> bins;
   Millis resolution{1};

@@ -8,6 +8,7 @@
 
 #include "tests/contract/engines.h"
 #include "tests/support/engine_driver.h"
+#include "tests/support/print.h"
 
 namespace delayq::contract {
 
@@ -48,6 +49,11 @@ class EngineContract : public testing::TestWithParam<EngineEntry> {
 
   void reopen() {
     subject_->reopen();
+    engine_.attach(subject_->engine());
+  }
+
+  void lose_power() {
+    subject_->lose_power();
     engine_.attach(subject_->engine());
   }
 

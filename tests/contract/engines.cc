@@ -39,6 +39,13 @@ class JournalUnderTest final : public EngineUnderTest {
     engine_.reset();
     open();
   }
+  void lose_power() override {
+    disk_.stop();
+    engine_.reset();
+    io_.abandon();
+    disk_.power_cut();
+    open();
+  }
 
  private:
   void open() {

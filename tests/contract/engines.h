@@ -20,6 +20,9 @@ class EngineUnderTest {
   /// Closes the engine in order and opens it again. engine() is another one afterwards.
   /// REQUIRES: its entry is durable.
   virtual void reopen() {}
+  /// The machine loses power in the middle of whatever goes on, comes back, and the engine is opened again.
+  /// REQUIRES: as reopen().
+  virtual void lose_power() {}
 };
 
 struct EngineEntry {

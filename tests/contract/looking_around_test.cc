@@ -153,6 +153,24 @@ TEST_P(LookingAround, AListingUnderChangeIsStable) {
   }
 }
 
+TEST_P(LookingAround, AListingOfRunningJobsEndsUnderTheirHeartbeats) {
+  for (int i = 0; i < 60; ++i) engine_.push(JobSpec("t", std::to_string(i)));
+  const std::vector<Taken> taken = engine_.take("t", 60);
+  ListRequest request = list_of(JobState::kReserved, 7);
+  std::vector<std::string> listed;
+  std::string cursor;
+  do {
+    request.cursor = cursor;
+    const support::SeenPage page = engine_.list(request);
+    for (const SeenJob& job : page.jobs) listed.push_back(job.id);
+    cursor = page.cursor;
+    for (const Taken& each : taken)
+      EXPECT_TRUE(engine_.extend(each, engine_.now() + std::chrono::minutes{2}));
+    engine_.cancel("t", "5");
+  } while (!cursor.empty() && listed.size() <= 60);
+  EXPECT_EQ(listed, ids_of(taken)) << "each once, in the order of hand-over";
+}
+
 TEST_P(LookingAround, TheCursorsOwnJobMayGo) {
   for (int i = 0; i < 6; ++i) engine_.push(JobSpec("t", std::to_string(i)).due_at(at(100)));
   ListRequest request = list_of(JobState::kDelayed, 2);

@@ -17,8 +17,7 @@ constexpr std::array kRescheduleNames{"moved", "reserved", "done", "unknown"};
 }  // namespace
 
 std::string to_text(const PushAnswer& answer) {
-  return fmt::format("{} {} due={}", kPushNames.at(static_cast<size_t>(answer.outcome)),
-                     name_of(answer.state), to_unix_ms(answer.due));
+  return fmt::format("{} {} due={}", to_text(answer.outcome), name_of(answer.state), to_unix_ms(answer.due));
 }
 
 std::string to_text(const Taken& taken) {
@@ -26,6 +25,7 @@ std::string to_text(const Taken& taken) {
 }
 
 std::string to_text(const SeenJob& job) { return to_string(job); }
+std::string to_text(PushOutcome outcome) { return kPushNames.at(static_cast<size_t>(outcome)); }
 std::string to_text(AckOutcome outcome) { return kAckNames.at(static_cast<size_t>(outcome)); }
 std::string to_text(NackOutcome outcome) { return kNackNames.at(static_cast<size_t>(outcome)); }
 std::string to_text(CancelOutcome outcome) { return std::string{name_of(outcome)}; }

@@ -13,6 +13,7 @@ namespace delayq::support {
 std::string to_text(const PushAnswer& answer);
 std::string to_text(const Taken& taken);
 std::string to_text(const SeenJob& job);
+std::string to_text(PushOutcome outcome);
 std::string to_text(AckOutcome outcome);
 std::string to_text(NackOutcome outcome);
 std::string to_text(CancelOutcome outcome);

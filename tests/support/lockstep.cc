@@ -106,7 +106,9 @@ std::optional<std::string> Lockstep::compare_topic(const std::string& topic) {
     request.topic = topic;
     request.state = static_cast<JobState>(state);
     request.with_bodies = true;
-    const auto jobs = [&](Side& side) { return to_text(in_comparable_order(side.driver.list_all(request))); };
+    const auto jobs = [&](Side& side) {
+      return to_text(in_comparable_order(side.driver.list_all(request), has_restarted_));
+    };
     if (auto difference = compare_texts(fmt::format("{} jobs of {}", name_of(request.state), brief(topic)),
                                         jobs(model_), jobs(subject_))) {
       return difference;

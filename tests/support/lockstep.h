@@ -25,7 +25,10 @@ class Lockstep {
   std::optional<std::string> compare_everything();
 
   /// The subject was closed and opened again.
-  void attach(Engine& subject) { subject_.driver.attach(subject); }
+  void attach(Engine& subject) {
+    subject_.driver.attach(subject);
+    has_restarted_ = true;
+  }
   EngineDriver& subject() { return subject_.driver; }
 
   /// The last steps and what the model answered, one per line.
@@ -50,6 +53,7 @@ class Lockstep {
   std::set<std::string> ready_owed_;  ///< topics whose news the model told and the subject has not yet
   std::set<size_t> expired_now_;      ///< leases that the model told with the last step
   std::set<size_t> expired_owed_;     ///< leases that ran out and the subject has not told yet
+  bool has_restarted_ = false;
   std::deque<std::string> lines_;
 };
 

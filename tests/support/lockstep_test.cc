@@ -97,12 +97,12 @@ TEST(Lockstep, FindsExpiredLeasesThatAreNotTold) {
   struct Silent final : ForwardingEngine, EngineListener {
     using ForwardingEngine::ForwardingEngine;
     bool poll(EngineListener& listener) override {
-      listener_ = &listener;
+      told = &listener;
       return inner_.poll(*this);
     }
-    void on_ready(std::string_view topic) override { listener_->on_ready(topic); }
+    void on_ready(std::string_view topic) override { told->on_ready(topic); }
     void on_expired(std::vector<LeaseInfo> leases) override { (void)leases; }
-    EngineListener* listener_ = nullptr;
+    EngineListener* told = nullptr;
   };
   expect_found<Silent>();
 }
@@ -111,12 +111,12 @@ TEST(Lockstep, FindsReadyJobsThatAreNotTold) {
   struct Silent final : ForwardingEngine, EngineListener {
     using ForwardingEngine::ForwardingEngine;
     bool poll(EngineListener& listener) override {
-      listener_ = &listener;
+      told = &listener;
       return inner_.poll(*this);
     }
     void on_ready(std::string_view topic) override { (void)topic; }
-    void on_expired(std::vector<LeaseInfo> leases) override { listener_->on_expired(std::move(leases)); }
-    EngineListener* listener_ = nullptr;
+    void on_expired(std::vector<LeaseInfo> leases) override { told->on_expired(std::move(leases)); }
+    EngineListener* told = nullptr;
   };
   expect_found<Silent>();
 }

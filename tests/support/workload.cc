@@ -12,7 +12,6 @@ namespace delayq::support {
 
 namespace {
 
-constexpr size_t kLeasesInPlay = 24;
 const std::string kNobodysLease = "nobody";
 
 /// A lease by its place in the book, which every player resolves for itself.
@@ -178,13 +177,14 @@ Moment Workload::draw_moment() {
 }
 
 Keep Workload::keep() {
+  const auto count = shape_.restarts ? 1'000'000 : static_cast<uint32_t>(random_.between(1, 6));
   switch (random_.below(3)) {
     case 0:
       return {};
     case 1:
-      return {now_ + Millis{1 + ms_below(5'000)}, static_cast<uint32_t>(random_.between(1, 4))};
+      return {remember(now_ + Millis{1 + ms_below(5'000)}), count};
     default:
-      return {now_ + std::chrono::days{400}, static_cast<uint32_t>(random_.between(1, 6))};
+      return {now_ + std::chrono::days{400}, count};
   }
 }
 
@@ -258,7 +258,7 @@ void Workload::ack(Step& step) {
   std::vector<Item> items(batch());
   step.text = "ack";
   for (Item& item : items) {
-    item = {{random_.below(kLeasesInPlay), false}, keep(), random_.chance(1, 2) ? bytes(20) : std::string{}};
+    item = {{lease_back(), false}, keep(), random_.chance(1, 2) ? bytes(20) : std::string{}};
     step.text += " " + to_text(item.lease);
   }
   step.run = [items](Player& player) {
@@ -269,14 +269,14 @@ void Workload::ack(Step& step) {
   };
 }
 
-void Workload::nack(Step& step) { nack_leases(step, kLeasesInPlay, false); }
+void Workload::nack(Step& step) { nack_leases(step, false); }
 
-void Workload::resolve_expired(Step& step) { nack_leases(step, 4, true); }
+void Workload::resolve_expired(Step& step) { nack_leases(step, true); }
 
-void Workload::nack_leases(Step& step, size_t in_play, bool expired) {
+void Workload::nack_leases(Step& step, bool expired) {
   std::vector<NackPick> picks(batch());
   for (NackPick& pick : picks) {
-    pick.lease = {random_.below(in_play), expired};
+    pick.lease = {expired ? random_.below(4) : lease_back(), expired};
     if (random_.chance(3, 4)) pick.retry_at = moment_near();
     pick.keep = keep();
     pick.reason = random_.chance(1, 4) ? std::string{} : bytes(40);
@@ -294,7 +294,7 @@ void Workload::extend(Step& step) {
   std::vector<std::pair<LeasePick, Moment>> items(batch());
   step.text = "extend";
   for (auto& [lease, until] : items) {
-    lease = {random_.below(kLeasesInPlay), false};
+    lease = {lease_back(), false};
     until = remember(now_ + Millis{ms_below(30'000)});
     step.text += fmt::format(" {} until={}", to_text(lease), to_unix_ms(until));
   }
@@ -311,7 +311,7 @@ void Workload::extend(Step& step) {
 
 void Workload::inspect(Step& step) {
   std::vector<LeasePick> picks(batch());
-  for (LeasePick& pick : picks) pick = {random_.below(kLeasesInPlay), false};
+  for (LeasePick& pick : picks) pick = {lease_back(), false};
   step.text = "inspect " + join(picks);
   step.run = [picks](Player& player) {
     std::vector<LeaseRef> refs;
@@ -382,7 +382,7 @@ void Workload::redrive(Step& step) {
 }
 
 void Workload::redrive_oldest(Step& step) {
-  const auto max = static_cast<uint32_t>(random_.between(1, 3));
+  const auto max = shape_.restarts ? 1'000'000 : static_cast<uint32_t>(random_.between(1, 3));
   step.text = fmt::format("redrive_oldest {}", max);
   step.run = [topic = topic(), max](Player& player) {
     return std::to_string(player.driver.redrive_oldest(topic, max));
@@ -421,10 +421,10 @@ void Workload::list(Step& step) {
   if (random_.chance(1, 3)) request.id_prefix = "id1";
   if (random_.chance(1, 3)) request.outcome_contains = "a";
   step.text = fmt::format("list {} {}", name_of(request.state), request.id_prefix);
-  step.run = [request, topic = topic()](Player& player) {
+  step.run = [request, topic = topic(), restarts = shape_.restarts](Player& player) {
     ListRequest real = request;
     real.topic = topic;
-    return support::to_text(in_comparable_order(player.driver.list_all(real)));
+    return support::to_text(in_comparable_order(player.driver.list_all(real), restarts));
   };
 }
 
@@ -470,10 +470,9 @@ void Workload::only_tick(Step& step) {
   step.run = [](Player&) { return std::string{}; };
 }
 
-std::vector<SeenJob> in_comparable_order(std::vector<SeenJob> jobs) {
-  // Jobs that fell due in the same call entered together, and a restart may find live jobs in another order;
-  // of what is over the order matters, since the oldest go first.
-  if (!jobs.empty() && is_live(jobs.front().state)) {
+std::vector<SeenJob> in_comparable_order(std::vector<SeenJob> jobs, bool restarts) {
+  // Jobs that fell due in the same call entered together: their order is the engine's choice.
+  if (restarts || (!jobs.empty() && is_live(jobs.front().state))) {
     std::sort(jobs.begin(), jobs.end(), [](const SeenJob& a, const SeenJob& b) { return a.id < b.id; });
   }
   return jobs;
