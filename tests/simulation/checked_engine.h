@@ -120,7 +120,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   /// A nack of leases that nobody was told of: their hand-over was lost in a crash (see strangers.cc).
   void nack_strangers(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply);
   std::vector<const memory::StoredJob*> find_strangers(std::string_view topic) const;
-  void pair_stranger(Moment now, const NackRequest& request);
+  void pair_stranger(Moment now, const NackRequest& request, NackOutcome outcome);
   NackOutcome nack_in_model(Operation operation, Moment now, NackRequest request, const std::string& name);
 
   std::string judge_take(const TakeAnswer& real, const TakeAnswer& expected);

@@ -142,21 +142,22 @@ void Consumer::extend() {
   });
 }
 
-bool Consumer::has_job_for(const Waiting& waiting) const {
+const memory::StoredJob* Consumer::find_job_for(const Waiting& waiting) const {
   for (const std::string& topic : waiting.topics) {
     const EffectiveSettings& settings = scene_.queue().effective_settings(topic);
     if (settings.paused || settings.rate.count != 0 || settings.concurrency != 0) continue;
     const memory::JobTable::Topic* found = scene_.world().model().jobs().find_topic(topic);
-    if (found != nullptr && !found->ready.empty()) return true;
+    if (found != nullptr && !found->ready.empty()) return found->ready.begin()->second;
   }
-  return false;
+  return nullptr;
 }
 
 void Consumer::check_at_rest() {
   for (const auto& [ticket, waiting] : waiting_) {
-    if (has_job_for(waiting)) {
-      return scene_.fail("pop", fmt::format("{} waits for a job of {}, and one is ready", waiting.waiter,
-                                            fmt::join(waiting.topics, ",")));
+    if (const memory::StoredJob* job = find_job_for(waiting)) {
+      return scene_.fail("pop",
+                         fmt::format("waiter {} waits for a job of {}, and there is {}", waiting.waiter,
+                                     fmt::join(waiting.topics, ","), to_string(seen(*job))));
     }
     if (clock_is_even_ && waiting.until <= scene_.now()) {
       return scene_.fail("pop", fmt::format("{} waits longer than it wanted to", waiting.waiter));

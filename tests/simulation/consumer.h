@@ -40,7 +40,7 @@ class Consumer {
 
   void receive(Scene::Ticket ticket, const PopAnswer& answer);
   std::string some_lease();
-  bool has_job_for(const Waiting& waiting) const;
+  const memory::StoredJob* find_job_for(const Waiting& waiting) const;
 
   Scene& scene_;
   std::map<Scene::Ticket, Waiting> waiting_;

@@ -18,7 +18,6 @@ DiskFault any_fault(Random& random) {
 }  // namespace
 
 void Faults::before_opening() {
-  world_.disk().set_capacity(UINT64_MAX);
   world_.disk().set_cache_misses(random_.chance(1, 3) ? static_cast<unsigned>(random_.below(257)) : 0);
   if (random_.chance(1, 10)) world_.disk().stop_after(random_.below(12));
   if (random_.chance(1, 20)) world_.disk().fail(any_fault(random_), random_.below(4));
@@ -74,7 +73,10 @@ void Faults::end_episode() {
   world_.witness().say("the trouble with the disk is over");
   world_.disk().set_capacity(UINT64_MAX);
   world_.disk().forget_faults();
-  // The engine looks for new room once in a while, not all the time.
+  // The engine learns of the new room from its next commit, or looks for it once in a while.
+  Settings settings;
+  settings.attempts = 3;
+  world_.queue().set_settings(world_.now(), "t1", settings, [](const Result<void>&) {});
   world_.set_now(world_.now() + Millis{2'000});
   world_.tick();
   world_.settle();

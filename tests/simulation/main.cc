@@ -101,21 +101,18 @@ int replay(const Arguments& arguments) {
   return outcome.failure.empty() ? 0 : 1;
 }
 
+/// A failure counts only where the same seed is fine without the planted bug.
 int hunt(const Arguments& arguments) {
-  Campaign campaign{arguments.first,
-                    arguments.has_seeds ? arguments.last : kCanarySeeds,
-                    arguments.canary->planted,
-                    arguments.threads,
-                    1,
-                    false};
-  const Report report = run(campaign);
-  if (report.failures.empty()) {
-    fmt::print("canary {} was NOT caught: {}\n", arguments.canary->name, summary(report));
-    return 1;
+  const uint64_t last = arguments.has_seeds ? arguments.last : kCanarySeeds;
+  uint64_t tried = 0;
+  for (uint64_t seed = arguments.first; seed <= last; ++seed, ++tried) {
+    const Outcome planted = simulate(seed, arguments.canary->planted, false);
+    if (planted.failure.empty() || !simulate(seed, {}, false).failure.empty()) continue;
+    fmt::print("canary {} was caught by seed {}:\n  {}\n", arguments.canary->name, seed, planted.failure);
+    return 0;
   }
-  fmt::print("canary {} was caught by seed {}, in {:.1f} s and {} seeds:\n  {}\n", arguments.canary->name,
-             report.failures.front().seed, report.seconds, report.seeds, report.failures.front().what);
-  return 0;
+  fmt::print("canary {} was NOT caught by any of {} seeds\n", arguments.canary->name, tried);
+  return 1;
 }
 
 int prove(const Arguments& arguments) {

@@ -74,6 +74,11 @@ void Model::pair_leases(std::string_view real, std::string_view ours) {
   named_.emplace(ours);
 }
 
+void Model::guess_lease(std::string_view real, std::string_view ours) {
+  pair_leases(real, ours);
+  guessed_.emplace(real);
+}
+
 std::string Model::to_model(std::string_view real) const {
   const auto found = leases_.find(real);
   return found == leases_.end() ? "unknown" : found->second;

@@ -46,6 +46,9 @@ class Model {
 
   // ---- leases: the two engines call them by different names
   void pair_leases(std::string_view real, std::string_view ours);
+  /// The same where several would do: which one it was does not show.
+  void guess_lease(std::string_view real, std::string_view ours);
+  bool is_guessed(std::string_view real) const { return guessed_.contains(std::string(real)); }
   std::string to_model(std::string_view real) const;
   /// How the model calls its lease of that number, and whether the real engine has told its own name for it.
   static std::string name_of(uint64_t lease) { return "m" + std::to_string(lease); }
@@ -81,6 +84,7 @@ class Model {
   std::map<std::string, std::vector<Setting>, std::less<>> settings_;
   std::map<std::string, std::string, std::less<>> leases_;  // theirs to ours
   std::set<std::string> named_;                             // ours, of those
+  std::set<std::string> guessed_;                           // theirs
   Operation last_operation_ = 0;
 };
 

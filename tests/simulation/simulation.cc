@@ -107,10 +107,9 @@ class Simulation {
   }
 
   void close(End how) {
-    const bool failed = world_.checked().has_failed();
     world_.end(how, random_.chance(1, 2));
     workload_.disconnect();
-    if (how != End::kStop || failed || witness_.failed()) return;
+    if (!world_.ended_well() || witness_.failed()) return;
     check_directory();
     if (!witness_.failed() && random_.chance(1, 3) && rot_.strike_closed()) ++outcome_.lives;
   }

@@ -21,15 +21,29 @@ std::vector<const memory::StoredJob*> CheckedEngine::find_strangers(std::string_
   return found;
 }
 
-void CheckedEngine::pair_stranger(Moment now, const NackRequest& request) {
+/// Whether this is what became of `before` by a nack with that outcome.
+static bool fits(const memory::StoredJob& before, const std::optional<support::SeenJob>& after,
+                 const NackRequest& request, NackOutcome outcome) {
+  switch (outcome) {
+    case NackOutcome::kRetried:
+      return after && is_live(after->state) && after->state != JobState::kReserved &&
+             after->due == *request.retry_at;
+    case NackOutcome::kDead:
+      return !before.cancel_requested && (!after || after->state == JobState::kDead);
+    case NackOutcome::kCancelled:
+      return before.cancel_requested && !after;
+    case NackOutcome::kStale:
+      return false;
+  }
+  return false;
+}
+
+void CheckedEngine::pair_stranger(Moment now, const NackRequest& request, NackOutcome outcome) {
   support::EngineDriver driver(world_.real, [this] { return world_.pump() ? true : throw MachineIsOff(); });
   driver.go_to(now);
   for (const memory::StoredJob* job : find_strangers(request.lease.topic)) {
-    const std::optional<support::SeenJob> found = driver.get(job->topic, job->id);
-    if (found && found->state == JobState::kReserved) continue;
-    // Of several that have changed, the time of the retry tells which; dead ones are all alike.
-    if (found && request.retry_at && found->due != *request.retry_at) continue;
-    world_.model.pair_leases(request.lease.lease, Model::name_of(job->lease));
+    if (!fits(*job, driver.get(job->topic, job->id), request, outcome)) continue;
+    world_.model.guess_lease(request.lease.lease, Model::name_of(job->lease));
     break;
   }
   for (const std::string& topic : driver.ready_news()) ready_.insert(topic);
@@ -56,10 +70,11 @@ void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leas
   std::optional<Result<Answers>> answer =
       wait_for<Answers>("nack", [&](Reply<Answers> done) { world_.real.nack(now, leases, std::move(done)); });
   Answers expected;
-  for (const NackRequest& request : leases) {
+  for (size_t i = 0; i < leases.size(); ++i) {
+    const NackRequest& request = leases[i];
     const bool is_known = world_.model.to_model(request.lease.lease) != "unknown";
     try {
-      if (!is_known && answer && answer->ok()) pair_stranger(now, request);
+      if (!is_known && answer && answer->ok()) pair_stranger(now, request, (**answer)[i]);
     } catch (const MachineIsOff&) {
       answer.reset();
     }

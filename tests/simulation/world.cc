@@ -69,6 +69,7 @@ void World::set_careful(bool careful) {
 void World::end(End how, bool then_power_cut) {
   if (witness_.tracing()) witness_.say(fmt::format("---- end of life {}: {}", life_, name_of(how)));
   if (is_open() && how == End::kStop && !is_off()) stop_queue();
+  ended_well_ = how == End::kStop && is_open() && !is_off() && !checked_->has_failed();
   const bool dies = how == End::kKill || how == End::kPowerCut || is_off();
   if (dies) disk_.stop();
   // Closing lets what is under way come to its end; on a stopped disk that is nothing.
@@ -78,6 +79,7 @@ void World::end(End how, bool then_power_cut) {
   io_.reset();
   careful_ = false;
   disk_.forget_faults();
+  disk_.set_capacity(UINT64_MAX);
   certain_ = how == End::kPowerCut || then_power_cut;
   if (certain_) {
     disk_.power_cut();

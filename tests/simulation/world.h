@@ -39,6 +39,8 @@ class World {
   /// `then_power_cut`: also after a good end, which must not matter.
   void end(End how, bool then_power_cut = false);
   bool is_open() const { return queue_ != nullptr; }
+  /// Whether the last life was stopped in good order, with everything flushed.
+  bool ended_well() const { return ended_well_; }
   /// Number of the present life; callbacks of an earlier one mean nothing.
   uint64_t life() const { return life_; }
 
@@ -80,6 +82,7 @@ class World {
   uint64_t life_ = 0;
   uint64_t faults_at_opening_ = 0;
   bool careful_ = false;
+  bool ended_well_ = false;
   bool certain_ = true;  // what the next life finds is on the disk
 
   // One life, in the order of construction.
