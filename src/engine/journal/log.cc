@@ -191,6 +191,7 @@ void Log::finish(Commit& commit) {
       segments_.set_occupied(segment, segment.size);
     }
     chunk->bytes.clear();
+    chunk->file.reset();  // a removed segment's room is free only when nobody has it open
     spare_.push_back(std::move(chunk));
   }
 }
