@@ -11,7 +11,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(delayq_warnings INTERFACE
     -Wduplicated-cond -Wlogical-op -Wsuggest-override
     # GCC 12 warns about std::string's own operator+ (GCC bug 105651).
-    -Wno-restrict)
+    -Wno-restrict -Wno-stringop-overflow)
 endif()
 if(DELAYQ_WERROR)
   target_compile_options(delayq_warnings INTERFACE -Werror)

@@ -12,11 +12,11 @@ std::optional<RecordView> SegmentScanner::next() {
   if (end_ != End::kNone) return std::nullopt;
   const auto record = read_record(file_.subspan(offset_), nonce_);
   // Numbers only grow within a segment: one that does not is a leftover, however good its checksum.
-  if (!record || record->lsn <= last_lsn_) {
+  if (!record || !follows(*record)) {
     stop();
     return std::nullopt;
   }
-  last_lsn_ = record->lsn;
+  if (record->type != RecordType::kHole) last_lsn_ = record->lsn;
   record_offset_ = offset_;
   offset_ += record->size();
   if (record->type == RecordType::kMark) {
@@ -41,7 +41,7 @@ uint64_t SegmentScanner::skip_damage() {
   const uint64_t from = offset_;
   for (uint64_t at = from + 1; at + kRecordHeaderSize <= file_.size(); ++at) {
     const auto record = read_record(file_.subspan(at), nonce_);
-    if (!record || record->lsn <= last_lsn_) continue;
+    if (!record || !follows(*record)) continue;
     offset_ = at;
     end_ = End::kNone;
     return at - from;

@@ -41,6 +41,10 @@ class SegmentScanner {
   uint64_t skip_damage();
 
  private:
+  /// A hole stands for records whose numbers are not known any more.
+  bool follows(const RecordView& record) const {
+    return record.type == RecordType::kHole || record.lsn > last_lsn_;
+  }
   bool only_zeros_follow() const;
   bool was_durable(uint64_t offset) const;
   void stop();
