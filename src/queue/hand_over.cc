@@ -142,6 +142,9 @@ void HandOver::serve(const TopicPtr& topic, int consumers) {
                                     waiter.topics.begin());
     take(waiter, *topic, count);
   }
+  // Nobody is left in line, but who is busy may have passed this topic by because others stood there: he will
+  // look at it once more before he stands in line.
+  if (consumers > 0) topic->last_wake = ++wakes_;
 }
 
 void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {

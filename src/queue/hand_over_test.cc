@@ -356,6 +356,29 @@ TEST(HandOverRaces, TwoTopicsWokenWhileAWaiterIsBusy) {
   EXPECT_THAT(ids_of(pop.jobs()), ElementsAre("2"));
 }
 
+TEST(HandOverRaces, WhoPassedByThoseInLineIsServedAfterThem) {
+  MemoryEngine memory;
+  SlowTopicEngine engine{memory};
+  support::QueueDriver queue{engine};
+  queue.pause("t");
+  for (const char* id : {"a", "b", "c"}) queue.push({.topic = "t", .id = id});
+  const PendingPop first = queue.begin_pop("t", kLong);
+  const PendingPop second = queue.begin_pop("t", kLong);
+  queue.run();
+  queue.queue().resume(queue.now(), "t", [](const Status&) {});
+  // The first is being served, the second stands in line, so the third goes on to the other topic.
+  const std::string_view topics[] = {"t", "slow"};
+  const PendingPop third = queue.begin_pop({.topics = topics, .wait = kLong});
+  queue.run();
+  EXPECT_THAT(ids_of(first.jobs()), ElementsAre("a"));
+  EXPECT_THAT(ids_of(second.jobs()), ElementsAre("b"));
+  EXPECT_FALSE(third.answered()) << "it asks slow";
+  engine.release = true;
+  queue.run();
+  ASSERT_TRUE(third.answered());
+  EXPECT_THAT(ids_of(third.jobs()), ElementsAre("c"));
+}
+
 TEST(HandOverRaces, AWaiterThatIsBusyAtItsTimeIsAnsweredAfterwards) {
   MemoryEngine memory;
   SlowTopicEngine engine{memory};

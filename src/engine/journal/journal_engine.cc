@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/journal/checksum_canary.h"
 #include "engine/journal/lease_text.h"
 #include "engine/journal/recovery.h"
 
@@ -47,6 +48,7 @@ JournalEngine::~JournalEngine() {
 
 Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, JournalOptions options,
                                                            Moment now) {
+  compare_checksums(options.canary != Canary::kWrongCrc);
   std::unique_ptr<JournalEngine> engine(new JournalEngine(disk, io, options));
   Result<std::unique_ptr<Disk::Lock>> lock = disk.lock();
   if (!lock.ok()) return lock.error();
