@@ -15,7 +15,7 @@ build:  ## build what users run, into build/release
 run: build  ## install what is missing, build, and show a job's life
 	@build/release/delayq-demo
 
-test:  ## every check: release, sanitizers, fuzz and bench smoke, format, lint
+test:  ## house rules, format, and every test of the release build; `tools/check all` adds sanitizers, fuzzers, clang-tidy
 	@tools/setup test
 	@tools/check
 

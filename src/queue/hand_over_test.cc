@@ -171,7 +171,7 @@ TEST_F(HandOverTest, OneJobWakesOneWaiterTheFirst) {
   queue_.run();
   EXPECT_THAT(ids_of(first.jobs()), ElementsAre("a"));
   EXPECT_FALSE(second.answered());
-  EXPECT_LE(engine_.takes - takes, 2) << "nor does it let everybody try";
+  EXPECT_LE(engine_.takes - takes, 3) << "two look, and who was busy looks once more; not everybody tries";
   push("t", "b");
   queue_.run();
   EXPECT_THAT(ids_of(second.jobs()), ElementsAre("b"));
