@@ -39,13 +39,21 @@ void CheckedEngine::keep_news(const Survey& survey) {
   expired_.insert(expired_.end(), survey.expired_news.begin(), survey.expired_news.end());
 }
 
+Result<Survey> CheckedEngine::look_around(Moment now) {
+  constexpr int kTries = 3;  // a sector may have been unreadable
+  for (int i = 1;; ++i) {
+    Result<Survey> survey = take_survey(world_.real, now, world_.pump);
+    if (survey.ok() || is_failure(survey.error()) || !careful_ || i == kTries) return survey;
+  }
+}
+
 void CheckedEngine::audit(Moment now) {
   if (failed_) return;
   // Looking is a verb: what is due at `now` becomes ready.
   ask_model<TopicCounts>(
       world_.model.begin(), Promise::kNothing,
       [&](Engine& engine, Reply<TopicCounts> reply) { engine.counts(now, "", std::move(reply)); });
-  const Result<Survey> survey = take_survey(world_.real, now, world_.pump);
+  const Result<Survey> survey = look_around(now);
   if (!survey.ok() && is_failure(survey.error())) return;
   if (!survey.ok()) return fail("audit", survey.error().detail);
   keep_news(*survey);
@@ -61,7 +69,7 @@ void CheckedEngine::recover_from(const Error& error, Moment now) {
 }
 
 void CheckedEngine::recover(Moment now, bool certain) {
-  const Result<Survey> survey = take_survey(world_.real, now, world_.pump);
+  const Result<Survey> survey = look_around(now);
   if (!survey.ok() && is_failure(survey.error())) return;
   if (!survey.ok()) return fail("recover", survey.error().detail);
   keep_news(*survey);

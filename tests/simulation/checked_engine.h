@@ -121,11 +121,14 @@ class CheckedEngine final : public Engine, private EngineListener {
   void nack_strangers(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply);
   std::vector<const memory::StoredJob*> find_strangers(std::string_view topic) const;
   void pair_stranger(Moment now, const NackRequest& request, NackOutcome outcome);
+  /// Lets the world go on until every call that can be answered now is; false when the machine is off.
+  bool hear_answers();
   NackOutcome nack_in_model(Operation operation, Moment now, NackRequest request, const std::string& name);
 
   std::string judge_take(const TakeAnswer& real, const TakeAnswer& expected);
   std::vector<Moment> dues_of(std::string_view topic) const;
   void fail(std::string_view verb, const std::string& what);
+  Result<Survey> look_around(Moment now);
   void keep_news(const Survey& survey);
   /// An error that leaves the engine working, and its state in doubt.
   void recover_from(const Error& error, Moment now);
@@ -137,6 +140,12 @@ class CheckedEngine final : public Engine, private EngineListener {
   bool careful_ = false;
   bool failed_ = false;
   size_t unanswered_ = 0;
+  /// A wrong answer that only a failed journal may give; wrong after all when a later change succeeds.
+  struct Doubt {
+    Operation since;
+    std::string what;
+  };
+  std::optional<Doubt> doubt_;
   Moment now_{};                   // of the latest tick
   Moment latest_ = Moment::min();  // of all ticks: the clock may have gone back since
   std::set<std::string> promised_;

@@ -15,7 +15,11 @@ namespace delayq::simulation {
 
 inline constexpr int kMostPumps = 100'000;
 
-inline bool is_failure(const Error& error) { return error.code == ErrorCode::kUnavailable; }
+/// One sector that cannot be read is no failure, unless the machine is off and nothing can.
+inline bool is_failure(const Error& error) {
+  return error.code == ErrorCode::kUnavailable &&
+         (error.op != "journal.read" || error.detail.find("machine is off") != std::string::npos);
+}
 
 /// Nothing was done and nothing is wrong: a cursor that has expired.
 inline bool is_refusal(const Error& error) { return error.code == ErrorCode::kInvalid; }
@@ -46,9 +50,18 @@ bool CheckedEngine::judge(const Terms<T>& terms, Operation operation, const Resu
     return failed_ || is_refusal(answer.error());
   }
   const std::string wrong = terms.judge ? terms.judge(*answer, expected) : std::string();
-  // What a failed journal still says of its jobs may be ahead of what it could write.
-  if (!wrong.empty() && !(failed_ && terms.promise == Promise::kNothing)) fail(terms.verb, wrong);
-  if (terms.promise != Promise::kNothing) world_.model.answered(operation);
+  // What a failed journal still says of its jobs may be ahead of what it could write, or behind the clock. That
+  // it has failed may not be known yet: a promise made after this would show that it had not.
+  const bool only_looked = terms.promise == Promise::kNothing;
+  if (!wrong.empty() && only_looked && !failed_ && !world_.is_sound()) {
+    if (!doubt_) doubt_ = {world_.model.begin(), fmt::format("{}: {}", terms.verb, wrong)};
+  } else if (!wrong.empty() && !(failed_ && only_looked)) {
+    fail(terms.verb, wrong);
+  }
+  if (!only_looked) {
+    if (doubt_ && operation > doubt_->since) world_.witness.fail(doubt_->what);
+    world_.model.answered(operation);
+  }
   return true;
 }
 

@@ -122,7 +122,16 @@ void CheckedEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
   run<TakeAnswer>(
       {"take", now, promise, std::move(judge)}, std::move(reply),
       [&](Reply<TakeAnswer> done) { ask(world_.real, std::move(done)); },
-      [&](Operation operation) { return ask_model<TakeAnswer>(operation, promise, ask); });
+      [&](Operation operation) {
+        TakeAnswer expected = ask_model<TakeAnswer>(operation, promise, ask);
+        // Of several that are done at once, the last may push the first out of those that are kept.
+        for (const TakenJob& taken : expected.jobs) {
+          if (!request.auto_ack) break;
+          world_.model.passed_through(operation, {std::string(taken.job.topic), std::string(taken.job.id)}, JobState::kDone,
+                                      request.keep_done.until);
+        }
+        return expected;
+      });
 }
 
 void CheckedEngine::ack(Moment now, std::span<const AckRequest> leases,

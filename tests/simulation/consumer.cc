@@ -19,7 +19,7 @@ void Consumer::pop() {
   const uint64_t topics = scene_.chance(70) ? 1 : scene_.random().between(1, 3);
   for (uint64_t i = 0; i < topics; ++i) waiting.topics.push_back(scene_.topic());
   waiting.count = static_cast<uint32_t>(scene_.random().between(1, 4));
-  waiting.auto_ack = scene_.chance(15);
+  waiting.auto_ack = scene_.chance(15) && scene_.world().may_auto_ack();
   const std::vector<std::string_view> names(waiting.topics.begin(), waiting.topics.end());
   PopRequest request{names, waiting.count, {}, {}, waiting.auto_ack};
   if (scene_.chance(40) && waiting_.size() < kMostWaiting) request.wait = scene_.delay() % Millis{20'000};

@@ -30,7 +30,9 @@ void Faults::begin_life() {
   trouble_ = dice < 8    ? Trouble::kStop
              : dice < 12 ? Trouble::kFailedOperation
              : dice < 14 ? Trouble::kFullDisk
+             : dice < 16 ? Trouble::kUnreadable
                          : Trouble::kNone;
+  world_.allow_auto_ack(trouble_ != Trouble::kUnreadable);
   begins_in_ = random_.between(1, 150);
 }
 

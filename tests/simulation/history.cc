@@ -72,6 +72,31 @@ void History::add(Operation operation, Promise promise, const Key& key, const me
   if (promised) unanswered_[operation].push_back(key);
 }
 
+void History::passed_through(Operation operation, const Key& key, JobState state, Moment until) {
+  const auto found = chains_.find(key);
+  if (found == chains_.end() || found->second.size() < 2) return;
+  Chain& chain = found->second;
+  const auto last = chain.end() - 1;
+  const auto before = chain.end() - 2;
+  if (last->job || last->operation != operation || !before->job) return;
+  Version between{before->job, operation, last->promised};
+  between.job->state = state;
+  between.job->until = until;
+  between.job->attempts += 1;
+  last->promised = false;
+  chain.insert(last, std::move(between));
+}
+
+void History::may_be_due(Operation operation, const Key& key, Moment due) {
+  const auto found = chains_.find(key);
+  if (found == chains_.end()) return;
+  const Version last = found->second.back();
+  if (!last.job || last.operation != operation || !is_waiting(last.job->state)) return;
+  Version other = last;
+  other.job->due = due;
+  found->second.insert(found->second.end() - 1, std::move(other));
+}
+
 void History::answered(Operation operation) {
   const auto found = unanswered_.find(operation);
   if (found == unanswered_.end()) return;
@@ -80,7 +105,7 @@ void History::answered(Operation operation) {
     if (chain == chains_.end()) continue;
     std::vector<Version>& versions = chain->second;
     const auto promised = std::find_if(versions.rbegin(), versions.rend(), [&](const Version& version) {
-      return version.operation == operation;
+      return version.operation == operation && version.promised;
     });
     if (promised == versions.rend()) continue;
     versions.erase(versions.begin(), promised.base() - 1);

@@ -37,6 +37,11 @@ class History {
 
   /// Finds what the operation changed.
   void record(Operation operation, Promise promise, const memory::JobTable& jobs);
+  /// The job that this operation took away had first been handed out into `state`: an engine may be stopped
+  /// between the two.
+  void passed_through(Operation operation, const Key& key, JobState state, Moment until);
+  /// The job, which this operation left waiting, may wait for another moment instead.
+  void may_be_due(Operation operation, const Key& key, Moment due);
   /// The operation was answered, and not with an error.
   void answered(Operation operation);
   /// Everything up to this operation is durable.

@@ -38,6 +38,14 @@ class Model {
     history_.record(operation, promise, engine_->jobs());
     return std::move(*answer);
   }
+  /// See History.
+  void passed_through(Operation operation, const History::Key& key, JobState state, Moment until) {
+    history_.passed_through(operation, key, state, until);
+  }
+  /// See History.
+  void may_be_due(Operation operation, const History::Key& key, Moment due) {
+    history_.may_be_due(operation, key, due);
+  }
   void tick(Moment now);
   bool store_settings(Operation operation, std::string_view topic, std::string_view settings);
 

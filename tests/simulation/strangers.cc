@@ -50,6 +50,15 @@ void CheckedEngine::pair_stranger(Moment now, const NackRequest& request, NackOu
   for (LeaseInfo& info : driver.expired_news()) expired_.push_back(std::move(info));
 }
 
+bool CheckedEngine::hear_answers() {
+  constexpr int kEnough = 1000;  // changes may wait for a sync that only time brings
+  for (int pumps = 0; pumps < kEnough && unanswered_ > 0; ++pumps) {
+    world_.real.poll(*this);
+    if (!world_.pump()) return false;
+  }
+  return true;
+}
+
 NackOutcome CheckedEngine::nack_in_model(Operation operation, Moment now, NackRequest request,
                                          const std::string& name) {
   using Answers = std::vector<NackOutcome>;
@@ -69,7 +78,10 @@ void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leas
   const Operation operation = world_.model.begin();
   std::optional<Result<Answers>> answer =
       wait_for<Answers>("nack", [&](Reply<Answers> done) { world_.real.nack(now, leases, std::move(done)); });
+  // A lease may have run out while the answer of its take was being read: that answer names its job.
+  if (answer && !hear_answers()) answer.reset();
   Answers expected;
+  std::vector<History::Key> in_doubt;
   for (size_t i = 0; i < leases.size(); ++i) {
     const NackRequest& request = leases[i];
     const bool is_known = world_.model.to_model(request.lease.lease) != "unknown";
@@ -79,8 +91,13 @@ void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leas
       answer.reset();
     }
     if (!is_known && !(answer && answer->ok())) {
-      // It may have happened to any of them.
+      // It may have happened to any of them, also to one that the model took for that of an earlier request.
+      for (const History::Key& key : in_doubt) {
+        if (request.retry_at && key.first == request.lease.topic)
+          world_.model.may_be_due(operation, key, *request.retry_at);
+      }
       for (const memory::StoredJob* job : find_strangers(request.lease.topic)) {
+        in_doubt.emplace_back(job->topic, job->id);
         nack_in_model(operation, now, request, Model::name_of(job->lease));
       }
     }

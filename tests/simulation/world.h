@@ -61,6 +61,9 @@ class World {
   /// See CheckedEngine: for while the disk is full or unreadable.
   void set_careful(bool careful);
   bool is_careful() const { return careful_; }
+  /// A job that was acked on hand-over and then could not be read becomes dead, which the model does not know.
+  void allow_auto_ack(bool allowed) { auto_ack_ = allowed; }
+  bool may_auto_ack() const { return auto_ack_; }
   /// Asks the engine for every job there should be; `judge` gets each with the answer.
   using Judge =
       std::function<void(const support::SeenJob& should, const Result<std::optional<FoundJob>>& found)>;
@@ -82,6 +85,7 @@ class World {
   uint64_t life_ = 0;
   uint64_t faults_at_opening_ = 0;
   bool careful_ = false;
+  bool auto_ack_ = true;
   bool ended_well_ = false;
   bool certain_ = true;  // what the next life finds is on the disk
 

@@ -22,13 +22,14 @@ void Cleaner::step(Moment now) {
   now_ = now;
   if (!status_.ok()) return;
   if (phase_ == Phase::kIdle) choose();
-  if (phase_ == Phase::kReady) read_portion();
+  const bool enough = log_.survivor_bytes() >= kSurvivorCommit;
+  if (phase_ == Phase::kReady && !enough) read_portion();
   if (phase_ == Phase::kSettling) settle();
-  if (log_.has_survivors() && (phase_ == Phase::kIdle || log_.survivor_bytes() >= kSurvivorCommit))
-    commit_survivors();
+  if (log_.has_survivors() && (phase_ == Phase::kIdle || enough)) commit_survivors();
 }
 
 void Cleaner::commit_survivors() {
+  if (log_.durable_lsn() < survivors_after_) return;
   log_.commit_survivors([this](const Status& status) {
     if (status_.ok()) status_ = status;
   });
@@ -97,6 +98,7 @@ void Cleaner::take_portion() {
     bytes = bytes.subspan(record->size());
     offset_ += record->size();
   }
+  survivors_after_ = log_.head_end_lsn();
   if (offset_ != start) {
     portion_size_ = kSmallestPortion;
     return;
@@ -106,9 +108,11 @@ void Cleaner::take_portion() {
   portion_size_ = portion_->bytes.size() * 4;
 }
 
-/// Nothing may be dropped that cannot be read: the segment stays as it is.
+/// Nothing may be dropped that cannot be read: the segment stays as it is. If something was copied out of it, no
+/// other may go before it.
 void Cleaner::give_up() {
   store_.segments.find(victim_)->is_damaged = true;
+  if (offset_ > kSegmentHeaderSize) store_.segments.set_half_cleaned(victim_);
   phase_ = Phase::kIdle;
 }
 

@@ -266,5 +266,16 @@ TEST_F(InterruptedCleaningTest, the_copy_was_lost_and_the_job_replaced) {
   expect_that_it_stays_gone();
 }
 
+TEST_F(InterruptedCleaningTest, a_job_was_replaced_and_the_crash_tore_off_that_it_was_gone) {
+  const SegmentBuilder first = victim();
+  first.save(on_disk.disk);
+  SegmentBuilder log = log_after(first.next_lsn());
+  const uint64_t replacement = log.next_lsn();
+  log.job(JobSpec("mail", "a").due_at(at(5'000'000))).gone(replacement, 3);
+  add_waste(log);
+  log.save(on_disk.disk);
+  expect_that_it_stays_gone();
+}
+
 }  // namespace
 }  // namespace delayq::journal

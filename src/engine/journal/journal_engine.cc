@@ -254,6 +254,10 @@ void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment n
 // --------------------------------------------------------------------------------------------------------
 
 void JournalEngine::when_durable(Later later) {
+  if (failure_) {  // while this was being read
+    ready_.push_back([later = std::move(later), error = *failure_]() mutable { later(error); });
+    return;
+  }
   undurable_.emplace_back(log_.head_end_lsn(), std::move(later));
 }
 

@@ -160,6 +160,25 @@ TEST_P(FailedCommitTest, nothing_is_promised_any_more_but_reads_go_on) {
   EXPECT_TRUE(push(JobSpec("mail", "d")).ok());
 }
 
+TEST_P(FailedCommitTest, a_take_that_was_still_reading_is_answered_too) {
+  auto& driver = on_disk.open();
+  driver.push(JobSpec("mail", "a"));
+  on_disk.settle();
+  on_disk.disk.set_cache_misses(256);
+  on_disk.disk.fail(GetParam(), 0);
+  std::optional<Result<TakeAnswer>> taken;
+  TakeRequest request;
+  request.topic = "mail";
+  request.auto_ack = true;
+  on_disk.engine->take(driver.now(), request, [&](Result<TakeAnswer> answer) { taken = std::move(answer); });
+  poll();
+  while (on_disk.io.step(Lane::kWrite)) poll();  // the commit fails before the body is read
+  ASSERT_EQ(on_disk.disk.faults_fired(), 1U);
+  on_disk.settle();
+  ASSERT_TRUE(taken) << "never answered";
+  EXPECT_EQ(code_of(*taken), ErrorCode::kUnavailable);
+}
+
 INSTANTIATE_TEST_SUITE_P(Faults, FailedCommitTest, testing::Values(DiskFault::kWrite, DiskFault::kSync),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 

@@ -159,6 +159,7 @@ Status replay_all(std::vector<StreamReader>& streams, Replay& replay) {
     if (!first->status().ok()) return first->status();
   }
   replay.flush();
+  replay.finish();
   return {};
 }
 

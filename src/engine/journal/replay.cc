@@ -62,6 +62,11 @@ void Replay::flush() {
   waiting_ = 0;
 }
 
+void Replay::finish() {
+  for (const auto& [seq, segment] : replaced_) clean_first(segment);
+  replaced_.clear();
+}
+
 void Replay::apply(const Waiting& waiting) {
   if (waiting.record.type == RecordType::kJob) return apply_job(waiting);
   if (waiting.record.type == RecordType::kSettings) return apply_settings(waiting);
@@ -86,7 +91,7 @@ void Replay::apply_job(const Waiting& waiting) {
   const JobView& job = waiting.job;
   if (const Slot known = store_.find_number(waiting.seq); known != kNoSlot) {  // cleaning wrote it again
     if (const uint32_t before = store_.jobs[known].location.segment; before != waiting.location.segment) {
-      note_copied(before);
+      clean_first(before);
     }
     store_.change(known, job.fixed.state);
     store_.set_job_record(known, waiting.location);
@@ -111,10 +116,10 @@ void Replay::apply_gone(const Waiting& waiting) {
   store_.segments.keep_gone(waiting.location, named);
   if (const Slot slot = store_.find_number(waiting.seq); slot != kNoSlot) {
     // It names a copy that did not reach the disk.
-    if (const uint32_t actual = store_.jobs[slot].location.segment; actual != named) note_copied(actual);
+    if (const uint32_t actual = store_.jobs[slot].location.segment; actual != named) clean_first(actual);
     store_.erase(slot);
   } else if (const auto replaced = replaced_.find(waiting.seq); replaced != replaced_.end()) {
-    if (replaced->second != named) note_copied(replaced->second);
+    if (replaced->second != named) clean_first(replaced->second);
     replaced_.erase(replaced);
   }
 }

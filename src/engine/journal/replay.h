@@ -21,6 +21,8 @@ class Replay {
   /// The record's bytes must stay valid until flush(). False: its checksum is right but it makes no sense.
   [[nodiscard]] bool add(const RecordView& record, const Location& location);
   void flush();
+  /// No more records. REQUIRES: flushed.
+  void finish();
 
   Lsn highest_lsn() const { return highest_lsn_; }
   uint64_t records() const { return records_; }
@@ -40,8 +42,9 @@ class Replay {
   void apply_job(const Waiting& waiting);
   void apply_gone(const Waiting& waiting);
   void apply_settings(const Waiting& waiting);
-  /// The job's record was in `segment`, and cleaning had copied it to another one.
-  void note_copied(uint32_t segment) { store_.segments.set_half_cleaned(segment); }
+  /// The record of a job in `segment` may lack a kGone record that names the segment: cleaning had copied it to
+  /// another one, or a crash came between the job that replaced it and its kGone record.
+  void clean_first(uint32_t segment) { store_.segments.set_half_cleaned(segment); }
   TopicNumber topic_of(std::string_view name);
 
   Store& store_;
@@ -49,7 +52,8 @@ class Replay {
   size_t waiting_ = 0;
   absl::flat_hash_map<uint64_t, Location> early_outcomes_;  ///< of jobs whose record comes later, if at all
   TopicNumber last_topic_ = kNoTopic;
-  /// Where jobs were whose id was pushed again, by number; until their kGone record comes, right behind.
+  /// Where jobs were whose id was pushed again, by number; until their kGone record comes, right behind
+  /// (unless a crash tore it off).
   absl::flat_hash_map<uint64_t, uint32_t> replaced_;
   Lsn highest_lsn_ = 0;
   uint64_t records_ = 0;
