@@ -11,6 +11,8 @@ include(GoogleTest)
 add_custom_target(delayq_programs)
 # The tsan preset builds what hangs on this one.
 add_custom_target(delayq_threads_tests)
+# And the fuzz preset this one.
+add_custom_target(delayq_fuzzers)
 
 # Sets OUT to the folder's files that match GLOB, without those that match one of the EXCEPT patterns.
 function(delayq_files out glob)
@@ -125,6 +127,7 @@ function(delayq_fuzzer source)
     add_test(NAME ${name} COMMAND ${name} ${corpus})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS fuzz)
+  add_dependencies(delayq_fuzzers ${name})
 endfunction()
 
 # delayq_bench(FILE [DEPS target...]): x_bench.cc as the program x_bench. It has its own main, prints its figures, and

@@ -99,9 +99,9 @@ void Producer::cancel() {
   const uint64_t count = scene_.chance(80) ? 1 : scene_.random().between(2, 4);
   for (uint64_t i = 0; i < count; ++i) names.emplace_back(scene_.topic(), scene_.id());
   std::vector<JobRef> jobs;
-  for (const auto& [topic, id] : names) {
-    jobs.push_back({topic, id});
-    scene_.say([&] { return fmt::format("cancel {}/{}", topic, id); });
+  for (const auto& name : names) {
+    jobs.push_back({name.first, name.second});
+    scene_.say([&] { return fmt::format("cancel {}/{}", name.first, name.second); });
   }
   const Scene::Ticket ticket = scene_.ask("cancel");
   scene_.queue().cancel(scene_.now(), jobs,

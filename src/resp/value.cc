@@ -1,0 +1,172 @@
+#include "resp/value.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "core/quote.h"
+
+namespace delayq::resp {
+
+namespace {
+
+Error broken(std::string detail) { return {ErrorCode::kCorrupt, "resp", std::move(detail), {}}; }
+
+/// One line of a reply: a sign, its text, and how many bytes it has with its end.
+struct Line {
+  char sign = 0;
+  std::string_view text;
+  size_t size = 0;
+};
+
+std::optional<Line> first_line(std::string_view input) {
+  const size_t end = input.find("\r\n");
+  if (end == std::string_view::npos || end == 0) return std::nullopt;
+  return Line{input[0], input.substr(1, end - 1), end + 2};
+}
+
+Result<int64_t> integer_of(const Line& line) {
+  int64_t value = 0;
+  const char* const end = line.text.data() + line.text.size();
+  const auto [stop, problem] = std::from_chars(line.text.data(), end, value);
+  if (problem != std::errc{} || stop != end || line.text.empty())
+    return broken(fmt::format("not a number: {}", quote(line.text)));
+  return value;
+}
+
+bool is_bulk(char sign) { return sign == '$' || sign == '=' || sign == '!'; }
+bool is_aggregate(char sign) { return sign == '*' || sign == '%' || sign == '~' || sign == '>'; }
+
+/// How many values follow the line of an aggregate, or bytes that of a bulk string; -1: it is null.
+Result<int64_t> length_of(const Line& line, const ValueLimits& limits) {
+  const Result<int64_t> length = integer_of(line);
+  if (!length.ok()) return length;
+  const auto limit = static_cast<int64_t>(is_bulk(line.sign) ? limits.bulk_bytes : limits.items);
+  if (*length < -1 || *length > limit)
+    return broken(fmt::format("a length of {} where at most {} is accepted", *length, limit));
+  return line.sign == '%' && *length > 0 ? *length * 2 : *length;
+}
+
+/// Answers the whole reply's size, 0 when it has not all come. `values` counts what is still to be read.
+Result<size_t> measure(std::string_view input, const ValueLimits& limits) {
+  size_t place = 0;
+  // Open aggregates: how many of their values are still to come.
+  std::vector<size_t> open;
+  do {
+    if (place >= input.size()) return size_t{0};
+    const auto line = first_line(input.substr(place));
+    if (!line) {
+      if (input[place] == '\r') return broken("a line without a type");
+      return size_t{0};
+    }
+    place += line->size;
+    if (!open.empty()) --open.back();
+    if (is_bulk(line->sign) || is_aggregate(line->sign)) {
+      const Result<int64_t> length = length_of(*line, limits);
+      if (!length.ok()) return length.error();
+      if (is_bulk(line->sign) && *length >= 0) {
+        place += static_cast<size_t>(*length) + 2;
+        if (place > input.size()) return size_t{0};
+        if (input.substr(place - 2, 2) != "\r\n") return broken("a bulk string without its end");
+      } else if (is_aggregate(line->sign) && *length > 0) {
+        open.push_back(static_cast<size_t>(*length));
+        if (open.size() > limits.depth) return broken("values within values too deep");
+      }
+    } else if (std::string_view("+-:,#_(").find(line->sign) == std::string_view::npos) {
+      return broken(fmt::format("unknown type {}", quote({&line->sign, 1})));
+    }
+    while (!open.empty() && open.back() == 0) open.pop_back();
+  } while (!open.empty());
+  return place;
+}
+
+Result<Value> read_line(const Line& line) {
+  Value value;
+  value.text = line.text;
+  switch (line.sign) {
+    case '+':
+      value.type = Value::Type::kSimple;
+      return value;
+    case '-':
+      value.type = Value::Type::kError;
+      return value;
+    case '(':  // a number too large for an integer: as text
+      value.type = Value::Type::kBulk;
+      return value;
+    case '_':
+      return Value{};
+    case '#':
+      value.type = Value::Type::kBoolean;
+      value.integer = line.text == "t" ? 1 : 0;
+      return value;
+    case ',': {
+      value.type = Value::Type::kDouble;
+      const char* const end = line.text.data() + line.text.size();
+      const auto [stop, problem] = std::from_chars(line.text.data(), end, value.number);
+      if (problem != std::errc{} || stop != end)
+        return broken(fmt::format("not a number: {}", quote(line.text)));
+      return value;
+    }
+    default: {
+      const Result<int64_t> number = integer_of(line);
+      if (!number.ok()) return number.error();
+      value.type = Value::Type::kInteger;
+      value.integer = *number;
+      return value;
+    }
+  }
+}
+
+/// REQUIRES: measure() found a whole value here; so it is as deep as it may be at most.
+Result<Value> read(std::string_view& input, const ValueLimits& limits) {
+  const Line line = *first_line(input);
+  input.remove_prefix(line.size);
+  if (!is_bulk(line.sign) && !is_aggregate(line.sign)) return read_line(line);
+  const Result<int64_t> length = length_of(line, limits);
+  if (!length.ok()) return length.error();
+  Value value;
+  if (*length < 0) return value;
+  if (is_bulk(line.sign)) {
+    value.type = line.sign == '!' ? Value::Type::kError : Value::Type::kBulk;
+    value.text = input.substr(0, static_cast<size_t>(*length));
+    if (line.sign == '=' && value.text.size() >= 4)
+      value.text.erase(0, 4);  // "txt:" before a verbatim string
+    input.remove_prefix(static_cast<size_t>(*length) + 2);
+    return value;
+  }
+  value.type = line.sign == '%' ? Value::Type::kMap : Value::Type::kArray;
+  for (int64_t i = 0; i < *length; ++i) {
+    Result<Value> item = read(input, limits);
+    if (!item.ok()) return item;
+    value.items.push_back(std::move(*item));
+  }
+  return value;
+}
+
+}  // namespace
+
+const Value* Value::find(std::string_view key) const {
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (items[i].text == key) return &items[i + 1];
+  }
+  return nullptr;
+}
+
+Result<std::optional<size_t>> reply_size(std::string_view input, const ValueLimits& limits) {
+  const Result<size_t> size = measure(input, limits);
+  if (!size.ok()) return size.error();
+  return *size == 0 ? std::optional<size_t>() : std::optional(*size);
+}
+
+Result<std::optional<Value>> take_reply(std::string_view& input, const ValueLimits& limits) {
+  const Result<std::optional<size_t>> size = reply_size(input, limits);
+  if (!size.ok()) return size.error();
+  if (!*size) return std::optional<Value>();
+  std::string_view rest = input;
+  Result<Value> value = read(rest, limits);
+  if (!value.ok()) return value.error();
+  input.remove_prefix(**size);
+  return std::optional<Value>(std::move(*value));
+}
+
+}  // namespace delayq::resp
