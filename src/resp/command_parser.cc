@@ -13,6 +13,7 @@ namespace delayq::resp {
 namespace {
 
 constexpr size_t kLongestNumber = 20;
+constexpr size_t kShortestArgument = std::string_view("$0\r\n\r\n").size();
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f' || c == '\0'; }
 
@@ -102,12 +103,16 @@ CommandParser::Outcome CommandParser::next_array(std::string_view input) {
   size_t total = 0;
   for (size_t i = 0; i < count; ++i) {
     size_t size = 0;
+    // Without the arguments behind this one there is no command: a sender of single bytes must not have a
+    // long command read again for each of them.
+    const size_t behind = (count - i - 1) * kShortestArgument;
     outcome = number(input, '$', place, size, limits_.argument_bytes, "length of an argument");
+    if (outcome == Outcome::kPartial) needed_ += behind;
     if (outcome != Outcome::kCommand) return outcome;
     total += size;
     if (total > limits_.command_bytes)
       return broken(fmt::format("the command has more than {} bytes", limits_.command_bytes));
-    if (input.size() < place + size + 2) return partial(place + size + 2);
+    if (input.size() < place + size + 2) return partial(place + size + 2 + behind);
     if (input[place + size] != '\r' || input[place + size + 1] != '\n')
       return broken("an argument is not followed by a line end");
     arguments_.push_back(input.substr(place, size));

@@ -28,7 +28,7 @@ class CommandParser {
   explicit CommandParser(CommandLimits limits = {}) : limits_(limits) {}
 
   /// Reads the command at the front of `input`. On kPartial, needed() says how many bytes `input` must have
-  /// at least before it is worth calling again.
+  /// at least before it is worth calling again: never more than the whole command has.
   Outcome next(std::string_view input);
 
   /// Views into the input of the last next(), or for a quoted line into this parser; valid until the next

@@ -1,5 +1,7 @@
 #include "resp/value.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -47,36 +49,69 @@ Result<int64_t> length_of(const Line& line, const ValueLimits& limits) {
   return line.sign == '%' && *length > 0 ? *length * 2 : *length;
 }
 
-/// Answers the whole reply's size, 0 when it has not all come. `values` counts what is still to be read.
+/// Counts the values that are still to come; on the stack, so that counting replies costs no allocation.
+class Open {
+ public:
+  bool any() const { return depth_ > 0; }
+  /// False when that is too deep.
+  bool push(size_t values, const ValueLimits& limits) {
+    if (depth_ >= std::min(limits.depth, left_.size())) return false;
+    left_[depth_++] = values;
+    return true;
+  }
+  void count_one() {
+    if (depth_ > 0) --left_[depth_ - 1];
+  }
+  void close_full() {
+    while (depth_ > 0 && left_[depth_ - 1] == 0) --depth_;
+  }
+
+ private:
+  std::array<size_t, ValueLimits::kMaxDepth> left_;  // the first depth_ are set
+  size_t depth_ = 0;
+};
+
+/// What follows the line of a bulk string or an aggregate: `place` moves behind the bulk string, or `open`
+/// gets one more. False: not all of it has come.
+Result<bool> measure_content(const Line& line, std::string_view input, size_t& place, Open& open,
+                             const ValueLimits& limits) {
+  const Result<int64_t> length = length_of(line, limits);
+  if (!length.ok()) return length.error();
+  if (is_aggregate(line.sign)) {
+    if (*length > 0 && !open.push(static_cast<size_t>(*length), limits))
+      return broken("values within values too deep");
+    return true;
+  }
+  if (*length < 0) return true;
+  place += static_cast<size_t>(*length) + 2;
+  if (place > input.size()) return false;
+  if (input.substr(place - 2, 2) != "\r\n") return broken("a bulk string without its end");
+  return true;
+}
+
+/// Answers the whole reply's size, 0 when it has not all come.
 Result<size_t> measure(std::string_view input, const ValueLimits& limits) {
   size_t place = 0;
-  // Open aggregates: how many of their values are still to come.
-  std::vector<size_t> open;
+  Open open;
   do {
     if (place >= input.size()) return size_t{0};
     const auto line = first_line(input.substr(place));
     if (!line) {
       if (input[place] == '\r') return broken("a line without a type");
+      if (input.size() - place > limits.line_bytes) return broken("a line is too long");
       return size_t{0};
     }
     place += line->size;
-    if (!open.empty()) --open.back();
+    open.count_one();
     if (is_bulk(line->sign) || is_aggregate(line->sign)) {
-      const Result<int64_t> length = length_of(*line, limits);
-      if (!length.ok()) return length.error();
-      if (is_bulk(line->sign) && *length >= 0) {
-        place += static_cast<size_t>(*length) + 2;
-        if (place > input.size()) return size_t{0};
-        if (input.substr(place - 2, 2) != "\r\n") return broken("a bulk string without its end");
-      } else if (is_aggregate(line->sign) && *length > 0) {
-        open.push_back(static_cast<size_t>(*length));
-        if (open.size() > limits.depth) return broken("values within values too deep");
-      }
+      const Result<bool> whole = measure_content(*line, input, place, open, limits);
+      if (!whole.ok()) return whole.error();
+      if (!*whole) return size_t{0};
     } else if (std::string_view("+-:,#_(").find(line->sign) == std::string_view::npos) {
       return broken(fmt::format("unknown type {}", quote({&line->sign, 1})));
     }
-    while (!open.empty() && open.back() == 0) open.pop_back();
-  } while (!open.empty());
+    open.close_full();
+  } while (open.any());
   return place;
 }
 

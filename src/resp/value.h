@@ -39,9 +39,12 @@ struct Value {
 
 /// What a client accepts; more is an error.
 struct ValueLimits {
-  size_t depth = 32;
+  size_t depth = 32;  ///< at most kMaxDepth
   size_t bulk_bytes = 512u << 20;
   size_t items = 1u << 20;
+  size_t line_bytes = 1u << 20;  ///< of a status, an error, a number
+
+  static constexpr size_t kMaxDepth = 64;
 };
 
 /// The size of the whole reply at the front of `input`: nullopt when it has not all come yet, kCorrupt when
