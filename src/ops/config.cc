@@ -1,0 +1,182 @@
+#include "ops/config.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "core/limits.h"
+#include "ops/config_table.h"
+
+namespace delayq {
+
+namespace {
+
+constexpr size_t kFileBytes = size_t{16} << 20;
+
+Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
+
+std::string join_path(std::span<const std::string> path) {
+  std::string joined;
+  for (const std::string& part : path) {
+    if (!joined.empty()) joined += '.';
+    joined += part;
+  }
+  return joined;
+}
+
+/// `unknown_key`, and the slip that is made most with topics.
+std::string unknown_topic_key(std::string_view key) {
+  if (key.find('.') != std::string_view::npos && !key.starts_with("keep_")) {
+    return R"(unknown key: a topic's name with dots needs quotes, as in [topics."order.paid"])";
+  }
+  return unknown_key(kTopicsSection, key);
+}
+
+Status apply_to_topic(Config& config, const std::string& name, std::string_view key, const Given& given) {
+  if (name != kDefaultsName) {
+    if (Status status = check_topic(name); !status) return status;
+  }
+  if (key.empty()) {
+    if (given.kind != Given::Kind::kTable) return invalid("this is a section: [topics.NAME]");
+    config.topics.try_emplace(name);
+    return {};
+  }
+  const ConfigRow* const row = find_row(kTopicsSection, key);
+  if (row == nullptr) {
+    // An empty `keep_done = {}` says nothing, and nothing is wrong with that.
+    const bool says_nothing = given.kind == Given::Kind::kTable && (key == "keep_done" || key == "keep_dead");
+    return says_nothing ? Status{} : invalid(unknown_topic_key(key));
+  }
+  const auto found = config.topics.find(name);
+  Settings settings = found == config.topics.end() ? Settings{} : found->second;
+  FieldTarget target{config, &settings};
+  Status status = read_field(row->field, given, target);
+  if (status) config.topics.insert_or_assign(name, std::move(settings));
+  return status;
+}
+
+/// Finds the row of a path and lets it read the value.
+Status apply(Config& config, std::span<const std::string> path, const Given& given) {
+  const std::string& section = path.front();
+  const auto sections = config_sections();
+  const bool known = std::any_of(sections.begin(), sections.end(),
+                                 [&](const ConfigSection& each) { return each.name == section; });
+  if (!known) return invalid(unknown_section(section));
+  if (path.size() == 1) {
+    if (given.kind == Given::Kind::kTable) return {};
+    return invalid(fmt::format("this is a section: write [{}] and its keys below", section));
+  }
+  if (section == kTopicsSection) return apply_to_topic(config, path[1], join_path(path.subspan(2)), given);
+  const std::string key = join_path(path.subspan(1));
+  const ConfigRow* const row = find_row(section, key);
+  if (row == nullptr) return invalid(unknown_key(section, key));
+  FieldTarget target{config};
+  return read_field(row->field, given, target);
+}
+
+std::string variable_of(const ConfigRow& row) {
+  std::string name = fmt::format("DELAYQ_{}_{}", row.section, row.key);
+  for (char& c : name) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return name;
+}
+
+/// Section, for topics the name, which may have dots itself, and the key.
+std::vector<std::string> split_key(std::string_view key) {
+  const size_t first = key.find('.');
+  if (first == std::string_view::npos) return {std::string(key)};
+  const std::string_view section = key.substr(0, first);
+  std::string_view rest = key.substr(first + 1);
+  if (section != kTopicsSection) return {std::string(section), std::string(rest)};
+  size_t longest = 0;
+  for (const ConfigRow& row : config_rows()) {
+    const bool ends_so = rest.size() > row.key.size() + 1 && rest.ends_with(row.key) &&
+                         rest[rest.size() - row.key.size() - 1] == '.';
+    if (row.section == kTopicsSection && ends_so) longest = std::max(longest, row.key.size());
+  }
+  // Without a key that is known, the last word is taken for one, to be named in the message.
+  const size_t dot = longest > 0 ? rest.size() - longest - 1 : rest.rfind('.');
+  if (dot == std::string_view::npos) return {std::string(section), std::string(rest)};
+  return {std::string(section), std::string(rest.substr(0, dot)), std::string(rest.substr(dot + 1))};
+}
+
+}  // namespace
+
+ConfigOutcome parse_config(std::string_view text, std::string_view file_name) {
+  ConfigOutcome outcome;
+  const auto read = read_toml(text);
+  if (const auto* error = std::get_if<TomlError>(&read)) {
+    outcome.errors.push_back(fmt::format("{}:{}: this is not TOML: {}", file_name, error->line, error->what));
+    return outcome;
+  }
+  for (const TomlEntry& entry : std::get<std::vector<TomlEntry>>(read)) {
+    const Status status = apply(outcome.config, entry.path, entry.value);
+    if (status) continue;
+    outcome.errors.push_back(
+        fmt::format("{}:{}: {}: {}", file_name, entry.line, join_path(entry.path), status.error().detail));
+  }
+  return outcome;
+}
+
+ConfigOutcome load_config(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    ConfigOutcome outcome;
+    outcome.errors.push_back(
+        fmt::format("{}: cannot be opened: {}", path, std::generic_category().message(errno)));
+    return outcome;
+  }
+  std::string text(kFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (in.bad() || text.size() > kFileBytes) {
+    ConfigOutcome outcome;
+    outcome.errors.push_back(fmt::format(
+        "{}: {}", path,
+        in.bad() ? "cannot be read: is it a file?" : "is larger than 16MiB: is it the right file?"));
+    return outcome;
+  }
+  return parse_config(text, path);
+}
+
+Status set_option(Config& config, std::string_view key, std::string_view text) {
+  Status status = apply(config, split_key(key), {Given::Kind::kText, std::string(text), {}});
+  if (status) return status;
+  return invalid(fmt::format("{}: {}", key, status.error().detail));
+}
+
+std::vector<std::string> apply_environment(Config& config,
+                                           const std::function<const char*(const char*)>& variable) {
+  std::vector<std::string> errors;
+  for (const ConfigRow& row : config_rows()) {
+    if (row.section == kTopicsSection) continue;
+    const std::string name = variable_of(row);
+    const char* const text = variable(name.c_str());
+    if (text == nullptr) continue;
+    FieldTarget target{config};
+    const Status status = read_field(row.field, {Given::Kind::kText, text, {}}, target);
+    if (!status) errors.push_back(fmt::format("{} in the environment: {}", name, status.error().detail));
+  }
+  return errors;
+}
+
+QueueConfig queue_config(const Config& config) {
+  QueueConfig queue;
+  queue.limits.body_bytes = config.limits.body_bytes;
+  queue.limits.topics = config.limits.topics;
+  queue.limits.waiters = config.limits.waiters;
+  queue.unanswered_bytes = config.limits.unanswered_bytes;
+  queue.jobs = config.limits.jobs.value_or(QueueConfig::kUnbounded);
+  queue.memory_bytes = config.limits.memory_bytes.value_or(QueueConfig::kUnbounded);
+  queue.disk_free_bytes = config.journal.disk_reserve;
+  const auto defaults = config.topics.find(std::string(kDefaultsName));
+  if (defaults != config.topics.end()) queue.defaults = defaults->second;
+  return queue;
+}
+
+}  // namespace delayq

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "core/time.h"
+#include "ops/address.h"
+#include "queue/config.h"
+#include "queue/settings.h"
+
+namespace delayq {
+
+/// Everything that a server's operator decides. A Config{} is what an empty file says; what each value means,
+/// its range and its default are rows of the one table in ops/config_table.h.
+struct Config {
+  enum class Engine : uint8_t { kJournal, kMemory };
+  enum class Durability : uint8_t { kCommit, kInterval };
+  enum class LogLevel : uint8_t { kDebug, kInfo, kWarn, kError, kOff };
+
+  struct Server {
+    Address resp{"127.0.0.1", 9278};
+    Address http{"127.0.0.1", 9277};
+    Engine engine = Engine::kJournal;
+    std::string data = "data";
+    Millis grace = std::chrono::seconds{10};
+    uint32_t max_connections = 20'000;
+
+    bool operator==(const Server&) const = default;
+  };
+
+  struct Journal {
+    Durability durability = Durability::kCommit;
+    Millis interval{50};
+    uint64_t segment_bytes = uint64_t{32} << 20;
+    uint64_t disk_reserve = uint64_t{128} << 20;
+
+    bool operator==(const Journal&) const = default;
+  };
+
+  struct Bounds {
+    uint64_t body_bytes = uint64_t{1} << 20;
+    uint32_t topics = 1'000'000;
+    uint32_t waiters = 100'000;
+    uint64_t unanswered_bytes = uint64_t{64} << 20;
+    std::optional<uint64_t> jobs{};
+    std::optional<uint64_t> memory_bytes{};
+
+    bool operator==(const Bounds&) const = default;
+  };
+
+  struct Log {
+    LogLevel level = LogLevel::kInfo;
+    std::string file;  ///< empty: standard error
+
+    bool operator==(const Log&) const = default;
+  };
+
+  Server server;
+  Journal journal;
+  Bounds limits;
+  Log log;
+  std::map<std::string, Settings> topics;  ///< by name; the defaults of all under kDefaultsName
+
+  bool operator==(const Config&) const = default;
+};
+
+/// A configuration, or everything that is wrong with it: "delayq.toml:7: server.grace: ...", by line.
+struct [[nodiscard]] ConfigOutcome {
+  Config config;  ///< to be used only when there are no errors
+  std::vector<std::string> errors;
+
+  bool ok() const { return errors.empty(); }
+};
+
+/// Reads a TOML text. `file_name` is only for messages.
+ConfigOutcome parse_config(std::string_view text, std::string_view file_name);
+
+/// The same for a file, of at most 16 MiB.
+ConfigOutcome load_config(const std::string& path);
+
+/// One value by its full key ("server.resp", `topics.order.attempts`), as a command line gives it; lists are
+/// written with commas. On an error, whose detail starts with the key, `config` is unchanged.
+Status set_option(Config& config, std::string_view key, std::string_view text);
+
+/// Takes over what the environment says: DELAYQ_SERVER_RESP is server.resp. Topics cannot be named there.
+/// `variable` answers the value of a name, or null, as getenv() does. Answers all errors.
+std::vector<std::string> apply_environment(Config& config,
+                                           const std::function<const char*(const char*)>& variable);
+
+/// What the configuration says to the queue.
+QueueConfig queue_config(const Config& config);
+
+}  // namespace delayq

@@ -1,0 +1,215 @@
+#include "ops/config_table.h"
+
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/limits.h"
+#include "ops/nearest.h"
+
+namespace delayq {
+
+namespace {
+
+using namespace std::chrono_literals;
+using std::string_view;
+
+constexpr uint64_t kKiB = uint64_t{1} << 10;
+constexpr uint64_t kMiB = kKiB << 10;
+constexpr uint64_t kGiB = kMiB << 10;
+constexpr uint64_t kTiB = kGiB << 10;
+constexpr uint64_t kMax32 = std::numeric_limits<uint32_t>::max();
+constexpr uint64_t kMaxJobs = 10'000'000'000;
+constexpr size_t kPathBytes = 4'095;
+
+/// In the order of the enumerators of Config.
+constexpr std::array<string_view, 2> kEngines{"journal", "memory"};
+constexpr std::array<string_view, 2> kLaterEngines{"redis", "kafka"};
+constexpr std::array<string_view, 2> kDurabilities{"commit", "interval"};
+constexpr std::array<string_view, 5> kLevels{"debug", "info", "warn", "error", "off"};
+constexpr std::array<string_view, 1> kDeliveries{"pull"};
+constexpr std::array<string_view, 4> kLaterDeliveries{"webhook", "redis_list", "redis_stream", "kafka_topic"};
+
+constexpr std::array kSections{
+    ConfigSection{"server", "Where the server listens and where its jobs are."},
+    ConfigSection{"journal", "The embedded engine."},
+    ConfigSection{"limits", "Bounds. A request above one is refused with an error that names it."},
+    ConfigSection{"log", "What the server writes about itself."},
+    ConfigSection{"topics", "One section per topic; [topics.\"*\"] sets the defaults of all."},
+};
+
+using T = FieldTarget;
+
+const std::array kServer{
+    ConfigRow{"server", "resp", AddressField{[](T& t, Address v) { t.config.server.resp = std::move(v); }},
+              "\"127.0.0.1:9278\"", "", "Where Redis clients connect."},
+    ConfigRow{"server", "http", AddressField{[](T& t, Address v) { t.config.server.http = std::move(v); }},
+              "\"127.0.0.1:9277\"", "", "Where HTTP clients will connect; accepted, not listened on yet."},
+    ConfigRow{"server", "engine",
+              ChoiceField{kEngines, kLaterEngines,
+                          [](T& t, size_t v) { t.config.server.engine = static_cast<Config::Engine>(v); }},
+              "\"journal\"", "", "Where jobs wait: journal is durable, memory forgets them at the end."},
+    ConfigRow{"server", "data",
+              TextField{1, kPathBytes, [](T& t, std::string v) { t.config.server.data = std::move(v); }},
+              "\"data\"", "", "The journal's directory; made when it is not there."},
+    ConfigRow{"server", "grace", DurationField{0s, 1h, [](T& t, Millis v) { t.config.server.grace = v; }},
+              "\"10s\"", "", "How long a stop waits for jobs that are still with their consumers."},
+    ConfigRow{
+        "server", "max_connections",
+        NumberField{1, 1'000'000,
+                    [](T& t, uint64_t v) { t.config.server.max_connections = static_cast<uint32_t>(v); }},
+        "20000", "", "Clients at the same time; one more is told so and closed."},
+};
+
+const std::array kJournal{
+    ConfigRow{
+        "journal", "durability",
+        ChoiceField{kDurabilities,
+                    {},
+                    [](T& t, size_t v) { t.config.journal.durability = static_cast<Config::Durability>(v); }},
+        "\"commit\"", "",
+        "When an answer leaves: commit is after fdatasync; interval is faster, and power loss may take "
+        "the last interval."},
+    ConfigRow{"journal", "interval",
+              DurationField{1ms, 10s, [](T& t, Millis v) { t.config.journal.interval = v; }}, "\"50ms\"", "",
+              "How often durability = \"interval\" syncs."},
+    ConfigRow{"journal", "segment",
+              SizeField{kMiB, kGiB, [](T& t, uint64_t v) { t.config.journal.segment_bytes = v; }},
+              "\"32MiB\"", "", "The size of one file of the journal."},
+    ConfigRow{"journal", "disk_reserve",
+              SizeField{0, kTiB, [](T& t, uint64_t v) { t.config.journal.disk_reserve = v; }}, "\"128MiB\"",
+              "", "Pushes are refused while the disk has less room than this."},
+};
+
+const std::array kBounds{
+    ConfigRow{"limits", "body",
+              SizeField{1, Limits::kMaxBodyBytes, [](T& t, uint64_t v) { t.config.limits.body_bytes = v; }},
+              "\"1MiB\"", "", "The largest body of a job."},
+    ConfigRow{"limits", "topics",
+              NumberField{1, 10'000'000,
+                          [](T& t, uint64_t v) { t.config.limits.topics = static_cast<uint32_t>(v); }},
+              "1000000", "", "Topics at the same time."},
+    ConfigRow{"limits", "waiters",
+              NumberField{1, 10'000'000,
+                          [](T& t, uint64_t v) { t.config.limits.waiters = static_cast<uint32_t>(v); }},
+              "100000", "", "Consumers that wait for a job at the same time."},
+    ConfigRow{"limits", "unanswered",
+              SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unanswered_bytes = v; }},
+              "\"64MiB\"", "", "Bytes of pushes that are not durable yet."},
+    ConfigRow{"limits", "jobs", NumberField{1, kMaxJobs, [](T& t, uint64_t v) { t.config.limits.jobs = v; }},
+              "", "10000000", "Jobs in the queue."},
+    ConfigRow{"limits", "memory",
+              SizeField{kMiB, 64 * kTiB, [](T& t, uint64_t v) { t.config.limits.memory_bytes = v; }}, "",
+              "\"4GiB\"", "RAM of the engine's tables, about 100 bytes a job."},
+};
+
+const std::array kLog{
+    ConfigRow{"log", "level",
+              ChoiceField{
+                  kLevels, {}, [](T& t, size_t v) { t.config.log.level = static_cast<Config::LogLevel>(v); }},
+              "\"info\"", "", "The least that is written."},
+    ConfigRow{"log", "file",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.log.file = std::move(v); }}, "\"\"",
+              "", "A file to append to; empty is standard error."},
+};
+
+/// What is not said about a retention is the built-in default.
+Retention& said(std::optional<Retention>& retention, const Retention& initial) {
+  return retention ? *retention : retention.emplace(initial);
+}
+Retention& keep_done(T& t) { return said(t.topic->keep_done, EffectiveSettings{}.keep_done); }
+Retention& keep_dead(T& t) { return said(t.topic->keep_dead, EffectiveSettings{}.keep_dead); }
+
+const std::array kTopics{
+    ConfigRow{"topics", "attempts",
+              NumberField{0, Limits::kMaxAttempts,
+                          [](T& t, uint64_t v) { t.topic->attempts = static_cast<uint32_t>(v); }},
+              "16", "", "How often a job is tried before it is dead; 0 is no limit."},
+    ConfigRow{"topics", "backoff", BackoffField{[](T& t, Backoff v) { t.topic->backoff = std::move(v); }},
+              "\"exponential:10s:2:1h:0.1\"", "",
+              "The wait after a failure: \"30s\", [\"10s\", \"1m\"] (the last repeats), or "
+              "exponential:BASE:FACTOR:CAP:JITTER."},
+    ConfigRow{"topics", "lease",
+              DurationField{Limits::kMinLease, Limits::kMaxLease, [](T& t, Millis v) { t.topic->lease = v; }},
+              "\"1m\"", "", "How long a consumer has a job before it is tried again."},
+    ConfigRow{"topics", "keep_done.time",
+              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { keep_done(t).time = v; }},
+              "\"1h\"", "", "How long done jobs can be looked up."},
+    ConfigRow{"topics", "keep_done.count",
+              NumberField{0, kMax32, [](T& t, uint64_t v) { keep_done(t).count = static_cast<uint32_t>(v); }},
+              "1000", "", "And how many of them."},
+    ConfigRow{"topics", "keep_dead.time",
+              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { keep_dead(t).time = v; }},
+              "\"30d\"", "", "How long dead jobs can be looked up and redriven."},
+    ConfigRow{"topics", "keep_dead.count",
+              NumberField{0, kMax32, [](T& t, uint64_t v) { keep_dead(t).count = static_cast<uint32_t>(v); }},
+              "100000", "", "And how many of them."},
+    ConfigRow{"topics", "rate", RateField{[](T& t, Rate v) { t.topic->rate = v; }}, "\"0\"", "",
+              "Hand-overs in a time, as in \"100/1s\"; \"0\" is no limit."},
+    ConfigRow{
+        "topics", "concurrency",
+        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->concurrency = static_cast<uint32_t>(v); }},
+        "0", "", "Jobs with consumers at the same time; 0 is no limit."},
+    ConfigRow{"topics", "priority",
+              NumberField{0, Limits::kMaxPriority,
+                          [](T& t, uint64_t v) { t.topic->priority = static_cast<uint32_t>(v); }},
+              "1024", "", "Of jobs that do not say their own; a lower number goes first."},
+    ConfigRow{"topics", "paused", BooleanField{[](T& t, bool v) { t.topic->paused = v; }}, "false", "",
+              "Nothing is handed over while this is true."},
+    ConfigRow{"topics", "delivery",
+              ChoiceField{kDeliveries, kLaterDeliveries,
+                          [](T& t, size_t v) { t.topic->delivery = std::string(kDeliveries[v]); }},
+              "\"pull\"", "", "How jobs leave: consumers pop them."},
+};
+
+template <size_t... kSizes>
+std::vector<ConfigRow> joined(const std::array<ConfigRow, kSizes>&... parts) {
+  std::vector<ConfigRow> rows;
+  (rows.insert(rows.end(), parts.begin(), parts.end()), ...);
+  return rows;
+}
+
+std::string with_suggestion(std::string_view what, std::string_view meant,
+                            const std::vector<string_view>& all) {
+  if (!meant.empty()) return fmt::format("{}: did you mean {}?", what, meant);
+  return fmt::format("{}: known are {}", what, fmt::join(all, ", "));
+}
+
+}  // namespace
+
+std::span<const ConfigSection> config_sections() { return kSections; }
+
+std::span<const ConfigRow> config_rows() {
+  static const std::vector<ConfigRow> kRows = joined(kServer, kJournal, kBounds, kLog, kTopics);
+  return kRows;
+}
+
+const ConfigRow* find_row(string_view section, string_view key) {
+  for (const ConfigRow& row : config_rows()) {
+    if (row.section == section && row.key == key) return &row;
+  }
+  return nullptr;
+}
+
+std::string unknown_section(string_view section) {
+  std::vector<string_view> names;
+  for (const ConfigSection& known : kSections) names.push_back(known.name);
+  return with_suggestion("unknown section", nearest(section, names), names);
+}
+
+std::string unknown_key(string_view section, string_view key) {
+  std::vector<string_view> keys;
+  for (const ConfigRow& row : config_rows()) {
+    if (row.section == section) keys.push_back(row.key);
+  }
+  const string_view meant = nearest(key, keys);
+  if (!meant.empty()) return with_suggestion("unknown key", meant, keys);
+  for (const ConfigRow& row : config_rows()) {
+    if (row.key == key) return fmt::format("unknown key: {} belongs to [{}]", key, row.section);
+  }
+  return with_suggestion("unknown key", {}, keys);
+}
+
+}  // namespace delayq

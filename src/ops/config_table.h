@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/field.h"
+
+namespace delayq {
+
+/// One thing that can be configured. Parser, defaults, ranges, --help, the example file and the reference
+/// page are all made from these rows; a new setting is a new row and a member of Config.
+struct ConfigRow {
+  std::string_view section;  ///< "topics" stands for every [topics.NAME]
+  std::string_view key;      ///< within the section; may have dots
+  Field field;
+  std::string_view initial;  ///< the default as TOML writes it; empty: there is none
+  std::string_view sample;   ///< for the example file when there is no default
+  std::string_view help;     ///< one sentence
+};
+
+struct ConfigSection {
+  std::string_view name;
+  std::string_view help;
+};
+
+inline constexpr std::string_view kTopicsSection = "topics";
+
+/// In the order in which they are shown.
+std::span<const ConfigSection> config_sections();
+/// By section, in the order of config_sections().
+std::span<const ConfigRow> config_rows();
+
+/// The row of a key, or null.
+const ConfigRow* find_row(std::string_view section, std::string_view key);
+
+/// What to say about a section or a key that is not there: names the nearest one that is.
+std::string unknown_section(std::string_view section);
+std::string unknown_key(std::string_view section, std::string_view key);
+
+}  // namespace delayq

@@ -1,0 +1,190 @@
+#include "ops/config.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace delayq {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Config, OfAnEmptyFileIsTheDefault) {
+  const ConfigOutcome outcome = parse_config("", "a.toml");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  EXPECT_EQ(outcome.config, Config{});
+}
+
+TEST(Config, ReadsEveryKindOfValue) {
+  const ConfigOutcome outcome = parse_config(R"(
+[server]
+resp = "[::1]:0"
+engine = "memory"
+grace = 3
+[journal]
+durability = "interval"
+segment = 2097152
+[limits]
+body = "64MiB"
+jobs = 5
+memory = "1GiB"
+[log]
+level = "debug"
+file = "delayq.log"
+)",
+                                             "a.toml");
+  ASSERT_THAT(outcome.errors, IsEmpty());
+  const Config& config = outcome.config;
+  EXPECT_EQ(config.server.resp, (Address{"::1", 0}));
+  EXPECT_EQ(config.server.engine, Config::Engine::kMemory);
+  EXPECT_EQ(config.server.grace, seconds{3});
+  EXPECT_EQ(config.journal.durability, Config::Durability::kInterval);
+  EXPECT_EQ(config.journal.segment_bytes, 2u << 20);
+  EXPECT_EQ(config.limits.jobs, 5u);
+  EXPECT_EQ(config.limits.memory_bytes, 1u << 30);
+  EXPECT_EQ(config.log.level, Config::LogLevel::kDebug);
+  EXPECT_EQ(config.log.file, "delayq.log");
+}
+
+TEST(Config, ReadsTopics) {
+  const ConfigOutcome outcome = parse_config(R"(
+[topics."*"]
+lease = "5m"
+keep_done = {time = "2h", count = 7}
+[topics.order]
+attempts = 5
+backoff = ["10s", "1m"]
+rate = "100/1s"
+concurrency = 8
+priority = 1
+paused = true
+delivery = "pull"
+keep_dead.count = 3
+[topics."order.paid"]
+)",
+                                             "a.toml");
+  ASSERT_THAT(outcome.errors, IsEmpty());
+  Settings defaults;
+  defaults.lease = minutes{5};
+  defaults.keep_done = Retention{hours{2}, 7};
+  Settings order;
+  order.attempts = 5;
+  order.backoff = StepBackoff{{seconds{10}, minutes{1}}};
+  order.rate = Rate{100, seconds{1}};
+  order.concurrency = 8;
+  order.priority = 1;
+  order.paused = true;
+  order.delivery = "pull";
+  order.keep_dead = Retention{EffectiveSettings{}.keep_dead.time, 3};
+  EXPECT_EQ(outcome.config.topics,
+            (std::map<std::string, Settings>{{"*", defaults}, {"order", order}, {"order.paid", {}}}));
+  EXPECT_EQ(queue_config(outcome.config).defaults, defaults);
+}
+
+TEST(Config, StopsAtWhatIsNotToml) {
+  EXPECT_THAT(parse_config("[server]\nengin = 1\nlease = 1ms\n", "a.toml").errors,
+              ElementsAre(HasSubstr("a.toml:3: this is not TOML: ")));
+}
+
+TEST(Config, TellsAllErrorsAndWhatWouldBeRight) {
+  const ConfigOutcome outcome = parse_config(R"([server]
+resp = "nowhere"
+engin = "journal"
+engine = "redis"
+grace = "2h"
+[limits]
+body = "65MiB"
+topics = -1
+durability = "commit"
+[jurnal]
+interval = "1s"
+[topics.order.paid]
+attempts = 1
+[topics."a b"]
+lease = "1ms"
+[topics.x]
+backoff = [1.5]
+paused = "maybe"
+rate = "5/2d"
+delivery = "webhook"
+)",
+                                             "a.toml");
+  EXPECT_THAT(
+      outcome.errors,
+      ElementsAre(
+          R"(a.toml:2: server.resp: "nowhere" is not an address: use "host:port", ":port" or "[::1]:port")",
+          "a.toml:3: server.engin: unknown key: did you mean engine?",
+          R"(a.toml:4: server.engine: "redis" is not built yet: use journal or memory)",
+          R"(a.toml:5: server.grace: "2h" is out of range: 0s to 1h is allowed)",
+          R"(a.toml:7: limits.body: "65MiB" is out of range: 1B to 64MiB is allowed)",
+          "a.toml:8: limits.topics: -1 cannot stand here: use a whole number from 1 to 10000000",
+          "a.toml:9: limits.durability: unknown key: durability belongs to [journal]",
+          "a.toml:11: jurnal.interval: unknown section: did you mean journal?",
+          HasSubstr("a.toml:13: topics.order.paid.attempts: unknown key: a topic's name with dots"),
+          HasSubstr("a.toml:15: topics.a b.lease: topic"), HasSubstr("a.toml:17: topics.x.backoff: "),
+          HasSubstr("a.toml:18: topics.x.paused: "), HasSubstr("a.toml:19: topics.x.rate: "),
+          HasSubstr("a.toml:20: topics.x.delivery: \"webhook\" is not built yet")));
+}
+
+TEST(Config, KnowsSectionsFromKeys) {
+  const ConfigOutcome outcome =
+      parse_config("server = 1\nfoo = 2\ntopics.a = 3\n[[tokens]]\nname = \"x\"\n", "a");
+  EXPECT_THAT(
+      outcome.errors,
+      ElementsAre(HasSubstr("a:1: server: this is a section"), HasSubstr("a:2: foo: unknown"),
+                  HasSubstr("a:3: topics.a: this is a section"), HasSubstr("a:4: tokens: unknown section")));
+}
+
+TEST(Config, OfAFileThatIsNotThere) {
+  EXPECT_THAT(load_config("/no/such/delayq.toml").errors,
+              ElementsAre(HasSubstr("/no/such/delayq.toml: cannot be opened: No such file")));
+  EXPECT_THAT(load_config("/").errors, ElementsAre(HasSubstr("/: cannot be read: is it a file?")));
+}
+
+TEST(ConfigOption, GoesThroughTheSameRows) {
+  Config config;
+  EXPECT_TRUE(set_option(config, "server.resp", "127.0.0.1:0"));
+  EXPECT_TRUE(set_option(config, "limits.jobs", "7"));
+  EXPECT_TRUE(set_option(config, "topics.a.b.attempts", "3"));
+  EXPECT_TRUE(set_option(config, "topics.a.b.keep_done.count", "4"));
+  EXPECT_TRUE(set_option(config, "topics.a.b.backoff", "1s,2s"));
+  EXPECT_EQ(config.server.resp.port, 0);
+  EXPECT_EQ(config.limits.jobs, 7u);
+  ASSERT_EQ(config.topics.size(), 1u);
+  EXPECT_EQ(config.topics["a.b"].attempts, 3u);
+  EXPECT_EQ(config.topics["a.b"].keep_done->count, 4u);
+}
+
+TEST(ConfigOption, LeavesTheConfigurationWhenItIsWrong) {
+  Config config;
+  EXPECT_THAT(set_option(config, "server.resp", "x").error().detail,
+              HasSubstr("server.resp: \"x\" is not an"));
+  for (const std::string key :
+       {"", "server", "server.rsp", "topics", "topics.a", "topics.a.attempt", "a.b.c"}) {
+    EXPECT_FALSE(set_option(config, key, "1")) << key;
+  }
+  EXPECT_FALSE(set_option(config, "topics.a.lease", "1ms"));
+  EXPECT_EQ(config, Config{});
+}
+
+TEST(ConfigEnvironment, GoesThroughTheSameRows) {
+  Config config;
+  const auto variable = [](const char* name) -> const char* {
+    if (std::string_view(name) == "DELAYQ_SERVER_MAX_CONNECTIONS") return "5";
+    return std::string_view(name) == "DELAYQ_LOG_LEVEL" ? "loud" : nullptr;
+  };
+  EXPECT_THAT(
+      apply_environment(config, variable),
+      ElementsAre("DELAYQ_LOG_LEVEL in the environment: \"loud\" is not known: use debug or info or warn or "
+                  "error or off"));
+  EXPECT_EQ(config.server.max_connections, 5u);
+}
+
+}  // namespace
+}  // namespace delayq

@@ -1,0 +1,94 @@
+#include "ops/config_text.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "ops/config_table.h"
+
+namespace delayq {
+
+namespace {
+
+/// "[topics.NAME]" for a reader; a file has a real name there.
+std::string heading(std::string_view section) {
+  return section == kTopicsSection ? "[topics.NAME]" : fmt::format("[{}]", section);
+}
+
+std::string_view written(const ConfigRow& row) { return row.initial.empty() ? row.sample : row.initial; }
+
+std::string initial_of(const ConfigRow& row) {
+  return row.initial.empty() ? "no limit" : std::string(row.initial);
+}
+
+constexpr std::string_view kExampleEnd = R"(
+# A topic of its own: what it leaves unsaid is asked of the defaults above.
+#[topics.order]
+#attempts = 5
+#backoff = ["10s", "1m", "10m"]
+#lease = "5m"
+#rate = "100/1s"
+)";
+
+constexpr std::string_view kReferenceStart = R"(# Configuration
+One TOML file, given with `delayq serve -c FILE`; [an example](../../conf/delayq.example.toml) has every setting with its
+default. This page is written by `ops/config_text.cc` from the table in `ops/config_table.cc`, and a test compares them.
+
+- A bad file is refused with all its errors at once, each with its line, and nothing is started.
+- Durations are written "250ms", "30s", "1h30m", "7d"; sizes "64KB" (thousands), "32MiB" (1024s) or as a number of bytes.
+- Addresses are "host:port", ":port" (every interface) or "[::1]:port"; port 0 takes a free one.
+- The environment goes before the file: `DELAYQ_SERVER_RESP` is `server.resp`. The command line goes before both.
+)";
+
+}  // namespace
+
+std::string config_help() {
+  std::string help = "Settings of the file, with their defaults:\n";
+  size_t width = 0;
+  for (const ConfigRow& row : config_rows()) width = std::max(width, row.key.size());
+  for (const ConfigSection& section : config_sections()) {
+    help += fmt::format("\n{}  {}\n", heading(section.name), section.help);
+    for (const ConfigRow& row : config_rows()) {
+      if (row.section != section.name) continue;
+      help += fmt::format("  {:<{}}  {}\n  {:<{}}  {}; default {}\n", row.key, width, row.help, "", width,
+                          describe(row.field), initial_of(row));
+    }
+  }
+  return help;
+}
+
+std::string example_config() {
+  std::string text =
+      "# An example of delayq's configuration: every setting with its default, commented out.\n"
+      "# Take the # away where a line starts with one and no space. Made from the table in "
+      "src/ops/config_table.cc.\n";
+  for (const ConfigSection& section : config_sections()) {
+    const bool topics = section.name == kTopicsSection;
+    text += fmt::format("\n# {}\n[{}{}]\n", section.help, section.name, topics ? ".\"*\"" : "");
+    for (const ConfigRow& row : config_rows()) {
+      if (row.section != section.name) continue;
+      text += fmt::format("# {} ({}{})\n#{} = {}\n", row.help, describe(row.field),
+                          row.initial.empty() ? "; default: no limit" : "", row.key, written(row));
+    }
+  }
+  text += kExampleEnd;
+  return text;
+}
+
+std::string config_reference() {
+  std::string text{kReferenceStart};
+  for (const ConfigSection& section : config_sections()) {
+    text += fmt::format(
+        "\n## {}\n{}\n\n| key | what may be written | default | what it is |\n|---|---|---|---|\n",
+        heading(section.name), section.help);
+    for (const ConfigRow& row : config_rows()) {
+      if (row.section != section.name) continue;
+      text += fmt::format("| `{}` | {} | {} | {} |\n", row.key, describe(row.field),
+                          row.initial.empty() ? "no limit" : fmt::format("`{}`", row.initial), row.help);
+    }
+  }
+  return text;
+}
+
+}  // namespace delayq

@@ -1,0 +1,80 @@
+// The texts made from the table are committed where users look for them. To write them anew:
+//   DELAYQ_WRITE_TEXTS=1 build/dev/tests-bin/ops_test --gtest_filter='ConfigText.*'
+#include "ops/config_text.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/config.h"
+#include "ops/config_table.h"
+
+namespace delayq {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+void expect_committed(const std::string& name, const std::string& text) {
+  const std::string path = std::string(DELAYQ_SOURCE_FOLDER) + "/" + name;
+  if (std::getenv("DELAYQ_WRITE_TEXTS") != nullptr) std::ofstream(path, std::ios::binary) << text;
+  std::ifstream in(path, std::ios::binary);
+  const std::string committed{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  EXPECT_EQ(committed, text) << name << " is stale; the first lines of this file say how to write it";
+}
+
+std::string uncommented(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    const bool setting = line.size() > 1 && line[0] == '#' && line[1] != ' ';
+    out += (setting ? line.substr(1) : line) + "\n";
+  }
+  return out;
+}
+
+TEST(ConfigText, ExampleIsCommitted) { expect_committed("conf/delayq.example.toml", example_config()); }
+TEST(ConfigText, ReferenceIsCommitted) {
+  expect_committed("docs/reference/configuration.md", config_reference());
+}
+
+TEST(ConfigText, ExampleSaysNothingAsItIs) {
+  const ConfigOutcome outcome = parse_config(example_config(), "example");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  Config expected;
+  expected.topics["*"] = {};
+  EXPECT_EQ(outcome.config, expected);
+}
+
+TEST(ConfigText, ExampleSaysTheDefaultsWithoutItsComments) {
+  const ConfigOutcome outcome = parse_config(uncommented(example_config()), "example");
+  ASSERT_THAT(outcome.errors, IsEmpty());
+  Config config = outcome.config;
+  EffectiveSettings effective;
+  apply_settings(config.topics.at("*"), effective);
+  EXPECT_EQ(effective, EffectiveSettings{});
+  EXPECT_EQ(config.topics.at("order").attempts, 5u);
+  config.topics.clear();
+  // These two have no default, so the example shows a sample.
+  EXPECT_TRUE(config.limits.jobs && config.limits.memory_bytes);
+  config.limits.jobs.reset();
+  config.limits.memory_bytes.reset();
+  EXPECT_EQ(config, Config{});
+}
+
+TEST(ConfigText, HelpNamesEveryKey) {
+  const std::string help = config_help();
+  for (const ConfigRow& row : config_rows()) {
+    EXPECT_THAT(help, HasSubstr("  " + std::string(row.key) + " "));
+    EXPECT_FALSE(row.initial.empty() && row.sample.empty()) << row.key;
+    EXPECT_TRUE(row.help.ends_with('.')) << row.key;
+  }
+}
+
+}  // namespace
+}  // namespace delayq

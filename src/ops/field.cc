@@ -1,0 +1,202 @@
+#include "ops/field.h"
+
+#include <charconv>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/duration.h"
+#include "core/quote.h"
+#include "core/retry_policy.h"
+#include "ops/size.h"
+
+namespace delayq {
+
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
+
+/// How a message names what was given.
+std::string shown(const Given& given) {
+  switch (given.kind) {
+    case Given::Kind::kText:
+      return quote(given.text);
+    case Given::Kind::kNumber:
+    case Given::Kind::kBoolean:
+    case Given::Kind::kOther:
+      return given.text;
+    case Given::Kind::kList:
+      return "a list";
+    case Given::Kind::kTable:
+      break;
+  }
+  return "a table";
+}
+
+Error wrong_kind(const Given& given, std::string_view advice) {
+  return invalid(fmt::format("{} cannot stand here: {}", shown(given), advice));
+}
+
+bool is_scalar(const Given& given) {
+  return given.kind == Given::Kind::kText || given.kind == Given::Kind::kNumber;
+}
+
+/// A whole number, also as text: a command line has nothing else.
+std::optional<uint64_t> whole_number(std::string_view text) {
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+Error out_of_range(const Given& given, std::string_view min, std::string_view max) {
+  return invalid(fmt::format("{} is out of range: {} to {} is allowed", shown(given), min, max));
+}
+
+Status read(const AddressField& field, const Given& given, FieldTarget& target) {
+  if (given.kind != Given::Kind::kText) return wrong_kind(given, R"(use a text such as "127.0.0.1:9278")");
+  Result<Address> address = parse_address(given.text);
+  if (!address) return address.error();
+  field.put(target, std::move(*address));
+  return {};
+}
+
+Status read(const SizeField& field, const Given& given, FieldTarget& target) {
+  if (!is_scalar(given)) return wrong_kind(given, R"(use a size such as "32MiB")");
+  const Result<uint64_t> size = parse_size(given.text);
+  if (!size) return size.error();
+  if (*size < field.min || *size > field.max) {
+    return out_of_range(given, format_size(field.min), format_size(field.max));
+  }
+  field.put(target, *size);
+  return {};
+}
+
+Status read(const NumberField& field, const Given& given, FieldTarget& target) {
+  const std::optional<uint64_t> number = is_scalar(given) ? whole_number(given.text) : std::nullopt;
+  if (!number) {
+    return wrong_kind(given, fmt::format("use a whole number from {} to {}", field.min, field.max));
+  }
+  if (*number < field.min || *number > field.max) {
+    return out_of_range(given, fmt::format("{}", field.min), fmt::format("{}", field.max));
+  }
+  field.put(target, *number);
+  return {};
+}
+
+Status read(const DurationField& field, const Given& given, FieldTarget& target) {
+  if (!is_scalar(given)) return wrong_kind(given, R"(use a duration in quotes, such as "30s")");
+  const Result<Millis> duration = parse_duration(given.text);
+  if (!duration) return duration.error();
+  if (*duration < field.min || *duration > field.max) {
+    return out_of_range(given, format_duration(field.min), format_duration(field.max));
+  }
+  field.put(target, *duration);
+  return {};
+}
+
+Status read(const BooleanField& field, const Given& given, FieldTarget& target) {
+  const bool may_be = given.kind == Given::Kind::kBoolean || given.kind == Given::Kind::kText;
+  if (!may_be || (given.text != "true" && given.text != "false")) {
+    return wrong_kind(given, "use true or false");
+  }
+  field.put(target, given.text == "true");
+  return {};
+}
+
+Status read(const TextField& field, const Given& given, FieldTarget& target) {
+  if (given.kind != Given::Kind::kText) return wrong_kind(given, "use a text in quotes");
+  // These become paths, where a NUL would end them early.
+  if (given.text.find('\0') != std::string::npos) return wrong_kind(given, "a text has no NUL bytes");
+  if (given.text.size() < field.min_bytes) return invalid("it is empty: a text is needed");
+  if (given.text.size() > field.max_bytes) {
+    return invalid(
+        fmt::format("it has {} bytes: at most {} are allowed", given.text.size(), field.max_bytes));
+  }
+  field.put(target, given.text);
+  return {};
+}
+
+Status read(const ChoiceField& field, const Given& given, FieldTarget& target) {
+  const std::string choices = fmt::format("use {}", fmt::join(field.words, " or "));
+  if (given.kind != Given::Kind::kText) return wrong_kind(given, choices);
+  for (size_t i = 0; i < field.words.size(); ++i) {
+    if (field.words[i] != given.text) continue;
+    field.put(target, i);
+    return {};
+  }
+  for (const std::string_view word : field.later) {
+    if (word == given.text) return invalid(fmt::format("{} is not built yet: {}", shown(given), choices));
+  }
+  return invalid(fmt::format("{} is not known: {}", shown(given), choices));
+}
+
+Status read(const BackoffField& field, const Given& given, FieldTarget& target) {
+  const bool list = given.kind == Given::Kind::kList;
+  if (!list && !is_scalar(given)) return wrong_kind(given, R"(use "30s", ["10s", "1m"] or "exponential:1s")");
+  const std::string text = list ? fmt::format("{}", fmt::join(given.list, ",")) : given.text;
+  Result<Backoff> backoff = parse_backoff(text);
+  if (!backoff) return backoff.error();
+  field.put(target, std::move(*backoff));
+  return {};
+}
+
+Status read(const RateField& field, const Given& given, FieldTarget& target) {
+  constexpr std::string_view kUse = R"(use "100/1s", at most 1000000000 in 1ms to 1d, or "0" for no limit)";
+  if (!is_scalar(given)) return wrong_kind(given, kUse);
+  const std::string_view text = given.text;
+  const size_t slash = text.find('/');
+  const std::optional<uint64_t> count = whole_number(text.substr(0, slash));
+  if (!count || *count > 1'000'000'000) return wrong_kind(given, kUse);
+  Rate rate{.count = static_cast<uint32_t>(*count), .per = {}};
+  if (slash != std::string_view::npos) {
+    const Result<Millis> per = parse_duration(text.substr(slash + 1));
+    if (!per) return per.error();
+    rate.per = *per;
+  }
+  Settings settings;
+  settings.rate = rate;
+  if (!check_settings(settings)) return wrong_kind(given, kUse);
+  field.put(target, rate);
+  return {};
+}
+
+}  // namespace
+
+Status read_field(const Field& field, const Given& given, FieldTarget& target) {
+  return std::visit([&](const auto& kind) { return read(kind, given, target); }, field);
+}
+
+std::string describe(const Field& field) {
+  return std::visit(
+      Overloaded{
+          [](const AddressField&) -> std::string { return "an address"; },
+          [](const SizeField& f) {
+            return fmt::format("a size, {} to {}", format_size(f.min), format_size(f.max));
+          },
+          [](const NumberField& f) { return fmt::format("a number, {} to {}", f.min, f.max); },
+          [](const DurationField& f) {
+            return fmt::format("a duration, {} to {}", format_duration(f.min), format_duration(f.max));
+          },
+          [](const BooleanField&) -> std::string { return "true or false"; },
+          [](const TextField& f) { return fmt::format("a text, at most {} bytes", f.max_bytes); },
+          [](const ChoiceField& f) {
+            return f.words.size() == 1 ? fmt::format("only {} so far", f.words[0])
+                                       : fmt::format("one of {}", fmt::join(f.words, ", "));
+          },
+          [](const BackoffField&) -> std::string { return "a duration, a list of them, or exponential"; },
+          [](const RateField&) -> std::string { return "a count per duration"; },
+      },
+      field);
+}
+
+}  // namespace delayq

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "ops/config.h"
+#include "ops/toml_reader.h"
+
+namespace delayq {
+
+/// What a value is written to.
+struct FieldTarget {
+  Config& config;
+  Settings* topic = nullptr;  ///< set for keys of [topics.NAME]
+};
+
+template <class T>
+using Put = void (*)(FieldTarget&, T);
+
+// The kinds of values that a configuration has. Each knows its range; `put` stores a value that is in it.
+struct AddressField {
+  Put<Address> put;
+};
+struct SizeField {
+  uint64_t min, max;
+  Put<uint64_t> put;
+};
+struct NumberField {
+  uint64_t min, max;
+  Put<uint64_t> put;
+};
+struct DurationField {
+  Millis min, max;
+  Put<Millis> put;
+};
+struct BooleanField {
+  Put<bool> put;
+};
+struct TextField {
+  size_t min_bytes, max_bytes;
+  Put<std::string> put;
+};
+struct ChoiceField {
+  std::span<const std::string_view> words;
+  std::span<const std::string_view> later;  ///< known words that this version cannot serve
+  Put<size_t> put;                          ///< gets the place in `words`
+};
+struct BackoffField {
+  Put<Backoff> put;
+};
+/// "100/1s": so many hand-overs in so much time; "0": no limit.
+struct RateField {
+  Put<Rate> put;
+};
+
+using Field = std::variant<AddressField, SizeField, NumberField, DurationField, BooleanField, TextField,
+                           ChoiceField, BackoffField, RateField>;
+
+/// Reads a value and stores it; or says what is wrong and what would be right, and stores nothing.
+Status read_field(const Field& field, const Given& given, FieldTarget& target);
+
+/// What may be written, for a reader: "a size, 1B to 64MiB", "one of journal, memory".
+std::string describe(const Field& field);
+
+}  // namespace delayq
