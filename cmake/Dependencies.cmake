@@ -3,6 +3,7 @@
 include_guard(GLOBAL)
 
 find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)  # headers only: Asio
 find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
 find_package(Msgpuck REQUIRED)

@@ -62,7 +62,7 @@ class Churn {
     }
     pushed_ += count;
     ++open_;
-    host_->push(host_.now, jobs, [this](Result<std::vector<PushAnswer>>) { --open_; });
+    host_->push(host_.now, jobs, [this](const Result<std::vector<PushAnswer>>&) { --open_; });
   }
 
   /// Mostly young jobs, as in life.
@@ -79,7 +79,8 @@ class Churn {
       requests[i] = {{kTopic, ids[i]}, host_.now + std::chrono::seconds(1 + random_.below(864'000))};
     }
     ++open_;
-    host_->reschedule(host_.now, requests, [this](Result<std::vector<RescheduleOutcome>>) { --open_; });
+    host_->reschedule(host_.now, requests,
+                      [this](const Result<std::vector<RescheduleOutcome>>&) { --open_; });
   }
 
   void cancel(size_t count) {
@@ -90,7 +91,7 @@ class Churn {
       refs[i] = {kTopic, ids[i]};
     }
     ++open_;
-    host_->cancel(host_.now, refs, [this](Result<std::vector<CancelOutcome>>) { --open_; });
+    host_->cancel(host_.now, refs, [this](const Result<std::vector<CancelOutcome>>&) { --open_; });
   }
 
   void hand_over(size_t count) {
@@ -113,8 +114,8 @@ class Churn {
         }
       }
       open_ += 2;
-      host_->ack(host_.now, acks, [this](Result<std::vector<AckOutcome>>) { --open_; });
-      host_->nack(host_.now, nacks, [this](Result<std::vector<NackOutcome>>) { --open_; });
+      host_->ack(host_.now, acks, [this](const Result<std::vector<AckOutcome>>&) { --open_; });
+      host_->nack(host_.now, nacks, [this](const Result<std::vector<NackOutcome>>&) { --open_; });
     });
   }
 

@@ -1,21 +1,49 @@
-// delayq-demo: shows a job's life in a directory of its own, which is gone afterwards.
+// delayq: the server, and the commands that work on a data directory; the other commands are its clients.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <filesystem>
-#include <iostream>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "app/demo.h"
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
-int main() {
-  namespace fs = std::filesystem;
-  std::string directory = (fs::temp_directory_path() / "delayq-demo-XXXXXX").string();
-  if (mkdtemp(directory.data()) == nullptr) {
-    std::cerr << "delayq-demo: cannot make a directory under " << fs::temp_directory_path() << "\n";
-    return EXIT_FAILURE;
+#include "app/check_command.h"
+#include "app/serve_command.h"
+#include "app/version.h"
+#include "core/error.h"
+
+namespace delayq {
+namespace {
+
+/// The arguments in the order in which CLI11 wants them: backwards. Without a command it is `serve`, so that
+/// `delayq -c FILE` works.
+std::vector<std::string> with_command(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  constexpr std::array<std::string_view, 5> kOwn{"-h", "--help", "--help-all", "-v", "--version"};
+  const bool is_bare = arguments.empty() || (arguments[0].starts_with('-') &&
+                                             std::find(kOwn.begin(), kOwn.end(), arguments[0]) == kOwn.end());
+  if (is_bare) arguments.insert(arguments.begin(), "serve");
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
+}  // namespace
+}  // namespace delayq
+
+int main(int argc, char** argv) {
+  CLI::App app{"delayq holds a job until its time, then hands it over.", "delayq"};
+  app.set_version_flag("-v,--version", fmt::format("delayq {}", delayq::kVersion));
+  app.require_subcommand(1);
+  int exit_code = EXIT_SUCCESS;
+  delayq::add_serve_command(app, exit_code);
+  delayq::add_check_command(app, exit_code);
+  try {
+    app.parse(delayq::with_command(argc, argv));
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? EXIT_SUCCESS : delayq::traits_of(delayq::ErrorCode::kInvalid).exit_code;
   }
-  const delayq::Status status = delayq::run_demo(directory, std::cout);
-  if (!status) std::cerr << "delayq-demo: " << to_string(status.error()) << "\n";
-  std::error_code ignored;
-  fs::remove_all(directory, ignored);
-  return status ? EXIT_SUCCESS : EXIT_FAILURE;
+  return exit_code;
 }

@@ -76,6 +76,24 @@ void apply_settings(const Settings& settings, EffectiveSettings& onto) {
   copy_if_said(settings.callback, onto.callback);
 }
 
+Settings overlay(Settings below, const Settings& above) {
+  const auto lay = [](const auto& from, auto& onto) {
+    if (from) onto = from;
+  };
+  lay(above.attempts, below.attempts);
+  lay(above.backoff, below.backoff);
+  lay(above.lease, below.lease);
+  lay(above.keep_done, below.keep_done);
+  lay(above.keep_dead, below.keep_dead);
+  lay(above.rate, below.rate);
+  lay(above.concurrency, below.concurrency);
+  lay(above.paused, below.paused);
+  lay(above.priority, below.priority);
+  lay(above.delivery, below.delivery);
+  lay(above.callback, below.callback);
+  return below;
+}
+
 Keep keep_from(Moment now, const Retention& retention) {
   if (retention.time == Millis::zero() || retention.count == 0) return {};
   return {saturating_add(now, retention.time), retention.count};

@@ -69,6 +69,9 @@ Status check_settings(const Settings& settings);
 /// Writes what `settings` says over `onto`.
 void apply_settings(const Settings& settings, EffectiveSettings& onto);
 
+/// What `above` says, and where it says nothing, what `below` does.
+Settings overlay(Settings below, const Settings& above);
+
 /// The retention of a job that is finished at `now`.
 Keep keep_from(Moment now, const Retention& retention);
 

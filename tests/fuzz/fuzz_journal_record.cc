@@ -7,9 +7,8 @@
 
 #include "engine/journal/format.h"
 
+namespace delayq::journal {
 namespace {
-
-using namespace delayq::journal;
 
 void require(bool condition) {
   if (!condition) __builtin_trap();
@@ -57,3 +56,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(!read_record(std::span(sealed).first(sealed.size() - 1), 7));
   return 0;
 }
+
+}  // namespace delayq::journal

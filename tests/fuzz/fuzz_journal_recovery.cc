@@ -16,9 +16,9 @@
 #include "tests/support/stepped_io.h"
 #include "tests/support/virtual_disk.h"
 
+namespace delayq {
 namespace {
 
-using namespace delayq;
 using support::at;
 using support::JobSpec;
 using support::SegmentBuilder;
@@ -158,3 +158,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(open_and_use(*checked));
   return 0;
 }
+
+}  // namespace delayq

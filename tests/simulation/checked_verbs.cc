@@ -127,8 +127,8 @@ void CheckedEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
         // Of several that are done at once, the last may push the first out of those that are kept.
         for (const TakenJob& taken : expected.jobs) {
           if (!request.auto_ack) break;
-          world_.model.passed_through(operation, {std::string(taken.job.topic), std::string(taken.job.id)}, JobState::kDone,
-                                      request.keep_done.until);
+          world_.model.passed_through(operation, {std::string(taken.job.topic), std::string(taken.job.id)},
+                                      JobState::kDone, request.keep_done.until);
         }
         return expected;
       });

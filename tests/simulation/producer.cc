@@ -118,7 +118,7 @@ void Producer::cancel_by_id() {
   const std::string id = scene_.id();
   scene_.say([&] { return fmt::format("cancel by id {}", id); });
   const Scene::Ticket ticket = scene_.ask("cancel_by_id");
-  scene_.queue().cancel_by_id(scene_.now(), id, [this, ticket](Result<CancelOutcome> answer) {
+  scene_.queue().cancel_by_id(scene_.now(), id, [this, ticket](const Result<CancelOutcome>& answer) {
     if (!scene_.answered(ticket)) return;
     if (!answer.ok() && answer.error().code != ErrorCode::kConflict) {
       scene_.check_error("cancel_by_id", answer.error());
@@ -130,7 +130,7 @@ void Producer::cancel_group() {
   const std::string group = scene_.group();
   scene_.say([&] { return fmt::format("cancel group {}", group); });
   const Scene::Ticket ticket = scene_.ask("cancel_group");
-  scene_.queue().cancel_group(scene_.now(), group, [this, ticket](Result<GroupCancelAnswer> answer) {
+  scene_.queue().cancel_group(scene_.now(), group, [this, ticket](const Result<GroupCancelAnswer>& answer) {
     if (!scene_.answered(ticket)) return;
     if (!answer.ok()) scene_.check_error("cancel_group", answer.error());
   });

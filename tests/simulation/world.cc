@@ -51,7 +51,7 @@ Status World::open() {
   config.disk_free_bytes = options_.disk_reserve;
   queue_ = std::make_unique<Queue>(*checked_, config, options_.seed);
   bool started = false;
-  queue_->start(now_, [&](Result<void> answer) {
+  queue_->start(now_, [&](const Result<void>& answer) {
     started = true;
     if (!answer.ok()) witness_.fail("start: " + to_string(answer.error()));
   });
@@ -90,7 +90,7 @@ void World::end(End how, bool then_power_cut) {
 
 void World::stop_queue() {
   bool stopped = false;
-  queue_->stop(now_, kGrace, [&](Result<StopReport> answer) {
+  queue_->stop(now_, kGrace, [&](const Result<StopReport>& answer) {
     stopped = true;
     if (!answer.ok() && !checked_->has_failed()) witness_.fail("stop: " + to_string(answer.error()));
   });
@@ -107,7 +107,7 @@ Moment World::tick() { return queue_->tick(now_); }
 void World::look_up_all(const Judge& judge) {
   for (const support::SeenJob& should : model_.expected()) {
     bool answered = false;
-    engine_->get(now_, {should.topic, should.id}, [&](Result<std::optional<FoundJob>> found) {
+    engine_->get(now_, {should.topic, should.id}, [&](const Result<std::optional<FoundJob>>& found) {
       answered = true;
       if (!is_off()) judge(should, found);
     });

@@ -16,7 +16,6 @@ namespace {
 
 using support::at;
 using support::JobSpec;
-using support::kKeepNone;
 using support::kStart;
 using support::SegmentBuilder;
 

@@ -120,7 +120,7 @@ TEST_F(JournalThreadsTest, what_was_answered_is_there_after_a_restart_without_go
   for (int i = 0; i < 50; ++i) driver.push(JobSpec("mail", std::to_string(i)));
   // Asked for, and not waited for: may or may not be there.
   const JobSpec last("mail", "last");
-  engine->push(kStart, std::vector{last.view()}, [](Result<std::vector<PushAnswer>>) {});
+  engine->push(kStart, std::vector{last.view()}, [](const Result<std::vector<PushAnswer>>&) {});
   close();
   open(kStart);
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(driver.get("mail", std::to_string(i))) << i;

@@ -176,7 +176,7 @@ TEST_F(LogTest, a_failed_read_is_an_error_not_damage) {
   disk.set_cache_misses(256);
   disk.fail(support::DiskFault::kRead, 0);
   bool failed = false;
-  reader.read({a}, [&](RecordReader::Found found) { failed = !found.status.ok(); });
+  reader.read({a}, [&](const RecordReader::Found& found) { failed = !found.status.ok(); });
   io.drain();
   EXPECT_TRUE(failed);
   EXPECT_EQ(read(a), "a");

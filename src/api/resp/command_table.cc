@@ -1,0 +1,99 @@
+#include "api/resp/command_table.h"
+
+#include <array>
+
+#include <absl/container/flat_hash_map.h>
+
+namespace delayq::resp {
+
+namespace {
+
+constexpr std::array kCommands{
+    CommandSpec{
+        Verb::kPush, "PUSH", 3, kAnyNumber, true,
+        "PUSH topic delay body [ID id] [AT moment] [PRI n] [ATTEMPTS n] [BACKOFF spec] [LEASE duration] "
+        "[GROUP group] [CALLBACK url] [REPLACE|KEEP] [UNIQUE]",
+        "Stores a job that falls due after the delay. Answers its id."},
+    CommandSpec{Verb::kPop, "POP", 1, kAnyNumber, true,
+                "POP topic [topic ...] [COUNT n] [WAIT duration] [LEASE duration] [AUTOACK]",
+                "Takes jobs that are due: [lease, topic, id, body, attempt, due_ms] each."},
+    CommandSpec{Verb::kAck, "ACK", 1, kAnyNumber, true, "ACK lease [lease ...]",
+                "These jobs are done. Answers how many of the leases were current."},
+    CommandSpec{Verb::kNack, "NACK", 1, kAnyNumber, true, "NACK lease [DELAY duration] [REASON text] [DEAD]",
+                "The attempt failed: again later, by the topic's policy or after the delay, or dead."},
+    CommandSpec{
+        Verb::kExtend, "EXTEND", 1, 2, true, "EXTEND lease [duration]",
+        "More time for a job that is being worked on. Answers the new deadline in Unix milliseconds."},
+    CommandSpec{Verb::kGet, "GET", 1, 2, false, "GET topic id | GET id", "What is known of a job."},
+    CommandSpec{Verb::kCancel, "CANCEL", 1, 2, true, "CANCEL topic id | CANCEL id",
+                "Takes a job back. Answers cancelled, reserved, done, dead or unknown."},
+    CommandSpec{Verb::kCancelGroup, "CANCELGROUP", 1, 1, true, "CANCELGROUP group",
+                "Takes all waiting jobs of a group back. Answers how many."},
+    CommandSpec{Verb::kReschedule, "RESCHEDULE", 3, 4, true,
+                "RESCHEDULE topic id delay | RESCHEDULE topic id AT moment", "Moves a job to another time."},
+    CommandSpec{
+        Verb::kRedrive, "REDRIVE", 1, kAnyNumber, true, "REDRIVE topic [id ...] | REDRIVE topic ERROR text",
+        "Makes dead jobs ready again: all, those, or those whose error has the text. Answers how many."},
+    CommandSpec{Verb::kPurge, "PURGE", 1, 2, true, "PURGE topic [delayed|ready|reserved|done|dead]",
+                "Removes a topic's jobs. Answers how many."},
+    CommandSpec{Verb::kPause, "PAUSE", 1, 1, true, "PAUSE topic",
+                "Stops the hand-over of a topic, not pushing."},
+    CommandSpec{Verb::kResume, "RESUME", 1, 1, true, "RESUME topic", "Goes on with the hand-over."},
+    CommandSpec{
+        Verb::kTopics, "TOPICS", 0, 2, false, "TOPICS [cursor [count]]",
+        "A page of topics: [next cursor, [[name, delayed, ready, reserved, done, dead, paused] ...]]."},
+    CommandSpec{Verb::kStats, "STATS", 0, 1, false, "STATS [topic]", "Counts, rates and lateness."},
+    CommandSpec{Verb::kList, "LIST", 2, kAnyNumber, false,
+                "LIST topic state [PREFIX id] [ERROR text] [COUNT n] [CURSOR cursor]",
+                "A page of jobs in a state: [next cursor, [job ...]]."},
+    CommandSpec{Verb::kPing, "PING", 0, 1, false, "PING [text]", "PONG, or the text."},
+    CommandSpec{Verb::kEcho, "ECHO", 1, 1, false, "ECHO text", "The text."},
+    CommandSpec{Verb::kAuth, "AUTH", 1, 2, false, "AUTH [name] token", "Says who is asking."},
+    CommandSpec{Verb::kHello, "HELLO", 0, kAnyNumber, false, "HELLO [2|3 [AUTH name token] [SETNAME name]]",
+                "Chooses the protocol's version."},
+    CommandSpec{Verb::kInfo, "INFO", 0, kAnyNumber, false, "INFO [section ...]", "About this server."},
+    CommandSpec{Verb::kCommand, "COMMAND", 0, kAnyNumber, false, "COMMAND [COUNT|LIST|INFO|DOCS [name ...]]",
+                "About these commands."},
+    CommandSpec{Verb::kClient, "CLIENT", 1, kAnyNumber, false,
+                "CLIENT SETNAME name | GETNAME | ID | SETINFO name value", "About this connection."},
+    CommandSpec{Verb::kConfig, "CONFIG", 1, kAnyNumber, false, "CONFIG GET name ...",
+                "Nothing: the configuration is not read over this protocol."},
+    CommandSpec{Verb::kSelect, "SELECT", 1, 1, false, "SELECT 0", "There is one database."},
+    CommandSpec{Verb::kReset, "RESET", 0, 0, false, "RESET", "As if just connected."},
+    CommandSpec{Verb::kQuit, "QUIT", 0, 0, false, "QUIT", "Closes the connection."},
+};
+
+constexpr size_t kLongestName = 16;
+
+constexpr size_t longest_name() {
+  size_t longest = 0;
+  for (const CommandSpec& spec : kCommands) longest = spec.name.size() > longest ? spec.name.size() : longest;
+  return longest;
+}
+static_assert(longest_name() <= kLongestName);
+
+}  // namespace
+
+std::span<const CommandSpec> all_commands() { return kCommands; }
+
+const CommandSpec* find_command(std::string_view name) {
+  struct Hash {
+    size_t operator()(std::string_view text) const {
+      return absl::HashOf(std::hash<std::string_view>()(text));
+    }
+  };
+  static const auto* const kByName = [] {
+    auto* map = new absl::flat_hash_map<std::string_view, const CommandSpec*, Hash, std::equal_to<>>();
+    for (const CommandSpec& spec : kCommands) map->emplace(spec.name, &spec);
+    return map;
+  }();
+  if (name.size() > kLongestName) return nullptr;
+  std::array<char, kLongestName> capitals;
+  for (size_t i = 0; i < name.size(); ++i) {
+    capitals[i] = name[i] >= 'a' && name[i] <= 'z' ? static_cast<char>(name[i] - 'a' + 'A') : name[i];
+  }
+  const auto found = kByName->find(std::string_view(capitals.data(), name.size()));
+  return found == kByName->end() ? nullptr : found->second;
+}
+
+}  // namespace delayq::resp

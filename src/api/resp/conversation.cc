@@ -1,0 +1,156 @@
+#include "api/resp/conversation.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/duration.h"
+#include "core/quote.h"
+
+namespace delayq::resp {
+
+namespace {
+
+/// Above these the client is not read until it has taken some of its replies, or the queue has answered.
+constexpr size_t kMostOutput = 1 << 20;
+constexpr size_t kMostUnanswered = 16 * 1024;
+
+}  // namespace
+
+Conversation::Conversation(Host& host, net::Connection& connection, CommandLimits limits)
+    : host_(host), connection_(&connection), parser_(limits), id_(++host.last_id) {}
+
+bool Conversation::wants_input() const {
+  return !is_over_ && !holds_up_ && replies_.waiting() < kMostUnanswered &&
+         const_cast<Replies&>(replies_).output().size() < kMostOutput;
+}
+
+size_t Conversation::read(std::string_view input) {
+  now_ = host_.clock();
+  needed_ = 1;
+  size_t taken = 0;
+  while (wants_input()) {
+    const std::string_view rest = input.substr(taken);
+    const CommandParser::Outcome outcome = parser_.next(rest);
+    if (outcome == CommandParser::Outcome::kPartial) {
+      needed_ = parser_.needed();
+      break;
+    }
+    if (outcome == CommandParser::Outcome::kBroken) {
+      flush();
+      // Redis says it this way, and its clients know it.
+      reply([&](Writer& writer) { writer.error("ERR", "Protocol error: " + parser_.error()); });
+      is_over_ = true;
+      return input.size();
+    }
+    taken += parser_.consumed();
+    execute(parser_.arguments());
+    // The words of a line may lie in the parser itself, which forgets them with the next command.
+    if (rest[0] != '*') flush();
+  }
+  flush();
+  return taken;
+}
+
+void Conversation::execute(std::span<const std::string_view> words) {
+  if (words.empty()) return;
+  const CommandSpec* spec = find_command(words[0]);
+  if (spec == nullptr) {
+    return refuse(
+        invalid(fmt::format("unknown command {}; COMMAND LIST tells which there are", quote(words[0]))));
+  }
+  const size_t count = words.size() - 1;
+  if (count < spec->min_arguments || count > spec->max_arguments) {
+    return refuse(
+        invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage)));
+  }
+  Arguments arguments(words.subspan(1));
+  Status status = dispatch(spec->verb, arguments);
+  if (status.ok() && !arguments.empty()) status = arguments.unexpected(spec->usage);
+  if (!status.ok()) refuse(status.error());
+}
+
+Status Conversation::dispatch(Verb verb, Arguments& arguments) {
+  switch (verb) {
+    case Verb::kPush:
+      return push(arguments);
+    case Verb::kAck:
+      return ack(arguments);
+    case Verb::kNack:
+      return nack(arguments);
+    case Verb::kExtend:
+      return extend(arguments);
+    case Verb::kCancel:
+      return cancel(arguments);
+    case Verb::kReschedule:
+      return reschedule(arguments);
+    default:
+      break;
+  }
+  flush();
+  switch (verb) {
+    case Verb::kPop:
+      return pop(arguments);
+    case Verb::kGet:
+      return get(arguments);
+    case Verb::kList:
+      return list(arguments);
+    case Verb::kTopics:
+      return topics(arguments);
+    case Verb::kStats:
+      return stats(arguments);
+    case Verb::kRedrive:
+      return redrive(arguments);
+    case Verb::kPurge:
+      return purge(arguments);
+    case Verb::kCancelGroup:
+      host_.queue.cancel_group(
+          now_, arguments.take(),
+          respond<GroupCancelAnswer>([](Writer& writer, const GroupCancelAnswer& answer) {
+            writer.integer(static_cast<int64_t>(answer.cancelled + answer.reserved));
+          }));
+      return {};
+    case Verb::kPause:
+      host_.queue.pause(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
+      return {};
+    case Verb::kResume:
+      host_.queue.resume(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
+      return {};
+    default:
+      return greet(verb, arguments);
+  }
+}
+
+void Conversation::answer(Place place, Words words) {
+  if (connection_ == nullptr) return;
+  replies_.fill(place, [&](std::string& out) {
+    Writer writer(out, version_);
+    words(writer);
+  });
+  connection_->on_output();
+}
+
+void Conversation::reply(Words words) { answer(replies_.reserve(), words); }
+
+void Conversation::refuse(const Error& error) {
+  flush();
+  reply([&](Writer& writer) { write_error(writer, error); });
+}
+
+void Conversation::write_error(Writer& writer, const Error& error) {
+  std::string text = error.detail;
+  if (error.retry_after > Millis::zero())
+    text += fmt::format(" (try again in {})", format_duration(error.retry_after));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
+  writer.error(traits_of(error.code).resp_prefix, text);
+}
+
+void Conversation::hang_up() {
+  connection_ = nullptr;
+  is_over_ = true;
+  const Moment now = host_.clock();
+  for (const auto& [place, waiter] : std::exchange(pops_, {})) host_.queue.drop_waiter(now, waiter);
+}
+
+}  // namespace delayq::resp

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
+
+#include "api/resp/arguments.h"
+#include "api/resp/command_table.h"
+#include "api/resp/replies.h"
+#include "net/protocol.h"
+#include "queue/queue.h"
+#include "resp/command_parser.h"
+#include "resp/writer.h"
+
+namespace delayq::resp {
+
+/// What all conversations of a server share.
+struct Host {
+  Queue& queue;
+  std::function<Moment()> clock;
+  std::string version;  ///< of delayq
+  Moment started{};
+  std::function<size_t()> connections;
+  uint64_t last_id = 0;  ///< of a connection
+};
+
+/// One client: its commands become queue verbs, and the answers its replies, in the order of the commands.
+///
+/// Commands of one kind that came together go to the queue as one batch, and nothing waits for an answer
+/// before the next is taken. Only a POP that waits holds up what comes behind it, on this connection alone.
+class Conversation final : public net::Protocol, public std::enable_shared_from_this<Conversation> {
+ public:
+  Conversation(Host& host, net::Connection& connection, CommandLimits limits = {});
+
+  size_t read(std::string_view input) override;
+  size_t needed() const override { return needed_; }
+  bool wants_input() const override;
+  bool is_over() const override { return is_over_ && replies_.waiting() == 0; }
+  std::string& output() override { return replies_.output(); }
+  void hang_up() override;
+
+ private:
+  using Place = Replies::Place;
+  /// A finished reply: appends to the writer.
+  using Words = absl::FunctionRef<void(Writer&)>;
+
+  // ---- the flow (conversation.cc)
+  void execute(std::span<const std::string_view> words);
+  Status dispatch(Verb verb, Arguments& arguments);
+  void answer(Place place, Words words);
+  /// A reply that is known at once.
+  void reply(Words words);
+  void refuse(const Error& error);
+  /// A Reply<T> that writes `words(writer, value)`, or the error.
+  template <class T, class Write>
+  Reply<T> respond(Write write) {
+    return [self = shared_from_this(), place = replies_.reserve(), write](Result<T> result) {
+      self->answer(place, [&](Writer& writer) {
+        if (!result.ok()) return write_error(writer, result.error());
+        if constexpr (std::is_void_v<T>) {
+          write(writer);
+        } else {
+          write(writer, *result);
+        }
+      });
+    };
+  }
+  static void write_error(Writer& writer, const Error& error);
+  static void write_acked(Writer& writer, std::span<const Status> results);
+  static void write_rescheduled(Writer& writer, RescheduleOutcome outcome);
+
+  // ---- batches (batches.cc): consecutive commands of one kind
+  enum class Batch : uint8_t { kNone, kPush, kAck, kNack, kExtend, kCancel, kReschedule };
+  void begin_batch(Batch kind);
+  void flush();
+  void flush_pushes();
+  void flush_acks();
+  void flush_nacks();
+  void flush_extends();
+  void flush_cancels();
+  void flush_reschedules();
+
+  // ---- the verbs that are batched: each adds to its batch
+  Status push(Arguments& arguments);
+  Status push_options(Arguments& arguments, PushRequest& job);
+  Status ack(Arguments& arguments);
+  Status nack(Arguments& arguments);
+  Status extend(Arguments& arguments);
+  Status cancel(Arguments& arguments);
+  Status reschedule(Arguments& arguments);
+
+  // ---- the others (consuming.cc, looking.cc, greeting.cc)
+  Status pop(Arguments& arguments);
+  void popped(Place place, const Result<PopAnswer>& answer);
+  Status get(Arguments& arguments);
+  Status list(Arguments& arguments);
+  Status topics(Arguments& arguments);
+  Status stats(Arguments& arguments);
+  Status redrive(Arguments& arguments);
+  Status purge(Arguments& arguments);
+  Status greet(Verb verb, Arguments& arguments);
+  Status hello(Arguments& arguments);
+  Status command(Arguments& arguments);
+  Status client(Arguments& arguments);
+  Status select(Arguments& arguments);
+  void info();
+
+  Host& host_;
+  net::Connection* connection_;  ///< null when the client is gone
+  CommandParser parser_;
+  Replies replies_;
+  Version version_ = Version::k2;
+  uint64_t id_;
+  std::string name_;
+  Moment now_{};
+  size_t needed_ = 1;
+  bool is_over_ = false;
+  absl::flat_hash_map<Place, WaiterId> pops_;  ///< that are not answered yet
+  std::optional<Place> holds_up_;              ///< the one among them that waits
+
+  Batch batch_ = Batch::kNone;
+  std::vector<PushRequest> pushes_;
+  std::vector<AckItem> acks_;
+  std::vector<uint32_t> acks_per_command_;
+  std::vector<NackItem> nacks_;
+  std::vector<ExtendItem> extends_;
+  std::vector<JobRef> cancels_;
+  std::vector<RescheduleItem> reschedules_;
+};
+
+}  // namespace delayq::resp

@@ -1,0 +1,201 @@
+// Looking around, and the verbs for whole topics.
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "api/resp/conversation.h"
+#include "core/quote.h"
+
+namespace delayq::resp {
+
+namespace {
+
+void field(Writer& writer, std::string_view name, uint64_t value) {
+  writer.bulk(name);
+  writer.integer(static_cast<int64_t>(value));
+}
+
+void field(Writer& writer, std::string_view name, std::string_view value) {
+  writer.bulk(name);
+  writer.bulk(value);
+}
+
+/// A job as a map; what it does not have is left out.
+void write_job(Writer& writer, const Job& job, bool with_body) {
+  const bool has_until = job.until != Moment{};
+  size_t fields = 7;
+  for (const bool there :
+       {with_body, !job.group.empty(), has_until, !job.outcome.empty(), job.cancel_requested}) {
+    fields += there ? 1 : 0;
+  }
+  writer.map(fields);
+  field(writer, "topic", job.topic);
+  field(writer, "id", job.id);
+  field(writer, "state", name_of(job.state));
+  if (with_body) field(writer, "body", job.body);
+  field(writer, "due_ms", static_cast<uint64_t>(to_unix_ms(job.due)));
+  field(writer, "pushed_ms", static_cast<uint64_t>(to_unix_ms(job.pushed)));
+  field(writer, "attempts", job.attempts);
+  field(writer, "priority", job.priority);
+  if (!job.group.empty()) field(writer, "group", job.group);
+  if (has_until) field(writer, "until_ms", static_cast<uint64_t>(to_unix_ms(job.until)));
+  if (!job.outcome.empty()) field(writer, "outcome", job.outcome);
+  if (job.cancel_requested) field(writer, "cancel_requested", uint64_t{1});
+}
+
+constexpr size_t kCountFields = kJobStateCount + kTallyCount + 3;
+
+size_t count_fields(const TopicCounts& counts) { return kCountFields + (counts.oldest_ready ? 1 : 0); }
+
+void write_counts(Writer& writer, const TopicCounts& counts, const Tallies& tallies, const Lateness& lateness,
+                  uint64_t waiters) {
+  for (size_t i = 0; i < kJobStateCount; ++i)
+    field(writer, name_of(static_cast<JobState>(i)), counts.by_state[i]);
+  if (counts.oldest_ready)
+    field(writer, "oldest_ready_ms", static_cast<uint64_t>(to_unix_ms(*counts.oldest_ready)));
+  for (size_t i = 0; i < kTallyCount; ++i) field(writer, kTallyNames[i], tallies.of(static_cast<Tally>(i)));
+  field(writer, "waiters", waiters);
+  field(writer, "lateness_p50_ms", static_cast<uint64_t>(lateness.quantile(0.5).count()));
+  field(writer, "lateness_p99_ms", static_cast<uint64_t>(lateness.quantile(0.99).count()));
+}
+
+Result<JobState> parse_state(std::string_view word) {
+  for (size_t i = 0; i < kJobStateCount; ++i) {
+    if (same_word(word, name_of(static_cast<JobState>(i)))) return static_cast<JobState>(i);
+  }
+  return invalid(fmt::format("state: {} is none of delayed, ready, reserved, done, dead", quote(word)));
+}
+
+void write_count(Writer& writer, uint64_t count) { writer.integer(static_cast<int64_t>(count)); }
+
+}  // namespace
+
+Status Conversation::get(Arguments& arguments) {
+  auto found = respond<std::optional<FoundJob>>([](Writer& writer, const std::optional<FoundJob>& job) {
+    if (!job) return writer.null();
+    write_job(writer, job->job, true);
+  });
+  const std::string_view first = arguments.take();
+  if (arguments.empty()) {
+    host_.queue.find(now_, first, std::move(found));
+  } else {
+    host_.queue.get(now_, {first, arguments.take()}, std::move(found));
+  }
+  return {};
+}
+
+Status Conversation::list(Arguments& arguments) {
+  ListRequest request;
+  request.topic = arguments.take();
+  const Result<JobState> state = parse_state(arguments.take());
+  if (!state.ok()) return state.error();
+  request.state = *state;
+  while (!arguments.empty()) {
+    Result<std::string_view> value = std::string_view();
+    if (arguments.take_word("PREFIX")) {
+      value = arguments.text("PREFIX");
+      if (value.ok()) request.id_prefix = *value;
+    } else if (arguments.take_word("ERROR")) {
+      value = arguments.text("ERROR");
+      if (value.ok()) request.outcome_contains = *value;
+    } else if (arguments.take_word("CURSOR")) {
+      value = arguments.text("CURSOR");
+      if (value.ok()) request.cursor = *value;
+    } else if (arguments.take_word("COUNT")) {
+      const Result<uint32_t> count = arguments.small_number("COUNT");
+      if (!count.ok()) return count.error();
+      request.limit = *count;
+    } else {
+      return {};
+    }
+    if (!value.ok()) return value.error();
+  }
+  host_.queue.list(now_, request, respond<JobPage>([](Writer& writer, const JobPage& page) {
+                     writer.array(2);
+                     writer.bulk(page.cursor);
+                     writer.array(page.jobs.size());
+                     for (const Job& job : page.jobs) write_job(writer, job, false);
+                   }));
+  return {};
+}
+
+Status Conversation::topics(Arguments& arguments) {
+  constexpr uint32_t kPage = 100;
+  const std::string_view cursor = arguments.empty() ? std::string_view() : arguments.take();
+  uint32_t limit = kPage;
+  if (!arguments.empty()) {
+    const Result<uint32_t> count = arguments.small_number("count");
+    if (!count.ok()) return count.error();
+    limit = *count;
+  }
+  host_.queue.topics(now_, cursor, limit,
+                     respond<TopicSummaries>([](Writer& writer, const TopicSummaries& page) {
+                       writer.array(2);
+                       writer.bulk(page.cursor);
+                       writer.array(page.topics.size());
+                       for (const TopicSummary& topic : page.topics) {
+                         writer.array(kJobStateCount + 2);
+                         writer.bulk(topic.topic);
+                         for (const uint64_t count : topic.counts.by_state) write_count(writer, count);
+                         writer.integer(topic.paused ? 1 : 0);
+                       }
+                     }));
+  return {};
+}
+
+Status Conversation::stats(Arguments& arguments) {
+  if (!arguments.empty()) {
+    host_.queue.stats(now_, arguments.take(),
+                      respond<TopicStats>([](Writer& writer, const TopicStats& stats) {
+                        writer.map(count_fields(stats.counts) + 1);
+                        write_counts(writer, stats.counts, stats.tallies, stats.lateness, stats.waiters);
+                        field(writer, "paused", uint64_t{stats.settings.paused});
+                      }));
+    return {};
+  }
+  host_.queue.totals(now_, respond<TotalStats>([](Writer& writer, const TotalStats& stats) {
+                       writer.map(count_fields(stats.counts) + 9);
+                       write_counts(writer, stats.counts, stats.tallies, stats.lateness, stats.waiters);
+                       field(writer, "jobs", stats.usage.jobs);
+                       field(writer, "topics", stats.usage.topics);
+                       field(writer, "memory_bytes", stats.usage.memory_bytes);
+                       field(writer, "disk_bytes", stats.usage.disk_bytes);
+                       field(writer, "live_bytes", stats.usage.live_bytes);
+                       field(writer, "disk_free", std::min<uint64_t>(stats.usage.disk_free, INT64_MAX));
+                       field(writer, "unsynced_bytes", stats.usage.unsynced_bytes);
+                       field(writer, "commits", stats.usage.commits);
+                       field(writer, "unanswered_bytes", stats.unanswered_bytes);
+                     }));
+  return {};
+}
+
+Status Conversation::redrive(Arguments& arguments) {
+  const std::string_view topic = arguments.take();
+  if (arguments.empty()) {
+    host_.queue.redrive_all(now_, topic, respond<uint64_t>(write_count));
+    return {};
+  }
+  if (arguments.size() == 2 && arguments.take_word("ERROR")) {
+    host_.queue.redrive_by_error(now_, topic, arguments.take(), respond<uint64_t>(write_count));
+    return {};
+  }
+  std::vector<std::string_view> ids;
+  while (!arguments.empty()) ids.push_back(arguments.take());
+  host_.queue.redrive(now_, topic, ids, respond<uint64_t>(write_count));
+  return {};
+}
+
+Status Conversation::purge(Arguments& arguments) {
+  const std::string_view topic = arguments.take();
+  std::optional<JobState> state;
+  if (!arguments.empty()) {
+    const Result<JobState> named = parse_state(arguments.take());
+    if (!named.ok()) return named.error();
+    state = *named;
+  }
+  host_.queue.purge(now_, topic, state, respond<uint64_t>(write_count));
+  return {};
+}
+
+}  // namespace delayq::resp

@@ -1,0 +1,112 @@
+#include "app/server.h"
+
+#include <random>
+#include <utility>
+
+#include "app/version.h"
+
+namespace delayq {
+
+namespace {
+
+uint64_t random_seed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) ^ device();
+}
+
+}  // namespace
+
+Server::Server(ServerOptions options) : options_(std::move(options)) {}
+
+Server::~Server() {
+  if (listener_ != nullptr) listener_->close();
+}
+
+Result<std::unique_ptr<Server>> Server::open(ServerOptions options) {
+  auto server = std::unique_ptr<Server>(new Server(std::move(options)));
+  if (Status status = server->start(); !status.ok()) return status.error();
+  return server;
+}
+
+Status Server::start() {
+  const Moment now = net::Loop::now();
+  options_.storage.journal.seed = random_seed();
+  auto storage = Storage::open(options_.storage, now);
+  if (!storage.ok()) return storage.error();
+  storage_ = std::move(*storage);
+  storage_->engine().set_wakeup([this] { loop_.wake(); });
+  queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
+
+  if (Status status = start_queue(now); !status.ok()) return status.error();
+  host_ =
+      std::make_unique<resp::Host>(resp::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion),
+                                              now, [this] { return loop_.sessions(); }, 0});
+  net::Listener::Options listening;
+  listening.host = options_.resp_host;
+  listening.port = options_.resp_port;
+  listening.max_sessions = options_.max_connections;
+  listening.refusal = "-OVERLOADED there are too many connections; try again later\r\n";
+  listening.session = options_.session;
+  resp::CommandLimits limits;
+  limits.argument_bytes = std::max(options_.queue.limits.body_bytes, size_t{64} << 10);
+  auto listener =
+      net::Listener::open(loop_, std::move(listening), [this, limits](net::Connection& connection) {
+        return std::make_shared<resp::Conversation>(*host_, connection, limits);
+      });
+  if (!listener.ok()) return listener.error();
+  listener_ = std::move(*listener);
+  return {};
+}
+
+Status Server::start_queue(Moment now) {
+  const auto wait_for = [&](auto ask) {
+    std::optional<Status> answer;
+    ask([&answer](Status status) { answer = std::move(status); });
+    while (!answer) {
+      queue_->tick(now);
+      queue_->poll(now);
+      if (!answer) loop_.wait_until(net::Loop::now() + Millis{10});
+    }
+    return *answer;
+  };
+  Status status = wait_for([&](auto reply) { queue_->start(now, std::move(reply)); });
+  for (const auto& [name, settings] : options_.topics) {
+    if (!status.ok()) break;
+    if (name == kDefaultsName) continue;  // those are in QueueConfig
+    const Settings merged = overlay(queue_->settings(name), settings);
+    if (merged == queue_->settings(name)) continue;
+    status = wait_for([&](auto reply) { queue_->set_settings(now, name, merged, std::move(reply)); });
+  }
+  return status;
+}
+
+void Server::run() {
+  Moment next = net::Loop::now();
+  while (!is_stopped_) {
+    loop_.wait_until(next);
+    if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
+    do {
+      const Moment now = net::Loop::now();
+      do {
+        next = queue_->tick(now);
+      } while (queue_->poll(now));
+    } while (loop_.finish_turn());
+  }
+}
+
+void Server::stop() {
+  stops_asked_.fetch_add(1, std::memory_order_relaxed);
+  loop_.wake();
+}
+
+void Server::begin_stop() {
+  ++stops_begun_;
+  if (stops_begun_ > 1) {
+    is_stopped_ = true;  // in a hurry: what was answered is safe
+    return;
+  }
+  listener_->close();
+  queue_->stop(net::Loop::now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
+}
+
+}  // namespace delayq

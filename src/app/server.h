@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "api/resp/conversation.h"
+#include "app/storage.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "net/signals.h"
+#include "queue/queue.h"
+
+namespace delayq {
+
+struct ServerOptions {
+  StorageOptions storage;
+  QueueConfig queue;
+  /// What the operator says of topics; goes before what was said at run time about the same things.
+  std::map<std::string, Settings> topics;
+  std::string resp_host = "127.0.0.1";
+  uint16_t resp_port = 9278;  ///< 0: any free one
+  size_t max_connections = 20'000;
+  net::SessionLimits session;
+  Millis grace = std::chrono::seconds{10};  ///< for jobs that are being worked on when it is told to stop
+};
+
+/// The server: an engine, the queue over it, and the connections, on one thread. The journal's disk work has
+/// threads of its own.
+class Server {
+ public:
+  /// Opens the storage (which may take a while: recovery) and listens.
+  static Result<std::unique_ptr<Server>> open(ServerOptions options);
+  ~Server();
+
+  /// Serves until stop() has done its work.
+  void run();
+  /// Stops gracefully: no new jobs, a grace period for those handed out, everything on disk. The second call
+  /// does not wait for the grace period. May be called from any thread, and from a signal's handler thread.
+  void stop();
+
+  std::string resp_address() const { return listener_->address(); }
+  uint16_t resp_port() const { return listener_->port(); }
+  Storage& storage() { return *storage_; }
+  net::Loop& loop() { return loop_; }
+
+ private:
+  explicit Server(ServerOptions options);
+  Status start();
+  Status start_queue(Moment now);
+  void begin_stop();
+
+  ServerOptions options_;
+  net::Loop loop_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Queue> queue_;
+  std::unique_ptr<resp::Host> host_;
+  std::unique_ptr<net::Listener> listener_;
+  std::atomic<int> stops_asked_ = 0;
+  int stops_begun_ = 0;
+  bool is_stopped_ = false;
+};
+
+}  // namespace delayq

@@ -1,0 +1,61 @@
+#include "app/storage.h"
+
+#include <fmt/format.h>
+
+#include "engine/journal/posix_disk.h"
+#include "engine/journal/threaded_io.h"
+#include "engine/memory/memory_engine.h"
+
+namespace delayq {
+
+namespace {
+
+class MemoryStorage final : public Storage {
+ public:
+  Engine& engine() override { return engine_; }
+  std::string describe() override { return "in memory: jobs are gone when the server is"; }
+
+ private:
+  MemoryEngine engine_;
+};
+
+class JournalStorage final : public Storage {
+ public:
+  JournalStorage(std::string directory, std::unique_ptr<journal::PosixDisk> disk)
+      : directory_(std::move(directory)), disk_(std::move(disk)) {}
+
+  Status open(const journal::JournalOptions& options, Moment now) {
+    auto engine = journal::JournalEngine::open(*disk_, io_, options, now);
+    if (!engine.ok()) return engine.error();
+    engine_ = std::move(*engine);
+    return {};
+  }
+
+  Engine& engine() override { return *engine_; }
+  std::string describe() override {
+    std::string text = fmt::format("journal in {}, {} jobs", directory_, engine_->usage().jobs);
+    if (engine_->cut_bytes() > 0)
+      text += fmt::format(", {} bytes of an unfinished commit cut off", engine_->cut_bytes());
+    return text;
+  }
+
+ private:
+  std::string directory_;
+  std::unique_ptr<journal::PosixDisk> disk_;
+  journal::ThreadedIo io_;
+  std::unique_ptr<journal::JournalEngine> engine_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now) {
+  if (options.engine == EngineKind::kMemory)
+    return std::unique_ptr<Storage>(std::make_unique<MemoryStorage>());
+  auto disk = journal::PosixDisk::open(options.directory);
+  if (!disk.ok()) return disk.error();
+  auto storage = std::make_unique<JournalStorage>(options.directory, std::move(*disk));
+  if (Status status = storage->open(options.journal, now); !status.ok()) return status.error();
+  return std::unique_ptr<Storage>(std::move(storage));
+}
+
+}  // namespace delayq

@@ -1,0 +1,98 @@
+#include "net/listener.h"
+
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <fmt/format.h>
+
+namespace delayq::net {
+
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+/// Out of descriptors: trying again at once would only burn the processor.
+constexpr std::chrono::milliseconds kPause{100};
+
+}  // namespace
+
+Listener::Listener(Loop& loop, Options options, MakeProtocol make)
+    : loop_(loop),
+      options_(std::move(options)),
+      make_(std::move(make)),
+      acceptor_(loop.context()),
+      pause_(loop.context()) {}
+
+Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, Options options, MakeProtocol make) {
+  auto listener = std::make_unique<Listener>(loop, std::move(options), std::move(make));
+  if (Status status = listener->listen(); !status.ok()) return status.error();
+  return listener;
+}
+
+Status Listener::listen() {
+  const auto failed = [this](const error_code& problem) {
+    return Error{ErrorCode::kUnavailable,
+                 "listen",
+                 fmt::format("{}:{}: {}", options_.host, options_.port, problem.message()),
+                 {}};
+  };
+  error_code problem;
+  tcp::resolver resolver(loop_.context());
+  const auto found = resolver.resolve(options_.host, std::to_string(options_.port),
+                                      tcp::resolver::passive | tcp::resolver::numeric_service, problem);
+  if (problem) return failed(problem);
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor_.open(endpoint.protocol(), problem);
+  if (!problem) acceptor_.set_option(tcp::acceptor::reuse_address(true), problem);
+  if (!problem) acceptor_.bind(endpoint, problem);
+  if (!problem) acceptor_.listen(4096, problem);
+  if (!problem) acceptor_.non_blocking(true, problem);
+  if (problem) return failed(problem);
+  accept();
+  return {};
+}
+
+void Listener::accept() {
+  acceptor_.async_accept([this](const error_code& problem, tcp::socket socket) {
+    if (problem == boost::asio::error::operation_aborted) return;
+    if (problem) {
+      pause_.expires_after(kPause);
+      pause_.async_wait([this](const error_code& stopped) {
+        if (!stopped) accept();
+      });
+      return;
+    }
+    if (loop_.sessions() < options_.max_sessions) {
+      std::make_shared<Session>(loop_, std::move(socket), options_.session)->start(make_);
+    } else {
+      ++refused_;
+      error_code ignored;
+      socket.non_blocking(true, ignored);
+      socket.write_some(boost::asio::buffer(options_.refusal), ignored);
+    }
+    accept();
+  });
+}
+
+std::string Listener::address() const {
+  error_code ignored;
+  const tcp::endpoint endpoint = acceptor_.local_endpoint(ignored);
+  return endpoint.address().is_v6() ? fmt::format("[{}]:{}", endpoint.address().to_string(), endpoint.port())
+                                    : fmt::format("{}:{}", endpoint.address().to_string(), endpoint.port());
+}
+
+uint16_t Listener::port() const {
+  error_code ignored;
+  return acceptor_.local_endpoint(ignored).port();
+}
+
+void Listener::close() {
+  error_code ignored;
+  acceptor_.close(ignored);
+  pause_.cancel();
+}
+
+}  // namespace delayq::net

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "core/result.h"
+#include "net/loop.h"
+#include "net/session.h"
+
+namespace delayq::net {
+
+/// Accepts connections at one address and starts a Session on each.
+class Listener {
+ public:
+  struct Options {
+    std::string host;
+    uint16_t port = 0;  ///< 0: any free one
+    size_t max_sessions = 20'000;
+    std::string refusal;  ///< what one above that gets to read before it is closed
+    SessionLimits session;
+  };
+
+  static Result<std::unique_ptr<Listener>> open(Loop& loop, Options options, MakeProtocol make);
+  Listener(Loop& loop, Options options, MakeProtocol make);
+
+  /// "127.0.0.1:9278": with the port that it really has.
+  std::string address() const;
+  uint16_t port() const;
+  uint64_t refused() const { return refused_; }
+  void close();
+
+ private:
+  Status listen();
+  void accept();
+
+  Loop& loop_;
+  Options options_;
+  MakeProtocol make_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer pause_;
+  uint64_t refused_ = 0;
+};
+
+}  // namespace delayq::net

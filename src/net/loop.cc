@@ -1,0 +1,55 @@
+#include "net/loop.h"
+
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "net/session.h"
+
+namespace delayq::net {
+
+namespace {
+
+constexpr size_t kScratchBytes = 256 * 1024;
+/// The wall clock may be set while we sleep. Waking once a second bounds what that can delay.
+constexpr std::chrono::seconds kLongestSleep{1};
+
+}  // namespace
+
+Loop::Loop() : context_(1), timer_(context_), scratch_(kScratchBytes, '\0') {}
+
+Loop::~Loop() = default;
+
+Moment Loop::now() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
+
+void Loop::wait_until(Moment deadline) {
+  if (deadline == kNever) {
+    if (timer_set_for_ != kNever) timer_.cancel();
+  } else if (const auto left = deadline - std::chrono::system_clock::now();
+             deadline != timer_set_for_ || left <= left.zero()) {
+    timer_.expires_after(std::min<std::chrono::nanoseconds>(left, kLongestSleep));
+    timer_.async_wait([this](const boost::system::error_code& problem) {
+      if (!problem) timer_set_for_ = kNever;
+    });
+  }
+  timer_set_for_ = deadline;
+  context_.restart();
+  context_.run_one();
+  context_.poll();
+}
+
+bool Loop::finish_turn() {
+  bool any_read = false;
+  for (const std::shared_ptr<Session>& session : std::exchange(touched_, {})) {
+    any_read |= session->finish_turn();
+  }
+  return any_read;
+}
+
+void Loop::wake() {
+  if (is_woken_.exchange(true, std::memory_order_acq_rel)) return;
+  boost::asio::post(context_, [this] { is_woken_.store(false, std::memory_order_release); });
+}
+
+}  // namespace delayq::net

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "core/time.h"
+
+namespace delayq::net {
+
+class Session;
+
+/// One thread's sockets and the wait for them.
+///
+///   for (;;) {
+///     loop.wait_until(next);   // sleeps, then lets every connection that has something read it
+///     ...                      // the owner's own work, which fills outputs
+///     loop.finish_turn();      // sends them, and reads on where that was held up
+///   }
+class Loop {
+ public:
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  /// The server's wall clock: the one place that reads it.
+  static Moment now();
+
+  /// Waits until `deadline`, or until something happened, and handles all that has happened. `kNever` waits
+  /// for as long as it takes.
+  void wait_until(Moment deadline);
+  /// Sends what is to be sent. Answers whether a connection read something meanwhile: then there is new work.
+  bool finish_turn();
+  /// Ends a wait_until(), or the next one. The one method that any thread may call.
+  void wake();
+
+  boost::asio::io_context& context() { return context_; }
+  size_t sessions() const { return sessions_; }
+
+ private:
+  friend class Session;
+
+  boost::asio::io_context context_;
+  boost::asio::steady_timer timer_;
+  Moment timer_set_for_ = kNever;
+  std::atomic<bool> is_woken_ = false;
+  std::vector<std::shared_ptr<Session>> touched_;  ///< sessions with something to do at the end of this turn
+  std::string scratch_;  ///< every read goes here first: idle connections own no buffer
+  size_t sessions_ = 0;
+};
+
+}  // namespace delayq::net

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace delayq::net {
+
+/// What a protocol may ask of the connection it is spoken over. All calls only take note: the connection acts
+/// when the loop comes round to it, never inside the call.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual void on_output() = 0;  ///< the protocol's output() has something to send
+  virtual void on_resume() = 0;  ///< it wants input again
+};
+
+/// One end of a conversation: bytes in, bytes out, no sockets. Its connection reads, sends, and closes.
+class Protocol {
+ public:
+  virtual ~Protocol() = default;
+
+  /// Takes what it understands off the front of `input` and answers how many bytes that was; the rest will
+  /// come again, with more behind it. The bytes are gone when it returns.
+  virtual size_t read(std::string_view input) = 0;
+  /// How many bytes `input` must have before read() can take anything more. A hint: to grow a buffer once.
+  virtual size_t needed() const = 0;
+  /// False: it has enough to do, and read() would take nothing.
+  virtual bool wants_input() const = 0;
+  /// True: to be closed when the output is sent.
+  virtual bool is_over() const = 0;
+  /// What is to be sent; the connection takes it away.
+  virtual std::string& output() = 0;
+  /// The other side is gone. Never calls its connection again.
+  virtual void hang_up() = 0;
+};
+
+/// Starts a conversation. The connection outlives its protocol's last call of it.
+using MakeProtocol = std::function<std::shared_ptr<Protocol>(Connection&)>;
+
+}  // namespace delayq::net

@@ -1,0 +1,177 @@
+#include "net/session.h"
+
+#include <cerrno>
+#include <sys/socket.h>
+#include <utility>
+
+namespace delayq::net {
+
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+/// A buffer that was large once is given back when it is empty.
+constexpr size_t kKeptCapacity = 64 * 1024;
+
+void clear(std::string& buffer) {
+  if (buffer.capacity() > kKeptCapacity) {
+    std::string().swap(buffer);
+  } else {
+    buffer.clear();
+  }
+}
+
+bool is_temporary(int error) { return error == EAGAIN || error == EINTR; }
+
+}  // namespace
+
+Session::Session(Loop& loop, tcp::socket socket, SessionLimits limits)
+    : loop_(loop), socket_(std::move(socket)), limits_(limits), stall_timer_(loop.context()) {
+  ++loop_.sessions_;
+}
+
+Session::~Session() { --loop_.sessions_; }
+
+void Session::start(const MakeProtocol& make) {
+  error_code ignored;
+  socket_.set_option(tcp::no_delay(true), ignored);
+  socket_.non_blocking(true, ignored);
+  protocol_ = make(*this);
+  wait_for_input();
+}
+
+void Session::touch() {
+  if (is_touched_ || is_closed_) return;
+  is_touched_ = true;
+  loop_.touched_.push_back(shared_from_this());
+}
+
+bool Session::may_read() const {
+  return protocol_->wants_input() && !protocol_->is_over() && output_.size() - sent_ < limits_.output_bytes;
+}
+
+bool Session::finish_turn() {
+  is_touched_ = false;
+  if (is_closed_) return false;
+  send();
+  if (is_closed_ || !may_read()) return false;
+  const bool any = pass_on();
+  wait_for_input();
+  return any;
+}
+
+void Session::wait_for_input() {
+  if (waits_for_input_ || is_closed_) return;
+  // While it is not read, a little is kept so that a client that hangs up is noticed; then TCP holds it back.
+  if (!may_read() && input_.size() >= limits_.waiting_input_bytes) return;
+  waits_for_input_ = true;
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& problem) {
+    self->waits_for_input_ = false;
+    if (problem) return self->close();
+    self->receive();
+  });
+}
+
+void Session::receive() {
+  if (is_closed_) return;
+  const bool direct = input_.empty() && may_read();
+  ssize_t count = 0;
+  if (direct) {
+    count = ::recv(socket_.native_handle(), loop_.scratch_.data(), loop_.scratch_.size(), 0);
+  } else {
+    // The rest of a command that came in half: as much as is known to be missing, at least a good piece.
+    const size_t had = input_.size();
+    const size_t wanted =
+        may_read() ? std::max(protocol_->needed(), had + kKeptCapacity) : limits_.waiting_input_bytes;
+    input_.resize(std::max(wanted, had + 1));
+    count = ::recv(socket_.native_handle(), input_.data() + had, input_.size() - had, 0);
+    input_.resize(had + (count > 0 ? static_cast<size_t>(count) : 0));
+  }
+  if (count == 0 || (count < 0 && !is_temporary(errno))) return close();
+  if (count > 0 && direct) {
+    const std::string_view came(loop_.scratch_.data(), static_cast<size_t>(count));
+    const size_t taken = protocol_->read(came);
+    input_.assign(came.substr(taken));
+  } else if (count > 0 && may_read()) {
+    pass_on();
+  }
+  touch();
+  wait_for_input();
+}
+
+bool Session::pass_on() {
+  if (input_.empty() || input_.size() < protocol_->needed()) return false;
+  const size_t taken = protocol_->read(input_);
+  if (taken == 0) return false;
+  if (taken == input_.size()) {
+    clear(input_);
+  } else {
+    input_.erase(0, taken);
+  }
+  touch();
+  return true;
+}
+
+void Session::send() {
+  std::string& fresh = protocol_->output();
+  if (output_.empty()) {
+    output_.swap(fresh);
+  } else {
+    output_ += fresh;
+    fresh.clear();
+  }
+  while (sent_ < output_.size()) {
+    const ssize_t count =
+        ::send(socket_.native_handle(), output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && is_temporary(errno)) return wait_for_room();
+    if (count < 0) return close();
+    sent_ += static_cast<size_t>(count);
+    total_sent_ += static_cast<size_t>(count);
+  }
+  sent_ = 0;
+  clear(output_);
+  if (fresh.capacity() == 0) fresh.swap(output_);  // the room that it grew is used again
+  if (protocol_->is_over()) close();
+}
+
+void Session::wait_for_room() {
+  // What was sent is dropped when it is most of the buffer, so that a slow client costs what it still has to
+  // get.
+  if (sent_ > output_.size() / 2) {
+    output_.erase(0, sent_);
+    sent_ = 0;
+  }
+  watch_for_stall();
+  if (waits_for_room_) return;
+  waits_for_room_ = true;
+  socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](const error_code& problem) {
+    self->waits_for_room_ = false;
+    if (problem) return self->close();
+    self->touch();
+  });
+}
+
+void Session::watch_for_stall() {
+  if (watches_stall_) return;
+  watches_stall_ = true;
+  stall_timer_.expires_after(limits_.stall);
+  stall_timer_.async_wait([self = shared_from_this(), before = total_sent_](const error_code& problem) {
+    self->watches_stall_ = false;
+    if (problem || self->is_closed_ || self->output_.empty()) return;
+    if (self->total_sent_ == before) return self->close();
+    self->watch_for_stall();
+  });
+}
+
+void Session::close() {
+  if (is_closed_) return;
+  is_closed_ = true;
+  protocol_->hang_up();
+  stall_timer_.cancel();
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace delayq::net

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "net/loop.h"
+#include "net/protocol.h"
+
+namespace delayq::net {
+
+struct SessionLimits {
+  /// A client that does not take its replies is read no further above this,
+  size_t output_bytes = 1 << 20;
+  /// and dropped when it took nothing for this long.
+  std::chrono::seconds stall = std::chrono::seconds{30};
+  /// Input that is kept while the protocol wants none.
+  size_t waiting_input_bytes = 64 * 1024;
+};
+
+/// One accepted connection and the protocol spoken over it.
+class Session final : public Connection, public std::enable_shared_from_this<Session> {
+ public:
+  Session(Loop& loop, boost::asio::ip::tcp::socket socket, SessionLimits limits);
+  ~Session() override;
+
+  void start(const MakeProtocol& make);
+  /// Sends and reads what was held up in this turn. Answers whether it read something.
+  bool finish_turn();
+  void on_output() override { touch(); }
+  void on_resume() override { touch(); }
+
+ private:
+  void touch();
+  void wait_for_input();
+  void wait_for_room();
+  void receive();
+  /// Gives the protocol what has come. Answers whether it took any of it.
+  bool pass_on();
+  bool may_read() const;
+  void send();
+  void watch_for_stall();
+  void close();
+
+  Loop& loop_;
+  boost::asio::ip::tcp::socket socket_;
+  SessionLimits limits_;
+  std::shared_ptr<Protocol> protocol_;
+  std::string input_;  ///< came, and not yet taken
+  std::string output_;
+  size_t sent_ = 0;  ///< of output_
+  boost::asio::steady_timer stall_timer_;
+  uint64_t total_sent_ = 0;
+  bool is_touched_ = false;
+  bool waits_for_input_ = false;
+  bool waits_for_room_ = false;
+  bool watches_stall_ = false;
+  bool is_closed_ = false;
+};
+
+}  // namespace delayq::net
