@@ -1,0 +1,358 @@
+#include "api/resp/conversation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/memory/memory_engine.h"
+
+namespace delayq::resp {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr Moment kStart = from_unix_ms(1'700'000'000'000);
+
+/// A queue over the memory engine, at a clock that stands until it is moved.
+class Backend {
+ public:
+  Backend() {
+    queue.start(now, [](const Status&) {});
+    settle();
+  }
+  void settle() {
+    do {
+      queue.tick(now);
+    } while (queue.poll(now));
+  }
+  void pass(Millis time) {
+    now += time;
+    settle();
+  }
+
+  Moment now = kStart;
+  MemoryEngine engine;
+  Queue queue{engine, QueueConfig{}, 1};
+  Host host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
+};
+
+class Client final : public net::Connection {
+ public:
+  explicit Client(Backend& backend)
+      : backend_(backend), conversation_(std::make_shared<Conversation>(backend.host, *this)) {}
+  ~Client() override { hang_up(); }
+
+  void on_output() override { ++told_; }
+  void on_resume() override { ++resumed_; }
+
+  /// What comes back for these bytes by the time that nothing moves any more.
+  std::string say(std::string_view bytes) {
+    input_ += bytes;
+    for (bool any = true; any;) {
+      const size_t taken = conversation_->wants_input() && !input_.empty() ? conversation_->read(input_) : 0;
+      input_.erase(0, taken);
+      any = taken > 0;
+      backend_.settle();
+    }
+    return std::exchange(conversation_->output(), {});
+  }
+  std::string say(std::initializer_list<std::string_view> words) {
+    std::string bytes;
+    append_command(bytes, words);
+    return say(bytes);
+  }
+  std::string hear() {
+    backend_.settle();
+    return say(std::string_view());
+  }
+  void hang_up() {
+    if (conversation_ != nullptr) conversation_->hang_up();
+    conversation_ = nullptr;
+    backend_.settle();
+  }
+  Conversation& conversation() { return *conversation_; }
+  int resumed() const { return resumed_; }
+  int told() const { return told_; }
+
+ private:
+  Backend& backend_;
+  std::shared_ptr<Conversation> conversation_;
+  std::string input_;
+  int told_ = 0;
+  int resumed_ = 0;
+};
+
+class ConversationTest : public testing::Test {
+ protected:
+  /// The lease in the reply to a POP of one job.
+  static std::string lease_in(const std::string& reply) {
+    const size_t start = reply.find("\r\n", reply.find('$')) + 2;
+    return reply.substr(start, reply.find("\r\n", start) - start);
+  }
+
+  Backend backend;
+  Client client{backend};
+};
+
+// ---- a job's life
+
+TEST_F(ConversationTest, push_answers_the_id) {
+  EXPECT_EQ(client.say({"PUSH", "order", "30m", "{}", "ID", "order:1"}), "$7\r\norder:1\r\n");
+  EXPECT_THAT(client.say({"push", "order", "0", "{}"}), StartsWith("$36\r\n"));
+}
+
+TEST_F(ConversationTest, a_job_is_handed_out_when_it_is_due_and_acked) {
+  client.say({"PUSH", "order", "1s", "body", "ID", "a"});
+  EXPECT_EQ(client.say({"POP", "order"}), "*0\r\n");
+  backend.pass(Millis{1000});
+  const std::string popped = client.say({"POP", "order"});
+  EXPECT_THAT(popped, StartsWith("*1\r\n*6\r\n$"));
+  EXPECT_THAT(popped, HasSubstr("$5\r\norder\r\n$1\r\na\r\n$4\r\nbody\r\n:1\r\n:1700000001000\r\n"));
+  const std::string lease = lease_in(popped);
+  EXPECT_EQ(client.say({"EXTEND", lease, "30s"}), ":1700000031000\r\n");
+  EXPECT_EQ(client.say({"ACK", lease, "order/nonsense"}), ":1\r\n");
+  EXPECT_EQ(client.say({"ACK", lease}), ":0\r\n");
+  EXPECT_THAT(client.say({"GET", "order", "a"}), HasSubstr("$4\r\ndone\r\n"));
+}
+
+TEST_F(ConversationTest, every_option_of_push_reaches_the_job) {
+  EXPECT_EQ(client.say({"PUSH",     "t",     "0",          "b",        "id",
+                        "a",        "at",    "1700000060", "pri",      "7",
+                        "attempts", "2",     "backoff",    "1s,2s",    "lease",
+                        "5s",       "group", "g",          "callback", "http://x.example/"}),
+            "$1\r\na\r\n");
+  const std::string job = client.say({"GET", "t", "a"});
+  EXPECT_THAT(job, HasSubstr("$6\r\ndue_ms\r\n:1700000060000\r\n"));
+  EXPECT_THAT(job, HasSubstr("$8\r\npriority\r\n:7\r\n"));
+  EXPECT_THAT(job, HasSubstr("$5\r\ngroup\r\n$1\r\ng\r\n"));
+  EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "ID", "a"}), StartsWith("-CONFLICT "));
+  EXPECT_EQ(client.say({"PUSH", "t", "0", "b", "ID", "a", "KEEP"}), "$1\r\na\r\n");
+  EXPECT_EQ(client.say({"PUSH", "t", "0", "b2", "ID", "a", "REPLACE"}), "$1\r\na\r\n");
+  EXPECT_THAT(client.say({"PUSH", "other", "0", "b", "ID", "a", "UNIQUE"}), StartsWith("-CONFLICT "));
+  EXPECT_THAT(client.say({"GET", "a"}), HasSubstr("$2\r\nb2\r\n"));
+}
+
+TEST_F(ConversationTest, nack_retries_later_or_never) {
+  client.say({"PUSH", "t", "0", "b", "ID", "a"});
+  EXPECT_EQ(client.say({"NACK", lease_in(client.say({"POP", "t"})), "DELAY", "5s", "REASON", "not now"}),
+            "+OK\r\n");
+  EXPECT_EQ(client.say({"POP", "t"}), "*0\r\n");
+  backend.pass(Millis{5000});
+  EXPECT_EQ(client.say({"NACK", lease_in(client.say({"POP", "t"})), "DEAD", "REASON", "never"}), "+OK\r\n");
+  EXPECT_THAT(client.say({"NACK", "t/00000000030000100000001"}), StartsWith("-STALELEASE "));
+  EXPECT_THAT(client.say({"LIST", "t", "dead", "ERROR", "nev", "COUNT", "10"}), HasSubstr("$5\r\nnever\r\n"));
+  EXPECT_EQ(client.say({"REDRIVE", "t", "nobody"}), ":0\r\n");
+  EXPECT_EQ(client.say({"REDRIVE", "t", "ERROR", "other"}), ":0\r\n");
+  EXPECT_EQ(client.say({"REDRIVE", "t"}), ":1\r\n");
+  EXPECT_THAT(client.say({"POP", "t", "AUTOACK"}), StartsWith("*1\r\n*6\r\n$0\r\n"));
+}
+
+TEST_F(ConversationTest, cancel_reschedule_and_groups_tell_the_truth) {
+  client.say({"PUSH", "t", "1h", "b", "ID", "a", "GROUP", "g"});
+  client.say({"PUSH", "t", "1h", "b", "ID", "b", "GROUP", "g"});
+  EXPECT_EQ(client.say({"RESCHEDULE", "t", "a", "2h"}), "+OK\r\n");
+  EXPECT_EQ(client.say({"RESCHEDULE", "t", "a", "AT", "1700009999"}), "+OK\r\n");
+  EXPECT_THAT(client.say({"RESCHEDULE", "t", "x", "2h"}), StartsWith("-NOTFOUND "));
+  EXPECT_EQ(client.say({"CANCEL", "t", "a"}), "+cancelled\r\n");
+  EXPECT_EQ(client.say({"CANCEL", "t", "a"}), "+unknown\r\n");
+  EXPECT_EQ(client.say({"CANCELGROUP", "g"}), ":1\r\n");
+  client.say({"PUSH", "t", "1h", "b", "ID", "c"});
+  EXPECT_EQ(client.say({"CANCEL", "c"}), "+cancelled\r\n");
+  EXPECT_EQ(client.say({"GET", "t", "c"}), "$-1\r\n");
+}
+
+TEST_F(ConversationTest, topics_stats_pause_and_purge) {
+  client.say({"PUSH", "a", "1h", "b"});
+  client.say({"PUSH", "b", "0", "b"});
+  EXPECT_EQ(client.say({"PAUSE", "b"}), "+OK\r\n");
+  EXPECT_EQ(client.say({"POP", "b"}), "*0\r\n");
+  EXPECT_EQ(client.say({"TOPICS"}),
+            "*2\r\n$0\r\n\r\n*2\r\n*7\r\n$1\r\na\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n"
+            "*7\r\n$1\r\nb\r\n:0\r\n:1\r\n:0\r\n:0\r\n:0\r\n:1\r\n");
+  EXPECT_THAT(client.say({"TOPICS", "", "1"}), StartsWith("*2\r\n$1\r\na\r\n"));
+  EXPECT_EQ(client.say({"RESUME", "b"}), "+OK\r\n");
+  EXPECT_THAT(client.say({"STATS", "b"}), HasSubstr("$5\r\nready\r\n:1\r\n"));
+  EXPECT_THAT(client.say({"STATS"}), HasSubstr("$6\r\npushed\r\n:2\r\n"));
+  EXPECT_THAT(client.say({"PURGE", "a", "nonsense"}), HasSubstr("state"));
+  EXPECT_EQ(client.say({"PURGE", "a", "delayed"}), ":1\r\n");
+  EXPECT_EQ(client.say({"PURGE", "b"}), ":1\r\n");
+}
+
+// ---- order, batches, waiting
+
+TEST_F(ConversationTest, replies_come_in_the_order_of_the_commands) {
+  std::string bytes;
+  append_command(bytes, {"PUSH", "t", "0", "1", "ID", "a"});
+  append_command(bytes, {"PING"});
+  append_command(bytes, {"PUSH", "t", "0", "2", "ID", "b"});
+  append_command(bytes, {"PUSH", "t", "nonsense", "2", "ID", "c"});
+  append_command(bytes, {"PUSH", "t", "0", "3", "ID", "d"});
+  append_command(bytes, {"CANCEL", "t", "a"});
+  append_command(bytes, {"CANCEL", "t", "b"});
+  append_command(bytes, {"ECHO", "end"});
+  EXPECT_THAT(
+      client.say(bytes),
+      testing::MatchesRegex("\\$1\r\na\r\n\\+PONG\r\n\\$1\r\nb\r\n-INVALID delay: [^\r]*\r\n\\$1\r\nd\r\n"
+                            "\\+cancelled\r\n\\+cancelled\r\n\\$3\r\nend\r\n"));
+}
+
+TEST_F(ConversationTest, input_may_be_cut_anywhere) {
+  std::string bytes;
+  append_command(bytes, {"PUSH", "t", "0", "one\r\ntwo", "ID", "a"});
+  append_command(bytes, {"GET", "t", "a"});
+  bytes += "PUSH t 0 \"in line\" ID b\r\nPING\n";
+  append_command(bytes, {"CANCEL", "t", "a"});
+  append_command(bytes, {"CANCEL", "t", "b"});
+  const std::string whole = client.say(bytes);
+  for (size_t cut = 1; cut < bytes.size(); ++cut) {
+    Client other(backend);
+    std::string replies = other.say(std::string_view(bytes).substr(0, cut));
+    replies += other.say(std::string_view(bytes).substr(cut));
+    ASSERT_EQ(replies, whole) << "cut at " << cut;
+  }
+}
+
+TEST_F(ConversationTest, a_waiting_pop_holds_up_what_is_behind_it_and_nobody_else) {
+  Client other(backend);
+  std::string bytes;
+  append_command(bytes, {"POP", "t", "WAIT", "10s"});
+  append_command(bytes, {"PING"});
+  EXPECT_EQ(client.say(bytes), "");
+  EXPECT_FALSE(client.conversation().wants_input());
+  EXPECT_EQ(other.say({"PUSH", "t", "0", "b", "ID", "a"}), "$1\r\na\r\n");
+  EXPECT_THAT(client.hear(), testing::AllOf(StartsWith("*1\r\n*6\r\n"), testing::EndsWith("+PONG\r\n")));
+  EXPECT_EQ(client.resumed(), 1);
+}
+
+TEST_F(ConversationTest, a_pop_that_waited_in_vain_answers_with_nothing) {
+  EXPECT_EQ(client.say({"POP", "t", "u", "COUNT", "5", "WAIT", "2s", "LEASE", "1m"}), "");
+  backend.pass(Millis{1999});
+  EXPECT_EQ(client.hear(), "");
+  backend.pass(Millis{1});
+  EXPECT_EQ(client.hear(), "*0\r\n");
+}
+
+TEST_F(ConversationTest, who_hangs_up_while_waiting_is_handed_nothing) {
+  Client other(backend);
+  other.say({"POP", "t", "WAIT", "10s"});
+  other.hang_up();
+  client.say({"PUSH", "t", "0", "b", "ID", "a"});
+  EXPECT_THAT(client.say({"POP", "t"}), HasSubstr("$1\r\na\r\n"));
+}
+
+TEST_F(ConversationTest, answers_for_one_who_hung_up_are_dropped) {
+  Client other(backend);
+  std::string bytes;
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "a"});
+  other.conversation().read(bytes);
+  const int before = other.told();
+  std::weak_ptr<Conversation> alive = other.conversation().weak_from_this();
+  other.hang_up();
+  EXPECT_EQ(other.told(), before);
+  EXPECT_TRUE(alive.expired()) << "something still holds it";
+  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("delayed")) << "what it had asked is done";
+}
+
+TEST_F(ConversationTest, a_client_that_takes_no_replies_is_read_no_further) {
+  std::string bytes;
+  const std::string big(100'000, 'x');
+  for (int i = 0; i < 30; ++i) append_command(bytes, {"ECHO", big});
+  const size_t taken = client.conversation().read(bytes);
+  EXPECT_LT(taken, bytes.size());
+  EXPECT_FALSE(client.conversation().wants_input());
+  EXPECT_LT(client.conversation().output().size(), (1U << 20) + 2 * big.size());
+  client.conversation().output().clear();
+  EXPECT_TRUE(client.conversation().wants_input());
+}
+
+// ---- what Redis clients say when they connect
+
+TEST_F(ConversationTest, hello_chooses_the_protocol) {
+  EXPECT_THAT(client.say({"HELLO"}), StartsWith("*14\r\n$6\r\nserver\r\n$6\r\ndelayq\r\n"));
+  EXPECT_THAT(client.say({"HELLO", "4"}), StartsWith("-NOPROTO "));
+  EXPECT_THAT(client.say({"HELLO", "3", "SETNAME", "me"}), StartsWith("%7\r\n"));
+  EXPECT_EQ(client.say({"CLIENT", "GETNAME"}), "$2\r\nme\r\n");
+  EXPECT_EQ(client.say({"GET", "t", "nobody"}), "_\r\n");
+  client.say({"PUSH", "t", "1h", "b", "ID", "a"});
+  EXPECT_THAT(client.say({"GET", "t", "a"}), StartsWith("%8\r\n$5\r\ntopic\r\n"));
+  EXPECT_EQ(client.say({"RESET"}), "+RESET\r\n");
+  EXPECT_EQ(client.say({"GET", "t", "nobody"}), "$-1\r\n");
+}
+
+TEST_F(ConversationTest, small_talk) {
+  EXPECT_EQ(client.say({"PING", "you"}), "$3\r\nyou\r\n");
+  EXPECT_EQ(client.say({"SELECT", "0"}), "+OK\r\n");
+  EXPECT_THAT(client.say({"SELECT", "1"}), StartsWith("-INVALID "));
+  EXPECT_THAT(client.say({"AUTH", "x"}), StartsWith("-INVALID "));
+  EXPECT_EQ(client.say({"CLIENT", "SETINFO", "LIB-NAME", "x"}), "+OK\r\n");
+  EXPECT_THAT(client.say({"CLIENT", "ID"}), StartsWith(":"));
+  EXPECT_THAT(client.say({"CLIENT", "KILL"}), StartsWith("-INVALID "));
+  EXPECT_EQ(client.say({"CONFIG", "GET", "save"}), "*0\r\n");
+  EXPECT_THAT(client.say({"INFO", "server"}), HasSubstr("delayq_version:9.9.9\r\n"));
+  EXPECT_EQ(client.say({"COMMAND", "COUNT"}), ":" + std::to_string(all_commands().size()) + "\r\n");
+  EXPECT_THAT(client.say({"COMMAND", "INFO", "push", "nosuch"}),
+              StartsWith("*2\r\n*10\r\n$4\r\npush\r\n:-4\r\n"));
+  EXPECT_THAT(client.say({"COMMAND", "DOCS", "ping"}), StartsWith("*2\r\n$4\r\nping\r\n*8\r\n"));
+  EXPECT_THAT(client.say({"COMMAND"}), StartsWith("*" + std::to_string(all_commands().size()) + "\r\n"));
+  EXPECT_THAT(client.say({"COMMAND", "LIST"}), HasSubstr("reschedule"));
+}
+
+TEST_F(ConversationTest, quit_is_answered_and_ends_it) {
+  EXPECT_FALSE(client.conversation().is_over());
+  std::string bytes;
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "a"});
+  append_command(bytes, {"QUIT"});
+  append_command(bytes, {"PING"});
+  EXPECT_EQ(client.say(bytes), "$1\r\na\r\n+OK\r\n");
+  EXPECT_TRUE(client.conversation().is_over());
+}
+
+// ---- bad input
+
+TEST_F(ConversationTest, what_is_refused_is_told_by_name_and_stores_nothing) {
+  const std::pair<std::vector<std::string_view>, std::string_view> cases[] = {
+      {{"PUSH", "bad topic", "0", "b"}, "topic"},
+      {{"PUSH", "t", "-1", "b"}, "delay"},
+      {{"PUSH", "t", "1s", "b", "AT", "1700000060"}, "delay"},
+      {{"PUSH", "t", "0", "b", "AT", "yesterday"}, "AT"},
+      {{"PUSH", "t", "0", "b", "ID", ""}, "id"},
+      {{"PUSH", "t", "0", "b", "PRI", "x"}, "PRI"},
+      {{"PUSH", "t", "0", "b", "PRI", "5000000000"}, "PRI"},
+      {{"PUSH", "t", "0", "b", "ATTEMPTS"}, "ATTEMPTS"},
+      {{"PUSH", "t", "0", "b", "BACKOFF", "soon"}, "BACKOFF"},
+      {{"PUSH", "t", "0", "b", "LEASE", "1ms"}, "lease"},
+      {{"PUSH", "t", "0", "b", "WHATEVER"}, "usage: PUSH"},
+      {{"PUSH", "t", "0"}, "usage: PUSH"},
+      {{"POP", "t", "COUNT", "0"}, "count"},
+      {{"POP", "t", "WAIT", "2h"}, "wait"},
+      {{"POP", "t", "WAIT"}, "WAIT"},
+      {{"POP", "t", "COUNT", "1", "u"}, "usage: POP"},
+      {{"NACK", "x", "DELAY"}, "DELAY"},
+      {{"EXTEND", "x", "soon"}, "duration"},
+      {{"RESCHEDULE", "t", "a", "soon"}, "delay"},
+      {{"RESCHEDULE", "t", "a", "1s", "x"}, "usage: RESCHEDULE"},
+      {{"LIST", "t", "asleep"}, "state"},
+      {{"LIST", "t", "dead", "COUNT", "many"}, "COUNT"},
+      {{"TOPICS", "", "many"}, "count"},
+      {{"NOSUCH"}, "unknown command"},
+      {{"COMMAND", "NOSUCH"}, "NOSUCH"},
+  };
+  for (const auto& [words, named] : cases) {
+    std::string bytes;
+    append_command(bytes, words);
+    const std::string reply = client.say(bytes);
+    EXPECT_THAT(reply, StartsWith("-INVALID ")) << bytes;
+    EXPECT_THAT(reply, HasSubstr(std::string(named))) << bytes;
+    EXPECT_EQ(std::count(reply.begin(), reply.end(), '\n'), 1) << reply;
+  }
+  EXPECT_THAT(client.say({"STATS"}), HasSubstr("$4\r\njobs\r\n:0\r\n"));
+}
+
+TEST_F(ConversationTest, after_bytes_that_are_no_command_it_is_over) {
+  client.say({"PUSH", "t", "1h", "b"});
+  EXPECT_THAT(client.say("*1\r\n$99999999999\r\n"), StartsWith("-ERR Protocol error: "));
+  EXPECT_TRUE(client.conversation().is_over());
+}
+
+}  // namespace
+}  // namespace delayq::resp

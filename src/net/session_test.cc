@@ -1,0 +1,260 @@
+// Sessions over real sockets, client and server on one thread: nothing sleeps, everything has a deadline.
+#include "net/session.h"
+
+#include <chrono>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include "net/listener.h"
+
+namespace delayq::net {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// Answers each line with the line, once let go.
+class Echo final : public Protocol {
+ public:
+  explicit Echo(Connection& connection) : connection_(connection) {}
+
+  size_t read(std::string_view input) override {
+    const size_t end = input.rfind('\n');
+    if (end == std::string_view::npos) return 0;
+    output_ += input.substr(0, end + 1);
+    bytes_read += end + 1;
+    is_over_ = output_.ends_with("quit\n");
+    connection_.on_output();
+    return end + 1;
+  }
+  size_t needed() const override { return 1; }
+  bool wants_input() const override { return !is_holding; }
+  bool is_over() const override { return is_over_; }
+  std::string& output() override { return output_; }
+  void hang_up() override { hung_up = true; }
+
+  bool is_holding = false;
+  bool hung_up = false;
+  size_t bytes_read = 0;
+
+ private:
+  Connection& connection_;
+  std::string output_;
+  bool is_over_ = false;
+};
+
+class Client {
+ public:
+  explicit Client(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  ~Client() { close(); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void send(std::string_view text) const {
+    EXPECT_EQ(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+  /// Sends as much as the other side lets it.
+  size_t push(std::string_view text) const {
+    const ssize_t count = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return count > 0 ? static_cast<size_t>(count) : 0;
+  }
+  void receive() {
+    char buffer[65536];
+    const ssize_t count = ::recv(socket_, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (count > 0) received.append(buffer, static_cast<size_t>(count));
+    if (count == 0 || (count < 0 && errno == ECONNRESET)) is_closed = true;
+  }
+  void close() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+  }
+
+  std::string received;
+  bool is_closed = false;
+
+ private:
+  int socket_;
+};
+
+class SessionTest : public testing::Test {
+ protected:
+  void listen(SessionLimits limits = {}, size_t max_sessions = 100) {
+    Listener::Options options;
+    options.host = "127.0.0.1";
+    options.max_sessions = max_sessions;
+    options.refusal = "full\n";
+    options.session = limits;
+    auto opened = Listener::open(loop, options, [this](Connection& connection) {
+      auto echo = std::make_shared<Echo>(connection);
+      echoes.push_back(echo);
+      return echo;
+    });
+    ASSERT_TRUE(opened.ok()) << to_string(opened.error());
+    listener = std::move(*opened);
+  }
+
+  template <class Condition>
+  void run_until(Condition condition) {
+    const auto deadline = steady_clock::now() + std::chrono::seconds{20};
+    while (!condition()) {
+      ASSERT_LT(steady_clock::now(), deadline) << "it never happened";
+      loop.wait_until(Loop::now() + Millis{1});
+      loop.finish_turn();
+    }
+  }
+  void expect(Client& client, std::string_view text) {
+    run_until([&] {
+      client.receive();
+      return client.received == text || client.is_closed;
+    });
+    EXPECT_EQ(client.received, text);
+  }
+
+  Loop loop;
+  std::vector<std::shared_ptr<Echo>> echoes;
+  std::unique_ptr<Listener> listener;
+};
+
+TEST_F(SessionTest, what_is_said_is_answered) {
+  listen();
+  Client a(listener->port());
+  Client b(listener->port());
+  a.send("one\ntwo\nhal");
+  b.send("other\n");
+  expect(a, "one\ntwo\n");
+  expect(b, "other\n");
+  a.send("f\n");
+  expect(a, "one\ntwo\nhalf\n");
+}
+
+TEST_F(SessionTest, a_long_line_that_comes_in_pieces_is_kept_together) {
+  listen();
+  Client client(listener->port());
+  const std::string line(3'000'000, 'x');
+  size_t sent = 0;
+  run_until([&] {
+    sent += client.push(std::string_view(line).substr(sent));
+    return sent == line.size();
+  });
+  client.send("\n");
+  run_until([&] {
+    client.receive();
+    return client.received.size() == line.size() + 1;
+  });
+}
+
+TEST_F(SessionTest, one_that_wants_no_input_is_read_later_and_then_in_order) {
+  listen();
+  Client client(listener->port());
+  client.send("a\n");
+  expect(client, "a\n");
+  echoes[0]->is_holding = true;
+  client.send("b\n");
+  client.send("c\n");
+  Client other(listener->port());
+  other.send("x\n");
+  expect(other, "x\n");
+  EXPECT_EQ(echoes[0]->bytes_read, 2U);
+  echoes[0]->is_holding = false;
+  client.send("d\n");
+  expect(client, "a\nb\nc\nd\n");
+}
+
+TEST_F(SessionTest, one_that_hangs_up_while_it_is_held_is_noticed) {
+  listen();
+  Client client(listener->port());
+  client.send("a\n");
+  expect(client, "a\n");
+  echoes[0]->is_holding = true;
+  client.send("b\n");
+  client.close();
+  run_until([&] { return echoes[0]->hung_up; });
+  echoes.clear();
+  run_until([&] { return loop.sessions() == 0; });
+}
+
+TEST_F(SessionTest, one_that_sends_without_end_while_it_is_held_is_held_back) {
+  listen();
+  Client client(listener->port());
+  client.send("a\n");
+  expect(client, "a\n");
+  echoes[0]->is_holding = true;
+  const std::string much(1 << 20, '\n');
+  size_t sent = 0;
+  for (int i = 0; i < 200; ++i) {
+    sent += client.push(much);
+    loop.wait_until(Loop::now() + Millis{1});
+    loop.finish_turn();
+  }
+  EXPECT_LT(sent, much.size() * 50) << "all of it was taken";
+}
+
+TEST_F(SessionTest, one_that_never_reads_is_held_back_and_then_dropped) {
+  SessionLimits limits;
+  limits.output_bytes = 64 * 1024;
+  limits.stall = std::chrono::seconds{1};
+  listen(limits);
+  Client client(listener->port());
+  const std::string line = std::string(60'000, 'x') + "\n";
+  run_until([&] {
+    client.push(line);
+    return !echoes.empty() && echoes[0]->hung_up;
+  });
+  EXPECT_LT(echoes[0]->bytes_read, size_t{64} << 20);
+  Client other(listener->port());
+  other.send("still here\n");
+  expect(other, "still here\n");
+}
+
+TEST_F(SessionTest, the_end_of_a_protocol_closes_when_all_is_sent) {
+  listen();
+  Client client(listener->port());
+  client.send("bye\nquit\n");
+  run_until([&] {
+    client.receive();
+    return client.is_closed;
+  });
+  EXPECT_EQ(client.received, "bye\nquit\n");
+}
+
+TEST_F(SessionTest, too_many_are_told_so) {
+  listen({}, 1);
+  Client first(listener->port());
+  first.send("a\n");
+  expect(first, "a\n");
+  Client second(listener->port());
+  run_until([&] {
+    second.receive();
+    return second.is_closed;
+  });
+  EXPECT_EQ(second.received, "full\n");
+  EXPECT_EQ(listener->refused(), 1U);
+}
+
+TEST_F(SessionTest, an_address_in_use_is_an_error_that_names_it) {
+  listen();
+  Listener::Options options;
+  options.host = "127.0.0.1";
+  options.port = listener->port();
+  const auto second = Listener::open(loop, options, {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.error().detail.find(std::to_string(options.port)), std::string::npos);
+}
+
+TEST_F(SessionTest, a_wait_ends_at_its_time_and_never_before) {
+  for (const Millis wait : {Millis{1}, Millis{3}, Millis{20}}) {
+    const Moment deadline = Loop::now() + wait;
+    while (Loop::now() < deadline) loop.wait_until(deadline);
+  }
+}
+
+}  // namespace
+}  // namespace delayq::net
