@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/time.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace delayq::cli {
+
+class Verb;
+
+/// What a client verb sees of the world around it, so that tests can be that world.
+struct Surroundings {
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+  bool in_is_terminal = false;   ///< then a body is not waited for there
+  bool out_is_terminal = false;  ///< then the output is for a person, else JSON
+  std::function<Moment()> now;
+  std::function<const char*(const char*)> variable;  ///< as getenv()
+};
+
+/// The standard streams, the wall clock and the environment of this process.
+Surroundings process_surroundings();
+
+/// The verbs push, pop, bpop, ack, nack, extend, get, cancel, reschedule, redrive, pause, resume, topics,
+/// stats and dead as subcommands of `app`. From main():
+///
+///   CLI::App app{...};
+///   cli::Commands commands(app);
+///   CLI11_PARSE(app, argc, argv);
+///   if (const auto exit_code = commands.run(cli::process_surroundings())) return *exit_code;
+///
+/// `app` gets require_subcommand(0, 1): keep its maximum at one, or a topic cannot be named like a verb.
+/// Must live until run() is done, and `app` must outlive it. Parsing throws CLI::ParseError like any other
+/// use of CLI11; whatever comes after is told on `err` and by the exit code of the error table.
+class Commands {
+ public:
+  explicit Commands(CLI::App& app);
+  ~Commands();
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  /// Runs the verb that was parsed and answers the exit code; nullopt when it was none of ours.
+  std::optional<int> run(const Surroundings& surroundings);
+
+ private:
+  struct Entry {
+    CLI::App* app = nullptr;
+    std::unique_ptr<Verb> verb;
+    std::string resp;  ///< --resp; empty: not given
+    bool json = false;
+  };
+
+  void add(CLI::App& app, std::unique_ptr<Verb> verb);
+  int run(Entry& entry, const Surroundings& surroundings);
+
+  std::vector<std::unique_ptr<Entry>> entries_;  // pointers: CLI11 keeps the addresses of their members
+};
+
+/// Where the server is: what --resp gave, else DELAYQ_RESP, else the default.
+std::string server_address(const std::string& given, const char* variable);
+
+}  // namespace delayq::cli

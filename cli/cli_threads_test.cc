@@ -1,0 +1,186 @@
+// The verbs over a real socket, against a server of a few lines.
+#include <sstream>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include "cli/cli.h"
+#include "cli/connection.h"
+#include "resp/command_parser.h"
+
+namespace delayq::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// Takes one client and gives the same bytes for each command; then closes. No client, no end: the socket has
+/// a timeout, so a test that went wrong fails instead of hanging.
+class FakeServer {
+ public:
+  FakeServer(std::string reply, int commands) {
+    socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const timeval patience{.tv_sec = 10, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(socket_, generic, size), 0);
+    EXPECT_EQ(listen(socket_, 1), 0);
+    EXPECT_EQ(getsockname(socket_, generic, &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, reply = std::move(reply), commands] { serve(reply, commands); });
+  }
+  ~FakeServer() {
+    thread_.join();
+    close(socket_);
+  }
+
+  uint16_t port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  void serve(const std::string& reply, int commands) const {
+    const int client = accept(socket_, nullptr, nullptr);
+    if (client < 0) return;
+    std::string input;
+    resp::CommandParser parser;
+    while (commands > 0) {
+      char bytes[4096];
+      const ssize_t got = recv(client, bytes, sizeof bytes, 0);
+      if (got <= 0) break;
+      input.append(bytes, static_cast<size_t>(got));
+      if (parser.next(input) != resp::CommandParser::Outcome::kCommand) continue;
+      input.erase(0, parser.consumed());
+      --commands;
+      if (send(client, reply.data(), reply.size(), MSG_NOSIGNAL) < 0) break;
+    }
+    close(client);
+  }
+
+  int socket_;
+  uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+struct Outcome {
+  std::optional<int> exit_code;
+  std::string out, err;
+};
+
+Outcome run(std::vector<const char*> arguments, const char* variable = nullptr) {
+  CLI::App app;
+  Commands commands(app);
+  arguments.insert(arguments.begin(), "delayq");
+  app.parse(static_cast<int>(arguments.size()), arguments.data());
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  const Surroundings world{.in = in,
+                           .out = out,
+                           .err = err,
+                           .now = [] { return Moment{}; },
+                           .variable = [variable](const char*) { return variable; }};
+  const std::optional<int> exit_code = commands.run(world);
+  return {exit_code, out.str(), err.str()};
+}
+
+TEST(Cli, speaks_to_a_server) {
+  const FakeServer server("$1\r\n7\r\n", 1);
+  const Outcome outcome = run({"push", "order", "30m", "x", "--resp", server.address().c_str()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "{\"topic\":\"order\",\"id\":\"7\"}\n");
+}
+
+TEST(Cli, finds_the_server_by_the_environment) {
+  const FakeServer server("-CONFLICT id \"7\" is already delayed\r\n", 1);
+  const Outcome outcome = run({"push", "order", "30m", "x"}, server.address().c_str());
+  EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kConflict).exit_code);
+  EXPECT_EQ(outcome.err, "delayq push: conflict: id \"7\" is already delayed\n");
+}
+
+TEST(Cli, tells_what_to_do_when_nobody_listens) {
+  uint16_t port = 0;
+  {
+    const FakeServer server("", 0);
+    port = server.port();
+    EXPECT_TRUE(Connection::open({"127.0.0.1", port}, std::chrono::seconds{10}));
+  }
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  const Outcome outcome = run({"stats", "--resp", address.c_str()});
+  EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kUnavailable).exit_code);
+  EXPECT_EQ(outcome.err, "delayq stats: unavailable: could not connect to " + address +
+                             ": connection refused. Is the server running? Start one with: delayq serve\n");
+}
+
+TEST(Cli, tells_that_a_server_went_away_or_is_another_one) {
+  {
+    const FakeServer server("", 1);
+    EXPECT_THAT(run({"topics", "--resp", server.address().c_str()}).err,
+                HasSubstr("closed the connection without an answer"));
+  }
+  const FakeServer server("HTTP/1.1 400 Bad Request\r\n\r\n", 1);
+  EXPECT_THAT(run({"topics", "--resp", server.address().c_str()}).err, HasSubstr("does not speak RESP"));
+}
+
+TEST(Cli, refuses_an_address_before_it_connects) {
+  const Outcome outcome = run({"topics", "--resp", "nowhere"});
+  EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kInvalid).exit_code);
+  EXPECT_THAT(outcome.err, StartsWith("delayq topics: invalid: \"nowhere\" is not an address"));
+}
+
+TEST(Cli, takes_topics_that_are_named_like_verbs) {
+  const FakeServer server("+OK\r\n", 1);
+  EXPECT_EQ(run({"pause", "stats", "--resp", server.address().c_str()}).out, "{\"ok\":true}\n");
+}
+
+TEST(Cli, leaves_other_words_to_others) {
+  CLI::App app;
+  app.add_subcommand("serve");
+  Commands commands(app);
+  std::vector<std::string> arguments{"serve"};
+  app.parse(arguments);
+  EXPECT_EQ(commands.run(process_surroundings()), std::nullopt);
+}
+
+TEST(Cli, prefers_the_option_to_the_environment) {
+  EXPECT_EQ(server_address("", nullptr), "127.0.0.1:9278");
+  EXPECT_EQ(server_address("", "b:2"), "b:2");
+  EXPECT_EQ(server_address("a:1", "b:2"), "a:1");
+}
+
+TEST(CliConnection, gives_up_at_its_deadline) {
+  // Two commands, so that the server keeps the connection open after half an answer to the first.
+  const FakeServer server("$5\r\nhal", 2);
+  Result<Connection> connection = Connection::open({"127.0.0.1", server.port()}, std::chrono::seconds{10});
+  ASSERT_TRUE(connection);
+  const std::vector<std::string_view> command{"PING"};
+  const Result<resp::Value> reply = connection->ask(command, Millis{50});
+  ASSERT_FALSE(reply);
+  EXPECT_THAT(reply.error().detail, HasSubstr("within 50ms"));
+  { const Connection gone = std::move(*connection); }
+}
+
+TEST(CliConnection, takes_large_replies_one_after_the_other) {
+  const std::string body(3'000'000, 'x');
+  const FakeServer server("$3000000\r\n" + body + "\r\n", 2);
+  Result<Connection> connection = Connection::open({"127.0.0.1", server.port()}, std::chrono::seconds{10});
+  ASSERT_TRUE(connection);
+  const std::vector<std::string_view> command{"GET", "a", "b"};
+  for (int i = 0; i < 2; ++i) {
+    const Result<resp::Value> reply = connection->ask(command, std::chrono::seconds{10});
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->text.size(), body.size());
+  }
+}
+
+}  // namespace
+}  // namespace delayq::cli

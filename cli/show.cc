@@ -1,0 +1,94 @@
+#include "cli/show.h"
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "cli/human.h"
+#include "cli/json.h"
+#include "core/duration.h"
+#include "core/moment.h"
+
+namespace delayq::cli {
+
+namespace {
+
+constexpr size_t kShownBytes = 2'000;
+constexpr std::array<std::string_view, 8> kTexts{"topic", "id",      "state",    "body",
+                                                 "group", "outcome", "callback", "name"};
+constexpr std::array<std::string_view, 2> kBooleans{"paused", "cancel_requested"};
+
+template <size_t kSize>
+bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_map(const resp::Value& value) {
+  const bool listed = value.type == resp::Value::Type::kMap || value.type == resp::Value::Type::kArray;
+  return listed && value.items.size() % 2 == 0;
+}
+
+/// "due_ms" is a moment, "lateness_p50_ms" a length of time.
+std::string human_number(const Session& session, std::string_view name, int64_t number) {
+  if (is_one_of(kBooleans, name)) return number != 0 ? "yes" : "no";
+  if (name.starts_with("lateness")) return format_duration(Millis{number});
+  if (name.ends_with("_ms")) {
+    return fmt::format("{}, {}", format_moment(from_unix_ms(number)), session.when(number));
+  }
+  if (name.ends_with("_bytes") || name == "disk_free") return rough_size(number);
+  return grouped(number);
+}
+
+/// The unit is in the value that a person reads.
+std::string human_name(std::string_view name) {
+  if (name.ends_with("_ms")) name.remove_suffix(3);
+  if (name.ends_with("_bytes")) name.remove_suffix(6);
+  std::string words(name);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+}  // namespace
+
+bool show_map(const Session& session, const resp::Value& map) {
+  if (!is_map(map)) return false;
+  if (session.json) {
+    session.world.out << map_as_json(map) << "\n";
+    return true;
+  }
+  size_t width = 0;
+  for (size_t i = 0; i < map.items.size(); i += 2) {
+    width = std::max(width, human_name(map.items[i].text).size());
+  }
+  for (size_t i = 0; i < map.items.size(); i += 2) {
+    const std::string& name = map.items[i].text;
+    const resp::Value& value = map.items[i + 1];
+    const std::optional<int64_t> number = is_one_of(kTexts, name) ? std::nullopt : number_in(value);
+    session.world.out << fmt::format(
+        "{:<{}}  {}\n", human_name(name), width,
+        number ? human_number(session, name, *number) : printable(value.text, kShownBytes));
+  }
+  return true;
+}
+
+std::string map_as_json(const resp::Value& map) {
+  JsonObject object;
+  if (!is_map(map)) return object.finish();
+  for (size_t i = 0; i < map.items.size(); i += 2) {
+    const std::string& name = map.items[i].text;
+    const resp::Value& value = map.items[i + 1];
+    const std::optional<int64_t> number = is_one_of(kTexts, name) ? std::nullopt : number_in(value);
+    if (!number) {
+      object.text(name, value.text);
+    } else if (is_one_of(kBooleans, name)) {
+      object.boolean(name, *number != 0);
+    } else {
+      object.number(name, *number);
+    }
+  }
+  return object.finish();
+}
+
+}  // namespace delayq::cli

@@ -1,0 +1,56 @@
+#include "cli/verb.h"
+
+#include <charconv>
+#include <ostream>
+
+#include "cli/human.h"
+
+namespace delayq::cli {
+
+Result<resp::Value> Session::ask(const Words& command, Millis wait) const {
+  Result<resp::Value> reply = transport(command, wait);
+  if (reply && reply->is_error()) return error_of_reply(reply->text);
+  return reply;
+}
+
+void Session::say(std::string_view human, std::string_view machine) const {
+  world.out << (json ? machine : human) << "\n";
+}
+
+std::string Session::when(int64_t unix_ms) const { return relative(world.now(), from_unix_ms(unix_ms)); }
+
+void append_option(Words& command, std::string_view word, const std::optional<std::string>& value) {
+  if (!value) return;
+  command.emplace_back(word);
+  command.push_back(*value);
+}
+
+Error error_of_reply(std::string_view text) {
+  const size_t space = text.find(' ');
+  const std::string_view prefix = text.substr(0, space);
+  const std::string_view rest = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+  for (const ErrorTraits& traits : kErrorTable) {
+    if (traits.resp_prefix == prefix) return {traits.code, {}, std::string(rest)};
+  }
+  // What Redis itself says of a command that it does not know.
+  if (prefix == "ERR") return {ErrorCode::kInvalid, {}, std::string(rest)};
+  return {ErrorCode::kInternal, {}, std::string(text)};
+}
+
+Error unexpected_reply() {
+  return {ErrorCode::kInternal, {}, "the reply is not one of delayq's: is this the right server?"};
+}
+
+std::optional<int64_t> number_in(const resp::Value& value) {
+  if (value.type == resp::Value::Type::kInteger || value.type == resp::Value::Type::kBoolean) {
+    return value.integer;
+  }
+  if (value.type != resp::Value::Type::kBulk) return std::nullopt;
+  int64_t number = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto [stop, error] = std::from_chars(value.text.data(), end, number);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace delayq::cli

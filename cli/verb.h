@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/cli.h"
+#include "core/result.h"
+#include "resp/value.h"
+
+namespace delayq::cli {
+
+using Words = std::vector<std::string>;
+
+/// What a verb works with: a server to ask, and somebody to tell.
+struct Session {
+  /// Sends a command and brings its reply; `wait` is how long the command itself may take to be answered.
+  std::function<Result<resp::Value>(const Words& command, Millis wait)> transport;
+  const Surroundings& world;
+  bool json = false;
+
+  /// The reply, or the error that it is.
+  Result<resp::Value> ask(const Words& command, Millis wait = {}) const;
+  /// Writes a line, in the form that the reader wants.
+  void say(std::string_view human, std::string_view machine) const;
+  /// The moment in milliseconds as a person reads it: "in 29m58s".
+  std::string when(int64_t unix_ms) const;
+};
+
+/// One word of the command line. Its options are members, which CLI11 fills.
+class Verb {
+ public:
+  virtual ~Verb() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual std::string_view help() const = 0;
+  virtual void add_options(CLI::App& app) = 0;
+  virtual Status run(const Session& session) = 0;
+};
+
+using Verbs = std::vector<std::unique_ptr<Verb>>;
+
+// The verbs by who uses them; each function is one source.
+void add_producer_verbs(Verbs& verbs);
+void add_consumer_verbs(Verbs& verbs);
+void add_operator_verbs(Verbs& verbs);
+
+/// Appends `WORD value` when there is a value.
+void append_option(Words& command, std::string_view word, const std::optional<std::string>& value);
+
+/// "CONFLICT id is ..." as the error it was in the server.
+Error error_of_reply(std::string_view text);
+
+/// A reply that this version of the protocol does not give.
+Error unexpected_reply();
+
+/// The number that a reply is, also one written as text; nullopt when it is none.
+std::optional<int64_t> number_in(const resp::Value& value);
+
+}  // namespace delayq::cli
