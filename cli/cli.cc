@@ -49,7 +49,7 @@ Surroundings process_surroundings() {
 
 Commands::Commands(CLI::App& app) {
   // Or CLI11 would take the topic in `delayq pause stats` for one more verb.
-  app.require_subcommand(0, 1);
+  app.require_subcommand(app.get_require_subcommand_min(), 1);
   Verbs verbs;
   add_producer_verbs(verbs);
   add_consumer_verbs(verbs);

@@ -9,7 +9,7 @@
 
 #include "core/time.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library is called so
 class App;
 }  // namespace CLI
 
@@ -39,7 +39,7 @@ Surroundings process_surroundings();
 ///   CLI11_PARSE(app, argc, argv);
 ///   if (const auto exit_code = commands.run(cli::process_surroundings())) return *exit_code;
 ///
-/// `app` gets require_subcommand(0, 1): keep its maximum at one, or a topic cannot be named like a verb.
+/// `app` is told to take one subcommand at most; leave it so, or a topic cannot be named like a verb.
 /// Must live until run() is done, and `app` must outlive it. Parsing throws CLI::ParseError like any other
 /// use of CLI11; whatever comes after is told on `err` and by the exit code of the error table.
 class Commands {

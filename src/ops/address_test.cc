@@ -8,7 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Address, IsReadAndWritten) {
+TEST(Address, is_read_and_written) {
   for (const std::string text :
        {"127.0.0.1:9278", "localhost:0", ":9278", "[::1]:65535", "[fe80::1%eth0]:1"}) {
     const Result<Address> address = parse_address(text);
@@ -19,7 +19,7 @@ TEST(Address, IsReadAndWritten) {
   EXPECT_EQ(*parse_address(":80"), (Address{"", 80}));
 }
 
-TEST(Address, SaysWhatIsRight) {
+TEST(Address, says_what_is_right) {
   for (const std::string text : {"", "localhost", "host:", "host:65536", "host:-1", "host:1x", "::1:80",
                                  "[]:80", "[::1:80", "a b:80", "[a/b]:80", "host\n:80"}) {
     const Result<Address> address = parse_address(text);

@@ -15,13 +15,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(Config, OfAnEmptyFileIsTheDefault) {
+TEST(Config, of_an_empty_file_is_the_default) {
   const ConfigOutcome outcome = parse_config("", "a.toml");
   EXPECT_THAT(outcome.errors, IsEmpty());
   EXPECT_EQ(outcome.config, Config{});
 }
 
-TEST(Config, ReadsEveryKindOfValue) {
+TEST(Config, reads_every_kind_of_value) {
   const ConfigOutcome outcome = parse_config(R"(
 [server]
 resp = "[::1]:0"
@@ -52,7 +52,7 @@ file = "delayq.log"
   EXPECT_EQ(config.log.file, "delayq.log");
 }
 
-TEST(Config, ReadsTopics) {
+TEST(Config, reads_topics) {
   const ConfigOutcome outcome = parse_config(R"(
 [topics."*"]
 lease = "5m"
@@ -87,12 +87,25 @@ keep_dead.count = 3
   EXPECT_EQ(queue_config(outcome.config).defaults, defaults);
 }
 
-TEST(Config, StopsAtWhatIsNotToml) {
+TEST(Config, stops_at_what_is_not_toml) {
   EXPECT_THAT(parse_config("[server]\nengin = 1\nlease = 1ms\n", "a.toml").errors,
               ElementsAre(HasSubstr("a.toml:3: this is not TOML: ")));
 }
 
-TEST(Config, TellsAllErrorsAndWhatWouldBeRight) {
+TEST(Config, takes_other_scripts_in_quotes_and_comments) {
+  const ConfigOutcome outcome =
+      parse_config("# \u00e9\n[topics.\"\u8ba2\u5355\"] # \u00e9\nattempts = 1\n[topics.'\u00e9']\n", "a");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  EXPECT_TRUE(outcome.config.topics.contains("\u8ba2\u5355"));
+  for (const std::string text :
+       {"level = \u00e9", "level = 1'\u00e9'", "\u00e9 = 1", "file = \"\"\"\\ \u00e9\"\"\""}) {
+    EXPECT_THAT(parse_config("[log]\n" + text + "\n", "a").errors,
+                ElementsAre(HasSubstr("a:2: this is not TOML: ")))
+        << text;
+  }
+}
+
+TEST(Config, tells_all_errors_and_what_would_be_right) {
   const ConfigOutcome outcome = parse_config(R"([server]
 resp = "nowhere"
 engin = "journal"
@@ -132,7 +145,7 @@ delivery = "webhook"
           HasSubstr("a.toml:20: topics.x.delivery: \"webhook\" is not built yet")));
 }
 
-TEST(Config, KnowsSectionsFromKeys) {
+TEST(Config, knows_sections_from_keys) {
   const ConfigOutcome outcome =
       parse_config("server = 1\nfoo = 2\ntopics.a = 3\n[[tokens]]\nname = \"x\"\n", "a");
   EXPECT_THAT(
@@ -141,13 +154,13 @@ TEST(Config, KnowsSectionsFromKeys) {
                   HasSubstr("a:3: topics.a: this is a section"), HasSubstr("a:4: tokens: unknown section")));
 }
 
-TEST(Config, OfAFileThatIsNotThere) {
+TEST(Config, of_a_file_that_is_not_there) {
   EXPECT_THAT(load_config("/no/such/delayq.toml").errors,
               ElementsAre(HasSubstr("/no/such/delayq.toml: cannot be opened: No such file")));
   EXPECT_THAT(load_config("/").errors, ElementsAre(HasSubstr("/: cannot be read: is it a file?")));
 }
 
-TEST(ConfigOption, GoesThroughTheSameRows) {
+TEST(ConfigOption, goes_through_the_same_rows) {
   Config config;
   EXPECT_TRUE(set_option(config, "server.resp", "127.0.0.1:0"));
   EXPECT_TRUE(set_option(config, "limits.jobs", "7"));
@@ -161,7 +174,7 @@ TEST(ConfigOption, GoesThroughTheSameRows) {
   EXPECT_EQ(config.topics["a.b"].keep_done->count, 4u);
 }
 
-TEST(ConfigOption, LeavesTheConfigurationWhenItIsWrong) {
+TEST(ConfigOption, leaves_the_configuration_when_it_is_wrong) {
   Config config;
   EXPECT_THAT(set_option(config, "server.resp", "x").error().detail,
               HasSubstr("server.resp: \"x\" is not an"));
@@ -173,7 +186,7 @@ TEST(ConfigOption, LeavesTheConfigurationWhenItIsWrong) {
   EXPECT_EQ(config, Config{});
 }
 
-TEST(ConfigEnvironment, GoesThroughTheSameRows) {
+TEST(ConfigEnvironment, goes_through_the_same_rows) {
   Config config;
   const auto variable = [](const char* name) -> const char* {
     if (std::string_view(name) == "DELAYQ_SERVER_MAX_CONNECTIONS") return "5";

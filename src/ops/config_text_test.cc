@@ -38,12 +38,12 @@ std::string uncommented(const std::string& text) {
   return out;
 }
 
-TEST(ConfigText, ExampleIsCommitted) { expect_committed("conf/delayq.example.toml", example_config()); }
-TEST(ConfigText, ReferenceIsCommitted) {
+TEST(ConfigText, example_is_committed) { expect_committed("conf/delayq.example.toml", example_config()); }
+TEST(ConfigText, reference_is_committed) {
   expect_committed("docs/reference/configuration.md", config_reference());
 }
 
-TEST(ConfigText, ExampleSaysNothingAsItIs) {
+TEST(ConfigText, example_says_nothing_as_it_is) {
   const ConfigOutcome outcome = parse_config(example_config(), "example");
   EXPECT_THAT(outcome.errors, IsEmpty());
   Config expected;
@@ -51,7 +51,7 @@ TEST(ConfigText, ExampleSaysNothingAsItIs) {
   EXPECT_EQ(outcome.config, expected);
 }
 
-TEST(ConfigText, ExampleSaysTheDefaultsWithoutItsComments) {
+TEST(ConfigText, example_says_the_defaults_without_its_comments) {
   const ConfigOutcome outcome = parse_config(uncommented(example_config()), "example");
   ASSERT_THAT(outcome.errors, IsEmpty());
   Config config = outcome.config;
@@ -67,7 +67,7 @@ TEST(ConfigText, ExampleSaysTheDefaultsWithoutItsComments) {
   EXPECT_EQ(config, Config{});
 }
 
-TEST(ConfigText, HelpNamesEveryKey) {
+TEST(ConfigText, help_names_every_key) {
   const std::string help = config_help();
   for (const ConfigRow& row : config_rows()) {
     EXPECT_THAT(help, HasSubstr("  " + std::string(row.key) + " "));

@@ -12,7 +12,7 @@
 namespace delayq {
 namespace {
 
-TEST(Log, WritesTimeLevelAndMessageToAFile) {
+TEST(Log, writes_time_level_and_message_to_a_file) {
   const std::string path = testing::TempDir() + "/delayq_log_test.log";
   std::filesystem::remove(path);
   ASSERT_TRUE(start_log({.level = Config::LogLevel::kWarn, .file = path}));
@@ -26,7 +26,7 @@ TEST(Log, WritesTimeLevelAndMessageToAFile) {
   std::filesystem::remove(path);
 }
 
-TEST(Log, SaysThatAFileCannotBeOpened) {
+TEST(Log, says_that_a_file_cannot_be_opened) {
   const Status status = start_log({.level = Config::LogLevel::kInfo, .file = "/proc/no/such/file"});
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().detail, testing::HasSubstr("log.file: "));

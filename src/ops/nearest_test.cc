@@ -9,7 +9,7 @@ namespace {
 
 const std::vector<std::string_view> kKnown{"resp", "http", "engine", "max_connections"};
 
-TEST(Nearest, FindsSlips) {
+TEST(Nearest, finds_slips) {
   EXPECT_EQ(nearest("rsep", kKnown), "resp");
   EXPECT_EQ(nearest("engin", kKnown), "engine");
   EXPECT_EQ(nearest("https", kKnown), "http");
@@ -17,7 +17,7 @@ TEST(Nearest, FindsSlips) {
   EXPECT_EQ(nearest("max_conections", kKnown), "max_connections");
 }
 
-TEST(Nearest, KeepsQuietAboutOthers) {
+TEST(Nearest, keeps_quiet_about_others) {
   EXPECT_EQ(nearest("colour", kKnown), "");
   EXPECT_EQ(nearest("x", {"ab"}), "");
   EXPECT_EQ(nearest("", {"a", "b"}), "");

@@ -8,7 +8,7 @@
 namespace delayq {
 namespace {
 
-TEST(Size, IsRead) {
+TEST(Size, is_read) {
   EXPECT_EQ(*parse_size("0"), 0u);
   EXPECT_EQ(*parse_size("4096"), 4'096u);
   EXPECT_EQ(*parse_size("7B"), 7u);
@@ -18,7 +18,7 @@ TEST(Size, IsRead) {
   EXPECT_EQ(*parse_size("18446744073709551615"), std::numeric_limits<uint64_t>::max());
 }
 
-TEST(Size, SaysWhatIsRight) {
+TEST(Size, says_what_is_right) {
   for (const std::string text :
        {"", "MiB", "1.5MiB", "-1", "1 MiB", "1mib", "1K", "18446744073709551616", "16777216TiB"}) {
     const Result<uint64_t> size = parse_size(text);
@@ -27,7 +27,7 @@ TEST(Size, SaysWhatIsRight) {
   }
 }
 
-TEST(Size, IsWrittenAsItIsRead) {
+TEST(Size, is_written_as_it_is_read) {
   EXPECT_EQ(format_size(0), "0B");
   EXPECT_EQ(format_size(1'000), "1000B");
   EXPECT_EQ(format_size(1'536), "1536B");
