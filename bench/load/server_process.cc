@@ -1,4 +1,4 @@
-#include "bench/rivals/peer_process.h"
+#include "bench/load/server_process.h"
 
 #include <algorithm>
 #include <csignal>
@@ -17,11 +17,12 @@ namespace delayq::bench {
 
 namespace {
 
-constexpr Millis kStartLimit = std::chrono::seconds(10);
-constexpr Millis kStopLimit = std::chrono::seconds(3);
+// A store of millions of jobs takes its time to come up, and to be flushed.
+constexpr Millis kStartLimit = std::chrono::seconds(120);
+constexpr Millis kStopLimit = std::chrono::seconds(30);
 constexpr Millis kBetweenConnects{5};
 
-Error failed(std::string detail) { return {ErrorCode::kUnavailable, "rivals.start", std::move(detail), {}}; }
+Error failed(std::string detail) { return {ErrorCode::kUnavailable, "start", std::move(detail), {}}; }
 
 /// The child's side of fork: only calls that are safe there.
 [[noreturn]] void become(const std::vector<char*>& arguments, const char* log, pid_t parent) {
@@ -57,8 +58,8 @@ bool is_installed(const std::string& program) {
   return false;
 }
 
-Result<std::unique_ptr<PeerProcess>> PeerProcess::start(std::vector<std::string> command, uint16_t port,
-                                                        const std::string& directory, Deadline deadline) {
+Result<std::unique_ptr<ServerProcess>> ServerProcess::start(std::vector<std::string> command, uint16_t port,
+                                                            const std::string& directory, Deadline deadline) {
   const std::string log = directory + "/output.log";
   std::vector<char*> arguments;
   for (std::string& word : command) arguments.push_back(word.data());
@@ -69,34 +70,34 @@ Result<std::unique_ptr<PeerProcess>> PeerProcess::start(std::vector<std::string>
   if (pid == 0) become(arguments, log.c_str(), parent);
 
   Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  std::unique_ptr<PeerProcess> peer(new PeerProcess(pid, std::move(handle), port));
-  if (!peer->handle_.is_open()) return failed("the kernel gives no handle of a process");
+  std::unique_ptr<ServerProcess> server(new ServerProcess(pid, std::move(handle), port));
+  if (!server->handle_.is_open()) return failed("the kernel gives no handle of a process");
   const Deadline limit = std::min(deadline, std::chrono::steady_clock::now() + kStartLimit);
   while (time_left(limit) > Millis{0}) {
-    if (peer->exited_within(kBetweenConnects)) {
+    if (server->exited_within(kBetweenConnects)) {
       return failed(fmt::format("{} ended at once: {}", command[0], end_of_file(log)));
     }
-    if (connect_to(port).ok()) return peer;
+    if (connect_to(loopback(port)).ok()) return server;
   }
   return failed(fmt::format("{} does not listen: {}", command[0], end_of_file(log)));
 }
 
-PeerProcess::PeerProcess(pid_t pid, Descriptor handle, uint16_t port)
+ServerProcess::ServerProcess(pid_t pid, Descriptor handle, uint16_t port)
     : pid_(pid), handle_(std::move(handle)), port_(port) {}
 
-PeerProcess::~PeerProcess() {
+ServerProcess::~ServerProcess() {
   // Until waitpid has taken its end, the pid is the child's and nobody else's.
   ::kill(pid_, SIGTERM);
   if (!exited_within(kStopLimit)) ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
 }
 
-bool PeerProcess::exited_within(Millis wait) const {
+bool ServerProcess::exited_within(Millis wait) const {
   pollfd ended{handle_.get(), POLLIN, 0};
   return ::poll(&ended, 1, static_cast<int>(wait.count())) > 0;
 }
 
-uint64_t PeerProcess::resident_bytes() const {
+uint64_t ServerProcess::resident_bytes() const {
   std::ifstream statm(fmt::format("/proc/{}/statm", pid_));
   uint64_t total = 0;
   uint64_t resident = 0;

@@ -6,8 +6,8 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "bench/rivals/descriptor.h"
-#include "bench/rivals/loopback.h"
+#include "bench/load/descriptor.h"
+#include "bench/load/loopback.h"
 #include "core/result.h"
 
 namespace delayq::bench {
@@ -16,22 +16,24 @@ namespace delayq::bench {
 bool is_installed(const std::string& program);
 
 /// A server as a child process: it ends with this object, and with this process should that be killed.
-class [[nodiscard]] PeerProcess {
+class [[nodiscard]] ServerProcess {
  public:
   /// Starts `command` and waits until it accepts connections on 127.0.0.1:`port`. What it prints goes to a
   /// file in `directory`, and its end into the error when it does not come up.
-  static Result<std::unique_ptr<PeerProcess>> start(std::vector<std::string> command, uint16_t port,
-                                                    const std::string& directory, Deadline deadline);
-  ~PeerProcess();
-  PeerProcess(const PeerProcess&) = delete;
-  PeerProcess& operator=(const PeerProcess&) = delete;
+  static Result<std::unique_ptr<ServerProcess>> start(std::vector<std::string> command, uint16_t port,
+                                                      const std::string& directory, Deadline deadline);
+  /// Asks it to end (SIGTERM), and does not ask twice: it is killed after a while.
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
 
   uint16_t port() const { return port_; }
-  /// Resident memory of the peer now.
+  pid_t pid() const { return pid_; }
+  /// Resident memory of the server now.
   uint64_t resident_bytes() const;
 
  private:
-  PeerProcess(pid_t pid, Descriptor handle, uint16_t port);
+  ServerProcess(pid_t pid, Descriptor handle, uint16_t port);
   bool exited_within(Millis wait) const;
 
   pid_t pid_;

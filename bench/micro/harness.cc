@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -34,17 +33,6 @@ T must(Result<T> result) {
 void write_id(uint64_t number, char* out) { fmt::format_to_n(out, kIdSize, "job:{:016x}", mix64(number)); }
 
 }  // namespace
-
-TempDirectory::TempDirectory() {
-  std::string pattern = (std::filesystem::current_path() / "delayq-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) die("cannot make a directory here: " + pattern);
-  path_ = pattern;
-}
-
-TempDirectory::~TempDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 journal::JournalOptions EngineHost::default_options() {
   journal::JournalOptions options;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/load/temp_directory.h"
 #include "engine/journal/journal_engine.h"
 #include "engine/journal/posix_disk.h"
 #include "engine/journal/threaded_io.h"
@@ -17,21 +18,6 @@
 /// What the benchmarks share: a journal engine on a real directory, a clock for measuring, and a table of
 /// results.
 namespace delayq::bench {
-
-/// A directory below the build directory (so on the disk one works on, not on a RAM disk) that goes when it
-/// ends.
-class TempDirectory {
- public:
-  TempDirectory();
-  ~TempDirectory();
-  TempDirectory(const TempDirectory&) = delete;
-  TempDirectory& operator=(const TempDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// A journal engine with real files and threads, driven from the calling thread as a server would.
 class EngineHost final : public EngineListener {

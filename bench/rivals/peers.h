@@ -1,36 +1,46 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "core/result.h"
+#include "bench/load/server_process.h"
+#include "bench/load/temp_directory.h"
 
-/// Durable pushes of delayed jobs into each store, all with the same bodies and delay.
+/// The peers from Debian, each on a directory of its own.
 namespace delayq::bench {
 
 inline constexpr size_t kBodySize = 128;
-/// A peer that takes longer is stopped, and its rate is that of what it had answered.
-inline constexpr std::chrono::seconds kPeerLimit{60};
 
-struct Measurement {
-  uint64_t jobs = 0;         ///< answered; fewer than asked for when the time was up
-  double per_second = 0;     ///< answered pushes
-  double bytes_per_job = 0;  ///< RAM that a pending job takes
+/// A peer that runs, and its files; both go with it.
+class [[nodiscard]] Peer {
+ public:
+  Address address() const { return loopback(port_); }
+  const std::string& directory() const { return directory_.path(); }
+  const ServerProcess& process() const { return *process_; }
+
+  /// beanstalkd with its binlog, synced at most 50 ms after the reply: its default.
+  static Result<std::unique_ptr<Peer>> beanstalkd(Deadline deadline);
+
+  /// Redis with its append-only file. `fsync` is its appendfsync: "always" syncs before the reply, "everysec"
+  /// within a second after it.
+  static Result<std::unique_ptr<Peer>> redis(std::string_view fsync, Deadline deadline);
+
+  /// Asks the peer to end, and waits for that.
+  void stop() { process_.reset(); }
+  /// After stop(): on the same files, at the same address.
+  Status start_again(Deadline deadline);
+
+ private:
+  Peer() = default;
+  static Result<std::unique_ptr<Peer>> start(std::vector<std::string> command, std::unique_ptr<Peer> peer,
+                                             uint16_t port, Deadline deadline);
+
+  TempDirectory directory_;
+  uint16_t port_ = 0;
+  std::vector<std::string> command_;
+  std::unique_ptr<ServerProcess> process_;
 };
-
-/// beanstalkd with its binlog, synced at most 50 ms after the reply (its default). RAM: growth of its
-/// resident set.
-Result<Measurement> measure_beanstalkd(uint64_t jobs);
-
-/// Redis with a script that does HSET + ZADD per job. `fsync` is its appendfsync: "always" syncs before the
-/// reply, "everysec" within a second after it. RAM: growth of its used_memory.
-Result<Measurement> measure_redis(uint64_t jobs, std::string_view fsync);
-
-/// The journal engine in this process, without a wire; 2,048 jobs a commit, the reply after fdatasync. RAM:
-/// growth of this process's resident set, so it must be measured before anything else has used and freed
-/// memory here.
-Result<Measurement> measure_ours(uint64_t jobs);
 
 }  // namespace delayq::bench

@@ -1,133 +1,109 @@
-// The peers from Debian and our engine, in one run on one machine: durable pushes of delayed jobs.
-//   rivals_bench [--smoke] [--json]
+// delayq over TCP beside its peers from Debian, in one run on one machine: the bars of the server.
+//   rivals_bench [--smoke] [--json] [--only ROW,...] [--rounds N] [--program PATH]
 #include <algorithm>
-#include <functional>
-#include <optional>
-#include <string_view>
-#include <vector>
+#include <filesystem>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "bench/micro/harness.h"
-#include "bench/rivals/peer_process.h"
-#include "bench/rivals/peers.h"
+#include "bench/load/server_process.h"
+#include "bench/rivals/row.h"
 
 namespace delayq::bench {
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  add_throughput_rows(rows);
+  add_pending_rows(rows);
+  add_time_rows(rows);
+  add_crowd_rows(rows);
+  return rows;
+}
+
 namespace {
 
-struct Contestant {
-  std::string_view key;      // in JSON
-  std::string_view what;     // in the table
-  std::string_view program;  // that must be installed; empty: none
-  std::function<Result<Measurement>(uint64_t jobs)> measure;
-  bool is_missing = false;
-  std::optional<Measurement> measured;
+struct Settings {
+  Plan plan;
+  bool json = false;
+  std::vector<std::string> only;
 };
 
-std::vector<Contestant> contestants() {
-  return {
-      // First, while this process has used no memory yet; see measure_ours.
-      {"delayq-journal", "delayq journal engine, in process, synced at reply", "", measure_ours, false, {}},
-      {"beanstalkd", "beanstalkd, binlog, synced within 50 ms", "beanstalkd", measure_beanstalkd, false, {}},
-      {"redis-always",
-       "redis script (HSET + ZADD), AOF synced at reply",
-       "redis-server",
-       [](uint64_t jobs) { return measure_redis(jobs, "always"); },
-       false,
-       {}},
-      {"redis-everysec",
-       "redis script (HSET + ZADD), AOF synced every second",
-       "redis-server",
-       [](uint64_t jobs) { return measure_redis(jobs, "everysec"); },
-       false,
-       {}},
-  };
+std::string shown(double value, std::string_view unit) {
+  if (unit == "/s") return fmt::format("{:.0f} k/s", value / 1000);
+  return fmt::format("{:.2f} {}", value, unit);
 }
 
-/// False when one that is there could not be measured.
-bool measure(std::vector<Contestant>& all, uint64_t jobs) {
-  bool good = true;
-  for (Contestant& one : all) {
-    one.is_missing = !one.program.empty() && !is_installed(std::string(one.program));
-    if (one.is_missing) continue;
-    Result<Measurement> measured = one.measure(jobs);
-    if (measured.ok()) {
-      one.measured = *measured;
-    } else {
-      fmt::print(stderr, "{}: {}\n", one.key, to_string(measured.error()));
-      good = false;
-    }
-  }
-  return good;
+void print_row(const Row& row, const Outcome& outcome, bool is_smoke) {
+  const std::string theirs = outcome.theirs ? shown(*outcome.theirs, outcome.unit) : "-";
+  const std::string ratio =
+      outcome.theirs ? fmt::format("{:.2f}x", outcome.ours / *outcome.theirs) : std::string("-");
+  fmt::print("{:<46} {:>12} {:>11} {:>7}   bar {:<18} {:<12} {}\n", row.what,
+             shown(outcome.ours, outcome.unit), theirs, ratio, row.bar,
+             is_smoke         ? "(smoke size)"
+             : outcome.is_met ? "met"
+                              : "MISSED",
+             outcome.note);
+  std::fflush(stdout);
 }
 
-/// How many times the rate of beanstalkd, where both are known.
-std::optional<double> ratio(const std::vector<Contestant>& all, const Contestant& one) {
-  const auto base =
-      std::find_if(all.begin(), all.end(), [](const Contestant& c) { return c.key == "beanstalkd"; });
-  if (!one.measured || base == all.end() || !base->measured) return std::nullopt;
-  return one.measured->per_second / base->measured->per_second;
+std::string json_of(const Row& row, const Outcome& outcome) {
+  const std::string theirs = outcome.theirs ? fmt::format("{:.4f}", *outcome.theirs) : "null";
+  const std::string ratio = outcome.theirs ? fmt::format("{:.4f}", outcome.ours / *outcome.theirs) : "null";
+  return fmt::format(
+      "  {{\"name\": \"{}\", \"state\": \"measured\", \"unit\": \"{}\", \"ours\": {:.4f}, \"theirs\": {}, "
+      "\"ratio\": {}, \"rival\": \"{}\", \"bar\": \"{}\", \"met\": {}, \"note\": \"{}\"}}",
+      row.key, outcome.unit, outcome.ours, theirs, ratio, row.rival, row.bar, outcome.is_met, outcome.note);
 }
 
-void print_table(const std::vector<Contestant>& all, uint64_t jobs) {
-  fmt::print(
-      "{} pushes of {} B bodies, due in an hour; peers over TCP, 50 connections x 32 requests under way\n",
-      jobs, kBodySize);
-  report("", fmt::format("{:>10} {:>9} {:>13}", "pushes", "RAM/job", "to beanstalkd"));
-  for (const Contestant& one : all) {
-    if (!one.measured) {
-      report(one.what, fmt::format("{:>34}", one.is_missing ? "not installed" : "failed"));
+int run(const Settings& settings) {
+  std::vector<std::string> results;
+  bool is_good = true;
+  if (!settings.json) fmt::print("{:<46} {:>12} {:>11} {:>7}\n", "", "ours", "theirs", "ratio");
+  for (const Row& row : all_rows()) {
+    const bool is_wanted = settings.only.empty() || std::find(settings.only.begin(), settings.only.end(),
+                                                              row.key) != settings.only.end();
+    if (!is_wanted) continue;
+    if (!row.rival.empty() && !is_installed(std::string(row.rival))) {
+      results.push_back(
+          fmt::format("  {{\"name\": \"{}\", \"state\": \"{} is not installed\"}}", row.key, row.rival));
+      if (!settings.json) fmt::print("{:<46} {} is not installed\n", row.what, row.rival);
       continue;
     }
-    const std::optional<double> times = ratio(all, one);
-    report(one.what, fmt::format("{:>6.0f} k/s {:>7.0f} B {:>13}", one.measured->per_second / 1000,
-                                 one.measured->bytes_per_job, times ? fmt::format("{:.2f}x", *times) : "-"));
-    if (one.measured->jobs < jobs) {
-      fmt::print("  (stopped after {} s with {} jobs answered)\n", kPeerLimit.count(), one.measured->jobs);
+    const Result<Outcome> outcome = row.measure(settings.plan);
+    if (!outcome.ok()) {
+      is_good = false;
+      fmt::print(stderr, "{}: {}\n", row.key, to_string(outcome.error()));
+      results.push_back(fmt::format("  {{\"name\": \"{}\", \"state\": \"failed\"}}", row.key));
+      continue;
     }
+    results.push_back(json_of(row, *outcome));
+    if (!settings.json) print_row(row, *outcome, settings.plan.is_smoke);
   }
-  fmt::print(
-      "Ours is called in process, 2,048 jobs a commit, with no wire between: the ratio is one of engines,\n");
-  fmt::print("not of servers. RAM is with the body for the peers; ours keeps bodies on disk.\n");
+  if (settings.json)
+    fmt::print("{{\"body_bytes\": 128, \"results\": [\n{}\n]}}\n", fmt::join(results, ",\n"));
+  return is_good ? 0 : 1;
 }
 
-void print_json(const std::vector<Contestant>& all, uint64_t jobs) {
-  fmt::print("{{\"jobs\": {}, \"body_bytes\": {}, \"results\": [", jobs, kBodySize);
-  std::string_view separator;
-  for (const Contestant& one : all) {
-    fmt::print("{}\n  {{\"name\": \"{}\", \"in_process\": {}, ", separator, one.key, one.program.empty());
-    if (one.measured) {
-      const std::optional<double> times = ratio(all, one);
-      fmt::print("\"state\": \"measured\", \"answered\": {}, ", one.measured->jobs);
-      fmt::print("\"per_second\": {:.0f}, \"bytes_per_job\": {:.1f}, ", one.measured->per_second,
-                 one.measured->bytes_per_job);
-      fmt::print("\"to_beanstalkd\": {}}}", times ? fmt::format("{:.3f}", *times) : "null");
-    } else {
-      fmt::print("\"state\": \"{}\"}}", one.is_missing ? "not installed" : "failed");
-    }
-    separator = ",";
-  }
-  fmt::print("\n]}}\n");
-}
-
-int run(bool smoke, bool json) {
-  const uint64_t jobs = smoke ? 2'000 : 400'000;
-  std::vector<Contestant> all = contestants();
-  const bool good = measure(all, jobs);
-  if (json) {
-    print_json(all, jobs);
-  } else {
-    print_table(all, jobs);
-  }
-  return good ? 0 : 1;
+/// The program that was built beside this one.
+std::string beside_us() {
+  std::error_code ignored;
+  return (std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "delayq")
+      .string();
 }
 
 }  // namespace
 }  // namespace delayq::bench
 
 int main(int argc, char** argv) {
-  const bool smoke = delayq::bench::is_smoke(argc, argv);
-  const bool json =
-      std::any_of(argv + 1, argv + argc, [](const char* arg) { return std::string_view(arg) == "--json"; });
-  return delayq::bench::run(smoke, json);
+  delayq::bench::Settings settings;
+  settings.plan.program = delayq::bench::beside_us();
+  CLI::App app{"delayq beside its peers"};
+  app.add_flag("--smoke", settings.plan.is_smoke, "Tiny sizes: only proves that it works");
+  app.add_flag("--json", settings.json, "Figures for programs");
+  app.add_option("--only", settings.only, "Rows to measure")->delimiter(',');
+  app.add_option("--rounds", settings.plan.rounds, "Of ours and theirs in turn")->check(CLI::Range(1, 99));
+  app.add_option("--program", settings.plan.program, "Our server")->check(CLI::ExistingFile);
+  CLI11_PARSE(app, argc, argv);
+  if (settings.plan.is_smoke) settings.plan.rounds = 1;
+  return delayq::bench::run(settings);
 }
