@@ -12,10 +12,10 @@ build:  ## build what users run, into build/release
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target delayq_programs -j $(JOBS)
 
-run: build  ## install what is missing, build, and show a job's life
-	@build/release/delayq-demo
+run: build  ## install what is missing, build, and serve on 127.0.0.1:9278, the jobs in ./data
+	@exec build/release/delayq serve
 
-test:  ## house rules, format, and every test of the release build; `tools/check all` adds sanitizers, fuzzers, clang-tidy
+test:  ## everything: house rules, format, all tests in release and under sanitizers, fuzzers, clang-tidy
 	@tools/setup test
 	@tools/check
 

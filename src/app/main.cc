@@ -12,6 +12,8 @@
 #include "app/check_command.h"
 #include "app/serve_command.h"
 #include "app/version.h"
+#include "bench/load/load.h"
+#include "cli/cli.h"
 #include "core/error.h"
 
 namespace delayq {
@@ -35,15 +37,20 @@ std::vector<std::string> with_command(int argc, char** argv) {
 int main(int argc, char** argv) {
   CLI::App app{"delayq holds a job until its time, then hands it over.", "delayq"};
   app.set_version_flag("-v,--version", fmt::format("delayq {}", delayq::kVersion));
-  app.require_subcommand(1);
+  delayq::cli::Commands clients(app);
   int exit_code = EXIT_SUCCESS;
   delayq::add_serve_command(app, exit_code);
   delayq::add_check_command(app, exit_code);
+  CLI::App* bench =
+      app.add_subcommand("bench", "Measure a server: this machine's figures, as any client sees them");
+  delayq::bench::LoadOptions load;
+  delayq::bench::add_load_options(*bench, load);
+  bench->callback([&] { exit_code = delayq::bench::run_load(load); });
   try {
     app.parse(delayq::with_command(argc, argv));
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? EXIT_SUCCESS : delayq::traits_of(delayq::ErrorCode::kInvalid).exit_code;
   }
-  return exit_code;
+  return clients.run(delayq::cli::process_surroundings()).value_or(exit_code);
 }

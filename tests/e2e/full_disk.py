@@ -1,0 +1,85 @@
+"""A small filesystem that fills up: pushes are refused, the rest goes on, and pushes work again when there is room.
+Runs itself again in a mount namespace of its own, where it may mount one."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import harness
+from harness import Refused
+
+SIZE_MIB = 48
+CANNOT = 77  # what ctest takes for "skipped"
+
+
+def in_own_namespace():
+    for unshare in (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"]):
+        if subprocess.run([*unshare, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
+            os.environ["DELAYQ_IN_NAMESPACE"] = "1"
+            os.execvp(unshare[0], [*unshare, sys.executable, *sys.argv])
+    print("full_disk: this system lets nobody mount anything")
+    sys.exit(CANNOT)
+
+
+class FullDisk(harness.ServerTest):
+    def setUp(self):
+        super().setUp()
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m", "none", str(self.directory)]
+        if subprocess.run(mount, check=False).returncode != 0:
+            sys.exit(CANNOT)
+        self.addCleanup(subprocess.run, ["umount", "--lazy", str(self.directory)], check=False)
+        self.server = self.serve("--set", "journal.segment=1MiB", "--set", "journal.disk_reserve=12MiB")
+        self.client = self.connect(self.server)
+        self.pushed = 0
+
+    def push_until_refused(self):
+        body = "x" * 4000
+        while True:
+            ids = [f"job-{self.pushed + i}" for i in range(100)]
+            replies = self.client.ask_all([("PUSH", "t", "1h", body, "ID", name) for name in ids])
+            refusals = [reply for reply in replies if isinstance(reply, Refused)]
+            self.pushed += len(ids) - len(refusals)
+            if refusals:
+                return refusals
+            self.assertLess(self.pushed * len(body), SIZE_MIB << 20, "more than there is room for")
+
+    def test_pushes_are_refused_and_work_again(self):
+        refusals = self.push_until_refused()
+        for refusal in refusals:
+            self.assertEqual(refusal.code, "DISKFULL")
+        self.assertGreater(self.pushed, 1000)
+
+        # The rest goes on.
+        self.assertEqual(self.client.ask("RESCHEDULE", "t", "job-0", "0"), "OK")
+        job = self.client.ask("POP", "t", "WAIT", "10s")[0]
+        self.assertEqual(self.client.ask("ACK", job[0]), 1)
+        self.assertEqual(self.client.stats()["delayed"], self.pushed - 1)
+
+        # Cancelling makes room, by itself.
+        for first in range(1, self.pushed - 100, 100):
+            replies = self.client.ask_all([("CANCEL", "t", f"job-{i}") for i in range(first, first + 100)])
+            self.assertEqual(set(replies), {"cancelled"})
+        self.wait_until(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "again", "ID", "again")])[0],
+                                               Refused), "pushes work again")
+
+        # And nothing of this was forgotten.
+        self.server.kill()
+        self.server.start()
+        client = self.connect(self.server)
+        self.assertIsNotNone(client.ask("GET", "t", "again"))
+        self.assertIsNone(client.ask("GET", "t", "job-1"))
+        self.assertIsNotNone(client.ask("GET", "t", f"job-{self.pushed - 1}"))
+
+    def test_room_that_another_program_took_and_gave_back(self):
+        filler = pathlib.Path(self.directory) / "filler"
+        filler.write_bytes(b"x" * ((SIZE_MIB - 8) << 20))
+        self.wait_until(lambda: isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused), "it is noticed")
+        filler.unlink()
+        self.wait_until(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused),
+                        "pushes work again")
+
+
+if __name__ == "__main__":
+    if "DELAYQ_IN_NAMESPACE" not in os.environ:
+        in_own_namespace()
+    harness.main()

@@ -1,0 +1,187 @@
+"""A real server on a real disk, and a plain RESP client, for tests that cross processes. Nothing here sleeps: everything
+waits for an event, with a deadline."""
+import os
+import pathlib
+import random
+import re
+import resource
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DEADLINE = 60.0
+SANITIZED = os.environ.get("DELAYQ_SANITIZED", "") != ""  # its memory says nothing then
+PROGRAM = os.environ.get("DELAYQ", str(ROOT / "build" / "release" / "delayq"))
+
+
+class Server:
+    """A `delayq serve` process. Killed when the test is over, whatever happened."""
+
+    def __init__(self, data, *options):
+        self.data = data
+        self.options = options
+        self.process = None
+        self.port = None
+        self.start()
+
+    def start(self):
+        if self.process is not None:
+            self.close()
+        command = [PROGRAM, "serve", "--resp", "127.0.0.1:0", "--data", str(self.data), "--log-level", "warn"]
+        self.process = subprocess.Popen(
+            command + list(self.options), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        said = b""
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self.process.stdout, selectors.EVENT_READ)
+            while waiting.select(DEADLINE):
+                part = os.read(self.process.stdout.fileno(), 4096)
+                said += part
+                if found := re.search(rb"redis-cli -p (\d+) .*\n", said):
+                    self.port = int(found[1])
+                    return
+                if not part:
+                    break
+        self.process.kill()
+        raise AssertionError(f"the server did not start: {self.process.communicate()[1].decode()}")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(DEADLINE)
+        self.close()
+
+    def stop(self, number=signal.SIGTERM):
+        """Stops it gracefully and answers its exit code and what it said."""
+        self.process.send_signal(number)
+        self.process.wait(DEADLINE)
+        said = self.process.stderr.read().decode()
+        code = self.process.returncode
+        self.close()
+        return code, said
+
+    def resident_bytes(self):
+        with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(DEADLINE)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def client(self):
+        return Client(self.port)
+
+
+class Refused(Exception):
+    """An error reply."""
+
+    def __init__(self, text):
+        super().__init__(text)
+        self.code = text.split(" ", 1)[0]
+
+
+class Client:
+    """One connection. `ask` is one command; `ask_all` sends many before it reads their replies."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.stream = self.socket.makefile("rb", buffering=1 << 16)
+
+    def send(self, *commands):
+        self.socket.sendall(b"".join(encode(command) for command in commands))
+
+    def ask(self, *words):
+        self.send(words)
+        reply = self.read()
+        if isinstance(reply, Refused):
+            raise reply
+        return reply
+
+    def ask_all(self, commands):
+        self.send(*commands)
+        return [self.read() for _ in commands]
+
+    def read(self):
+        line = self.stream.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the server closed the connection")
+        sign, text = line[:1], line[1:-2]
+        if sign == b"+":
+            return text.decode()
+        if sign == b"-":
+            return Refused(text.decode())
+        if sign == b":":
+            return int(text)
+        if sign == b"$":
+            if text == b"-1":
+                return None
+            body = self.stream.read(int(text) + 2)
+            if len(body) != int(text) + 2:
+                raise ConnectionError("the server closed the connection")
+            return body[:-2]
+        assert sign == b"*", line
+        return [self.read() for _ in range(int(text))]
+
+    def stats(self, *topic):
+        flat = self.ask("STATS", *topic)
+        return {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
+
+    def close(self):
+        self.stream.close()
+        self.socket.close()
+
+
+def encode(words):
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        data = word if isinstance(word, bytes) else str(word).encode()
+        parts.append(b"$%d\r\n%s\r\n" % (len(data), data))
+    return b"".join(parts)
+
+
+def now_ms():
+    return time.time_ns() // 1_000_000
+
+
+def new_random():
+    """Random choices that a failed test can repeat: DELAYQ_SEED=n."""
+    seed = int(os.environ.get("DELAYQ_SEED", random.SystemRandom().randrange(1 << 32)))
+    print(f"DELAYQ_SEED={seed}", file=sys.stderr)
+    return random.Random(seed)
+
+
+class ServerTest(unittest.TestCase):
+    """A test with a directory of its own; servers and clients made here are gone afterwards."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="delayq-e2e-", dir=os.environ.get("DELAYQ_E2E_DIR")))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def serve(self, *options):
+        server = Server(self.directory / "data", *options)
+        self.addCleanup(server.close)
+        return server
+
+    def connect(self, server):
+        client = server.client()
+        self.addCleanup(client.close)
+        return client
+
+    def wait_until(self, condition, what):
+        """For what only time or another process brings: asks until it is so."""
+        deadline = time.monotonic() + DEADLINE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"never: {what}")
+
+
+def main():
+    unittest.main(module="__main__", verbosity=2)
