@@ -19,6 +19,7 @@ class Arguments {
  public:
   explicit Arguments(std::span<const std::string_view> all) : left_(all) {}
 
+  std::span<const std::string_view> left() const { return left_; }
   bool empty() const { return left_.empty(); }
   size_t size() const { return left_.size(); }
   /// REQUIRES: not empty.

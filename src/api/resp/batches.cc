@@ -38,6 +38,8 @@ void Conversation::flush() {
       return;
     case Batch::kPush:
       return flush_pushes();
+    case Batch::kPop:
+      return flush_pops();
     case Batch::kAck:
       return flush_acks();
     case Batch::kNack:

@@ -52,29 +52,64 @@ void write_job(Writer& writer, const TakenJob& taken) {
 
 }  // namespace
 
+/// Pops that are all the same and came together ask the queue once, for as many jobs as all of them want.
 Status Conversation::pop(Arguments& arguments) {
-  std::vector<std::string_view> topics{arguments.take()};
-  while (!arguments.empty() && !is_option(arguments.front())) topics.push_back(arguments.take());
-  PopRequest request;
-  request.topics = topics;
-  if (Status status = read_options(arguments, request); !status.ok() || !arguments.empty()) return status;
-
-  const Place place = replies_.reserve();
-  const WaiterId waiter = host_.queue.pop(
-      now_, request,
-      [self = shared_from_this(), place](Result<PopAnswer> answer) { self->popped(place, answer); });
-  if (waiter == 0) return {};  // refused; it will hear of that
-  pops_.emplace(place, waiter);
-  if (request.wait > Millis::zero()) holds_up_ = place;
+  const std::span<const std::string_view> words = arguments.left();
+  const bool is_same =
+      batch_ == Batch::kPop && std::equal(words.begin(), words.end(), pop_words_.begin(), pop_words_.end());
+  if (is_same && (pop_count_ + 1) * uint64_t{pop_.count} <= Limits::kPopJobs) {
+    arguments = Arguments({});
+    ++pop_count_;
+    return {};
+  }
+  flush();
+  pop_topics_.assign(1, arguments.take());
+  while (!arguments.empty() && !is_option(arguments.front())) pop_topics_.push_back(arguments.take());
+  pop_ = PopRequest{};
+  if (Status status = read_options(arguments, pop_); !status.ok() || !arguments.empty()) return status;
+  pop_.topics = pop_topics_;
+  pop_count_ = 1;
+  if (pop_.wait > Millis::zero()) {
+    ask_for_jobs(pop_, 1);
+    return {};
+  }
+  pop_words_.assign(words.begin(), words.end());
+  batch_ = Batch::kPop;
   return {};
 }
 
-void Conversation::popped(Place place, const Result<PopAnswer>& popped) {
+void Conversation::flush_pops() {
+  PopRequest all = pop_;
+  all.count = pop_.count * pop_count_;
+  ask_for_jobs(all, pop_count_);
+}
+
+void Conversation::ask_for_jobs(const PopRequest& request, uint32_t pops) {
+  const Place place = replies_.reserve();
+  const WaiterId waiter =
+      host_.queue.pop(now_, request,
+                      [self = shared_from_this(), place, pops, count = request.count / pops](
+                          const Result<PopAnswer>& answer) { self->popped(place, pops, count, answer); });
+  if (waiter == 0) return;  // refused; it will hear of that
+  pops_.emplace(place, waiter);
+  if (request.wait > Millis::zero()) holds_up_ = place;
+}
+
+void Conversation::popped(Place place, uint32_t pops, uint32_t count, const Result<PopAnswer>& popped) {
   pops_.erase(place);
   answer(place, [&](Writer& writer) {
-    if (!popped.ok()) return write_error(writer, popped.error());
-    writer.array(popped->jobs.size());
-    for (const TakenJob& taken : popped->jobs) write_job(writer, taken);
+    std::span<const TakenJob> left;
+    if (popped.ok()) left = popped->jobs;
+    for (uint32_t i = 0; i < pops; ++i) {
+      if (!popped.ok()) {
+        write_error(writer, popped.error());
+        continue;
+      }
+      const std::span<const TakenJob> jobs = left.first(std::min<size_t>(count, left.size()));
+      left = left.subspan(jobs.size());
+      writer.array(jobs.size());
+      for (const TakenJob& taken : jobs) write_job(writer, taken);
+    }
   });
   if (holds_up_ != place) return;
   holds_up_.reset();

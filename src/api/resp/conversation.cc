@@ -74,6 +74,8 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
   switch (verb) {
     case Verb::kPush:
       return push(arguments);
+    case Verb::kPop:
+      return pop(arguments);
     case Verb::kAck:
       return ack(arguments);
     case Verb::kNack:
@@ -89,8 +91,6 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
   }
   flush();
   switch (verb) {
-    case Verb::kPop:
-      return pop(arguments);
     case Verb::kGet:
       return get(arguments);
     case Verb::kList:

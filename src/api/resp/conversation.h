@@ -78,10 +78,11 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   static void write_rescheduled(Writer& writer, RescheduleOutcome outcome);
 
   // ---- batches (batches.cc): consecutive commands of one kind
-  enum class Batch : uint8_t { kNone, kPush, kAck, kNack, kExtend, kCancel, kReschedule };
+  enum class Batch : uint8_t { kNone, kPush, kPop, kAck, kNack, kExtend, kCancel, kReschedule };
   void begin_batch(Batch kind);
   void flush();
   void flush_pushes();
+  void flush_pops();
   void flush_acks();
   void flush_nacks();
   void flush_extends();
@@ -99,7 +100,8 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
 
   // ---- the others (consuming.cc, looking.cc, greeting.cc)
   Status pop(Arguments& arguments);
-  void popped(Place place, const Result<PopAnswer>& answer);
+  void ask_for_jobs(const PopRequest& request, uint32_t pops);
+  void popped(Place place, uint32_t pops, uint32_t count, const Result<PopAnswer>& answer);
   Status get(Arguments& arguments);
   Status list(Arguments& arguments);
   Status topics(Arguments& arguments);
@@ -128,6 +130,10 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
 
   Batch batch_ = Batch::kNone;
   std::vector<PushRequest> pushes_;
+  std::vector<std::string_view> pop_words_;  ///< of the pops in the batch, which are all the same
+  std::vector<std::string_view> pop_topics_;
+  PopRequest pop_;
+  uint32_t pop_count_ = 0;  ///< how many pops
   std::vector<AckItem> acks_;
   std::vector<uint32_t> acks_per_command_;
   std::vector<NackItem> nacks_;

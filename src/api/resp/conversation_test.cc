@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/memory/memory_engine.h"
+#include "resp/value.h"
 
 namespace delayq::resp {
 namespace {
@@ -194,6 +195,25 @@ TEST_F(ConversationTest, replies_come_in_the_order_of_the_commands) {
       client.say(bytes),
       testing::MatchesRegex("\\$1\r\na\r\n\\+PONG\r\n\\$1\r\nb\r\n-INVALID delay: [^\r]*\r\n\\$1\r\nd\r\n"
                             "\\+cancelled\r\n\\+cancelled\r\n\\$3\r\nend\r\n"));
+}
+
+TEST_F(ConversationTest, pops_that_came_together_share_what_there_is) {
+  for (const char* id : {"a", "b", "c"}) client.say({"PUSH", "t", "0", id, "ID", id});
+  std::string bytes;
+  for (int i = 0; i < 3; ++i) append_command(bytes, {"POP", "t", "COUNT", "2"});
+  append_command(bytes, {"POP", "u"});
+  append_command(bytes, {"POP", "u", "COUNT", "0"});
+  append_command(bytes, {"PING"});
+  const std::string replies = client.say(bytes);
+  std::string_view rest = replies;
+  std::vector<size_t> sizes;
+  for (int i = 0; i < 4; ++i) {
+    const auto reply = take_reply(rest);
+    ASSERT_TRUE(reply.ok() && reply->has_value());
+    sizes.push_back((*reply)->items.size());
+  }
+  EXPECT_THAT(sizes, testing::ElementsAre(2, 1, 0, 0));
+  EXPECT_THAT(std::string(rest), testing::MatchesRegex("-INVALID count[^\r]*\r\n\\+PONG\r\n"));
 }
 
 TEST_F(ConversationTest, input_may_be_cut_anywhere) {
