@@ -1,5 +1,6 @@
 #include "bench/load/load.h"
 
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 
@@ -32,6 +33,9 @@ Result<Report> measure(const LoadOptions& options) {
     return run_scenario(options, *address, topic, deadline);
   }
   const std::string program = options.program.empty() ? "/proc/self/exe" : options.program;
+  // Ctrl-C must not leave the directory behind.
+  std::signal(SIGINT, [](int) { interrupt_loads(); });
+  std::signal(SIGTERM, [](int) { interrupt_loads(); });
   const auto server = OwnServer::start(program, options.durability, deadline);
   if (!server.ok()) return server.error();
   return run_scenario(options, (*server)->address(), "bench", deadline);

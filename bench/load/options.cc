@@ -1,7 +1,7 @@
 #include "bench/load/options.h"
 
 #include <array>
-#include <map>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -45,11 +45,16 @@ LoadOptions with_defaults(LoadOptions options) {
 }
 
 void add_load_options(CLI::App& command, LoadOptions& options) {
-  std::map<std::string, Scenario> scenarios;
-  for (const Row& row : kRows) scenarios.emplace(row.name, row.scenario);
-  command.add_option("scenario", options.scenario, "push, life, drain, cancel, lateness or spike")
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  const auto choose = [&options](const std::string& name) {
+    for (const Row& row : kRows) {
+      if (row.name == name) options.scenario = row.scenario;
+    }
+  };
+  command.add_option_function<std::string>("scenario", choose, "What is measured")
       ->required()
-      ->transform(CLI::CheckedTransformer(scenarios))
+      ->check(CLI::IsMember(names))
       ->type_name("SCENARIO");
   const auto positive = [](uint64_t most) { return CLI::Range(uint64_t{1}, most); };
   command.add_option("--resp", options.resp, "Drive this server (host:port); without it one is started");

@@ -91,6 +91,8 @@ std::string to_table(const Report& report) {
                   options.body, options.topics, options.topics == 1 ? "" : "s");
   if (options.scenario != Scenario::kPush && options.scenario != Scenario::kLife)
     out += fmt::format("pushed before that, in {:.2f} s\n", report.prepare_seconds);
+  if (options.consumers.value_or(0) > 0)
+    out += fmt::format("{} consumers, up to {} jobs a POP\n", *options.consumers, options.count.value_or(1));
   out += fmt::format("\n{:>12} {:>9} {:>12}   {:<20} {:>9} {:>9} {:>9} {:>9}\n", "answered", "seconds",
                      "per second", "in ms", "p50", "p99", "p99.9", "max");
   out += fmt::format("{:>12} {:>9.2f} {:>12.0f}   {:<20} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f}\n",

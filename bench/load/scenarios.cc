@@ -113,8 +113,10 @@ Result<Report> run_dated(Run& run, const std::function<Moment(uint64_t, Moment)>
   Result<Report> report =
       run.measured(run.drive_with_bar(std::string(name_of(run.options.scenario)), traffic));
   if (!report.ok()) return report;
-  report->last_hand_over =
+  // Not the time that was spent waiting for the first of them, unless nothing waited for its time.
+  const double seconds =
       std::chrono::duration<double>(traffic.last_hand_over() - first.time_since_epoch()).count();
+  if (seconds > 0) report->result.seconds = seconds;
   if (traffic.handed_over() < run.jobs()) report->result.errors += run.jobs() - traffic.handed_over();
   return report;
 }
@@ -126,7 +128,9 @@ Result<Report> run_lateness(Run& run) {
 }
 
 Result<Report> run_spike(Run& run) {
-  return run_dated(run, [](uint64_t, Moment first) { return first; });
+  Result<Report> report = run_dated(run, [](uint64_t, Moment first) { return first; });
+  if (report.ok()) report->last_hand_over = report->result.seconds;
+  return report;
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ Status StreamTraffic::answer(Lanes& lanes, size_t lane, TimePoint now) {
       result_.count_error(input);
     } else {
       ++good;
+      // Errors may be short; good replies to the same request are about as long as the shortest of them.
+      shortest_ = std::min(shortest_, reply->size);
     }
     input.remove_prefix(reply->size);
   }
@@ -67,7 +69,7 @@ void StreamTraffic::top_up(Connection& connection, State& state, TimePoint now) 
   // More than half is under way whenever we wait, except at the end.
   const size_t awaited = state.under_way > half ? std::max<size_t>(state.under_way - half, 1) : 1;
   const size_t here = connection.input().size();
-  const size_t wanted = awaited * stream_.reply_bytes;
+  const size_t wanted = awaited * (result_.answered > 0 ? shortest_ : stream_.reply_bytes);
   connection.wake_at(awaited > 1 && wanted > here ? wanted - here : 1);
 }
 

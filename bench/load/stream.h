@@ -17,7 +17,7 @@ struct Stream {
   size_t pipeline = 32;  ///< requests under way on one connection
   /// Appends request `number` to `out`.
   std::function<void(uint64_t number, std::string& out)> append;
-  /// No good reply is shorter; only a hint for how long to sleep.
+  /// No good reply is shorter; only a hint for how long to sleep until some have come.
   size_t reply_bytes = 5;
   /// How a good reply begins; any other counts as an error.
   std::string good{};
@@ -54,6 +54,7 @@ class StreamTraffic final : public Traffic {
   const Dialect& dialect_;
   std::vector<State> states_;
   uint64_t next_ = 0;
+  size_t shortest_ = SIZE_MAX;  ///< good reply so far
   TimePoint begun_{};
   LoadResult result_;
 };

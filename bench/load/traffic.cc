@@ -1,6 +1,7 @@
 #include "bench/load/traffic.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace delayq::bench {
 
@@ -8,12 +9,16 @@ namespace {
 
 constexpr std::chrono::seconds kSilence{30};
 
+std::atomic<bool> is_interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
 /// Sees whether anything moves.
 class Patience {
  public:
   explicit Patience(TimePoint now) : moved_(now) {}
 
   Status check(const LoadResult& result, TimePoint now) {
+    if (is_interrupted) return Error{ErrorCode::kStopping, "load", "interrupted", {}};
     const uint64_t replies = result.answered + result.errors;
     if (replies != replies_) moved_ = now;
     replies_ = replies;
@@ -47,6 +52,8 @@ void LoadResult::count_error(std::string_view reply) {
   ++errors;
   if (first_error.empty()) first_error = reply.substr(0, std::min(reply.find_first_of("\r\n"), reply.size()));
 }
+
+void interrupt_loads() { is_interrupted = true; }
 
 Result<LoadResult> drive(const Address& address, Traffic& traffic, Deadline deadline,
                          const Progress& progress) {

@@ -46,6 +46,9 @@ class Traffic {
 /// Told now and then how much is answered.
 using Progress = std::function<void(uint64_t answered)>;
 
+/// Every drive() ends soon with an error. Safe in a signal handler.
+void interrupt_loads();
+
 /// Connects the lanes and drives the traffic until it is done: an error when a connection fails or nothing at
 /// all is answered for half a minute, a shorter result when the deadline comes first.
 Result<LoadResult> drive(const Address& address, Traffic& traffic, Deadline deadline,

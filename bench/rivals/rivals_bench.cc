@@ -17,6 +17,7 @@ std::vector<Row> all_rows() {
   add_pending_rows(rows);
   add_time_rows(rows);
   add_crowd_rows(rows);
+  add_redis_rows(rows);
   return rows;
 }
 
@@ -80,7 +81,8 @@ int run(const Settings& settings) {
     if (!settings.json) print_row(row, *outcome, settings.plan.is_smoke);
   }
   if (settings.json)
-    fmt::print("{{\"body_bytes\": 128, \"results\": [\n{}\n]}}\n", fmt::join(results, ",\n"));
+    fmt::print("{{\"body_bytes\": 128, \"smoke\": {}, \"results\": [\n{}\n]}}\n", settings.plan.is_smoke,
+               fmt::join(results, ",\n"));
   return is_good ? 0 : 1;
 }
 

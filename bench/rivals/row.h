@@ -46,5 +46,6 @@ void add_throughput_rows(std::vector<Row>& rows);
 void add_pending_rows(std::vector<Row>& rows);
 void add_time_rows(std::vector<Row>& rows);
 void add_crowd_rows(std::vector<Row>& rows);
+void add_redis_rows(std::vector<Row>& rows);
 
 }  // namespace delayq::bench
