@@ -48,7 +48,9 @@ Status Server::start() {
   listening.refusal = "-OVERLOADED there are too many connections; try again later\r\n";
   listening.session = options_.session;
   resp::CommandLimits limits;
-  limits.argument_bytes = std::max(options_.queue.limits.body_bytes, size_t{64} << 10);
+  // A body that is a little too large is refused by name; one that is far too large is not even taken in.
+  limits.argument_bytes = 2 * options_.queue.limits.body_bytes + (size_t{64} << 10);
+  limits.command_bytes = 2 * limits.argument_bytes + (size_t{1} << 20);
   auto listener =
       net::Listener::open(loop_, std::move(listening), [this, limits](net::Connection& connection) {
         return std::make_shared<resp::Conversation>(*host_, connection, limits);

@@ -40,6 +40,13 @@ class Hostile(harness.ServerTest):
             self.assertTrue(said.startswith(b"-ERR Protocol error"), said)
             self.friend_is_fine()
 
+    def test_a_body_above_the_limit_is_refused_by_name(self):
+        refused = self.friend.ask_all([("PUSH", "t", "0", "x" * ((1 << 20) + 1)), ("PING",)])
+        self.assertEqual(refused[0].code, "TOOLARGE")
+        self.assertIn("body", str(refused[0]))
+        self.assertEqual(refused[1], "PONG")
+        self.assertEqual(len(self.friend.ask("PUSH", "t", "0", "x" * (1 << 20))), 36)
+
     def test_a_body_that_never_comes(self):
         before = self.server.resident_bytes()
         clients = [self.raw() for _ in range(200)]

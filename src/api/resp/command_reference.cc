@@ -1,0 +1,64 @@
+#include "api/resp/command_reference.h"
+
+#include <fmt/format.h>
+
+#include "api/resp/command_table.h"
+#include "core/error.h"
+
+namespace delayq::resp {
+
+namespace {
+
+constexpr std::string_view kHead = R"(# RESP
+Every Redis client is a client: `redis-cli -p 9278 PUSH order 30m '{"uid":1}' ID order:1`. RESP2, and RESP3 after `HELLO 3`.
+This page is written by `api/resp/command_reference.cc` from the command table and the error table, and a test compares them.
+
+- Pipelining is the fast path: commands of one kind that arrive together are one batch, with one commit. Replies come in the
+  order of the commands. A reply to a command that changes something means that the change is on disk (`durability = "commit"`).
+- A `POP` with `WAIT` holds up what comes behind it on its own connection, and nobody else.
+- A delay, wait or lease is "250ms", "30s", "1h30m", "7d", or a bare number of seconds; a moment is RFC 3339 or Unix seconds. With
+  `AT` the delay is 0.
+- Capitals do not matter in names of commands and options. In `POP`, the first word is a topic even if it looks like an option.
+- A lease is an opaque text. `ACK` counts the leases that were current; the others had run out, or were acked before.
+- Lengths above the limits are refused before anything is kept for them. A client that does not take its replies is read no
+  further while a megabyte of them waits, and closed when it took nothing for 30 seconds.
+
+## Commands
+| command | what |
+|---|---|
+)";
+
+constexpr std::string_view kErrors = R"(
+## Errors
+`-CODE what is wrong and what would be right`. Bytes that are no command at all get `-ERR Protocol error: ...`, and the connection is
+closed. Exit codes are those of the `delayq` command.
+
+| code | name | exit code | the same again may succeed later |
+|---|---|---|---|
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string command_reference() {
+  std::string out(kHead);
+  for (const CommandSpec& spec : all_commands()) {
+    out += fmt::format("| `{}` | {} |\n", escaped(spec.usage), escaped(spec.summary));
+  }
+  out += kErrors;
+  for (const ErrorTraits& traits : kErrorTable) {
+    out += fmt::format("| `{}` | `{}` | {} | {} |\n", traits.resp_prefix, traits.name, traits.exit_code,
+                       traits.retryable ? "yes" : "no");
+  }
+  return out;
+}
+
+}  // namespace delayq::resp
