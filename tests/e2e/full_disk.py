@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from contextlib import suppress
 
 import harness
 from harness import Refused
@@ -71,10 +72,17 @@ class FullDisk(harness.ServerTest):
         self.assertIsNotNone(client.ask("GET", "t", f"job-{self.pushed - 1}"))
 
     def test_room_that_another_program_took_and_gave_back(self):
+        self.client.ask("PUSH", "t", "1h", "b", "ID", "first")
         filler = pathlib.Path(self.directory) / "filler"
-        filler.write_bytes(b"x" * ((SIZE_MIB - 8) << 20))
+        with open(filler, "wb", buffering=0) as file, suppress(OSError):  # all there is
+            while file.write(b"x" * 4096):
+                pass
         self.wait_until(lambda: isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused), "it is noticed")
+        # The journal's own segment has room for a while; then an ack can only wait.
+        waiting = self.connect(self.server)
+        waiting.send(*[("RESCHEDULE", "t", "first", "2h")] * 40_000)
         filler.unlink()
+        self.assertEqual({waiting.read() for _ in range(40_000)}, {"OK"})
         self.wait_until(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused),
                         "pushes work again")
 

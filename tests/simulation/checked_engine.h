@@ -30,6 +30,7 @@ class CheckedEngine final : public Engine, private EngineListener {
     std::function<bool()> is_sound;
     /// What is wrong with taking now, by the rules above the engine; empty when nothing is.
     std::function<std::string(const TakeRequest&)> may_take;
+    std::function<void()> make_room;  ///< on a disk that is full
   };
 
   explicit CheckedEngine(World world) : world_(std::move(world)) {}

@@ -14,6 +14,7 @@
 namespace delayq::simulation {
 
 inline constexpr int kMostPumps = 100'000;
+inline constexpr int kPatience = 1'000;
 
 /// One sector that cannot be read is no failure, unless the machine is off and nothing can.
 inline bool is_failure(const Error& error) {
@@ -50,8 +51,8 @@ bool CheckedEngine::judge(const Terms<T>& terms, Operation operation, const Resu
     return failed_ || is_refusal(answer.error());
   }
   const std::string wrong = terms.judge ? terms.judge(*answer, expected) : std::string();
-  // What a failed journal still says of its jobs may be ahead of what it could write, or behind the clock. That
-  // it has failed may not be known yet: a promise made after this would show that it had not.
+  // What a failed journal still says of its jobs may be ahead of what it could write, or behind the clock.
+  // That it has failed may not be known yet: a promise made after this would show that it had not.
   const bool only_looked = terms.promise == Promise::kNothing;
   if (!wrong.empty() && only_looked && !failed_ && !world_.is_sound()) {
     if (!doubt_) doubt_ = {world_.model.begin(), fmt::format("{}: {}", terms.verb, wrong)};
@@ -103,6 +104,11 @@ std::optional<Result<T>> CheckedEngine::wait_for(std::string_view verb, Real rea
   for (int pumps = 0; pumps < kMostPumps; ++pumps) {
     world_.real.poll(*this);
     if (*answer || !world_.pump()) return std::move(*answer);
+    // What finds no room on the disk waits for some, and looks again when time has passed.
+    if (careful_ && pumps % kPatience == kPatience - 1) {
+      world_.make_room();
+      tick(std::max(latest_, now_) + std::chrono::seconds{2});
+    }
   }
   fail(verb, "was never answered");
   return std::nullopt;

@@ -43,7 +43,8 @@ Status World::open() {
   checked_ = std::make_unique<CheckedEngine>(
       CheckedEngine::World{*engine_, model_, witness_, [this] { return pump(); },
                            [this] { return disk_.faults_fired() == faults_at_opening_ && !is_off(); },
-                           [this](const TakeRequest& request) { return may_take(request); }});
+                           [this](const TakeRequest& request) { return may_take(request); },
+                           [this] { disk_.set_capacity(UINT64_MAX); }});
   model_.begin_life();
   checked_->recover(now_, certain_);
 

@@ -61,7 +61,8 @@ class World {
   /// See CheckedEngine: for while the disk is full or unreadable.
   void set_careful(bool careful);
   bool is_careful() const { return careful_; }
-  /// A job that was acked on hand-over and then could not be read becomes dead, which the model does not know.
+  /// A job that was acked on hand-over and then could not be read becomes dead, which the model does not
+  /// know.
   void allow_auto_ack(bool allowed) { auto_ack_ = allowed; }
   bool may_auto_ack() const { return auto_ack_; }
   /// Asks the engine for every job there should be; `judge` gets each with the answer.

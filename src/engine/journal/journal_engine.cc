@@ -69,6 +69,9 @@ Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, J
   engine->log_.commit_head(true, [&first](const Status& status) { first = status; });
   io.drain();
   if (!first.ok()) return first.error();
+  if (engine->log_.lacks_room())
+    return Error{
+        ErrorCode::kDiskFull, "journal.open", "the disk has no room for the journal's first segment", {}};
   return engine;
 }
 
@@ -141,7 +144,7 @@ Moment JournalEngine::tick(Moment now) {
     next = std::min(next, sync_is_due_ ? now + options_.sync_interval : last_sync_ + options_.sync_interval);
   }
   // Whoever refuses pushes for lack of room, here or above, may do so a little earlier.
-  if (log_.disk_free() / 4 < options_.disk_reserve) {
+  if (log_.disk_free() / 4 < options_.disk_reserve || log_.lacks_room()) {
     probe_disk(now);
     next = std::min(next, next_probe_);
   }
@@ -158,7 +161,10 @@ void JournalEngine::probe_disk(Moment now) {
       [this, free_bytes] {
         if (const Result<uint64_t> found = disk_.free_bytes(); found.ok()) *free_bytes = *found;
       },
-      [this, free_bytes] { log_.set_disk_free(*free_bytes); });
+      [this, free_bytes] {
+        log_.set_disk_free(*free_bytes);
+        if (*free_bytes > 0) log_.retry();
+      });
 }
 
 // ---- records

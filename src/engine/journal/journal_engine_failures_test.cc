@@ -251,6 +251,44 @@ TEST_F(FullDiskTest, pushes_go_on_when_there_is_room_again) {
   EXPECT_TRUE(push(JobSpec("mail", "x").with_body("x")).ok());
 }
 
+TEST_F(FullDiskTest, what_finds_no_room_at_all_waits_for_some) {
+  auto& driver = *on_disk.driver;
+  driver.push(JobSpec("mail", "a"));
+  const support::Taken taken = driver.take_one("mail");
+  on_disk.settle();
+  on_disk.disk.set_capacity(on_disk.disk.used_bytes());  // another program took the rest
+  std::optional<Result<std::vector<AckOutcome>>> acked;
+  const std::string big(on_disk.options.segment_bytes, 'x');
+  push_later(JobSpec("mail", "big").with_body(big));
+  on_disk.engine->ack(driver.now(), std::vector{AckRequest{taken.ref(), kKeepNone, {}}},
+                      [&](Result<std::vector<AckOutcome>> answer) { acked = std::move(answer); });
+  on_disk.settle();
+  EXPECT_FALSE(acked) << "promised without being written";
+  EXPECT_FALSE(answers[0]);
+  EXPECT_EQ(code_of(push(JobSpec("mail", "x"))), ErrorCode::kDiskFull);
+  EXPECT_LE(driver.tick(), driver.now() + std::chrono::seconds{1}) << "it must look again soon";
+
+  on_disk.disk.set_capacity(kCapacity * 4);
+  driver.go_to(driver.now() + std::chrono::seconds{1});
+  driver.tick();
+  on_disk.settle();
+  ASSERT_TRUE(acked && answers[0]);
+  EXPECT_TRUE(acked->ok() && answers[0]->ok());
+  on_disk.die(true);
+  on_disk.open();
+  EXPECT_FALSE(driver.get("mail", "a"));
+  EXPECT_EQ(driver.get("mail", "big")->body, big);
+}
+
+TEST_F(FullDiskTest, a_disk_without_room_for_a_start_is_told) {
+  on_disk.settle();
+  on_disk.die(true);
+  on_disk.disk.set_capacity(64);
+  const Result<bool> opened = on_disk.try_open(kStart);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::kDiskFull);
+}
+
 TEST_F(FullDiskTest, cancelling_makes_room) {
   const int fitted = fill();
   for (int i = 0; i < fitted; ++i) {

@@ -148,7 +148,7 @@ bool Log::commit_head(bool sync, Done done) {
     if (!sync || !head_needs_sync()) return false;
     begin_chunk(kHeadStream);
   }
-  run(collect(kHeadStream, kHeadStream, sync), head_busy_, std::move(done));
+  begin(collect(kHeadStream, kHeadStream, sync), head_busy_, std::move(done));
   return true;
 }
 
@@ -156,21 +156,37 @@ bool Log::commit_survivors(Done done) {
   if (survivors_busy_) return false;
   auto commit = collect(kHeadStream + 1, kStreamCount - 1, true);
   if (commit->chunks.empty()) return false;
-  run(commit, survivors_busy_, std::move(done));
+  begin(std::move(commit), survivors_busy_, std::move(done));
   return true;
 }
 
-void Log::run(const std::shared_ptr<Commit>& commit, bool& busy, Done done) {
+void Log::begin(std::shared_ptr<Commit> commit, bool& busy, Done done) {
   busy = true;
+  commit->busy = &busy;
+  commit->done = std::move(done);
   unsynced_bytes_ += commit->bytes;
   under_way_.push_back(commit);
+  run(std::move(commit));
+}
+
+void Log::run(std::shared_ptr<Commit> commit) {
+  Commit* const work = commit.get();
   io_.run(
-      Lane::kWrite, [this, commit] { commit->status = write_commit(disk_, *commit); },
-      [this, commit, &busy, done = std::move(done)]() mutable {
-        busy = false;
+      Lane::kWrite, [this, work] { work->status = write_commit(disk_, *work); },
+      [this, commit = std::move(commit)] {
+        if (commit->lacks_room) {
+          disk_free_ = 0;
+          waiting_for_room_.push_back(commit);
+          return;
+        }
+        *commit->busy = false;
         finish(*commit);
-        done(commit->status);
+        commit->done(commit->status);
       });
+}
+
+void Log::retry() {
+  for (std::shared_ptr<Commit>& commit : std::exchange(waiting_for_room_, {})) run(std::move(commit));
 }
 
 void Log::finish(Commit& commit) {
@@ -197,18 +213,25 @@ void Log::finish(Commit& commit) {
 }
 
 Status Log::write_commit(Disk& disk, Commit& commit) {
+  commit.lacks_room = false;
   for (auto& chunk : commit.chunks) {
-    if (Status status = write_chunk(disk, *chunk, commit.sync); !status.ok()) return status;
+    if (Status status = write_chunk(disk, commit, *chunk); !status.ok()) return status;
   }
   const Result<uint64_t> free_bytes = disk.free_bytes();
   commit.disk_free = free_bytes.ok() ? *free_bytes : UINT64_MAX;
   return {};
 }
 
-Status Log::write_chunk(Disk& disk, Chunk& chunk, bool sync) {
-  if (chunk.is_new) {
+/// What was not synced can be written once more, to the same place. After a failed sync nothing is known of
+/// the bytes any more.
+Status Log::write_chunk(Disk& disk, Commit& commit, Chunk& chunk) {
+  const auto without_room = [&commit](const Error& error) {
+    commit.lacks_room = error.code == ErrorCode::kDiskFull;
+    return error;
+  };
+  if (chunk.is_new && chunk.file == nullptr) {
     Result<std::shared_ptr<File>> file = disk.create(segment_name(chunk.segment));
-    if (!file.ok()) return file.error();
+    if (!file.ok()) return without_room(file.error());
     chunk.file = *file;
     // A disk too full to allocate ahead may still have room for what is to be written now.
     if (chunk.allocate != 0) {
@@ -218,12 +241,13 @@ Status Log::write_chunk(Disk& disk, Chunk& chunk, bool sync) {
     }
   }
   if (chunk.bytes.size() != 0) {
-    if (Status status = chunk.file->write(chunk.offset, chunk.bytes.all()); !status.ok()) return status;
+    const Status status = chunk.file->write(chunk.offset, chunk.bytes.all());
+    if (!status.ok()) return without_room(status.error());
   }
   if (chunk.is_last) {
     if (Status status = chunk.file->truncate(chunk.end()); !status.ok()) return status;
   }
-  if (sync || chunk.is_last) {
+  if (commit.sync || chunk.is_last) {
     if (Status status = chunk.file->sync(); !status.ok()) return status;
   }
   if (chunk.is_new) return disk.sync_directory();

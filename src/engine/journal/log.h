@@ -65,6 +65,11 @@ class Log {
   /// Begins the log's first segment, so that the new epoch is durable with the first commit.
   void begin_head() { begin_segment(kHeadStream, 0); }
 
+  /// A commit found no room on the disk. It waits, with everything behind it, until this is called and there
+  /// is.
+  void retry();
+  bool lacks_room() const { return !waiting_for_room_.empty(); }
+
   bool head_is_committing() const { return head_busy_; }
   bool survivors_are_committing() const { return survivors_busy_; }
   bool head_is_empty() const { return streams_[kHeadStream].open.empty(); }
@@ -119,7 +124,10 @@ class Log {
     Lsn end_lsn = 0;  ///< every record of these streams below this is in the commit or in an earlier one
     uint64_t bytes = 0;
     Status status;
+    bool lacks_room = false;  ///< that is why it failed, before anything was synced: it can be tried again
     uint64_t disk_free = 0;
+    Done done;
+    bool* busy = nullptr;
   };
 
   Chunk& chunk_for(uint16_t stream, size_t size);
@@ -130,11 +138,12 @@ class Log {
   std::unique_ptr<Chunk> fresh_chunk();
   void seal_mark(Chunk& chunk) const;
   std::shared_ptr<Commit> collect(uint16_t first_stream, uint16_t last_stream, bool sync);
-  void run(const std::shared_ptr<Commit>& commit, bool& busy, Done done);
+  void begin(std::shared_ptr<Commit> commit, bool& busy, Done done);
+  void run(std::shared_ptr<Commit> commit);
   void finish(Commit& commit);
   uint64_t open_bytes() const;
   static Status write_commit(Disk& disk, Commit& commit);
-  static Status write_chunk(Disk& disk, Chunk& chunk, bool sync);
+  static Status write_chunk(Disk& disk, Commit& commit, Chunk& chunk);
 
   Disk& disk_;
   Io& io_;
@@ -150,6 +159,7 @@ class Log {
   Lsn written_lsn_ = 1;
   std::array<Stream, kStreamCount> streams_;
   std::vector<std::shared_ptr<Commit>> under_way_;
+  std::vector<std::shared_ptr<Commit>> waiting_for_room_;
   std::vector<std::unique_ptr<Chunk>> spare_;  ///< chunks whose buffers are used again
   bool head_busy_ = false;
   bool survivors_busy_ = false;
