@@ -108,8 +108,8 @@ void Cleaner::take_portion() {
   portion_size_ = portion_->bytes.size() * 4;
 }
 
-/// Nothing may be dropped that cannot be read: the segment stays as it is. If something was copied out of it, no
-/// other may go before it.
+/// Nothing may be dropped that cannot be read: the segment stays as it is. If something was copied out of it,
+/// no other may go before it.
 void Cleaner::give_up() {
   store_.segments.find(victim_)->is_damaged = true;
   if (offset_ > kSegmentHeaderSize) store_.segments.set_half_cleaned(victim_);

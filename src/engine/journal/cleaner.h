@@ -16,9 +16,10 @@ namespace delayq::journal {
 /// Gives disk space back: takes the segment of which least is needed, writes that part again, grouped by how
 /// far away its due day is (so that what dies together lies together), and removes the segment.
 ///
-/// One segment at a time, read in portions on the read lane. What is written again follows the log: a copy has
-/// the job's present state, so it waits until the records that made that state are durable. The segment goes only
-/// when the copies are durable, and so is every record of the log that made something in it unneeded.
+/// One segment at a time, read in portions on the read lane. What is written again follows the log: a copy
+/// has the job's present state, so it waits until the records that made that state are durable. The segment
+/// goes only when the copies are durable, and so is every record of the log that made something in it
+/// unneeded.
 class Cleaner {
  public:
   struct Options {

@@ -42,8 +42,8 @@ class Replay {
   void apply_job(const Waiting& waiting);
   void apply_gone(const Waiting& waiting);
   void apply_settings(const Waiting& waiting);
-  /// The record of a job in `segment` may lack a kGone record that names the segment: cleaning had copied it to
-  /// another one, or a crash came between the job that replaced it and its kGone record.
+  /// The record of a job in `segment` may lack a kGone record that names the segment: cleaning had copied it
+  /// to another one, or a crash came between the job that replaced it and its kGone record.
   void clean_first(uint32_t segment) { store_.segments.set_half_cleaned(segment); }
   TopicNumber topic_of(std::string_view name);
 

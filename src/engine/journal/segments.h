@@ -26,8 +26,9 @@ struct Segment {
       true;  ///< a later mark says that its last records are durable: if one is bad, it is damage
   bool is_damaged = false;  ///< cleaning found a bad record: left alone for `check` to look at
   bool unsets = false;      ///< has records that take back a topic's settings
-  /// Its cleaning was interrupted: jobs in it may have gone since under the name of the segment they were copied
-  /// to, or (see Replay) without a kGone record. No other segment may be removed before it, lest one come back.
+  /// Its cleaning was interrupted: jobs in it may have gone since under the name of the segment they were
+  /// copied to, or (see Replay) without a kGone record. No other segment may be removed before it, lest one
+  /// come back.
   bool is_half_cleaned = false;
   /// For each other segment, how many kGone records in this one speak of jobs in it.
   absl::flat_hash_map<uint32_t, uint32_t> gone_by_segment;
