@@ -12,8 +12,8 @@ namespace {
 constexpr double kWidth = 800;
 constexpr double kHeight = 420;
 constexpr double kLeft = 70;
-constexpr double kRight = 24;
-constexpr double kTop = 64;
+constexpr double kRight = 32;
+constexpr double kTop = 84;
 constexpr double kBottom = 52;
 
 std::string escaped(std::string_view text) {
@@ -60,7 +60,7 @@ std::string axes(const Chart& chart, const Scale& scale, const std::vector<doubl
   for (const auto& [place, words] : chart.x_marks)
     out += text(scale.x(place), kHeight - kBottom + 18, "middle", "mark", words);
   out += text((kLeft + kWidth - kRight) / 2, kHeight - 12, "middle", "mark", chart.x_label);
-  out += text(kLeft, kTop - 10, "start", "mark", chart.y_label);
+  out += text(kLeft, kTop - 14, "start", "mark", chart.y_label);
   return out;
 }
 

@@ -33,7 +33,7 @@ TEST(Chart, IsAWholeDocumentWithTheCurve) {
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
   EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c"));
   // From the lower left corner to the top in the middle.
-  EXPECT_THAT(svg, HasSubstr("d=\"M70.0 368.0 L423.0 64.0 L776.0 216.0\""));
+  EXPECT_THAT(svg, HasSubstr("d=\"M70.0 368.0 L419.0 84.0 L768.0 226.0\""));
 }
 
 TEST(Chart, OfNothingIsStillADocument) {
