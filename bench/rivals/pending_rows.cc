@@ -54,7 +54,7 @@ Result<double> restart_ours(const Plan& plan, uint64_t jobs) {
   const std::string id = DelayqDialect::id(jobs / 2);
   const Result<double> answered =
       seconds_until_answer((*server)->address(), {"GET", "bench", id}, row_deadline());
-  if (!answered.ok()) return answered;
+  if (!answered.ok()) return answered.error();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
@@ -76,7 +76,7 @@ Result<double> restart_redis(uint64_t jobs) {
   const std::string id = DelayqDialect::id(jobs / 2);
   const Result<double> answered =
       seconds_until_answer((*peer)->address(), {"HGET", "bench:jobs", id}, row_deadline());
-  if (!answered.ok()) return answered;
+  if (!answered.ok()) return answered.error();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 

@@ -42,7 +42,7 @@ bool is_aggregate(char sign) { return sign == '*' || sign == '%' || sign == '~' 
 /// How many values follow the line of an aggregate, or bytes that of a bulk string; -1: it is null.
 Result<int64_t> length_of(const Line& line, const ValueLimits& limits) {
   const Result<int64_t> length = integer_of(line);
-  if (!length.ok()) return length;
+  if (!length.ok()) return length.error();
   const auto limit = static_cast<int64_t>(is_bulk(line.sign) ? limits.bulk_bytes : limits.items);
   if (*length < -1 || *length > limit)
     return broken(fmt::format("a length of {} where at most {} is accepted", *length, limit));
