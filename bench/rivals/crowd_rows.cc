@@ -20,7 +20,7 @@ Result<double> rate(const Plan& plan, Scenario scenario, bool is_crowded) {
   if (!crowd.ok()) return crowd.error();
   LoadOptions options;
   options.scenario = scenario;
-  options.jobs = plan.jobs(scenario == Scenario::kPush ? 600'000 : 300'000);
+  options.jobs = plan.jobs(scenario == Scenario::kPush ? 2'000'000 : 1'000'000);
   const Result<Report> report = run_ours(**server, options, "bench");
   if (!report.ok()) return report.error();
   if (!crowd->is_undisturbed())
