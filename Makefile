@@ -12,7 +12,7 @@ build:  ## build what users run, into build/release
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target delayq_programs -j $(JOBS)
 
-run: build  ## install what is missing, build, and serve on 127.0.0.1:9278, the jobs in ./data
+run: build  ## install what is missing, build, and serve on 127.0.0.1:9277 (HTTP) and 9278 (RESP), the jobs in ./data
 	@exec build/release/delayq serve
 
 test:  ## everything: house rules, format, all tests in release and under sanitizers, fuzzers, clang-tidy

@@ -20,7 +20,8 @@ Result<std::unique_ptr<OwnServer>> OwnServer::start(const std::string& program, 
   server->program_ = program;
   std::ofstream config(directory + "/delayq.toml");
   config << fmt::format(
-      "[server]\nresp = \"127.0.0.1:{}\"\ndata = \"{}/data\"\n\n[journal]\ndurability = \"{}\"\n\n"
+      "[server]\nhttp = \"127.0.0.1:0\"\nresp = \"127.0.0.1:{}\"\ndata = "
+      "\"{}/data\"\n\n[journal]\ndurability = \"{}\"\n\n"
       "[log]\nlevel = \"warn\"\n",
       *port, directory, durability);
   config.close();

@@ -86,6 +86,12 @@ int run(const Settings& settings) {
   return is_good ? 0 : 1;
 }
 
+std::vector<std::string> names_of_rows() {
+  std::vector<std::string> names;
+  for (const Row& row : all_rows()) names.emplace_back(row.key);
+  return names;
+}
+
 /// The program that was built beside this one.
 std::string beside_us() {
   std::error_code ignored;
@@ -102,7 +108,9 @@ int main(int argc, char** argv) {
   CLI::App app{"delayq beside its peers"};
   app.add_flag("--smoke", settings.plan.is_smoke, "Tiny sizes: only proves that it works");
   app.add_flag("--json", settings.json, "Figures for programs");
-  app.add_option("--only", settings.only, "Rows to measure")->delimiter(',');
+  app.add_option("--only", settings.only, "Rows to measure")
+      ->delimiter(',')
+      ->check(CLI::IsMember(delayq::bench::names_of_rows()));
   app.add_option("--rounds", settings.plan.rounds, "Of ours and theirs in turn")->check(CLI::Range(1, 99));
   app.add_option("--program", settings.plan.program, "Our server")->check(CLI::ExistingFile);
   CLI11_PARSE(app, argc, argv);

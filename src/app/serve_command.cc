@@ -74,6 +74,8 @@ ServerOptions server_options(const Config& config) {
   options.topics = config.topics;
   options.resp_host = config.server.resp.host;
   options.resp_port = config.server.resp.port;
+  options.http_host = config.server.http.host;
+  options.http_port = config.server.http.port;
   options.max_connections = config.server.max_connections;
   options.grace = config.server.grace;
   return options;
@@ -102,13 +104,17 @@ int run(const ServeOptions& options) {
     spdlog::info("stopping: {}", number == SIGINT ? "SIGINT" : "SIGTERM");
     (*server)->stop();
   });
-  const std::string address = (*server)->resp_address();
-  spdlog::info("delayq {} listens on {} (RESP), {}", kVersion, address, (*server)->storage().describe());
+  spdlog::info("delayq {} listens on {} (HTTP) and {} (RESP), {}", kVersion, (*server)->http_address(),
+               (*server)->resp_address(), (*server)->storage().describe());
   std::cout << fmt::format("delayq {} is ready, {}.\n", kVersion, (*server)->storage().describe())
             << fmt::format(
-                   "Try it: redis-cli -p {} PUSH order 5s '{{\"uid\":1}}'   then: redis-cli -p {} POP order "
-                   "WAIT 10s\n",
-                   (*server)->resp_port(), (*server)->resp_port())
+                   "Try it: redis-cli -p {0} PUSH order 5s '{{\"uid\":1}}'   then: redis-cli -p {0} POP "
+                   "order WAIT 10s\n",
+                   (*server)->resp_port())
+            << fmt::format(
+                   "Or:     curl http://{}/v1/topics/order/jobs -d '{{\"body\": {{\"uid\": 1}}, \"delay\": "
+                   "\"5s\"}}'\n",
+                   (*server)->http_address())
             << "Ctrl-C stops it.\n"
             << std::flush;
   (*server)->run();
@@ -129,6 +135,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
     serve->add_option(flags, options->said.back().second, help);
   };
   add("-t,--engine", "server.engine", "Where jobs wait: journal (default) or memory");
+  add("--http", "server.http", "Address of the HTTP API, default 127.0.0.1:9277; port 0: any free one");
   add("--resp", "server.resp", "Address for Redis clients, default 127.0.0.1:9278; port 0: any free one");
   add("--data", "server.data", "The journal's directory, default ./data");
   add("--durability", "journal.durability",

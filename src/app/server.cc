@@ -19,7 +19,9 @@ uint64_t random_seed() {
 Server::Server(ServerOptions options) : options_(std::move(options)) {}
 
 Server::~Server() {
-  if (listener_ != nullptr) listener_->close();
+  for (const auto* listener : {&resp_, &http_}) {
+    if (*listener != nullptr) (*listener)->close();
+  }
 }
 
 Result<std::unique_ptr<Server>> Server::open(ServerOptions options) {
@@ -38,25 +40,55 @@ Status Server::start() {
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
   if (Status status = start_queue(now); !status.ok()) return status.error();
-  host_ =
+  if (Status status = listen_for_resp(now); !status.ok()) return status;
+  return listen_for_http();
+}
+
+net::Listener::Options Server::listening(std::string host, uint16_t port, std::string refusal) const {
+  net::Listener::Options options;
+  options.host = std::move(host);
+  options.port = port;
+  options.max_sessions = options_.max_connections;
+  options.refusal = std::move(refusal);
+  options.session = options_.session;
+  return options;
+}
+
+Status Server::listen_for_resp(Moment now) {
+  resp_host_ =
       std::make_unique<resp::Host>(resp::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion),
                                               now, [this] { return loop_.sessions(); }, 0});
-  net::Listener::Options listening;
-  listening.host = options_.resp_host;
-  listening.port = options_.resp_port;
-  listening.max_sessions = options_.max_connections;
-  listening.refusal = "-OVERLOADED there are too many connections; try again later\r\n";
-  listening.session = options_.session;
   resp::CommandLimits limits;
   // A body that is a little too large is refused by name; one that is far too large is not even taken in.
   limits.argument_bytes = 2 * options_.queue.limits.body_bytes + (size_t{64} << 10);
   limits.command_bytes = 2 * limits.argument_bytes + (size_t{1} << 20);
   auto listener =
-      net::Listener::open(loop_, std::move(listening), [this, limits](net::Connection& connection) {
-        return std::make_shared<resp::Conversation>(*host_, connection, limits);
+      net::Listener::open(loop_,
+                          listening(options_.resp_host, options_.resp_port,
+                                    "-OVERLOADED there are too many connections; try again later\r\n"),
+                          [this, limits](net::Connection& connection) {
+                            return std::make_shared<resp::Conversation>(*resp_host_, connection, limits);
+                          });
+  if (!listener.ok()) return listener.error();
+  resp_ = std::move(*listener);
+  return {};
+}
+
+Status Server::listen_for_http() {
+  http_host_ = std::make_unique<http::Host>(
+      http::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion)});
+  net::HttpLimits limits;
+  limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch
+  auto listener = net::Listener::open(
+      loop_,
+      listening(options_.http_host, options_.http_port,
+                "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+                "Connection: close\r\n\r\n"),
+      [this, limits](net::Connection& connection) {
+        return std::make_shared<http::Conversation>(*http_host_, connection, limits);
       });
   if (!listener.ok()) return listener.error();
-  listener_ = std::move(*listener);
+  http_ = std::move(*listener);
   return {};
 }
 
@@ -107,7 +139,8 @@ void Server::begin_stop() {
     is_stopped_ = true;  // in a hurry: what was answered is safe
     return;
   }
-  listener_->close();
+  resp_->close();
+  http_->close();
   queue_->stop(net::Loop::now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "api/http/conversation.h"
 #include "api/resp/conversation.h"
 #include "app/storage.h"
 #include "net/listener.h"
@@ -22,6 +23,8 @@ struct ServerOptions {
   std::map<std::string, Settings> topics;
   std::string resp_host = "127.0.0.1";
   uint16_t resp_port = 9278;  ///< 0: any free one
+  std::string http_host = "127.0.0.1";
+  uint16_t http_port = 9277;  ///< 0: any free one
   size_t max_connections = 20'000;
   net::SessionLimits session;
   Millis grace = std::chrono::seconds{10};  ///< for jobs that are being worked on when it is told to stop
@@ -41,8 +44,9 @@ class Server {
   /// does not wait for the grace period. May be called from any thread, and from a signal's handler thread.
   void stop();
 
-  std::string resp_address() const { return listener_->address(); }
-  uint16_t resp_port() const { return listener_->port(); }
+  std::string resp_address() const { return resp_->address(); }
+  uint16_t resp_port() const { return resp_->port(); }
+  std::string http_address() const { return http_->address(); }
   Storage& storage() { return *storage_; }
   net::Loop& loop() { return loop_; }
 
@@ -50,14 +54,19 @@ class Server {
   explicit Server(ServerOptions options);
   Status start();
   Status start_queue(Moment now);
+  Status listen_for_resp(Moment now);
+  Status listen_for_http();
+  net::Listener::Options listening(std::string host, uint16_t port, std::string refusal) const;
   void begin_stop();
 
   ServerOptions options_;
   net::Loop loop_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Queue> queue_;
-  std::unique_ptr<resp::Host> host_;
-  std::unique_ptr<net::Listener> listener_;
+  std::unique_ptr<resp::Host> resp_host_;
+  std::unique_ptr<http::Host> http_host_;
+  std::unique_ptr<net::Listener> resp_;
+  std::unique_ptr<net::Listener> http_;
   std::atomic<int> stops_asked_ = 0;
   int stops_begun_ = 0;
   bool is_stopped_ = false;

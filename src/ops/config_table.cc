@@ -46,7 +46,7 @@ const std::array kServer{
     ConfigRow{"server", "resp", AddressField{[](T& t, Address v) { t.config.server.resp = std::move(v); }},
               "\"127.0.0.1:9278\"", "", "Where Redis clients connect."},
     ConfigRow{"server", "http", AddressField{[](T& t, Address v) { t.config.server.http = std::move(v); }},
-              "\"127.0.0.1:9277\"", "", "Where HTTP clients will connect; accepted, not listened on yet."},
+              "\"127.0.0.1:9277\"", "", "Where HTTP clients connect."},
     ConfigRow{"server", "engine",
               ChoiceField{kEngines, kLaterEngines,
                           [](T& t, size_t v) { t.config.server.engine = static_cast<Config::Engine>(v); }},

@@ -104,6 +104,7 @@ bool HandOver::drop(WaiterId id) {
 
 void HandOver::start_walk(Waiter& waiter) {
   waiter.walking = true;
+  ++walkers_;
   waiter.at = 0;
   waiter.seen = wakes_;
   walk(waiter);
@@ -117,12 +118,17 @@ void HandOver::walk(Waiter& waiter) {
     const uint32_t count = allowed(topic, waiter.count - waiter.found.jobs.size());
     if (count > 0) return take(waiter, topic, count);
   }
-  waiter.walking = false;
+  end_walk(waiter);
   if (waiter.found.jobs.empty()) {
     found_nothing(waiter);
   } else {
     give_own_leases(waiter);
   }
+}
+
+void HandOver::end_walk(Waiter& waiter) {
+  if (waiter.walking) --walkers_;
+  waiter.walking = false;
 }
 
 void HandOver::wake(const TopicPtr& topic) {
@@ -142,9 +148,9 @@ void HandOver::serve(const TopicPtr& topic, int consumers) {
                                     waiter.topics.begin());
     take(waiter, *topic, count);
   }
-  // Nobody is left in line, but who is busy may have passed this topic by because others stood there: he will
-  // look at it once more before he stands in line.
-  if (consumers > 0) topic->last_wake = ++wakes_;
+  // Nobody is left in line, but who is on his way may have passed this topic by because others stood there:
+  // he will look at it once more before he stands in line.
+  if (consumers > 0 && walkers_ > 0) topic->last_wake = ++wakes_;
 }
 
 void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {
@@ -170,6 +176,7 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
   const bool was_walking = waiter.walking;
   if (waiter.limited) topic->tokens.give_back(waiter.asked - static_cast<uint32_t>(got));
   if (!result.ok()) {
+    end_walk(waiter);
     fail(waiter, result.error());
     return serve(topic, 1);  // The next in line should learn it, too, rather than wait for nothing.
   }
@@ -178,7 +185,7 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
     ++waiter.at;
     return walk(waiter);
   }
-  waiter.walking = false;
+  end_walk(waiter);
   if (waiter.found.jobs.empty()) {
     found_nothing(waiter);
   } else {

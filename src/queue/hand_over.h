@@ -50,6 +50,7 @@ class HandOver {
  private:
   Status check(const PopRequest& request) const;
   void start_walk(Waiter& waiter);
+  void end_walk(Waiter& waiter);
   void walk(Waiter& waiter);
   void serve(const TopicPtr& topic, int consumers);
   void take(Waiter& waiter, TopicState& topic, uint32_t count);
@@ -68,6 +69,7 @@ class HandOver {
   Admission& admission_;
   Waiters waiters_;
   std::vector<WaiterId> leaving_;
+  size_t walkers_ = 0;  ///< waiters that are walking
   uint64_t wakes_ = 0;
   absl::btree_map<std::pair<Moment, uint64_t>, TopicPtr> refills_;  // by moment and the topic's serial
 };

@@ -28,7 +28,7 @@ struct Waiter {
   bool idle = false;
   bool leaving = false;
   bool gone = false;     ///< dropped while it was busy: what comes for it goes back
-  bool walking = true;   ///< still on its first way along its topics
+  bool walking = false;  ///< on its way along all its topics
   size_t at = 0;         ///< the topic that is being asked
   uint32_t asked = 0;    ///< how many jobs it is being asked for
   bool limited = false;  ///< by a rate: what it does not get of them goes back to the bucket

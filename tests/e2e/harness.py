@@ -29,12 +29,13 @@ class Server:
         self.options = options
         self.process = None
         self.port = None
+        self.http_port = None
         self.start()
 
     def start(self):
         if self.process is not None:
             self.close()
-        command = [PROGRAM, "serve", "--resp", "127.0.0.1:0", "--data", str(self.data), "--log-level", "warn"]
+        command = [PROGRAM, "serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", str(self.data), "--log-level", "warn"]
         self.process = subprocess.Popen(
             command + list(self.options), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         said = b""
@@ -43,8 +44,8 @@ class Server:
             while waiting.select(DEADLINE):
                 part = os.read(self.process.stdout.fileno(), 4096)
                 said += part
-                if found := re.search(rb"redis-cli -p (\d+) .*\n", said):
-                    self.port = int(found[1])
+                if found := re.search(rb"redis-cli -p (\d+) .*\n.*http://127.0.0.1:(\d+)/", said):
+                    self.port, self.http_port = int(found[1]), int(found[2])
                     return
                 if not part:
                     break

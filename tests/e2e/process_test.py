@@ -46,7 +46,7 @@ class Process(harness.ServerTest):
 
     def test_a_second_server_on_the_same_directory_is_refused(self):
         server = self.serve()
-        done = self.run_program("serve", "--resp", "127.0.0.1:0", "--data", str(server.data))
+        done = self.run_program("serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", str(server.data))
         self.assertEqual(done.returncode, 9, done.stderr)
         self.assertIn(str(server.data), done.stderr)
         self.assertEqual(self.connect(server).ask("PING"), "PONG")
@@ -55,7 +55,7 @@ class Process(harness.ServerTest):
 
     def test_a_port_that_is_taken_is_named(self):
         server = self.serve()
-        done = self.run_program("serve", "--resp", f"127.0.0.1:{server.port}", "--data", "other")
+        done = self.run_program("serve", "--resp", f"127.0.0.1:{server.port}", "--http", "127.0.0.1:0", "--data", "other")
         self.assertEqual(done.returncode, 9, done.stderr)
         self.assertIn(str(server.port), done.stderr)
 
@@ -70,7 +70,7 @@ class Process(harness.ServerTest):
 
     def test_topics_of_the_config_are_in_force_and_a_bare_command_serves(self):
         config = self.directory / "delayq.toml"
-        config.write_text('[server]\nresp = "127.0.0.1:0"\n\n[topics.once]\nattempts = 1\n')
+        config.write_text('[server]\nresp = "127.0.0.1:0"\nhttp = "127.0.0.1:0"\n\n[topics.once]\nattempts = 1\n')
         process = subprocess.Popen([PROGRAM, "-c", str(config)], stdout=subprocess.PIPE, text=True, cwd=self.directory)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.kill)
@@ -98,7 +98,7 @@ class Process(harness.ServerTest):
         damaged = self.run_program("check", str(server.data))
         self.assertEqual(damaged.returncode, 13, damaged.stdout)
         self.assertIn(segment.name, damaged.stdout)
-        refused = self.run_program("serve", "--resp", "127.0.0.1:0", "--data", str(server.data))
+        refused = self.run_program("serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", str(server.data))
         self.assertEqual(refused.returncode, 13)
         self.assertIn(segment.name, refused.stderr)
         self.assertEqual(self.run_program("check", str(server.data), "--repair", "--yes").returncode, 0)

@@ -16,8 +16,9 @@ SEES = {
     "engine/*": {"core", "engine"},
     "queue": {"core", "engine"},
     "delivery": {"core", "engine", "queue"},
-    "api": {"core", "engine", "queue", "delivery", "resp", "net"},
+    "api": {"core", "engine", "queue", "delivery", "resp", "json", "net"},
     "resp": {"core"},
+    "json": {"core"},
     "net": {"core"},
     # Configuration says settings of topics and bounds of the queue, in the queue's own types.
     "ops": {"core", "queue"},

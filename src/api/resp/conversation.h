@@ -12,9 +12,9 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/functional/function_ref.h>
 
+#include "api/replies.h"
 #include "api/resp/arguments.h"
 #include "api/resp/command_table.h"
-#include "api/resp/replies.h"
 #include "net/protocol.h"
 #include "queue/queue.h"
 #include "resp/command_parser.h"
@@ -48,6 +48,7 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   void hang_up() override;
 
  private:
+  using Replies = api::Replies;
   using Place = Replies::Place;
   /// A finished reply: appends to the writer.
   using Words = absl::FunctionRef<void(Writer&)>;

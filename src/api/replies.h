@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace delayq::resp {
+namespace delayq::api {
 
 /// Replies leave in the order of their commands, whenever they are known. A place is reserved when a command
 /// is taken; what fills the first place goes straight to the output, the rest waits for those before it.
@@ -50,4 +50,4 @@ class Replies {
   std::string output_;
 };
 
-}  // namespace delayq::resp
+}  // namespace delayq::api

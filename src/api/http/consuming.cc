@@ -1,0 +1,165 @@
+// What consumers ask for.
+#include <fmt/format.h>
+
+#include "api/http/conversation.h"
+#include "core/moment.h"
+
+namespace delayq::http {
+
+namespace {
+
+void write_taken(json::Writer& json, const TakenJob& taken) {
+  json.begin_object().key("topic").text(taken.job.topic).key("id").text(taken.job.id);
+  write_body(json, taken.job);
+  json.key("attempt").number(uint64_t{taken.job.attempts}).key("due_at").text(format_moment(taken.job.due));
+  if (!taken.lease.empty()) {
+    json.key("lease").text(taken.lease).key("lease_until").text(format_moment(taken.job.until));
+  }
+  json.end_object();
+}
+
+/// One result for each lease: "acked" and the like, or the code of what is wrong with it.
+template <class T, class Good>
+void write_results(json::Writer& json, const std::vector<T>& results, Good good) {
+  json.begin_object().key("results").begin_array();
+  for (const T& result : results) {
+    json.begin_object();
+    if (result.ok()) {
+      good(json, result);
+    } else {
+      json.key("result").text(traits_of(result.error().code).name).key("detail").text(result.error().detail);
+    }
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+std::string_view name_of_outcome(NackOutcome outcome) {
+  switch (outcome) {
+    case NackOutcome::kRetried:
+      return "retried";
+    case NackOutcome::kDead:
+      return "dead";
+    case NackOutcome::kCancelled:
+      return "cancelled";
+    case NackOutcome::kStale:
+      break;
+  }
+  return "stale_lease";
+}
+
+/// REQUIRES: noted as a problem when they are missing.
+std::vector<std::string_view> leases_of(Fields& fields) {
+  auto leases = fields.texts("leases");
+  if (!leases) fields.note("leases", "is missing; an array of lease texts");
+  return leases ? std::move(*leases) : std::vector<std::string_view>{};
+}
+
+}  // namespace
+
+Status Conversation::pop_topic(const Call& call) {
+  Result<Fields> fields = Fields::of_json(call.request.body);
+  if (!fields.ok()) return fields.error();
+  return pop_from(*fields, {call.names[0]});
+}
+
+Status Conversation::pop(const Call& call) {
+  Result<Fields> fields = Fields::of_json(call.request.body);
+  if (!fields.ok()) return fields.error();
+  auto topics = fields->texts("topics");
+  if (!topics) fields->note("topics", "is missing; an array of topic names");
+  return pop_from(*fields, topics ? std::move(*topics) : std::vector<std::string_view>{});
+}
+
+Status Conversation::pop_from(Fields& fields, std::vector<std::string_view> topics) {
+  PopRequest request;
+  request.topics = topics;
+  request.count = fields.small_number("count").value_or(1);
+  request.wait = fields.duration("wait").value_or(Millis{});
+  request.lease = fields.duration("lease");
+  if (const auto ack = fields.text("ack")) {
+    if (*ack != "auto" && *ack != "manual") fields.note("ack", "expected auto or manual");
+    request.auto_ack = *ack == "auto";
+  }
+  if (Status status = fields.finish(); !status.ok()) return status;
+  const Place place = replies_.reserve();
+  const WaiterId waiter =
+      host_.queue.pop(now_, request, [self = shared_from_this(), place](const Result<PopAnswer>& popped) {
+        self->pops_.erase(place);
+        if (popped.ok()) {
+          self->answer(place, [&](json::Writer& json) {
+            json.begin_object().key("jobs").begin_array();
+            for (const TakenJob& taken : popped->jobs) write_taken(json, taken);
+            json.end_array().end_object();
+            return 200;
+          });
+        } else {
+          self->problem(place, popped.error());
+        }
+        if (self->holds_up_ != place) return;
+        self->holds_up_.reset();
+        if (self->connection_ != nullptr) self->connection_->on_resume();
+      });
+  if (waiter == 0) return {};  // refused; it will hear of that
+  pops_.emplace(place, waiter);
+  if (request.wait > Millis::zero()) holds_up_ = place;
+  return {};
+}
+
+Status Conversation::ack(const Call& call) {
+  Result<Fields> fields = Fields::of_json(call.request.body);
+  if (!fields.ok()) return fields.error();
+  std::vector<AckItem> items;
+  for (const std::string_view lease : leases_of(*fields)) items.push_back({.lease = lease});
+  if (Status status = fields->finish(); !status.ok()) return status;
+  host_.queue.ack(
+      now_, items, respond<std::vector<Status>>([](json::Writer& json, const std::vector<Status>& results) {
+        write_results(json, results,
+                      [](json::Writer& item, const Status&) { item.key("result").text("acked"); });
+        return 200;
+      }));
+  return {};
+}
+
+Status Conversation::nack(const Call& call) {
+  Result<Fields> fields = Fields::of_json(call.request.body);
+  if (!fields.ok()) return fields.error();
+  NackItem item;
+  item.delay = fields->duration("delay");
+  item.reason = fields->text("reason").value_or(std::string_view());
+  item.dead = fields->boolean("dead").value_or(false);
+  std::vector<NackItem> items;
+  for (const std::string_view lease : leases_of(*fields)) {
+    item.lease = lease;
+    items.push_back(item);
+  }
+  if (Status status = fields->finish(); !status.ok()) return status;
+  using Results = std::vector<Result<NackReceipt>>;
+  host_.queue.nack(now_, items, respond<Results>([](json::Writer& json, const Results& results) {
+                     write_results(json, results, [](json::Writer& out, const Result<NackReceipt>& receipt) {
+                       out.key("result").text(name_of_outcome(receipt->outcome));
+                       if (receipt->retry_at) out.key("retry_at").text(format_moment(*receipt->retry_at));
+                     });
+                     return 200;
+                   }));
+  return {};
+}
+
+Status Conversation::extend(const Call& call) {
+  Result<Fields> fields = Fields::of_json(call.request.body);
+  if (!fields.ok()) return fields.error();
+  const std::optional<Millis> lease = fields->duration("lease");
+  std::vector<ExtendItem> items;
+  for (const std::string_view text : leases_of(*fields)) items.push_back({text, lease});
+  if (Status status = fields->finish(); !status.ok()) return status;
+  using Results = std::vector<Result<Moment>>;
+  host_.queue.extend(now_, items, respond<Results>([](json::Writer& json, const Results& results) {
+                       write_results(json, results, [](json::Writer& out, const Result<Moment>& until) {
+                         out.key("result").text("extended").key("lease_until").text(format_moment(*until));
+                       });
+                       return 200;
+                     }));
+  return {};
+}
+
+}  // namespace delayq::http

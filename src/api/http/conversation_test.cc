@@ -1,0 +1,289 @@
+#include "api/http/conversation.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/memory/memory_engine.h"
+
+namespace delayq::http {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr Moment kStart = from_unix_ms(1'700'000'000'000);  // 2023-11-14T22:13:20Z
+
+struct Response {
+  int status = 0;
+  std::string head;
+  std::string body;
+};
+
+class HttpTest : public testing::Test, public net::Connection {
+ protected:
+  HttpTest() {
+    queue.start(now, [](const Status&) {});
+    settle();
+    conversation = std::make_shared<Conversation>(host, *this);
+  }
+  ~HttpTest() override { conversation->hang_up(); }
+
+  void on_output() override {}
+  void on_resume() override { ++resumed; }
+
+  void settle() {
+    do {
+      queue.tick(now);
+    } while (queue.poll(now));
+  }
+  void pass(Millis time) {
+    now += time;
+    settle();
+  }
+
+  std::string say(std::string_view bytes) {
+    input += bytes;
+    for (bool any = true; any;) {
+      const size_t taken = conversation->wants_input() && !input.empty() ? conversation->read(input) : 0;
+      input.erase(0, taken);
+      any = taken > 0;
+      settle();
+    }
+    return std::exchange(conversation->output(), {});
+  }
+
+  static std::string request(std::string_view method, std::string_view target, std::string_view body = {},
+                             std::string_view type = "application/json") {
+    return fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n{}",
+                       method, target, type, body.size(), body);
+  }
+
+  static Response parse(const std::string& text) {
+    const size_t end = text.find("\r\n\r\n");
+    Response response{0, text.substr(0, end), end == std::string::npos ? "" : text.substr(end + 4)};
+    if (text.starts_with("HTTP/1.1 ")) response.status = std::stoi(text.substr(9, 3));
+    return response;
+  }
+
+  Response ask(std::string_view method, std::string_view target, std::string_view body = {},
+               std::string_view type = "application/json") {
+    return parse(say(request(method, target, body, type)));
+  }
+
+  /// The text of a member of the first object that has it.
+  static std::string member(const std::string& json, std::string_view name) {
+    const size_t start = json.find(fmt::format("\"{}\":\"", name));
+    if (start == std::string::npos) return {};
+    const size_t value = start + name.size() + 4;
+    return json.substr(value, json.find('"', value) - value);
+  }
+
+  Moment now = kStart;
+  MemoryEngine engine;
+  Queue queue{engine, QueueConfig{}, 1};
+  Host host{queue, [this] { return now; }, "9.9.9"};
+  std::shared_ptr<Conversation> conversation;
+  std::string input;
+  int resumed = 0;
+};
+
+TEST_F(HttpTest, a_jobs_life) {
+  const Response pushed =
+      ask("POST", "/v1/topics/order/jobs", R"({"id": "a", "body": {"n": 1.10}, "delay": "30s"})");
+  EXPECT_EQ(pushed.status, 201);
+  EXPECT_EQ(pushed.body,
+            R"({"topic":"order","id":"a","state":"delayed","due_at":"2023-11-14T22:13:50.000Z"})");
+  EXPECT_EQ(ask("POST", "/v1/topics/order/pop").body, R"({"jobs":[]})");
+  pass(Millis{30'000});
+  const Response popped =
+      ask("POST", "/v1/pop", R"({"topics": ["none", "order"], "count": 5, "lease": "10s"})");
+  EXPECT_EQ(popped.status, 200);
+  EXPECT_THAT(popped.body, HasSubstr(R"("topic":"order","id":"a","body":{"n": 1.10},"attempt":1)"))
+      << "as it was written";
+  const std::string lease = member(popped.body, "lease");
+  EXPECT_THAT(ask("POST", "/v1/extend", fmt::format(R"({{"leases": ["{}"], "lease": "1m"}})", lease)).body,
+              HasSubstr(R"({"result":"extended","lease_until":"2023-11-14T22:14:50.000Z"})"));
+  EXPECT_EQ(
+      ask("POST", "/v1/ack", fmt::format(R"({{"leases": ["{}", "order/x"]}})", lease)).body.substr(0, 48),
+      R"({"results":[{"result":"acked"},{"result":"stale_)" + std::string());
+  EXPECT_THAT(ask("GET", "/v1/topics/order/jobs/a").body, HasSubstr(R"("state":"done")"));
+}
+
+TEST_F(HttpTest, nack_dead_list_redrive) {
+  ask("POST", "/v1/topics/t/jobs", R"({"id": "a", "body": null, "attempts": 1})");
+  const std::string lease = member(ask("POST", "/v1/topics/t/pop").body, "lease");
+  EXPECT_THAT(ask("POST", "/v1/nack", fmt::format(R"({{"leases":["{}"],"reason":"no bank"}})", lease)).body,
+              HasSubstr(R"({"result":"dead"})"));
+  EXPECT_THAT(ask("GET", "/v1/topics/t/jobs?state=dead&error=bank&bodies=true").body,
+              HasSubstr(R"("body":null,"due_at")"));
+  EXPECT_EQ(ask("POST", "/v1/topics/t/redrive", R"({"error":"other"})").body, R"({"jobs":0})");
+  EXPECT_EQ(ask("POST", "/v1/topics/t/redrive", R"({"ids":["a"]})").body, R"({"jobs":1})");
+  const std::string again = member(ask("POST", "/v1/topics/t/pop").body, "lease");
+  EXPECT_THAT(ask("POST", "/v1/nack", fmt::format(R"({{"leases":["{}"],"dead":true}})", again)).body,
+              HasSubstr("dead"));
+  EXPECT_EQ(ask("POST", "/v1/topics/t/redrive").body, R"({"jobs":1})");
+}
+
+TEST_F(HttpTest, put_replaces_patch_moves_delete_cancels) {
+  EXPECT_EQ(ask("PUT", "/v1/topics/t/jobs/a%20b", R"({"body":1,"delay":60})").status, 201);
+  EXPECT_EQ(ask("PUT", "/v1/topics/t/jobs/a%20b", R"({"body":2,"delay":60,"group":"g"})").status, 201);
+  EXPECT_EQ(ask("POST", "/v1/topics/t/jobs", R"({"id":"a b","body":3})").status, 409);
+  EXPECT_EQ(ask("POST", "/v1/topics/t/jobs", R"({"id":"a b","body":3,"on_conflict":"keep"})").status, 200);
+  EXPECT_THAT(ask("GET", "/v1/topics/t/jobs/a%20b").body, HasSubstr(R"("body":2)"));
+  EXPECT_EQ(ask("PATCH", "/v1/topics/t/jobs/a%20b", R"({"at":"2030-01-01T00:00:00Z"})").body,
+            R"({"result":"moved"})");
+  EXPECT_EQ(ask("PATCH", "/v1/topics/t/jobs/x", R"({"delay":1})").status, 404);
+  EXPECT_EQ(ask("DELETE", "/v1/topics/t/jobs/a%20b").body, R"({"result":"cancelled"})");
+  EXPECT_EQ(ask("DELETE", "/v1/topics/t/jobs/a%20b").body, R"({"result":"unknown"})");
+  ask("PUT", "/v1/topics/t/jobs/c", R"({"body":2,"delay":60,"group":"g"})");
+  EXPECT_EQ(ask("DELETE", "/v1/groups/g").body, R"({"cancelled":1,"reserved":0})");
+}
+
+TEST_F(HttpTest, bodies_come_back_as_they_were) {
+  for (const std::string_view value :
+       {"1e400", "\"text\"", "[1,  2]", "\"\\u00e9\"", "123456789012345678901234567890"}) {
+    ask("POST", "/v1/topics/t/jobs", fmt::format(R"({{"body":{}}})", value));
+    EXPECT_THAT(ask("POST", "/v1/topics/t/pop", R"({"ack":"auto"})").body,
+                HasSubstr(fmt::format(R"("body":{},)", value)));
+  }
+  ask("POST", "/v1/topics/t/jobs", R"({"body":"by curl"})", "application/x-www-form-urlencoded");
+  EXPECT_THAT(ask("POST", "/v1/topics/t/pop", R"({"ack":"auto"})").body, HasSubstr(R"("body":"by curl",)"));
+  EXPECT_EQ(ask("POST", "/v1/topics/t/jobs?id=raw&delay=0", "{not json", "text/plain").status, 201);
+  EXPECT_THAT(ask("POST", "/v1/topics/t/pop", R"({"ack":"auto"})").body,
+              HasSubstr(R"("body":"{not json","content_type":"text/plain")"));
+  ask("POST", "/v1/topics/t/jobs", "\xff\xfe", "application/octet-stream");
+  EXPECT_THAT(ask("POST", "/v1/topics/t/pop").body, HasSubstr(R"("body_base64":"//4=")"));
+}
+
+TEST_F(HttpTest, a_batch_answers_for_each) {
+  const Response array = ask(
+      "POST", "/v1/jobs",
+      R"([{"topic":"a","id":"1","body":1},{"topic":"bad topic","body":1},{"topic":"a","what":1,"body":1},7])");
+  EXPECT_EQ(array.status, 200);
+  EXPECT_THAT(array.body, StartsWith(R"({"results":[{"topic":"a","id":"1","state":"ready")"));
+  EXPECT_THAT(array.body, HasSubstr(R"({"code":"invalid","status":400,"detail":"topic)"));
+  EXPECT_THAT(array.body, HasSubstr("what: this field is not known here"));
+  EXPECT_THAT(array.body, HasSubstr("expected a JSON object, got a number"));
+  const Response lines =
+      ask("POST", "/v1/jobs", "{\"topic\":\"b\",\"body\":1}\n{\"topic\":\"b\",\"body\":2}\n",
+          "application/x-ndjson");
+  EXPECT_EQ(lines.status, 200);
+  EXPECT_THAT(ask("GET", "/v1/topics/b").body, HasSubstr(R"("ready":2)"));
+  EXPECT_EQ(ask("POST", "/v1/jobs", "{}").status, 400);
+  EXPECT_EQ(ask("POST", "/v1/jobs", "{\"a\"", "application/x-ndjson").status, 400);
+}
+
+TEST_F(HttpTest, topics_settings_stats_forecast) {
+  ask("POST", "/v1/topics/a/jobs", R"({"body":1,"delay":"1h"})");
+  ask("POST", "/v1/topics/b/jobs", R"({"body":1})");
+  EXPECT_THAT(ask("GET", "/v1/topics").body, StartsWith(R"({"topics":[{"topic":"a","counts":{"delayed":1)"));
+  EXPECT_THAT(ask("GET", "/v1/topics?limit=1").body, HasSubstr(R"("cursor":"a")"));
+  EXPECT_EQ(
+      ask("PATCH", "/v1/topics/a",
+          R"({"attempts":3,"backoff":["1s","2s"],"lease":"5s","keep_done":{"count":5},"rate":{"count":10,"per":"1s"}})")
+          .status,
+      200);
+  const std::string topic = ask("GET", "/v1/topics/a").body;
+  EXPECT_THAT(
+      topic, HasSubstr(R"("attempts":3,"backoff":"1s,2s","lease":"5s","keep_done":{"time":"1h","count":5})"));
+  EXPECT_THAT(topic, HasSubstr(R"("rate":{"count":10,"per":"1s"})"));
+  EXPECT_EQ(ask("POST", "/v1/topics/b/pause").status, 200);
+  EXPECT_EQ(ask("POST", "/v1/topics/b/pop").body, R"({"jobs":[]})");
+  EXPECT_EQ(ask("POST", "/v1/topics/b/resume").status, 200);
+  EXPECT_THAT(ask("GET", "/v1/forecast?bins=2&to=2023-11-15T00:13:20Z").body, HasSubstr(R"("bins":[0,1])"));
+  EXPECT_THAT(ask("GET", "/v1/stats").body, HasSubstr(R"("pushed":2)"));
+  EXPECT_EQ(ask("DELETE", "/v1/topics/b").body, R"({"jobs":1})");
+  EXPECT_EQ(ask("GET", "/healthz").body, R"({"status":"ok","version":"9.9.9"})");
+}
+
+TEST_F(HttpTest, a_pop_that_waits_holds_up_what_is_behind_it) {
+  const std::string both =
+      request("POST", "/v1/topics/t/pop", R"({"wait":"10s"})") + request("GET", "/healthz");
+  EXPECT_EQ(say(both), "");
+  const PushRequest job{.topic = "t", .body = "1"};
+  queue.push(now, {&job, 1}, [](const Result<PushReport>&) {});
+  settle();
+  EXPECT_EQ(resumed, 1);
+  const std::string replies = say("");
+  EXPECT_THAT(replies, HasSubstr(R"("body":1)"));
+  EXPECT_THAT(replies, HasSubstr(R"("status":"ok")"));
+}
+
+TEST_F(HttpTest, pipelined_requests_are_answered_in_order) {
+  std::string all;
+  for (int i = 0; i < 20; ++i) {
+    all += request("POST", "/v1/topics/t/jobs", fmt::format(R"({{"id":"{}","body":1}})", i));
+    all += request("GET", fmt::format("/v1/topics/t/jobs/{}", i));
+  }
+  const std::string replies = say(all);
+  size_t place = 0;
+  for (int i = 0; i < 20; ++i) {
+    for (int twice = 0; twice < 2; ++twice) {
+      place = replies.find(fmt::format("\"id\":\"{}\"", i), place);
+      ASSERT_NE(place, std::string::npos) << i;
+      ++place;
+    }
+  }
+}
+
+TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
+  const std::tuple<std::string_view, std::string_view, std::string_view, int, std::string_view> cases[] = {
+      {"POST", "/v1/topics/bad%20topic/jobs", R"({"body":1})", 400, "topic"},
+      {"POST", "/v1/topics/t/jobs", R"({"body":1,"delay":"soon"})", 400, "\"field\":\"delay\""},
+      {"POST", "/v1/topics/t/jobs", R"({"body":1,"delay":1,"at":1})", 400, "at"},
+      {"POST", "/v1/topics/t/jobs", R"({"body":1,"priority":"x"})", 400, "\"field\":\"priority\""},
+      {"POST", "/v1/topics/t/jobs", R"({"body":1,"whatever":1})", 400, "\"field\":\"whatever\""},
+      {"POST", "/v1/topics/t/jobs", R"({"body":1,"id":5})", 400, "\"field\":\"id\""},
+      {"POST", "/v1/topics/t/jobs", R"({"body":1,"id":"a","id":"b"})", 400, "given twice"},
+      {"POST", "/v1/topics/t/jobs", R"({"body":1,"on_conflict":"x"})", 400, "\"field\":\"on_conflict\""},
+      {"POST", "/v1/topics/t/jobs", R"({})", 400, "\"field\":\"body\""},
+      {"POST", "/v1/topics/t/jobs", "{", 400, "not JSON"},
+      {"POST", "/v1/topics/t/jobs", "[]", 400, "expected a JSON object"},
+      {"PUT", "/v1/topics/t/jobs/a", R"({"body":1,"id":"b"})", 400, "\"field\":\"id\""},
+      {"POST", "/v1/topics/t/pop", R"({"wait":"2h"})", 400, "\"field\":\"wait\""},
+      {"POST", "/v1/topics/t/pop", R"({"ack":"never"})", 400, "\"field\":\"ack\""},
+      {"POST", "/v1/pop", "{}", 400, "\"field\":\"topics\""},
+      {"POST", "/v1/ack", "{}", 400, "\"field\":\"leases\""},
+      {"POST", "/v1/ack", R"({"leases":[1]})", 400, "\"field\":\"leases\""},
+      {"GET", "/v1/topics/t/jobs", "", 400, "\"field\":\"state\""},
+      {"GET", "/v1/topics/t/jobs?state=asleep", "", 400, "\"field\":\"state\""},
+      {"GET", "/v1/topics/t/jobs?state=dead&limit=x", "", 400, "\"field\":\"limit\""},
+      {"GET", "/v1/forecast?bins=0", "", 400, "bins"},
+      {"PATCH", "/v1/topics/t", R"({"keep_done":5})", 400, "\"field\":\"keep_done\""},
+      {"PATCH", "/v1/topics/t", R"({"lease":"1ms"})", 400, "lease"},
+      {"GET", "/v1/topics/t/jobs/none", "", 404, "not_found"},
+      {"GET", "/nothing", "", 404, "not_found"},
+      {"GET", "/%zz", "", 400, "escape"},
+      {"DELETE", "/v1/ack", "", 405, "POST"},
+  };
+  for (const auto& [method, target, body, status, word] : cases) {
+    const Response response = ask(method, target, body);
+    EXPECT_EQ(response.status, status) << method << " " << target << " " << body << "\n" << response.body;
+    EXPECT_THAT(response.head, HasSubstr("application/problem+json")) << target;
+    EXPECT_THAT(response.body, HasSubstr(std::string(word))) << target << " " << body;
+  }
+  EXPECT_THAT(ask("GET", "/v1/stats").body, HasSubstr("\"jobs\":0"));
+}
+
+TEST_F(HttpTest, the_connection_closes_when_it_should) {
+  EXPECT_THAT(say("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), HasSubstr("Connection: close\r\n"));
+  EXPECT_TRUE(conversation->is_over());
+  conversation->hang_up();
+  conversation = std::make_shared<Conversation>(host, *this);
+  input.clear();
+  EXPECT_THAT(say("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_TRUE(conversation->is_over());
+}
+
+TEST_F(HttpTest, who_hangs_up_while_waiting_is_handed_nothing) {
+  say(request("POST", "/v1/topics/t/pop", R"({"wait":"10s"})"));
+  conversation->hang_up();
+  conversation = std::make_shared<Conversation>(host, *this);
+  input.clear();
+  ask("POST", "/v1/topics/t/jobs", R"({"body":1})");
+  EXPECT_THAT(ask("POST", "/v1/topics/t/pop").body, HasSubstr("\"body\":1"));
+}
+
+}  // namespace
+}  // namespace delayq::http

@@ -1,0 +1,124 @@
+// Whole topics: settings, pause, purge, redrive.
+#include <fmt/format.h>
+
+#include "api/http/conversation.h"
+#include "core/duration.h"
+
+namespace delayq::http {
+
+namespace {
+
+/// {"time": "1h", "count": 1000}; what is left out is as it is in force.
+std::optional<Retention> read_retention(Fields& fields, std::string_view name, const Retention& now) {
+  const auto value = fields.value(name);
+  if (!value) return std::nullopt;
+  Result<Fields> parts = Fields::of_object(*value);
+  if (!parts.ok()) {
+    fields.note(name, parts.error().detail);
+    return std::nullopt;
+  }
+  const Retention retention{parts->duration("time").value_or(now.time),
+                            parts->small_number("count").value_or(now.count)};
+  if (Status status = parts->finish(); !status.ok()) fields.note(name, status.error().detail);
+  return retention;
+}
+
+/// {"count": 100, "per": "1s"}; a count of 0 is no limit.
+std::optional<Rate> read_rate(Fields& fields) {
+  const auto value = fields.value("rate");
+  if (!value) return std::nullopt;
+  Result<Fields> parts = Fields::of_object(*value);
+  if (!parts.ok()) {
+    fields.note("rate", parts.error().detail);
+    return std::nullopt;
+  }
+  const Rate rate{parts->small_number("count").value_or(0),
+                  parts->duration("per").value_or(std::chrono::seconds{1})};
+  if (Status status = parts->finish(); !status.ok()) fields.note("rate", status.error().detail);
+  return rate;
+}
+
+int write_count(json::Writer& json, uint64_t count) {
+  json.begin_object().key("jobs").number(count).end_object();
+  return 200;
+}
+
+int write_done(json::Writer& json) {
+  json.begin_object().key("result").text("ok").end_object();
+  return 200;
+}
+
+}  // namespace
+
+void write_settings(json::Writer& json, const EffectiveSettings& settings) {
+  const auto retention = [&json](std::string_view name, const Retention& value) {
+    json.key(name).begin_object().key("time").text(format_duration(value.time));
+    json.key("count").number(uint64_t{value.count}).end_object();
+  };
+  json.key("attempts").number(uint64_t{settings.retry.attempts});
+  json.key("backoff")
+      .text(format_backoff(settings.retry.backoff))
+      .key("lease")
+      .text(format_duration(settings.lease));
+  retention("keep_done", settings.keep_done);
+  retention("keep_dead", settings.keep_dead);
+  json.key("rate").begin_object().key("count").number(uint64_t{settings.rate.count});
+  json.key("per").text(format_duration(settings.rate.per)).end_object();
+  json.key("concurrency").number(uint64_t{settings.concurrency}).key("paused").boolean(settings.paused);
+  json.key("priority").number(uint64_t{settings.priority}).key("delivery").text(settings.delivery);
+  if (!settings.callback.empty()) json.key("callback").text(settings.callback);
+}
+
+Status Conversation::change_settings(const Call& call) {
+  Result<Fields> fields = Fields::of_json(call.request.body);
+  if (!fields.ok()) return fields.error();
+  const EffectiveSettings& now = host_.queue.effective_settings(call.names[0]);
+  Settings change;
+  change.attempts = fields->small_number("attempts");
+  change.backoff = fields->backoff("backoff");
+  change.lease = fields->duration("lease");
+  change.keep_done = read_retention(*fields, "keep_done", now.keep_done);
+  change.keep_dead = read_retention(*fields, "keep_dead", now.keep_dead);
+  change.rate = read_rate(*fields);
+  change.concurrency = fields->small_number("concurrency");
+  change.paused = fields->boolean("paused");
+  change.priority = fields->small_number("priority");
+  if (Status status = fields->finish(); !status.ok()) return status;
+  const Settings merged = overlay(host_.queue.settings(call.names[0]), change);
+  host_.queue.set_settings(now_, call.names[0], merged, respond<void>(write_done));
+  return {};
+}
+
+Status Conversation::pause(const Call& call) {
+  host_.queue.pause(now_, call.names[0], respond<void>(write_done));
+  return {};
+}
+
+Status Conversation::resume(const Call& call) {
+  host_.queue.resume(now_, call.names[0], respond<void>(write_done));
+  return {};
+}
+
+Status Conversation::purge(const Call& call) {
+  host_.queue.purge(now_, call.names[0], std::nullopt, respond<uint64_t>(write_count));
+  return {};
+}
+
+Status Conversation::redrive(const Call& call) {
+  Result<Fields> fields = Fields::of_json(call.request.body);
+  if (!fields.ok()) return fields.error();
+  const auto ids = fields->texts("ids");
+  const auto error = fields->text("error");
+  if (ids && error) fields->note("error", "give ids or an error, not both");
+  if (Status status = fields->finish(); !status.ok()) return status;
+  if (ids) {
+    host_.queue.redrive(now_, call.names[0], *ids, respond<uint64_t>(write_count));
+  } else if (error) {
+    host_.queue.redrive_by_error(now_, call.names[0], *error, respond<uint64_t>(write_count));
+  } else {
+    host_.queue.redrive_all(now_, call.names[0], respond<uint64_t>(write_count));
+  }
+  return {};
+}
+
+}  // namespace delayq::http

@@ -1,0 +1,306 @@
+#include "json/reader.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "core/quote.h"
+#include "json/writer.h"
+
+namespace delayq::json {
+
+namespace {
+
+Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+int hex_digit(char c) {
+  if (is_digit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+/// Walks over a text and finds the ends of values. The first problem stops it.
+class Walker {
+ public:
+  explicit Walker(std::string_view text) : text_(text) {}
+
+  size_t place() const { return at_; }
+  bool at_end() const { return at_ == text_.size(); }
+  void skip_space() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+  }
+
+  /// Moves behind the value that starts here.
+  bool value(Slice& slice, int depth = 0) {
+    const size_t start = at_;
+    if (at_end()) return fail("a value is missing");
+    bool good = false;
+    switch (text_[at_]) {
+      case '{':
+        slice.type = Type::kObject;
+        good = object(depth);
+        break;
+      case '[':
+        slice.type = Type::kArray;
+        good = array(depth);
+        break;
+      case '"':
+        slice.type = Type::kString;
+        good = string();
+        break;
+      case 't':
+        slice.type = Type::kBoolean;
+        good = word("true");
+        break;
+      case 'f':
+        slice.type = Type::kBoolean;
+        good = word("false");
+        break;
+      case 'n':
+        slice.type = Type::kNull;
+        good = word("null");
+        break;
+      default:
+        slice.type = Type::kNumber;
+        good = number();
+    }
+    slice.text = text_.substr(start, at_ - start);
+    return good;
+  }
+
+  Error error() const { return invalid(fmt::format("{} at byte {}", problem_, at_)); }
+
+ private:
+  bool fail(std::string_view problem) {
+    problem_ = problem;
+    return false;
+  }
+  bool take(char c) {
+    if (at_end() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  bool word(std::string_view expected) {
+    if (!text_.substr(at_).starts_with(expected)) return fail("not a JSON value");
+    at_ += expected.size();
+    return true;
+  }
+
+  bool object(int depth) {
+    if (depth >= kMaxDepth) return fail("values within values too deep");
+    ++at_;
+    skip_space();
+    if (take('}')) return true;
+    for (;;) {
+      if (at_end() || text_[at_] != '"') return fail("a member's name is missing");
+      if (!string()) return false;
+      skip_space();
+      if (!take(':')) return fail("':' is missing");
+      skip_space();
+      Slice ignored;
+      if (!value(ignored, depth + 1)) return false;
+      skip_space();
+      if (take('}')) return true;
+      if (!take(',')) return fail("',' or '}' is missing");
+      skip_space();
+    }
+  }
+
+  bool array(int depth) {
+    if (depth >= kMaxDepth) return fail("values within values too deep");
+    ++at_;
+    skip_space();
+    if (take(']')) return true;
+    for (;;) {
+      Slice ignored;
+      if (!value(ignored, depth + 1)) return false;
+      skip_space();
+      if (take(']')) return true;
+      if (!take(',')) return fail("',' or ']' is missing");
+      skip_space();
+    }
+  }
+
+  bool string() {
+    const size_t start = ++at_;
+    while (!at_end() && text_[at_] != '"') {
+      if (static_cast<unsigned char>(text_[at_]) < 0x20) return fail("a control character in a string");
+      if (text_[at_] == '\\' && !escape()) return false;
+      ++at_;
+    }
+    if (at_end()) return fail("a string without its end");
+    if (!is_utf8(text_.substr(start, at_ - start))) return fail("a string that is not UTF-8");
+    ++at_;
+    return true;
+  }
+
+  /// Leaves the place at the escape's last character.
+  bool escape() {
+    ++at_;
+    if (at_end()) return fail("a string without its end");
+    if (text_[at_] == 'u') {
+      for (int i = 0; i < 4; ++i) {
+        ++at_;
+        if (at_end() || hex_digit(text_[at_]) < 0) return fail("\\u without four hexadecimal digits");
+      }
+      return true;
+    }
+    if (std::string_view("\"\\/bfnrt").find(text_[at_]) == std::string_view::npos)
+      return fail("an unknown escape");
+    return true;
+  }
+
+  bool digits() {
+    if (at_end() || !is_digit(text_[at_])) return fail("not a JSON value");
+    while (!at_end() && is_digit(text_[at_])) ++at_;
+    return true;
+  }
+
+  bool number() {
+    take('-');
+    if (!take('0') && !digits()) return false;
+    if (take('.') && !digits()) return false;
+    if (take('e') || take('E')) {
+      if (!take('+')) take('-');
+      if (!digits()) return false;
+    }
+    return true;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  std::string_view problem_;
+};
+
+/// The four digits behind "\u".
+uint32_t code_unit(std::string_view digits) {
+  uint32_t unit = 0;
+  for (int i = 0; i < 4; ++i)
+    unit = unit << 4 | static_cast<uint32_t>(hex_digit(digits[static_cast<size_t>(i)]));
+  return unit;
+}
+
+void append_utf8(std::string& out, uint32_t point) {
+  const auto add = [&out](uint32_t byte) { out += static_cast<char>(byte); };
+  if (point < 0x80) return add(point);
+  if (point < 0x800) {
+    add(0xC0 | point >> 6);
+  } else if (point < 0x10000) {
+    add(0xE0 | point >> 12);
+    add(0x80 | (point >> 6 & 0x3F));
+  } else {
+    add(0xF0 | point >> 18);
+    add(0x80 | (point >> 12 & 0x3F));
+    add(0x80 | (point >> 6 & 0x3F));
+  }
+  add(0x80 | (point & 0x3F));
+}
+
+/// Takes a \u escape (or the two of a surrogate pair) off the front of `text`, behind its backslash.
+bool take_unicode(std::string_view& text, std::string& out) {
+  uint32_t point = code_unit(text.substr(1));
+  text.remove_prefix(5);
+  if (point >= 0xDC00 && point < 0xE000) return false;
+  if (point >= 0xD800 && point < 0xDC00) {
+    if (!text.starts_with("\\u")) return false;
+    const uint32_t low = code_unit(text.substr(2));
+    if (low < 0xDC00 || low >= 0xE000) return false;
+    text.remove_prefix(6);
+    point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
+  }
+  append_utf8(out, point);
+  return true;
+}
+
+char meaning_of(char escape) {
+  constexpr std::string_view kNames = "bfnrt";
+  constexpr std::string_view kMeanings = "\b\f\n\r\t";
+  const size_t place = kNames.find(escape);
+  return place == std::string_view::npos ? escape : kMeanings[place];
+}
+
+}  // namespace
+
+std::string_view name_of(Type type) {
+  constexpr std::string_view kNames[] = {"null",     "a boolean", "a number",
+                                         "a string", "an array",  "an object"};
+  return kNames[static_cast<size_t>(type)];
+}
+
+Result<Slice> take_value(std::string_view& text) {
+  Walker walker(text);
+  walker.skip_space();
+  Slice slice;
+  if (!walker.value(slice)) return walker.error();
+  walker.skip_space();
+  text.remove_prefix(walker.place());
+  return slice;
+}
+
+Result<Slice> parse(std::string_view text) {
+  std::string_view rest = text;
+  Result<Slice> value = take_value(rest);
+  if (value.ok() && !rest.empty())
+    return invalid(fmt::format("something behind the value at byte {}", text.size() - rest.size()));
+  return value;
+}
+
+std::vector<Member> members_of(const Slice& object) {
+  std::vector<Member> members;
+  std::string_view rest = object.text.substr(1);
+  for (;;) {
+    while (!rest.empty() && (is_space(rest[0]) || rest[0] == ',')) rest.remove_prefix(1);
+    if (rest.empty() || rest[0] == '}') return members;
+    const Result<Slice> name = take_value(rest);
+    rest.remove_prefix(1);  // the colon
+    const Result<Slice> value = take_value(rest);
+    // A name that is no text cannot be one that anybody knows.
+    const Result<std::string> text = text_of(*name);
+    members.push_back({text.ok() ? *text : std::string(name->text), *value});
+  }
+}
+
+std::vector<Slice> items_of(const Slice& array) {
+  std::vector<Slice> items;
+  std::string_view rest = array.text.substr(1);
+  for (;;) {
+    while (!rest.empty() && (is_space(rest[0]) || rest[0] == ',')) rest.remove_prefix(1);
+    if (rest.empty() || rest[0] == ']') return items;
+    items.push_back(*take_value(rest));
+  }
+}
+
+Result<std::string> text_of(const Slice& string) {
+  std::string_view text = string.text.substr(1, string.text.size() - 2);
+  std::string out;
+  out.reserve(text.size());
+  for (;;) {
+    const size_t plain = std::min(text.find('\\'), text.size());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) return out;
+    text.remove_prefix(1);
+    if (text[0] == 'u') {
+      if (!take_unicode(text, out)) return invalid("an escape names half a surrogate pair");
+    } else {
+      out += meaning_of(text[0]);
+      text.remove_prefix(1);
+    }
+  }
+}
+
+Result<uint64_t> whole_number_of(const Slice& number) {
+  uint64_t value = 0;
+  const char* const end = number.text.data() + number.text.size();
+  const auto [stop, problem] = std::from_chars(number.text.data(), end, value);
+  if (number.type != Type::kNumber || problem != std::errc{} || stop != end)
+    return invalid(fmt::format("{} is not a whole number in range", quote(number.text)));
+  return value;
+}
+
+}  // namespace delayq::json

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+/// Reads JSON (RFC 8259) as slices of its own text, so that a value can be kept and given back byte for byte:
+/// numbers keep their digits, objects their order.
+namespace delayq::json {
+
+enum class Type : uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
+
+/// "null", "a boolean", ... for messages.
+std::string_view name_of(Type type);
+
+/// One well-formed value: a view into the text it was read from, without the space around it.
+struct Slice {
+  std::string_view text;
+  Type type = Type::kNull;
+
+  /// REQUIRES: type is kBoolean.
+  bool is_true() const { return text == "true"; }
+};
+
+struct Member {
+  std::string name;
+  Slice value;
+};
+
+/// How deep arrays and objects may lie within each other.
+inline constexpr int kMaxDepth = 128;
+
+/// Checks all of `text`, which must be one value. The error's detail says what is wrong and at which byte.
+Result<Slice> parse(std::string_view text);
+
+/// The value at the front of `text`, which is moved behind it and the space around it: for values one after
+/// another.
+Result<Slice> take_value(std::string_view& text);
+
+/// The members of an object, in their order. REQUIRES: parse() found it to be one.
+std::vector<Member> members_of(const Slice& object);
+
+/// The items of an array. REQUIRES: parse() found it to be one.
+std::vector<Slice> items_of(const Slice& array);
+
+/// What a string says: its escapes resolved, as UTF-8. kInvalid when an escape names half a surrogate pair.
+/// REQUIRES: parse() found it to be a string.
+Result<std::string> text_of(const Slice& string);
+
+/// A number without a fraction or exponent that fits.
+Result<uint64_t> whole_number_of(const Slice& number);
+
+}  // namespace delayq::json

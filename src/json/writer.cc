@@ -1,0 +1,112 @@
+#include "json/writer.h"
+
+#include <array>
+#include <charconv>
+
+#include "core/utf8.h"
+
+namespace delayq::json {
+
+namespace {
+
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+/// What a character is written as when it cannot stand for itself; empty when it can.
+std::string_view short_escape(char c) {
+  switch (c) {
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+void append_string(std::string& out, std::string_view text) {
+  out += '"';
+  size_t plain = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
+    out += text.substr(plain, i - plain);
+    plain = i + 1;
+    if (const std::string_view escape = short_escape(text[i]); !escape.empty()) {
+      out += escape;
+    } else {
+      out += "\\u00";
+      out += kHexDigits[byte >> 4];
+      out += kHexDigits[byte & 15];
+    }
+  }
+  out += text.substr(plain);
+  out += '"';
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    if (static_cast<unsigned char>(text[0]) < 0x80) {
+      text.remove_prefix(1);
+    } else if (!take_code_point(text)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const auto byte = [&](size_t at) -> uint32_t {
+      return at < bytes.size() ? static_cast<unsigned char>(bytes[at]) : 0;
+    };
+    const uint32_t three = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+    for (size_t digit = 0; digit < 4; ++digit) {
+      out += i + digit <= bytes.size() ? kDigits[three >> (18 - 6 * digit) & 63] : '=';
+    }
+  }
+  return out;
+}
+
+Writer& Writer::key(std::string_view name) {
+  separate();
+  append_string(out_, name);
+  out_ += ':';
+  needs_comma_ = false;
+  return *this;
+}
+
+Writer& Writer::text(std::string_view value) {
+  separate();
+  append_string(out_, value);
+  return *this;
+}
+
+Writer& Writer::number(uint64_t value) {
+  std::array<char, 24> digits;
+  const char* const stop = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return raw({digits.data(), static_cast<size_t>(stop - digits.data())});
+}
+
+Writer& Writer::number(double value) {
+  std::array<char, 40> digits;
+  const char* const stop = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return raw({digits.data(), static_cast<size_t>(stop - digits.data())});
+}
+
+Writer& Writer::bytes(std::string_view name, std::string_view value) {
+  if (is_utf8(value)) return key(name).text(value);
+  return key(std::string(name) + "_base64").text(base64(value));
+}
+
+}  // namespace delayq::json

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace delayq::json {
+
+/// Appends JSON to a text, value by value, and puts the commas where they belong.
+///
+///   Writer json(out);
+///   json.begin_object();
+///   json.key("id").text(id);
+///   json.end_object();
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+
+  Writer& begin_object() { return open('{'); }
+  Writer& end_object() { return close('}'); }
+  Writer& begin_array() { return open('['); }
+  Writer& end_array() { return close(']'); }
+
+  Writer& key(std::string_view name);
+  /// REQUIRES: UTF-8.
+  Writer& text(std::string_view value);
+  Writer& number(uint64_t value);
+  Writer& number(double value);
+  Writer& boolean(bool value) { return raw(value ? "true" : "false"); }
+  Writer& null() { return raw("null"); }
+  /// REQUIRES: well-formed JSON.
+  Writer& raw(std::string_view value) {
+    separate();
+    out_ += value;
+    return *this;
+  }
+
+  /// Bytes under a name: as text when they are UTF-8, else in base64 under the name with "_base64".
+  Writer& bytes(std::string_view name, std::string_view value);
+
+ private:
+  Writer& open(char bracket) {
+    separate();
+    out_ += bracket;
+    needs_comma_ = false;
+    return *this;
+  }
+  Writer& close(char bracket) {
+    out_ += bracket;
+    needs_comma_ = true;
+    return *this;
+  }
+  void separate() {
+    if (needs_comma_) out_ += ',';
+    needs_comma_ = true;
+  }
+
+  std::string& out_;
+  bool needs_comma_ = false;
+};
+
+/// With its quotes.
+void append_string(std::string& out, std::string_view text);
+bool is_utf8(std::string_view text);
+/// With padding, as RFC 4648 has it.
+std::string base64(std::string_view bytes);
+
+}  // namespace delayq::json
