@@ -96,6 +96,15 @@ int run(const ServeOptions& options) {
     std::cerr << "delayq serve: " << to_string(error) << "\n";
     return traits_of(error.code).exit_code;
   };
+  for (const Address* address : {&config.server.http, &config.server.resp}) {
+    if (is_loopback(*address) || config.server.allow_anonymous) continue;
+    return fail({ErrorCode::kInvalid,
+                 "serve",
+                 fmt::format("{} can be reached from other machines, and nobody would be asked who they are; "
+                             "listen on 127.0.0.1, or set server.allow_anonymous = true",
+                             to_string(*address)),
+                 {}});
+  }
   if (Status status = start_log(config.log); !status.ok()) return fail(status.error());
   allow_many_descriptors();
   auto server = Server::open(server_options(config));

@@ -70,6 +70,8 @@ void HttpReader::fill_request() {
   request_.target = view(message.target());
   request_.content_type = view(message[http::field::content_type]);
   request_.authorization = view(message[http::field::authorization]);
+  request_.host = view(message[http::field::host]);
+  request_.origin = view(message[http::field::origin]);
   request_.body = message.body();
   request_.keep_alive = message.keep_alive();
 }

@@ -18,6 +18,8 @@ struct HttpRequest {
   std::string_view target;
   std::string_view content_type;
   std::string_view authorization;
+  std::string_view host;
+  std::string_view origin;  ///< of the page that a browser asks for; empty: no browser
   std::string_view body;
   bool keep_alive = true;
 };

@@ -64,4 +64,10 @@ std::string to_string(const Address& address) {
                   : fmt::format("{}:{}", address.host, address.port);
 }
 
+bool is_loopback(const Address& address) {
+  return address.host == "localhost" || address.host == "::1" ||
+         (address.host.starts_with("127.") &&
+          address.host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
 }  // namespace delayq

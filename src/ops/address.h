@@ -20,6 +20,9 @@ struct Address {
 /// right; the caller puts the field's name in front and fills in `op`.
 Result<Address> parse_address(std::string_view text);
 
+/// Whether only this machine can reach it: 127.0.0.0/8, ::1, localhost.
+bool is_loopback(const Address& address);
+
 /// The text that parse_address() reads back to the same value.
 std::string to_string(const Address& address);
 

@@ -31,5 +31,13 @@ TEST(Address, says_what_is_right) {
   EXPECT_FALSE(parse_address(std::string(256, 'a') + ":1"));
 }
 
+TEST(Address, loopback_is_told_from_what_others_reach) {
+  for (const char* own : {"127.0.0.1", "127.1.2.3", "localhost", "::1"})
+    EXPECT_TRUE(is_loopback({own, 1})) << own;
+  for (const char* open : {"", "0.0.0.0", "::", "10.0.0.1", "127.evil.example", "example.com"}) {
+    EXPECT_FALSE(is_loopback({open, 1})) << open;
+  }
+}
+
 }  // namespace
 }  // namespace delayq

@@ -30,6 +30,7 @@ struct Config {
     std::string data = "data";
     Millis grace = std::chrono::seconds{10};
     uint32_t max_connections = 20'000;
+    bool allow_anonymous = false;
 
     bool operator==(const Server&) const = default;
   };

@@ -61,6 +61,9 @@ const std::array kServer{
         NumberField{1, 1'000'000,
                     [](T& t, uint64_t v) { t.config.server.max_connections = static_cast<uint32_t>(v); }},
         "20000", "", "Clients at the same time; one more is told so and closed."},
+    ConfigRow{"server", "allow_anonymous",
+              BooleanField{[](T& t, bool v) { t.config.server.allow_anonymous = v; }}, "false", "",
+              "Listen on addresses that other machines reach, without asking anybody who they are."},
 };
 
 const std::array kJournal{

@@ -59,6 +59,12 @@ class Process(harness.ServerTest):
         self.assertEqual(done.returncode, 9, done.stderr)
         self.assertIn(str(server.port), done.stderr)
 
+    def test_an_address_that_others_reach_is_refused_unless_allowed(self):
+        refused = self.run_program("serve", "--resp", "0.0.0.0:0", "--http", "127.0.0.1:0", "--data", "other")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("allow_anonymous", refused.stderr)
+        self.assertFalse((self.directory / "other").exists(), "something was started")
+
     def test_everything_wrong_with_a_config_is_told_at_once(self):
         config = self.directory / "delayq.toml"
         config.write_text('[server]\nrespp = "127.0.0.1:1"\ngrace = "soon"\n\n[journal]\ndurability = "never"\n')

@@ -119,7 +119,20 @@ size_t Conversation::read(std::string_view input) {
   return input.size() - rest.size();
 }
 
+namespace {
+
+/// Whether a browser asks on behalf of a page that is not ours: any page can make it send to a local address.
+bool is_foreign(const net::HttpRequest& request) {
+  if (request.origin.empty()) return false;
+  const size_t scheme = request.origin.find("://");
+  return scheme == std::string_view::npos || request.origin.substr(scheme + 3) != request.host;
+}
+
+}  // namespace
+
 void Conversation::handle(const net::HttpRequest& request) {
+  if (is_foreign(request))
+    return refuse({ErrorCode::kForbidden, {}, "requests of pages from other places are not answered", {}});
   const Result<Target> target = parse_target(request.target);
   if (!target.ok()) return refuse(target.error());
   Call call{request, *target, {}};

@@ -266,6 +266,18 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
   EXPECT_THAT(ask("GET", "/v1/stats").body, HasSubstr("\"jobs\":0"));
 }
 
+TEST_F(HttpTest, a_page_from_elsewhere_cannot_ask) {
+  const auto ask_from = [this](std::string_view origin) {
+    return parse(say(fmt::format("POST /v1/topics/t/pop HTTP/1.1\r\nHost: localhost:9277\r\nOrigin: {}\r\n"
+                                 "Content-Length: 0\r\n\r\n",
+                                 origin)))
+        .status;
+  };
+  EXPECT_EQ(ask_from("http://localhost:9277"), 200);
+  EXPECT_EQ(ask_from("http://evil.example"), 403);
+  EXPECT_EQ(ask_from("null"), 403);
+}
+
 TEST_F(HttpTest, the_connection_closes_when_it_should) {
   EXPECT_THAT(say("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), HasSubstr("Connection: close\r\n"));
   EXPECT_TRUE(conversation->is_over());
