@@ -54,6 +54,7 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
     std::string_view method;
     std::string_view path;  ///< "/v1/topics/{topic}/jobs"
     Handler handler;
+    std::string_view summary;
   };
   static std::span<const Route> routes();
 
