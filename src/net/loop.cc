@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kLongestSleep{1};
 
 Loop::Loop() : context_(1), timer_(context_), scratch_(kScratchBytes, '\0') {}
 
-Loop::~Loop() = default;
+Loop::~Loop() { sessions_.clear(); }  // before the context that their sockets belong to
 
 Moment Loop::now() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <absl/container/flat_hash_set.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -40,7 +41,7 @@ class Loop {
   void wake();
 
   boost::asio::io_context& context() { return context_; }
-  size_t sessions() const { return sessions_; }
+  size_t sessions() const { return sessions_.size(); }
 
  private:
   friend class Session;
@@ -51,7 +52,8 @@ class Loop {
   std::atomic<bool> is_woken_ = false;
   std::vector<std::shared_ptr<Session>> touched_;  ///< sessions with something to do at the end of this turn
   std::string scratch_;  ///< every read goes here first: idle connections own no buffer
-  size_t sessions_ = 0;
+  absl::flat_hash_set<std::shared_ptr<Session>>
+      sessions_;  ///< those that are open: they live as long as they are here
 };
 
 }  // namespace delayq::net

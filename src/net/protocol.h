@@ -33,6 +33,10 @@ class Protocol {
   virtual bool is_over() const = 0;
   /// What is to be sent; the connection takes it away.
   virtual std::string& output() = 0;
+  /// The other side has said all it will say, and may still listen. Answers whether it has replies to come;
+  /// they are sent, and then it is over. Not for one that waits: there is no telling such a client from a
+  /// dead one.
+  virtual bool end_input() = 0;
   /// The other side is gone. Never calls its connection again.
   virtual void hang_up() = 0;
 };

@@ -1,5 +1,6 @@
 #include "net/session.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <sys/socket.h>
 #include <utility>
@@ -27,13 +28,10 @@ bool is_temporary(int error) { return error == EAGAIN || error == EINTR; }
 }  // namespace
 
 Session::Session(Loop& loop, tcp::socket socket, SessionLimits limits)
-    : loop_(loop), socket_(std::move(socket)), limits_(limits), stall_timer_(loop.context()) {
-  ++loop_.sessions_;
-}
-
-Session::~Session() { --loop_.sessions_; }
+    : loop_(loop), socket_(std::move(socket)), limits_(limits), stall_timer_(loop.context()) {}
 
 void Session::start(const MakeProtocol& make) {
+  loop_.sessions_.insert(shared_from_this());
   error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
   socket_.non_blocking(true, ignored);
@@ -48,7 +46,8 @@ void Session::touch() {
 }
 
 bool Session::may_read() const {
-  return protocol_->wants_input() && !protocol_->is_over() && output_.size() - sent_ < limits_.output_bytes;
+  return protocol_->wants_input() && !protocol_->is_over() && !input_ended_ &&
+         output_.size() - sent_ < limits_.output_bytes;
 }
 
 bool Session::finish_turn() {
@@ -62,7 +61,7 @@ bool Session::finish_turn() {
 }
 
 void Session::wait_for_input() {
-  if (waits_for_input_ || is_closed_) return;
+  if (waits_for_input_ || input_ended_ || is_closed_) return;
   // While it is not read, a little is kept so that a client that hangs up is noticed; then TCP holds it back.
   if (!may_read() && input_.size() >= limits_.waiting_input_bytes) return;
   waits_for_input_ = true;
@@ -73,42 +72,61 @@ void Session::wait_for_input() {
   });
 }
 
+ssize_t Session::receive_behind(std::string_view& came) {
+  const size_t had = input_.size();
+  if (may_read() && had <= loop_.scratch_.size() / 2) {
+    // Into the buffer that all share, behind what this one had left: usually the piece of a command.
+    std::string& scratch = loop_.scratch_;
+    std::copy(input_.begin(), input_.end(), scratch.begin());
+    const ssize_t count = ::recv(socket_.native_handle(), scratch.data() + had, scratch.size() - had, 0);
+    came = std::string_view(scratch).substr(0, had + (count > 0 ? static_cast<size_t>(count) : 0));
+    return count;
+  }
+  // A large one grows with what has come, whatever it says is still to come.
+  const size_t room = may_read() ? std::max(had, kKeptCapacity) : limits_.waiting_input_bytes - had;
+  input_.resize(had + room);
+  const ssize_t count = ::recv(socket_.native_handle(), input_.data() + had, room, 0);
+  input_.resize(had + (count > 0 ? static_cast<size_t>(count) : 0));
+  came = input_;
+  return count;
+}
+
 void Session::receive() {
   if (is_closed_) return;
-  const bool direct = input_.empty() && may_read();
-  ssize_t count = 0;
-  if (direct) {
-    count = ::recv(socket_.native_handle(), loop_.scratch_.data(), loop_.scratch_.size(), 0);
-  } else {
-    // The rest of a command that came in half: as much as is known to be missing, at least a good piece.
-    const size_t had = input_.size();
-    const size_t wanted =
-        may_read() ? std::max(protocol_->needed(), had + kKeptCapacity) : limits_.waiting_input_bytes;
-    input_.resize(std::max(wanted, had + 1));
-    count = ::recv(socket_.native_handle(), input_.data() + had, input_.size() - had, 0);
-    input_.resize(had + (count > 0 ? static_cast<size_t>(count) : 0));
-  }
-  if (count == 0 || (count < 0 && !is_temporary(errno))) return close();
-  if (count > 0 && direct) {
-    const std::string_view came(loop_.scratch_.data(), static_cast<size_t>(count));
-    const size_t taken = protocol_->read(came);
-    input_.assign(came.substr(taken));
-  } else if (count > 0 && may_read()) {
-    pass_on();
+  std::string_view came;
+  const ssize_t count = receive_behind(came);
+  if (count == 0) return end_input();
+  if (count < 0 && !is_temporary(errno)) return close();
+  if (count > 0 && may_read()) {
+    const size_t taken = came.size() < protocol_->needed() ? 0 : protocol_->read(came);
+    keep(came.substr(taken));
   }
   touch();
   wait_for_input();
+}
+
+void Session::keep(std::string_view rest) {
+  if (rest.empty()) return clear(input_);
+  if (rest.data() + rest.size() == input_.data() + input_.size()) {  // its own tail
+    input_.erase(0, input_.size() - rest.size());
+  } else {
+    input_.assign(rest);
+  }
+}
+
+void Session::end_input() {
+  input_ended_ = true;
+  const bool has_more_to_say = protocol_->end_input();
+  const bool has_output = !protocol_->output().empty() || !output_.empty();
+  if (!has_more_to_say && !(has_output && protocol_->is_over())) return close();
+  touch();
 }
 
 bool Session::pass_on() {
   if (input_.empty() || input_.size() < protocol_->needed()) return false;
   const size_t taken = protocol_->read(input_);
   if (taken == 0) return false;
-  if (taken == input_.size()) {
-    clear(input_);
-  } else {
-    input_.erase(0, taken);
-  }
+  keep(std::string_view(input_).substr(taken));
   touch();
   return true;
 }
@@ -172,6 +190,7 @@ void Session::close() {
   stall_timer_.cancel();
   error_code ignored;
   socket_.close(ignored);
+  loop_.sessions_.erase(shared_from_this());  // whoever called this holds it, too
 }
 
 }  // namespace delayq::net

@@ -25,7 +25,6 @@ struct SessionLimits {
 class Session final : public Connection, public std::enable_shared_from_this<Session> {
  public:
   Session(Loop& loop, boost::asio::ip::tcp::socket socket, SessionLimits limits);
-  ~Session() override;
 
   void start(const MakeProtocol& make);
   /// Sends and reads what was held up in this turn. Answers whether it read something.
@@ -38,6 +37,11 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   void wait_for_input();
   void wait_for_room();
   void receive();
+  /// Reads behind what is there already. Answers what recv() does.
+  ssize_t receive_behind(std::string_view& came);
+  void end_input();
+  /// What is left of the input; may be the end of input_ itself.
+  void keep(std::string_view rest);
   /// Gives the protocol what has come. Answers whether it took any of it.
   bool pass_on();
   bool may_read() const;
@@ -58,6 +62,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   bool waits_for_input_ = false;
   bool waits_for_room_ = false;
   bool watches_stall_ = false;
+  bool input_ended_ = false;
   bool is_closed_ = false;
 };
 

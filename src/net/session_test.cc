@@ -33,7 +33,16 @@ class Echo final : public Protocol {
   bool wants_input() const override { return !is_holding; }
   bool is_over() const override { return is_over_; }
   std::string& output() override { return output_; }
+  bool end_input() override {
+    is_over_ = true;
+    return false;
+  }
   void hang_up() override { hung_up = true; }
+
+  void let_go() {
+    is_holding = false;
+    connection_.on_resume();
+  }
 
   bool is_holding = false;
   bool hung_up = false;
@@ -195,6 +204,11 @@ TEST_F(SessionTest, one_that_sends_without_end_while_it_is_held_is_held_back) {
     loop.finish_turn();
   }
   EXPECT_LT(sent, much.size() * 50) << "all of it was taken";
+  echoes[0]->let_go();
+  run_until([&] {
+    client.receive();
+    return client.received.size() == sent + 2;
+  });
 }
 
 TEST_F(SessionTest, one_that_never_reads_is_held_back_and_then_dropped) {

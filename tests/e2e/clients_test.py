@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 
 import harness
@@ -56,6 +57,13 @@ class RedisTools(harness.ServerTest):
         self.assertEqual(client.read(), b"a b")
         self.assertIn(b"two words", client.read())
         self.assertEqual(client.read(), "PONG")
+
+    def test_a_client_that_only_stops_sending_gets_its_replies(self):
+        client = self.connect(self.server)
+        client.send(*[("PUSH", "t", "1h", "b", "ID", i) for i in range(500)])
+        client.socket.shutdown(socket.SHUT_WR)
+        self.assertEqual([client.read() for _ in range(500)], [str(i).encode() for i in range(500)])
+        self.assertEqual(client.stream.read(), b"", "and is closed then")
 
     def test_redis_benchmark(self):
         done = subprocess.run([need("redis-benchmark"), "-p", str(self.server.port), "-q", "-n", "20000", "-c", "10", "-P", "16",

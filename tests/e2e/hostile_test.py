@@ -53,6 +53,9 @@ class Hostile(harness.ServerTest):
         for plain in clients:  # each says that a megabyte follows, and sends a little
             plain.sendall(b"*4\r\n$4\r\nPUSH\r\n$1\r\nt\r\n$1\r\n0\r\n$1048576\r\n" + b"x" * 1000)
         self.friend_is_fine()
+        for plain in clients:
+            plain.sendall(b"x" * 1000)
+        self.friend_is_fine()
         self.assert_grown_by_less(before, 64 << 20, "memory for what has not come")
         for plain in clients:
             plain.close()

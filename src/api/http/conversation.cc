@@ -209,6 +209,11 @@ void Conversation::send(Place place, int status, std::string_view content_type, 
   connection_->on_output();
 }
 
+bool Conversation::end_input() {
+  is_over_ = true;
+  return !holds_up_ && replies_.waiting() > 0;
+}
+
 void Conversation::hang_up() {
   connection_ = nullptr;
   is_over_ = true;

@@ -146,6 +146,11 @@ void Conversation::write_error(Writer& writer, const Error& error) {
   writer.error(traits_of(error.code).resp_prefix, text);
 }
 
+bool Conversation::end_input() {
+  is_over_ = true;
+  return !holds_up_ && replies_.waiting() > 0;
+}
+
 void Conversation::hang_up() {
   connection_ = nullptr;
   is_over_ = true;

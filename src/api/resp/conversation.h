@@ -45,6 +45,7 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   bool wants_input() const override;
   bool is_over() const override { return is_over_ && replies_.waiting() == 0; }
   std::string& output() override { return replies_.output(); }
+  bool end_input() override;
   void hang_up() override;
 
  private:

@@ -260,6 +260,21 @@ TEST_F(ConversationTest, who_hangs_up_while_waiting_is_handed_nothing) {
   EXPECT_THAT(client.say({"POP", "t"}), HasSubstr("$1\r\na\r\n"));
 }
 
+TEST_F(ConversationTest, who_stops_talking_still_gets_his_replies) {
+  std::string bytes;
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "a"});
+  client.conversation().read(bytes);
+  EXPECT_TRUE(client.conversation().end_input());
+  EXPECT_FALSE(client.conversation().is_over());
+  backend.settle();
+  EXPECT_EQ(client.conversation().output(), "$1\r\na\r\n");
+  EXPECT_TRUE(client.conversation().is_over());
+
+  Client waiting(backend);
+  waiting.say({"POP", "u", "WAIT", "10s"});
+  EXPECT_FALSE(waiting.conversation().end_input());
+}
+
 TEST_F(ConversationTest, answers_for_one_who_hung_up_are_dropped) {
   Client other(backend);
   std::string bytes;
