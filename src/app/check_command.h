@@ -1,8 +1,8 @@
 #pragma once
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library is called so
 class App;
-}
+}  // namespace CLI
 
 namespace delayq {
 

@@ -104,10 +104,11 @@ Status Server::start_queue(Moment now) {
     return *answer;
   };
   Status status = wait_for([&](auto reply) { queue_->start(now, std::move(reply)); });
-  for (const auto& [name, settings] : options_.topics) {
+  for (const auto& topic : options_.topics) {
+    const std::string& name = topic.first;
     if (!status.ok()) break;
     if (name == kDefaultsName) continue;  // those are in QueueConfig
-    const Settings merged = overlay(queue_->settings(name), settings);
+    const Settings merged = overlay(queue_->settings(name), topic.second);
     if (merged == queue_->settings(name)) continue;
     status = wait_for([&](auto reply) { queue_->set_settings(now, name, merged, std::move(reply)); });
   }

@@ -27,7 +27,7 @@ void Loop::wait_until(Moment deadline) {
   if (deadline == kNever) {
     if (timer_set_for_ != kNever) timer_.cancel();
   } else if (const auto left = deadline - std::chrono::system_clock::now();
-             deadline != timer_set_for_ || left <= left.zero()) {
+             deadline != timer_set_for_ || left <= std::chrono::nanoseconds::zero()) {
     timer_.expires_after(std::min<std::chrono::nanoseconds>(left, kLongestSleep));
     timer_.async_wait([this](const boost::system::error_code& problem) {
       if (!problem) timer_set_for_ = kNever;

@@ -264,8 +264,8 @@ Status Conversation::reschedule(Arguments& arguments) {
   RescheduleItem item;
   item.job.topic = arguments.take();
   item.job.id = arguments.take();
-  const Status status = arguments.take_word("AT") ? keep(arguments.moment("AT"), item.at)
-                                                  : keep(arguments.duration("delay"), item.delay);
+  Status status = arguments.take_word("AT") ? keep(arguments.moment("AT"), item.at)
+                                            : keep(arguments.duration("delay"), item.delay);
   if (!status.ok() || !arguments.empty()) return status;
   begin_batch(Batch::kReschedule);
   reschedules_.push_back(item);
