@@ -20,7 +20,7 @@ std::string written(Version version, Write write) {
 }
 
 std::string in_both(void (*write)(Writer&)) {
-  const std::string old = written(Version::k2, write);
+  std::string old = written(Version::k2, write);
   EXPECT_EQ(written(Version::k3, write), old);
   return old;
 }
