@@ -62,6 +62,22 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+/// With a question mark for each byte that is not part of a character.
+static std::string repaired(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::string_view rest = text;
+    if (take_code_point(rest)) {
+      out += text.substr(0, text.size() - rest.size());
+      text = rest;
+    } else {
+      out += '?';
+      text.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -88,7 +104,11 @@ Writer& Writer::key(std::string_view name) {
 
 Writer& Writer::text(std::string_view value) {
   separate();
-  append_string(out_, value);
+  if (is_utf8(value)) {
+    append_string(out_, value);
+  } else {
+    append_string(out_, repaired(value));
+  }
   return *this;
 }
 

@@ -22,7 +22,7 @@ class Writer {
   Writer& end_array() { return close(']'); }
 
   Writer& key(std::string_view name);
-  /// REQUIRES: UTF-8.
+  /// What is not UTF-8 in it becomes question marks.
   Writer& text(std::string_view value);
   Writer& number(uint64_t value);
   Writer& number(double value);

@@ -101,6 +101,7 @@ Result<size_t> measure(std::string_view input, const ValueLimits& limits) {
       if (input.size() - place > limits.line_bytes) return broken("a line is too long");
       return size_t{0};
     }
+    if (line->size > limits.line_bytes) return broken("a line is too long");
     place += line->size;
     open.count_one();
     if (is_bulk(line->sign) || is_aggregate(line->sign)) {

@@ -256,6 +256,7 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"GET", "/nothing", "", 404, "not_found"},
       {"GET", "/%zz", "", 400, "escape"},
       {"DELETE", "/v1/ack", "", 405, "POST"},
+      {"GET", "/v1/topics?lim%afit=3", "", 400, "lim?it"},
   };
   for (const auto& [method, target, body, status, word] : cases) {
     const Response response = ask(method, target, body);
