@@ -117,8 +117,9 @@ std::optional<Result<T>> CheckedEngine::wait_for(std::string_view verb, Real rea
 template <class T, class Real, class Expect>
 void CheckedEngine::run_carefully(Terms<T> terms, Operation operation, Reply<T> reply, Real real,
                                   Expect expect) {
-  std::optional<Result<T>> answer = wait_for<T>(terms.verb, real);
+  // Before the wait, in which time may pass for both.
   const T expected = expect(operation);
+  std::optional<Result<T>> answer = wait_for<T>(terms.verb, real);
   if (!answer) return;  // the machine went off meanwhile: it may have happened or not
   if (!judge(terms, operation, *answer, expected)) recover_from(answer->error(), terms.now);
   deliver(std::move(reply), std::move(*answer));

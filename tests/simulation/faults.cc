@@ -18,6 +18,8 @@ DiskFault any_fault(Random& random) {
 }  // namespace
 
 void Faults::before_opening() {
+  // What could not be read can be again: the first look around a new life expects an answer to everything.
+  if (trouble_ == Trouble::kUnreadable) world_.disk().forget_faults();
   world_.disk().set_cache_misses(random_.chance(1, 3) ? static_cast<unsigned>(random_.below(257)) : 0);
   if (random_.chance(1, 10)) world_.disk().stop_after(random_.below(12));
   if (random_.chance(1, 20)) world_.disk().fail(any_fault(random_), random_.below(4));

@@ -38,11 +38,22 @@ static bool fits(const memory::StoredJob& before, const std::optional<support::S
   return false;
 }
 
+/// What the engine says of the job. A sector may be unreadable, once.
+static std::optional<support::SeenJob> look_at(support::EngineDriver& driver, const memory::StoredJob& job) {
+  const Result<std::optional<FoundJob>> first =
+      driver.ask<std::optional<FoundJob>>("get", [&](Reply<std::optional<FoundJob>> reply) {
+        driver.engine().get(driver.now(), {job.topic, job.id}, std::move(reply));
+      });
+  if (!first.ok()) return driver.get(job.topic, job.id);
+  if (!*first) return std::nullopt;
+  return support::seen((*first)->job);
+}
+
 void CheckedEngine::pair_stranger(Moment now, const NackRequest& request, NackOutcome outcome) {
   support::EngineDriver driver(world_.real, [this] { return world_.pump() ? true : throw MachineIsOff(); });
   driver.go_to(now);
   for (const memory::StoredJob* job : find_strangers(request.lease.topic)) {
-    if (!fits(*job, driver.get(job->topic, job->id), request, outcome)) continue;
+    if (!fits(*job, look_at(driver, *job), request, outcome)) continue;
     world_.model.guess_lease(request.lease.lease, Model::name_of(job->lease));
     break;
   }

@@ -37,6 +37,7 @@ void Workload::check_at_rest() {
     if (verb != "pop") return scene_.fail(verb, "was never answered");
   }
   consumer_.check_at_rest();
+  if (!world.is_sound()) return;  // a failed journal notices nothing, and may not have had to say so yet
   // Every lease that has run out is somebody's failure by now.
   for (const auto& [deadline, job] : world.model().jobs().deadlines()) {
     if (deadline.first > world.now()) break;

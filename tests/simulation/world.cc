@@ -40,11 +40,10 @@ Status World::open() {
     return opened.error();
   }
   engine_ = std::move(*opened);
-  checked_ = std::make_unique<CheckedEngine>(
-      CheckedEngine::World{*engine_, model_, witness_, [this] { return pump(); },
-                           [this] { return disk_.faults_fired() == faults_at_opening_ && !is_off(); },
-                           [this](const TakeRequest& request) { return may_take(request); },
-                           [this] { disk_.set_capacity(UINT64_MAX); }});
+  checked_ = std::make_unique<CheckedEngine>(CheckedEngine::World{
+      *engine_, model_, witness_, [this] { return pump(); }, [this] { return is_sound(); },
+      [this](const TakeRequest& request) { return may_take(request); },
+      [this] { disk_.set_capacity(UINT64_MAX); }});
   model_.begin_life();
   checked_->recover(now_, certain_);
 

@@ -46,6 +46,9 @@ class World {
 
   Queue& queue() { return *queue_; }
   CheckedEngine& checked() { return *checked_; }
+  /// Whether nothing has gone wrong with the disk in this life: a journal whose disk did may have failed
+  /// without anyone having been told so yet.
+  bool is_sound() const { return disk_.faults_fired() == faults_at_opening_ && !is_off(); }
   support::VirtualDisk& disk() { return disk_; }
   support::SteppedIo& io() { return *io_; }
   const Model& model() const { return model_; }
