@@ -10,6 +10,8 @@ find_package(Msgpuck REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(ZLIB REQUIRED)
 
 if(DELAYQ_TESTS AND NOT DELAYQ_FUZZ)
   find_package(GTest REQUIRED)

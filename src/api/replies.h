@@ -38,6 +38,7 @@ class Replies {
   /// Places that are not filled yet, or wait for one before them.
   size_t waiting() const { return waiting_.size(); }
   std::string& output() { return output_; }
+  const std::string& output() const { return output_; }
 
  private:
   void pop() {

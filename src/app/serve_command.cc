@@ -78,6 +78,8 @@ ServerOptions server_options(const Config& config) {
   options.http_port = config.server.http.port;
   options.max_connections = config.server.max_connections;
   options.grace = config.server.grace;
+  options.tokens = config.tokens;
+  options.idempotency = config.server.idempotency;
   return options;
 }
 
@@ -97,11 +99,12 @@ int run(const ServeOptions& options) {
     return traits_of(error.code).exit_code;
   };
   for (const Address* address : {&config.server.http, &config.server.resp}) {
-    if (is_loopback(*address) || config.server.allow_anonymous) continue;
+    if (is_loopback(*address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
     return fail({ErrorCode::kInvalid,
                  "serve",
                  fmt::format("{} can be reached from other machines, and nobody would be asked who they are; "
-                             "listen on 127.0.0.1, or set server.allow_anonymous = true",
+                             "configure [[tokens]] (delayq token new), listen on 127.0.0.1, or set "
+                             "server.allow_anonymous = true",
                              to_string(*address)),
                  {}});
   }

@@ -39,6 +39,8 @@ Status Server::start() {
   storage_->engine().set_wakeup([this] { loop_.wake(); });
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
+  front_->access.replace(options_.tokens);
+  front_->stopwatch = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
   if (Status status = start_queue(now); !status.ok()) return status.error();
   if (Status status = listen_for_resp(now); !status.ok()) return status;
   return listen_for_http();
@@ -57,7 +59,7 @@ net::Listener::Options Server::listening(std::string host, uint16_t port, std::s
 Status Server::listen_for_resp(Moment now) {
   resp_host_ =
       std::make_unique<resp::Host>(resp::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion),
-                                              now, [this] { return loop_.sessions(); }, 0});
+                                              now, [this] { return loop_.sessions(); }, 0, front_});
   resp::CommandLimits limits;
   // A body that is a little too large is refused by name; one that is far too large is not even taken in.
   limits.argument_bytes = 2 * options_.queue.limits.body_bytes + (size_t{64} << 10);
@@ -76,7 +78,9 @@ Status Server::listen_for_resp(Moment now) {
 
 Status Server::listen_for_http() {
   http_host_ = std::make_unique<http::Host>(
-      http::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion)});
+      http::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion), front_,
+                 2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
+                 http::IdempotencyBook({options_.idempotency})});
   net::HttpLimits limits;
   limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch
   auto listener = net::Listener::open(

@@ -27,6 +27,8 @@ struct ServerOptions {
   uint16_t http_port = 9277;  ///< 0: any free one
   size_t max_connections = 20'000;
   net::SessionLimits session;
+  std::vector<Token> tokens;  ///< none: everybody may do everything
+  Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
   Millis grace = std::chrono::seconds{10};  ///< for jobs that are being worked on when it is told to stop
 };
 
@@ -43,6 +45,9 @@ class Server {
   /// Stops gracefully: no new jobs, a grace period for those handed out, everything on disk. The second call
   /// does not wait for the grace period. May be called from any thread, and from a signal's handler thread.
   void stop();
+
+  /// Other tokens, from now on and for those who are connected as well. On the loop's thread.
+  void set_tokens(std::vector<Token> tokens) { front_->access.replace(std::move(tokens)); }
 
   std::string resp_address() const { return resp_->address(); }
   uint16_t resp_port() const { return resp_->port(); }
@@ -63,6 +68,7 @@ class Server {
   net::Loop loop_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Queue> queue_;
+  std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
   std::unique_ptr<resp::Host> resp_host_;
   std::unique_ptr<http::Host> http_host_;
   std::unique_ptr<net::Listener> resp_;

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,7 +11,7 @@ namespace delayq::net {
 
 struct HttpLimits {
   size_t header_bytes = 16 * 1024;
-  size_t body_bytes = 64u << 20;
+  size_t body_bytes = 64u << 20;  ///< of a request whose body is kept until it is whole
 };
 
 /// A request, as far as an API needs to see it. The views live until the next call of the reader.
@@ -20,7 +22,11 @@ struct HttpRequest {
   std::string_view authorization;
   std::string_view host;
   std::string_view origin;  ///< of the page that a browser asks for; empty: no browser
+  std::string_view accept_encoding;
+  std::string_view idempotency_key;
   std::string_view body;
+  std::optional<uint64_t> content_length;
+  bool is_chunked = false;
   bool keep_alive = true;
 };
 
@@ -29,8 +35,16 @@ class HttpReader {
  public:
   enum class Outcome {
     kPartial,  ///< more bytes are needed
-    kRequest,  ///< request() is there; read() goes on with the next one
+    kHead,     ///< request() is there but for its body: the moment to refuse it, or to ask for the body in
+               ///< pieces
+    kBody,     ///< request().body has the next piece of a body that comes in pieces
+    kRequest,  ///< request() is whole; read() goes on with the next one
     kBroken,   ///< no request, or one above the limits: status() is what to answer before closing
+  };
+  enum class Body {
+    kWhole,    ///< kept until all of it is there
+    kPieces,   ///< told piece by piece, however large it is
+    kDropped,  ///< not of interest any more
   };
 
   explicit HttpReader(HttpLimits limits = {});
@@ -38,23 +52,30 @@ class HttpReader {
 
   /// Takes what it can off the front of `input`. A header is left there until all of it has come.
   Outcome read(std::string_view& input);
+  /// What is to become of the body of the request whose head was just told.
+  void set_body(Body body) { body_ = body; }
   const HttpRequest& request() const { return request_; }
+  /// Whether the client waits to be told to send its body. To be asked when the head was told.
+  bool expects_to_be_asked() const;
+  /// Whether a request has begun and is not whole.
+  bool is_amid_request() const { return parser_ != nullptr; }
   int status() const { return status_; }
   const std::string& error() const { return error_; }
-  /// True once for a request whose client waits to be told to send its body.
-  bool take_expectation();
 
  private:
   struct Parser;
 
   Outcome broken(int status, std::string error);
+  Outcome read_head(std::string_view& input);
+  Outcome read_body(std::string_view& input);
+  Outcome too_large();
   void fill_request();
 
   HttpLimits limits_;
-  std::unique_ptr<Parser> parser_;
+  std::unique_ptr<Parser> parser_;  ///< of the request that is being read
+  std::unique_ptr<Parser> done_;    ///< of the last one, which request() looks into
   HttpRequest request_;
-  bool is_done_ = false;
-  bool expects_ = false;
+  Body body_ = Body::kWhole;
   int status_ = 0;
   std::string error_;
 };

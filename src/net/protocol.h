@@ -15,6 +15,8 @@ class Connection {
   virtual ~Connection() = default;
   virtual void on_output() = 0;  ///< the protocol's output() has something to send
   virtual void on_resume() = 0;  ///< it wants input again
+  /// Who is at the other end: "127.0.0.1:40312".
+  virtual std::string_view peer() const { return {}; }
 };
 
 /// One end of a conversation: bytes in, bytes out, no sockets. Its connection reads, sends, and closes.
@@ -29,6 +31,8 @@ class Protocol {
   virtual size_t needed() const = 0;
   /// False: it has enough to do, and read() would take nothing.
   virtual bool wants_input() const = 0;
+  /// A request has begun to come, and is not whole. (Of what was left in the connection's hands it knows itself.)
+  virtual bool is_amid_request() const { return false; }
   /// True: to be closed when the output is sent.
   virtual bool is_over() const = 0;
   /// What is to be sent; the connection takes it away.

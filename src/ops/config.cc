@@ -1,6 +1,7 @@
 #include "ops/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -16,6 +17,7 @@ namespace delayq {
 namespace {
 
 constexpr size_t kFileBytes = size_t{16} << 20;
+constexpr size_t kMostTokens = 10'000;
 
 Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
@@ -59,6 +61,46 @@ Status apply_to_topic(Config& config, const std::string& name, std::string_view 
   return status;
 }
 
+/// `path` is what stands behind "tokens": a number, and a key.
+Status apply_to_token(Config& config, std::span<const std::string> path, const Given& given) {
+  size_t index = 0;
+  const bool is_number =
+      !path.empty() && std::from_chars(path[0].data(), path[0].data() + path[0].size(), index).ptr ==
+                           path[0].data() + path[0].size();
+  if (!is_number || path.size() < 2 || index >= kMostTokens)
+    return invalid(fmt::format("write [[tokens]] and its keys below, at most {} times", kMostTokens));
+  const std::string key = join_path(path.subspan(1));
+  const ConfigRow* const row = find_row(kTokensSection, key);
+  if (row == nullptr) return invalid(unknown_key(kTokensSection, key));
+  if (config.tokens.size() <= index) config.tokens.resize(index + 1);
+  FieldTarget target{config, nullptr, &config.tokens[index]};
+  return read_field(row->field, given, target);
+}
+
+/// What can be seen only when all is read.
+std::vector<std::string> check_whole(Config& config) {
+  std::vector<std::string> errors;
+  for (size_t i = 0; i < config.tokens.size(); ++i) {
+    Token& token = config.tokens[i];
+    if (token.topics.empty()) token.topics = {"*"};
+    const auto miss = [&](std::string_view key) {
+      errors.push_back(fmt::format("tokens.{}: {} is missing", i, key));
+    };
+    if (token.name.empty()) miss("name");
+    if (token.sha256 == Sha256{}) miss("sha256");
+    if (token.scopes == 0) miss("scopes");
+    const auto first = std::find_if(config.tokens.begin(), config.tokens.end(),
+                                    [&](const Token& other) { return other.name == token.name; });
+    if (!token.name.empty() && &*first != &token)
+      errors.push_back(fmt::format("tokens.{}: another token has the name {}", i, token.name));
+  }
+  if (config.tls.certificate.empty() != config.tls.key.empty())
+    errors.push_back("tls: certificate and key are needed together");
+  if (!config.tls.client_ca.empty() && config.tls.certificate.empty())
+    errors.push_back("tls.client_ca: needs a certificate and a key of the server, too");
+  return errors;
+}
+
 /// Finds the row of a path and lets it read the value.
 Status apply(Config& config, std::span<const std::string> path, const Given& given) {
   const std::string& section = path.front();
@@ -70,6 +112,7 @@ Status apply(Config& config, std::span<const std::string> path, const Given& giv
     if (given.kind == Given::Kind::kTable) return {};
     return invalid(fmt::format("this is a section: write [{}] and its keys below", section));
   }
+  if (section == kTokensSection) return apply_to_token(config, path.subspan(1), given);
   if (section == kTopicsSection) return apply_to_topic(config, path[1], join_path(path.subspan(2)), given);
   const std::string key = join_path(path.subspan(1));
   const ConfigRow* const row = find_row(section, key);
@@ -120,6 +163,9 @@ ConfigOutcome parse_config(std::string_view text, std::string_view file_name) {
     outcome.errors.push_back(
         fmt::format("{}:{}: {}: {}", file_name, entry.line, join_path(entry.path), status.error().detail));
   }
+  if (!outcome.errors.empty()) return outcome;
+  for (const std::string& error : check_whole(outcome.config))
+    outcome.errors.push_back(fmt::format("{}: {}", file_name, error));
   return outcome;
 }
 
@@ -154,7 +200,7 @@ std::vector<std::string> apply_environment(Config& config,
                                            const std::function<const char*(const char*)>& variable) {
   std::vector<std::string> errors;
   for (const ConfigRow& row : config_rows()) {
-    if (row.section == kTopicsSection) continue;
+    if (row.section == kTopicsSection || row.section == kTokensSection) continue;
     const std::string name = variable_of(row);
     const char* const text = variable(name.c_str());
     if (text == nullptr) continue;

@@ -10,6 +10,7 @@
 
 #include "core/result.h"
 #include "core/time.h"
+#include "core/token.h"
 #include "ops/address.h"
 #include "queue/config.h"
 #include "queue/settings.h"
@@ -31,8 +32,18 @@ struct Config {
     Millis grace = std::chrono::seconds{10};
     uint32_t max_connections = 20'000;
     bool allow_anonymous = false;
+    Millis request_timeout = std::chrono::seconds{20};
+    Millis idempotency = std::chrono::hours{24};
 
     bool operator==(const Server&) const = default;
+  };
+
+  struct Tls {
+    std::string certificate;  ///< empty: no TLS
+    std::string key;
+    std::string client_ca;  ///< empty: clients need no certificate
+
+    bool operator==(const Tls&) const = default;
   };
 
   struct Journal {
@@ -63,10 +74,13 @@ struct Config {
   };
 
   Server server;
+  Tls tls;
   Journal journal;
   Bounds limits;
   Log log;
   std::map<std::string, Settings> topics;  ///< by name; the defaults of all under kDefaultsName
+
+  std::vector<Token> tokens;
 
   bool operator==(const Config&) const = default;
 };

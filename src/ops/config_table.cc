@@ -34,10 +34,14 @@ constexpr std::array<string_view, 4> kLaterDeliveries{"webhook", "redis_list", "
 
 constexpr std::array kSections{
     ConfigSection{"server", "Where the server listens and where its jobs are."},
+    ConfigSection{"tls", "Encrypted connections, on both ports. The files are read again on SIGHUP."},
     ConfigSection{"journal", "The embedded engine."},
     ConfigSection{"limits", "Bounds. A request above one is refused with an error that names it."},
     ConfigSection{"log", "What the server writes about itself."},
     ConfigSection{"topics", "One section per topic; [topics.\"*\"] sets the defaults of all."},
+    ConfigSection{"tokens",
+                  "Who may do what; without any, everybody who reaches the server may do everything. Read "
+                  "again on SIGHUP."},
 };
 
 using T = FieldTarget;
@@ -64,6 +68,27 @@ const std::array kServer{
     ConfigRow{"server", "allow_anonymous",
               BooleanField{[](T& t, bool v) { t.config.server.allow_anonymous = v; }}, "false", "",
               "Listen on addresses that other machines reach, without asking anybody who they are."},
+    ConfigRow{"server", "request_timeout",
+              DurationField{1s, 1h, [](T& t, Millis v) { t.config.server.request_timeout = v; }}, "\"20s\"",
+              "", "A request that has begun must come within this, and a second more for every 16KiB."},
+    ConfigRow{"server", "idempotency",
+              DurationField{0s, 30 * 24h, [](T& t, Millis v) { t.config.server.idempotency = v; }}, "\"1d\"",
+              "", "How long the answer to a request with an Idempotency-Key is kept, in memory."},
+};
+
+const std::array kTls{
+    ConfigRow{"tls", "certificate",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.tls.certificate = std::move(v); }},
+              "\"\"", "",
+              "A PEM file: the server's certificate and those between it and its root. Empty: no TLS."},
+    ConfigRow{"tls", "key",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.tls.key = std::move(v); }}, "\"\"",
+              "", "A PEM file: the certificate's key."},
+    ConfigRow{
+        "tls", "client_ca",
+        TextField{0, kPathBytes, [](T& t, std::string v) { t.config.tls.client_ca = std::move(v); }}, "\"\"",
+        "",
+        "A PEM file: clients must show a certificate that one of these has signed. Empty: they need none."},
 };
 
 const std::array kJournal{
@@ -167,6 +192,27 @@ const std::array kTopics{
               "\"pull\"", "", "How jobs leave: consumers pop them."},
 };
 
+const std::array kTokens{
+    ConfigRow{"tokens", "name", TextField{1, 100, [](T& t, std::string v) { t.token->name = std::move(v); }},
+              "", "\"shop\"", "Its name in logs and messages; needed."},
+    ConfigRow{"tokens", "sha256", HashField{[](T& t, Sha256 v) { t.token->sha256 = v; }}, "",
+              "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"",
+              "The hash of its secret; needed. `delayq token new` makes both."},
+    ConfigRow{"tokens", "scopes", ScopesField{[](T& t, Scopes v) { t.token->scopes = v; }}, "",
+              "[\"push\", \"consume\"]",
+              "push (and cancel), consume (pop and ack), read (look around), admin (everything); needed."},
+    ConfigRow{"tokens", "topics",
+              PatternsField{[](T& t, std::vector<std::string> v) { t.token->topics = std::move(v); }},
+              "[\"*\"]", "", "The topics that it is for."},
+    ConfigRow{"tokens", "requests_per_second",
+              NumberField{0, kMax32,
+                          [](T& t, uint64_t v) { t.token->requests_per_second = static_cast<uint32_t>(v); }},
+              "0", "", "Of all its connections together; 0 is no limit."},
+    ConfigRow{"tokens", "waiters",
+              NumberField{0, kMax32, [](T& t, uint64_t v) { t.token->waiters = static_cast<uint32_t>(v); }},
+              "0", "", "Pops that wait at the same time; 0 is no limit."},
+};
+
 template <size_t... kSizes>
 std::vector<ConfigRow> joined(const std::array<ConfigRow, kSizes>&... parts) {
   std::vector<ConfigRow> rows;
@@ -185,7 +231,8 @@ std::string with_suggestion(std::string_view what, std::string_view meant,
 std::span<const ConfigSection> config_sections() { return kSections; }
 
 std::span<const ConfigRow> config_rows() {
-  static const std::vector<ConfigRow> kRows = joined(kServer, kJournal, kBounds, kLog, kTopics);
+  static const std::vector<ConfigRow> kRows =
+      joined(kServer, kTls, kJournal, kBounds, kLog, kTopics, kTokens);
   return kRows;
 }
 

@@ -26,6 +26,8 @@ struct ConfigSection {
 };
 
 inline constexpr std::string_view kTopicsSection = "topics";
+/// [[tokens]], any number of them.
+inline constexpr std::string_view kTokensSection = "tokens";
 
 /// In the order in which they are shown.
 std::span<const ConfigSection> config_sections();

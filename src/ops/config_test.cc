@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,9 +12,11 @@ namespace {
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(Config, of_an_empty_file_is_the_default) {
   const ConfigOutcome outcome = parse_config("", "a.toml");
@@ -146,12 +149,57 @@ delivery = "webhook"
 }
 
 TEST(Config, knows_sections_from_keys) {
-  const ConfigOutcome outcome =
-      parse_config("server = 1\nfoo = 2\ntopics.a = 3\n[[tokens]]\nname = \"x\"\n", "a");
+  const ConfigOutcome outcome = parse_config("server = 1\nfoo = 2\ntopics.a = 3\ntokens = 4\n", "a");
+  EXPECT_THAT(outcome.errors,
+              ElementsAre(HasSubstr("a:1: server: this is a section"), HasSubstr("a:2: foo: unknown"),
+                          HasSubstr("a:3: topics.a: this is a section"),
+                          HasSubstr("a:4: tokens: this is a section")));
+}
+
+TEST(Config, tokens) {
+  constexpr std::string_view kHash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF";
+  const ConfigOutcome outcome = parse_config(
+      fmt::format("[[tokens]]\nname = \"shop\"\nsha256 = \"{0}\"\nscopes = [\"push\", \"consume\"]\n"
+                  "topics = [\"order\", \"order.*\"]\nrequests_per_second = 10\n"
+                  "[[tokens]]\nname = \"boss\"\nsha256 = \"{0}\"\nscopes = [\"admin\"]\n",
+                  kHash),
+      "a");
+  ASSERT_THAT(outcome.errors, IsEmpty());
+  ASSERT_EQ(outcome.config.tokens.size(), 2u);
+  const Token& shop = outcome.config.tokens[0];
+  EXPECT_EQ(shop.name, "shop");
+  EXPECT_EQ(shop.sha256[1], 0x23);
+  EXPECT_EQ(shop.scopes, Scope::kPush | Scope::kConsume);
+  EXPECT_TRUE(shop.covers("order.paid"));
+  EXPECT_FALSE(shop.covers("orders"));
+  EXPECT_EQ(shop.requests_per_second, 10u);
+  EXPECT_TRUE(outcome.config.tokens[1].covers_all());
+}
+
+TEST(Config, what_is_wrong_with_tokens) {
+  const ConfigOutcome wrong = parse_config(
+      "[[tokens]]\nname = \"\"\nsha256 = \"my secret\"\nscopes = [\"all\"]\ntopics = [\"a b\"]\nscope = 1\n",
+      "a");
   EXPECT_THAT(
-      outcome.errors,
-      ElementsAre(HasSubstr("a:1: server: this is a section"), HasSubstr("a:2: foo: unknown"),
-                  HasSubstr("a:3: topics.a: this is a section"), HasSubstr("a:4: tokens: unknown section")));
+      wrong.errors,
+      ElementsAre(HasSubstr("a:2: tokens.0.name: it is empty"),
+                  AllOf(HasSubstr("a:3: tokens.0.sha256: expected the 64 hexadecimal digits"),
+                        Not(HasSubstr("my secret"))),
+                  HasSubstr("a:4: tokens.0.scopes: \"all\" is not a scope: use a list of push, consume, "),
+                  HasSubstr("a:5: tokens.0.topics: topic"),
+                  HasSubstr("a:6: tokens.0.scope: unknown key: did you mean scopes?")));
+  const ConfigOutcome missing =
+      parse_config("[[tokens]]\nname = \"x\"\n[[tokens]]\nname = \"x\"\nscopes = [\"read\"]\n", "a");
+  EXPECT_THAT(missing.errors,
+              ElementsAre("a: tokens.0: sha256 is missing", "a: tokens.0: scopes is missing",
+                          "a: tokens.1: sha256 is missing", "a: tokens.1: another token has the name x"));
+}
+
+TEST(Config, tls_needs_both_files) {
+  EXPECT_THAT(parse_config("[tls]\ncertificate = \"c.pem\"\n", "a").errors,
+              ElementsAre(HasSubstr("certificate and key are needed together")));
+  EXPECT_THAT(parse_config("[tls]\nclient_ca = \"c.pem\"\n", "a").errors,
+              ElementsAre(HasSubstr("tls.client_ca: needs")));
 }
 
 TEST(Config, of_a_file_that_is_not_there) {

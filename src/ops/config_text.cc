@@ -13,13 +13,15 @@ namespace {
 
 /// "[topics.NAME]" for a reader; a file has a real name there.
 std::string heading(std::string_view section) {
+  if (section == kTokensSection) return "[[tokens]]";
   return section == kTopicsSection ? "[topics.NAME]" : fmt::format("[{}]", section);
 }
 
 std::string_view written(const ConfigRow& row) { return row.initial.empty() ? row.sample : row.initial; }
 
 std::string initial_of(const ConfigRow& row) {
-  return row.initial.empty() ? "no limit" : std::string(row.initial);
+  if (!row.initial.empty()) return std::string(row.initial);
+  return row.section == kTokensSection ? "none" : "no limit";
 }
 
 constexpr std::string_view kExampleEnd = R"(
@@ -65,11 +67,15 @@ std::string example_config() {
       "src/ops/config_table.cc.\n";
   for (const ConfigSection& section : config_sections()) {
     const bool topics = section.name == kTopicsSection;
-    text += fmt::format("\n# {}\n[{}{}]\n", section.help, section.name, topics ? ".\"*\"" : "");
+    const bool tokens = section.name == kTokensSection;
+    // A token without its name would be an error: all of that is commented out.
+    text += fmt::format("\n# {}\n{}\n", section.help,
+                        tokens ? "#[[tokens]]" : fmt::format("[{}{}]", section.name, topics ? ".\"*\"" : ""));
     for (const ConfigRow& row : config_rows()) {
       if (row.section != section.name) continue;
       text += fmt::format("# {} ({}{})\n#{} = {}\n", row.help, describe(row.field),
-                          row.initial.empty() ? "; default: no limit" : "", row.key, written(row));
+                          row.initial.empty() ? fmt::format("; default: {}", initial_of(row)) : "", row.key,
+                          written(row));
     }
   }
   text += kExampleEnd;
@@ -85,7 +91,7 @@ std::string config_reference() {
     for (const ConfigRow& row : config_rows()) {
       if (row.section != section.name) continue;
       text += fmt::format("| `{}` | {} | {} | {} |\n", row.key, describe(row.field),
-                          row.initial.empty() ? "no limit" : fmt::format("`{}`", row.initial), row.help);
+                          row.initial.empty() ? initial_of(row) : fmt::format("`{}`", row.initial), row.help);
     }
   }
   return text;

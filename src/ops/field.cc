@@ -170,6 +170,37 @@ Status read(const RateField& field, const Given& given, FieldTarget& target) {
   return {};
 }
 
+Status read(const HashField& field, const Given& given, FieldTarget& target) {
+  const auto hash = given.kind == Given::Kind::kText ? parse_sha256(given.text) : std::nullopt;
+  // What was written is not repeated: it may be the secret itself.
+  if (!hash) return invalid("expected the 64 hexadecimal digits that `delayq token new` prints");
+  field.put(target, *hash);
+  return {};
+}
+
+Status read(const ScopesField& field, const Given& given, FieldTarget& target) {
+  const std::string choices = fmt::format("use a list of {}", fmt::join(kScopeNames, ", "));
+  if (given.kind != Given::Kind::kList || given.list.empty()) return wrong_kind(given, choices);
+  Scopes scopes = 0;
+  for (const std::string& name : given.list) {
+    const std::optional<Scope> scope = parse_scope(name);
+    if (!scope) return invalid(fmt::format("{} is not a scope: {}", quote(name), choices));
+    scopes = scopes | *scope;
+  }
+  field.put(target, scopes);
+  return {};
+}
+
+Status read(const PatternsField& field, const Given& given, FieldTarget& target) {
+  if (given.kind != Given::Kind::kList || given.list.empty())
+    return wrong_kind(given, R"(use a list such as ["order", "order.*"], or ["*"] for all)");
+  for (const std::string& pattern : given.list) {
+    if (Status status = check_topic_pattern(pattern); !status) return status;
+  }
+  field.put(target, given.list);
+  return {};
+}
+
 }  // namespace
 
 Status read_field(const Field& field, const Given& given, FieldTarget& target) {
@@ -195,6 +226,11 @@ std::string describe(const Field& field) {
           },
           [](const BackoffField&) -> std::string { return "a duration, a list of them, or exponential"; },
           [](const RateField&) -> std::string { return "a count per duration"; },
+          [](const HashField&) -> std::string { return "64 hexadecimal digits"; },
+          [](const ScopesField&) { return fmt::format("a list of {}", fmt::join(kScopeNames, ", ")); },
+          [](const PatternsField&) -> std::string {
+            return "a list of topics, `order.*` for all that begin so";
+          },
       },
       field);
 }

@@ -15,6 +15,7 @@ namespace delayq {
 struct FieldTarget {
   Config& config;
   Settings* topic = nullptr;  ///< set for keys of [topics.NAME]
+  Token* token = nullptr;     ///< set for keys of [[tokens]]
 };
 
 template <class T>
@@ -56,8 +57,19 @@ struct RateField {
   Put<Rate> put;
 };
 
+struct HashField {
+  Put<Sha256> put;
+};
+struct ScopesField {
+  Put<Scopes> put;
+};
+/// Patterns of topics' names.
+struct PatternsField {
+  Put<std::vector<std::string>> put;
+};
+
 using Field = std::variant<AddressField, SizeField, NumberField, DurationField, BooleanField, TextField,
-                           ChoiceField, BackoffField, RateField>;
+                           ChoiceField, BackoffField, RateField, HashField, ScopesField, PatternsField>;
 
 /// Reads a value and stores it; or says what is wrong and what would be right, and stores nothing.
 Status read_field(const Field& field, const Given& given, FieldTarget& target);

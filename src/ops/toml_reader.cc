@@ -63,11 +63,21 @@ Given given_of(const toml::node& node) {
 }
 
 void walk(const toml::table& table, std::vector<std::string>& path, std::vector<TomlEntry>& entries) {
+  const auto walk_array = [&](const toml::array& array) {
+    for (size_t i = 0; i < array.size(); ++i) {
+      path.push_back(std::to_string(i));
+      walk(*array.get(i)->as_table(), path, entries);
+      path.pop_back();
+    }
+  };
   for (const auto& [key, node] : table) {
     path.emplace_back(key.str());
     const toml::table* const inner = node.as_table();
+    const toml::array* const array = node.as_array();
     if (inner != nullptr && !inner->empty()) {
       walk(*inner, path, entries);
+    } else if (array != nullptr && array->is_array_of_tables()) {
+      walk_array(*array);
     } else {
       // The key's own place: a value may begin on a later line.
       const uint32_t line = key.source().begin ? key.source().begin.line : node.source().begin.line;

@@ -24,7 +24,8 @@ struct Given {
   std::vector<std::string> list;
 };
 
-/// A key of a TOML file with its value. Tables are walked into: a path ["topics", "order", "attempts"].
+/// A key of a TOML file with its value. Tables are walked into: a path ["topics", "order", "attempts"], and
+/// ["tokens", "0", "name"] in the first of several [[tokens]].
 struct TomlEntry {
   std::vector<std::string> path;
   Given value;

@@ -48,14 +48,18 @@ std::string_view name_of_outcome(NackOutcome outcome) {
   return "stale_lease";
 }
 
-/// REQUIRES: noted as a problem when they are missing.
-std::vector<std::string_view> leases_of(Fields& fields) {
+}  // namespace
+
+Result<std::vector<std::string_view>> Conversation::leases_of(Fields& fields) const {
   auto leases = fields.texts("leases");
   if (!leases) fields.note("leases", "is missing; an array of lease texts");
-  return leases ? std::move(*leases) : std::vector<std::string_view>{};
+  if (Status status = fields.finish(); !status.ok()) return status.error();
+  for (const std::string_view lease : *leases) {
+    if (Status status = front_.access.check_lease(caller_, only(Scope::kConsume), lease); !status.ok())
+      return status.error();
+  }
+  return std::move(*leases);
 }
-
-}  // namespace
 
 Status Conversation::pop_topic(const Call& call) {
   Result<Fields> fields = Fields::of_json(call.request.body);
@@ -82,42 +86,37 @@ Status Conversation::pop_from(Fields& fields, std::vector<std::string_view> topi
     request.auto_ack = *ack == "auto";
   }
   if (Status status = fields.finish(); !status.ok()) return status;
-  const Place place = replies_.reserve();
-  const WaiterId waiter =
-      host_.queue.pop(now_, request, [self = shared_from_this(), place](const Result<PopAnswer>& popped) {
-        self->pops_.erase(place);
-        if (popped.ok()) {
-          self->answer(place, [&](json::Writer& json) {
-            json.begin_object().key("jobs").begin_array();
-            for (const TakenJob& taken : popped->jobs) write_taken(json, taken);
-            json.end_array().end_object();
-            return 200;
-          });
-        } else {
-          self->problem(place, popped.error());
-        }
-        if (self->holds_up_ != place) return;
-        self->holds_up_.reset();
-        if (self->connection_ != nullptr) self->connection_->on_resume();
-      });
-  if (waiter == 0) return {};  // refused; it will hear of that
-  pops_.emplace(place, waiter);
-  if (request.wait > Millis::zero()) holds_up_ = place;
+  for (const std::string_view topic : topics) {
+    if (Status status = front_.access.check(caller_, only(Scope::kConsume), topic); !status.ok())
+      return status;
+  }
+  const Place place = reserve();
+  const Status status = ask_for_jobs(now_, request, place, [this, place](const Result<PopAnswer>& popped) {
+    if (!popped.ok()) return problem(place, popped.error());
+    answer(place, [&](json::Writer& json) {
+      json.begin_object().key("jobs").begin_array();
+      for (const TakenJob& taken : popped->jobs) write_taken(json, taken);
+      json.end_array().end_object();
+      return 200;
+    });
+  });
+  if (!status.ok()) problem(place, status.error());
   return {};
 }
 
 Status Conversation::ack(const Call& call) {
   Result<Fields> fields = Fields::of_json(call.request.body);
   if (!fields.ok()) return fields.error();
+  const auto leases = leases_of(*fields);
+  if (!leases.ok()) return leases.error();
   std::vector<AckItem> items;
-  for (const std::string_view lease : leases_of(*fields)) items.push_back({.lease = lease});
-  if (Status status = fields->finish(); !status.ok()) return status;
-  host_.queue.ack(
-      now_, items, respond<std::vector<Status>>([](json::Writer& json, const std::vector<Status>& results) {
-        write_results(json, results,
-                      [](json::Writer& item, const Status&) { item.key("result").text("acked"); });
-        return 200;
-      }));
+  for (const std::string_view lease : *leases) items.push_back({.lease = lease});
+  queue_.ack(now_, items,
+             respond<std::vector<Status>>([](json::Writer& json, const std::vector<Status>& results) {
+               write_results(json, results,
+                             [](json::Writer& item, const Status&) { item.key("result").text("acked"); });
+               return 200;
+             }));
   return {};
 }
 
@@ -128,20 +127,21 @@ Status Conversation::nack(const Call& call) {
   item.delay = fields->duration("delay");
   item.reason = fields->text("reason").value_or(std::string_view());
   item.dead = fields->boolean("dead").value_or(false);
+  const auto leases = leases_of(*fields);
+  if (!leases.ok()) return leases.error();
   std::vector<NackItem> items;
-  for (const std::string_view lease : leases_of(*fields)) {
+  for (const std::string_view lease : *leases) {
     item.lease = lease;
     items.push_back(item);
   }
-  if (Status status = fields->finish(); !status.ok()) return status;
   using Results = std::vector<Result<NackReceipt>>;
-  host_.queue.nack(now_, items, respond<Results>([](json::Writer& json, const Results& results) {
-                     write_results(json, results, [](json::Writer& out, const Result<NackReceipt>& receipt) {
-                       out.key("result").text(name_of_outcome(receipt->outcome));
-                       if (receipt->retry_at) out.key("retry_at").text(format_moment(*receipt->retry_at));
-                     });
-                     return 200;
-                   }));
+  queue_.nack(now_, items, respond<Results>([](json::Writer& json, const Results& results) {
+                write_results(json, results, [](json::Writer& out, const Result<NackReceipt>& receipt) {
+                  out.key("result").text(name_of_outcome(receipt->outcome));
+                  if (receipt->retry_at) out.key("retry_at").text(format_moment(*receipt->retry_at));
+                });
+                return 200;
+              }));
   return {};
 }
 
@@ -149,16 +149,17 @@ Status Conversation::extend(const Call& call) {
   Result<Fields> fields = Fields::of_json(call.request.body);
   if (!fields.ok()) return fields.error();
   const std::optional<Millis> lease = fields->duration("lease");
+  const auto leases = leases_of(*fields);
+  if (!leases.ok()) return leases.error();
   std::vector<ExtendItem> items;
-  for (const std::string_view text : leases_of(*fields)) items.push_back({text, lease});
-  if (Status status = fields->finish(); !status.ok()) return status;
+  for (const std::string_view text : *leases) items.push_back({text, lease});
   using Results = std::vector<Result<Moment>>;
-  host_.queue.extend(now_, items, respond<Results>([](json::Writer& json, const Results& results) {
-                       write_results(json, results, [](json::Writer& out, const Result<Moment>& until) {
-                         out.key("result").text("extended").key("lease_until").text(format_moment(*until));
-                       });
-                       return 200;
-                     }));
+  queue_.extend(now_, items, respond<Results>([](json::Writer& json, const Results& results) {
+                  write_results(json, results, [](json::Writer& out, const Result<Moment>& until) {
+                    out.key("result").text("extended").key("lease_until").text(format_moment(*until));
+                  });
+                  return 200;
+                }));
   return {};
 }
 

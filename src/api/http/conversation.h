@@ -12,13 +12,14 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/functional/function_ref.h>
 
+#include "api/conversation.h"
+#include "api/http/batch.h"
 #include "api/http/fields.h"
+#include "api/http/idempotency.h"
+#include "api/http/response.h"
 #include "api/http/target.h"
-#include "api/replies.h"
 #include "json/writer.h"
 #include "net/http_reader.h"
-#include "net/protocol.h"
-#include "queue/queue.h"
 
 namespace delayq::http {
 
@@ -27,22 +28,22 @@ struct Host {
   Queue& queue;
   std::function<Moment()> clock;
   std::string version;  ///< of delayq
+  std::shared_ptr<api::Front> front = std::make_shared<api::Front>();
+  size_t job_bytes = size_t{4} << 20;  ///< of one job's text in a batch
+  IdempotencyBook idempotency{};
 };
 
 /// One HTTP/1.1 connection: requests become queue verbs, and the answers responses, in the order of the
 /// requests. Requests may be pipelined; only a pop that waits holds up what comes behind it, on this
-/// connection alone.
-class Conversation final : public net::Protocol, public std::enable_shared_from_this<Conversation> {
+/// connection alone. A request is admitted or refused when its head has come, before its body is read.
+class Conversation final : public api::Conversation {
  public:
   Conversation(Host& host, net::Connection& connection, net::HttpLimits limits = {});
 
   size_t read(std::string_view input) override;
   size_t needed() const override { return 1; }
   bool wants_input() const override;
-  bool is_over() const override { return is_over_ && replies_.waiting() == 0; }
-  std::string& output() override { return replies_.output(); }
-  bool end_input() override;
-  void hang_up() override;
+  bool is_amid_request() const override { return reader_.is_amid_request(); }
 
   /// One request, taken apart. `names` are the parts of the path that the route leaves open.
   struct Call {
@@ -55,28 +56,65 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
     std::string_view method;
     std::string_view path;  ///< "/v1/topics/{topic}/jobs"
     Handler handler;
+    Scopes scopes;  ///< one of these is needed; none: it is for everybody
+    api::Reach reach;
     std::string_view summary;
   };
   static std::span<const Route> routes();
 
  private:
-  using Place = api::Replies::Place;
   /// Appends a response's JSON and answers its status.
   using Write = absl::FunctionRef<int(json::Writer&)>;
+  /// The request that is being read.
+  struct Current {
+    Target target;
+    const Route* route = nullptr;
+    std::vector<std::string_view> names;
+    std::optional<Error> refusal;
+    std::string allowed;  ///< the methods of a path, when it was asked for another
+  };
+  /// What must be known of a request when it is answered.
+  struct Asked {
+    bool takes_gzip = false;
+    std::string idempotency_key;
+    std::string verb;  ///< this and the rest only where somebody wants to know
+    std::string target;
+    std::string token;
+    uint64_t bytes_in = 0;
+    std::chrono::nanoseconds begun{};
+    bool may_wait = false;
+  };
+
+  std::shared_ptr<Conversation> self() { return std::static_pointer_cast<Conversation>(shared_from_this()); }
 
   // ---- the flow (conversation.cc)
-  void handle(const net::HttpRequest& request);
-  const Route* find_route(Call& call, std::string& allowed) const;
+  void begin_request(const net::HttpRequest& request);
+  void end_request(const net::HttpRequest& request);
+  Status admit(const net::HttpRequest& request);
+  void call_route(const net::HttpRequest& request);
+  /// The route of a target, with what its path leaves open; null when there is none for this method.
+  static const Route* find_route(std::string_view method, const Target& target,
+                                 std::vector<std::string_view>& names, std::string& allowed);
+
+  // ---- answers (answering.cc)
+  /// A place for the answer to the request that is being read.
+  Place reserve();
   void answer(Place place, Write write);
   void reply(Write write);
-  void refuse(const Error& error) { problem(replies_.reserve(), error); }
-  void problem(Place place, const Error& error);
-  void send(Place place, int status, std::string_view content_type, std::string_view more,
-            std::string_view body);
+  void refuse(const Error& error) { problem(reserve(), error); }
+  void problem(Place place, const Error& error) { problem(place, error, 0, {}); }
+  /// With another status than the error's own, and further headers.
+  void problem(Place place, const Error& error, int status, std::string headers);
+  /// Says no to the request that is being read.
+  void turn_away(const Error& error);
+  void send(Place place, Response response, std::string_view code = {});
+  void tell(const Asked& asked, int status, std::string_view code, size_t bytes);
+  /// Answers from the book, or notes that this request is running. True: there is nothing left to do.
+  bool answer_again(const net::HttpRequest& request, std::string& key);
   /// A Reply<T> that sends what `write(json, value)` writes with the status it answers, or the problem.
   template <class T, class WriteValue>
   Reply<T> respond(WriteValue write) {
-    return [self = shared_from_this(), place = replies_.reserve(), write](Result<T> result) {
+    return [self = self(), place = reserve(), write](Result<T> result) {
       if (!result.ok()) return self->problem(place, result.error());
       self->answer(place, [&](json::Writer& json) -> int {
         if constexpr (std::is_void_v<T>) {
@@ -101,6 +139,8 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   Status pop_topic(const Call& call);
   Status pop(const Call& call);
   Status pop_from(Fields& fields, std::vector<std::string_view> topics);
+  /// The last field to be taken: those that the caller may use.
+  Result<std::vector<std::string_view>> leases_of(Fields& fields) const;
   Status ack(const Call& call);
   Status nack(const Call& call);
   Status extend(const Call& call);
@@ -122,13 +162,14 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   Status redrive(const Call& call);
 
   Host& host_;
-  net::Connection* connection_;  ///< null when the client is gone
   net::HttpReader reader_;
-  api::Replies replies_;
   Moment now_{};
-  bool is_over_ = false;
-  absl::flat_hash_map<Place, WaiterId> pops_;  ///< that are not answered yet
-  std::optional<Place> holds_up_;              ///< the one among them that waits
+  std::optional<Current> current_;
+  bool is_closing_ = false;  ///< after the answer at last_place_
+  std::optional<Place> last_place_;
+  std::shared_ptr<Batch> batch_;             ///< that is coming in
+  std::string idempotency_key_;              ///< of the request that is being called
+  absl::flat_hash_map<Place, Asked> asked_;  ///< only of those of which something must be known
 };
 
 /// A job's fields, as every answer that has jobs shows them.
@@ -137,6 +178,5 @@ void write_job(json::Writer& json, const Job& job, bool with_body);
 void write_body(json::Writer& json, const Job& job);
 /// The members of a settings object.
 void write_settings(json::Writer& json, const EffectiveSettings& settings);
-std::string_view reason_phrase(int status);
 
 }  // namespace delayq::http

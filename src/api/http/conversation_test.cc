@@ -161,7 +161,7 @@ TEST_F(HttpTest, a_batch_answers_for_each) {
       "POST", "/v1/jobs",
       R"([{"topic":"a","id":"1","body":1},{"topic":"bad topic","body":1},{"topic":"a","what":1,"body":1},7])");
   EXPECT_EQ(array.status, 200);
-  EXPECT_THAT(array.body, StartsWith(R"({"results":[{"topic":"a","id":"1","state":"ready")"));
+  EXPECT_THAT(array.body, StartsWith(R"({"pushed":1,"failed":3,"results":[{"topic":"a","id":"1","state":"ready")"));
   EXPECT_THAT(array.body, HasSubstr(R"({"code":"invalid","status":400,"detail":"topic)"));
   EXPECT_THAT(array.body, HasSubstr("what: this field is not known here"));
   EXPECT_THAT(array.body, HasSubstr("expected a JSON object, got a number"));

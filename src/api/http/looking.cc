@@ -65,16 +65,16 @@ void write_job(json::Writer& json, const Job& job, bool with_body) {
 }
 
 Status Conversation::get(const Call& call) {
-  host_.queue.get(
-      now_, {call.names[0], call.names[1]},
-      [self = shared_from_this(), place = replies_.reserve()](const Result<std::optional<FoundJob>>& found) {
-        if (!found.ok()) return self->problem(place, found.error());
-        if (!*found) return self->problem(place, {ErrorCode::kNotFound, {}, "there is no such job", {}});
-        self->answer(place, [&](json::Writer& json) {
-          write_job(json, (*found)->job, true);
-          return 200;
-        });
-      });
+  queue_.get(now_, {call.names[0], call.names[1]},
+             [self = self(), place = reserve()](const Result<std::optional<FoundJob>>& found) {
+               if (!found.ok()) return self->problem(place, found.error());
+               if (!*found)
+                 return self->problem(place, {ErrorCode::kNotFound, {}, "there is no such job", {}});
+               self->answer(place, [&](json::Writer& json) {
+                 write_job(json, (*found)->job, true);
+                 return 200;
+               });
+             });
   return {};
 }
 
@@ -93,14 +93,13 @@ Status Conversation::list(const Call& call) {
   const Result<JobState> parsed = parse_state(*state);
   if (!parsed.ok()) return parsed.error();
   request.state = *parsed;
-  host_.queue.list(
-      now_, request,
-      respond<JobPage>([with_bodies = request.with_bodies](json::Writer& json, const JobPage& page) {
-        json.begin_object().key("jobs").begin_array();
-        for (const Job& job : page.jobs) write_job(json, job, with_bodies);
-        json.end_array().key("cursor").text(page.cursor).end_object();
-        return 200;
-      }));
+  queue_.list(now_, request,
+              respond<JobPage>([with_bodies = request.with_bodies](json::Writer& json, const JobPage& page) {
+                json.begin_object().key("jobs").begin_array();
+                for (const Job& job : page.jobs) write_job(json, job, with_bodies);
+                json.end_array().key("cursor").text(page.cursor).end_object();
+                return 200;
+              }));
   return {};
 }
 
@@ -109,22 +108,24 @@ Status Conversation::topics(const Call& call) {
   const std::string_view cursor = fields.text("cursor").value_or(std::string_view());
   const uint32_t limit = fields.small_number("limit").value_or(100);
   if (Status status = fields.finish(); !status.ok()) return status;
-  host_.queue.topics(now_, cursor, limit,
-                     respond<TopicSummaries>([](json::Writer& json, const TopicSummaries& page) {
-                       json.begin_object().key("topics").begin_array();
-                       for (const TopicSummary& topic : page.topics) {
-                         json.begin_object().key("topic").text(topic.topic);
-                         write_counts(json, topic.counts);
-                         json.key("paused").boolean(topic.paused).end_object();
-                       }
-                       json.end_array().key("cursor").text(page.cursor).end_object();
-                       return 200;
-                     }));
+  queue_.topics(
+      now_, cursor, limit,
+      respond<TopicSummaries>([this, caller = caller_](json::Writer& json, const TopicSummaries& page) {
+        json.begin_object().key("topics").begin_array();
+        for (const TopicSummary& topic : page.topics) {
+          if (!front_.access.covers(caller, topic.topic)) continue;
+          json.begin_object().key("topic").text(topic.topic);
+          write_counts(json, topic.counts);
+          json.key("paused").boolean(topic.paused).end_object();
+        }
+        json.end_array().key("cursor").text(page.cursor).end_object();
+        return 200;
+      }));
   return {};
 }
 
 Status Conversation::topic(const Call& call) {
-  host_.queue.stats(
+  queue_.stats(
       now_, call.names[0],
       respond<TopicStats>([name = std::string(call.names[0])](json::Writer& json, const TopicStats& stats) {
         json.begin_object().key("topic").text(name);
@@ -139,17 +140,17 @@ Status Conversation::topic(const Call& call) {
 }
 
 Status Conversation::totals(const Call& /*call*/) {
-  host_.queue.totals(now_, respond<TotalStats>([](json::Writer& json, const TotalStats& stats) {
-                       json.begin_object();
-                       write_counts(json, stats.counts);
-                       write_tallies(json, stats.tallies, stats.lateness, stats.waiters);
-                       json.key("jobs").number(stats.usage.jobs).key("topics").number(stats.usage.topics);
-                       json.key("memory_bytes").number(stats.usage.memory_bytes);
-                       json.key("disk_bytes").number(stats.usage.disk_bytes);
-                       json.key("live_bytes").number(stats.usage.live_bytes);
-                       json.key("commits").number(stats.usage.commits).end_object();
-                       return 200;
-                     }));
+  queue_.totals(now_, respond<TotalStats>([](json::Writer& json, const TotalStats& stats) {
+                  json.begin_object();
+                  write_counts(json, stats.counts);
+                  write_tallies(json, stats.tallies, stats.lateness, stats.waiters);
+                  json.key("jobs").number(stats.usage.jobs).key("topics").number(stats.usage.topics);
+                  json.key("memory_bytes").number(stats.usage.memory_bytes);
+                  json.key("disk_bytes").number(stats.usage.disk_bytes);
+                  json.key("live_bytes").number(stats.usage.live_bytes);
+                  json.key("commits").number(stats.usage.commits).end_object();
+                  return 200;
+                }));
   return {};
 }
 
@@ -161,7 +162,11 @@ Status Conversation::forecast(const Call& call) {
   request.to = fields.moment("to").value_or(request.from + std::chrono::hours{24});
   request.bins = fields.small_number("bins").value_or(24);
   if (Status status = fields.finish(); !status.ok()) return status;
-  host_.queue.forecast(
+  const Status allowed = request.topic.empty()
+                             ? front_.access.check_all(caller_, only(Scope::kRead))
+                             : front_.access.check(caller_, only(Scope::kRead), request.topic);
+  if (!allowed.ok()) return allowed;
+  queue_.forecast(
       now_, request,
       respond<Forecast>([from = request.from, to = request.to](json::Writer& json, const Forecast& forecast) {
         json.begin_object().key("from").text(format_moment(from)).key("to").text(format_moment(to));
@@ -176,7 +181,7 @@ Status Conversation::forecast(const Call& call) {
 
 /// Answered by the queue: a server whose queue does not turn is not healthy.
 Status Conversation::health(const Call& /*call*/) {
-  host_.queue.totals(
+  queue_.totals(
       now_, respond<TotalStats>([this](json::Writer& json, const TotalStats& /*stats*/) {
         json.begin_object().key("status").text("ok").key("version").text(host_.version).end_object();
         return 200;

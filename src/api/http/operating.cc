@@ -72,7 +72,7 @@ void write_settings(json::Writer& json, const EffectiveSettings& settings) {
 Status Conversation::change_settings(const Call& call) {
   Result<Fields> fields = Fields::of_json(call.request.body);
   if (!fields.ok()) return fields.error();
-  const EffectiveSettings& now = host_.queue.effective_settings(call.names[0]);
+  const EffectiveSettings& now = queue_.effective_settings(call.names[0]);
   Settings change;
   change.attempts = fields->small_number("attempts");
   change.backoff = fields->backoff("backoff");
@@ -84,23 +84,23 @@ Status Conversation::change_settings(const Call& call) {
   change.paused = fields->boolean("paused");
   change.priority = fields->small_number("priority");
   if (Status status = fields->finish(); !status.ok()) return status;
-  const Settings merged = overlay(host_.queue.settings(call.names[0]), change);
-  host_.queue.set_settings(now_, call.names[0], merged, respond<void>(write_done));
+  const Settings merged = overlay(queue_.settings(call.names[0]), change);
+  queue_.set_settings(now_, call.names[0], merged, respond<void>(write_done));
   return {};
 }
 
 Status Conversation::pause(const Call& call) {
-  host_.queue.pause(now_, call.names[0], respond<void>(write_done));
+  queue_.pause(now_, call.names[0], respond<void>(write_done));
   return {};
 }
 
 Status Conversation::resume(const Call& call) {
-  host_.queue.resume(now_, call.names[0], respond<void>(write_done));
+  queue_.resume(now_, call.names[0], respond<void>(write_done));
   return {};
 }
 
 Status Conversation::purge(const Call& call) {
-  host_.queue.purge(now_, call.names[0], std::nullopt, respond<uint64_t>(write_count));
+  queue_.purge(now_, call.names[0], std::nullopt, respond<uint64_t>(write_count));
   return {};
 }
 
@@ -112,11 +112,11 @@ Status Conversation::redrive(const Call& call) {
   if (ids && error) fields->note("error", "give ids or an error, not both");
   if (Status status = fields->finish(); !status.ok()) return status;
   if (ids) {
-    host_.queue.redrive(now_, call.names[0], *ids, respond<uint64_t>(write_count));
+    queue_.redrive(now_, call.names[0], *ids, respond<uint64_t>(write_count));
   } else if (error) {
-    host_.queue.redrive_by_error(now_, call.names[0], *error, respond<uint64_t>(write_count));
+    queue_.redrive_by_error(now_, call.names[0], *error, respond<uint64_t>(write_count));
   } else {
-    host_.queue.redrive_all(now_, call.names[0], respond<uint64_t>(write_count));
+    queue_.redrive_all(now_, call.names[0], respond<uint64_t>(write_count));
   }
   return {};
 }

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
-#include "core/moment.h"
+#include "api/http/job_fields.h"
 
 namespace delayq::http {
 
@@ -14,97 +14,21 @@ bool is_json(std::string_view content_type) {
          content_type.starts_with("application/x-www-form-urlencoded");
 }
 
-/// Everything about a job but its body and topic.
-void read_job(Fields& fields, PushRequest& job) {
-  if (const auto id = fields.text("id")) job.id = *id;
-  if (const auto group = fields.text("group")) job.group = *group;
-  job.delay = fields.duration("delay");
-  job.at = fields.moment("at");
-  job.priority = fields.small_number("priority");
-  job.options.attempts = fields.small_number("attempts");
-  job.options.backoff = fields.backoff("backoff");
-  job.options.lease = fields.duration("lease");
-  if (const auto callback = fields.text("callback")) job.options.callback = *callback;
-  if (const auto unique = fields.boolean("unique")) job.unique_across_topics = *unique;
-  if (const auto conflict = fields.text("on_conflict")) {
-    if (*conflict == "replace") {
-      job.on_conflict = OnConflict::kReplace;
-    } else if (*conflict == "keep") {
-      job.on_conflict = OnConflict::kKeep;
-    } else if (*conflict != "reject") {
-      fields.note("on_conflict", "expected reject, replace or keep");
-    }
-  }
-}
-
-/// The body of a job in a JSON request: any value, kept as it was written.
-void read_body(Fields& fields, PushRequest& job) {
-  const auto body = fields.value("body");
-  if (body) {
-    job.body = body->text;
-  } else {
-    fields.note("body", "is missing; any JSON value will do");
-  }
-}
-
-void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt) {
-  json.key("topic").text(topic).key("id").text(receipt.id).key("state").text(name_of(receipt.state));
-  json.key("due_at").text(format_moment(receipt.due));
-}
-
-/// The jobs of a batch: an array, or one object a line.
-Result<std::vector<json::Slice>> read_batch(const net::HttpRequest& request) {
-  const auto invalid = [](std::string detail) {
-    return Error{ErrorCode::kInvalid, {}, std::move(detail), {}};
-  };
-  std::vector<json::Slice> jobs;
-  if (request.content_type.find("ndjson") == std::string_view::npos) {
-    const Result<json::Slice> value = json::parse(request.body);
-    if (!value.ok()) return invalid(fmt::format("the request's body is not JSON: {}", value.error().detail));
-    if (value->type == json::Type::kArray) return json::items_of(*value);
-    return invalid("expected an array of jobs, or application/x-ndjson with one a line");
-  }
-  std::string_view rest = request.body;
-  while (rest.find_first_not_of(" \t\r\n") != std::string_view::npos) {
-    const Result<json::Slice> job = json::take_value(rest);
-    if (!job.ok()) return invalid(fmt::format("job {}: not JSON: {}", jobs.size(), job.error().detail));
-    jobs.push_back(*job);
-  }
-  return jobs;
-}
-
-/// A result of a batch: the receipt, or the problem in few words.
-void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result) {
-  json.begin_object();
-  if (result.ok()) {
-    write_receipt(json, topic, *result);
-  } else {
-    const ErrorTraits& traits = traits_of(result.error().code);
-    json.key("code")
-        .text(traits.name)
-        .key("status")
-        .number(uint64_t{static_cast<unsigned>(traits.http_status)});
-    json.key("detail").text(result.error().detail);
-  }
-  json.end_object();
-}
-
 }  // namespace
 
 Status Conversation::push_one(const PushRequest& job) {
-  host_.queue.push(now_, {&job, 1},
-                   [self = shared_from_this(), place = replies_.reserve(),
-                    topic = std::string(job.topic)](Result<PushReport> report) {
-                     if (!report.ok()) return self->problem(place, report.error());
-                     const Result<PushReceipt>& receipt = report->jobs.front();
-                     if (!receipt.ok()) return self->problem(place, receipt.error());
-                     self->answer(place, [&](json::Writer& json) {
-                       json.begin_object();
-                       write_receipt(json, topic, *receipt);
-                       json.end_object();
-                       return receipt->outcome == PushOutcome::kKept ? 200 : 201;
-                     });
-                   });
+  queue_.push(now_, {&job, 1},
+              [self = self(), place = reserve(), topic = std::string(job.topic)](Result<PushReport> report) {
+                if (!report.ok()) return self->problem(place, report.error());
+                const Result<PushReceipt>& receipt = report->jobs.front();
+                if (!receipt.ok()) return self->problem(place, receipt.error());
+                self->answer(place, [&](json::Writer& json) {
+                  json.begin_object();
+                  write_receipt(json, topic, *receipt);
+                  json.end_object();
+                  return receipt->outcome == PushOutcome::kKept ? 200 : 201;
+                });
+              });
   return {};
 }
 
@@ -143,73 +67,51 @@ Status Conversation::push_as(const Call& call) {
 }
 
 Status Conversation::push_many(const Call& call) {
-  const Result<std::vector<json::Slice>> batch = read_batch(call.request);
-  if (!batch.ok()) return batch.error();
-  // What is wrong with one is its own result; the good ones go to the queue together.
-  std::vector<Fields> fields;
-  fields.reserve(batch->size());
-  std::vector<PushRequest> jobs;
-  std::vector<Status> problems;
-  std::vector<std::string> topics;
-  for (const json::Slice& slice : *batch) {
-    Result<Fields> job_fields = Fields::of_object(slice);
-    if (!job_fields.ok()) {
-      problems.emplace_back(job_fields.error());
-      topics.emplace_back();
-      continue;
-    }
-    fields.push_back(std::move(*job_fields));
-    PushRequest job;
-    if (const auto topic = fields.back().text("topic")) job.topic = *topic;
-    read_body(fields.back(), job);
-    read_job(fields.back(), job);
-    problems.push_back(fields.back().finish());
-    topics.emplace_back(job.topic);
-    if (problems.back().ok()) jobs.push_back(std::move(job));
-  }
-  host_.queue.push(
-      now_, jobs,
-      [self = shared_from_this(), place = replies_.reserve(), problems = std::move(problems),
-       topics = std::move(topics)](Result<PushReport> report) {
-        if (!report.ok()) return self->problem(place, report.error());
+  Batch::Options options;
+  options.form = call.request.content_type.find("ndjson") == std::string_view::npos
+                     ? json::Splitter::Form::kArray
+                     : json::Splitter::Form::kSequence;
+  options.job_bytes = host_.job_bytes;
+  batch_ = std::make_shared<Batch>(
+      queue_, front_.access, caller_, options,
+      [self = self(), place = reserve()](Result<Batch::Outcome> outcome) {
+        if (!outcome.ok()) return self->problem(place, outcome.error());
         self->answer(place, [&](json::Writer& json) {
-          size_t next = 0;
-          json.begin_object().key("results").begin_array();
-          for (size_t i = 0; i < problems.size(); ++i) {
-            write_result(json, topics[i],
-                         problems[i].ok() ? report->jobs[next++] : Result<PushReceipt>(problems[i].error()));
-          }
-          json.end_array().end_object();
+          json.begin_object().key("pushed").number(outcome->pushed).key("failed").number(outcome->failed);
+          json.key("results").raw(outcome->results).end_object();
+          return 200;
+        });
+      });
+  batch_->on_progress([self = weak_from_this()] {
+    const auto here = std::static_pointer_cast<Conversation>(self.lock());
+    if (here != nullptr && here->connection_ != nullptr) here->connection_->on_resume();
+  });
+  return {};
+}
+
+Status Conversation::cancel(const Call& call) {
+  const JobRef job{call.names[0], call.names[1]};
+  queue_.cancel(
+      now_, {&job, 1},
+      [self = self(), place = reserve()](const Result<std::vector<Result<CancelOutcome>>>& results) {
+        if (!results.ok()) return self->problem(place, results.error());
+        const Result<CancelOutcome>& outcome = results->front();
+        if (!outcome.ok()) return self->problem(place, outcome.error());
+        self->answer(place, [&](json::Writer& json) {
+          json.begin_object().key("result").text(name_of(*outcome)).end_object();
           return 200;
         });
       });
   return {};
 }
 
-Status Conversation::cancel(const Call& call) {
-  const JobRef job{call.names[0], call.names[1]};
-  host_.queue.cancel(now_, {&job, 1},
-                     [self = shared_from_this(),
-                      place = replies_.reserve()](const Result<std::vector<Result<CancelOutcome>>>& results) {
-                       if (!results.ok()) return self->problem(place, results.error());
-                       const Result<CancelOutcome>& outcome = results->front();
-                       if (!outcome.ok()) return self->problem(place, outcome.error());
-                       self->answer(place, [&](json::Writer& json) {
-                         json.begin_object().key("result").text(name_of(*outcome)).end_object();
-                         return 200;
-                       });
-                     });
-  return {};
-}
-
 Status Conversation::cancel_group(const Call& call) {
-  host_.queue.cancel_group(
-      now_, call.names[0],
-      respond<GroupCancelAnswer>([](json::Writer& json, const GroupCancelAnswer& answer) {
-        json.begin_object().key("cancelled").number(answer.cancelled);
-        json.key("reserved").number(answer.reserved).end_object();
-        return 200;
-      }));
+  queue_.cancel_group(now_, call.names[0],
+                      respond<GroupCancelAnswer>([](json::Writer& json, const GroupCancelAnswer& answer) {
+                        json.begin_object().key("cancelled").number(answer.cancelled);
+                        json.key("reserved").number(answer.reserved).end_object();
+                        return 200;
+                      }));
   return {};
 }
 
@@ -218,29 +120,18 @@ Status Conversation::reschedule(const Call& call) {
   if (!fields.ok()) return fields.error();
   const RescheduleItem item{{call.names[0], call.names[1]}, fields->duration("delay"), fields->moment("at")};
   if (Status status = fields->finish(); !status.ok()) return status;
-  host_.queue.reschedule(now_, {&item, 1},
-                         [self = shared_from_this(), place = replies_.reserve()](
-                             const Result<std::vector<Result<RescheduleOutcome>>>& results) {
-                           if (!results.ok()) return self->problem(place, results.error());
-                           const Result<RescheduleOutcome>& outcome = results->front();
-                           if (!outcome.ok()) return self->problem(place, outcome.error());
-                           const auto refuse = [&](ErrorCode code, std::string_view detail) {
-                             self->problem(place, {code, {}, std::string(detail), {}});
-                           };
-                           switch (*outcome) {
-                             case RescheduleOutcome::kMoved:
-                               return self->answer(place, [](json::Writer& json) {
-                                 json.begin_object().key("result").text("moved").end_object();
-                                 return 200;
-                               });
-                             case RescheduleOutcome::kReserved:
-                               return refuse(ErrorCode::kConflict, "the job is being worked on");
-                             case RescheduleOutcome::kDone:
-                               return refuse(ErrorCode::kConflict, "the job is done");
-                             case RescheduleOutcome::kUnknown:
-                               return refuse(ErrorCode::kNotFound, "there is no such job");
-                           }
-                         });
+  queue_.reschedule(
+      now_, {&item, 1},
+      [self = self(), place = reserve()](const Result<std::vector<Result<RescheduleOutcome>>>& results) {
+        if (!results.ok()) return self->problem(place, results.error());
+        const Result<RescheduleOutcome>& outcome = results->front();
+        if (!outcome.ok()) return self->problem(place, outcome.error());
+        if (*outcome != RescheduleOutcome::kMoved) return self->problem(place, api::refusal_of(*outcome));
+        self->answer(place, [](json::Writer& json) {
+          json.begin_object().key("result").text("moved").end_object();
+          return 200;
+        });
+      });
   return {};
 }
 

@@ -106,21 +106,21 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
 }
 
 void Conversation::flush_pushes() {
-  host_.queue.push(now_, pushes_,
-                   [self = shared_from_this(), place = replies_.reserve(),
-                    count = pushes_.size()](Result<PushReport> report) {
-                     self->answer(place, [&](Writer& writer) {
-                       for (size_t i = 0; i < count; ++i) {
-                         if (!report.ok()) {
-                           write_error(writer, report.error());
-                         } else if (const Result<PushReceipt>& receipt = report->jobs[i]; receipt.ok()) {
-                           writer.bulk(receipt->id);
-                         } else {
-                           write_error(writer, receipt.error());
-                         }
-                       }
-                     });
-                   });
+  host_.queue.push(
+      now_, pushes_,
+      [self = self(), place = replies_.reserve(), count = pushes_.size()](Result<PushReport> report) {
+        self->answer(place, [&](Writer& writer) {
+          for (size_t i = 0; i < count; ++i) {
+            if (!report.ok()) {
+              write_error(writer, report.error());
+            } else if (const Result<PushReceipt>& receipt = report->jobs[i]; receipt.ok()) {
+              writer.bulk(receipt->id);
+            } else {
+              write_error(writer, receipt.error());
+            }
+          }
+        });
+      });
   pushes_.clear();
 }
 
@@ -141,7 +141,7 @@ Status Conversation::ack(Arguments& arguments) {
 
 void Conversation::flush_acks() {
   host_.queue.ack(now_, acks_,
-                  [self = shared_from_this(), place = replies_.reserve(),
+                  [self = self(), place = replies_.reserve(),
                    per_command = std::move(acks_per_command_)](Result<std::vector<Status>> results) {
                     self->answer(place, [&](Writer& writer) {
                       size_t next = 0;
@@ -194,7 +194,7 @@ Status Conversation::nack(Arguments& arguments) {
 
 void Conversation::flush_nacks() {
   host_.queue.nack(now_, nacks_,
-                   [self = shared_from_this(), place = replies_.reserve(),
+                   [self = self(), place = replies_.reserve(),
                     count = nacks_.size()](const Result<std::vector<Result<NackReceipt>>>& results) {
                      self->answer(place, [&](Writer& writer) {
                        write_each(
@@ -218,7 +218,7 @@ Status Conversation::extend(Arguments& arguments) {
 
 void Conversation::flush_extends() {
   host_.queue.extend(now_, extends_,
-                     [self = shared_from_this(), place = replies_.reserve(),
+                     [self = self(), place = replies_.reserve(),
                       count = extends_.size()](const Result<std::vector<Result<Moment>>>& results) {
                        self->answer(place, [&](Writer& writer) {
                          write_each(
@@ -249,7 +249,7 @@ Status Conversation::cancel(Arguments& arguments) {
 
 void Conversation::flush_cancels() {
   host_.queue.cancel(now_, cancels_,
-                     [self = shared_from_this(), place = replies_.reserve(),
+                     [self = self(), place = replies_.reserve(),
                       count = cancels_.size()](const Result<std::vector<Result<CancelOutcome>>>& results) {
                        self->answer(place, [&](Writer& writer) {
                          write_each(
@@ -276,7 +276,7 @@ Status Conversation::reschedule(Arguments& arguments) {
 void Conversation::flush_reschedules() {
   host_.queue.reschedule(
       now_, reschedules_,
-      [self = shared_from_this(), place = replies_.reserve(),
+      [self = self(), place = replies_.reserve(),
        count = reschedules_.size()](const Result<std::vector<Result<RescheduleOutcome>>>& results) {
         self->answer(place, [&](Writer& writer) {
           write_each(
@@ -288,19 +288,8 @@ void Conversation::flush_reschedules() {
 }
 
 void Conversation::write_rescheduled(Writer& writer, RescheduleOutcome outcome) {
-  const auto refuse = [&](ErrorCode code, std::string_view detail) {
-    write_error(writer, {code, {}, std::string(detail), {}});
-  };
-  switch (outcome) {
-    case RescheduleOutcome::kMoved:
-      return writer.simple("OK");
-    case RescheduleOutcome::kReserved:
-      return refuse(ErrorCode::kConflict, "the job is being worked on");
-    case RescheduleOutcome::kDone:
-      return refuse(ErrorCode::kConflict, "the job is done");
-    case RescheduleOutcome::kUnknown:
-      return refuse(ErrorCode::kNotFound, "there is no such job");
-  }
+  if (outcome == RescheduleOutcome::kMoved) return writer.simple("OK");
+  write_error(writer, api::refusal_of(outcome));
 }
 
 }  // namespace delayq::resp

@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/token.h"
+
 namespace delayq::resp {
 
 /// Everything that can be said.
@@ -37,6 +39,20 @@ enum class Verb : uint8_t {
   kQuit,
 };
 
+/// Where a command names the topics that it is about, for those who may not touch all of them.
+enum class Topics : uint8_t {
+  kNone,        ///< nowhere, or the verb itself looks at each
+  kFirst,       ///< the first argument
+  kFirstOfTwo,  ///< the first argument when there is a second; else it is about any topic
+  kFirstIfAny,  ///< the first argument when there is one; else it is about all
+  kFirstLease,  ///< in the lease that is the first argument
+  kLeases,      ///< in leases: all arguments
+  kAll,         ///< it is about all of them
+};
+
+/// Even for those who have not said who they are.
+inline constexpr Scopes kForEverybody = 0;
+
 /// One row per command: what COMMAND tells, and what an error quotes.
 struct CommandSpec {
   Verb verb;
@@ -44,6 +60,8 @@ struct CommandSpec {
   uint32_t min_arguments;
   uint32_t max_arguments;
   bool writes;
+  Scopes scopes;  ///< one of these is needed
+  Topics topics;
   std::string_view usage;
   std::string_view summary;
 };

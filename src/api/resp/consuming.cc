@@ -67,10 +67,14 @@ Status Conversation::pop(Arguments& arguments) {
   while (!arguments.empty() && !is_option(arguments.front())) pop_topics_.push_back(arguments.take());
   pop_ = PopRequest{};
   if (Status status = read_options(arguments, pop_); !status.ok() || !arguments.empty()) return status;
+  for (const std::string_view topic : pop_topics_) {
+    if (Status status = front_.access.check(caller_, only(Scope::kConsume), topic); !status.ok())
+      return status;
+  }
   pop_.topics = pop_topics_;
   pop_count_ = 1;
   if (pop_.wait > Millis::zero()) {
-    ask_for_jobs(pop_, 1);
+    ask(pop_, 1);
     return {};
   }
   pop_words_.assign(words.begin(), words.end());
@@ -81,22 +85,19 @@ Status Conversation::pop(Arguments& arguments) {
 void Conversation::flush_pops() {
   PopRequest all = pop_;
   all.count = pop_.count * pop_count_;
-  ask_for_jobs(all, pop_count_);
+  ask(all, pop_count_);
 }
 
-void Conversation::ask_for_jobs(const PopRequest& request, uint32_t pops) {
+void Conversation::ask(const PopRequest& request, uint32_t pops) {
   const Place place = replies_.reserve();
-  const WaiterId waiter =
-      host_.queue.pop(now_, request,
-                      [self = shared_from_this(), place, pops, count = request.count / pops](
-                          const Result<PopAnswer>& answer) { self->popped(place, pops, count, answer); });
-  if (waiter == 0) return;  // refused; it will hear of that
-  pops_.emplace(place, waiter);
-  if (request.wait > Millis::zero()) holds_up_ = place;
+  const uint32_t count = request.count / pops;
+  const Status status = ask_for_jobs(
+      now_, request, place,
+      [this, place, pops, count](const Result<PopAnswer>& answer) { popped(place, pops, count, answer); });
+  if (!status.ok()) popped(place, pops, count, status.error());
 }
 
 void Conversation::popped(Place place, uint32_t pops, uint32_t count, const Result<PopAnswer>& popped) {
-  pops_.erase(place);
   answer(place, [&](Writer& writer) {
     std::span<const TakenJob> left;
     if (popped.ok()) left = popped->jobs;
@@ -111,9 +112,6 @@ void Conversation::popped(Place place, uint32_t pops, uint32_t count, const Resu
       for (const TakenJob& taken : jobs) write_job(writer, taken);
     }
   });
-  if (holds_up_ != place) return;
-  holds_up_.reset();
-  if (connection_ != nullptr) connection_->on_resume();
 }
 
 }  // namespace delayq::resp

@@ -11,19 +11,15 @@ namespace delayq::resp {
 
 namespace {
 
-/// Above these the client is not read until it has taken some of its replies, or the queue has answered.
-constexpr size_t kMostOutput = 1 << 20;
 constexpr size_t kMostUnanswered = 16 * 1024;
 
 }  // namespace
 
 Conversation::Conversation(Host& host, net::Connection& connection, CommandLimits limits)
-    : host_(host), connection_(&connection), parser_(limits), id_(++host.last_id) {}
-
-bool Conversation::wants_input() const {
-  return !is_over_ && !holds_up_ && replies_.waiting() < kMostUnanswered &&
-         const_cast<Replies&>(replies_).output().size() < kMostOutput;
-}
+    : api::Conversation(host.queue, host.clock, *host.front, connection, kMostUnanswered),
+      host_(host),
+      parser_(limits),
+      id_(++host.last_id) {}
 
 size_t Conversation::read(std::string_view input) {
   now_ = host_.clock();
@@ -65,9 +61,40 @@ void Conversation::execute(std::span<const std::string_view> words) {
         invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage)));
   }
   Arguments arguments(words.subspan(1));
-  Status status = dispatch(spec->verb, arguments);
+  Status status = admit(*spec, arguments);
+  if (!status.ok()) return refuse(status.error());
+  status = dispatch(spec->verb, arguments);
   if (status.ok() && !arguments.empty()) status = arguments.unexpected(spec->usage);
   if (!status.ok()) refuse(status.error());
+}
+
+Status Conversation::admit(const CommandSpec& spec, const Arguments& arguments) {
+  ++front_.resp.requests;
+  const api::Access& access = front_.access;
+  if (access.is_open() || spec.scopes == kForEverybody) return {};
+  if (Status status = access.count_request(caller_, now_); !status.ok()) return status;
+  switch (spec.topics) {
+    case Topics::kNone:
+      return access.check_scope(caller_, spec.scopes);
+    case Topics::kFirst:
+      return access.check(caller_, spec.scopes, arguments.front());
+    case Topics::kFirstOfTwo:
+      return arguments.size() > 1 ? access.check(caller_, spec.scopes, arguments.front())
+                                  : access.check_all(caller_, spec.scopes);
+    case Topics::kFirstIfAny:
+      return arguments.empty() ? access.check_all(caller_, spec.scopes)
+                               : access.check(caller_, spec.scopes, arguments.front());
+    case Topics::kFirstLease:
+      return access.check_lease(caller_, spec.scopes, arguments.front());
+    case Topics::kLeases:
+      for (const std::string_view lease : arguments.left()) {
+        if (Status status = access.check_lease(caller_, spec.scopes, lease); !status.ok()) return status;
+      }
+      return {};
+    case Topics::kAll:
+      break;
+  }
+  return access.check_all(caller_, spec.scopes);
 }
 
 Status Conversation::dispatch(Verb verb, Arguments& arguments) {
@@ -144,18 +171,6 @@ void Conversation::write_error(Writer& writer, const Error& error) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
   writer.error(traits_of(error.code).resp_prefix, text);
-}
-
-bool Conversation::end_input() {
-  is_over_ = true;
-  return !holds_up_ && replies_.waiting() > 0;
-}
-
-void Conversation::hang_up() {
-  connection_ = nullptr;
-  is_over_ = true;
-  const Moment now = host_.clock();
-  for (const auto& [place, waiter] : std::exchange(pops_, {})) host_.queue.drop_waiter(now, waiter);
 }
 
 }  // namespace delayq::resp

@@ -9,13 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include <absl/container/flat_hash_map.h>
 #include <absl/functional/function_ref.h>
 
-#include "api/replies.h"
+#include "api/conversation.h"
 #include "api/resp/arguments.h"
 #include "api/resp/command_table.h"
-#include "net/protocol.h"
 #include "queue/queue.h"
 #include "resp/command_parser.h"
 #include "resp/writer.h"
@@ -30,32 +28,30 @@ struct Host {
   Moment started{};
   std::function<size_t()> connections;
   uint64_t last_id = 0;  ///< of a connection
+  std::shared_ptr<api::Front> front = std::make_shared<api::Front>();
 };
 
 /// One client: its commands become queue verbs, and the answers its replies, in the order of the commands.
 ///
 /// Commands of one kind that came together go to the queue as one batch, and nothing waits for an answer
 /// before the next is taken. Only a POP that waits holds up what comes behind it, on this connection alone.
-class Conversation final : public net::Protocol, public std::enable_shared_from_this<Conversation> {
+class Conversation final : public api::Conversation {
  public:
   Conversation(Host& host, net::Connection& connection, CommandLimits limits = {});
 
   size_t read(std::string_view input) override;
   size_t needed() const override { return needed_; }
-  bool wants_input() const override;
-  bool is_over() const override { return is_over_ && replies_.waiting() == 0; }
-  std::string& output() override { return replies_.output(); }
-  bool end_input() override;
-  void hang_up() override;
 
  private:
-  using Replies = api::Replies;
-  using Place = Replies::Place;
   /// A finished reply: appends to the writer.
   using Words = absl::FunctionRef<void(Writer&)>;
 
+  std::shared_ptr<Conversation> self() { return std::static_pointer_cast<Conversation>(shared_from_this()); }
+
   // ---- the flow (conversation.cc)
   void execute(std::span<const std::string_view> words);
+  /// Whether this caller may say this.
+  Status admit(const CommandSpec& spec, const Arguments& arguments);
   Status dispatch(Verb verb, Arguments& arguments);
   void answer(Place place, Words words);
   /// A reply that is known at once.
@@ -64,7 +60,7 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   /// A Reply<T> that writes `words(writer, value)`, or the error.
   template <class T, class Write>
   Reply<T> respond(Write write) {
-    return [self = shared_from_this(), place = replies_.reserve(), write](Result<T> result) {
+    return [self = self(), place = replies_.reserve(), write](Result<T> result) {
       self->answer(place, [&](Writer& writer) {
         if (!result.ok()) return write_error(writer, result.error());
         if constexpr (std::is_void_v<T>) {
@@ -102,7 +98,7 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
 
   // ---- the others (consuming.cc, looking.cc, greeting.cc)
   Status pop(Arguments& arguments);
-  void ask_for_jobs(const PopRequest& request, uint32_t pops);
+  void ask(const PopRequest& request, uint32_t pops);
   void popped(Place place, uint32_t pops, uint32_t count, const Result<PopAnswer>& answer);
   Status get(Arguments& arguments);
   Status list(Arguments& arguments);
@@ -112,23 +108,20 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   Status purge(Arguments& arguments);
   Status greet(Verb verb, Arguments& arguments);
   Status hello(Arguments& arguments);
+  /// Who the client says it is, by the last of one or two words: a token's secret.
+  Status authenticate(std::string_view secret);
   Status command(Arguments& arguments);
   Status client(Arguments& arguments);
   Status select(Arguments& arguments);
   void info();
 
   Host& host_;
-  net::Connection* connection_;  ///< null when the client is gone
   CommandParser parser_;
-  Replies replies_;
   Version version_ = Version::k2;
   uint64_t id_;
   std::string name_;
   Moment now_{};
   size_t needed_ = 1;
-  bool is_over_ = false;
-  absl::flat_hash_map<Place, WaiterId> pops_;  ///< that are not answered yet
-  std::optional<Place> holds_up_;              ///< the one among them that waits
 
   Batch batch_ = Batch::kNone;
   std::vector<PushRequest> pushes_;

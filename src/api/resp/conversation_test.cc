@@ -281,7 +281,7 @@ TEST_F(ConversationTest, answers_for_one_who_hung_up_are_dropped) {
   append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "a"});
   other.conversation().read(bytes);
   const int before = other.told();
-  std::weak_ptr<Conversation> alive = other.conversation().weak_from_this();
+  std::weak_ptr<api::Conversation> alive = other.conversation().weak_from_this();
   other.hang_up();
   EXPECT_EQ(other.told(), before);
   EXPECT_TRUE(alive.expired()) << "something still holds it";

@@ -58,8 +58,12 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
     case Verb::kEcho:
       reply([text = arguments.take()](Writer& writer) { writer.bulk(text); });
       return {};
-    case Verb::kAuth:
-      return invalid("no tokens are configured, so there is nothing to authenticate for");
+    case Verb::kAuth: {
+      const Status status = authenticate(arguments.left().back());  // a name before the token is for people
+      while (!arguments.empty()) arguments.take();
+      if (status.ok()) reply([](Writer& writer) { writer.simple("OK"); });
+      return status;
+    }
     case Verb::kHello:
       return hello(arguments);
     case Verb::kInfo:
@@ -79,6 +83,7 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
     case Verb::kReset:
       version_ = Version::k2;
       name_.clear();
+      caller_ = {};
       reply([](Writer& writer) { writer.simple("RESET"); });
       return {};
     default:
@@ -86,6 +91,13 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
       is_over_ = true;
       return {};
   }
+}
+
+Status Conversation::authenticate(std::string_view secret) {
+  if (front_.access.is_open())
+    return invalid("no tokens are configured, so there is nothing to authenticate for");
+  caller_ = front_.access.identify(secret);
+  return front_.access.check_scope(caller_, kAnyScope);
 }
 
 Status Conversation::hello(Arguments& arguments) {
@@ -105,11 +117,16 @@ Status Conversation::hello(Arguments& arguments) {
       if (!name.ok()) return name.error();
       name_ = *name;
     } else if (arguments.take_word("AUTH")) {
-      return invalid("no tokens are configured, so there is nothing to authenticate for");
+      const Result<std::string_view> name = arguments.text("AUTH");
+      const Result<std::string_view> secret = arguments.text("AUTH");
+      if (!name.ok() || !secret.ok()) return invalid("AUTH: a name and a token are needed behind it");
+      if (Status status = authenticate(*secret); !status.ok()) return status;
     } else {
       return {};
     }
   }
+  // What a server is stays its secret from those it does not know.
+  if (Status status = front_.access.check_scope(caller_, kAnyScope); !status.ok()) return status;
   version_ = version;
   reply([this](Writer& writer) {
     writer.map(7);

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "core/token.h"
+#include "queue/token_bucket.h"
+
+namespace delayq::api {
+
+/// A token in use: what it allows, and how much of that is being used. Lives for as long as somebody holds
+/// it; `is_revoked` is set when the configuration has it no more.
+struct Credential {
+  Token token;
+  TokenBucket requests;
+  uint32_t waiters = 0;
+  bool is_revoked = false;
+};
+
+/// Who is asking. Without a credential: nobody in particular, who may do everything where no tokens are
+/// configured and nothing where there are.
+class Caller {
+ public:
+  Caller() = default;
+
+  bool is_known() const { return credential_ != nullptr && !credential_->is_revoked; }
+  std::string_view name() const {
+    return is_known() ? std::string_view(credential_->token.name) : std::string_view();
+  }
+
+ private:
+  friend class Access;
+  std::shared_ptr<Credential> credential_;
+};
+
+/// Which topics a verb is about.
+enum class Reach : uint8_t {
+  kNone,   ///< none: about the server, or the verb itself looks at each topic that it meets
+  kTopic,  ///< the one that is named first
+  kAll,    ///< any: by id or group alone, or of all together
+};
+
+/// Decides who may do what. One for the server: both APIs ask it, and no verb gets past it.
+class Access {
+ public:
+  explicit Access(std::vector<Token> tokens = {}) { replace(std::move(tokens)); }
+
+  /// The tokens of a configuration that was read again. Who is connected keeps what its token still allows;
+  /// one that is gone, or has another secret, is nobody from now on.
+  void replace(std::vector<Token> tokens);
+  /// No tokens: everybody may do everything.
+  bool is_open() const { return credentials_.empty(); }
+
+  /// Who has this secret; nobody when no one has. Takes the same time for every secret of the same length,
+  /// right or wrong: all hashes are compared, and each to its end.
+  Caller identify(std::string_view secret) const;
+
+  /// Whether the caller may do something that needs one of `scopes`, to this topic; kUnauthorized for nobody,
+  /// kForbidden when its token is for something else.
+  Status check(const Caller& caller, Scopes scopes, std::string_view topic) const;
+  /// The same for what is about all topics, or about none in particular.
+  Status check_all(const Caller& caller, Scopes scopes) const;
+  Status check_scope(const Caller& caller, Scopes scopes) const;
+  /// The topic that a lease is of.
+  Status check_lease(const Caller& caller, Scopes scopes, std::string_view lease) const;
+  bool covers(const Caller& caller, std::string_view topic) const;
+
+  /// Takes note of a request; kOverloaded when its token's rate is used up.
+  Status count_request(const Caller& caller, Moment now) const;
+
+  /// One place among the pops of a token that may wait; given back when it goes.
+  class WaiterPlace {
+   public:
+    WaiterPlace() = default;
+    WaiterPlace(WaiterPlace&&) = default;
+    WaiterPlace& operator=(WaiterPlace&& other) noexcept;
+    ~WaiterPlace() { leave(); }
+
+   private:
+    friend class Access;
+    void leave();
+    std::shared_ptr<Credential> credential_;
+  };
+  Result<WaiterPlace> take_waiter_place(const Caller& caller) const;
+
+ private:
+  std::vector<std::shared_ptr<Credential>> credentials_;
+};
+
+}  // namespace delayq::api

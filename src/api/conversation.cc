@@ -1,0 +1,81 @@
+#include "api/conversation.h"
+
+#include <utility>
+
+namespace delayq::api {
+
+namespace {
+
+/// A client that does not take its replies is not read either.
+constexpr size_t kMostOutput = 1 << 20;
+
+}  // namespace
+
+Conversation::Conversation(Queue& queue, const std::function<Moment()>& clock, Front& front,
+                           net::Connection& connection, size_t most_unanswered)
+    : queue_(queue),
+      clock_(clock),
+      front_(front),
+      connection_(&connection),
+      most_unanswered_(most_unanswered) {}
+
+bool Conversation::wants_input() const {
+  return !is_over_ && !holds_up_ && replies_.waiting() < most_unanswered_ &&
+         replies_.output().size() < kMostOutput;
+}
+
+bool Conversation::end_input() {
+  is_over_ = true;
+  return !holds_up_ && replies_.waiting() > 0;
+}
+
+void Conversation::hang_up() {
+  connection_ = nullptr;
+  is_over_ = true;
+  const Moment now = clock_();
+  for (const auto& [place, pop] : std::exchange(pops_, {})) queue_.drop_waiter(now, pop.waiter);
+}
+
+Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place place,
+                                  Reply<PopAnswer> answer) {
+  Pop pop;
+  const bool waits = request.wait > Millis::zero();
+  if (waits) {
+    Result<Access::WaiterPlace> waiter_place = front_.access.take_waiter_place(caller_);
+    if (!waiter_place.ok()) return waiter_place.error();
+    pop.place = std::move(*waiter_place);
+  }
+  pop.waiter = queue_.pop(
+      now, request,
+      [this, self = shared_from_this(), place, answer = std::move(answer)](Result<PopAnswer> popped) mutable {
+        pops_.erase(place);
+        answer(std::move(popped));
+        end_pop(place);
+      });
+  if (pop.waiter == 0) return {};  // refused; it will hear of that
+  pops_.emplace(place, std::move(pop));
+  if (waits) holds_up_ = place;
+  return {};
+}
+
+void Conversation::end_pop(Place place) {
+  if (holds_up_ != place) return;
+  holds_up_.reset();
+  if (connection_ != nullptr) connection_->on_resume();
+}
+
+Error refusal_of(RescheduleOutcome outcome) {
+  switch (outcome) {
+    case RescheduleOutcome::kMoved:
+      break;
+    case RescheduleOutcome::kReserved:
+      return {ErrorCode::kConflict, {}, "the job is being worked on", {}};
+    case RescheduleOutcome::kDone:
+      return {ErrorCode::kConflict, {}, "the job is done", {}};
+    case RescheduleOutcome::kUnknown:
+      return {ErrorCode::kNotFound, {}, "there is no such job", {}};
+  }
+  return {ErrorCode::kInternal, {}, "a job that was moved", {}};
+}
+
+}  // namespace delayq::api

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "api/access.h"
+#include "api/replies.h"
+#include "api/traffic.h"
+#include "core/served.h"
+#include "net/protocol.h"
+#include "queue/queue.h"
+
+namespace delayq::api {
+
+/// What the APIs of a server have in common, besides the queue.
+struct Front {
+  Access access;
+  Traffic http;
+  Traffic resp;
+  /// Told of every request when it is answered; empty: nobody wants to know, and nothing is noted for it.
+  std::function<void(const Served&)> served;
+  /// Told of those that were turned away at the door: no token, or one for something else.
+  std::function<void(const Served&)> turned_away;
+  /// Time that only goes forward, for how long things take.
+  std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
+};
+
+/// What a conversation is in any protocol: replies that leave in the order of their requests, and pops that
+/// wait. Only a pop that waits holds up what comes behind it, on its own connection.
+class Conversation : public net::Protocol, public std::enable_shared_from_this<Conversation> {
+ public:
+  bool wants_input() const override;
+  bool is_over() const override { return is_over_ && replies_.waiting() == 0; }
+  std::string& output() override { return replies_.output(); }
+  bool end_input() override;
+  void hang_up() override;
+
+ protected:
+  using Place = Replies::Place;
+
+  /// Above `most_unanswered` requests the client is not read until the queue has answered some.
+  Conversation(Queue& queue, const std::function<Moment()>& clock, Front& front, net::Connection& connection,
+               size_t most_unanswered);
+
+  /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
+  /// waiting.
+  Status ask_for_jobs(Moment now, const PopRequest& request, Place place, Reply<PopAnswer> answer);
+
+  Queue& queue_;
+  const std::function<Moment()>& clock_;
+  Front& front_;
+  net::Connection* connection_;  ///< null when the client is gone
+  Replies replies_;
+  Caller caller_;
+  bool is_over_ = false;
+
+ private:
+  struct Pop {
+    WaiterId waiter = 0;
+    Access::WaiterPlace place;
+  };
+  void end_pop(Place place);
+
+  size_t most_unanswered_;
+  absl::flat_hash_map<Place, Pop> pops_;  ///< that are not answered yet
+  std::optional<Place> holds_up_;         ///< the one among them that waits
+};
+
+/// What to say of a reschedule that did not move the job; REQUIRES: it did not.
+Error refusal_of(RescheduleOutcome outcome);
+
+}  // namespace delayq::api

@@ -1,0 +1,183 @@
+// How answers leave.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <absl/hash/hash.h>
+#include <fmt/format.h>
+
+#include "api/http/conversation.h"
+
+namespace delayq::http {
+
+namespace {
+
+constexpr size_t kLongestKey = 255;
+
+/// The field that an error's detail starts with: "delay: ..." as we say it, "delay 2h is ..." as the queue
+/// does.
+std::string_view field_of(std::string_view detail) {
+  constexpr std::array<std::string_view, 18> kFields{
+      "topic", "id",    "group", "body",     "delay",  "due",    "at",     "priority", "attempts",
+      "lease", "count", "wait",  "callback", "reason", "topics", "leases", "bins",     "backoff"};
+  const size_t end = detail.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  if (end == 0 || end == std::string_view::npos) return {};
+  const std::string_view word = detail.substr(0, end);
+  const bool is_field = std::find(kFields.begin(), kFields.end(), word) != kFields.end();
+  return detail[end] == ':' || (detail[end] == ' ' && is_field) ? word : std::string_view();
+}
+
+/// The path alone: a query may have anything in it.
+std::string_view path_of(std::string_view target) { return target.substr(0, target.find('?')); }
+
+}  // namespace
+
+Conversation::Place Conversation::reserve() {
+  const Place place = replies_.reserve();
+  const net::HttpRequest& request = reader_.request();
+  const bool takes_gzip = accepts_gzip(request.accept_encoding);
+  const bool is_logged = front_.served != nullptr;
+  if (is_closing_) last_place_ = place;
+  if (!takes_gzip && !is_logged && idempotency_key_.empty()) return place;
+  Asked asked;
+  asked.takes_gzip = takes_gzip;
+  asked.idempotency_key = std::exchange(idempotency_key_, {});
+  if (is_logged) {
+    asked.verb = request.method;
+    asked.target = path_of(request.target);
+    asked.token = caller_.name();
+    asked.bytes_in = std::max<uint64_t>(request.body.size(), request.content_length.value_or(0));
+    asked.begun = front_.stopwatch();
+    asked.may_wait = current_ && current_->route != nullptr &&
+                     (current_->route->handler == &Conversation::pop ||
+                      current_->route->handler == &Conversation::pop_topic);
+  }
+  asked_.emplace(place, std::move(asked));
+  return place;
+}
+
+bool Conversation::answer_again(const net::HttpRequest& request, std::string& key) {
+  key.clear();
+  std::string_view given = request.idempotency_key;
+  if (given.empty() || request.method != "POST") return false;
+  if (given.size() >= 2 && given.front() == '"' && given.back() == '"')
+    given = given.substr(1, given.size() - 2);
+  if (given.empty() || given.size() > kLongestKey) {
+    refuse({ErrorCode::kInvalid,
+            {},
+            fmt::format("Idempotency-Key: expected 1 to {} characters", kLongestKey),
+            {}});
+    return true;
+  }
+  key = fmt::format("{}/{}", caller_.name(), given);
+  const uint64_t fingerprint =
+      absl::HashOf(request.target, request.content_type, request.body, request.content_length.value_or(0));
+  const IdempotencyBook::Found found = host_.idempotency.begin(now_, key, fingerprint);
+  if (found.outcome == IdempotencyBook::Outcome::kNew) return false;
+  key.clear();
+  if (found.outcome == IdempotencyBook::Outcome::kKnown) {
+    Response again = *found.answer;
+    again.headers += "Idempotency-Replayed: true\r\n";
+    send(reserve(), std::move(again));
+  } else {
+    const bool is_running = found.outcome == IdempotencyBook::Outcome::kRunning;
+    refuse({ErrorCode::kConflict,
+            {},
+            is_running ? "Idempotency-Key: the first request with this key is still being worked on"
+                       : "Idempotency-Key: was used for another request",
+            is_running ? Millis{1'000} : Millis{}});
+  }
+  return true;
+}
+
+void Conversation::answer(Place place, Write write) {
+  Response response;
+  json::Writer json(response.body);
+  response.status = write(json);
+  send(place, std::move(response));
+}
+
+void Conversation::reply(Write write) { answer(reserve(), write); }
+
+void Conversation::turn_away(const Error& error) {
+  const bool is_wrong_method = current_->route == nullptr && !current_->allowed.empty();
+  const Place place = reserve();
+  const bool is_at_the_door = error.code == ErrorCode::kUnauthorized || error.code == ErrorCode::kForbidden;
+  if (is_at_the_door && front_.turned_away) {
+    const net::HttpRequest& request = reader_.request();
+    Served served;
+    served.at = now_;
+    served.protocol = "http";
+    served.peer = connection_->peer();
+    served.token = caller_.name();
+    served.verb = request.method;
+    served.target = path_of(request.target);
+    served.status = traits_of(error.code).http_status;
+    served.code = traits_of(error.code).name;
+    front_.turned_away(served);
+  }
+  if (!is_wrong_method) return problem(place, error);
+  problem(place, error, 405, fmt::format("Allow: {}\r\n", current_->allowed));
+}
+
+void Conversation::problem(Place place, const Error& error, int status, std::string headers) {
+  const ErrorTraits& traits = traits_of(error.code);
+  front_.http.refuse(error.code);
+  Response response;
+  response.content_type = "application/problem+json";
+  response.status = status != 0 ? status : traits.http_status;
+  response.headers = std::move(headers);
+  json::Writer json(response.body);
+  json.begin_object().key("type").text("about:blank").key("title").text(reason_phrase(response.status));
+  json.key("status").number(uint64_t{static_cast<unsigned>(response.status)}).key("code").text(traits.name);
+  json.key("detail").text(error.detail);
+  if (const std::string_view field = field_of(error.detail); !field.empty()) json.key("field").text(field);
+  json.end_object();
+  if (error.code == ErrorCode::kUnauthorized) response.headers += "WWW-Authenticate: Bearer\r\n";
+  if (error.retry_after > Millis::zero()) {
+    response.headers += fmt::format("Retry-After: {}\r\n",
+                                    std::chrono::ceil<std::chrono::seconds>(error.retry_after).count());
+  }
+  send(place, std::move(response), traits.name);
+}
+
+void Conversation::send(Place place, Response response, std::string_view code) {
+  Asked asked;
+  if (const auto found = asked_.find(place); found != asked_.end()) {
+    asked = std::move(found->second);
+    asked_.erase(found);
+  }
+  // Noted even when nobody listens any more: that client is the one who will ask again.
+  if (!asked.idempotency_key.empty()) {
+    if (response.status < 300) {
+      host_.idempotency.finish(asked.idempotency_key, response);
+    } else {
+      host_.idempotency.abandon(asked.idempotency_key);
+    }
+  }
+  if (!asked.verb.empty()) tell(asked, response.status, code, response.body.size());
+  if (connection_ == nullptr) return;
+  replies_.fill(place, [&](std::string& out) {
+    write_response(out, response, asked.takes_gzip, last_place_ == place);
+  });
+  connection_->on_output();
+}
+
+void Conversation::tell(const Asked& asked, int status, std::string_view code, size_t bytes) {
+  Served served;
+  served.at = clock_();
+  served.protocol = "http";
+  served.peer = connection_ == nullptr ? std::string_view() : connection_->peer();
+  served.token = asked.token;
+  served.verb = asked.verb;
+  served.target = asked.target;
+  served.status = status;
+  served.code = code;
+  served.bytes_in = asked.bytes_in;
+  served.bytes_out = bytes;
+  served.took = std::chrono::duration_cast<std::chrono::microseconds>(front_.stopwatch() - asked.begun);
+  served.may_wait = asked.may_wait;
+  front_.served(served);
+}
+
+}  // namespace delayq::http

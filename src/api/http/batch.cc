@@ -1,0 +1,150 @@
+#include "api/http/batch.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace delayq::http {
+
+namespace {
+
+constexpr uint64_t kMostFailuresShown = 1'000;
+
+}  // namespace
+
+/// What must be kept of a step until it is answered.
+struct Batch::Step {
+  uint64_t first_index = 0;
+  std::vector<Status> problems;     ///< one for each job; those that are fine went to the queue
+  std::vector<std::string> topics;  ///< of each job
+};
+
+Batch::Batch(Queue& queue, const api::Access& access, api::Caller caller, Options options, Done done)
+    : queue_(queue),
+      access_(access),
+      caller_(std::move(caller)),
+      options_(options),
+      done_(std::move(done)),
+      splitter_(options.form, options.job_bytes) {}
+
+void Batch::fail(std::string detail) {
+  if (error_) return;
+  if (!is_first_step_) detail += fmt::format("; the {} jobs before it are stored", first_index_);
+  error_ = Error{ErrorCode::kInvalid, {}, std::move(detail), {}};
+  items_.clear();
+  texts_.clear();
+}
+
+void Batch::take(Moment now, std::string_view piece) {
+  while (!error_) {
+    const json::Splitter::Outcome outcome = splitter_.next(piece);
+    if (outcome == json::Splitter::Outcome::kMore) return;
+    if (outcome == json::Splitter::Outcome::kBroken)
+      return fail(fmt::format("job {}: {}", first_index_ + items_.size(), splitter_.error()));
+    // A full step leaves when it is known that there is more: one that is just full is still one commit.
+    if (items_.size() >= options_.step_jobs || texts_.size() >= options_.step_bytes) push_step(now);
+    add(splitter_.value());
+  }
+}
+
+void Batch::add(std::string_view text) {
+  const Result<json::Slice> parsed = json::parse(text);
+  if (!parsed.ok())
+    return fail(fmt::format("job {}: not JSON: {}", first_index_ + items_.size(), parsed.error().detail));
+  items_.push_back({texts_.size(), text.size(), parsed->type});
+  texts_ += text;
+}
+
+void Batch::finish(Moment now) {
+  if (!error_) {
+    const json::Splitter::Outcome outcome = splitter_.finish();
+    if (outcome == json::Splitter::Outcome::kBroken)
+      fail(fmt::format("job {}: {}", first_index_ + items_.size(), splitter_.error()));
+    if (outcome == json::Splitter::Outcome::kValue) add(splitter_.value());
+  }
+  if (!error_ && !items_.empty()) push_step(now);
+  is_finished_ = true;
+  end_if_done();
+}
+
+void Batch::push_step(Moment now) {
+  auto step = std::make_shared<Step>();
+  step->first_index = first_index_;
+  // What is wrong with one is its own result; the good ones go to the queue together.
+  std::vector<Fields> fields;
+  fields.reserve(items_.size());
+  std::vector<PushRequest> jobs;
+  for (const Item& item : items_) {
+    Result<Fields> read =
+        Fields::of_object({std::string_view(texts_).substr(item.begin, item.size), item.type});
+    PushRequest job;
+    if (read.ok()) {
+      fields.push_back(std::move(*read));
+      if (const auto topic = fields.back().text("topic")) job.topic = *topic;
+      read_body(fields.back(), job);
+      read_job(fields.back(), job);
+      Status status = fields.back().finish();
+      step->problems.push_back(status.ok() ? access_.check(caller_, only(Scope::kPush), job.topic) : status);
+    } else {
+      step->problems.emplace_back(read.error());
+    }
+    step->topics.emplace_back(job.topic);
+    if (step->problems.back().ok()) jobs.push_back(std::move(job));
+  }
+  first_index_ += items_.size();
+  items_.clear();
+  ++steps_running_;
+  queue_.push(now, jobs, [self = shared_from_this(), step](const Result<PushReport>& report) {
+    self->answered(*step, report);
+  });
+  texts_.clear();
+  if (first_index_ > step->problems.size()) outcome_.is_complete = false;
+  is_first_step_ = false;
+}
+
+void Batch::answered(const Step& step, const Result<PushReport>& report) {
+  --steps_running_;
+  if (!report.ok()) {
+    if (!error_) error_ = report.error();
+  } else {
+    size_t next = 0;
+    for (size_t i = 0; i < step.problems.size(); ++i) {
+      const bool was_pushed = step.problems[i].ok();
+      note_result(step.first_index + i, step.topics[i],
+                  was_pushed ? report->jobs[next++] : Result<PushReceipt>(step.problems[i].error()));
+    }
+  }
+  end_if_done();
+  if (tell_) tell_();
+}
+
+void Batch::note_result(uint64_t index, std::string_view topic, const Result<PushReceipt>& result) {
+  ++(result.ok() ? outcome_.pushed : outcome_.failed);
+  if (outcome_.is_complete) {
+    if (!all_.empty()) all_ += ',';
+    json::Writer json(all_);
+    json.begin_object();
+    write_result(json, topic, result);
+    json.end_object();
+  }
+  if (result.ok() || failures_shown_ == kMostFailuresShown) return;
+  ++failures_shown_;
+  if (!failures_.empty()) failures_ += ',';
+  json::Writer json(failures_);
+  json.begin_object().key("index").number(index);
+  write_result(json, topic, result);
+  json.end_object();
+}
+
+void Batch::end_if_done() {
+  if (!is_finished_ || steps_running_ > 0 || !done_) return;
+  outcome_.results = fmt::format("[{}]", outcome_.is_complete ? all_ : failures_);
+  const Done done = std::exchange(done_, nullptr);
+  if (error_) {
+    done(*error_);
+  } else {
+    done(std::move(outcome_));
+  }
+}
+
+}  // namespace delayq::http

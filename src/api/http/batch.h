@@ -1,0 +1,86 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/access.h"
+#include "api/http/job_fields.h"
+#include "json/reader.h"
+#include "json/splitter.h"
+#include "queue/queue.h"
+
+namespace delayq::http {
+
+/// Jobs that come together in one request, which may be larger than memory: a JSON array, or one object a
+/// line. They are pushed while they come, in steps that the queue takes as one commit; a request that fits
+/// into one step is one commit, and when it is malformed nothing of it is stored.
+///
+/// What it answers has bounds too: a result for each job of a request that fits into one step, and of a
+/// longer one the counts and the first failures.
+class Batch : public std::enable_shared_from_this<Batch> {
+ public:
+  struct Options {
+    json::Splitter::Form form = json::Splitter::Form::kArray;
+    size_t job_bytes = size_t{4} << 20;    ///< of one job's text
+    size_t step_bytes = size_t{16} << 20;  ///< of the jobs' texts in one step
+    size_t step_jobs = Limits::kBatchJobs;
+  };
+  struct Outcome {
+    uint64_t pushed = 0;
+    uint64_t failed = 0;
+    std::string results;      ///< a JSON array
+    bool is_complete = true;  ///< of results: there is one for each job
+  };
+  /// Called once, from the queue's poll() or from within take() and finish().
+  using Done = std::function<void(Result<Outcome>)>;
+
+  Batch(Queue& queue, const api::Access& access, api::Caller caller, Options options, Done done);
+
+  void take(Moment now, std::string_view piece);
+  void finish(Moment now);
+  /// Enough is on its way: not to be given more for now.
+  bool is_busy() const { return steps_running_ >= kMostSteps; }
+  void on_progress(std::function<void()> tell) { tell_ = std::move(tell); }
+
+ private:
+  static constexpr int kMostSteps = 2;
+
+  struct Item {
+    size_t begin = 0;  ///< of its text in texts_
+    size_t size = 0;
+    json::Type type = json::Type::kNull;
+  };
+  struct Step;
+
+  void add(std::string_view text);
+  void push_step(Moment now);
+  void answered(const Step& step, const Result<PushReport>& report);
+  void note_result(uint64_t index, std::string_view topic, const Result<PushReceipt>& result);
+  void fail(std::string detail);
+  void end_if_done();
+
+  Queue& queue_;
+  const api::Access& access_;
+  api::Caller caller_;
+  Options options_;
+  Done done_;
+  std::function<void()> tell_;
+  json::Splitter splitter_;
+  std::string texts_;  ///< of the jobs of the step that is being filled
+  std::vector<Item> items_;
+  uint64_t first_index_ = 0;  ///< of the first of them
+  int steps_running_ = 0;
+  bool is_first_step_ = true;
+  bool is_finished_ = false;
+  std::optional<Error> error_;
+  Outcome outcome_;
+  std::string all_;       ///< results of the first step
+  std::string failures_;  ///< of all steps
+  uint64_t failures_shown_ = 0;
+};
+
+}  // namespace delayq::http

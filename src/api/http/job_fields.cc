@@ -1,0 +1,56 @@
+#include "api/http/job_fields.h"
+
+#include "core/moment.h"
+
+namespace delayq::http {
+
+void read_job(Fields& fields, PushRequest& job) {
+  if (const auto id = fields.text("id")) job.id = *id;
+  if (const auto group = fields.text("group")) job.group = *group;
+  job.delay = fields.duration("delay");
+  job.at = fields.moment("at");
+  job.priority = fields.small_number("priority");
+  job.options.attempts = fields.small_number("attempts");
+  job.options.backoff = fields.backoff("backoff");
+  job.options.lease = fields.duration("lease");
+  if (const auto callback = fields.text("callback")) job.options.callback = *callback;
+  if (const auto unique = fields.boolean("unique")) job.unique_across_topics = *unique;
+  if (const auto conflict = fields.text("on_conflict")) {
+    if (*conflict == "replace") {
+      job.on_conflict = OnConflict::kReplace;
+    } else if (*conflict == "keep") {
+      job.on_conflict = OnConflict::kKeep;
+    } else if (*conflict != "reject") {
+      fields.note("on_conflict", "expected reject, replace or keep");
+    }
+  }
+}
+
+void read_body(Fields& fields, PushRequest& job) {
+  const auto body = fields.value("body");
+  if (body) {
+    job.body = body->text;
+  } else {
+    fields.note("body", "is missing; any JSON value will do");
+  }
+}
+
+void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt) {
+  json.key("topic").text(topic).key("id").text(receipt.id).key("state").text(name_of(receipt.state));
+  json.key("due_at").text(format_moment(receipt.due));
+}
+
+void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result) {
+  if (result.ok()) {
+    write_receipt(json, topic, *result);
+  } else {
+    const ErrorTraits& traits = traits_of(result.error().code);
+    json.key("code")
+        .text(traits.name)
+        .key("status")
+        .number(uint64_t{static_cast<unsigned>(traits.http_status)});
+    json.key("detail").text(result.error().detail);
+  }
+}
+
+}  // namespace delayq::http

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace delayq {
+
+/// What a token may be good for. One of these is enough for a verb that names several.
+enum class Scope : uint8_t {
+  kPush,     ///< push, cancel, reschedule
+  kConsume,  ///< pop, ack, nack, extend
+  kRead,     ///< everything that only looks
+  kAdmin,    ///< all of these, and whole topics: settings, pause, purge, redrive, export, import, backup
+};
+inline constexpr std::array<std::string_view, 4> kScopeNames{"push", "consume", "read", "admin"};
+
+/// A set of scopes.
+using Scopes = uint8_t;
+constexpr Scopes operator|(Scope a, Scope b) {
+  return static_cast<Scopes>((1u << static_cast<unsigned>(a)) | (1u << static_cast<unsigned>(b)));
+}
+constexpr Scopes only(Scope scope) { return scope | scope; }
+constexpr Scopes operator|(Scopes a, Scope b) { return static_cast<Scopes>(a | only(b)); }
+
+inline constexpr Scopes kAnyScope = Scope::kPush | Scope::kConsume | Scope::kRead | Scope::kAdmin;
+
+std::optional<Scope> parse_scope(std::string_view name);
+
+using Sha256 = std::array<uint8_t, 32>;
+
+/// 64 hexadecimal digits; nothing for anything else.
+std::optional<Sha256> parse_sha256(std::string_view hex);
+
+/// Somebody who may do something. The secret itself is nowhere: only its hash.
+struct Token {
+  std::string name;
+  Sha256 sha256{};
+  Scopes scopes = 0;
+  std::vector<std::string> topics;   ///< patterns: "order", "order.*" (whatever begins so), "*"
+  uint32_t requests_per_second = 0;  ///< 0: no limit
+  uint32_t waiters = 0;              ///< pops that wait at the same time; 0: no limit
+
+  bool has_any(Scopes wanted) const { return (scopes & (wanted | Scope::kAdmin)) != 0; }
+  bool covers(std::string_view topic) const;
+  bool covers_all() const;
+
+  bool operator==(const Token&) const = default;
+};
+
+/// OK for a topic's name, a beginning of names with a star at its end, or the star alone.
+Status check_topic_pattern(std::string_view pattern);
+
+}  // namespace delayq

@@ -1,0 +1,132 @@
+#include "json/splitter.h"
+
+#include <fmt/format.h>
+
+namespace delayq::json {
+
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/// A buffer that was large once is given back.
+constexpr size_t kKeptCapacity = 64 * 1024;
+
+}  // namespace
+
+Splitter::Outcome Splitter::broken(std::string_view what) {
+  error_ = what;
+  return Outcome::kBroken;
+}
+
+bool Splitter::find_value(std::string_view& text) {
+  for (; !text.empty(); text.remove_prefix(1)) {
+    const char c = text.front();
+    if (is_space(c)) continue;
+    switch (place_) {
+      case Place::kStart:
+        if (form_ == Form::kSequence) {
+          place_ = Place::kInside;
+          return true;
+        }
+        if (c != '[') {
+          error_ = "expected an array";
+          return false;
+        }
+        place_ = Place::kFirst;
+        continue;
+      case Place::kFirst:
+      case Place::kItem:
+        if (c == ']' && place_ == Place::kFirst) {
+          place_ = Place::kEnd;
+          continue;
+        }
+        if (c == ',' || c == ']' || c == '}') {
+          error_ = fmt::format("expected a value, and there is a {}", c);
+          return false;
+        }
+        place_ = Place::kInside;
+        return true;
+      case Place::kSeparator:
+        if (c != ',' && c != ']') {
+          error_ = "expected a comma or the end of the array";
+          return false;
+        }
+        place_ = c == ',' ? Place::kItem : Place::kEnd;
+        continue;
+      case Place::kInside:
+        return true;
+      case Place::kEnd:
+        error_ = "there is more behind the array";
+        return false;
+    }
+  }
+  return false;
+}
+
+size_t Splitter::find_end(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string_) {
+      if (is_escaped_) {
+        is_escaped_ = false;
+      } else if (c == '\\') {
+        is_escaped_ = true;
+      } else if (c == '"') {
+        in_string_ = false;
+        if (depth_ == 0) return i + 1;
+      }
+    } else if (is_scalar_) {
+      if (is_space(c) || c == ',' || c == ']' || c == '}') return i;
+    } else if (c == '"') {
+      in_string_ = true;
+    } else if (c == '{' || c == '[') {
+      ++depth_;
+    } else if (c == '}' || c == ']') {
+      if (--depth_ <= 0) return i + 1;
+    } else if (depth_ == 0) {
+      is_scalar_ = true;
+    }
+  }
+  return std::string_view::npos;
+}
+
+Splitter::Outcome Splitter::next(std::string_view& text) {
+  if (!error_.empty()) return Outcome::kBroken;
+  if (place_ != Place::kInside) {
+    if (begun_.capacity() > kKeptCapacity) std::string().swap(begun_);
+    begun_.clear();
+    depth_ = 0;
+    is_scalar_ = in_string_ = is_escaped_ = false;
+    if (!find_value(text)) return error_.empty() ? Outcome::kMore : Outcome::kBroken;
+  }
+  const size_t end = find_end(text);
+  const size_t size = begun_.size() + std::min(end, text.size());
+  if (size > value_bytes_) return broken(fmt::format("a value has more than {} bytes", value_bytes_));
+  if (end == std::string_view::npos) {
+    begun_ += text;
+    text = {};
+    return Outcome::kMore;
+  }
+  if (begun_.empty()) {
+    value_ = text.substr(0, end);
+  } else {
+    begun_ += text.substr(0, end);
+    value_ = begun_;
+  }
+  text.remove_prefix(end);
+  place_ = form_ == Form::kArray ? Place::kSeparator : Place::kStart;
+  return Outcome::kValue;
+}
+
+Splitter::Outcome Splitter::finish() {
+  if (!error_.empty()) return Outcome::kBroken;
+  if (place_ == Place::kInside && is_scalar_ && form_ == Form::kSequence) {
+    value_ = begun_;
+    place_ = Place::kStart;
+    return Outcome::kValue;
+  }
+  const bool is_whole = form_ == Form::kArray ? place_ == Place::kEnd : place_ == Place::kStart;
+  return is_whole ? Outcome::kMore : broken("it ends in the middle");
+}
+
+}  // namespace delayq::json
