@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "cli/human.h"
-#include "cli/json.h"
 #include "cli/verb.h"
 #include "core/duration.h"
 #include "core/limits.h"
+#include "json/writer.h"
 
 namespace delayq::cli {
 
@@ -34,7 +34,7 @@ std::optional<Popped> popped_of(const resp::Value& job) {
 }
 
 void show_as_json(const Session& session, const Popped& job) {
-  session.say({}, JsonObject()
+  session.say({}, json::Object()
                       .text("lease", job.lease.text)
                       .text("topic", job.topic.text)
                       .text("id", job.id.text)
@@ -126,7 +126,7 @@ class Ack final : public Verb {
     if (!reply) return reply.error();
     const std::optional<int64_t> count = number_in(*reply);
     if (!count) return unexpected_reply();
-    session.say(fmt::format("{} acked", grouped(*count)), JsonObject().number("acked", *count).finish());
+    session.say(fmt::format("{} acked", grouped(*count)), json::Object().number("acked", *count).finish());
     const auto asked = static_cast<int64_t>(leases_.size());
     if (*count == asked) return {};
     return Error{ErrorCode::kStaleLease,
@@ -156,7 +156,7 @@ class Nack final : public Verb {
     if (dead_) command.emplace_back("DEAD");
     const Result<resp::Value> reply = session.ask(command);
     if (!reply) return reply.error();
-    session.say("taken back", JsonObject().boolean("ok", true).finish());
+    session.say("taken back", json::Object().boolean("ok", true).finish());
     return {};
   }
 
@@ -183,7 +183,7 @@ class Extend final : public Verb {
     const std::optional<int64_t> until = number_in(*reply);
     if (!until) return unexpected_reply();
     session.say(fmt::format("runs out {}", session.when(*until)),
-                JsonObject().number("until_ms", *until).finish());
+                json::Object().number("until_ms", *until).finish());
     return {};
   }
 

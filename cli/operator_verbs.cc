@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "cli/human.h"
-#include "cli/json.h"
 #include "cli/show.h"
 #include "cli/verb.h"
 #include "core/limits.h"
+#include "json/writer.h"
 
 namespace delayq::cli {
 
@@ -55,7 +55,7 @@ class Topics final : public Verb {
     static constexpr std::array<std::string_view, 6> kColumns{"delayed", "ready", "reserved",
                                                               "done",    "dead",  "paused"};
     if (row.items.size() != kColumns.size() + 1) return false;
-    JsonObject object;
+    json::Object object;
     object.text("topic", row.items[0].text);
     std::vector<std::string> cells{printable(row.items[0].text, kShownBytes)};
     for (size_t i = 0; i < kColumns.size(); ++i) {
@@ -173,7 +173,7 @@ class Redrive final : public Verb {
     const std::optional<int64_t> count = number_in(*reply);
     if (!count) return unexpected_reply();
     session.say(fmt::format("{} ready again", grouped(*count)),
-                JsonObject().number("redriven", *count).finish());
+                json::Object().number("redriven", *count).finish());
     return {};
   }
 
@@ -194,7 +194,7 @@ class PauseOrResume final : public Verb {
   Status run(const Session& session) override {
     const Result<resp::Value> reply = session.ask({pause_ ? "PAUSE" : "RESUME", topic_});
     if (!reply) return reply.error();
-    session.say(pause_ ? "paused" : "resumed", JsonObject().boolean("ok", true).finish());
+    session.say(pause_ ? "paused" : "resumed", json::Object().boolean("ok", true).finish());
     return {};
   }
 

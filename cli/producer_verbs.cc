@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "cli/human.h"
-#include "cli/json.h"
 #include "cli/show.h"
 #include "cli/verb.h"
 #include "core/limits.h"
 #include "core/quote.h"
+#include "json/writer.h"
 
 namespace delayq::cli {
 
@@ -79,7 +79,7 @@ class Push final : public Verb {
     if (!reply) return reply.error();
     if (reply->type != resp::Value::Type::kBulk) return unexpected_reply();
     session.say(printable(reply->text, Limits::kIdBytes * 4),
-                JsonObject().text("topic", topic_).text("id", reply->text).finish());
+                json::Object().text("topic", topic_).text("id", reply->text).finish());
     return {};
   }
 
@@ -130,7 +130,8 @@ class Cancel final : public Verb {
     const Result<resp::Value> reply = session.ask({"CANCEL", *topic_, *id_});
     if (!reply) return reply.error();
     if (reply->text.empty()) return unexpected_reply();
-    session.say(printable(reply->text, Limits::kIdBytes), JsonObject().text("result", reply->text).finish());
+    session.say(printable(reply->text, Limits::kIdBytes),
+                json::Object().text("result", reply->text).finish());
     return {};
   }
 
@@ -141,7 +142,7 @@ class Cancel final : public Verb {
     const std::optional<int64_t> count = number_in(*reply);
     if (!count) return unexpected_reply();
     session.say(fmt::format("{} cancelled", grouped(*count)),
-                JsonObject().number("cancelled", *count).finish());
+                json::Object().number("cancelled", *count).finish());
     return {};
   }
 
@@ -167,7 +168,7 @@ class Reschedule final : public Verb {
     append_option(command, "AT", at_);
     const Result<resp::Value> reply = session.ask(command);
     if (!reply) return reply.error();
-    session.say("moved", JsonObject().boolean("ok", true).finish());
+    session.say("moved", json::Object().boolean("ok", true).finish());
     return {};
   }
 

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "cli/human.h"
-#include "cli/json.h"
 #include "core/duration.h"
 #include "core/moment.h"
+#include "json/writer.h"
 
 namespace delayq::cli {
 
@@ -74,7 +74,7 @@ bool show_map(const Session& session, const resp::Value& map) {
 }
 
 std::string map_as_json(const resp::Value& map) {
-  JsonObject object;
+  json::Object object;
   if (!is_map(map)) return object.finish();
   for (size_t i = 0; i < map.items.size(); i += 2) {
     const std::string& name = map.items[i].text;

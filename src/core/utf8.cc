@@ -43,4 +43,15 @@ std::optional<char32_t> take_code_point(std::string_view& text) {
   return code_point;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    if (static_cast<unsigned char>(text[0]) < 0x80) {
+      text.remove_prefix(1);
+    } else if (!take_code_point(text)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace delayq

@@ -9,6 +9,9 @@ namespace delayq {
 /// when its first bytes are not well-formed UTF-8: cut short, overlong, a surrogate, or above U+10FFFF.
 std::optional<char32_t> take_code_point(std::string_view& text);
 
+/// Whether all of it is well-formed.
+bool is_utf8(std::string_view text);
+
 /// Control characters: U+0000-001F, U+007F-009F.
 constexpr bool is_control(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 

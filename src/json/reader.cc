@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "core/hex.h"
 #include "core/quote.h"
-#include "json/writer.h"
+#include "core/utf8.h"
 
 namespace delayq::json {
 
@@ -16,13 +17,6 @@ Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(d
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-int hex_digit(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 /// Walks over a text and finds the ends of values. The first problem stops it.
 class Walker {

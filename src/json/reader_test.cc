@@ -125,6 +125,12 @@ TEST(JsonWriter, commas_and_brackets) {
   EXPECT_TRUE(parse(out).ok());
 }
 
+TEST(JsonWriter, objects) {
+  EXPECT_EQ(Object().finish(), "{}");
+  EXPECT_EQ(Object().text("a", "x\r\n").number("b", -1).boolean("c", true).text("d", "\xff").finish(),
+            R"({"a":"x\r\n","b":-1,"c":true,"d_base64":"/w=="})");
+}
+
 TEST(JsonWriter, base64_as_in_the_rfc) {
   EXPECT_EQ(base64(""), "");
   EXPECT_EQ(base64("f"), "Zg==");

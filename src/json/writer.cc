@@ -51,17 +51,6 @@ void append_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    if (static_cast<unsigned char>(text[0]) < 0x80) {
-      text.remove_prefix(1);
-    } else if (!take_code_point(text)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /// With a question mark for each byte that is not part of a character.
 static std::string repaired(std::string_view text) {
   std::string out;
@@ -113,6 +102,12 @@ Writer& Writer::text(std::string_view value) {
 }
 
 Writer& Writer::number(uint64_t value) {
+  std::array<char, 24> digits;
+  const char* const stop = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return raw({digits.data(), static_cast<size_t>(stop - digits.data())});
+}
+
+Writer& Writer::number(int64_t value) {
   std::array<char, 24> digits;
   const char* const stop = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   return raw({digits.data(), static_cast<size_t>(stop - digits.data())});

@@ -25,6 +25,7 @@ class Writer {
   /// What is not UTF-8 in it becomes question marks.
   Writer& text(std::string_view value);
   Writer& number(uint64_t value);
+  Writer& number(int64_t value);
   Writer& number(double value);
   Writer& boolean(bool value) { return raw(value ? "true" : "false"); }
   Writer& null() { return raw("null"); }
@@ -59,9 +60,37 @@ class Writer {
   bool needs_comma_ = false;
 };
 
+/// One object on one line, member by member, for those who need nothing else of a document.
+class Object {
+ public:
+  Object() = default;
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  /// Any bytes, as Writer::bytes() has them.
+  Object& text(std::string_view name, std::string_view value) {
+    writer_.bytes(name, value);
+    return *this;
+  }
+  Object& number(std::string_view name, int64_t value) {
+    writer_.key(name).number(value);
+    return *this;
+  }
+  Object& boolean(std::string_view name, bool value) {
+    writer_.key(name).boolean(value);
+    return *this;
+  }
+
+  /// "{...}", without a newline.
+  std::string finish() const { return text_ + "}"; }
+
+ private:
+  std::string text_ = "{";
+  Writer writer_{text_};
+};
+
 /// With its quotes.
 void append_string(std::string& out, std::string_view text);
-bool is_utf8(std::string_view text);
 /// With padding, as RFC 4648 has it.
 std::string base64(std::string_view bytes);
 

@@ -2,9 +2,6 @@
 //   DELAYQ_WRITE_TEXTS=1 build/dev/tests-bin/ops_test --gtest_filter='ConfigText.*'
 #include "ops/config_text.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -13,20 +10,13 @@
 
 #include "ops/config.h"
 #include "ops/config_table.h"
+#include "tests/support/committed_text.h"
 
 namespace delayq {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-void expect_committed(const std::string& name, const std::string& text) {
-  const std::string path = std::string(DELAYQ_SOURCE_FOLDER) + "/" + name;
-  if (std::getenv("DELAYQ_WRITE_TEXTS") != nullptr) std::ofstream(path, std::ios::binary) << text;
-  std::ifstream in(path, std::ios::binary);
-  const std::string committed{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  EXPECT_EQ(committed, text) << name << " is stale; the first lines of this file say how to write it";
-}
 
 std::string uncommented(const std::string& text) {
   std::istringstream lines(text);

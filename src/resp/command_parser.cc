@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/hex.h"
 #include "core/quote.h"
 
 namespace delayq::resp {
@@ -16,13 +17,6 @@ constexpr size_t kLongestNumber = 20;
 constexpr size_t kShortestArgument = std::string_view("$0\r\n\r\n").size();
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f' || c == '\0'; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 /// Takes one character, perhaps written as an escape, off the front of `text`, which is not empty.
 char take_escaped(std::string_view& text) {

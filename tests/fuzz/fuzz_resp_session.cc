@@ -6,8 +6,8 @@
 #include <string>
 
 #include "api/resp/conversation.h"
-#include "engine/memory/memory_engine.h"
 #include "resp/value.h"
+#include "tests/support/memory_queue.h"
 
 namespace delayq::resp {
 namespace {
@@ -22,21 +22,7 @@ class Wire final : public net::Connection {
   void on_resume() override {}
 };
 
-class World {
- public:
-  World() {
-    queue.start(now, [](const Status&) {});
-    settle();
-  }
-  void settle() {
-    do {
-      queue.tick(now);
-    } while (queue.poll(now));
-  }
-
-  Moment now = from_unix_ms(1'700'000'000'000);
-  MemoryEngine engine;
-  Queue queue{engine, QueueConfig{}, 1};
+struct World : MemoryQueue {
   Host host{queue, [this] { return now; }, "0", now, {}, 0};
 };
 

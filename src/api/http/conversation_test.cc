@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/memory/memory_engine.h"
+#include "tests/support/memory_queue.h"
 
 namespace delayq::http {
 namespace {
@@ -12,35 +12,19 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr Moment kStart = from_unix_ms(1'700'000'000'000);  // 2023-11-14T22:13:20Z
-
 struct Response {
   int status = 0;
   std::string head;
   std::string body;
 };
 
-class HttpTest : public testing::Test, public net::Connection {
+class HttpTest : public testing::Test, public MemoryQueue, public net::Connection {
  protected:
-  HttpTest() {
-    queue.start(now, [](const Status&) {});
-    settle();
-    conversation = std::make_shared<Conversation>(host, *this);
-  }
+  HttpTest() { conversation = std::make_shared<Conversation>(host, *this); }
   ~HttpTest() override { conversation->hang_up(); }
 
   void on_output() override {}
   void on_resume() override { ++resumed; }
-
-  void settle() {
-    do {
-      queue.tick(now);
-    } while (queue.poll(now));
-  }
-  void pass(Millis time) {
-    now += time;
-    settle();
-  }
 
   std::string say(std::string_view bytes) {
     input += bytes;
@@ -79,9 +63,6 @@ class HttpTest : public testing::Test, public net::Connection {
     return json.substr(value, json.find('"', value) - value);
   }
 
-  Moment now = kStart;
-  MemoryEngine engine;
-  Queue queue{engine, QueueConfig{}, 1};
   Host host{queue, [this] { return now; }, "9.9.9"};
   std::shared_ptr<Conversation> conversation;
   std::string input;

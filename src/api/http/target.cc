@@ -4,18 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "core/hex.h"
 #include "core/quote.h"
 
 namespace delayq::http {
 
 namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 Result<std::string> unescape(std::string_view text, bool plus_is_space) {
   std::string out;

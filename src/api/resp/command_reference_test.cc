@@ -2,22 +2,15 @@
 //   DELAYQ_WRITE_TEXTS=1 build/dev/tests-bin/api_resp_test --gtest_filter='CommandReference.*'
 #include "api/resp/command_reference.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-
 #include <gtest/gtest.h>
+
+#include "tests/support/committed_text.h"
 
 namespace delayq::resp {
 namespace {
 
 TEST(CommandReference, is_what_is_committed) {
-  const std::string path = std::string(DELAYQ_SOURCE_FOLDER) + "/docs/reference/resp.md";
-  const std::string text = command_reference();
-  if (std::getenv("DELAYQ_WRITE_TEXTS") != nullptr) std::ofstream(path, std::ios::binary) << text;
-  std::ifstream in(path, std::ios::binary);
-  const std::string committed{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  EXPECT_EQ(committed, text) << "stale; the first lines of this file say how to write it";
+  expect_committed("docs/reference/resp.md", command_reference());
 }
 
 }  // namespace

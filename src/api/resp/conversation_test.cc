@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/memory/memory_engine.h"
 #include "resp/value.h"
+#include "tests/support/memory_queue.h"
 
 namespace delayq::resp {
 namespace {
@@ -12,28 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr Moment kStart = from_unix_ms(1'700'000'000'000);
-
-/// A queue over the memory engine, at a clock that stands until it is moved.
-class Backend {
- public:
-  Backend() {
-    queue.start(now, [](const Status&) {});
-    settle();
-  }
-  void settle() {
-    do {
-      queue.tick(now);
-    } while (queue.poll(now));
-  }
-  void pass(Millis time) {
-    now += time;
-    settle();
-  }
-
-  Moment now = kStart;
-  MemoryEngine engine;
-  Queue queue{engine, QueueConfig{}, 1};
+struct Backend : MemoryQueue {
   Host host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
 };
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "engine/memory/memory_engine.h"
+#include "queue/queue.h"
+
+namespace delayq {
+
+/// A queue over the memory engine, started, at a clock that stands until it is moved.
+class MemoryQueue {
+ public:
+  static constexpr Moment kStart = from_unix_ms(1'700'000'000'000);  // 2023-11-14T22:13:20Z
+
+  MemoryQueue() {
+    queue.start(now, [](const Status&) {});
+    settle();
+  }
+
+  /// Until nothing moves any more.
+  void settle() {
+    do {
+      queue.tick(now);
+    } while (queue.poll(now));
+  }
+  void pass(Millis time) {
+    now += time;
+    settle();
+  }
+
+  Moment now = kStart;
+  MemoryEngine engine;
+  Queue queue{engine, QueueConfig{}, 1};
+};
+
+}  // namespace delayq
