@@ -10,6 +10,11 @@ namespace delayq {
 
 namespace {
 
+std::chrono::microseconds steady_micros() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now().time_since_epoch());
+}
+
 class MemoryStorage final : public Storage {
  public:
   Engine& engine() override { return engine_; }
@@ -42,7 +47,7 @@ class JournalStorage final : public Storage {
  private:
   std::string directory_;
   std::unique_ptr<journal::PosixDisk> disk_;
-  journal::ThreadedIo io_;
+  journal::ThreadedIo io_{steady_micros};
   std::unique_ptr<journal::JournalEngine> engine_;
 };
 

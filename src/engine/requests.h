@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/arena.h"
+#include "core/histogram.h"
 #include "core/job.h"
 
 /// The plain values that go into an engine and come out of it. Every string_view in a request needs to live
@@ -218,6 +219,13 @@ struct EngineUsage {
   uint64_t disk_free = 0;       ///< UINT64_MAX where there is no disk
   uint64_t unsynced_bytes = 0;  ///< accepted, not yet durable
   uint64_t commits = 0;
+  uint64_t written_bytes = 0;  ///< since the start, by commits and by cleaning
+  uint64_t copied_bytes = 0;   ///< since the start: of written_bytes, what cleaning wrote again
+  uint64_t segments = 0;       ///< files
+  /// How long each commit took to write and sync, in microseconds; from 2^26 us, a minute, on in one bucket.
+  Histogram<28> commit_micros;
+  /// How many records each commit had.
+  Histogram<20> commit_records;
 };
 
 }  // namespace delayq

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <string_view>
 
+#include "core/histogram.h"
 #include "core/time.h"
 
 namespace delayq {
@@ -39,37 +39,28 @@ class Lateness {
   static constexpr size_t kBuckets = 28;  // the last but one ends above 18 hours
 
   void record(Millis late) {
-    const auto ms = static_cast<uint64_t>(late < Millis::zero() ? 0 : late.count());
-    const auto bucket = static_cast<size_t>(std::bit_width(ms));
-    ++counts_[bucket < kBuckets ? bucket : kBuckets - 1];
-    ++count_;
-    sum_ += Millis{static_cast<int64_t>(ms)};
+    counts_.record(late < Millis::zero() ? 0 : static_cast<uint64_t>(late.count()));
   }
 
   /// The greatest lateness that `bucket` counts, itself included. REQUIRES: not the last bucket, which has no
   /// end.
-  static constexpr Millis upper_bound(size_t bucket) { return Millis{(int64_t{1} << bucket) - 1}; }
+  static constexpr Millis upper_bound(size_t bucket) {
+    return Millis{static_cast<int64_t>(Histogram<kBuckets>::upper_bound(bucket))};
+  }
 
-  const std::array<uint64_t, kBuckets>& buckets() const { return counts_; }
-  uint64_t count() const { return count_; }
-  Millis sum() const { return sum_; }
+  const std::array<uint64_t, kBuckets>& buckets() const { return counts_.buckets(); }
+  uint64_t count() const { return counts_.count(); }
+  Millis sum() const { return Millis{static_cast<int64_t>(counts_.sum())}; }
 
   /// The upper bound of the bucket in which the `part` (0 to 1) of all hand-overs lies: 0.99 for the 99th
   /// percentile. Zero when there were none; kNever's worth of milliseconds when it lies in the last bucket.
   Millis quantile(double part) const {
-    const double wanted = part * static_cast<double>(count_);
-    uint64_t seen = 0;
-    for (size_t bucket = 0; bucket + 1 < kBuckets; ++bucket) {
-      seen += counts_[bucket];
-      if (static_cast<double>(seen) >= wanted) return count_ == 0 ? Millis::zero() : upper_bound(bucket);
-    }
-    return Millis::max();
+    const uint64_t bound = counts_.quantile(part);
+    return bound == UINT64_MAX ? Millis::max() : Millis{static_cast<int64_t>(bound)};
   }
 
  private:
-  std::array<uint64_t, kBuckets> counts_{};
-  uint64_t count_ = 0;
-  Millis sum_{};
+  Histogram<kBuckets> counts_;
 };
 
 }  // namespace delayq

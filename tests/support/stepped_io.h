@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <vector>
@@ -18,6 +19,11 @@ class SteppedIo final : public journal::Io {
   /// Steps both lanes, the write lane first, until nothing is left.
   void drain() override;
   void set_wakeup(std::function<void()> wakeup) override { wakeup_ = std::move(wakeup); }
+  /// Stands still but for what `pass` says.
+  std::chrono::microseconds clock() const override { return clock_; }
+
+  /// From now on every look at the clock finds it this much later.
+  void pass(std::chrono::microseconds time) { clock_ += time; }
 
   /// Does the next work of the lane; poll() will run its `done`. False: there is none.
   bool step(journal::Lane lane);
@@ -35,6 +41,7 @@ class SteppedIo final : public journal::Io {
   std::array<std::deque<Item>, 2> lanes_;
   std::vector<Step> finished_;
   std::function<void()> wakeup_;
+  std::chrono::microseconds clock_{};
 };
 
 }  // namespace delayq::support

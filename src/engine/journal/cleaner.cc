@@ -91,6 +91,7 @@ void Cleaner::take_portion() {
   if (!portion_->is_read) return give_up();
   std::span<const std::byte> bytes = portion_->bytes;
   const uint64_t start = offset_;
+  const uint64_t appended_before = log_.appended_bytes();
   while (!bytes.empty()) {
     const auto record = read_record(bytes, victim.header.nonce);
     if (!record) break;
@@ -98,6 +99,7 @@ void Cleaner::take_portion() {
     bytes = bytes.subspan(record->size());
     offset_ += record->size();
   }
+  copied_ += log_.appended_bytes() - appended_before;
   survivors_after_ = log_.head_end_lsn();
   if (offset_ != start) {
     portion_size_ = kSmallestPortion;

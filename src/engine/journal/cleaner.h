@@ -38,6 +38,8 @@ class Cleaner {
   /// Set when a removal failed: the engine must stop writing.
   const Status& status() const { return status_; }
   uint64_t cleaned_segments() const { return cleaned_; }
+  /// What was written again.
+  uint64_t copied_bytes() const { return copied_; }
 
  private:
   enum class Phase : uint8_t { kIdle, kReady, kReading, kSettling, kRemoving };
@@ -81,6 +83,7 @@ class Cleaner {
   uint64_t portion_size_ = 0;
   Status status_;
   uint64_t cleaned_ = 0;
+  uint64_t copied_ = 0;
 };
 
 }  // namespace delayq::journal

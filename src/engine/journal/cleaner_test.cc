@@ -276,5 +276,20 @@ TEST_F(InterruptedCleaningTest, a_job_was_replaced_and_the_crash_tore_off_that_i
   expect_that_it_stays_gone();
 }
 
+TEST_F(CleanerTest, its_copies_are_counted) {
+  auto& driver = on_disk.open();
+  driver.push(JobSpec("keep", "a").due_at(at(3'600'000)).with_body(std::string(500, 'k')));
+  EXPECT_EQ(on_disk.engine->usage().copied_bytes, 0U);
+  EXPECT_EQ(on_disk.engine->usage().segments, 1U);
+  churn_and_fill();
+  const EngineUsage usage = on_disk.engine->usage();
+  EXPECT_GT(usage.copied_bytes, 500U);
+  EXPECT_LT(usage.copied_bytes, usage.written_bytes);
+  EXPECT_GT(usage.written_bytes, usage.disk_bytes);
+  EXPECT_GT(usage.segments, 1U);
+  EXPECT_GT(usage.commit_records.count(), 64U);
+  EXPECT_EQ(usage.commit_records.count(), usage.commit_micros.count());
+}
+
 }  // namespace
 }  // namespace delayq::journal

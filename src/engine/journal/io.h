@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -29,6 +30,9 @@ class Io {
   virtual void drain() = 0;
   /// `wakeup` is called from a lane's thread whenever something was added for poll().
   virtual void set_wakeup(std::function<void()> wakeup) = 0;
+  /// How long something took is the difference of two of these. For figures only; stands still where there is
+  /// no clock. Called from any thread.
+  virtual std::chrono::microseconds clock() const { return {}; }
 };
 
 }  // namespace delayq::journal

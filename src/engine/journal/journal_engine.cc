@@ -85,6 +85,11 @@ EngineUsage JournalEngine::usage() const {
   usage.disk_free = log_.disk_free();
   usage.unsynced_bytes = log_.unsynced_bytes();
   usage.commits = commits_;
+  usage.written_bytes = log_.written_bytes();
+  usage.copied_bytes = cleaner_.copied_bytes();
+  usage.segments = store_.segments.count();
+  usage.commit_micros = log_.commit_micros();
+  usage.commit_records = log_.commit_records();
   return usage;
 }
 

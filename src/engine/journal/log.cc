@@ -128,6 +128,7 @@ std::shared_ptr<Log::Commit> Log::collect(uint16_t first_stream, uint16_t last_s
       seal_mark(*chunk);
       chunk->file = segments_.find(chunk->segment)->file;
       commit->bytes += chunk->bytes.size();
+      commit->records += chunk->records;
       commit->chunks.push_back(std::move(chunk));
     }
     streams_[stream].open.clear();
@@ -172,7 +173,12 @@ void Log::begin(std::shared_ptr<Commit> commit, bool& busy, Done done) {
 void Log::run(std::shared_ptr<Commit> commit) {
   Commit* const work = commit.get();
   io_.run(
-      Lane::kWrite, [this, work] { work->status = write_commit(disk_, *work); },
+      Lane::kWrite,
+      [this, work] {
+        const std::chrono::microseconds began = io_.clock();
+        work->status = write_commit(disk_, *work);
+        work->took = io_.clock() - began;
+      },
       [this, commit = std::move(commit)] {
         if (commit->lacks_room) {
           disk_free_ = 0;
@@ -194,8 +200,13 @@ void Log::finish(Commit& commit) {
   if (!commit.status.ok()) return;  // it stays, for what was in it can be read from nowhere else now
   std::erase_if(under_way_, [&](const auto& other) { return other.get() == &commit; });
   disk_free_ = commit.disk_free;
+  written_bytes_ += commit.bytes;
   const bool is_head = segments_.find(commit.chunks.front()->segment)->header.stream == kHeadStream;
-  if (is_head) written_lsn_ = commit.end_lsn;
+  if (is_head) {
+    written_lsn_ = commit.end_lsn;
+    commit_micros_.record(static_cast<uint64_t>(commit.took.count()));
+    commit_records_.record(commit.records);
+  }
   if (is_head && commit.sync) durable_lsn_ = commit.end_lsn;
   for (auto& chunk : commit.chunks) {
     Segment& segment = *segments_.find(chunk->segment);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/histogram.h"
 #include "core/random.h"
 #include "core/time.h"
 #include "engine/journal/byte_buffer.h"
@@ -48,6 +50,7 @@ class Log {
     if (stream == kHeadStream) head_end_lsn_ = next_lsn_;
     fill(record.subspan(kRecordHeaderSize), lsn);
     seal_record(record, chunk.nonce, type, lsn);
+    ++chunk.records;
     appended_bytes_ += size;
     return location;
   }
@@ -91,6 +94,10 @@ class Log {
   Lsn written_lsn() const { return written_lsn_; }
   uint64_t unsynced_bytes() const { return unsynced_bytes_ + open_bytes(); }
   uint64_t appended_bytes() const { return appended_bytes_; }
+  /// What commits of all streams have put on the disk, and figures of those of the head stream.
+  uint64_t written_bytes() const { return written_bytes_; }
+  const Histogram<28>& commit_micros() const { return commit_micros_; }
+  const Histogram<20>& commit_records() const { return commit_records_; }
   /// As of the last commit.
   uint64_t disk_free() const { return disk_free_; }
   void set_disk_free(uint64_t bytes) { disk_free_ = bytes; }
@@ -103,6 +110,7 @@ class Log {
     uint64_t offset = 0;
     uint64_t allocate = 0;  ///< for a new segment: reserve this much
     Lsn mark_lsn = 0;
+    uint32_t records = 0;  ///< that were appended, so without the mark
     bool is_new = false;
     bool is_last = false;  ///< the segment ends here
     std::shared_ptr<File> file;
@@ -123,6 +131,8 @@ class Log {
     bool sync = true;
     Lsn end_lsn = 0;  ///< every record of these streams below this is in the commit or in an earlier one
     uint64_t bytes = 0;
+    uint64_t records = 0;
+    std::chrono::microseconds took{};
     Status status;
     bool lacks_room = false;  ///< that is why it failed, before anything was synced: it can be tried again
     uint64_t disk_free = 0;
@@ -164,6 +174,9 @@ class Log {
   bool head_busy_ = false;
   bool survivors_busy_ = false;
   uint64_t appended_bytes_ = 0;
+  uint64_t written_bytes_ = 0;
+  Histogram<28> commit_micros_;
+  Histogram<20> commit_records_;
   uint64_t unsynced_bytes_ = 0;
   uint64_t disk_free_ = UINT64_MAX;
 };

@@ -182,5 +182,24 @@ TEST_F(LogTest, a_failed_read_is_an_error_not_damage) {
   EXPECT_EQ(read(a), "a");
 }
 
+TEST_F(LogTest, figures_of_commits_are_those_of_the_head_stream) {
+  disk.set_trace([this](const std::string& line) {
+    if (line.starts_with("disk: sync segment")) io.pass(std::chrono::microseconds{100});
+  });
+  append("one");
+  append("two");
+  append("three");
+  ASSERT_TRUE(commit());
+  EXPECT_EQ(log.commit_micros().count(), 1U);
+  EXPECT_EQ(log.commit_micros().sum(), 100U);
+  EXPECT_EQ(log.commit_records().sum(), 3U);
+  const uint64_t written = log.written_bytes();
+  EXPECT_GT(written, kSegmentHeaderSize + 3 * kRecordHeaderSize);
+  append("a survivor", kHeadStream + 1);
+  ASSERT_TRUE(commit());
+  EXPECT_EQ(log.commit_micros().count(), 1U) << "cleaning is nobody's answer";
+  EXPECT_GT(log.written_bytes(), written);
+}
+
 }  // namespace
 }  // namespace delayq::journal

@@ -68,6 +68,7 @@ class Segments {
   uint64_t occupied_bytes() const { return occupied_bytes_; }
   uint64_t live_bytes() const { return live_bytes_; }
   uint64_t needed_bytes() const { return live_bytes_ + gone_bytes_; }
+  uint64_t count() const { return all_.size(); }
   uint32_t highest_number() const { return all_.empty() ? 0 : all_.rbegin()->first; }
 
   auto begin() { return all_.begin(); }

@@ -4,7 +4,7 @@
 
 namespace delayq::journal {
 
-ThreadedIo::ThreadedIo() {
+ThreadedIo::ThreadedIo(Clock clock) : clock_(std::move(clock)) {
   for (Worker& worker : workers_) {
     worker.thread = std::thread([this, &worker] { serve(worker); });
   }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -16,7 +17,10 @@ namespace delayq::journal {
 /// Io with one thread per lane.
 class ThreadedIo final : public Io {
  public:
-  ThreadedIo();
+  /// Nothing here reads a clock by itself: without one, figures of how long things took stay at zero.
+  using Clock = std::function<std::chrono::microseconds()>;
+
+  explicit ThreadedIo(Clock clock = {});
   /// Finishes the work given so far; `done` steps that poll() has not run are dropped.
   ~ThreadedIo() override;
   ThreadedIo(const ThreadedIo&) = delete;
@@ -26,6 +30,7 @@ class ThreadedIo final : public Io {
   bool poll() override;
   void drain() override;
   void set_wakeup(std::function<void()> wakeup) override;
+  std::chrono::microseconds clock() const override { return clock_ ? clock_() : std::chrono::microseconds{}; }
 
  private:
   struct Task {
@@ -40,6 +45,7 @@ class ThreadedIo final : public Io {
 
   void serve(Worker& worker);
 
+  const Clock clock_;
   std::mutex mutex_;  ///< guards everything below but the threads
   std::array<Worker, 2> workers_;
   std::vector<Step> done_;

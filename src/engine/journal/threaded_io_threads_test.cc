@@ -97,5 +97,10 @@ TEST(ThreadedIo, its_end_finishes_the_work_and_drops_the_rest) {
   EXPECT_EQ(done, 0);
 }
 
+TEST(ThreadedIo, has_the_clock_that_it_was_given) {
+  EXPECT_EQ(ThreadedIo().clock(), std::chrono::microseconds{});
+  EXPECT_EQ(ThreadedIo([] { return std::chrono::microseconds{42}; }).clock(), std::chrono::microseconds{42});
+}
+
 }  // namespace
 }  // namespace delayq::journal
