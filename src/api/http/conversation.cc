@@ -5,25 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "api/http/problem.h"
+
 namespace delayq::http {
 
 namespace {
 
 constexpr size_t kMostOutput = 1 << 20;
 constexpr size_t kMostUnanswered = 1024;
-
-/// The field that an error's detail starts with: "delay: ..." as we say it, "delay 2h is ..." as the queue
-/// does.
-std::string_view field_of(std::string_view detail) {
-  constexpr std::array<std::string_view, 18> kFields{
-      "topic", "id",    "group", "body",     "delay",  "due",    "at",     "priority", "attempts",
-      "lease", "count", "wait",  "callback", "reason", "topics", "leases", "bins",     "backoff"};
-  const size_t end = detail.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
-  if (end == 0 || end == std::string_view::npos) return {};
-  const std::string_view word = detail.substr(0, end);
-  const bool is_field = std::find(kFields.begin(), kFields.end(), word) != kFields.end();
-  return detail[end] == ':' || (detail[end] == ' ' && is_field) ? word : std::string_view();
-}
 
 std::vector<std::string_view> split(std::string_view path) {
   std::vector<std::string_view> parts;
@@ -54,41 +43,6 @@ bool matches(std::string_view route, const std::vector<std::string>& path,
 
 }  // namespace
 
-std::string_view reason_phrase(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 201:
-      return "Created";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 409:
-      return "Conflict";
-    case 413:
-      return "Payload Too Large";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 503:
-      return "Service Unavailable";
-    case 507:
-      return "Insufficient Storage";
-    default:
-      return "Unknown";
-  }
-}
-
 Conversation::Conversation(Host& host, net::Connection& connection, net::HttpLimits limits)
     : host_(host), connection_(&connection), reader_(limits) {}
 
@@ -108,9 +62,9 @@ size_t Conversation::read(std::string_view input) {
     }
     if (outcome == net::HttpReader::Outcome::kPartial) break;
     if (outcome == net::HttpReader::Outcome::kBroken) {
-      const ErrorCode code = reader_.status() == 413 ? ErrorCode::kTooLarge : ErrorCode::kInvalid;
+      const ErrorCode code = reader_.status() == 400 ? ErrorCode::kInvalid : ErrorCode::kTooLarge;
       is_over_ = true;
-      refuse({code, {}, reader_.error(), {}});
+      problem(replies_.reserve(), {code, {}, reader_.error(), {}}, reader_.status());
       return input.size();
     }
     if (!reader_.request().keep_alive) is_over_ = true;
@@ -131,6 +85,7 @@ bool is_foreign(const net::HttpRequest& request) {
 }  // namespace
 
 void Conversation::handle(const net::HttpRequest& request) {
+  if (request.method == "HEAD") heads_.insert(replies_.next());
   if (is_foreign(request))
     return refuse({ErrorCode::kForbidden, {}, "requests of pages from other places are not answered", {}});
   const Result<Target> target = parse_target(request.target);
@@ -142,27 +97,18 @@ void Conversation::handle(const net::HttpRequest& request) {
     if (Status status = (this->*route->handler)(call); !status.ok()) refuse(status.error());
     return;
   }
-  const bool is_known = !allowed.empty();
-  const int status = is_known ? 405 : 404;
-  std::string body;
-  json::Writer json(body);
-  json.begin_object().key("type").text("about:blank").key("title").text(reason_phrase(status));
-  json.key("status")
-      .number(uint64_t{static_cast<unsigned>(status)})
-      .key("code")
-      .text(is_known ? "invalid" : "not_found");
-  json.key("detail").text(is_known ? fmt::format("this path understands {}", allowed)
-                                   : "there is no such path; see the API reference");
-  json.end_object();
-  send(replies_.reserve(), status, "application/problem+json",
-       is_known ? fmt::format("Allow: {}\r\n", allowed) : "", body);
+  if (allowed.empty())
+    return refuse({ErrorCode::kNotFound, {}, "there is no such path; see /openapi.yaml", {}});
+  problem(replies_.reserve(), {ErrorCode::kInvalid, {}, fmt::format("this path understands {}", allowed), {}},
+          405, fmt::format("Allow: {}\r\n", allowed));
 }
 
 const Conversation::Route* Conversation::find_route(Call& call, std::string& allowed) const {
   for (const Route& route : routes()) {
     if (!matches(route.path, call.target.path, call.names)) continue;
-    if (route.method == call.request.method) return &route;
-    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", route.method);
+    const bool is_get = route.method == "GET";
+    if (route.method == call.request.method || (is_get && call.request.method == "HEAD")) return &route;
+    allowed += fmt::format("{}{}{}", allowed.empty() ? "" : ", ", route.method, is_get ? ", HEAD" : "");
   }
   return nullptr;
 }
@@ -176,35 +122,28 @@ void Conversation::answer(Place place, Write write) {
 
 void Conversation::reply(Write write) { answer(replies_.reserve(), write); }
 
-void Conversation::problem(Place place, const Error& error) {
-  const ErrorTraits& traits = traits_of(error.code);
+void Conversation::problem(Place place, const Error& error, int status, std::string more) {
+  if (status == 0) status = traits_of(error.code).http_status;
   std::string body;
   json::Writer json(body);
-  json.begin_object().key("type").text("about:blank").key("title").text(reason_phrase(traits.http_status));
-  json.key("status")
-      .number(uint64_t{static_cast<unsigned>(traits.http_status)})
-      .key("code")
-      .text(traits.name);
-  json.key("detail").text(error.detail);
-  if (const std::string_view field = field_of(error.detail); !field.empty()) json.key("field").text(field);
-  json.end_object();
-  std::string more;
+  write_problem_document(json, error, status);
   if (error.retry_after > Millis::zero()) {
-    more = fmt::format("Retry-After: {}\r\n",
-                       std::chrono::ceil<std::chrono::seconds>(error.retry_after).count());
+    more += fmt::format("Retry-After: {}\r\n",
+                        std::chrono::ceil<std::chrono::seconds>(error.retry_after).count());
   }
-  send(place, traits.http_status, "application/problem+json", more, body);
+  send(place, status, "application/problem+json", more, body);
 }
 
 void Conversation::send(Place place, int status, std::string_view content_type, std::string_view more,
                         std::string_view body) {
   if (connection_ == nullptr) return;
+  const bool is_head = !heads_.empty() && heads_.erase(place) > 0;
   replies_.fill(place, [&](std::string& out) {
     fmt::format_to(std::back_inserter(out),
                    "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n", status,
                    reason_phrase(status), content_type, body.size(), more,
                    is_over_ ? "Connection: close\r\n" : "");
-    out += body;
+    if (!is_head) out += body;
   });
   connection_->on_output();
 }
@@ -224,47 +163,31 @@ void Conversation::hang_up() {
 std::span<const Conversation::Route> Conversation::routes() {
   using C = Conversation;
   static constexpr std::array kRoutes{
-      Route{"POST", "/v1/topics/{topic}/jobs", &C::push,
-            "Push. `{\"id\"?, \"body\", \"delay\"? or \"at\"?, \"priority\"?, \"attempts\"?, \"backoff\"?, "
-            "\"lease\"?, \"group\"?, \"callback\"?, \"on_conflict\"?, \"unique\"?}`; with another "
-            "`Content-Type` than JSON the body is any bytes and the rest is in the query. 201 "
-            "`{\"topic\",\"id\",\"state\",\"due_at\"}`."},
-      Route{"GET", "/v1/topics/{topic}/jobs", &C::list,
-            "A page of jobs: `?state=` and `prefix=`, `error=`, `limit=`, `cursor=`, `bodies=true`."},
-      Route{"PUT", "/v1/topics/{topic}/jobs/{id}", &C::push_as,
-            "The same with the id in the path; `on_conflict` is `replace` unless it says otherwise."},
-      Route{"GET", "/v1/topics/{topic}/jobs/{id}", &C::get, "What is known of a job."},
-      Route{"DELETE", "/v1/topics/{topic}/jobs/{id}", &C::cancel,
-            "`{\"result\"}`: cancelled, reserved, done, dead or unknown."},
-      Route{"PATCH", "/v1/topics/{topic}/jobs/{id}", &C::reschedule,
-            "`{\"delay\"}` or `{\"at\"}`: another time."},
-      Route{"POST", "/v1/jobs", &C::push_many,
-            "A JSON array of jobs, each with its topic, or `application/x-ndjson`; one commit, a result for "
-            "each."},
-      Route{"DELETE", "/v1/groups/{group}", &C::cancel_group, "Takes all waiting jobs of a group back."},
-      Route{
-          "POST", "/v1/topics/{topic}/pop", &C::pop_topic,
-          "`{\"count\"?, \"wait\"?, \"lease\"?, \"ack\"?: \"auto\"}`. Waits up to `wait` for the first job."},
-      Route{"POST", "/v1/pop", &C::pop, "The same over `\"topics\"`, the first before the second."},
-      Route{"POST", "/v1/ack", &C::ack, "`{\"leases\": [...]}`: done. A result for each."},
-      Route{"POST", "/v1/nack", &C::nack,
-            "`{\"leases\": [...], \"delay\"?, \"reason\"?, \"dead\"?}`: failed."},
-      Route{"POST", "/v1/extend", &C::extend, "`{\"leases\": [...], \"lease\"?}`: more time."},
-      Route{"GET", "/v1/topics", &C::topics, "A page of topics with their counts: `?cursor=`, `limit=`."},
-      Route{"GET", "/v1/topics/{topic}", &C::topic, "Counts, rates, lateness and the settings in force."},
-      Route{"PATCH", "/v1/topics/{topic}", &C::change_settings,
-            "Changes settings: `attempts`, `backoff`, `lease`, `keep_done`, `keep_dead`, `rate`, "
-            "`concurrency`, `paused`, `priority`."},
-      Route{"DELETE", "/v1/topics/{topic}", &C::purge, "Removes all jobs of a topic, the running ones too."},
-      Route{"POST", "/v1/topics/{topic}/pause", &C::pause, "Stops the hand-over, not pushing."},
-      Route{"POST", "/v1/topics/{topic}/resume", &C::resume, "Goes on with it."},
-      Route{"POST", "/v1/topics/{topic}/redrive", &C::redrive,
-            "Makes dead jobs ready again: all, `{\"ids\"}` or `{\"error\"}`."},
-      Route{"GET", "/v1/forecast", &C::forecast,
-            "How many jobs fall due when: `?from=`, `to=`, `bins=`, `topic=`."},
-      Route{"GET", "/v1/stats", &C::totals, "The same as for a topic, of all."},
-      Route{"GET", "/healthz", &C::health, "The server answers."},
-      Route{"GET", "/readyz", &C::health, "The same; it listens only when it has recovered."},
+      Route{"POST", "/v1/topics/{topic}/jobs", &C::push},
+      Route{"GET", "/v1/topics/{topic}/jobs", &C::list},
+      Route{"PUT", "/v1/topics/{topic}/jobs/{id}", &C::push_as},
+      Route{"GET", "/v1/topics/{topic}/jobs/{id}", &C::get},
+      Route{"DELETE", "/v1/topics/{topic}/jobs/{id}", &C::cancel},
+      Route{"PATCH", "/v1/topics/{topic}/jobs/{id}", &C::reschedule},
+      Route{"POST", "/v1/jobs", &C::push_many},
+      Route{"DELETE", "/v1/groups/{group}", &C::cancel_group},
+      Route{"POST", "/v1/topics/{topic}/pop", &C::pop_topic},
+      Route{"POST", "/v1/pop", &C::pop},
+      Route{"POST", "/v1/ack", &C::ack},
+      Route{"POST", "/v1/nack", &C::nack},
+      Route{"POST", "/v1/extend", &C::extend},
+      Route{"GET", "/v1/topics", &C::topics},
+      Route{"GET", "/v1/topics/{topic}", &C::topic},
+      Route{"PATCH", "/v1/topics/{topic}", &C::change_settings},
+      Route{"DELETE", "/v1/topics/{topic}", &C::purge},
+      Route{"POST", "/v1/topics/{topic}/pause", &C::pause},
+      Route{"POST", "/v1/topics/{topic}/resume", &C::resume},
+      Route{"POST", "/v1/topics/{topic}/redrive", &C::redrive},
+      Route{"GET", "/v1/forecast", &C::forecast},
+      Route{"GET", "/v1/stats", &C::totals},
+      Route{"GET", "/healthz", &C::health},
+      Route{"GET", "/readyz", &C::health},
+      Route{"GET", "/openapi.yaml", &C::openapi},
   };
   return kRoutes;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <absl/functional/function_ref.h>
 
 #include "api/http/fields.h"
@@ -55,8 +56,8 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
     std::string_view method;
     std::string_view path;  ///< "/v1/topics/{topic}/jobs"
     Handler handler;
-    std::string_view summary;
   };
+  /// What each of them takes and answers is in openapi.yaml.
   static std::span<const Route> routes();
 
  private:
@@ -70,7 +71,8 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   void answer(Place place, Write write);
   void reply(Write write);
   void refuse(const Error& error) { problem(replies_.reserve(), error); }
-  void problem(Place place, const Error& error);
+  /// `status` is the error's own unless it is given; `more` are further header lines.
+  void problem(Place place, const Error& error, int status = 0, std::string more = {});
   void send(Place place, int status, std::string_view content_type, std::string_view more,
             std::string_view body);
   /// A Reply<T> that sends what `write(json, value)` writes with the status it answers, or the problem.
@@ -92,6 +94,7 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   Status push(const Call& call);
   Status push_as(const Call& call);
   Status push_many(const Call& call);
+  Status push_job(const Call& call, PushRequest& job);
   Status push_one(const PushRequest& job);
   Status cancel(const Call& call);
   Status cancel_group(const Call& call);
@@ -100,7 +103,8 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   // ---- consumers (consuming.cc)
   Status pop_topic(const Call& call);
   Status pop(const Call& call);
-  Status pop_from(Fields& fields, std::vector<std::string_view> topics);
+  /// `is_list`: the request named them under "topics".
+  Status pop_from(Fields& fields, std::vector<std::string_view> topics, bool is_list);
   Status ack(const Call& call);
   Status nack(const Call& call);
   Status extend(const Call& call);
@@ -113,6 +117,7 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   Status forecast(const Call& call);
   Status totals(const Call& call);
   Status health(const Call& call);
+  Status openapi(const Call& call);
 
   // ---- whole topics (operating.cc)
   Status change_settings(const Call& call);
@@ -127,6 +132,7 @@ class Conversation final : public net::Protocol, public std::enable_shared_from_
   api::Replies replies_;
   Moment now_{};
   bool is_over_ = false;
+  absl::flat_hash_set<Place> heads_;           ///< asked for with HEAD: answered without a body
   absl::flat_hash_map<Place, WaiterId> pops_;  ///< that are not answered yet
   std::optional<Place> holds_up_;              ///< the one among them that waits
 };
@@ -137,6 +143,5 @@ void write_job(json::Writer& json, const Job& job, bool with_body);
 void write_body(json::Writer& json, const Job& job);
 /// The members of a settings object.
 void write_settings(json::Writer& json, const EffectiveSettings& settings);
-std::string_view reason_phrase(int status);
 
 }  // namespace delayq::http

@@ -2,21 +2,33 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
+#include "api/http/problem.h"
 #include "core/moment.h"
 
 namespace delayq::http {
 
 namespace {
 
-/// What curl calls a body when it is not told better counts as JSON too: nobody means a form here.
-bool is_json(std::string_view content_type) {
-  return content_type.empty() || content_type.starts_with("application/json") ||
-         content_type.starts_with("application/x-www-form-urlencoded");
+/// "text/plain" of "Text/Plain; charset=utf-8".
+std::string media_type(std::string_view content_type) {
+  const std::string_view type = content_type.substr(0, content_type.find(';'));
+  std::string name(type.substr(0, type.find_last_not_of(" \t") + 1));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name;
 }
 
-/// Everything about a job but its body and topic.
+/// What curl calls a body when it is not told better counts as JSON too: nobody means a form here.
+bool is_json(std::string_view content_type) {
+  const std::string type = media_type(content_type);
+  return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";
+}
+
+/// Everything about a job but its body and topic. An id that it has already is that of the path.
 void read_job(Fields& fields, PushRequest& job) {
-  if (const auto id = fields.text("id")) job.id = *id;
+  if (const auto id = fields.text("id")) {
+    if (job.id && *job.id != *id) fields.note("id", "is another one than that of the path");
+    job.id = *id;
+  }
   if (const auto group = fields.text("group")) job.group = *group;
   job.delay = fields.duration("delay");
   job.at = fields.moment("at");
@@ -33,6 +45,8 @@ void read_job(Fields& fields, PushRequest& job) {
       job.on_conflict = OnConflict::kKeep;
     } else if (*conflict != "reject") {
       fields.note("on_conflict", "expected reject, replace or keep");
+    } else {
+      job.on_conflict = OnConflict::kReject;
     }
   }
 }
@@ -73,18 +87,13 @@ Result<std::vector<json::Slice>> read_batch(const net::HttpRequest& request) {
   return jobs;
 }
 
-/// A result of a batch: the receipt, or the problem in few words.
+/// A result of a batch: the receipt, or the problem.
 void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result) {
   json.begin_object();
   if (result.ok()) {
     write_receipt(json, topic, *result);
   } else {
-    const ErrorTraits& traits = traits_of(result.error().code);
-    json.key("code")
-        .text(traits.name)
-        .key("status")
-        .number(uint64_t{static_cast<unsigned>(traits.http_status)});
-    json.key("detail").text(result.error().detail);
+    write_problem(json, result.error());
   }
   json.end_object();
 }
@@ -111,38 +120,45 @@ Status Conversation::push_one(const PushRequest& job) {
 Status Conversation::push(const Call& call) {
   PushRequest job;
   job.topic = call.names[0];
-  if (!is_json(call.request.content_type)) {
-    // Any bytes; what is said about the job is in the query.
-    Fields fields(call.target.query);
-    read_job(fields, job);
-    job.body = call.request.body;
-    job.options.content_type = call.request.content_type;
-    if (Status status = fields.finish(); !status.ok()) return status;
-    return push_one(job);
-  }
-  Result<Fields> fields = Fields::of_json(call.request.body);
-  if (!fields.ok()) return fields.error();
-  read_body(*fields, job);
-  read_job(*fields, job);
-  if (Status status = fields->finish(); !status.ok()) return status;
-  return push_one(job);
+  return push_job(call, job);
 }
 
 Status Conversation::push_as(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
-  if (!fields.ok()) return fields.error();
   PushRequest job;
   job.topic = call.names[0];
-  job.on_conflict = OnConflict::kReplace;
-  read_body(*fields, job);
-  read_job(*fields, job);
-  if (job.id && *job.id != call.names[1]) fields->note("id", "is another one than that of the path");
   job.id = call.names[1];
-  if (Status status = fields->finish(); !status.ok()) return status;
+  job.on_conflict = OnConflict::kReplace;
+  return push_job(call, job);
+}
+
+Status Conversation::push_job(const Call& call, PushRequest& job) {
+  if (is_json(call.request.content_type)) {
+    if (!call.target.query.empty()) {
+      return Error{
+          ErrorCode::kInvalid,
+          {},
+          fmt::format(
+              "{}: what is said about a job with a JSON body belongs into that body, not into the query",
+              call.target.query.front().first)};
+    }
+    Result<Fields> fields = Fields::of_json(call.request.body);
+    if (!fields.ok()) return fields.error();
+    read_body(*fields, job);
+    read_job(*fields, job);
+    if (Status status = fields->finish(); !status.ok()) return status;
+    return push_one(job);
+  }
+  // Any bytes; what is said about the job is in the query.
+  Fields fields(call.target.query);
+  read_job(fields, job);
+  job.body = call.request.body;
+  job.options.content_type = call.request.content_type;
+  if (Status status = fields.finish(); !status.ok()) return status;
   return push_one(job);
 }
 
 Status Conversation::push_many(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   const Result<std::vector<json::Slice>> batch = read_batch(call.request);
   if (!batch.ok()) return batch.error();
   // What is wrong with one is its own result; the good ones go to the queue together.
@@ -187,6 +203,7 @@ Status Conversation::push_many(const Call& call) {
 }
 
 Status Conversation::cancel(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   const JobRef job{call.names[0], call.names[1]};
   host_.queue.cancel(now_, {&job, 1},
                      [self = shared_from_this(),
@@ -203,6 +220,7 @@ Status Conversation::cancel(const Call& call) {
 }
 
 Status Conversation::cancel_group(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   host_.queue.cancel_group(
       now_, call.names[0],
       respond<GroupCancelAnswer>([](json::Writer& json, const GroupCancelAnswer& answer) {
@@ -214,7 +232,7 @@ Status Conversation::cancel_group(const Call& call) {
 }
 
 Status Conversation::reschedule(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
   const RescheduleItem item{{call.names[0], call.names[1]}, fields->duration("delay"), fields->moment("at")};
   if (Status status = fields->finish(); !status.ok()) return status;
