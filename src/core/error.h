@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/time.h"
 
@@ -61,6 +63,8 @@ struct Error {
   std::string op;        ///< the verb or the step that failed: "push", "journal.commit"
   std::string detail;    ///< a sentence for a person; names the field where there is one
   Millis retry_after{};  ///< when it is worth trying again; zero: nothing is known about that
+  /// Where a name was used that nobody knows: those that would have been right. Constants of the program.
+  std::optional<std::vector<std::string_view>> known{};
 
   bool operator==(const Error&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -288,13 +289,48 @@ Result<std::string> text_of(const Slice& string) {
   }
 }
 
+std::optional<std::string> plain_digits_of(const Slice& number) {
+  constexpr int kMostPlaces = 400;  // a double has no more
+  std::string_view text = number.text;
+  const bool is_negative = text.starts_with('-');
+  if (is_negative) text.remove_prefix(1);
+  int exponent = 0;
+  if (const size_t e = text.find_first_of("eE"); e != std::string_view::npos) {
+    std::string_view digits = text.substr(e + 1);
+    if (digits.starts_with('+')) digits.remove_prefix(1);
+    const auto [stop, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    if (problem != std::errc{} || std::abs(exponent) > kMostPlaces) return std::nullopt;
+    text = text.substr(0, e);
+  }
+  const size_t dot = std::min(text.find('.'), text.size());
+  std::string digits(text.substr(0, dot));
+  if (dot < text.size()) digits += text.substr(dot + 1);
+  // Where the point belongs in them; zeros make room for it.
+  auto point = static_cast<std::ptrdiff_t>(dot) + exponent;
+  if (point < 1) {
+    digits.insert(0, static_cast<size_t>(1 - point), '0');
+    point = 1;
+  }
+  auto whole = static_cast<size_t>(point);
+  if (digits.size() < whole) digits.append(whole - digits.size(), '0');
+  const size_t leading = std::min(digits.find_first_not_of('0'), whole - 1);
+  digits.erase(0, leading);
+  whole -= leading;
+  while (digits.size() > whole && digits.back() == '0') digits.pop_back();
+  if (digits.size() > whole) digits.insert(whole, 1, '.');
+  return is_negative && digits != "0" ? "-" + digits : digits;
+}
+
 Result<uint64_t> whole_number_of(const Slice& number) {
+  const std::optional<std::string> digits =
+      number.type == Type::kNumber ? plain_digits_of(number) : std::nullopt;
   uint64_t value = 0;
-  const char* const end = number.text.data() + number.text.size();
-  const auto [stop, problem] = std::from_chars(number.text.data(), end, value);
-  if (number.type != Type::kNumber || problem != std::errc{} || stop != end)
-    return invalid(fmt::format("{} is not a whole number in range", quote(number.text)));
-  return value;
+  if (digits) {
+    const char* const end = digits->data() + digits->size();
+    const auto [stop, problem] = std::from_chars(digits->data(), end, value);
+    if (problem == std::errc{} && stop == end) return value;
+  }
+  return invalid(fmt::format("{} is not a whole number in range", quote(number.text)));
 }
 
 }  // namespace delayq::json

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,11 @@ std::vector<Slice> items_of(const Slice& array);
 /// REQUIRES: parse() found it to be a string.
 Result<std::string> text_of(const Slice& string);
 
-/// A number without a fraction or exponent that fits.
+/// The digits of a number without its exponent, and without zeros that say nothing: "1.50e3" is "1500",
+/// "-0.0" is "0". nullopt for one with hundreds of digits. REQUIRES: parse() found it to be a number.
+std::optional<std::string> plain_digits_of(const Slice& number);
+
+/// A number that is whole and fits, however it is written.
 Result<uint64_t> whole_number_of(const Slice& number);
 
 }  // namespace delayq::json

@@ -95,7 +95,7 @@ TEST(JsonReader, strings_are_read_as_utf8) {
 
 TEST(JsonReader, whole_numbers) {
   EXPECT_EQ(*whole_number_of(*parse("18446744073709551615")), UINT64_MAX);
-  for (const char* other : {"-1", "1.0", "1e3", "18446744073709551616", "\"1\""}) {
+  for (const char* other : {"-1", "1.5", "1e-3", "18446744073709551616", "\"1\""}) {
     EXPECT_FALSE(whole_number_of(*parse(other)).ok()) << other;
   }
 }
@@ -147,6 +147,32 @@ RC_GTEST_PROP(JsonWriter, any_text_survives, (std::string text)) {
   const Result<Slice> value = parse(out);
   RC_ASSERT(value.ok());
   RC_ASSERT(*text_of(*value) == text);
+}
+
+TEST(JsonReader, numbers_have_plain_digits_however_they_are_written) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"0", "0"},
+      {"-0", "0"},
+      {"-0.0", "0"},
+      {"5.0", "5"},
+      {"1e3", "1000"},
+      {"1.50e3", "1500"},
+      {"1.5E+0", "1.5"},
+      {"1e-5", "0.00001"},
+      {"120e-1", "12"},
+      {"-2.5", "-2.5"},
+      {"0.10", "0.1"},
+      {"0e5", "0"},
+      {"12345678901234567890", "12345678901234567890"},
+  };
+  for (const auto& [text, digits] : cases) {
+    EXPECT_EQ(plain_digits_of({text, Type::kNumber}), digits) << text;
+  }
+  EXPECT_EQ(plain_digits_of({"1e401", Type::kNumber}), std::nullopt);
+  EXPECT_EQ(plain_digits_of({"1e99999999999", Type::kNumber}), std::nullopt);
+  EXPECT_EQ(*whole_number_of({"1.2e1", Type::kNumber}), 12u);
+  for (const std::string_view text : {"1.5", "-1", "1e-1", "1e20", "1e999", "18446744073709551616"})
+    EXPECT_FALSE(whole_number_of({text, Type::kNumber}).ok()) << text;
 }
 
 }  // namespace

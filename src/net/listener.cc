@@ -66,12 +66,15 @@ void Listener::accept() {
       return;
     }
     if (loop_.sessions() < options_.max_sessions) {
-      std::make_shared<Session>(loop_, std::move(socket), options_.session)->start(make_);
+      const int handle = socket.native_handle();
+      std::unique_ptr<Stream> stream =
+          options_.tls != nullptr ? options_.tls->accept(handle) : std::make_unique<PlainStream>(handle);
+      std::make_shared<Session>(loop_, std::move(socket), std::move(stream), options_.session)->start(make_);
     } else {
       ++refused_;
       error_code ignored;
       socket.non_blocking(true, ignored);
-      socket.write_some(boost::asio::buffer(options_.refusal), ignored);
+      if (options_.tls == nullptr) socket.write_some(boost::asio::buffer(options_.refusal), ignored);
     }
     accept();
   });

@@ -10,6 +10,7 @@
 #include "core/result.h"
 #include "net/loop.h"
 #include "net/session.h"
+#include "net/tls.h"
 
 namespace delayq::net {
 
@@ -22,6 +23,7 @@ class Listener {
     size_t max_sessions = 20'000;
     std::string refusal;  ///< what one above that gets to read before it is closed
     SessionLimits session;
+    std::shared_ptr<const TlsContext> tls{};  ///< none: as it is
   };
 
   static Result<std::unique_ptr<Listener>> open(Loop& loop, Options options, MakeProtocol make);
@@ -30,6 +32,8 @@ class Listener {
   /// "127.0.0.1:9278": with the port that it really has.
   std::string address() const;
   uint16_t port() const;
+  /// Other certificates, for connections that come from now on.
+  void set_tls(std::shared_ptr<const TlsContext> tls) { options_.tls = std::move(tls); }
   uint64_t refused() const { return refused_; }
   void close();
 

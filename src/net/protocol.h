@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,8 +32,13 @@ class Protocol {
   virtual size_t needed() const = 0;
   /// False: it has enough to do, and read() would take nothing.
   virtual bool wants_input() const = 0;
-  /// A request has begun to come, and is not whole. (Of what was left in the connection's hands it knows itself.)
+  /// A request has begun to come, and is not whole. (Of what was left in the connection's hands it knows
+  /// itself.)
   virtual bool is_amid_request() const { return false; }
+  /// How many requests have come whole: tells one that takes long from many.
+  virtual uint64_t requests() const { return 0; }
+  /// The request that has begun takes too long to come. May say so; it is over.
+  virtual void time_out() {}
   /// True: to be closed when the output is sent.
   virtual bool is_over() const = 0;
   /// What is to be sent; the connection takes it away.

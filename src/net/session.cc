@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace delayq::net {
 
 namespace {
@@ -25,10 +27,17 @@ void clear(std::string& buffer) {
 
 bool is_temporary(int error) { return error == EAGAIN || error == EINTR; }
 
+/// How long a client that is still sending has to read why it was refused.
+constexpr std::chrono::seconds kGoodbye{2};
+
 }  // namespace
 
-Session::Session(Loop& loop, tcp::socket socket, SessionLimits limits)
-    : loop_(loop), socket_(std::move(socket)), limits_(limits), stall_timer_(loop.context()) {}
+Session::Session(Loop& loop, tcp::socket socket, std::unique_ptr<Stream> stream, SessionLimits limits)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      limits_(limits),
+      stream_(std::move(stream)),
+      stall_timer_(loop.context()) {}
 
 void Session::start(const MakeProtocol& make) {
   loop_.sessions_.insert(shared_from_this());
@@ -36,7 +45,18 @@ void Session::start(const MakeProtocol& make) {
   socket_.set_option(tcp::no_delay(true), ignored);
   socket_.non_blocking(true, ignored);
   protocol_ = make(*this);
+  watch_request();
   wait_for_input();
+}
+
+std::string_view Session::peer() const {
+  if (peer_.empty()) {
+    error_code unknown;
+    const tcp::endpoint end = socket_.remote_endpoint(unknown);
+    if (!unknown)
+      peer_ = fmt::format(end.address().is_v6() ? "[{}]:{}" : "{}:{}", end.address().to_string(), end.port());
+  }
+  return peer_;
 }
 
 void Session::touch() {
@@ -54,8 +74,10 @@ bool Session::finish_turn() {
   is_touched_ = false;
   if (is_closed_) return false;
   send();
-  if (is_closed_ || !may_read()) return false;
+  if (is_closed_ || is_closing_ || !may_read()) return false;
   const bool any = pass_on();
+  watch_request();
+  if (stream_->has_more()) receive();
   wait_for_input();
   return any;
 }
@@ -63,7 +85,7 @@ bool Session::finish_turn() {
 void Session::wait_for_input() {
   if (waits_for_input_ || input_ended_ || is_closed_) return;
   // While it is not read, a little is kept so that a client that hangs up is noticed; then TCP holds it back.
-  if (!may_read() && input_.size() >= limits_.waiting_input_bytes) return;
+  if (!is_closing_ && !may_read() && input_.size() >= limits_.waiting_input_bytes) return;
   waits_for_input_ = true;
   socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& problem) {
     self->waits_for_input_ = false;
@@ -78,14 +100,14 @@ ssize_t Session::receive_behind(std::string_view& came) {
     // Into the buffer that all share, behind what this one had left: usually the piece of a command.
     std::string& scratch = loop_.scratch_;
     std::copy(input_.begin(), input_.end(), scratch.begin());
-    const ssize_t count = ::recv(socket_.native_handle(), scratch.data() + had, scratch.size() - had, 0);
+    const ssize_t count = stream_->receive(scratch.data() + had, scratch.size() - had);
     came = std::string_view(scratch).substr(0, had + (count > 0 ? static_cast<size_t>(count) : 0));
     return count;
   }
   // A large one grows with what has come, whatever it says is still to come.
   const size_t room = may_read() ? std::max(had, kKeptCapacity) : limits_.waiting_input_bytes - had;
   input_.resize(had + room);
-  const ssize_t count = ::recv(socket_.native_handle(), input_.data() + had, room, 0);
+  const ssize_t count = stream_->receive(input_.data() + had, room);
   input_.resize(had + (count > 0 ? static_cast<size_t>(count) : 0));
   came = input_;
   return count;
@@ -93,14 +115,22 @@ ssize_t Session::receive_behind(std::string_view& came) {
 
 void Session::receive() {
   if (is_closed_) return;
+  if (is_closing_) {  // what still comes is of no interest
+    const ssize_t count = stream_->receive(loop_.scratch_.data(), loop_.scratch_.size());
+    if (count == 0 || (count < 0 && !is_temporary(errno))) return close();
+    return wait_for_input();
+  }
   std::string_view came;
   const ssize_t count = receive_behind(came);
   if (count == 0) return end_input();
   if (count < 0 && !is_temporary(errno)) return close();
+  if (count < 0 && stream_->waits_for_room()) return wait_for_room();
+  total_received_ += count > 0 ? static_cast<uint64_t>(count) : 0;
   if (count > 0 && may_read()) {
     const size_t taken = came.size() < protocol_->needed() ? 0 : protocol_->read(came);
     keep(came.substr(taken));
   }
+  watch_request();
   touch();
   wait_for_input();
 }
@@ -140,8 +170,7 @@ void Session::send() {
     fresh.clear();
   }
   while (sent_ < output_.size()) {
-    const ssize_t count =
-        ::send(socket_.native_handle(), output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL);
+    const ssize_t count = stream_->send(output_.data() + sent_, output_.size() - sent_);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && is_temporary(errno)) return wait_for_room();
     if (count < 0) return close();
@@ -151,7 +180,9 @@ void Session::send() {
   sent_ = 0;
   clear(output_);
   if (fresh.capacity() == 0) fresh.swap(output_);  // the room that it grew is used again
-  if (protocol_->is_over()) close();
+  if (!protocol_->is_over()) return;
+  if (!input_ended_ && (!input_.empty() || protocol_->is_amid_request())) return close_gently();
+  close();
 }
 
 void Session::wait_for_room() {
@@ -167,6 +198,7 @@ void Session::wait_for_room() {
   socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](const error_code& problem) {
     self->waits_for_room_ = false;
     if (problem) return self->close();
+    if (self->stream_->waits_for_room()) self->receive();
     self->touch();
   });
 }
@@ -183,11 +215,54 @@ void Session::watch_for_stall() {
   });
 }
 
+void Session::watch_request() {
+  const bool is_amid = !is_closed_ && may_read() &&
+                       (!input_.empty() || protocol_->is_amid_request() || stream_->is_greeting());
+  if (!is_amid) return begun_.reset();
+  if (begun_ != nullptr && begun_->number == protocol_->requests()) return;
+  begun_ = std::make_unique<Begun>(Begun{std::chrono::steady_clock::now(), protocol_->requests(),
+                                         total_received_, boost::asio::steady_timer(loop_.context())});
+  check_request();
+}
+
+void Session::check_request() {
+  const auto allowed =
+      limits_.request + std::chrono::milliseconds(1000 * (total_received_ - begun_->received_before) /
+                                                  limits_.bytes_per_second);
+  const auto end = begun_->at + allowed;
+  if (std::chrono::steady_clock::now() >= end) {
+    protocol_->time_out();
+    if (!protocol_->is_over()) return close();
+    return touch();
+  }
+  begun_->timer.expires_at(end);
+  begun_->timer.async_wait([self = shared_from_this(), begun = begun_.get()](const error_code& problem) {
+    if (!problem && !self->is_closed_ && self->begun_.get() == begun) self->check_request();
+  });
+}
+
+void Session::close_gently() {
+  if (is_closing_) return;
+  is_closing_ = true;
+  clear(input_);
+  begun_.reset();
+  stream_->finish();
+  error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  stall_timer_.expires_after(kGoodbye);
+  stall_timer_.async_wait([self = shared_from_this()](const error_code& problem) {
+    if (!problem) self->close();
+  });
+  wait_for_input();
+}
+
 void Session::close() {
   if (is_closed_) return;
   is_closed_ = true;
+  begun_.reset();
   protocol_->hang_up();
   stall_timer_.cancel();
+  if (!is_closing_) stream_->finish();
   error_code ignored;
   socket_.close(ignored);
   loop_.sessions_.erase(shared_from_this());  // whoever called this holds it, too

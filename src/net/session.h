@@ -9,6 +9,7 @@
 
 #include "net/loop.h"
 #include "net/protocol.h"
+#include "net/stream.h"
 
 namespace delayq::net {
 
@@ -17,6 +18,9 @@ struct SessionLimits {
   size_t output_bytes = 1 << 20;
   /// and dropped when it took nothing for this long.
   std::chrono::seconds stall = std::chrono::seconds{30};
+  /// A request that has begun must come within this, and a second more for each `bytes_per_second`.
+  std::chrono::milliseconds request = std::chrono::seconds{20};
+  size_t bytes_per_second = 16 * 1024;
   /// Input that is kept while the protocol wants none.
   size_t waiting_input_bytes = 64 * 1024;
 };
@@ -24,13 +28,15 @@ struct SessionLimits {
 /// One accepted connection and the protocol spoken over it.
 class Session final : public Connection, public std::enable_shared_from_this<Session> {
  public:
-  Session(Loop& loop, boost::asio::ip::tcp::socket socket, SessionLimits limits);
+  Session(Loop& loop, boost::asio::ip::tcp::socket socket, std::unique_ptr<Stream> stream,
+          SessionLimits limits);
 
   void start(const MakeProtocol& make);
   /// Sends and reads what was held up in this turn. Answers whether it read something.
   bool finish_turn();
   void on_output() override { touch(); }
   void on_resume() override { touch(); }
+  std::string_view peer() const override;
 
  private:
   void touch();
@@ -47,22 +53,39 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   bool may_read() const;
   void send();
   void watch_for_stall();
+  void watch_request();
+  void check_request();
+  /// Lets the other side read why, when it is still sending: a socket that is closed on unread input takes
+  /// back what was sent last.
+  void close_gently();
   void close();
 
   Loop& loop_;
   boost::asio::ip::tcp::socket socket_;
   SessionLimits limits_;
+  std::unique_ptr<Stream> stream_;
   std::shared_ptr<Protocol> protocol_;
   std::string input_;  ///< came, and not yet taken
   std::string output_;
   size_t sent_ = 0;  ///< of output_
   boost::asio::steady_timer stall_timer_;
   uint64_t total_sent_ = 0;
+  /// A request of which a part has come.
+  struct Begun {
+    std::chrono::steady_clock::time_point at;
+    uint64_t number = 0;           ///< of requests before it
+    uint64_t received_before = 0;  ///< bytes
+    boost::asio::steady_timer timer;
+  };
+  std::unique_ptr<Begun> begun_;
+  uint64_t total_received_ = 0;
+  mutable std::string peer_;  ///< once somebody asked
   bool is_touched_ = false;
   bool waits_for_input_ = false;
   bool waits_for_room_ = false;
   bool watches_stall_ = false;
   bool input_ended_ = false;
+  bool is_closing_ = false;
   bool is_closed_ = false;
 };
 

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "core/limits.h"
-#include "ops/nearest.h"
+#include "core/nearest.h"
 
 namespace delayq {
 

@@ -1,15 +1,17 @@
-"""HTTP as Python's own client speaks it: keep-alive, long polls, JSON both ways."""
+"""HTTP as Python's own client speaks it: keep-alive, long polls, JSON both ways. No answer may be outside the description."""
 import http.client
 import json
 import threading
 
 import harness
+import openapi
 
 
 class Http(harness.ServerTest):
     def setUp(self):
         super().setUp()
         self.server = self.serve()
+        self.description = openapi.Description()
         self.connection = self.open()
 
     def open(self):
@@ -22,7 +24,9 @@ class Http(harness.ServerTest):
         data = body if isinstance(body, bytes) or body is None else json.dumps(body)
         connection.request(method, path, data, headers or {"Content-Type": "application/json"})
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
+        text = response.read()
+        self.description.check(method, path, response, text)
+        return response.status, json.loads(text)
 
     def test_a_jobs_life(self):
         status, pushed = self.ask("POST", "/v1/topics/order/jobs", {"body": {"uid": 1}, "delay": "20ms", "id": "order:1"})

@@ -1,31 +1,18 @@
 // How answers leave.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <absl/hash/hash.h>
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
+#include "api/http/problem.h"
 
 namespace delayq::http {
 
 namespace {
 
 constexpr size_t kLongestKey = 255;
-
-/// The field that an error's detail starts with: "delay: ..." as we say it, "delay 2h is ..." as the queue
-/// does.
-std::string_view field_of(std::string_view detail) {
-  constexpr std::array<std::string_view, 18> kFields{
-      "topic", "id",    "group", "body",     "delay",  "due",    "at",     "priority", "attempts",
-      "lease", "count", "wait",  "callback", "reason", "topics", "leases", "bins",     "backoff"};
-  const size_t end = detail.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
-  if (end == 0 || end == std::string_view::npos) return {};
-  const std::string_view word = detail.substr(0, end);
-  const bool is_field = std::find(kFields.begin(), kFields.end(), word) != kFields.end();
-  return detail[end] == ':' || (detail[end] == ' ' && is_field) ? word : std::string_view();
-}
 
 /// The path alone: a query may have anything in it.
 std::string_view path_of(std::string_view target) { return target.substr(0, target.find('?')); }
@@ -38,8 +25,10 @@ Conversation::Place Conversation::reserve() {
   const bool takes_gzip = accepts_gzip(request.accept_encoding);
   const bool is_logged = front_.served != nullptr;
   if (is_closing_) last_place_ = place;
-  if (!takes_gzip && !is_logged && idempotency_key_.empty()) return place;
+  const bool is_head = request.method == "HEAD";
+  if (!takes_gzip && !is_logged && !is_head && idempotency_key_.empty()) return place;
   Asked asked;
+  asked.is_head = is_head;
   asked.takes_gzip = takes_gzip;
   asked.idempotency_key = std::exchange(idempotency_key_, {});
   if (is_logged) {
@@ -128,11 +117,7 @@ void Conversation::problem(Place place, const Error& error, int status, std::str
   response.status = status != 0 ? status : traits.http_status;
   response.headers = std::move(headers);
   json::Writer json(response.body);
-  json.begin_object().key("type").text("about:blank").key("title").text(reason_phrase(response.status));
-  json.key("status").number(uint64_t{static_cast<unsigned>(response.status)}).key("code").text(traits.name);
-  json.key("detail").text(error.detail);
-  if (const std::string_view field = field_of(error.detail); !field.empty()) json.key("field").text(field);
-  json.end_object();
+  write_problem_document(json, error, response.status);
   if (error.code == ErrorCode::kUnauthorized) response.headers += "WWW-Authenticate: Bearer\r\n";
   if (error.retry_after > Millis::zero()) {
     response.headers += fmt::format("Retry-After: {}\r\n",
@@ -158,7 +143,7 @@ void Conversation::send(Place place, Response response, std::string_view code) {
   if (!asked.verb.empty()) tell(asked, response.status, code, response.body.size());
   if (connection_ == nullptr) return;
   replies_.fill(place, [&](std::string& out) {
-    write_response(out, response, asked.takes_gzip, last_place_ == place);
+    write_response(out, response, {asked.takes_gzip, asked.is_head, last_place_ == place});
   });
   connection_->on_output();
 }

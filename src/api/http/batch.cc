@@ -67,6 +67,13 @@ void Batch::finish(Moment now) {
   end_if_done();
 }
 
+void Batch::give_up(Error error) {
+  if (!is_first_step_) error.detail += fmt::format("; the first {} jobs are stored", first_index_);
+  if (!error_) error_ = std::move(error);
+  is_finished_ = true;
+  end_if_done();
+}
+
 void Batch::push_step(Moment now) {
   auto step = std::make_shared<Step>();
   step->first_index = first_index_;

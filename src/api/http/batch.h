@@ -42,6 +42,8 @@ class Batch : public std::enable_shared_from_this<Batch> {
 
   void take(Moment now, std::string_view piece);
   void finish(Moment now);
+  /// The rest will not come: the jobs that did and are not pushed yet are dropped, and this is the answer.
+  void give_up(Error error);
   /// Enough is on its way: not to be given more for now.
   bool is_busy() const { return steps_running_ >= kMostSteps; }
   void on_progress(std::function<void()> tell) { tell_ = std::move(tell); }

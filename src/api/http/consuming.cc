@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
+#include "api/http/problem.h"
+#include "core/limits.h"
 #include "core/moment.h"
 
 namespace delayq::http {
@@ -18,7 +20,7 @@ void write_taken(json::Writer& json, const TakenJob& taken) {
   json.end_object();
 }
 
-/// One result for each lease: "acked" and the like, or the code of what is wrong with it.
+/// One result for each lease: "acked" and the like, or the problem with it.
 template <class T, class Good>
 void write_results(json::Writer& json, const std::vector<T>& results, Good good) {
   json.begin_object().key("results").begin_array();
@@ -27,7 +29,7 @@ void write_results(json::Writer& json, const std::vector<T>& results, Good good)
     if (result.ok()) {
       good(json, result);
     } else {
-      json.key("result").text(traits_of(result.error().code).name).key("detail").text(result.error().detail);
+      write_problem(json, renamed(result.error(), "lease", "leases"));
     }
     json.end_object();
   }
@@ -62,20 +64,20 @@ Result<std::vector<std::string_view>> Conversation::leases_of(Fields& fields) co
 }
 
 Status Conversation::pop_topic(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
-  return pop_from(*fields, {call.names[0]});
+  return pop_from(*fields, {call.names[0]}, false);
 }
 
 Status Conversation::pop(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
   auto topics = fields->texts("topics");
   if (!topics) fields->note("topics", "is missing; an array of topic names");
-  return pop_from(*fields, topics ? std::move(*topics) : std::vector<std::string_view>{});
+  return pop_from(*fields, topics ? std::move(*topics) : std::vector<std::string_view>{}, true);
 }
 
-Status Conversation::pop_from(Fields& fields, std::vector<std::string_view> topics) {
+Status Conversation::pop_from(Fields& fields, std::vector<std::string_view> topics, bool is_list) {
   PopRequest request;
   request.topics = topics;
   request.count = fields.small_number("count").value_or(1);
@@ -91,21 +93,23 @@ Status Conversation::pop_from(Fields& fields, std::vector<std::string_view> topi
       return status;
   }
   const Place place = reserve();
-  const Status status = ask_for_jobs(now_, request, place, [this, place](const Result<PopAnswer>& popped) {
-    if (!popped.ok()) return problem(place, popped.error());
-    answer(place, [&](json::Writer& json) {
-      json.begin_object().key("jobs").begin_array();
-      for (const TakenJob& taken : popped->jobs) write_taken(json, taken);
-      json.end_array().end_object();
-      return 200;
-    });
-  });
+  const Status status =
+      ask_for_jobs(now_, request, place, [this, place, is_list](const Result<PopAnswer>& popped) {
+        if (!popped.ok())
+          return problem(place, is_list ? renamed(popped.error(), "topic", "topics") : popped.error());
+        answer(place, [&](json::Writer& json) {
+          json.begin_object().key("jobs").begin_array();
+          for (const TakenJob& taken : popped->jobs) write_taken(json, taken);
+          json.end_array().end_object();
+          return 200;
+        });
+      });
   if (!status.ok()) problem(place, status.error());
   return {};
 }
 
 Status Conversation::ack(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
   const auto leases = leases_of(*fields);
   if (!leases.ok()) return leases.error();
@@ -121,7 +125,7 @@ Status Conversation::ack(const Call& call) {
 }
 
 Status Conversation::nack(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
   NackItem item;
   item.delay = fields->duration("delay");
@@ -134,6 +138,9 @@ Status Conversation::nack(const Call& call) {
     item.lease = lease;
     items.push_back(item);
   }
+  // What holds for all of them is wrong with the request, not with each.
+  if (Status status = check_reason(item.reason); !status.ok()) return status;
+  if (Status status = item.delay ? check_delay(*item.delay) : Status(); !status.ok()) return status;
   using Results = std::vector<Result<NackReceipt>>;
   queue_.nack(now_, items, respond<Results>([](json::Writer& json, const Results& results) {
                 write_results(json, results, [](json::Writer& out, const Result<NackReceipt>& receipt) {
@@ -146,13 +153,14 @@ Status Conversation::nack(const Call& call) {
 }
 
 Status Conversation::extend(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
   const std::optional<Millis> lease = fields->duration("lease");
   const auto leases = leases_of(*fields);
   if (!leases.ok()) return leases.error();
   std::vector<ExtendItem> items;
   for (const std::string_view text : *leases) items.push_back({text, lease});
+  if (Status status = lease ? check_lease(*lease) : Status(); !status.ok()) return status;
   using Results = std::vector<Result<Moment>>;
   queue_.extend(now_, items, respond<Results>([](json::Writer& json, const Results& results) {
                   write_results(json, results, [](json::Writer& out, const Result<Moment>& until) {

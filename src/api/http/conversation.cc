@@ -59,15 +59,21 @@ size_t Conversation::read(std::string_view input) {
         end_request(reader_.request());
         break;
       case Outcome::kBroken: {
-        const ErrorCode code = reader_.status() == 413 ? ErrorCode::kTooLarge : ErrorCode::kInvalid;
-        is_closing_ = is_over_ = true;
-        batch_ = nullptr;
-        problem(reserve(), {code, {}, reader_.error(), {}}, reader_.status(), {});
+        const ErrorCode code = reader_.status() == 400 ? ErrorCode::kInvalid : ErrorCode::kTooLarge;
+        give_up({code, {}, reader_.error(), {}}, reader_.status());
         return input.size();
       }
     }
   }
   return input.size() - rest.size();
+}
+
+void Conversation::time_out() {
+  is_closing_ = is_over_ = true;
+  batch_ = nullptr;
+  constexpr int kRequestTimeout = 408;
+  problem(reserve(), {ErrorCode::kInvalid, {}, "the request did not come whole in time", {}}, kRequestTimeout,
+          {});
 }
 
 void Conversation::begin_request(const net::HttpRequest& request) {
@@ -110,7 +116,7 @@ Status Conversation::admit(const net::HttpRequest& request) {
   if (!target.ok()) return target.error();
   if (current_->route == nullptr) {
     if (current_->allowed.empty())
-      return Error{ErrorCode::kNotFound, {}, "there is no such path; see the API reference", {}};
+      return Error{ErrorCode::kNotFound, {}, "there is no such path; see /openapi.yaml", {}};
     return Error{ErrorCode::kInvalid, {}, fmt::format("this path understands {}", current_->allowed), {}};
   }
   if (is_for_everybody) return {};
@@ -126,6 +132,7 @@ Status Conversation::admit(const net::HttpRequest& request) {
 }
 
 void Conversation::end_request(const net::HttpRequest& request) {
+  ++requests_;
   if (is_closing_) is_over_ = true;
   if (batch_ != nullptr) {
     batch_->take(now_, request.body);

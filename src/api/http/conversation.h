@@ -44,6 +44,8 @@ class Conversation final : public api::Conversation {
   size_t needed() const override { return 1; }
   bool wants_input() const override;
   bool is_amid_request() const override { return reader_.is_amid_request(); }
+  uint64_t requests() const override { return requests_; }
+  void time_out() override;
 
   /// One request, taken apart. `names` are the parts of the path that the route leaves open.
   struct Call {
@@ -58,8 +60,8 @@ class Conversation final : public api::Conversation {
     Handler handler;
     Scopes scopes;  ///< one of these is needed; none: it is for everybody
     api::Reach reach;
-    std::string_view summary;
   };
+  /// What each of them takes and answers is in openapi.yaml.
   static std::span<const Route> routes();
 
  private:
@@ -76,6 +78,7 @@ class Conversation final : public api::Conversation {
   /// What must be known of a request when it is answered.
   struct Asked {
     bool takes_gzip = false;
+    bool is_head = false;  ///< to be answered without a body
     std::string idempotency_key;
     std::string verb;  ///< this and the rest only where somebody wants to know
     std::string target;
@@ -91,6 +94,8 @@ class Conversation final : public api::Conversation {
   void begin_request(const net::HttpRequest& request);
   void end_request(const net::HttpRequest& request);
   Status admit(const net::HttpRequest& request);
+  /// The request that is being read will never be whole.
+  void give_up(const Error& error, int status);
   void call_route(const net::HttpRequest& request);
   /// The route of a target, with what its path leaves open; null when there is none for this method.
   static const Route* find_route(std::string_view method, const Target& target,
@@ -130,6 +135,7 @@ class Conversation final : public api::Conversation {
   Status push(const Call& call);
   Status push_as(const Call& call);
   Status push_many(const Call& call);
+  Status push_job(const Call& call, PushRequest& job);
   Status push_one(const PushRequest& job);
   Status cancel(const Call& call);
   Status cancel_group(const Call& call);
@@ -138,7 +144,8 @@ class Conversation final : public api::Conversation {
   // ---- consumers (consuming.cc)
   Status pop_topic(const Call& call);
   Status pop(const Call& call);
-  Status pop_from(Fields& fields, std::vector<std::string_view> topics);
+  /// `is_list`: the request named them under "topics".
+  Status pop_from(Fields& fields, std::vector<std::string_view> topics, bool is_list);
   /// The last field to be taken: those that the caller may use.
   Result<std::vector<std::string_view>> leases_of(Fields& fields) const;
   Status ack(const Call& call);
@@ -153,6 +160,7 @@ class Conversation final : public api::Conversation {
   Status forecast(const Call& call);
   Status totals(const Call& call);
   Status health(const Call& call);
+  Status openapi(const Call& call);
 
   // ---- whole topics (operating.cc)
   Status change_settings(const Call& call);
@@ -164,6 +172,7 @@ class Conversation final : public api::Conversation {
   Host& host_;
   net::HttpReader reader_;
   Moment now_{};
+  uint64_t requests_ = 0;  ///< that have come whole
   std::optional<Current> current_;
   bool is_closing_ = false;  ///< after the answer at last_place_
   std::optional<Place> last_place_;

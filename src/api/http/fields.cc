@@ -1,12 +1,15 @@
 #include "api/http/fields.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
 #include <fmt/format.h>
 
+#include "api/http/problem.h"
 #include "core/duration.h"
 #include "core/moment.h"
+#include "core/nearest.h"
 #include "core/quote.h"
 
 namespace delayq::http {
@@ -15,9 +18,17 @@ namespace {
 
 Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }
 
+Result<uint64_t> number_of(std::string_view text) {
+  uint64_t number = 0;
+  const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem == std::errc{} && stop == text.data() + text.size()) return number;
+  return invalid("not a number");
+}
+
 }  // namespace
 
-Result<Fields> Fields::of_json(std::string_view text) {
+Result<Fields> Fields::of_json(std::string_view text, const Query& query) {
+  if (Status status = expect_none(query); !status.ok()) return status.error();
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return Fields();
   const Result<json::Slice> value = json::parse(text);
   if (!value.ok()) return invalid(fmt::format("the request's body is not JSON: {}", value.error().detail));
@@ -33,7 +44,7 @@ Result<Fields> Fields::of_object(const json::Slice& object) {
   return fields;
 }
 
-Fields::Fields(const std::vector<std::pair<std::string, std::string>>& query) : is_query_(true) {
+Fields::Fields(const Query& query) : is_query_(true) {
   for (const auto& [name, value] : query) {
     members_.push_back({name, {keep(value), json::Type::kString}});
   }
@@ -43,10 +54,15 @@ Fields::Fields(const std::vector<std::pair<std::string, std::string>>& query) : 
 std::string_view Fields::keep(std::string text) { return texts_.emplace_back(std::move(text)); }
 
 void Fields::note(std::string_view field, std::string_view problem) {
-  if (status_.ok()) status_ = invalid(fmt::format("{}: {}", field, problem));
+  if (status_.ok()) status_ = invalid(fmt::format("{}{}: {}", within_, field, problem));
+}
+
+void Fields::ask(std::string_view name) {
+  if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) asked_.push_back(name);
 }
 
 std::optional<json::Slice> Fields::take(std::string_view name) {
+  ask(name);
   std::optional<json::Slice> found;
   for (size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].name != name) continue;
@@ -62,7 +78,8 @@ std::optional<std::string_view> Fields::plain(std::string_view name, bool allow_
   const std::optional<json::Slice> value = take(name);
   if (!value) return std::nullopt;
   if (is_query_) return value->text;
-  if (value->type == json::Type::kNumber && allow_number) return value->text;
+  if (value->type == json::Type::kNumber && allow_number)
+    return keep(json::plain_digits_of(*value).value_or(std::string(value->text)));
   if (value->type != json::Type::kString) {
     note(name, fmt::format("expected a string{}, got {}", allow_number ? " or a number" : "",
                            name_of(value->type)));
@@ -81,14 +98,10 @@ std::optional<std::string_view> Fields::text(std::string_view name) { return pla
 std::optional<uint64_t> Fields::number(std::string_view name) {
   const std::optional<json::Slice> value = take(name);
   if (!value) return std::nullopt;
-  uint64_t number = 0;
-  const char* const end = value->text.data() + value->text.size();
-  const auto [stop, problem] = std::from_chars(value->text.data(), end, number);
-  if ((!is_query_ && value->type != json::Type::kNumber) || problem != std::errc{} || stop != end) {
-    note(name, fmt::format("expected a whole number, got {}", quote(value->text)));
-    return std::nullopt;
-  }
-  return number;
+  const Result<uint64_t> number = is_query_ ? number_of(value->text) : json::whole_number_of(*value);
+  if (number.ok()) return *number;
+  note(name, fmt::format("expected a whole number, got {}", quote(value->text)));
+  return std::nullopt;
 }
 
 std::optional<uint32_t> Fields::small_number(std::string_view name) {
@@ -171,6 +184,7 @@ std::optional<Backoff> Fields::backoff(std::string_view name) {
 }
 
 std::optional<json::Slice> Fields::value(std::string_view name) {
+  ask(name);
   for (size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].name != name) continue;
     taken_[i] = true;
@@ -179,11 +193,44 @@ std::optional<json::Slice> Fields::value(std::string_view name) {
   return std::nullopt;
 }
 
-Status Fields::finish() {
-  for (size_t i = 0; status_.ok() && i < members_.size(); ++i) {
-    if (!taken_[i]) note(members_[i].name, "this field is not known here");
+std::optional<Fields> Fields::object(std::string_view name) {
+  const std::optional<json::Slice> value = take(name);
+  if (!value) return std::nullopt;
+  Result<Fields> inner = of_object(*value);
+  if (!inner.ok()) {
+    note(name, inner.error().detail);
+    return std::nullopt;
   }
-  return status_;
+  inner->within_ = fmt::format("{}{}.", within_, name);
+  return std::move(*inner);
+}
+
+void Fields::close(Fields& inner) {
+  if (Status status = inner.finish(); status_.ok()) status_ = std::move(status);
+}
+
+Error Fields::unknown(std::string_view name) const {
+  const std::string_view what = is_query_ ? "query parameter" : "field";
+  std::string detail = fmt::format("{}{}{}{}", within_, name, kNoSuch, what);
+  if (asked_.empty()) {
+    detail += fmt::format("; this call has no {}s", what);
+  } else {
+    const std::string_view meant = nearest(name, asked_);
+    if (!meant.empty()) detail += fmt::format("; did you mean {}?", meant);
+    detail += fmt::format("{} Known: {}", meant.empty() ? "." : "", fmt::join(asked_, ", "));
+  }
+  return {ErrorCode::kInvalid, {}, std::move(detail), {}, asked_};
+}
+
+Status Fields::expect_none(std::string_view text, const Query& query) {
+  Result<Fields> fields = of_json(text, query);
+  return fields.ok() ? fields->finish() : fields.error();
+}
+
+Status Fields::finish() {
+  const auto stranger = std::find(taken_.begin(), taken_.end(), false);
+  if (stranger == taken_.end()) return status_;
+  return unknown(members_[static_cast<size_t>(stranger - taken_.begin())].name);
 }
 
 }  // namespace delayq::http

@@ -16,15 +16,19 @@
 namespace delayq::http {
 
 /// The members of a JSON object, or the values of a query, taken one by one by name. The first problem is
-/// kept, with the field's name in front; what nobody took is a problem too. Texts live as long as this
-/// object.
+/// kept, with the field's name in front; what nobody took is a problem too, and goes before the others, since
+/// it may be the reason for them. Texts live as long as this object. The names asked for are constants: they
+/// are what such a problem says is known here.
 class Fields {
  public:
-  /// An empty text is an empty object.
-  static Result<Fields> of_json(std::string_view text);
+  using Query = std::vector<std::pair<std::string, std::string>>;
+
+  /// Of a request whose fields are all in its body: a query beside it is refused. An empty text is an empty
+  /// object.
+  static Result<Fields> of_json(std::string_view text, const Query& query = {});
   static Result<Fields> of_object(const json::Slice& object);
   /// Query values are texts; numbers and booleans among them are read from their text.
-  explicit Fields(const std::vector<std::pair<std::string, std::string>>& query);
+  explicit Fields(const Query& query);
 
   /// Each takes a member when it is there (and not null), and notes a problem when it is something else.
   std::optional<std::string_view> text(std::string_view name);
@@ -36,21 +40,31 @@ class Fields {
   std::optional<Backoff> backoff(std::string_view name);  ///< "10s,1m" or ["10s", "1m"]
   std::optional<json::Slice> value(std::string_view name);
   std::optional<std::vector<std::string_view>> texts(std::string_view name);
+  /// An object within this one. What is wrong in it is noted here by close(), under "outer.inner".
+  std::optional<Fields> object(std::string_view name);
+  void close(Fields& inner);
 
   void note(std::string_view field, std::string_view problem);
-  /// To be asked last: the first problem, or a member that nobody took.
+  /// To be asked last: a member that nobody took, or the first problem.
   Status finish();
+  /// For a request that has no fields at all.
+  static Status expect_none(const Query& query) { return Fields(query).finish(); }
+  static Status expect_none(std::string_view text, const Query& query);
 
  private:
   Fields() = default;
 
+  void ask(std::string_view name);
   std::optional<json::Slice> take(std::string_view name);
   /// The text of a string, or the digits of a number.
   std::optional<std::string_view> plain(std::string_view name, bool allow_number);
   std::string_view keep(std::string text);
+  Error unknown(std::string_view name) const;
 
   std::vector<json::Member> members_;
   std::vector<bool> taken_;
+  std::vector<std::string_view> asked_;  ///< each once, in the order of the first time
+  std::string within_;                   ///< "keep_done." for the members of that object
   std::deque<std::string> texts_;
   bool is_query_ = false;
   Status status_;

@@ -1,11 +1,15 @@
 #include "api/http/job_fields.h"
 
+#include "api/http/problem.h"
 #include "core/moment.h"
 
 namespace delayq::http {
 
 void read_job(Fields& fields, PushRequest& job) {
-  if (const auto id = fields.text("id")) job.id = *id;
+  if (const auto id = fields.text("id")) {
+    if (job.id && *job.id != *id) fields.note("id", "is another one than that of the path");
+    job.id = *id;
+  }
   if (const auto group = fields.text("group")) job.group = *group;
   job.delay = fields.duration("delay");
   job.at = fields.moment("at");
@@ -22,6 +26,8 @@ void read_job(Fields& fields, PushRequest& job) {
       job.on_conflict = OnConflict::kKeep;
     } else if (*conflict != "reject") {
       fields.note("on_conflict", "expected reject, replace or keep");
+    } else {
+      job.on_conflict = OnConflict::kReject;
     }
   }
 }
@@ -44,12 +50,7 @@ void write_result(json::Writer& json, std::string_view topic, const Result<PushR
   if (result.ok()) {
     write_receipt(json, topic, *result);
   } else {
-    const ErrorTraits& traits = traits_of(result.error().code);
-    json.key("code")
-        .text(traits.name)
-        .key("status")
-        .number(uint64_t{static_cast<unsigned>(traits.http_status)});
-    json.key("detail").text(result.error().detail);
+    write_problem(json, result.error());
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace delayq::http {
 
-/// Everything about a job but its body and topic.
+/// Everything about a job but its body and topic. An id that it has already is that of the path.
 void read_job(Fields& fields, PushRequest& job);
 /// The body of a job in a JSON request: any value, kept as it was written.
 void read_body(Fields& fields, PushRequest& job);

@@ -1,7 +1,10 @@
 // Looking around.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
+#include "api/http/openapi.h"
 #include "core/moment.h"
 #include "json/reader.h"
 #include "queue/job_options.h"
@@ -23,17 +26,14 @@ void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& l
   json.key("since_start").begin_object();
   for (size_t i = 0; i < kTallyCount; ++i) json.key(kTallyNames[i]).number(tallies.of(static_cast<Tally>(i)));
   json.end_object();
-  json.key("lateness_ms").begin_object();
-  json.key("p50").number(static_cast<uint64_t>(lateness.quantile(0.5).count()));
-  json.key("p99").number(static_cast<uint64_t>(lateness.quantile(0.99).count())).end_object();
+  // What is above all buckets is shown as the first number above them.
+  static constexpr Millis kMost = Lateness::upper_bound(Lateness::kBuckets - 2) + Millis{1};
+  const auto quantile = [&lateness](double part) {
+    return static_cast<uint64_t>(std::min(lateness.quantile(part), kMost).count());
+  };
+  json.key("lateness_ms").begin_object().key("p50").number(quantile(0.5));
+  json.key("p99").number(quantile(0.99)).end_object();
   json.key("waiters").number(waiters);
-}
-
-Result<JobState> parse_state(std::string_view text) {
-  for (size_t i = 0; i < kJobStateCount; ++i) {
-    if (text == name_of(static_cast<JobState>(i))) return static_cast<JobState>(i);
-  }
-  return Error{ErrorCode::kInvalid, {}, "state: expected delayed, ready, reserved, done or dead", {}};
 }
 
 }  // namespace
@@ -59,12 +59,13 @@ void write_job(json::Writer& json, const Job& job, bool with_body) {
   if (job.state == JobState::kReserved) json.key("lease_until").text(format_moment(job.until));
   if (job.state == JobState::kDone || job.state == JobState::kDead)
     json.key("kept_until").text(format_moment(job.until));
-  if (!job.outcome.empty()) json.bytes("outcome", job.outcome);
+  if (!job.outcome.empty()) json.key("outcome").text(job.outcome);
   if (job.cancel_requested) json.key("cancel_requested").boolean(true);
   json.end_object();
 }
 
 Status Conversation::get(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.get(now_, {call.names[0], call.names[1]},
              [self = self(), place = reserve()](const Result<std::optional<FoundJob>>& found) {
                if (!found.ok()) return self->problem(place, found.error());
@@ -82,17 +83,19 @@ Status Conversation::list(const Call& call) {
   Fields fields(call.target.query);
   ListRequest request;
   request.topic = call.names[0];
-  const auto state = fields.text("state");
+  if (const auto name = fields.text("state")) {
+    const std::optional<JobState> state = parse_job_state(*name);
+    if (!state) fields.note("state", "expected delayed, ready, reserved, done or dead");
+    request.state = state.value_or(JobState::kReady);
+  } else {
+    fields.note("state", "is missing: delayed, ready, reserved, done or dead");
+  }
   request.id_prefix = fields.text("prefix").value_or(std::string_view());
   request.outcome_contains = fields.text("error").value_or(std::string_view());
   request.cursor = fields.text("cursor").value_or(std::string_view());
   request.limit = fields.small_number("limit").value_or(100);
   request.with_bodies = fields.boolean("bodies").value_or(false);
-  if (!state) fields.note("state", "is missing: delayed, ready, reserved, done or dead");
   if (Status status = fields.finish(); !status.ok()) return status;
-  const Result<JobState> parsed = parse_state(*state);
-  if (!parsed.ok()) return parsed.error();
-  request.state = *parsed;
   queue_.list(now_, request,
               respond<JobPage>([with_bodies = request.with_bodies](json::Writer& json, const JobPage& page) {
                 json.begin_object().key("jobs").begin_array();
@@ -125,6 +128,7 @@ Status Conversation::topics(const Call& call) {
 }
 
 Status Conversation::topic(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.stats(
       now_, call.names[0],
       respond<TopicStats>([name = std::string(call.names[0])](json::Writer& json, const TopicStats& stats) {
@@ -139,7 +143,8 @@ Status Conversation::topic(const Call& call) {
   return {};
 }
 
-Status Conversation::totals(const Call& /*call*/) {
+Status Conversation::totals(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.totals(now_, respond<TotalStats>([](json::Writer& json, const TotalStats& stats) {
                   json.begin_object();
                   write_counts(json, stats.counts);
@@ -180,12 +185,19 @@ Status Conversation::forecast(const Call& call) {
 }
 
 /// Answered by the queue: a server whose queue does not turn is not healthy.
-Status Conversation::health(const Call& /*call*/) {
+Status Conversation::health(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.totals(
       now_, respond<TotalStats>([this](json::Writer& json, const TotalStats& /*stats*/) {
         json.begin_object().key("status").text("ok").key("version").text(host_.version).end_object();
         return 200;
       }));
+  return {};
+}
+
+Status Conversation::openapi(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
+  send(reserve(), {200, "application/yaml", {}, std::string(embedded::openapi_yaml())});
   return {};
 }
 

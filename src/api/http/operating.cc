@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
+#include "api/http/problem.h"
 #include "core/duration.h"
 
 namespace delayq::http {
@@ -10,31 +11,21 @@ namespace {
 
 /// {"time": "1h", "count": 1000}; what is left out is as it is in force.
 std::optional<Retention> read_retention(Fields& fields, std::string_view name, const Retention& now) {
-  const auto value = fields.value(name);
-  if (!value) return std::nullopt;
-  Result<Fields> parts = Fields::of_object(*value);
-  if (!parts.ok()) {
-    fields.note(name, parts.error().detail);
-    return std::nullopt;
-  }
+  std::optional<Fields> parts = fields.object(name);
+  if (!parts) return std::nullopt;
   const Retention retention{parts->duration("time").value_or(now.time),
                             parts->small_number("count").value_or(now.count)};
-  if (Status status = parts->finish(); !status.ok()) fields.note(name, status.error().detail);
+  fields.close(*parts);
   return retention;
 }
 
 /// {"count": 100, "per": "1s"}; a count of 0 is no limit.
 std::optional<Rate> read_rate(Fields& fields) {
-  const auto value = fields.value("rate");
-  if (!value) return std::nullopt;
-  Result<Fields> parts = Fields::of_object(*value);
-  if (!parts.ok()) {
-    fields.note("rate", parts.error().detail);
-    return std::nullopt;
-  }
+  std::optional<Fields> parts = fields.object("rate");
+  if (!parts) return std::nullopt;
   const Rate rate{parts->small_number("count").value_or(0),
                   parts->duration("per").value_or(std::chrono::seconds{1})};
-  if (Status status = parts->finish(); !status.ok()) fields.note("rate", status.error().detail);
+  fields.close(*parts);
   return rate;
 }
 
@@ -66,11 +57,10 @@ void write_settings(json::Writer& json, const EffectiveSettings& settings) {
   json.key("per").text(format_duration(settings.rate.per)).end_object();
   json.key("concurrency").number(uint64_t{settings.concurrency}).key("paused").boolean(settings.paused);
   json.key("priority").number(uint64_t{settings.priority}).key("delivery").text(settings.delivery);
-  if (!settings.callback.empty()) json.key("callback").text(settings.callback);
 }
 
 Status Conversation::change_settings(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
   const EffectiveSettings& now = queue_.effective_settings(call.names[0]);
   Settings change;
@@ -90,29 +80,36 @@ Status Conversation::change_settings(const Call& call) {
 }
 
 Status Conversation::pause(const Call& call) {
+  if (Status status = Fields::expect_none(call.request.body, call.target.query); !status.ok()) return status;
   queue_.pause(now_, call.names[0], respond<void>(write_done));
   return {};
 }
 
 Status Conversation::resume(const Call& call) {
+  if (Status status = Fields::expect_none(call.request.body, call.target.query); !status.ok()) return status;
   queue_.resume(now_, call.names[0], respond<void>(write_done));
   return {};
 }
 
 Status Conversation::purge(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.purge(now_, call.names[0], std::nullopt, respond<uint64_t>(write_count));
   return {};
 }
 
 Status Conversation::redrive(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
   const auto ids = fields->texts("ids");
   const auto error = fields->text("error");
   if (ids && error) fields->note("error", "give ids or an error, not both");
   if (Status status = fields->finish(); !status.ok()) return status;
   if (ids) {
-    queue_.redrive(now_, call.names[0], *ids, respond<uint64_t>(write_count));
+    queue_.redrive(now_, call.names[0], *ids,
+                   [self = self(), place = reserve()](const Result<uint64_t>& count) {
+                     if (!count.ok()) return self->problem(place, renamed(count.error(), "id", "ids"));
+                     self->answer(place, [&](json::Writer& json) { return write_count(json, *count); });
+                   });
   } else if (error) {
     queue_.redrive_by_error(now_, call.names[0], *error, respond<uint64_t>(write_count));
   } else {

@@ -8,10 +8,18 @@ namespace delayq::http {
 
 namespace {
 
+/// "text/plain" of "Text/Plain; charset=utf-8".
+std::string media_type(std::string_view content_type) {
+  const std::string_view type = content_type.substr(0, content_type.find(';'));
+  std::string name(type.substr(0, type.find_last_not_of(" \t") + 1));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name;
+}
+
 /// What curl calls a body when it is not told better counts as JSON too: nobody means a form here.
 bool is_json(std::string_view content_type) {
-  return content_type.empty() || content_type.starts_with("application/json") ||
-         content_type.starts_with("application/x-www-form-urlencoded");
+  const std::string type = media_type(content_type);
+  return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";
 }
 
 }  // namespace
@@ -35,40 +43,47 @@ Status Conversation::push_one(const PushRequest& job) {
 Status Conversation::push(const Call& call) {
   PushRequest job;
   job.topic = call.names[0];
-  if (!is_json(call.request.content_type)) {
-    // Any bytes; what is said about the job is in the query.
-    Fields fields(call.target.query);
-    read_job(fields, job);
-    job.body = call.request.body;
-    job.options.content_type = call.request.content_type;
-    if (Status status = fields.finish(); !status.ok()) return status;
-    return push_one(job);
-  }
-  Result<Fields> fields = Fields::of_json(call.request.body);
-  if (!fields.ok()) return fields.error();
-  read_body(*fields, job);
-  read_job(*fields, job);
-  if (Status status = fields->finish(); !status.ok()) return status;
-  return push_one(job);
+  return push_job(call, job);
 }
 
 Status Conversation::push_as(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
-  if (!fields.ok()) return fields.error();
   PushRequest job;
   job.topic = call.names[0];
-  job.on_conflict = OnConflict::kReplace;
-  read_body(*fields, job);
-  read_job(*fields, job);
-  if (job.id && *job.id != call.names[1]) fields->note("id", "is another one than that of the path");
   job.id = call.names[1];
-  if (Status status = fields->finish(); !status.ok()) return status;
+  job.on_conflict = OnConflict::kReplace;
+  return push_job(call, job);
+}
+
+Status Conversation::push_job(const Call& call, PushRequest& job) {
+  if (is_json(call.request.content_type)) {
+    if (!call.target.query.empty()) {
+      return Error{
+          ErrorCode::kInvalid,
+          {},
+          fmt::format(
+              "{}: what is said about a job with a JSON body belongs into that body, not into the query",
+              call.target.query.front().first)};
+    }
+    Result<Fields> fields = Fields::of_json(call.request.body);
+    if (!fields.ok()) return fields.error();
+    read_body(*fields, job);
+    read_job(*fields, job);
+    if (Status status = fields->finish(); !status.ok()) return status;
+    return push_one(job);
+  }
+  // Any bytes; what is said about the job is in the query.
+  Fields fields(call.target.query);
+  read_job(fields, job);
+  job.body = call.request.body;
+  job.options.content_type = call.request.content_type;
+  if (Status status = fields.finish(); !status.ok()) return status;
   return push_one(job);
 }
 
 Status Conversation::push_many(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   Batch::Options options;
-  options.form = call.request.content_type.find("ndjson") == std::string_view::npos
+  options.form = media_type(call.request.content_type).find("ndjson") == std::string::npos
                      ? json::Splitter::Form::kArray
                      : json::Splitter::Form::kSequence;
   options.job_bytes = host_.job_bytes;
@@ -90,6 +105,7 @@ Status Conversation::push_many(const Call& call) {
 }
 
 Status Conversation::cancel(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   const JobRef job{call.names[0], call.names[1]};
   queue_.cancel(
       now_, {&job, 1},
@@ -106,6 +122,7 @@ Status Conversation::cancel(const Call& call) {
 }
 
 Status Conversation::cancel_group(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.cancel_group(now_, call.names[0],
                       respond<GroupCancelAnswer>([](json::Writer& json, const GroupCancelAnswer& answer) {
                         json.begin_object().key("cancelled").number(answer.cancelled);
@@ -116,7 +133,7 @@ Status Conversation::cancel_group(const Call& call) {
 }
 
 Status Conversation::reschedule(const Call& call) {
-  Result<Fields> fields = Fields::of_json(call.request.body);
+  Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
   const RescheduleItem item{{call.names[0], call.names[1]}, fields->duration("delay"), fields->moment("at")};
   if (Status status = fields->finish(); !status.ok()) return status;

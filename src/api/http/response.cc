@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "api/http/problem.h"
+
 namespace delayq::http {
 
 namespace {
@@ -53,54 +55,17 @@ bool accepts_gzip(std::string_view accept_encoding) {
   return false;
 }
 
-void write_response(std::string& out, const Response& response, bool may_compress, bool closes) {
+void write_response(std::string& out, const Response& response, const Manner& manner) {
   std::optional<std::string> compressed;
-  if (may_compress && response.body.size() >= kWorthCompressing) compressed = gzip(response.body);
+  if (manner.may_compress && response.body.size() >= kWorthCompressing) compressed = gzip(response.body);
   const std::string& body = compressed ? *compressed : response.body;
   fmt::format_to(std::back_inserter(out),
                  "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
                  "X-Content-Type-Options: nosniff\r\n{}{}{}\r\n",
                  response.status, reason_phrase(response.status), response.content_type, body.size(),
                  response.headers, compressed ? "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n" : "",
-                 closes ? "Connection: close\r\n" : "");
-  out += body;
-}
-
-std::string_view reason_phrase(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 201:
-      return "Created";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 413:
-      return "Payload Too Large";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 503:
-      return "Service Unavailable";
-    case 507:
-      return "Insufficient Storage";
-    default:
-      return "Unknown";
-  }
+                 manner.closes ? "Connection: close\r\n" : "");
+  if (!manner.leaves_out_body) out += body;
 }
 
 }  // namespace delayq::http

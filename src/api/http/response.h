@@ -13,13 +13,17 @@ struct Response {
   std::string body;
 };
 
-/// Appends the response as HTTP/1.1 has it. `may_compress`: its client understands gzip; what is small is
-/// sent as it is.
-void write_response(std::string& out, const Response& response, bool may_compress, bool closes);
+/// How it goes back.
+struct Manner {
+  bool may_compress = false;     ///< its client understands gzip; what is small is sent as it is
+  bool leaves_out_body = false;  ///< it was asked for with HEAD
+  bool closes = false;           ///< nothing comes behind it
+};
+
+/// Appends the response as HTTP/1.1 has it.
+void write_response(std::string& out, const Response& response, const Manner& manner);
 
 /// Whether an Accept-Encoding header says so.
 bool accepts_gzip(std::string_view accept_encoding);
-
-std::string_view reason_phrase(int status);
 
 }  // namespace delayq::http

@@ -40,12 +40,19 @@ size_t Conversation::read(std::string_view input) {
       return input.size();
     }
     taken += parser_.consumed();
+    ++requests_;
     execute(parser_.arguments());
     // The words of a line may lie in the parser itself, which forgets them with the next command.
     if (rest[0] != '*') flush();
   }
   flush();
   return taken;
+}
+
+void Conversation::time_out() {
+  reply(
+      [](Writer& writer) { writer.error("ERR", "Protocol error: the command did not come whole in time"); });
+  is_over_ = true;
 }
 
 void Conversation::execute(std::span<const std::string_view> words) {

@@ -41,6 +41,8 @@ class Conversation final : public api::Conversation {
 
   size_t read(std::string_view input) override;
   size_t needed() const override { return needed_; }
+  uint64_t requests() const override { return requests_; }
+  void time_out() override;
 
  private:
   /// A finished reply: appends to the writer.
@@ -122,6 +124,7 @@ class Conversation final : public api::Conversation {
   std::string name_;
   Moment now_{};
   size_t needed_ = 1;
+  uint64_t requests_ = 0;  ///< that have come whole
 
   Batch batch_ = Batch::kNone;
   std::vector<PushRequest> pushes_;

@@ -1,4 +1,4 @@
-#include "ops/nearest.h"
+#include "core/nearest.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,0 +1,195 @@
+"""The description and the server, compared in both directions: routes, fields, answers, examples."""
+import http.client
+import json
+import threading
+
+import harness
+import openapi
+
+UNKNOWN = "no_such_name"
+
+
+class Asking(harness.ServerTest):
+    def setUp(self):
+        super().setUp()
+        self.description = openapi.Description()
+        self.server = self.serve("--set", "limits.waiters=1", "--set", "limits.topics=40")
+        self.connection = self.open()
+
+    def open(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.http_port, timeout=harness.DEADLINE)
+        self.addCleanup(connection.close)
+        return connection
+
+    def ask(self, method, target, body=None, kind=openapi.JSON, connection=None):
+        """Every answer is held against the description."""
+        connection = connection or self.connection
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        connection.request(method, target, data, {"Content-Type": kind})
+        response = connection.getresponse()
+        text = response.read()
+        self.description.check(method, target, response, text)
+        is_json = method != "HEAD" and response.headers["Content-Type"].endswith("json")
+        return response, json.loads(text) if is_json else text
+
+
+class OpenApi(Asking):
+    def test_the_server_answers_the_file(self):
+        response, text = self.ask("GET", "/openapi.yaml")
+        self.assertEqual(response.headers["Content-Type"], "application/yaml")
+        self.assertEqual(text, openapi.FILE.read_bytes())
+
+    def test_the_methods_of_every_path(self):
+        for path in self.description.api["paths"]:
+            described = {method for method, name, _ in self.description.operations() if name == path}
+            response, _ = self.ask("OPTIONS", path.replace("{", "").replace("}", ""))
+            self.assertEqual(response.status, 405)
+            allowed = set(response.headers["Allow"].split(", "))
+            self.assertEqual(allowed - {"HEAD"}, described, path)
+            self.assertEqual("HEAD" in allowed, "GET" in described, path)
+
+    def known(self, method, target, body=None, kind=openapi.JSON):
+        """What the server knows where it was asked something that nobody knows."""
+        response, problem = self.ask(method, target, body, kind)
+        self.assertEqual((response.status, problem["code"]), (400, "invalid"), f"{method} {target}: {problem}")
+        self.assertEqual(problem["field"].rsplit(".", 1)[-1], UNKNOWN, f"{method} {target}: {problem}")
+        self.assertEqual(len(problem["known"]), len(set(problem["known"])))
+        return set(problem["known"])
+
+    def test_the_query_parameters_of_every_call(self):
+        for method, path, operation in self.description.operations():
+            target = f"{self.description.example_target(path, operation)}?{UNKNOWN}=1"
+            described = {one["name"] for one in self.description.parameters(path, operation, "query")}
+            takes_bytes = "text/plain" in operation.get("requestBody", {}).get("content", {})
+            body, kind = (b"x", "text/plain") if takes_bytes else (None, openapi.JSON)
+            self.assertEqual(self.known(method, target, body, kind), described, f"{method} {path}")
+            if takes_bytes:  # and with JSON there is no query
+                response, _ = self.ask(method, target, {"body": 1})
+                self.assertEqual(response.status, 400)
+
+    def test_the_fields_of_every_call(self):
+        for method, path, operation in self.description.operations():
+            target = self.description.example_target(path, operation)
+            content = operation.get("requestBody", {}).get("content", {}).get(openapi.JSON)
+            if content is None:
+                if method == "POST":
+                    self.assertEqual(self.known(method, target, {UNKNOWN: 1}), set(), f"{method} {path}")
+                continue
+            schema = self.description.resolve(content["schema"])
+            if schema["type"] == "array":
+                _, answer = self.ask(method, target, [{UNKNOWN: 1}])
+                fields = self.description.resolve(schema["items"])["properties"]
+                self.assertEqual(set(answer["results"][0]["known"]), set(fields), f"{method} {path}")
+                continue
+            self.assertEqual(self.known(method, target, {UNKNOWN: 1}), set(schema["properties"]), f"{method} {path}")
+            for name, member in schema["properties"].items():
+                inner = self.description.resolve(member).get("properties")
+                if inner:
+                    self.assertEqual(self.known(method, target, {name: {UNKNOWN: 1}}), set(inner), f"{method} {path} {name}")
+
+    def test_required_fields_are_required_and_no_others(self):
+        for method, path, operation in self.description.operations():
+            content = operation.get("requestBody", {}).get("content", {}).get(openapi.JSON)
+            if content is None or self.description.resolve(content["schema"])["type"] == "array":
+                continue
+            target = self.description.example_target(path, operation)
+            required = self.description.resolve(content["schema"]).get("required", [])
+            response, answer = self.ask(method, target, {})
+            self.assertEqual(answer.get("field") if response.status == 400 else None,
+                             required[0] if required else ("delay" if operation["operationId"] == "reschedule" else None), path)
+
+    def test_the_examples_are_what_they_show(self):
+        for method, path, operation in self.description.operations():
+            target = self.description.example_target(path, operation)
+            for answer in map(self.description.resolve, operation["responses"].values()):
+                for content in answer["content"].values():
+                    if "example" in content:
+                        self.assertTrue(self.description.is_valid(content["schema"], content["example"]), f"{method} {path}")
+            for kind, content in operation.get("requestBody", {}).get("content", {}).items():
+                if "example" not in content or "wait" in content["example"]:
+                    continue
+                example = content["example"]
+                self.assertTrue(self.description.is_valid(content["schema"], example), f"{method} {path}")
+                response, answer = self.ask(method, target, example.encode() if isinstance(example, str) else example, kind)
+                self.assertIn(response.status, (200, 201, 404), f"{method} {path}: {answer}")
+
+
+class EveryMember(Asking):
+    """All that an answer may have is seen in one; the story below makes each of them happen."""
+
+    def pop(self, topic, **fields):
+        return self.ask("POST", f"/v1/topics/{topic}/pop", fields)[1]["jobs"][0]
+
+    def test_every_member_of_every_answer_is_seen(self):
+        self.tell_of_producers()
+        self.tell_of_consumers()
+        self.tell_of_operators()
+        self.tell_of_bounds()
+        self.assertEqual(self.description.members() - self.description.seen, set(), "in the description, in no answer")
+
+    def tell_of_producers(self):
+        self.ask("POST", "/v1/topics/a/jobs", {"body": 1, "id": "x", "group": "g"})
+        self.ask("POST", "/v1/topics/a/jobs", {"body": 1, "id": "x", "on_conflict": "keep"})
+        self.ask("POST", "/v1/topics/a/jobs", {"body": 1, "id": "x"})
+        self.ask("POST", "/v1/topics/a/jobs", {UNKNOWN: 1})
+        self.ask("PUT", "/v1/topics/a/jobs/x", {"body": 2, "delay": 100, "group": "g"})
+        self.ask("PATCH", "/v1/topics/a/jobs/x", {"delay": "1h"})
+        self.ask("PATCH", "/v1/topics/a/jobs/none", {"delay": "1h"})
+        self.ask("GET", "/v1/topics/a/jobs/x")
+        self.ask("GET", "/v1/topics/a/jobs/none")
+        self.ask("HEAD", "/v1/topics/a/jobs/x")
+        self.ask("DELETE", "/v1/groups/g")
+        self.ask("DELETE", "/v1/topics/a/jobs/x")
+        self.ask("POST", "/v1/jobs", [{"topic": "a", "body": 1}, {"topic": "a", UNKNOWN: 1}, 7])
+        self.ask("POST", "/v1/jobs", b'{"topic": "a", "body": 1}\n', "application/x-ndjson")
+        self.ask("POST", "/v1/topics/a/jobs", b"\xff\xfe", "application/octet-stream")
+
+    def tell_of_consumers(self):
+        self.ask("POST", "/v1/topics/a/pop", {"count": 10, "ack": "auto"})
+        self.ask("POST", "/v1/topics/b/jobs?id=raw", b"\xff", "application/octet-stream")
+        self.ask("GET", "/v1/topics/b/jobs/raw")
+        self.ask("POST", "/v1/topics/b/jobs", {"body": 1, "id": "last", "attempts": 1, "lease": "1m"})
+        self.ask("GET", "/v1/topics/b")
+        self.ask("GET", "/v1/stats")
+        self.ask("GET", "/v1/topics")
+        raw, last = self.pop("b"), self.pop("b")
+        self.ask("DELETE", "/v1/topics/b/jobs/last")
+        self.ask("GET", "/v1/topics/b/jobs/last")
+        self.ask("POST", "/v1/extend", {"leases": [last["lease"], "b/none", "nonsense"], "lease": "2m"})
+        self.ask("POST", "/v1/nack", {"leases": [last["lease"], raw["lease"], raw["lease"]], "delay": 0, "reason": "no"})
+        self.ask("POST", "/v1/nack", {"leases": [self.pop("b", wait=10)["lease"]], "dead": True, "reason": "no bank"})
+        self.ask("GET", "/v1/topics/b/jobs?state=dead&bodies=true")
+        self.ask("POST", "/v1/topics/b/redrive", {"error": "bank"})
+        self.ask("POST", "/v1/ack", {"leases": [self.pop("b")["lease"], "b/none"]})
+        self.ask("GET", "/v1/topics/b/jobs/raw")
+        self.ask("POST", "/v1/pop", {"topics": ["a", "b"]})
+
+    def tell_of_operators(self):
+        self.ask("PATCH", "/v1/topics/a", {"attempts": 3, "keep_done": {"time": "1h"}, "rate": {"count": 5}})
+        self.ask("PATCH", "/v1/topics/*", {"attempts": 4})
+        self.ask("POST", "/v1/topics/a/pause")
+        self.ask("POST", "/v1/topics/a/resume", b"")
+        self.ask("GET", "/v1/forecast?bins=3&topic=a")
+        self.ask("DELETE", "/v1/topics/a")
+        for path in ("/healthz", "/readyz", "/openapi.yaml", "/nothing"):
+            self.ask("GET", path)
+
+    def tell_of_bounds(self):
+        waiter = self.open()
+        answers = []
+        thread = threading.Thread(
+            target=lambda: answers.append(self.ask("POST", "/v1/topics/w/pop", {"wait": "60s"}, connection=waiter)))
+        thread.start()
+        self.wait_until(lambda: self.ask("GET", "/v1/stats")[1]["waiters"] == 1, "it waits")
+        response, problem = self.ask("POST", "/v1/topics/w/pop")
+        self.assertEqual((response.status, int(response.headers["Retry-After"])), (429, problem["retry_after_ms"] / 1000))
+        self.ask("POST", "/v1/topics/w/jobs", {"body": 1})
+        thread.join(harness.DEADLINE)
+        self.assertEqual(answers[0][1]["jobs"][0]["body"], 1)
+        _, answer = self.ask("POST", "/v1/jobs", [{"topic": f"t{i}", "body": 1} for i in range(50)])
+        self.assertEqual(answer["results"][-1]["code"], "overloaded")
+        self.assertGreater(answer["results"][-1]["retry_after_ms"], 0)
+
+
+if __name__ == "__main__":
+    harness.main()
