@@ -69,11 +69,14 @@ size_t Conversation::read(std::string_view input) {
 }
 
 void Conversation::time_out() {
-  is_closing_ = is_over_ = true;
-  batch_ = nullptr;
   constexpr int kRequestTimeout = 408;
-  problem(reserve(), {ErrorCode::kInvalid, {}, "the request did not come whole in time", {}}, kRequestTimeout,
-          {});
+  give_up({ErrorCode::kInvalid, {}, "the request did not come whole in time", {}}, kRequestTimeout);
+}
+
+void Conversation::give_up(const Error& error, int status) {
+  is_closing_ = is_over_ = true;
+  if (batch_ != nullptr) return std::exchange(batch_, nullptr)->give_up(error);
+  problem(reserve(), error, status, {});
 }
 
 void Conversation::begin_request(const net::HttpRequest& request) {
