@@ -108,9 +108,11 @@ std::span<const Conversation::Route> Conversation::routes() {
       Route{"GET", "/v1/forecast", &C::forecast, kReading, Reach::kNone,
             "How many jobs fall due when: `?from=`, `to=`, `bins=`, `topic=`."},
       Route{"GET", "/v1/stats", &C::totals, kAnyScope, Reach::kAll, "The same as for a topic, of all."},
-      Route{"GET", "/healthz", &C::health, kForEverybody, Reach::kNone, "The server answers."},
-      Route{"GET", "/readyz", &C::health, kForEverybody, Reach::kNone,
-            "The same; it listens only when it has recovered."},
+      Route{"GET", "/healthz", &C::health, kForEverybody, Reach::kNone,
+            "The server's loop and its queue turn; also while it is stopping."},
+      Route{"GET", "/readyz", &C::readiness, kForEverybody, Reach::kNone,
+            "A push would be taken. Else the error that it would get: 503 `stopping` or `unavailable` (the "
+            "engine has failed), 507 `disk_full`, 429 `overloaded`."},
   };
   return kRoutes;
 }
