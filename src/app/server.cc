@@ -1,5 +1,6 @@
 #include "app/server.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -130,6 +131,7 @@ void Server::run() {
         next = queue_->tick(now);
       } while (queue_->poll(now));
     } while (loop_.finish_turn());
+    if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
   }
 }
 
@@ -144,8 +146,8 @@ void Server::begin_stop() {
     is_stopped_ = true;  // in a hurry: what was answered is safe
     return;
   }
-  resp_->close();
-  http_->close();
+  // The listeners stay open until the grace period is over: for acks of those who come back with one, and for
+  // /readyz, which says that no job is taken any more. The queue refuses what is new.
   queue_->stop(net::Loop::now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
 }
 

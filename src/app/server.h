@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "api/http/conversation.h"
 #include "api/resp/conversation.h"
 #include "app/storage.h"
+#include "core/served.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/signals.h"
@@ -30,6 +32,10 @@ struct ServerOptions {
   std::vector<Token> tokens;  ///< none: everybody may do everything
   Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
   Millis grace = std::chrono::seconds{10};  ///< for jobs that are being worked on when it is told to stop
+  /// Told of each request that was answered; may be empty.
+  std::function<void(const Served&)> served;
+  /// Told that a turn of the loop is done; answers when the next must have been done by. May be empty.
+  std::function<Moment(Moment now)> turned;
 };
 
 /// The server: an engine, the queue over it, and the connections, on one thread. The journal's disk work has
