@@ -76,7 +76,7 @@ int run_in_background(const std::function<int(const std::function<void()>& tell_
     say(to, EXIT_SUCCESS);
   });
   say(to, code);
-  std::exit(code);  // NOLINT(concurrency-mt-unsafe): the other threads have ended with the work
+  std::exit(code);
 }
 
 }  // namespace delayq

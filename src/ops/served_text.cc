@@ -1,5 +1,7 @@
 #include "ops/served_text.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "json/writer.h"
@@ -11,22 +13,34 @@ namespace {
 /// Of a path that a client made up; names of topics and ids are shorter.
 constexpr size_t kMostOfTarget = 1'024;
 
-/// One word: what would end it, or mean something to a terminal, is written as \xNN.
-void append_word(std::string& out, std::string_view text) {
-  if (text.empty()) {
-    out += '-';
-    return;
-  }
+bool is_plain(char c) { return c > ' ' && c < '\x7f' && c != '\\'; }
+
+/// What would end a word, or mean something to a terminal, is written as \xNN.
+void append_escaped(std::string& out, std::string_view text) {
   const bool is_utf8 = json::is_utf8(text);
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool is_plain = byte > 0x20 && byte != 0x7f && c != '\\' && (byte < 0x80 || is_utf8);
-    if (is_plain) {
+    if (is_plain(c) || (byte >= 0x80 && is_utf8)) {
       out += c;
     } else {
       fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
     }
   }
+}
+
+void append_word(std::string& out, std::string_view text) {
+  if (text.empty()) {
+    out += '-';
+  } else if (std::all_of(text.begin(), text.end(), is_plain)) {
+    out += text;
+  } else {
+    append_escaped(out, text);
+  }
+}
+
+void append_number(std::string& out, uint64_t number) {
+  const fmt::format_int digits(number);
+  out.append(digits.data(), digits.size());
 }
 
 std::string_view shortened(std::string_view target) { return target.substr(0, kMostOfTarget); }
@@ -38,10 +52,16 @@ void append_text(std::string& out, const Served& served, std::string_view time) 
     out += ' ';
     append_word(out, word);
   }
-  fmt::format_to(std::back_inserter(out), " {} ", served.status);
+  out += ' ';
+  append_number(out, static_cast<uint64_t>(served.status));
+  out += ' ';
   append_word(out, served.code);
-  fmt::format_to(std::back_inserter(out), " {} {} {}us", served.bytes_in, served.bytes_out,
-                 served.took.count());
+  for (const uint64_t number :
+       {served.bytes_in, served.bytes_out, static_cast<uint64_t>(served.took.count())}) {
+    out += ' ';
+    append_number(out, number);
+  }
+  out += "us";
 }
 
 void append_json(std::string& out, const Served& served, std::string_view time) {
