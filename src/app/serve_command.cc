@@ -98,6 +98,9 @@ std::chrono::microseconds since_boot() {
       std::chrono::steady_clock::now().time_since_epoch());
 }
 
+/// Whether it was started from a terminal that has since been closed. That sends SIGHUP, too.
+bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) == 0; }
+
 /// SIGHUP: what can be changed while it serves.
 void reload(AccessLog* access) {
   spdlog::info("SIGHUP: the logs are opened again");
@@ -111,27 +114,44 @@ void ignore_signals(std::initializer_list<int> numbers) {
   for (const int number : numbers) std::signal(number, SIG_IGN);
 }
 
+/// What a server has around it, for as long as it serves.
+struct Surroundings {
+  Status open(const Config& config, bool in_background);
+
+  std::unique_ptr<PidFile> pid_file;
+  std::unique_ptr<AccessLog> access;
+  ServiceManager manager{[](const char* name) { return std::getenv(name); }};
+};
+
+Status Surroundings::open(const Config& config, bool in_background) {
+  if (!config.server.pid_file.empty()) {
+    auto taken = PidFile::take(config.server.pid_file);
+    if (!taken.ok()) return taken.error();
+    pid_file = std::move(*taken);
+  }
+  if (Status status = start_log(config.log, in_background); !status.ok()) return status;
+  if (!config.log.access.empty()) {
+    auto opened = AccessLog::open(config.log);
+    if (!opened.ok()) return opened.error();
+    access = std::move(*opened);
+  }
+  return {};
+}
+
+std::string_view reason_to_stop(int signal) {
+  if (signal == SIGHUP) return "the terminal was closed";
+  return signal == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
 /// Serves until it is told to stop. `tell_ready` is called when it does.
 int serve(const Config& config, bool in_background, const std::function<void()>& tell_ready) {
   ignore_signals({SIGHUP});
-  std::unique_ptr<PidFile> pid_file;
-  if (!config.server.pid_file.empty()) {
-    auto taken = PidFile::take(config.server.pid_file);
-    if (!taken.ok()) return fail(taken.error());
-    pid_file = std::move(*taken);
-  }
-  if (Status status = start_log(config.log, in_background); !status.ok()) return fail(status.error());
-  std::unique_ptr<AccessLog> access;
-  if (!config.log.access.empty()) {
-    auto opened = AccessLog::open(config.log);
-    if (!opened.ok()) return fail(opened.error());
-    access = std::move(*opened);
-  }
   allow_many_descriptors();
-  ServiceManager manager([](const char* name) { return std::getenv(name); });
+  Surroundings around;
+  if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());
   ServerOptions options = server_options(config);
-  options.served = request_log(access.get(), config.log.slow);
-  options.turned = [&manager](Moment now) { return manager.turned(now); };
+  options.served = request_log(around.access.get(), config.log.slow);
+  options.turned = [&around](Moment now) { return around.manager.turned(now); };
   auto opened = Server::open(std::move(options));
   if (!opened.ok()) return fail(opened.error());
   Server& server = **opened;
@@ -140,21 +160,22 @@ int serve(const Config& config, bool in_background, const std::function<void()>&
                   server.resp_address(), server.storage().describe());
   {
     bool is_stopping = false;
+    const bool had_terminal = !in_background && ::isatty(STDIN_FILENO) != 0;
     const net::Signals signals(server.loop(), {SIGTERM, SIGINT, SIGHUP}, [&](int number) {
-      if (number == SIGHUP) {
-        if (!is_stopping) manager.reloading(since_boot());
-        reload(access.get());
-        if (!is_stopping) manager.ready(status);
+      if (number == SIGHUP && !has_lost_terminal(had_terminal)) {
+        if (!is_stopping) around.manager.reloading(since_boot());
+        reload(around.access.get());
+        if (!is_stopping) around.manager.ready(status);
         return;
       }
       is_stopping = true;
-      spdlog::info("stopping: {}", number == SIGINT ? "SIGINT" : "SIGTERM");
-      manager.stopping(config.server.grace);
+      spdlog::info("stopping: {}", reason_to_stop(number));
+      around.manager.stopping(config.server.grace);
       server.stop();
     });
     spdlog::info("{}", status);
     greet(server, in_background);
-    manager.ready(status);
+    around.manager.ready(status);
     tell_ready();
     server.run();
   }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -55,7 +56,8 @@ void leave_the_terminal() {
 int run_in_background(const std::function<int(const std::function<void()>& tell_ready)>& work) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failed("pipe");
-  std::cout << std::flush;
+  std::cout << std::flush;  // or it would be said by both
+  std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child < 0) return failed("fork");
   if (child > 0) {

@@ -1,4 +1,5 @@
 """The server among the systems around it: in the background, under a service manager, with logs that others move."""
+import fcntl
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+import termios
 import time
 import unittest
 
@@ -73,6 +75,26 @@ class Operations(harness.ServerTest):
         self.assertTrue(pid_file.exists())
         server.start()
         self.assertEqual(int(pid_file.read_text()), server.process.pid)
+
+    def test_a_server_in_a_terminal_stops_when_that_is_closed(self):
+        terminal, end = os.openpty()
+
+        def take_terminal():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        log = self.directory / "delayq.log"
+        with subprocess.Popen([PROGRAM, "serve", *LOCAL, "--set", f"log.file={log}"], stdin=end, stdout=subprocess.PIPE,
+                              cwd=self.directory, preexec_fn=take_terminal) as process:
+            self.addCleanup(process.kill)
+            os.close(end)
+            while b"Ctrl-C" not in process.stdout.readline():
+                self.assertIsNone(process.poll())
+            process.send_signal(signal.SIGHUP)
+            self.wait_until(lambda: "opened again" in log.read_text(), "with a terminal it is a reload")
+            os.close(terminal)
+            self.assertEqual(process.wait(DEADLINE), 0)
+        self.assertIn("the terminal was closed", log.read_text())
 
     # ---- under a service manager
 
