@@ -1,6 +1,6 @@
 # What a newcomer types. The work is done by CMake's presets and by the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint format coverage bench clean
+.PHONY: help build run deb test lint format coverage bench clean
 JOBS ?= $(shell nproc)
 export JOBS
 
@@ -14,6 +14,10 @@ build:  ## build what users run, into build/release
 
 run: build  ## install what is missing, build, and serve on 127.0.0.1:9277 (HTTP) and 9278 (RESP), the jobs in ./data
 	@exec build/release/delayq serve
+
+deb: build  ## build the Debian package, into build
+	@tools/setup deb
+	@tools/deb
 
 test:  ## everything: house rules, format, all tests in release and under sanitizers, fuzzers, clang-tidy
 	@tools/setup test

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "app/check_command.h"
+#include "app/config_command.h"
 #include "app/serve_command.h"
 #include "app/version.h"
 #include "bench/load/load.h"
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
   int exit_code = EXIT_SUCCESS;
   delayq::add_serve_command(app, exit_code);
   delayq::add_check_command(app, exit_code);
+  delayq::add_config_command(app, exit_code);
   CLI::App* bench =
       app.add_subcommand("bench", "Measure a server: this machine's figures, as any client sees them");
   delayq::bench::LoadOptions load;

@@ -1,63 +1,38 @@
 #include "app/serve_command.h"
 
-#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <sys/resource.h>
-#include <vector>
+#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "app/config_options.h"
 #include "app/server.h"
 #include "app/version.h"
-#include "ops/config.h"
+#include "ops/access_log.h"
+#include "ops/background.h"
+#include "ops/door_log.h"
 #include "ops/log.h"
+#include "ops/pid_file.h"
+#include "ops/served_text.h"
+#include "ops/service_manager.h"
 
 namespace delayq {
 
 namespace {
 
 struct ServeOptions {
-  std::string file;
-  /// Options of the command line that are keys of the configuration, and what was said.
-  std::vector<std::pair<std::string, std::string>> said;
-  std::vector<std::string> assignments;  ///< key=value
+  ConfigOptions config;
+  bool in_background = false;
 };
-
-/// File, then environment, then command line. Prints everything that is wrong.
-bool read_config(const ServeOptions& options, Config& config) {
-  std::vector<std::string> errors;
-  if (!options.file.empty()) {
-    ConfigOutcome outcome = load_config(options.file);
-    errors = std::move(outcome.errors);
-    config = std::move(outcome.config);
-  }
-  for (std::string& error : apply_environment(config, [](const char* name) { return std::getenv(name); })) {
-    errors.push_back(std::move(error));
-  }
-  const auto set = [&](const std::string& key, const std::string& value) {
-    if (Status status = set_option(config, key, value); !status.ok()) errors.push_back(status.error().detail);
-  };
-  for (const auto& [key, value] : options.said) {
-    if (!value.empty()) set(key, value);
-  }
-  for (const std::string& assignment : options.assignments) {
-    const size_t sign = assignment.find('=');
-    if (sign == std::string::npos) {
-      errors.push_back(fmt::format("--set {}: expected KEY=VALUE", assignment));
-    } else {
-      set(assignment.substr(0, sign), assignment.substr(sign + 1));
-    }
-  }
-  for (const std::string& error : errors) std::cerr << error << "\n";
-  return errors.empty();
-}
 
 ServerOptions server_options(const Config& config) {
   ServerOptions options;
@@ -80,6 +55,9 @@ ServerOptions server_options(const Config& config) {
   options.grace = config.server.grace;
   options.tokens = config.tokens;
   options.idempotency = config.server.idempotency;
+  options.session.request = config.server.request_timeout;
+  if (!config.tls.certificate.empty())
+    options.tls = net::TlsFiles{config.tls.certificate, config.tls.key, config.tls.client_ca};
   return options;
 }
 
@@ -91,70 +69,151 @@ void allow_many_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int run(const ServeOptions& options) {
-  Config config;
-  if (!read_config(options, config)) return traits_of(ErrorCode::kInvalid).exit_code;
-  const auto fail = [](const Error& error) {
-    std::cerr << "delayq serve: " << to_string(error) << "\n";
-    return traits_of(error.code).exit_code;
+int fail(const Error& error) {
+  std::cerr << "delayq serve: " << to_string(error) << "\n";
+  return traits_of(error.code).exit_code;
+}
+
+/// Empty when nobody wants to know.
+std::function<void(const Served&)> request_log(AccessLog* access, Millis slow) {
+  if (access == nullptr && slow == Millis::zero()) return {};
+  return [access, slow](const Served& served) {
+    if (access != nullptr) access->note(served);
+    if (const std::string warning = slow_warning(served, slow); !warning.empty()) spdlog::warn(warning);
   };
-  for (const Address* address : {&config.server.http, &config.server.resp}) {
-    if (is_loopback(*address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
-    return fail({ErrorCode::kInvalid,
-                 "serve",
-                 fmt::format("{} can be reached from other machines, and nobody would be asked who they are; "
-                             "configure [[tokens]] (delayq token new), listen on 127.0.0.1, or set "
-                             "server.allow_anonymous = true",
-                             to_string(*address)),
-                 {}});
-  }
-  if (Status status = start_log(config.log); !status.ok()) return fail(status.error());
-  allow_many_descriptors();
-  auto server = Server::open(server_options(config));
-  if (!server.ok()) return fail(server.error());
-  const net::Signals signals((*server)->loop(), {SIGTERM, SIGINT}, [&](int number) {
-    spdlog::info("stopping: {}", number == SIGINT ? "SIGINT" : "SIGTERM");
-    (*server)->stop();
-  });
-  spdlog::info("delayq {} listens on {} (HTTP) and {} (RESP), {}", kVersion, (*server)->http_address(),
-               (*server)->resp_address(), (*server)->storage().describe());
-  std::cout << fmt::format("delayq {} is ready, {}.\n", kVersion, (*server)->storage().describe())
+}
+
+void greet(Server& server, bool in_background) {
+  std::cout << fmt::format("delayq {} is ready, {}.\n", kVersion, server.storage().describe())
             << fmt::format(
                    "Try it: redis-cli -p {0} PUSH order 5s '{{\"uid\":1}}'   then: redis-cli -p {0} POP "
                    "order WAIT 10s\n",
-                   (*server)->resp_port())
+                   server.resp_port())
             << fmt::format(
                    "Or:     curl http://{}/v1/topics/order/jobs -d '{{\"body\": {{\"uid\": 1}}, \"delay\": "
                    "\"5s\"}}'\n",
-                   (*server)->http_address())
-            << "Ctrl-C stops it.\n"
+                   server.http_address())
+            << (in_background ? fmt::format("kill {} stops it.\n", ::getpid()) : "Ctrl-C stops it.\n")
             << std::flush;
-  (*server)->run();
+}
+
+std::chrono::microseconds since_boot() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now().time_since_epoch());
+}
+
+/// Whether it was started from a terminal that has since been closed. That sends SIGHUP, too.
+bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) == 0; }
+
+/// SIGHUP: what can be changed while it serves.
+void reload(const ConfigOptions& source, AccessLog* access, Server& server) {
+  spdlog::info("SIGHUP: logs, tokens and certificates are read again");
+  if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
+  if (access != nullptr) access->reopen();
+  ConfigOutcome outcome = read_config(source);
+  for (const std::string& error : outcome.errors) spdlog::error("the tokens stay as they are: {}", error);
+  if (outcome.ok()) server.set_tokens(std::move(outcome.config.tokens));
+  if (const Status status = server.reload_tls(); !status.ok())
+    spdlog::error("the certificates stay as they are: {}", status.error().detail);
+}
+
+/// The signals that Server's loop does not get, before it turns and after, are not to end the process with
+/// half of its work: those that stop it have been heard, and there is nothing left to reload.
+void ignore_signals(std::initializer_list<int> numbers) {
+  for (const int number : numbers) std::signal(number, SIG_IGN);
+}
+
+/// What a server has around it, for as long as it serves.
+struct Surroundings {
+  Status open(const Config& config, bool in_background);
+
+  std::unique_ptr<PidFile> pid_file;
+  std::unique_ptr<AccessLog> access;
+  ServiceManager manager{[](const char* name) { return std::getenv(name); }};
+};
+
+Status Surroundings::open(const Config& config, bool in_background) {
+  if (!config.server.pid_file.empty()) {
+    auto taken = PidFile::take(config.server.pid_file);
+    if (!taken.ok()) return taken.error();
+    pid_file = std::move(*taken);
+  }
+  if (Status status = start_log(config.log, in_background); !status.ok()) return status;
+  if (!config.log.access.empty()) {
+    auto opened = AccessLog::open(config.log);
+    if (!opened.ok()) return opened.error();
+    access = std::move(*opened);
+  }
+  return {};
+}
+
+std::string_view reason_to_stop(int signal) {
+  if (signal == SIGHUP) return "the terminal was closed";
+  return signal == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
+/// Serves until it is told to stop. `tell_ready` is called when it does.
+int serve(const ConfigOptions& source, const Config& config, bool in_background,
+          const std::function<void()>& tell_ready) {
+  ignore_signals({SIGHUP});
+  allow_many_descriptors();
+  Surroundings around;
+  if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());
+  ServerOptions options = server_options(config);
+  options.served = request_log(around.access.get(), config.log.slow);
+  DoorLog door_log;
+  options.turned_away = [&door_log](const Served& served) { door_log.note(served); };
+  options.turned = [&around](Moment now) { return around.manager.turned(now); };
+  auto opened = Server::open(std::move(options));
+  if (!opened.ok()) return fail(opened.error());
+  Server& server = **opened;
+  const std::string status =
+      fmt::format("delayq {} listens on {} (HTTP) and {} (RESP), {}", kVersion, server.http_address(),
+                  server.resp_address(), server.storage().describe());
+  {
+    bool is_stopping = false;
+    const bool had_terminal = !in_background && ::isatty(STDIN_FILENO) != 0;
+    const net::Signals signals(server.loop(), {SIGTERM, SIGINT, SIGHUP}, [&](int number) {
+      if (number == SIGHUP && !has_lost_terminal(had_terminal)) {
+        if (!is_stopping) around.manager.reloading(since_boot());
+        reload(source, around.access.get(), server);
+        if (!is_stopping) around.manager.ready(status);
+        return;
+      }
+      is_stopping = true;
+      spdlog::info("stopping: {}", reason_to_stop(number));
+      around.manager.stopping(config.server.grace);
+      server.stop();
+    });
+    spdlog::info("{}", status);
+    greet(server, in_background);
+    around.manager.ready(status);
+    tell_ready();
+    server.run();
+  }
+  ignore_signals({SIGTERM, SIGINT, SIGHUP});
   spdlog::info("stopped; everything that was answered is on disk");
   return EXIT_SUCCESS;
+}
+
+int run(const ServeOptions& options) {
+  const ConfigOutcome outcome = read_config(options.config);
+  for (const std::string& error : outcome.errors) std::cerr << error << "\n";
+  if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;
+  if (!options.in_background) return serve(options.config, outcome.config, false, [] {});
+  return run_in_background(
+      [&](const auto& tell_ready) { return serve(options.config, outcome.config, true, tell_ready); });
 }
 
 }  // namespace
 
 void add_serve_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ServeOptions>();
-  options->said.reserve(8);
   CLI::App* serve =
       app.add_subcommand("serve", "Run the server (this is what delayq does without a command)");
-  serve->add_option("-c,--config", options->file, "Configuration file (TOML)");
-  const auto add = [&](const char* flags, const char* key, const char* help) {
-    options->said.emplace_back(key, "");
-    serve->add_option(flags, options->said.back().second, help);
-  };
-  add("-t,--engine", "server.engine", "Where jobs wait: journal (default) or memory");
-  add("--http", "server.http", "Address of the HTTP API, default 127.0.0.1:9277; port 0: any free one");
-  add("--resp", "server.resp", "Address for Redis clients, default 127.0.0.1:9278; port 0: any free one");
-  add("--data", "server.data", "The journal's directory, default ./data");
-  add("--durability", "journal.durability",
-      "commit: a reply means it is on disk (default); interval: it will be soon");
-  add("--log-level", "log.level", "debug, info, warn, error or off");
-  serve->add_option("--set", options->assignments,
-                    "Any other key of the configuration: --set limits.body=4MiB");
+  options->config.add_to(*serve);
+  serve->add_flag("-d,--daemon", options->in_background,
+                  "Run in the background; returns when the server is ready, or with what is wrong");
   serve->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

@@ -1,5 +1,6 @@
 #include "app/server.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -40,6 +41,13 @@ Status Server::start() {
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
   front_->access.replace(options_.tokens);
+  front_->served = options_.served;
+  front_->turned_away = options_.turned_away;
+  if (options_.tls) {
+    auto tls = net::TlsContext::open(*options_.tls);
+    if (!tls.ok()) return tls.error();
+    tls_ = std::move(*tls);
+  }
   front_->stopwatch = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
   if (Status status = start_queue(now); !status.ok()) return status.error();
   if (Status status = listen_for_resp(now); !status.ok()) return status;
@@ -53,6 +61,7 @@ net::Listener::Options Server::listening(std::string host, uint16_t port, std::s
   options.max_sessions = options_.max_connections;
   options.refusal = std::move(refusal);
   options.session = options_.session;
+  options.tls = tls_;
   return options;
 }
 
@@ -130,7 +139,17 @@ void Server::run() {
         next = queue_->tick(now);
       } while (queue_->poll(now));
     } while (loop_.finish_turn());
+    if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
   }
+}
+
+Status Server::reload_tls() {
+  if (!options_.tls) return {};
+  auto tls = net::TlsContext::open(*options_.tls);
+  if (!tls.ok()) return tls.error();
+  tls_ = std::move(*tls);
+  for (const auto* listener : {&resp_, &http_}) (*listener)->set_tls(tls_);
+  return {};
 }
 
 void Server::stop() {
@@ -144,8 +163,8 @@ void Server::begin_stop() {
     is_stopped_ = true;  // in a hurry: what was answered is safe
     return;
   }
-  resp_->close();
-  http_->close();
+  // The listeners stay open until the grace period is over: for acks of those who come back with one, and for
+  // /readyz, which says that no job is taken any more. The queue refuses what is new.
   queue_->stop(net::Loop::now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
 }
 

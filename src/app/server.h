@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "api/http/conversation.h"
 #include "api/resp/conversation.h"
 #include "app/storage.h"
+#include "core/served.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/signals.h"
@@ -28,8 +30,14 @@ struct ServerOptions {
   size_t max_connections = 20'000;
   net::SessionLimits session;
   std::vector<Token> tokens;  ///< none: everybody may do everything
-  Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
+  std::optional<net::TlsFiles> tls;
+  std::function<void(const Served&)> turned_away;  ///< told of who has no token, or one for something else
+  Millis idempotency = std::chrono::hours{24};     ///< how long answers are kept for those who ask again
   Millis grace = std::chrono::seconds{10};  ///< for jobs that are being worked on when it is told to stop
+  /// Told of each request that was answered; may be empty.
+  std::function<void(const Served&)> served;
+  /// Told that a turn of the loop is done; answers when the next must have been done by. May be empty.
+  std::function<Moment(Moment now)> turned;
 };
 
 /// The server: an engine, the queue over it, and the connections, on one thread. The journal's disk work has
@@ -48,6 +56,9 @@ class Server {
 
   /// Other tokens, from now on and for those who are connected as well. On the loop's thread.
   void set_tokens(std::vector<Token> tokens) { front_->access.replace(std::move(tokens)); }
+  /// Reads the certificates again, for connections that come from now on. With an error everything stays as
+  /// it is.
+  Status reload_tls();
 
   std::string resp_address() const { return resp_->address(); }
   uint16_t resp_port() const { return resp_->port(); }
@@ -63,6 +74,7 @@ class Server {
   Status listen_for_http();
   net::Listener::Options listening(std::string host, uint16_t port, std::string refusal) const;
   void begin_stop();
+  std::shared_ptr<net::TlsContext> tls_;
 
   ServerOptions options_;
   net::Loop loop_;

@@ -53,8 +53,11 @@ std::string_view Session::peer() const {
   if (peer_.empty()) {
     error_code unknown;
     const tcp::endpoint end = socket_.remote_endpoint(unknown);
-    if (!unknown)
-      peer_ = fmt::format(end.address().is_v6() ? "[{}]:{}" : "{}:{}", end.address().to_string(), end.port());
+    const std::string address = end.address().to_string();
+    if (!unknown) {
+      peer_ = end.address().is_v6() ? fmt::format("[{}]:{}", address, end.port())
+                                    : fmt::format("{}:{}", address, end.port());
+    }
   }
   return peer_;
 }

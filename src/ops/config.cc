@@ -1,6 +1,7 @@
 #include "ops/config.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/limits.h"
+#include "json/writer.h"
 #include "ops/config_table.h"
 
 namespace delayq {
@@ -121,6 +123,37 @@ Status apply(Config& config, std::span<const std::string> path, const Given& giv
   return read_field(row->field, given, target);
 }
 
+/// JSON's escapes are TOML's, too.
+std::string quoted(std::string_view text) {
+  std::string out;
+  json::append_string(out, text);
+  return out;
+}
+
+std::string toml_of(const Given& given) {
+  if (given.kind == Given::Kind::kText) return quoted(given.text);
+  if (given.kind != Given::Kind::kList) return given.text;
+  std::string list;
+  for (const std::string& item : given.list) {
+    if (!list.empty()) list += ", ";
+    list += quoted(item);
+  }
+  return fmt::format("[{}]", list);
+}
+
+void record(std::vector<Said>* said, std::span<const std::string> path, const Given& given,
+            std::string origin) {
+  if (said == nullptr || path.size() < 2) return;
+  const std::string& section = path.front();
+  // These two have a name, or a number, between section and key.
+  const bool is_named = section == kTopicsSection || section == kTokensSection;
+  const bool has_key = !is_named || given.kind != Given::Kind::kTable;
+  said->push_back({section == kTopicsSection ? fmt::format("{}.{}", section, quoted(path[1])) : section,
+                   section == kTokensSection ? path[1] : std::string(),
+                   has_key ? join_path(path.subspan(is_named ? 2 : 1)) : std::string(), toml_of(given),
+                   std::move(origin)});
+}
+
 std::string variable_of(const ConfigRow& row) {
   std::string name = fmt::format("DELAYQ_{}_{}", row.section, row.key);
   for (char& c : name) {
@@ -159,9 +192,13 @@ ConfigOutcome parse_config(std::string_view text, std::string_view file_name) {
   }
   for (const TomlEntry& entry : std::get<std::vector<TomlEntry>>(read)) {
     const Status status = apply(outcome.config, entry.path, entry.value);
-    if (status) continue;
-    outcome.errors.push_back(
-        fmt::format("{}:{}: {}: {}", file_name, entry.line, join_path(entry.path), status.error().detail));
+    std::string origin = fmt::format("{}:{}", file_name, entry.line);
+    if (status) {
+      record(&outcome.said, entry.path, entry.value, std::move(origin));
+    } else {
+      outcome.errors.push_back(
+          fmt::format("{}: {}: {}", origin, join_path(entry.path), status.error().detail));
+    }
   }
   if (!outcome.errors.empty()) return outcome;
   for (const std::string& error : check_whole(outcome.config))
@@ -190,14 +227,20 @@ ConfigOutcome load_config(const std::string& path) {
   return parse_config(text, path);
 }
 
-Status set_option(Config& config, std::string_view key, std::string_view text) {
-  Status status = apply(config, split_key(key), {Given::Kind::kText, std::string(text), {}});
-  if (status) return status;
+Status set_option(Config& config, std::string_view key, std::string_view text, std::vector<Said>* said) {
+  const Given given{Given::Kind::kText, std::string(text), {}};
+  const std::vector<std::string> path = split_key(key);
+  Status status = apply(config, path, given);
+  if (status) {
+    record(said, path, given, "command line");
+    return status;
+  }
   return invalid(fmt::format("{}: {}", key, status.error().detail));
 }
 
 std::vector<std::string> apply_environment(Config& config,
-                                           const std::function<const char*(const char*)>& variable) {
+                                           const std::function<const char*(const char*)>& variable,
+                                           std::vector<Said>* said) {
   std::vector<std::string> errors;
   for (const ConfigRow& row : config_rows()) {
     if (row.section == kTopicsSection || row.section == kTokensSection) continue;
@@ -205,8 +248,13 @@ std::vector<std::string> apply_environment(Config& config,
     const char* const text = variable(name.c_str());
     if (text == nullptr) continue;
     FieldTarget target{config};
-    const Status status = read_field(row.field, {Given::Kind::kText, text, {}}, target);
-    if (!status) errors.push_back(fmt::format("{} in the environment: {}", name, status.error().detail));
+    const Given given{Given::Kind::kText, text, {}};
+    const Status status = read_field(row.field, given, target);
+    if (status) {
+      record(said, std::array{std::string(row.section), std::string(row.key)}, given, name);
+      continue;
+    }
+    errors.push_back(fmt::format("{} in the environment: {}", name, status.error().detail));
   }
   return errors;
 }

@@ -23,6 +23,7 @@ struct Config {
   enum class Engine : uint8_t { kJournal, kMemory };
   enum class Durability : uint8_t { kCommit, kInterval };
   enum class LogLevel : uint8_t { kDebug, kInfo, kWarn, kError, kOff };
+  enum class LogFormat : uint8_t { kText, kJson };
 
   struct Server {
     Address resp{"127.0.0.1", 9278};
@@ -34,6 +35,7 @@ struct Config {
     bool allow_anonymous = false;
     Millis request_timeout = std::chrono::seconds{20};
     Millis idempotency = std::chrono::hours{24};
+    std::string pid_file{};  ///< empty: none
 
     bool operator==(const Server&) const = default;
   };
@@ -68,7 +70,11 @@ struct Config {
 
   struct Log {
     LogLevel level = LogLevel::kInfo;
-    std::string file;  ///< empty: standard error
+    std::string file{};  ///< empty: standard error
+    LogFormat format = LogFormat::kText;
+    std::string access{};  ///< empty: none
+    uint32_t keep_days = 14;
+    Millis slow = std::chrono::seconds{1};  ///< zero: nothing is slow
 
     bool operator==(const Log&) const = default;
   };
@@ -85,10 +91,20 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
+/// A value that somebody gave, and where: "delayq.toml:7", "DELAYQ_SERVER_RESP", "command line".
+struct Said {
+  std::string section;  ///< as TOML writes it: "server", `topics."order.paid"`, "tokens"
+  std::string number;   ///< which of several such sections; empty: there is only one
+  std::string key;      ///< empty: only the section was named
+  std::string value;    ///< as TOML writes it
+  std::string origin;
+};
+
 /// A configuration, or everything that is wrong with it: "delayq.toml:7: server.grace: ...", by line.
 struct [[nodiscard]] ConfigOutcome {
   Config config;  ///< to be used only when there are no errors
   std::vector<std::string> errors;
+  std::vector<Said> said;
 
   bool ok() const { return errors.empty(); }
 };
@@ -100,13 +116,16 @@ ConfigOutcome parse_config(std::string_view text, std::string_view file_name);
 ConfigOutcome load_config(const std::string& path);
 
 /// One value by its full key ("server.resp", `topics.order.attempts`), as a command line gives it; lists are
-/// written with commas. On an error, whose detail starts with the key, `config` is unchanged.
-Status set_option(Config& config, std::string_view key, std::string_view text);
+/// written with commas. On an error, whose detail starts with the key, `config` is unchanged. What was taken
+/// over is added to `said`, here and below.
+Status set_option(Config& config, std::string_view key, std::string_view text,
+                  std::vector<Said>* said = nullptr);
 
 /// Takes over what the environment says: DELAYQ_SERVER_RESP is server.resp. Topics cannot be named there.
 /// `variable` answers the value of a name, or null, as getenv() does. Answers all errors.
 std::vector<std::string> apply_environment(Config& config,
-                                           const std::function<const char*(const char*)>& variable);
+                                           const std::function<const char*(const char*)>& variable,
+                                           std::vector<Said>* said = nullptr);
 
 /// What the configuration says to the queue.
 QueueConfig queue_config(const Config& config);

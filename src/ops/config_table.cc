@@ -29,6 +29,7 @@ constexpr std::array<string_view, 2> kEngines{"journal", "memory"};
 constexpr std::array<string_view, 2> kLaterEngines{"redis", "kafka"};
 constexpr std::array<string_view, 2> kDurabilities{"commit", "interval"};
 constexpr std::array<string_view, 5> kLevels{"debug", "info", "warn", "error", "off"};
+constexpr std::array<string_view, 2> kFormats{"text", "json"};
 constexpr std::array<string_view, 1> kDeliveries{"pull"};
 constexpr std::array<string_view, 4> kLaterDeliveries{"webhook", "redis_list", "redis_stream", "kafka_topic"};
 
@@ -74,6 +75,9 @@ const std::array kServer{
     ConfigRow{"server", "idempotency",
               DurationField{0s, 30 * 24h, [](T& t, Millis v) { t.config.server.idempotency = v; }}, "\"1d\"",
               "", "How long the answer to a request with an Idempotency-Key is kept, in memory."},
+    ConfigRow{"server", "pid_file",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.server.pid_file = std::move(v); }},
+              "\"\"", "", "A file with the process's number, held while the server runs; empty is none."},
 };
 
 const std::array kTls{
@@ -140,7 +144,21 @@ const std::array kLog{
               "\"info\"", "", "The least that is written."},
     ConfigRow{"log", "file",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.log.file = std::move(v); }}, "\"\"",
-              "", "A file to append to; empty is standard error."},
+              "", "A file to append to; empty is standard error, for a daemon syslog."},
+    ConfigRow{
+        "log", "format",
+        ChoiceField{
+            kFormats, {}, [](T& t, size_t v) { t.config.log.format = static_cast<Config::LogFormat>(v); }},
+        "\"text\"", "", "How lines are written: for people, or an object of JSON each."},
+    ConfigRow{"log", "access",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.log.access = std::move(v); }},
+              "\"\"", "", "A file that gets a line for each request; empty is none."},
+    ConfigRow{
+        "log", "keep_days",
+        NumberField{0, 36'500, [](T& t, uint64_t v) { t.config.log.keep_days = static_cast<uint32_t>(v); }},
+        "14", "", "Days of log files that are kept beside the current one; 0 keeps all."},
+    ConfigRow{"log", "slow", DurationField{0s, 1h, [](T& t, Millis v) { t.config.log.slow = v; }}, "\"1s\"",
+              "", "A request that took longer is a warning in the log; \"0s\" is never."},
 };
 
 /// What is not said about a retention is the built-in default.

@@ -4,7 +4,7 @@
 
 namespace delayq {
 
-// What the configuration table says, written for its three readers.
+// What the configuration table says, written for its readers.
 
 /// For `delayq serve --help`: every key with what may be written and its default.
 std::string config_help();

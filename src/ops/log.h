@@ -6,8 +6,13 @@
 namespace delayq {
 
 /// Sends what spdlog's default logger is told to where `log` says, as lines of UTC time, level and message:
-/// "2030-01-31T08:00:00.000Z info listening on ...". From info on a line is flushed at once. To be called
-/// before other threads log; kUnavailable when the file cannot be opened, and then the logger is as it was.
-Status start_log(const Config::Log& log);
+/// "2030-01-31T08:00:00.000Z info listening on ..."; or as objects of JSON with "time", "level" and
+/// "message". A file is a new one each day (ops/daily_file.h). A daemon has no standard error: without a file
+/// it tells syslog. To be called before other threads log; kUnavailable when the file cannot be opened, and
+/// then the logger is as it was.
+Status start_log(const Config::Log& log, bool is_daemon = false);
+
+/// Opens the log's file by its name again, for when another program has moved it away. From any thread.
+Status reopen_log();
 
 }  // namespace delayq

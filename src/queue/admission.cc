@@ -20,7 +20,7 @@ Error overloaded(std::string_view op, std::string detail, Millis retry_after) {
 
 void Admission::begin() { usage_ = context_.engine.usage(); }
 
-Status Admission::admit(uint64_t bytes) {
+Status Admission::has_room_for(uint64_t bytes) const {
   const QueueConfig& config = context_.config;
   if (usage_.disk_free < config.disk_free_bytes) {
     return Error{ErrorCode::kDiskFull, "push",
@@ -45,9 +45,15 @@ Status Admission::admit(uint64_t bytes) {
                                   unanswered_bytes_, config.unanswered_bytes),
                       kAfterCommits);
   }
+  return {};
+}
+
+Status Admission::admit(uint64_t bytes) {
+  Status status = has_room_for(bytes);
+  if (!status) return status;
   ++usage_.jobs;
   unanswered_bytes_ += bytes;
-  return {};
+  return status;
 }
 
 Status Admission::admit_topic(std::string_view op) const {

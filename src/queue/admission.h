@@ -15,7 +15,9 @@ class Admission {
 
   /// Looks at the engine once for the batch that follows.
   void begin();
-  /// Whether one more job of `bytes` may be pushed. When it may, it counts as pushed.
+  /// Whether one more job of `bytes` may be pushed.
+  Status has_room_for(uint64_t bytes) const;
+  /// The same, and when it may, it counts as pushed.
   Status admit(uint64_t bytes);
   /// `bytes` of admitted jobs were answered.
   void settle(uint64_t bytes) { unanswered_bytes_ -= bytes; }

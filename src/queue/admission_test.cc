@@ -85,8 +85,11 @@ TEST_F(Overload, TooLittleDisk) {
   EXPECT_EQ(error.code, ErrorCode::kDiskFull);
   EXPECT_THAT(error.detail, HasSubstr("4999 bytes are free"));
   EXPECT_GT(error.retry_after, Millis{0});
+  const auto ready = [&](auto reply) { queue_.queue().ready(queue_.now(), std::move(reply)); };
+  EXPECT_EQ(queue_.ask<void>("ready", ready).error().code, ErrorCode::kDiskFull);
   EXPECT_EQ(queue_.cancel("t", "a"), CancelOutcome::kCancelled);
   engine_.disk_free = 5'000;
+  EXPECT_TRUE(queue_.ask<void>("ready", ready).ok());
   EXPECT_TRUE(queue_.try_push({.topic = "t"}).ok());
 }
 

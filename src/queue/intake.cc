@@ -85,6 +85,19 @@ void Intake::push(std::span<const PushRequest> requests, Reply<PushReport> reply
                        });
 }
 
+void Intake::ready(Reply<void> reply) {
+  if (context_.stopping) {
+    return context_.refuse(reply, Error{ErrorCode::kStopping, "ready", "the server is shutting down"});
+  }
+  admission_.begin();
+  if (const Status room = admission_.has_room_for(0); !room) {
+    return context_.refuse(reply, in_verb("ready", room.error()));
+  }
+  context_.engine.flush([this, reply = std::move(reply)](const Result<bool>& flushed) mutable {
+    context_.answer(reply, flushed.ok() ? Status{} : Status{flushed.error()});
+  });
+}
+
 Status Intake::accept(const PushRequest& request, Batch& batch) {
   if (Status status = check_job(request, context_.now, context_.config.limits); !status) return status;
   if (Status status = find_topic(request.topic, batch); !status) return status;

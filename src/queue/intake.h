@@ -15,6 +15,8 @@ class Intake {
       : context_(context), admission_(admission), hand_over_(hand_over), ids_(random) {}
 
   void push(std::span<const PushRequest> requests, Reply<PushReport> reply);
+  /// What a push would be told, without one.
+  void ready(Reply<void> reply);
 
  private:
   struct Batch;

@@ -251,6 +251,11 @@ const EffectiveSettings& Queue::effective_settings(std::string_view topic) const
 
 // ---- running
 
+void Queue::ready(Moment now, Reply<void> reply) {
+  const Entry entry = enter(now);
+  parts_->intake.ready(std::move(reply));
+}
+
 void Queue::stop(Moment now, Millis grace, Reply<StopReport> reply) {
   const Entry entry = enter(now);
   parts_->stopper.stop(grace, std::move(reply));

@@ -107,6 +107,10 @@ class Queue final {
   const EffectiveSettings& effective_settings(std::string_view topic) const;
 
   // ---- running
+  /// Whether a small push would be taken now, without pushing one: the error is what it would be told
+  /// (kStopping, kDiskFull, kOverloaded), or that the engine has failed. Answers when what came before is
+  /// durable.
+  void ready(Moment now, Reply<void> reply);
   /// From now on pushes and pops are refused with kStopping and waiters are sent home. Answers when no lease
   /// is out or the grace period has ended, and everything is flushed. Needs tick() and poll() to go on until
   /// then.

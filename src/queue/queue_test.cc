@@ -118,6 +118,13 @@ class FailingQueue : public testing::Test {
   support::QueueDriver queue_{engine_};
 };
 
+TEST_F(FailingQueue, IsNotReady) {
+  const auto ready = [&](auto reply) { queue_.queue().ready(queue_.now(), std::move(reply)); };
+  EXPECT_TRUE(queue_.ask<void>("ready", ready).ok());
+  engine_.failing = true;
+  EXPECT_EQ(code_of<void>(ready), ErrorCode::kUnavailable);
+}
+
 TEST_F(FailingQueue, BatchesTellTheErrorForEachItemThatWasAsked) {
   queue_.push({.topic = "t", .id = "a"});
   const Taken taken = queue_.pop_one("t");

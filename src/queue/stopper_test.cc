@@ -65,6 +65,17 @@ TEST_F(StopperTest, NewPushesAndPopsAreRefused) {
   EXPECT_EQ(pop.error().code, ErrorCode::kStopping);
 }
 
+TEST_F(StopperTest, ItIsReadyUntilItStops) {
+  const auto ready = [&] {
+    return queue_.ask<void>("ready",
+                            [&](auto reply) { queue_.queue().ready(queue_.now(), std::move(reply)); });
+  };
+  EXPECT_TRUE(ready().ok());
+  reserve("a");
+  stop(Millis{5'000});
+  EXPECT_EQ(ready().error().code, ErrorCode::kStopping);
+}
+
 TEST_F(StopperTest, WhoWaitsIsSentHome) {
   const PendingPop idle = queue_.begin_pop("t", Millis{60'000});
   queue_.run();

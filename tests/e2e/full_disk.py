@@ -1,5 +1,7 @@
 """A small filesystem that fills up: pushes are refused, the rest goes on, and pushes work again when there is room.
 Runs itself again in a mount namespace of its own, where it may mount one."""
+import http.client
+import json
 import os
 import pathlib
 import subprocess
@@ -44,11 +46,20 @@ class FullDisk(harness.ServerTest):
                 return refusals
             self.assertLess(self.pushed * len(body), SIZE_MIB << 20, "more than there is room for")
 
+    def readiness(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.http_port, timeout=harness.DEADLINE)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/readyz")
+        response = connection.getresponse()
+        return response.status, json.loads(response.read()).get("code")
+
     def test_pushes_are_refused_and_work_again(self):
         refusals = self.push_until_refused()
         for refusal in refusals:
             self.assertEqual(refusal.code, "DISKFULL")
         self.assertGreater(self.pushed, 1000)
+
+        self.assertEqual(self.readiness(), (507, "disk_full"))
 
         # The rest goes on.
         self.assertEqual(self.client.ask("RESCHEDULE", "t", "job-0", "0"), "OK")
@@ -62,6 +73,7 @@ class FullDisk(harness.ServerTest):
             self.assertEqual(set(replies), {"cancelled"})
         self.wait_until(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "again", "ID", "again")])[0],
                                                Refused), "pushes work again")
+        self.assertEqual(self.readiness(), (200, None))
 
         # And nothing of this was forgotten.
         self.server.kill()

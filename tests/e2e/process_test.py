@@ -1,4 +1,6 @@
 """The server as a process: how it starts, what it says when it cannot, and how it stops."""
+import http.client
+import json
 import signal
 import subprocess
 import threading
@@ -42,6 +44,30 @@ class Process(harness.ServerTest):
         server.process.send_signal(signal.SIGINT)
         self.wait_until(lambda: isinstance(client.ask_all([("PUSH", "t", "0", "b")])[0], Refused), "it is stopping")
         server.process.send_signal(signal.SIGINT)
+        self.assertEqual(server.process.wait(harness.DEADLINE), 0)
+
+    def test_while_it_stops_it_is_alive_takes_acks_and_is_not_ready(self):
+        server = self.serve("--set", "server.grace=1h")
+
+        def ask(method, path, body=None):
+            connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=harness.DEADLINE)
+            self.addCleanup(connection.close)
+            connection.request(method, path, body)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+
+        client = self.connect(server)
+        client.ask("PUSH", "t", "0", "b", "ID", "a")
+        lease = client.ask("POP", "t")[0][0].decode()
+        self.assertEqual(ask("GET", "/readyz")[0], 200)
+        server.process.send_signal(signal.SIGTERM)
+        self.wait_until(lambda: ask("GET", "/readyz")[0] == 503, "it is stopping")
+        self.assertEqual(ask("GET", "/readyz")[1]["code"], "stopping")
+        self.assertEqual(ask("GET", "/healthz")[0], 200)
+        self.assertEqual(ask("POST", "/v1/topics/t/jobs", '{"body": 1}')[1]["code"], "stopping")
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(ask("GET", "/healthz")[0], 200)
+        self.assertEqual(ask("POST", "/v1/ack", json.dumps({"leases": [lease]}))[1], {"results": [{"result": "acked"}]})
         self.assertEqual(server.process.wait(harness.DEADLINE), 0)
 
     def test_a_second_server_on_the_same_directory_is_refused(self):

@@ -20,8 +20,8 @@ SEES = {
     "resp": {"core"},
     "json": {"core"},
     "net": {"core"},
-    # Configuration says settings of topics and bounds of the queue, in the queue's own types.
-    "ops": {"core", "queue"},
+    # Configuration says settings of topics and bounds of the queue, in the queue's own types; logs may be JSON.
+    "ops": {"core", "queue", "json"},
 }
 # The kafka engine is the redis engine with another delay stage.
 EXTRA = {("engine/kafka", "engine/redis")}

@@ -161,6 +161,8 @@ class Conversation final : public api::Conversation {
   Status totals(const Call& call);
   Status health(const Call& call);
   Status openapi(const Call& call);
+  Status readiness(const Call& call);
+  int write_well(json::Writer& json) const;
 
   // ---- whole topics (operating.cc)
   Status change_settings(const Call& call);

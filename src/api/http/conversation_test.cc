@@ -178,6 +178,17 @@ TEST_F(HttpTest, topics_settings_stats_forecast) {
   EXPECT_EQ(ask("GET", "/healthz").body, R"({"status":"ok","version":"9.9.9"})");
 }
 
+TEST_F(HttpTest, a_server_that_stops_is_alive_and_not_ready) {
+  EXPECT_EQ(ask("GET", "/readyz").body, R"({"status":"ok","version":"9.9.9"})");
+  ask("POST", "/v1/topics/t/jobs", R"({"body":1})");
+  ask("POST", "/v1/topics/t/pop");
+  queue.stop(now, std::chrono::hours{1}, [](const Result<StopReport>&) {});
+  const Response ready = ask("GET", "/readyz");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_THAT(ready.body, HasSubstr(R"("code":"stopping")"));
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+}
+
 TEST_F(HttpTest, a_pop_that_waits_holds_up_what_is_behind_it) {
   const std::string both =
       request("POST", "/v1/topics/t/pop", R"({"wait":"10s"})") + request("GET", "/healthz");

@@ -184,14 +184,22 @@ Status Conversation::forecast(const Call& call) {
   return {};
 }
 
+int Conversation::write_well(json::Writer& json) const {
+  json.begin_object().key("status").text("ok").key("version").text(host_.version).end_object();
+  return 200;
+}
+
 /// Answered by the queue: a server whose queue does not turn is not healthy.
 Status Conversation::health(const Call& call) {
   if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.totals(
-      now_, respond<TotalStats>([this](json::Writer& json, const TotalStats& /*stats*/) {
-        json.begin_object().key("status").text("ok").key("version").text(host_.version).end_object();
-        return 200;
-      }));
+      now_, respond<TotalStats>([this](json::Writer& json, const TotalStats&) { return write_well(json); }));
+  return {};
+}
+
+Status Conversation::readiness(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
+  queue_.ready(now_, respond<void>([this](json::Writer& json) { return write_well(json); }));
   return {};
 }
 

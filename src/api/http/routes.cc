@@ -84,7 +84,7 @@ std::span<const Conversation::Route> Conversation::routes() {
       Route{"GET", "/v1/forecast", &C::forecast, kReading, Reach::kNone},
       Route{"GET", "/v1/stats", &C::totals, kAnyScope, Reach::kAll},
       Route{"GET", "/healthz", &C::health, kForEverybody, Reach::kNone},
-      Route{"GET", "/readyz", &C::health, kForEverybody, Reach::kNone},
+      Route{"GET", "/readyz", &C::readiness, kForEverybody, Reach::kNone},
       Route{"GET", "/openapi.yaml", &C::openapi, kAnyScope, Reach::kNone},
   };
   return kRoutes;

@@ -69,10 +69,31 @@ void Conversation::execute(std::span<const std::string_view> words) {
   }
   Arguments arguments(words.subspan(1));
   Status status = admit(*spec, arguments);
+  tell(*spec, arguments, status);
   if (!status.ok()) return refuse(status.error());
   status = dispatch(spec->verb, arguments);
   if (status.ok() && !arguments.empty()) status = arguments.unexpected(spec->usage);
   if (!status.ok()) refuse(status.error());
+}
+
+/// A command is told of when it is taken: its answer comes with that of others. What it says is nobody's
+/// business.
+void Conversation::tell(const CommandSpec& spec, const Arguments& arguments, const Status& status) {
+  const bool is_turned_away = !status.ok() && front_.turned_away != nullptr;
+  if (front_.served == nullptr && !is_turned_away) return;
+  Served served;
+  served.at = now_;
+  served.protocol = "resp";
+  served.peer = connection_->peer();
+  served.token = caller_.name();
+  served.verb = spec.name;
+  const bool has_topic = spec.topics == Topics::kFirst || spec.topics == Topics::kFirstOfTwo ||
+                         spec.topics == Topics::kFirstIfAny || spec.verb == Verb::kPop;
+  if (has_topic && !arguments.empty()) served.target = arguments.front();
+  if (!status.ok()) served.code = traits_of(status.error().code).name;
+  for (const std::string_view word : arguments.left()) served.bytes_in += word.size();
+  if (front_.served) front_.served(served);
+  if (is_turned_away) front_.turned_away(served);
 }
 
 Status Conversation::admit(const CommandSpec& spec, const Arguments& arguments) {
@@ -168,6 +189,7 @@ void Conversation::reply(Words words) { answer(replies_.reserve(), words); }
 
 void Conversation::refuse(const Error& error) {
   flush();
+  front_.resp.refuse(error.code);
   reply([&](Writer& writer) { write_error(writer, error); });
 }
 

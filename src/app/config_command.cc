@@ -1,0 +1,54 @@
+#include "app/config_command.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
+
+#include "app/config_options.h"
+#include "ops/config_in_force.h"
+#include "ops/config_text.h"
+
+namespace delayq {
+
+namespace {
+
+struct CheckOptions {
+  ConfigOptions config;
+  bool print = false;
+};
+
+int check(const CheckOptions& options) {
+  const ConfigOutcome outcome = read_config(options.config);
+  for (const std::string& error : outcome.errors) std::cerr << error << "\n";
+  if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;
+  if (options.print) {
+    std::cout << config_in_force(outcome.said);
+  } else {
+    std::cout << (options.config.file.empty() ? "The configuration" : options.config.file) << " is right.\n";
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void add_config_command(CLI::App& app, int& exit_code) {
+  CLI::App* config = app.add_subcommand("config", "Check a configuration, or print an example");
+  config->require_subcommand(1);
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* checking = config->add_subcommand(
+      "check",
+      "Tell everything that is wrong with the file, the environment and the options, and start nothing");
+  options->config.add_to(*checking);
+  checking->add_flag("--print", options->print, "Print what is in force, and where each value comes from");
+  checking->callback([options, &exit_code] { exit_code = check(*options); });
+  config->add_subcommand("example", "Print a file with every setting, commented out with its default")
+      ->callback([&exit_code] {
+        std::cout << example_config();
+        exit_code = EXIT_SUCCESS;
+      });
+}
+
+}  // namespace delayq

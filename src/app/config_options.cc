@@ -1,0 +1,72 @@
+#include "app/config_options.h"
+
+#include <cstdlib>
+
+#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace delayq {
+
+namespace {
+
+/// What is wrong although each value is right.
+std::vector<std::string> contradictions(const Config& config) {
+  std::vector<std::string> errors;
+  for (const auto& [key, address] : {std::pair{"http", &config.server.http}, {"resp", &config.server.resp}}) {
+    if (is_loopback(*address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
+    errors.push_back(fmt::format(
+        "server.{}: {} can be reached from other machines, and nobody would be asked who they are; "
+        "configure [[tokens]] (delayq token new), listen on 127.0.0.1, or set server.allow_anonymous = true",
+        key, to_string(*address)));
+  }
+  return errors;
+}
+
+}  // namespace
+
+void ConfigOptions::add_to(CLI::App& command) {
+  command.add_option("-c,--config", file, "Configuration file (TOML)");
+  said.reserve(16);  // what CLI11 points to must stay where it is
+  const auto add = [&](const char* flags, const char* key, const char* help) {
+    said.emplace_back(key, "");
+    command.add_option(flags, said.back().second, help);
+  };
+  add("-t,--engine", "server.engine", "Where jobs wait: journal (default) or memory");
+  add("--http", "server.http", "Address of the HTTP API, default 127.0.0.1:9277; port 0: any free one");
+  add("--resp", "server.resp", "Address for Redis clients, default 127.0.0.1:9278; port 0: any free one");
+  add("--data", "server.data", "The journal's directory, default ./data");
+  add("--durability", "journal.durability",
+      "commit: a reply means it is on disk (default); interval: it will be soon");
+  add("--log-level", "log.level", "debug, info, warn, error or off");
+  add("--pid-file", "server.pid_file", "A file with the process's number, held while the server runs");
+  command.add_option("--set", assignments, "Any other key of the configuration: --set limits.body=4MiB");
+}
+
+ConfigOutcome read_config(const ConfigOptions& options) {
+  ConfigOutcome outcome = options.file.empty() ? ConfigOutcome{} : load_config(options.file);
+  std::vector<std::string>& errors = outcome.errors;
+  const auto variable = [](const char* name) { return std::getenv(name); };
+  for (std::string& error : apply_environment(outcome.config, variable, &outcome.said)) {
+    errors.push_back(std::move(error));
+  }
+  const auto set = [&](const std::string& key, const std::string& value) {
+    const Status status = set_option(outcome.config, key, value, &outcome.said);
+    if (!status.ok()) errors.push_back(status.error().detail);
+  };
+  for (const auto& [key, value] : options.said) {
+    if (!value.empty()) set(key, value);
+  }
+  for (const std::string& assignment : options.assignments) {
+    const size_t sign = assignment.find('=');
+    if (sign == std::string::npos) {
+      errors.push_back(fmt::format("--set {}: expected KEY=VALUE", assignment));
+    } else {
+      set(assignment.substr(0, sign), assignment.substr(sign + 1));
+    }
+  }
+  for (std::string& error : contradictions(outcome.config)) errors.push_back(std::move(error));
+  return outcome;
+}
+
+}  // namespace delayq

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/config.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library is called so
+class App;
+}  // namespace CLI
+
+namespace delayq {
+
+/// What a command line says of the configuration.
+struct ConfigOptions {
+  std::string file;
+  /// Options that are keys of the configuration, and what was said; empty: nothing.
+  std::vector<std::pair<std::string, std::string>> said;
+  std::vector<std::string> assignments;  ///< key=value
+
+  /// Lets a command take them. REQUIRES: this stays where it is until the command line was read.
+  void add_to(CLI::App& command);
+};
+
+/// The file, then the environment, then the command line; and whether it all goes together.
+ConfigOutcome read_config(const ConfigOptions& options);
+
+}  // namespace delayq
