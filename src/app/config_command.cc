@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/config_options.h"
+#include "ops/config_in_force.h"
 #include "ops/config_text.h"
 
 namespace delayq {

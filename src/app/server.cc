@@ -41,6 +41,8 @@ Status Server::start() {
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
   front_->access.replace(options_.tokens);
+  front_->served = options_.served;
+  front_->turned_away = options_.turned_away;
   front_->stopwatch = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
   if (Status status = start_queue(now); !status.ok()) return status.error();
   if (Status status = listen_for_resp(now); !status.ok()) return status;
