@@ -16,8 +16,8 @@ std::vector<std::string> contradictions(const Config& config) {
   for (const auto& [key, address] : {std::pair{"http", &config.server.http}, {"resp", &config.server.resp}}) {
     if (is_loopback(*address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
     errors.push_back(fmt::format(
-        "server.{}: {} can be reached from other machines, and nobody would be asked who they are; "
-        "configure [[tokens]] (delayq token new), listen on 127.0.0.1, or set server.allow_anonymous = true",
+        "server.{}: {} can be reached from other machines, and nobody would be asked who they are; configure "
+        "[[tokens]] (delayq token new), listen on 127.0.0.1, or set server.allow_anonymous = true",
         key, to_string(*address)));
   }
   return errors;

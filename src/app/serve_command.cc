@@ -22,6 +22,7 @@
 #include "ops/door_log.h"
 #include "ops/log.h"
 #include "ops/pid_file.h"
+#include "ops/refusal_log.h"
 #include "ops/served_text.h"
 #include "ops/service_manager.h"
 
@@ -105,16 +106,14 @@ std::chrono::microseconds since_boot() {
 /// Whether it was started from a terminal that has since been closed. That sends SIGHUP, too.
 bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) == 0; }
 
-/// SIGHUP: what can be changed while it serves.
-void reload(const ConfigOptions& source, AccessLog* access, Server& server) {
-  spdlog::info("SIGHUP: logs, tokens and certificates are read again");
+/// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
+void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
+  spdlog::info("SIGHUP: the logs are opened again, and the tokens are read");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
-  ConfigOutcome outcome = read_config(source);
-  for (const std::string& error : outcome.errors) spdlog::error("the tokens stay as they are: {}", error);
+  ConfigOutcome outcome = read_config(options);
+  for (const std::string& error : outcome.errors) spdlog::error("the tokens stay as they were: {}", error);
   if (outcome.ok()) server.set_tokens(std::move(outcome.config.tokens));
-  if (const Status status = server.reload_tls(); !status.ok())
-    spdlog::error("the certificates stay as they are: {}", status.error().detail);
 }
 
 /// The signals that Server's loop does not get, before it turns and after, are not to end the process with
@@ -129,6 +128,7 @@ struct Surroundings {
 
   std::unique_ptr<PidFile> pid_file;
   std::unique_ptr<AccessLog> access;
+  RefusalLog refusals;
   ServiceManager manager{[](const char* name) { return std::getenv(name); }};
 };
 
@@ -153,16 +153,15 @@ std::string_view reason_to_stop(int signal) {
 }
 
 /// Serves until it is told to stop. `tell_ready` is called when it does.
-int serve(const ConfigOptions& source, const Config& config, bool in_background,
-          const std::function<void()>& tell_ready) {
+int serve(const ServeOptions& said, const Config& config, const std::function<void()>& tell_ready) {
+  const bool in_background = said.in_background;
   ignore_signals({SIGHUP});
   allow_many_descriptors();
   Surroundings around;
   if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());
   ServerOptions options = server_options(config);
   options.served = request_log(around.access.get(), config.log.slow);
-  DoorLog door_log;
-  options.turned_away = [&door_log](const Served& served) { door_log.note(served); };
+  options.turned_away = [&around](const Served& served) { around.refusals.note(served); };
   options.turned = [&around](Moment now) { return around.manager.turned(now); };
   auto opened = Server::open(std::move(options));
   if (!opened.ok()) return fail(opened.error());
@@ -176,7 +175,7 @@ int serve(const ConfigOptions& source, const Config& config, bool in_background,
     const net::Signals signals(server.loop(), {SIGTERM, SIGINT, SIGHUP}, [&](int number) {
       if (number == SIGHUP && !has_lost_terminal(had_terminal)) {
         if (!is_stopping) around.manager.reloading(since_boot());
-        reload(source, around.access.get(), server);
+        reload(said.config, server, around.access.get());
         if (!is_stopping) around.manager.ready(status);
         return;
       }
@@ -200,9 +199,9 @@ int run(const ServeOptions& options) {
   const ConfigOutcome outcome = read_config(options.config);
   for (const std::string& error : outcome.errors) std::cerr << error << "\n";
   if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;
-  if (!options.in_background) return serve(options.config, outcome.config, false, [] {});
+  if (!options.in_background) return serve(options, outcome.config, [] {});
   return run_in_background(
-      [&](const auto& tell_ready) { return serve(options.config, outcome.config, true, tell_ready); });
+      [&](const auto& tell_ready) { return serve(options, outcome.config, tell_ready); });
 }
 
 }  // namespace

@@ -29,13 +29,13 @@ struct ServerOptions {
   uint16_t http_port = 9277;  ///< 0: any free one
   size_t max_connections = 20'000;
   net::SessionLimits session;
-  std::vector<Token> tokens;  ///< none: everybody may do everything
-  std::optional<net::TlsFiles> tls;
-  std::function<void(const Served&)> turned_away;  ///< told of who has no token, or one for something else
-  Millis idempotency = std::chrono::hours{24};     ///< how long answers are kept for those who ask again
-  Millis grace = std::chrono::seconds{10};  ///< for jobs that are being worked on when it is told to stop
+  std::vector<Token> tokens;                    ///< none: everybody may do everything
+  Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
+  Millis grace = std::chrono::seconds{10};      ///< for jobs that are being worked on when it is told to stop
   /// Told of each request that was answered; may be empty.
   std::function<void(const Served&)> served;
+  /// Told of each that was turned away for who asked; may be empty.
+  std::function<void(const Served&)> turned_away;
   /// Told that a turn of the loop is done; answers when the next must have been done by. May be empty.
   std::function<Moment(Moment now)> turned;
 };

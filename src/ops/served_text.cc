@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/utf8.h"
 #include "json/writer.h"
 
 namespace delayq {
@@ -15,12 +16,20 @@ constexpr size_t kMostOfTarget = 1'024;
 
 bool is_plain(char c) { return c > ' ' && c < '\x7f' && c != '\\'; }
 
+/// Of a text that is UTF-8: whether it has one of U+0080 to U+009F, which some terminals obey.
+bool has_late_control(std::string_view text) {
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '\xc2' && static_cast<unsigned char>(text[i + 1]) < 0xa0) return true;
+  }
+  return false;
+}
+
 /// What would end a word, or mean something to a terminal, is written as \xNN.
 void append_escaped(std::string& out, std::string_view text) {
-  const bool is_utf8 = delayq::is_utf8(text);
+  const bool is_right = is_utf8(text) && !has_late_control(text);
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (is_plain(c) || (byte >= 0x80 && is_utf8)) {
+    if (is_plain(c) || (byte >= 0x80 && is_right)) {
       out += c;
     } else {
       fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
@@ -47,11 +56,7 @@ std::string_view shortened(std::string_view target) { return target.substr(0, kM
 
 void append_text(std::string& out, const Served& served, std::string_view time) {
   out += time;
-  for (const std::string_view word :
-       {served.protocol, served.peer, served.token, served.verb, shortened(served.target)}) {
-    out += ' ';
-    append_word(out, word);
-  }
+  append_who_and_what(out, served);
   out += ' ';
   append_number(out, static_cast<uint64_t>(served.status));
   out += ' ';
@@ -83,6 +88,14 @@ void append_json(std::string& out, const Served& served, std::string_view time) 
 
 }  // namespace
 
+void append_who_and_what(std::string& out, const Served& served) {
+  for (const std::string_view word :
+       {served.protocol, served.peer, served.token, served.verb, shortened(served.target)}) {
+    out += ' ';
+    append_word(out, word);
+  }
+}
+
 void append_served(std::string& out, const Served& served, std::string_view time, Config::LogFormat format) {
   if (format == Config::LogFormat::kJson) {
     append_json(out, served, time);
@@ -95,11 +108,7 @@ void append_served(std::string& out, const Served& served, std::string_view time
 std::string slow_warning(const Served& served, Millis slow) {
   if (slow == Millis::zero() || served.may_wait || served.took <= slow) return {};
   std::string text = "slow request:";
-  for (const std::string_view word :
-       {served.protocol, served.peer, served.token, served.verb, shortened(served.target)}) {
-    text += ' ';
-    append_word(text, word);
-  }
+  append_who_and_what(text, served);
   text += fmt::format(" took {}ms", std::chrono::duration_cast<Millis>(served.took).count());
   return text;
 }

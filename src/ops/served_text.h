@@ -19,6 +19,9 @@ namespace delayq {
 /// "-" for what there is none of. No client can break out of its line.
 void append_served(std::string& out, const Served& served, std::string_view time, Config::LogFormat format);
 
+/// " http 127.0.0.1:40312 shop POST /v1/topics/order/jobs": the words of that line for any other one.
+void append_who_and_what(std::string& out, const Served& served);
+
 /// What to say in the log of a request that took longer than `slow`; empty when it is not slow. Zero: nothing
 /// is.
 std::string slow_warning(const Served& served, Millis slow);

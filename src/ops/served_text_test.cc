@@ -57,6 +57,10 @@ TEST(ServedText, no_client_breaks_out_of_its_line) {
   EXPECT_THAT(text_of(served), HasSubstr(R"( /a\x20b\x0a2023\x20forged\x1b[31m\x5c 201 )"));
   served.target = "t\xff";
   EXPECT_THAT(text_of(served), HasSubstr(R"( t\xff 201)"));
+  served.target =
+      "\xc2\x9b"
+      "31m";
+  EXPECT_THAT(text_of(served), HasSubstr(R"( \xc2\x9b31m 201)"));
   served.target = "größe";
   EXPECT_THAT(text_of(served), HasSubstr(" größe 201"));
   for (const std::string_view hostile : {"a\nb", "\"},{\"", "\xff\xfe", "\x01\x7f"}) {

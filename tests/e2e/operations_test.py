@@ -1,5 +1,7 @@
 """The server among the systems around it: in the background, under a service manager, with logs that others move."""
 import fcntl
+import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -157,6 +159,54 @@ class Operations(harness.ServerTest):
         self.assertIn("stopping: SIGTERM", [each["message"] for each in messages])
         self.assertEqual({each["level"] for each in messages}, {"info"})
         self.assertTrue(log.with_suffix(".moved").read_text().startswith('{"time":"'))
+
+    def test_each_request_is_a_line_without_what_is_in_it(self):
+        access = self.directory / "access.log"
+        server = self.serve("--set", f"log.access={access}", "--set", "log.format=json")
+        self.ask(server, "POST", "/v1/topics/order/jobs?unknown=classified", body=b'{"body": "classified", "id": "a"}')
+        self.ask(server, "GET", "/v1/topics/order/jobs/none")
+        self.assertEqual(server.stop()[0], 0)
+        text = access.read_text()
+        self.assertNotIn("classified", text)
+        lines = [json.loads(line) for line in text.splitlines()]
+        self.assertEqual([(line["verb"], line["target"]) for line in lines],
+                         [("POST", "/v1/topics/order/jobs"), ("GET", "/v1/topics/order/jobs/none")])
+        self.assertEqual(lines[1]["status"], 404)
+        self.assertEqual(lines[1]["code"], "not_found")
+        self.assertTrue(all(line["bytes_out"] > 0 for line in lines))
+
+    def test_tokens_are_read_again_at_a_sighup_and_refusals_are_in_the_log(self):
+        config, log = self.directory / "delayq.toml", self.directory / "delayq.log"
+
+        def write(secret, more=""):
+            digest = hashlib.sha256(secret.encode()).hexdigest()
+            config.write_text(f'[[tokens]]\nname = "shop"\nsha256 = "{digest}"\nscopes = ["push"]\n{more}')
+
+        def status(secret):
+            return self.ask(server, "POST", "/v1/topics/t/jobs", body=b'{"body": 1}', Authorization=f"Bearer {secret}")
+
+        write("old-secret")
+        server = self.serve("-c", str(config), "--set", f"log.file={log}")
+        self.assertEqual(status("old-secret"), 201)
+        self.assertEqual(status("new-secret"), 401)
+        write("new-secret", "[nonsense]\n")
+        server.process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: "stay as they were" in log.read_text(), "the error is told")
+        self.assertEqual(status("old-secret"), 201)
+        write("new-secret")
+        server.process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: status("new-secret") == 201, "the new one is known")
+        self.assertEqual(status("old-secret"), 401)
+        self.assertRegex(log.read_text(), r"warning turned away: http \S+ \S+ POST /v1/topics/t/jobs: unauthorized")
+        self.assertNotIn("secret", log.read_text())
+
+    def ask(self, server, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=DEADLINE)
+        self.addCleanup(connection.close)
+        connection.request(method, path, body, {"Content-Type": "application/json", **headers})
+        response = connection.getresponse()
+        response.read()
+        return response.status
 
     def test_a_log_that_cannot_be_written_is_named(self):
         for key in ("log.file", "log.access", "server.pid_file"):
