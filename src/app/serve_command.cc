@@ -19,7 +19,6 @@
 #include "app/version.h"
 #include "ops/access_log.h"
 #include "ops/background.h"
-#include "ops/door_log.h"
 #include "ops/log.h"
 #include "ops/pid_file.h"
 #include "ops/refusal_log.h"
@@ -108,12 +107,14 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 
 /// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
-  spdlog::info("SIGHUP: the logs are opened again, and the tokens are read");
+  spdlog::info("SIGHUP: logs, tokens and certificates are read again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
   for (const std::string& error : outcome.errors) spdlog::error("the tokens stay as they were: {}", error);
   if (outcome.ok()) server.set_tokens(std::move(outcome.config.tokens));
+  if (const Status status = server.reload_tls(); !status.ok())
+    spdlog::error("the certificates stay as they were: {}", status.error().detail);
 }
 
 /// The signals that Server's loop does not get, before it turns and after, are not to end the process with

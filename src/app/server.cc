@@ -43,6 +43,11 @@ Status Server::start() {
   front_->access.replace(options_.tokens);
   front_->served = options_.served;
   front_->turned_away = options_.turned_away;
+  if (options_.tls) {
+    auto tls = net::TlsContext::open(*options_.tls);
+    if (!tls.ok()) return tls.error();
+    tls_ = std::move(*tls);
+  }
   front_->stopwatch = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
   if (Status status = start_queue(now); !status.ok()) return status.error();
   if (Status status = listen_for_resp(now); !status.ok()) return status;

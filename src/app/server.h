@@ -30,6 +30,7 @@ struct ServerOptions {
   size_t max_connections = 20'000;
   net::SessionLimits session;
   std::vector<Token> tokens;                    ///< none: everybody may do everything
+  std::optional<net::TlsFiles> tls;             ///< none: connections are not encrypted
   Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
   Millis grace = std::chrono::seconds{10};      ///< for jobs that are being worked on when it is told to stop
   /// Told of each request that was answered; may be empty.
