@@ -1,6 +1,6 @@
 # What a newcomer types. The work is done by CMake's presets and by the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help build run deb test lint format coverage bench clean
+.PHONY: help build run deb test lint format coverage schemathesis bench clean
 JOBS ?= $(shell nproc)
 export JOBS
 
@@ -34,6 +34,10 @@ format:  ## write all sources in the project's format
 coverage:  ## run the tests and print which share of src/ they reach
 	@tools/setup test
 	@tools/coverage
+
+schemathesis: build  ## ask the server all that its OpenAPI description allows and more, at length; EXAMPLES=n of each call
+	@tools/setup test
+	@DELAYQ_SCHEMATHESIS_EXAMPLES=$(or $(EXAMPLES),1000) /usr/bin/python3 -B tests/e2e/schemathesis_test.py
 
 bench:  ## measure; BENCH="name ..." picks, `rivals` are the peers from Debian
 	@tools/setup bench

@@ -1,4 +1,5 @@
 """The description and the server, compared in both directions: routes, fields, answers, examples."""
+import hashlib
 import http.client
 import json
 import threading
@@ -13,19 +14,23 @@ class Asking(harness.ServerTest):
     def setUp(self):
         super().setUp()
         self.description = openapi.Description()
-        self.server = self.serve("--set", "limits.waiters=1", "--set", "limits.topics=40")
+        self.server = self.serve(*self.options())
         self.connection = self.open()
+
+    def options(self):
+        return ("--set", "limits.waiters=1", "--set", "limits.topics=40")
 
     def open(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.http_port, timeout=harness.DEADLINE)
         self.addCleanup(connection.close)
         return connection
 
-    def ask(self, method, target, body=None, kind=openapi.JSON, connection=None):
+    def ask(self, method, target, body=None, kind=openapi.JSON, connection=None, **headers):
         """Every answer is held against the description."""
         connection = connection or self.connection
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-        connection.request(method, target, data, {"Content-Type": kind})
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, target, data, {"Content-Type": kind, **headers})
         response = connection.getresponse()
         text = response.read()
         self.description.check(method, target, response, text)
@@ -143,6 +148,12 @@ class EveryMember(Asking):
         self.ask("POST", "/v1/jobs", [{"topic": "a", "body": 1}, {"topic": "a", UNKNOWN: 1}, 7])
         self.ask("POST", "/v1/jobs", b'{"topic": "a", "body": 1}\n', "application/x-ndjson")
         self.ask("POST", "/v1/topics/a/jobs", b"\xff\xfe", "application/octet-stream")
+        self.ask("POST", "/v1/jobs", [{}] * 10_001)
+        for replayed in (None, "true"):
+            response, _ = self.ask("POST", "/v1/topics/a/jobs", {"body": 1}, Idempotency_Key="k")
+            self.assertEqual(response.headers["Idempotency-Replayed"], replayed)
+        response, problem = self.ask("POST", "/v1/topics/a/jobs", {"body": 2}, Idempotency_Key="k")
+        self.assertEqual((response.status, problem["field"]), (409, "Idempotency-Key"))
 
     def tell_of_consumers(self):
         self.ask("POST", "/v1/topics/a/pop", {"count": 10, "ack": "auto"})
@@ -189,6 +200,30 @@ class EveryMember(Asking):
         _, answer = self.ask("POST", "/v1/jobs", [{"topic": f"t{i}", "body": 1} for i in range(50)])
         self.assertEqual(answer["results"][-1]["code"], "overloaded")
         self.assertGreater(answer["results"][-1]["retry_after_ms"], 0)
+
+
+class Scopes(Asking):
+    """Who may what is as the description says it."""
+    SCOPES = ("push", "consume", "read", "admin")
+
+    def options(self):
+        tokens = "".join(f'[[tokens]]\nname = "{scope}"\nscopes = ["{scope}"]\ntopics = ["*"]\n'
+                         f'sha256 = "{hashlib.sha256(scope.encode()).hexdigest()}"\n' for scope in self.SCOPES)
+        config = self.directory / "delayq.toml"
+        config.write_text(tokens)
+        return ("--config", str(config))
+
+    def test_the_scopes_of_every_call(self):
+        for method, path, operation in self.description.operations():
+            target = f"{self.description.example_target(path, operation)}?{UNKNOWN}=1"
+            described = {scope for way in operation["security"] for scopes in way.values() for scope in scopes}
+            for scope in self.SCOPES:
+                response, _ = self.ask(method, target, Authorization=f"Bearer {scope}")
+                is_allowed = scope in described | {"admin"} or not operation["security"]
+                self.assertEqual(response.status, 400 if is_allowed else 403, f"{method} {path} with {scope}")
+            response, _ = self.ask(method, target)
+            self.assertEqual(response.status, 401 if operation["security"] else 400, f"{method} {path} without a token")
+            self.assertEqual("WWW-Authenticate" in response.headers, response.status == 401)
 
 
 if __name__ == "__main__":

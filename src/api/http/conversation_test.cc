@@ -269,6 +269,8 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"PATCH", "/v1/topics/t", R"({"keep_dead":{"tiem":1}})", 400, "\"known\":[\"time\",\"count\"]"},
       {"PATCH", "/v1/topics/t", R"({"rate":{"count":1,"per":"2d"}})", 400, "\"field\":\"rate.per\""},
       {"PATCH", "/v1/topics/t", R"({"rate":{"count":4000000000}})", 400, "\"field\":\"rate.count\""},
+      {"PATCH", "/v1/topics/t", R"({"rate":{"count":0,"per":"2d"}})", 400, "\"field\":\"rate.per\""},
+      {"PATCH", "/v1/topics/t", R"({"backoff":["1s,2s"]})", 400, "\"field\":\"backoff\""},
       {"POST", "/v1/pop", R"({"topics":["a","b c"]})", 400, "\"field\":\"topics\""},
       {"POST", "/v1/topics/b%20c/pop", "", 400, "\"field\":\"topic\""},
       {"POST", "/v1/topics/t/redrive", R"({"ids":[""]})", 400, "\"field\":\"ids\""},

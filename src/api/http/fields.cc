@@ -172,6 +172,9 @@ std::optional<Backoff> Fields::backoff(std::string_view name) {
   if (is_array) {
     const auto steps = texts(name);
     if (!steps) return std::nullopt;
+    for (const std::string_view step : *steps) {
+      if (const Result<Millis> parsed = parse_duration(step); !parsed.ok()) note(name, parsed.error().detail);
+    }
     text = fmt::format("{}", fmt::join(*steps, ","));
   } else {
     const auto plain_text = plain(name, true);

@@ -15,7 +15,7 @@ void read_body(Fields& fields, PushRequest& job);
 
 /// The members of what a push answers.
 void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt);
-/// A result among several: the receipt's members, or the problem's in few words.
+/// A result among several: the receipt's members, or the problem's.
 void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result);
 
 }  // namespace delayq::http

@@ -3,6 +3,7 @@
 #include "api/http/openapi.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -10,38 +11,59 @@
 #include <gtest/gtest.h>
 
 #include "api/http/conversation.h"
+#include "core/token.h"
 
 namespace delayq::http {
 namespace {
 
 using testing::HasSubstr;
 
-/// The lines of the description, which is written so that its calls are found by their indentation.
-std::set<std::string> described_calls() {
-  std::set<std::string> calls;
+using Calls = std::map<std::string, std::set<std::string>>;
+
+std::string_view take_line(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+/// The calls with the scopes that they need. The description is written so that they are found by their
+/// indentation.
+Calls described_calls() {
+  Calls calls;
   std::string_view rest = embedded::openapi_yaml();
-  std::string path;
   rest.remove_prefix(rest.find("\npaths:\n"));
   rest = rest.substr(0, rest.find("\ncomponents:\n"));
+  std::string path;
+  std::string call;
   while (!rest.empty()) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view line = take_line(rest);
     if (line.starts_with("  /") && line.ends_with(':')) path = line.substr(2, line.size() - 3);
+    if (line.starts_with("      security: ")) {
+      for (size_t i = 0; i < kScopeNames.size(); ++i) {
+        const std::string scope = fmt::format("{{bearerAuth: [{}]}}", kScopeNames[i]);
+        if (line.find(scope) != std::string_view::npos) calls[call].emplace(kScopeNames[i]);
+      }
+    }
     if (!line.starts_with("    ") || line.size() < 6 || line[4] == ' ' || !line.ends_with(':')) continue;
     std::string method(line.substr(4, line.size() - 5));
     if (method == "parameters") continue;
     std::transform(method.begin(), method.end(), method.begin(),
                    [](char c) { return static_cast<char>(c - 'a' + 'A'); });
-    calls.insert(method + " " + path);
+    call = method + " " + path;
+    calls[call];
   }
   return calls;
 }
 
-TEST(OpenApi, has_every_route_and_no_other) {
-  std::set<std::string> routes;
-  for (const Conversation::Route& route : Conversation::routes())
-    routes.insert(fmt::format("{} {}", route.method, route.path));
+TEST(OpenApi, has_every_route_with_its_scopes_and_no_other) {
+  Calls routes;
+  for (const Conversation::Route& route : Conversation::routes()) {
+    auto& scopes = routes[fmt::format("{} {}", route.method, route.path)];
+    for (size_t i = 0; i < kScopeNames.size(); ++i) {
+      if ((route.scopes & only(static_cast<Scope>(i))) != 0) scopes.emplace(kScopeNames[i]);
+    }
+  }
   EXPECT_EQ(described_calls(), routes);
 }
 

@@ -1,4 +1,6 @@
 // Whole topics: settings, pause, purge, redrive.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
@@ -74,6 +76,11 @@ Status Conversation::change_settings(const Call& call) {
   change.paused = fields->boolean("paused");
   change.priority = fields->small_number("priority");
   if (Status status = fields->finish(); !status.ok()) return status;
+  if (change.rate) {
+    // The period must make sense even while no count makes use of it.
+    const Rate used{std::max(change.rate->count, 1U), change.rate->per};
+    if (Status status = check_settings({.rate = used}); !status.ok()) return status;
+  }
   const Settings merged = overlay(queue_.settings(call.names[0]), change);
   queue_.set_settings(now_, call.names[0], merged, respond<void>(write_done));
   return {};

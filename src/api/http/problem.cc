@@ -27,6 +27,9 @@ constexpr std::array<std::string_view, 20> kFields{
     "attempts", "lease", "count",        "wait",    "callback",    "reason", "topics",
     "leases",   "bins",  "content_type", "backoff", "concurrency", "limit"};
 
+/// Of the names of fields and headers.
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-";
+
 }  // namespace
 
 std::string_view field_of(const Error& error) {
@@ -36,7 +39,7 @@ std::string_view field_of(const Error& error) {
   for (const Beginning& beginning : kBeginnings) {
     if (detail.starts_with(beginning.words)) return beginning.field;
   }
-  const size_t end = detail.find_first_not_of("abcdefghijklmnopqrstuvwxyz_.");
+  const size_t end = detail.find_first_not_of(kLetters);
   if (end == 0 || end == std::string_view::npos) return {};
   const std::string_view word = detail.substr(0, end);
   const bool is_field = std::find(kFields.begin(), kFields.end(), word) != kFields.end();
