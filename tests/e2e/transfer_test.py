@@ -124,7 +124,7 @@ class Transfer(harness.ServerTest):
         self.assertEqual(response.status, 200)
         self.assertEqual([result["result"] for result in results[:-1]], ["created"] * len(lines))
         self.assertEqual(results[-1]["line"], len(lines) + 2)
-        self.assertEqual(results[-1]["code"], "invalid")
+        self.assertEqual(results[-1]["error"]["code"], "invalid")
         self.assertEqual(sorted(self.lines_of(other)), after_import(lines))
 
 
