@@ -43,6 +43,7 @@ Surroundings process_surroundings() {
           .err = std::cerr,
           .in_is_terminal = isatty(STDIN_FILENO) == 1,
           .out_is_terminal = isatty(STDOUT_FILENO) == 1,
+          .err_is_terminal = isatty(STDERR_FILENO) == 1,
           .now = [] { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); },
           .variable = [](const char* name) -> const char* { return std::getenv(name); }};
 }
@@ -54,6 +55,7 @@ Commands::Commands(CLI::App& app) {
   add_producer_verbs(verbs);
   add_consumer_verbs(verbs);
   add_operator_verbs(verbs);
+  add_transfer_verbs(verbs);
   for (std::unique_ptr<Verb>& verb : verbs) add(app, std::move(verb));
 }
 

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
 #include "core/time.h"
+#include "resp/value.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library is called so
 class App;
@@ -24,8 +26,12 @@ struct Surroundings {
   std::ostream& err;
   bool in_is_terminal = false;   ///< then a body is not waited for there
   bool out_is_terminal = false;  ///< then the output is for a person, else JSON
+  bool err_is_terminal = false;  ///< then long work shows how far it is
   std::function<Moment()> now;
   std::function<const char*(const char*)> variable;  ///< as getenv()
+  /// Asks a data directory that no server uses as if one did. Empty: this program cannot.
+  using AskDirectory = std::function<Result<resp::Value>(const std::vector<std::string>& command)>;
+  std::function<Result<AskDirectory>(const std::string& directory)> open_directory{};
 };
 
 /// The standard streams, the wall clock and the environment of this process.

@@ -47,6 +47,7 @@ using Verbs = std::vector<std::unique_ptr<Verb>>;
 void add_producer_verbs(Verbs& verbs);
 void add_consumer_verbs(Verbs& verbs);
 void add_operator_verbs(Verbs& verbs);
+void add_transfer_verbs(Verbs& verbs);
 
 /// Appends `WORD value` when there is a value.
 void append_option(Words& command, std::string_view word, const std::optional<std::string>& value);

@@ -24,6 +24,7 @@ class VerbsTest : public testing::Test {
     add_producer_verbs(verbs);
     add_consumer_verbs(verbs);
     add_operator_verbs(verbs);
+    add_transfer_verbs(verbs);
     CLI::App app;
     Verb* verb = nullptr;
     for (auto& each : verbs) {

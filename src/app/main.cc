@@ -11,6 +11,7 @@
 
 #include "app/check_command.h"
 #include "app/config_command.h"
+#include "app/local_server.h"
 #include "app/serve_command.h"
 #include "app/version.h"
 #include "bench/load/load.h"
@@ -30,6 +31,14 @@ std::vector<std::string> with_command(int argc, char** argv) {
   if (is_bare) arguments.insert(arguments.begin(), "serve");
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
+}
+
+/// For the clients that can work without a server.
+Result<cli::Surroundings::AskDirectory> open_directory(const std::string& directory) {
+  Result<std::shared_ptr<LocalServer>> opened = LocalServer::open(directory);
+  if (!opened.ok()) return opened.error();
+  return cli::Surroundings::AskDirectory(
+      [server = *opened](const std::vector<std::string>& command) { return server->ask(command); });
 }
 
 }  // namespace
@@ -54,5 +63,7 @@ int main(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? EXIT_SUCCESS : delayq::traits_of(delayq::ErrorCode::kInvalid).exit_code;
   }
-  return clients.run(delayq::cli::process_surroundings()).value_or(exit_code);
+  delayq::cli::Surroundings world = delayq::cli::process_surroundings();
+  world.open_directory = delayq::open_directory;
+  return clients.run(world).value_or(exit_code);
 }

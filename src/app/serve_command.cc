@@ -39,6 +39,7 @@ ServerOptions server_options(const Config& config) {
   options.storage.engine =
       config.server.engine == Config::Engine::kMemory ? EngineKind::kMemory : EngineKind::kJournal;
   options.storage.directory = config.server.data;
+  options.storage.backups = config.server.backups;
   options.storage.journal.segment_bytes = config.journal.segment_bytes;
   options.storage.journal.disk_reserve = config.journal.disk_reserve;
   options.storage.journal.sync_interval = config.journal.interval;

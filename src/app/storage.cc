@@ -1,8 +1,11 @@
 #include "app/storage.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "engine/journal/posix_disk.h"
+#include "engine/journal/posix_shelf.h"
 #include "engine/journal/threaded_io.h"
 #include "engine/memory/memory_engine.h"
 
@@ -13,6 +16,12 @@ namespace {
 std::chrono::microseconds steady_micros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::steady_clock::now().time_since_epoch());
+}
+
+std::string backups_beside(const std::string& directory) {
+  std::filesystem::path data = std::filesystem::path(directory).lexically_normal();
+  if (!data.has_filename()) data = data.parent_path();  // "data/"
+  return (data.parent_path() / "backups").string();
 }
 
 class MemoryStorage final : public Storage {
@@ -26,10 +35,11 @@ class MemoryStorage final : public Storage {
 
 class JournalStorage final : public Storage {
  public:
-  JournalStorage(std::string directory, std::unique_ptr<journal::PosixDisk> disk)
-      : directory_(std::move(directory)), disk_(std::move(disk)) {}
+  JournalStorage(std::string directory, std::string backups, std::unique_ptr<journal::PosixDisk> disk)
+      : directory_(std::move(directory)), shelf_(std::move(backups)), disk_(std::move(disk)) {}
 
-  Status open(const journal::JournalOptions& options, Moment now) {
+  Status open(journal::JournalOptions options, Moment now) {
+    options.backups = &shelf_;
     auto engine = journal::JournalEngine::open(*disk_, io_, options, now);
     if (!engine.ok()) return engine.error();
     engine_ = std::move(*engine);
@@ -46,6 +56,7 @@ class JournalStorage final : public Storage {
 
  private:
   std::string directory_;
+  journal::PosixShelf shelf_;
   std::unique_ptr<journal::PosixDisk> disk_;
   journal::ThreadedIo io_{steady_micros};
   std::unique_ptr<journal::JournalEngine> engine_;
@@ -58,7 +69,8 @@ Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Mo
     return std::unique_ptr<Storage>(std::make_unique<MemoryStorage>());
   auto disk = journal::PosixDisk::open(options.directory);
   if (!disk.ok()) return disk.error();
-  auto storage = std::make_unique<JournalStorage>(options.directory, std::move(*disk));
+  const std::string backups = options.backups.empty() ? backups_beside(options.directory) : options.backups;
+  auto storage = std::make_unique<JournalStorage>(options.directory, backups, std::move(*disk));
   if (Status status = storage->open(options.journal, now); !status.ok()) return status.error();
   return std::unique_ptr<Storage>(std::move(storage));
 }

@@ -14,6 +14,7 @@ enum class EngineKind : uint8_t { kJournal, kMemory };
 struct StorageOptions {
   EngineKind engine = EngineKind::kJournal;
   std::string directory = "data";  ///< the journal's
+  std::string backups;             ///< empty: "backups" beside the directory
   journal::JournalOptions journal;
 };
 

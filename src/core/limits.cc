@@ -90,6 +90,19 @@ Status check_id(std::string_view id) { return check_name("id", id, Limits::kIdBy
 
 Status check_group(std::string_view group) { return check_name("group", group, Limits::kGroupBytes); }
 
+Status check_backup_name(std::string_view name) {
+  if (Status status = check_length("name", name, 1, Limits::kBackupNameBytes); !status) return status;
+  const bool is_plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-';
+  });
+  if (is_plain && name.front() != '.' && !name.ends_with(".partial")) return {};
+  return invalid(
+      fmt::format("name {} is not a plain name: use letters, digits and _ . -, not starting with a "
+                  "dot and not ending with .partial",
+                  quote(name)));
+}
+
 Status check_reason(std::string_view reason) {
   if (Status status = check_length("reason", reason, 0, Limits::kReasonBytes); !status) return status;
   if (all_allowed(reason, kReasonAscii, in_id)) return {};

@@ -17,6 +17,7 @@ struct Limits {
   static constexpr size_t kTopicBytes = 200;
   static constexpr size_t kIdBytes = 255;
   static constexpr size_t kGroupBytes = 255;
+  static constexpr size_t kBackupNameBytes = 100;
   static constexpr size_t kReasonBytes = 1'024;
   static constexpr size_t kCallbackBytes = 2'048;
   static constexpr size_t kMaxBodyBytes = size_t{64} << 20;
@@ -54,6 +55,10 @@ Status check_topic(std::string_view topic);
 /// 1-255 bytes of UTF-8 without control characters. Spaces are allowed.
 Status check_id(std::string_view id);
 Status check_group(std::string_view group);
+
+/// A plain name for a directory: 1-100 bytes of `A-Za-z0-9_.-`, not starting with a dot, not ending with
+/// ".partial".
+Status check_backup_name(std::string_view name);
 
 /// Up to 1024 bytes of UTF-8; of the control characters only tab and newline, since errors have several
 /// lines.

@@ -45,11 +45,11 @@ class EngineListener {
 ///  kStale.
 ///
 /// Answers. Verbs take batches and apply them in call order; the effect is visible to the next verb at once.
-/// The answer comes later, through the Reply, from poll(): for push, ack, nack, cancel, reschedule, redrive,
-/// purge, settings and take with auto_ack when the change is durable; for reads, take and extend as soon as
-/// the data is at hand. (Losing the record of a lease only makes the job ready again.) Answers come in any
-/// order between verbs. An Error as answer means that nothing of the batch is promised: it may or may not
-/// have happened. A Reply (and a listener) may call verbs; it never calls poll().
+/// The answer comes later, through the Reply, from poll(): for push, restore, ack, nack, cancel, reschedule,
+/// redrive, purge, settings and take with auto_ack when the change is durable; for reads, take and extend as
+/// soon as the data is at hand. (Losing the record of a lease only makes the job ready again.) Answers come
+/// in any order between verbs. An Error as answer means that nothing of the batch is promised: it may or may
+/// not have happened. A Reply (and a listener) may call verbs; it never calls poll().
 ///
 /// Time. `now` is an argument everywhere and may jump either way between calls.
 ///
@@ -63,6 +63,10 @@ class Engine {
 
   // ---- a job's life
   virtual void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) = 0;
+  /// Stores jobs as they were, in any state, each in one step; they are the latest in the order of pushes and
+  /// of their state. PushAnswer::kReplaced where a job of that id, in whatever state, gave way.
+  virtual void restore(Moment now, std::span<const RestoreRequest> jobs,
+                       Reply<std::vector<PushAnswer>> reply) = 0;
   virtual void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) = 0;
   virtual void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) = 0;
   virtual void nack(Moment now, std::span<const NackRequest> leases,
@@ -116,6 +120,12 @@ class Engine {
   virtual void set_wakeup(std::function<void()> wakeup) = 0;
   /// Answers when everything before it is durable.
   virtual void flush(Reply<bool> reply) = 0;
+  /// Copies all that is kept, as of one moment, to a place of that name, while everything goes on. The copy
+  /// has every change that was answered before the call, and each that was not yet answered wholly or not at
+  /// all; it is durable and complete under its name when answered, and after an error there is none.
+  /// kConflict when the name is in use; kUnavailable from an engine that has nothing to copy, or nowhere to
+  /// copy it to, or is making another copy.
+  virtual void backup(std::string_view name, Reply<BackupReport> reply) = 0;
 };
 
 }  // namespace delayq

@@ -41,6 +41,20 @@ struct PushAnswer {
   Moment due{};
 };
 
+// ---- restore
+// --------------------------------------------------------------------------------------------------------
+
+/// A job as it was elsewhere or before, to be stored as it was. A reserved one has lost its lease: it waits
+/// for its due time, like a delayed or ready one, with its attempts as they are. `job.cancel_requested` is
+/// not looked at; `job.until` counts for done and dead jobs, and is later than `now` then.
+struct RestoreRequest {
+  Job job;
+  /// Any job of that id counts here, a done or dead one too: what has been finished since does not come back.
+  OnConflict on_conflict = OnConflict::kKeep;
+  /// For a done or dead job: how many of that state the topic keeps, at least 1. The oldest go first.
+  uint32_t keep_count = 1;
+};
+
 // ---- hand-over
 // ------------------------------------------------------------------------------------------------------
 
@@ -207,6 +221,16 @@ struct Forecast {
 struct TopicSettings {
   std::string topic;
   std::string settings;
+};
+
+/// A copy of everything that an engine keeps.
+struct BackupReport {
+  std::string path;    ///< where it is
+  uint64_t bytes = 0;  ///< its size
+  uint64_t files = 0;
+  /// How many jobs were kept when it was made; those that were on their way at that moment may or may not be
+  /// in it.
+  uint64_t jobs = 0;
 };
 
 /// What an engine uses and how far it lags. Cheap enough to ask before every push.

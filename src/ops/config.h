@@ -30,6 +30,7 @@ struct Config {
     Address http{"127.0.0.1", 9277};
     Engine engine = Engine::kJournal;
     std::string data = "data";
+    std::string backups;  ///< empty: a directory "backups" beside `data`
     Millis grace = std::chrono::seconds{10};
     uint32_t max_connections = 20'000;
     bool allow_anonymous = false;

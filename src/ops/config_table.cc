@@ -59,6 +59,9 @@ const std::array kServer{
     ConfigRow{"server", "data",
               TextField{1, kPathBytes, [](T& t, std::string v) { t.config.server.data = std::move(v); }},
               "\"data\"", "", "The journal's directory; made when it is not there."},
+    ConfigRow{"server", "backups",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.server.backups = std::move(v); }},
+              "\"\"", "", "Where backups go; empty is a directory backups beside the data directory."},
     ConfigRow{"server", "grace", DurationField{0s, 1h, [](T& t, Millis v) { t.config.server.grace = v; }},
               "\"10s\"", "", "How long a stop waits for jobs that are still with their consumers."},
     ConfigRow{

@@ -100,7 +100,7 @@ void Intake::ready(Reply<void> reply) {
 
 Status Intake::accept(const PushRequest& request, Batch& batch) {
   if (Status status = check_job(request, context_.now, context_.config.limits); !status) return status;
-  if (Status status = find_topic(request.topic, batch); !status) return status;
+  if (Status status = open_topic(context_, admission_, request.topic, batch.runs); !status) return status;
   TopicRun& run = batch.runs.back();
   const uint64_t bytes = request.topic.size() + request.body.size();
   if (Status status = admission_.admit(bytes); !status) return status;
@@ -124,16 +124,16 @@ Status Intake::accept(const PushRequest& request, Batch& batch) {
   return {};
 }
 
-Status Intake::find_topic(std::string_view name, Batch& batch) {
-  if (!batch.runs.empty() && batch.runs.back().topic->name == name) return {};
-  TopicPtr topic = context_.topics.find(name);
+Status open_topic(Context& context, const Admission& admission, std::string_view name, TopicRuns& runs) {
+  if (!runs.empty() && runs.back().topic->name == name) return {};
+  TopicPtr topic = context.topics.find(name);
   if (topic == nullptr) {
     if (Status status = check_topic(name); !status) return status;
-    if (Status status = admission_.admit_topic("push"); !status) return status;
-    topic = context_.topics.open(name, context_.now);
+    if (Status status = admission.admit_topic("push"); !status) return status;
+    topic = context.topics.open(name, context.now);
   }
-  topic->last_used = context_.now;
-  batch.runs.push_back({std::move(topic), 0});
+  topic->last_used = context.now;
+  runs.push_back({std::move(topic), 0});
   return {};
 }
 

@@ -7,6 +7,9 @@
 
 namespace delayq {
 
+/// Makes the topic the last of `runs`, unless it is: an existing one, or a new one when there may be more.
+Status open_topic(Context& context, const Admission& admission, std::string_view name, TopicRuns& runs);
+
 /// Takes jobs in (rules 3, 12 and 14): checks each, fills in what was left unsaid, and gives the good ones of
 /// a batch to the engine in one call.
 class Intake {
@@ -21,7 +24,6 @@ class Intake {
  private:
   struct Batch;
   Status accept(const PushRequest& request, Batch& batch);
-  Status find_topic(std::string_view name, Batch& batch);
   std::string_view choose_id(const PushRequest& request, Arena& storage);
   void settle(Batch& batch, Result<std::vector<PushAnswer>> answers);
 

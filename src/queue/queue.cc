@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "queue/admission.h"
+#include "queue/exporting.h"
 #include "queue/hand_over.h"
 #include "queue/intake.h"
 #include "queue/janitor.h"
@@ -11,6 +12,7 @@
 #include "queue/lookup.h"
 #include "queue/overview.h"
 #include "queue/recoverer.h"
+#include "queue/restoring.h"
 #include "queue/settings_book.h"
 #include "queue/stopper.h"
 #include "queue/sweeps.h"
@@ -36,6 +38,11 @@ struct Queue::Parts final : EngineListener {
   void on_expired(std::vector<LeaseInfo> expired) override { recoverer.recover(std::move(expired)); }
 
   void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
+  /// A limit may have been lifted for somebody who waits for the topic, or for any ("*").
+  void wake(std::string_view name) {
+    if (name == kDefaultsName) return hand_over.wake_all();
+    if (const TopicPtr topic = topics.find(name)) hand_over.wake(topic);
+  }
 
   const QueueConfig config;
   Random random;
@@ -47,6 +54,8 @@ struct Queue::Parts final : EngineListener {
   Intake intake{context, admission, hand_over, Random{random.next()}};
   Leases leases{context, hand_over, settings.defaults(), Random{random.next()}};
   Recoverer recoverer{context, hand_over, settings.defaults(), Random{random.next()}};
+  Restoring restoring{context, admission, hand_over, settings};
+  Exporting exporting{context, settings};
   Lookup lookup{context};
   Sweeps sweeps{context, hand_over};
   Overview overview{context, admission, hand_over, settings};
@@ -219,14 +228,42 @@ void Queue::forecast(Moment now, const ForecastRequest& request, Reply<Forecast>
   parts_->overview.forecast(request, std::move(reply));
 }
 
+// ---- moving elsewhere and back
+
+void Queue::restore(Moment now, std::span<const RestoreItem> items,
+                    Reply<std::vector<Result<RestoreReceipt>>> reply) {
+  const Entry entry = enter(now);
+  parts_->restoring.restore(items, std::move(reply));
+}
+
+void Queue::restore_settings(Moment now, std::string_view name, Settings settings, OnConflict on_conflict,
+                             Reply<RestoreOutcome> reply) {
+  const Entry entry = enter(now);
+  parts_->restoring.restore_settings(name, std::move(settings), on_conflict, std::move(reply));
+  parts_->wake(name);
+}
+
+void Queue::export_page(Moment now, const ExportRequest& request, Reply<ExportPage> reply) {
+  const Entry entry = enter(now);
+  parts_->exporting.page(request, std::move(reply));
+}
+
+void Queue::backup(Moment now, std::string_view name, Reply<BackupReport> reply) {
+  const Entry entry = enter(now);
+  Context& context = parts_->context;
+  if (context.stopping)
+    return context.refuse(reply, Error{ErrorCode::kStopping, "backup", "the server is shutting down"});
+  if (const Status status = check_backup_name(name); !status)
+    return context.refuse(reply, in_verb("backup", status.error()));
+  context.engine.backup(name, std::move(reply));
+}
+
 // ---- settings
 
 void Queue::set_settings(Moment now, std::string_view name, Settings settings, Reply<void> reply) {
   const Entry entry = enter(now);
   parts_->settings.set(parts_->context, name, std::move(settings), std::move(reply));
-  // A limit may have been lifted for somebody who waits.
-  if (name == kDefaultsName) return parts_->hand_over.wake_all();
-  if (const TopicPtr topic = parts_->topics.find(name)) parts_->hand_over.wake(topic);
+  parts_->wake(name);
 }
 
 void Queue::pause(Moment now, std::string_view topic, Reply<void> reply) {

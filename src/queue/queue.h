@@ -96,6 +96,24 @@ class Queue final {
   void totals(Moment now, Reply<TotalStats> reply);
   void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply);
 
+  // ---- moving elsewhere and back
+  /// Stores jobs as they were, in whatever state, under the same rules and bounds as a push. A reserved one
+  /// has lost its lease: it is ready again at its due time, with its attempts as they are. The oldest done
+  /// and dead jobs of a topic go when it would keep more than it says.
+  void restore(Moment now, std::span<const RestoreItem> items,
+               Reply<std::vector<Result<RestoreReceipt>>> reply);
+  /// The settings of a topic, or of "*", unless there are some.
+  void restore_settings(Moment now, std::string_view name, Settings settings, OnConflict on_conflict,
+                        Reply<RestoreOutcome> reply);
+  /// A page of everything: the defaults, then topics in the order of their names, each with its settings and
+  /// its delayed, ready, reserved, done and dead jobs. Others go on meanwhile, so it is not of one moment: a
+  /// job that stays in its state is there exactly once; one that moves on (falls due, is taken, is done) may
+  /// be there twice, the earlier state first; one that goes back (is retried, moved or redriven) may be
+  /// missed. A page may be short, or empty, and still have a cursor. backup() copies one moment.
+  void export_page(Moment now, const ExportRequest& request, Reply<ExportPage> reply);
+  /// See Engine::backup. A name has 1 to 100 letters, digits and _ . -, and does not start with a dot.
+  void backup(Moment now, std::string_view name, Reply<BackupReport> reply);
+
   // ---- settings: in force when the call returns, stored when it is answered. `name` is a topic's, or "*"
   // for all.
   void set_settings(Moment now, std::string_view name, Settings settings, Reply<void> reply);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,6 +47,55 @@ struct PushReceipt {
 struct PushReport {
   std::vector<Result<PushReceipt>> jobs;
   Arena storage;
+};
+
+// ---- restore and export
+// ---------------------------------------------------------------------------------------------
+
+/// A job as it was elsewhere or before. `job.options` is not looked at: `options` says it.
+struct RestoreItem {
+  Job job{};
+  JobOptions options{};
+  OnConflict on_conflict = OnConflict::kKeep;  ///< a done or dead job of that id is in the way, too
+};
+
+enum class RestoreOutcome : uint8_t {
+  kCreated,
+  kReplaced,
+  kKept,     ///< a job of that id is there and stays as it is
+  kDropped,  ///< nothing to keep any more: its retention is over, or it was cancelled while it was running
+};
+inline constexpr std::array<std::string_view, 4> kRestoreOutcomeNames{"created", "replaced", "kept",
+                                                                      "dropped"};
+constexpr std::string_view name_of(RestoreOutcome outcome) {
+  return kRestoreOutcomeNames[static_cast<size_t>(outcome)];
+}
+
+/// `state` and `due` are those of the job that now has the id (of the one that was dropped: as they were).
+struct RestoreReceipt {
+  RestoreOutcome outcome = RestoreOutcome::kCreated;
+  JobState state = JobState::kDelayed;
+  Moment due{};
+};
+
+struct ExportRequest {
+  std::string_view cursor{};        ///< empty: from the start; else what the last page answered
+  uint32_t limit = 1'000;           ///< at most Limits::kPageJobs
+  std::string_view topic{};         ///< empty: all
+  std::optional<JobState> state{};  ///< only jobs in that state, and no settings
+};
+
+/// A job with its body; or, when there are settings, those of `job.topic`, which may be "*". A job whose
+/// record is damaged has no id.
+struct ExportItem {
+  Job job;
+  std::optional<Settings> settings;
+};
+
+struct ExportPage {
+  std::vector<ExportItem> items;
+  std::string cursor;  ///< empty: that was the last page
+  std::vector<Arena> storage;
 };
 
 // ---- hand-over

@@ -8,6 +8,7 @@
 #include "tests/support/job_spec.h"
 #include "tests/support/stepped_io.h"
 #include "tests/support/virtual_disk.h"
+#include "tests/support/virtual_shelf.h"
 
 namespace delayq::contract {
 
@@ -33,7 +34,8 @@ class JournalUnderTest final : public EngineUnderTest {
   bool pump() override {
     const bool has_read = io_.step(journal::Lane::kRead);
     const bool has_written = io_.step(journal::Lane::kWrite);
-    return has_read || has_written;
+    const bool has_copied = io_.step(journal::Lane::kCopy);
+    return has_read || has_written || has_copied;
   }
   void reopen() override {
     engine_.reset();
@@ -52,11 +54,13 @@ class JournalUnderTest final : public EngineUnderTest {
     journal::JournalOptions options;
     options.segment_bytes = 64 << 10;
     options.disk_reserve = 0;
+    options.backups = &shelf_;
     auto opened = journal::JournalEngine::open(disk_, io_, options, support::kStart);
     if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));
     engine_ = std::move(*opened);
   }
 
+  support::VirtualShelf shelf_{1};
   support::VirtualDisk disk_{1};
   support::SteppedIo io_;
   std::unique_ptr<journal::JournalEngine> engine_;

@@ -12,6 +12,14 @@ FILE = harness.ROOT / "src" / "api" / "http" / "openapi.yaml"
 METHODS = ("get", "put", "post", "delete", "patch")
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+LINES = "application/x-ndjson"
+
+
+def value_of(kind, body):
+    """What an answer says."""
+    if kind == LINES:
+        return [json.loads(line) for line in body.splitlines()]
+    return json.loads(body) if kind.endswith("json") else yaml.safe_load(body)
 
 
 class Description:
@@ -72,8 +80,7 @@ class Description:
                 value = response.headers[header]
                 self.check_value(header, schema, int(value) if schema["type"] == "integer" else value, said)
         if method != "HEAD":
-            value = json.loads(body) if kind.endswith("json") else yaml.safe_load(body)
-            self.check_value(name, answer["content"][kind]["schema"], value, said)
+            self.check_value(name, answer["content"][kind]["schema"], value_of(kind, body), said)
 
     def is_valid(self, schema, value):
         return jsonschema.Draft202012Validator(schema, resolver=self.resolver).is_valid(value)

@@ -127,4 +127,28 @@ void Caretaker::pause_or_resume() {
   }
 }
 
+void Caretaker::take_along() {
+  ExportRequest request;
+  request.limit = static_cast<uint32_t>(scene_.random().between(1, 20));
+  request.cursor = export_cursor_;
+  scene_.say([&] { return fmt::format("export {}", export_cursor_); });
+  const Scene::Ticket ticket = scene_.ask("export");
+  scene_.queue().export_page(scene_.now(), request, [this, ticket](const Result<ExportPage>& page) {
+    if (!scene_.answered(ticket)) return;
+    if (!page.ok() && page.error().code != ErrorCode::kInvalid)
+      return scene_.check_error("export", page.error());
+    export_cursor_ = page.ok() ? page->cursor : "";
+  });
+}
+
+void Caretaker::back_up() {
+  if (scene_.world().is_backing_up()) return;
+  scene_.say([&] { return std::string("backup"); });
+  const Scene::Ticket ticket = scene_.ask("backup");
+  scene_.world().back_up([this, ticket](const Status& status) {
+    if (!scene_.answered(ticket) || status.ok() || !scene_.world().is_sound()) return;
+    scene_.check_error("backup", status.error());
+  });
+}
+
 }  // namespace delayq::simulation

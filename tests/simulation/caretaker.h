@@ -16,6 +16,8 @@ class Caretaker {
   void watch();  ///< topics, stats, totals, forecast
   void change_settings();
   void pause_or_resume();
+  void take_along();  ///< a page of an export
+  void back_up();
 
  private:
   /// A Reply that only notes that it came, and complains about errors other than `expected`.
@@ -26,6 +28,7 @@ class Caretaker {
   std::string cursor_;  // of the last page that had one, whatever has happened since
   std::string cursor_topic_;
   JobState cursor_state_ = JobState::kDelayed;
+  std::string export_cursor_;
 };
 
 }  // namespace delayq::simulation

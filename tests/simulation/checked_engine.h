@@ -50,6 +50,8 @@ class CheckedEngine final : public Engine, private EngineListener {
   bool has_promised(const std::string& what) const { return promised_.contains(what); }
 
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
+  void restore(Moment now, std::span<const RestoreRequest> jobs,
+               Reply<std::vector<PushAnswer>> reply) override;
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
   void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
@@ -82,6 +84,9 @@ class CheckedEngine final : public Engine, private EngineListener {
   bool poll(EngineListener& listener) override;
   void set_wakeup(std::function<void()> wakeup) override { world_.real.set_wakeup(std::move(wakeup)); }
   void flush(Reply<bool> reply) override;
+  void backup(std::string_view name, Reply<BackupReport> reply) override {
+    world_.real.backup(name, std::move(reply));
+  }
 
  private:
   using Operation = Model::Operation;

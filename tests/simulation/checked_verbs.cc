@@ -91,6 +91,29 @@ void CheckedEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::ve
       });
 }
 
+void CheckedEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
+                            Reply<std::vector<PushAnswer>> reply) {
+  using Answers = std::vector<PushAnswer>;
+  std::vector<std::string> bodies;
+  for (const RestoreRequest& request : jobs) bodies.emplace_back(request.job.body.substr(0, kNameOfBody));
+  auto judge = [this, bodies = std::move(bodies)](const Answers& real, const Answers& expected) {
+    promised_.insert(bodies.begin(), bodies.end());
+    return difference(real, expected);
+  };
+  run<Answers>(
+      {"restore", now, Promise::kChanges, std::move(judge)}, std::move(reply),
+      [&](Reply<Answers> done) { world_.real.restore(now, jobs, std::move(done)); },
+      [&](Operation operation) {
+        return each_alone<PushAnswer>(jobs, [&](const RestoreRequest& request) {
+          Answers answers =
+              ask_model<Answers>(operation, Promise::kChanges, [&](Engine& engine, Reply<Answers> done) {
+                engine.restore(now, one(request), std::move(done));
+              });
+          return answers;
+        });
+      });
+}
+
 std::string CheckedEngine::judge_take(const TakeAnswer& real, const TakeAnswer& expected) {
   if (std::string wrong = difference(real, expected); !wrong.empty()) return wrong;
   for (size_t i = 0; i < real.jobs.size(); ++i) {

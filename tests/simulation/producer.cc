@@ -94,6 +94,41 @@ void Producer::check_receipts(const std::vector<Draft>& drafts, const PushReport
   }
 }
 
+void Producer::restore() {
+  const std::string topic = scene_.topic();
+  const std::string id = scene_.id();
+  const std::string group = scene_.group();
+  const std::string body = scene_.body();
+  RestoreItem item;
+  item.job.topic = topic;
+  item.job.id = id;
+  item.job.body = body;
+  if (scene_.chance(40)) item.job.group = group;
+  if (scene_.chance(50)) item.job.outcome = "restored: connection refused";
+  item.job.state = static_cast<JobState>(scene_.random().below(kJobStateCount));
+  item.job.priority = static_cast<uint32_t>(scene_.random().below(3) * 1'000);
+  item.job.attempts = static_cast<uint32_t>(scene_.random().below(4));
+  item.job.due = scene_.now() + scene_.delay() - Millis{5'000};
+  item.job.pushed = scene_.now() - Millis{scene_.random().below(100'000)};
+  if (!is_live(item.job.state)) item.job.until = scene_.now() + Millis{scene_.random().below(60'000)};
+  if (scene_.chance(20)) item.options.attempts = static_cast<uint32_t>(scene_.random().below(4));
+  item.on_conflict = static_cast<OnConflict>(scene_.random().below(3));
+  scene_.say([&] {
+    return fmt::format("restore {}/{} {} {} due={} until={} conflict={}", topic, id, name_of(item.job.state),
+                       body.substr(0, 24), to_unix_ms(item.job.due), to_unix_ms(item.job.until),
+                       static_cast<int>(item.on_conflict));
+  });
+  const Scene::Ticket ticket = scene_.ask("restore");
+  scene_.queue().restore(scene_.now(), {&item, 1},
+                         [this, ticket](const Result<std::vector<Result<RestoreReceipt>>>& receipts) {
+                           if (!scene_.answered(ticket)) return;
+                           if (!receipts.ok()) return scene_.check_error("restore", receipts.error());
+                           const Result<RestoreReceipt>& receipt = receipts->front();
+                           if (!receipt.ok() && receipt.error().code != ErrorCode::kConflict)
+                             scene_.check_error("restore", receipt.error());
+                         });
+}
+
 void Producer::cancel() {
   std::vector<std::pair<std::string, std::string>> names;
   const uint64_t count = scene_.chance(80) ? 1 : scene_.random().between(2, 4);

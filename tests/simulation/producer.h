@@ -10,6 +10,8 @@ class Producer {
   explicit Producer(Scene& scene) : scene_(scene) {}
 
   void push();
+  /// What they have from elsewhere, in any state.
+  void restore();
   void cancel();
   void cancel_by_id();
   void cancel_group();

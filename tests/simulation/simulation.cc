@@ -154,12 +154,15 @@ class Simulation {
       world_.checked().audit(world_.now());
     }
     for (uint64_t work = random_.below(shape_.disk_eagerness + 1); work > 0 && !world_.is_off(); --work) {
-      switch (random_.below(3)) {
+      switch (random_.below(4)) {
         case 0:
           world_.io().step(journal::Lane::kWrite);
           break;
         case 1:
           world_.io().step(journal::Lane::kRead);
+          break;
+        case 2:
+          world_.io().step(journal::Lane::kCopy);
           break;
         default:
           world_.queue().poll(world_.now());

@@ -6,7 +6,8 @@ namespace delayq::simulation {
 
 void Workload::act() {
   const uint64_t dice = scene_.random().below(100);
-  if (dice < 30) return producer_.push();
+  if (dice < 27) return producer_.push();
+  if (dice < 30) return producer_.restore();
   if (dice < 52) return consumer_.pop();
   if (dice < 62) return consumer_.ack();
   if (dice < 70) return consumer_.nack();
@@ -20,7 +21,8 @@ void Workload::act() {
   if (dice < 90) return caretaker_.purge();
   if (dice < 93) return caretaker_.look_up();
   if (dice < 95) return caretaker_.list();
-  if (dice < 97) return caretaker_.watch();
+  if (dice < 96) return caretaker_.watch();
+  if (dice < 97) return scene_.chance(50) ? caretaker_.take_along() : caretaker_.back_up();
   if (dice < 99) return caretaker_.change_settings();
   caretaker_.pause_or_resume();
 }

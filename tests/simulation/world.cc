@@ -2,8 +2,11 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "engine/journal/check.h"
 
 namespace delayq::simulation {
 namespace {
@@ -20,7 +23,13 @@ std::string_view name_of(End end) {
 }
 
 World::World(uint64_t seed, journal::JournalOptions options, Witness& witness)
-    : witness_(witness), options_(options), seed_(seed), now_(kBeginning), disk_(mix64(seed)) {
+    : witness_(witness),
+      options_(options),
+      seed_(seed),
+      now_(kBeginning),
+      disk_(mix64(seed)),
+      shelf_(mix64(seed + 1)) {
+  options_.backups = &shelf_;
   if (witness_.tracing()) disk_.set_trace([this](const std::string& line) { witness_.say("    " + line); });
 }
 
@@ -77,6 +86,8 @@ void World::end(End how, bool then_power_cut) {
   engine_.reset();
   checked_.reset();
   io_.reset();
+  backup_.clear();
+  if (how == End::kPowerCut || then_power_cut) shelf_.power_cut();
   careful_ = false;
   disk_.forget_faults();
   disk_.set_capacity(UINT64_MAX);
@@ -86,6 +97,29 @@ void World::end(End how, bool then_power_cut) {
   } else {
     disk_.kill();
   }
+}
+
+void World::back_up(std::function<void(const Status&)> done) {
+  backup_ = fmt::format("copy-{}", ++backups_);
+  queue_->backup(now_, backup_,
+                 [this, life = life_, done = std::move(done)](const Result<BackupReport>& report) {
+                   if (life != life_) return;
+                   const std::string name = std::exchange(backup_, {});
+                   support::VirtualDisk* const copy = shelf_.find(name);
+                   if (report.ok() != (copy != nullptr))
+                     witness_.fail("backup: answered one thing, did another");
+                   if (copy != nullptr) check_copy(*copy);
+                   done(report.ok() ? Status{} : Status(report.error()));
+                 });
+}
+
+/// A server that is started on it must find nothing wrong.
+void World::check_copy(support::VirtualDisk& copy) {
+  copy.power_cut();
+  const Result<journal::CheckReport> report = journal::check(copy);
+  if (!report.ok()) return witness_.fail("backup: " + to_string(report.error()));
+  if (!report->is_clean() || report->torn_bytes != 0 || report->unfinished_segments != 0)
+    witness_.fail("backup: the copy is not whole: " + to_string(*report));
 }
 
 void World::stop_queue() {
@@ -121,6 +155,7 @@ void World::look_up_all(const Judge& judge) {
 bool World::pump() {
   io_->step(journal::Lane::kWrite);
   io_->step(journal::Lane::kRead);
+  io_->step(journal::Lane::kCopy);
   return !is_off();
 }
 
@@ -129,8 +164,9 @@ void World::settle() {
     if (is_off()) return;
     const bool wrote = io_->step(journal::Lane::kWrite);
     const bool read = io_->step(journal::Lane::kRead);
+    const bool copied = io_->step(journal::Lane::kCopy);
     const bool answered = queue_->poll(now_);
-    if (!wrote && !read && !answered && io_->idle()) return;
+    if (!wrote && !read && !copied && !answered && io_->idle()) return;
   }
   witness_.fail("the server never comes to rest");
 }

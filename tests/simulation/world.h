@@ -12,6 +12,7 @@
 #include "tests/simulation/witness.h"
 #include "tests/support/stepped_io.h"
 #include "tests/support/virtual_disk.h"
+#include "tests/support/virtual_shelf.h"
 
 namespace delayq::simulation {
 
@@ -72,11 +73,15 @@ class World {
   using Judge =
       std::function<void(const support::SeenJob& should, const Result<std::optional<FoundJob>>& found)>;
   void look_up_all(const Judge& judge);
+  /// Lets the server copy its data, and looks at the copy. An error is what the server said.
+  void back_up(std::function<void(const Status&)> done);
+  bool is_backing_up() const { return !backup_.empty(); }
   /// Whether the planned end of this life has come, or the disk stopped answering.
   bool is_off() const { return disk_.stopped(); }
 
  private:
   bool pump();
+  void check_copy(support::VirtualDisk& copy);
   std::string may_take(const TakeRequest& request) const;
   void stop_queue();
 
@@ -85,6 +90,9 @@ class World {
   uint64_t seed_;
   Moment now_;
   support::VirtualDisk disk_;
+  support::VirtualShelf shelf_;
+  uint64_t backups_ = 0;
+  std::string backup_;  // under way
   Model model_;
   uint64_t life_ = 0;
   uint64_t faults_at_opening_ = 0;

@@ -38,6 +38,15 @@ std::vector<PushAnswer> EngineDriver::push_all(const std::vector<JobSpec>& jobs)
       "push", [&](auto reply) { engine_->push(now_, views(jobs), std::move(reply)); });
 }
 
+std::vector<PushAnswer> EngineDriver::restore_all(const std::vector<RestoreRequest>& jobs) {
+  return must<std::vector<PushAnswer>>("restore",
+                                       [&](auto reply) { engine_->restore(now_, jobs, std::move(reply)); });
+}
+
+PushAnswer EngineDriver::restore(const SeenJob& job, OnConflict on_conflict, uint32_t keep_count) {
+  return restore_all({{view_of(job), on_conflict, keep_count}}).at(0);
+}
+
 std::vector<Taken> EngineDriver::take(std::string_view topic, uint32_t count) {
   TakeRequest request;
   request.topic = topic;
@@ -246,6 +255,10 @@ void EngineDriver::settle() {
     if (!has_polled && !has_pumped) return;
   }
   throw std::runtime_error("there is no end of news");
+}
+
+BackupReport EngineDriver::backup(std::string_view name) {
+  return must<BackupReport>("backup", [&](auto reply) { engine_->backup(name, std::move(reply)); });
 }
 
 void EngineDriver::flush() {

@@ -36,6 +36,10 @@ class EngineDriver : public EngineListener {
   // ---- a job's life
   PushAnswer push(const JobSpec& job);
   std::vector<PushAnswer> push_all(const std::vector<JobSpec>& jobs);
+  std::vector<PushAnswer> restore_all(const std::vector<RestoreRequest>& jobs);
+  /// A job that was seen before, as it was then.
+  PushAnswer restore(const SeenJob& job, OnConflict on_conflict = OnConflict::kKeep,
+                     uint32_t keep_count = 1'000'000);
   /// Up to `count` jobs, each leased for a minute.
   std::vector<Taken> take(std::string_view topic, uint32_t count = 1);
   std::vector<Taken> take(const TakeRequest& request);
@@ -87,6 +91,7 @@ class EngineDriver : public EngineListener {
   /// Polls and pumps until nothing happens any more.
   void settle();
   void flush();
+  BackupReport backup(std::string_view name);
 
   /// What was told since the last look.
   std::set<std::string> ready_news() { return std::exchange(ready_news_, {}); }

@@ -18,6 +18,10 @@ class ForwardingEngine : public Engine {
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override {
     inner_.push(now, jobs, std::move(reply));
   }
+  void restore(Moment now, std::span<const RestoreRequest> jobs,
+               Reply<std::vector<PushAnswer>> reply) override {
+    inner_.restore(now, jobs, std::move(reply));
+  }
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override {
     inner_.take(now, request, std::move(reply));
   }
@@ -88,6 +92,9 @@ class ForwardingEngine : public Engine {
   bool poll(EngineListener& listener) override { return inner_.poll(listener); }
   void set_wakeup(std::function<void()> wakeup) override { inner_.set_wakeup(std::move(wakeup)); }
   void flush(Reply<bool> reply) override { inner_.flush(std::move(reply)); }
+  void backup(std::string_view name, Reply<BackupReport> reply) override {
+    inner_.backup(name, std::move(reply));
+  }
 
  protected:
   Engine& inner_;

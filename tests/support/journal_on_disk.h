@@ -46,14 +46,16 @@ class JournalOnDisk {
   /// One step of each lane. Answers whether there was one to take.
   bool pump() {
     const bool has_read = io.step(journal::Lane::kRead);
-    return io.step(journal::Lane::kWrite) || has_read;
+    const bool has_copied = io.step(journal::Lane::kCopy);
+    return io.step(journal::Lane::kWrite) || has_read || has_copied;
   }
 
   /// Lets everything happen that goes on by itself: commits, cleaning, removals.
   void settle() {
     for (int quiet = 0; quiet < 4;) {
       const bool busy = engine->poll(*driver) || !io.idle();
-      while (io.step(journal::Lane::kRead) || io.step(journal::Lane::kWrite)) {
+      while (io.step(journal::Lane::kRead) || io.step(journal::Lane::kWrite) ||
+             io.step(journal::Lane::kCopy)) {
       }
       quiet = busy ? 0 : quiet + 1;
     }

@@ -27,6 +27,11 @@ SeenJob seen(const Job& job) {
   };
 }
 
+Job view_of(const SeenJob& job) {
+  return {job.topic,    job.id,       job.group, job.body,   job.options, job.outcome,         job.state,
+          job.priority, job.attempts, job.due,   job.pushed, job.until,   job.cancel_requested};
+}
+
 std::vector<Taken> seen(const TakeAnswer& answer) {
   std::vector<Taken> jobs;
   jobs.reserve(answer.jobs.size());

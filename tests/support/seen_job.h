@@ -28,6 +28,8 @@ struct SeenJob {
 };
 
 SeenJob seen(const Job& job);
+/// The other way round; valid for as long as `job` is.
+Job view_of(const SeenJob& job);
 
 /// A job that was handed out, and what came with it.
 struct Taken {

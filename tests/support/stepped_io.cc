@@ -1,5 +1,6 @@
 #include "tests/support/stepped_io.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace delayq::support {
@@ -22,7 +23,7 @@ bool SteppedIo::poll() {
 
 void SteppedIo::drain() {
   while (!idle()) {
-    while (step(Lane::kWrite) || step(Lane::kRead)) {
+    while (step(Lane::kWrite) || step(Lane::kRead) || step(Lane::kCopy)) {
     }
     poll();
   }
@@ -39,7 +40,10 @@ bool SteppedIo::step(Lane lane) {
   return true;
 }
 
-bool SteppedIo::idle() const { return lanes_[0].empty() && lanes_[1].empty() && finished_.empty(); }
+bool SteppedIo::idle() const {
+  return finished_.empty() &&
+         std::all_of(lanes_.begin(), lanes_.end(), [](const auto& items) { return items.empty(); });
+}
 
 void SteppedIo::abandon() {
   for (std::deque<Item>& items : lanes_) items.clear();

@@ -10,13 +10,13 @@
 
 namespace delayq::support {
 
-/// An Io whose two lanes move only when they are told to: the caller decides, step by step, how far the disk
+/// An Io whose lanes move only when they are told to: the caller decides, step by step, how far the disk
 /// has come. No threads, so everything happens in an order that a seed can repeat.
 class SteppedIo final : public journal::Io {
  public:
   void run(journal::Lane lane, Step work, Step done) override;
   bool poll() override;
-  /// Steps both lanes, the write lane first, until nothing is left.
+  /// Steps all lanes, the write lane first, until nothing is left.
   void drain() override;
   void set_wakeup(std::function<void()> wakeup) override { wakeup_ = std::move(wakeup); }
   /// Stands still but for what `pass` says.
@@ -38,7 +38,7 @@ class SteppedIo final : public journal::Io {
     Step done;
   };
 
-  std::array<std::deque<Item>, 2> lanes_;
+  std::array<std::deque<Item>, journal::kLaneCount> lanes_;
   std::vector<Step> finished_;
   std::function<void()> wakeup_;
   std::chrono::microseconds clock_{};

@@ -50,6 +50,19 @@ std::string to_text(const NackPick& pick) {
                      pick.uncounted ? " uncounted" : "");
 }
 
+struct RestorePick {
+  SeenJob job;
+  OnConflict on_conflict;
+  uint32_t keep_count;
+
+  RestoreRequest request() const { return {view_of(job), on_conflict, keep_count}; }
+};
+
+std::string to_text(const RestorePick& pick) {
+  return fmt::format("{} conflict={} keep={}", to_string(pick.job), static_cast<int>(pick.on_conflict),
+                     pick.keep_count);
+}
+
 std::string to_text(const JobSpec& job) {
   return fmt::format("{}/{} due={} pri={} group={} body={}B{}{}", brief(job.topic), brief(job.id),
                      to_unix_ms(job.due), job.priority, brief(job.group), job.body.size(),
@@ -79,26 +92,13 @@ Workload::Workload(uint64_t seed, WorkloadShape shape) : random_(seed), shape_(s
 
 const std::vector<Workload::Choice>& Workload::choices() {
   static const std::vector<Choice> kChoices{
-      {24, &Workload::push},
-      {18, &Workload::take},
-      {12, &Workload::ack},
-      {10, &Workload::nack},
-      {5, &Workload::resolve_expired},
-      {4, &Workload::extend},
-      {2, &Workload::inspect},
-      {6, &Workload::cancel},
-      {2, &Workload::cancel_group},
-      {8, &Workload::reschedule},
-      {3, &Workload::redrive},
-      {2, &Workload::redrive_oldest},
-      {1, &Workload::purge},
-      {4, &Workload::get},
-      {2, &Workload::locate},
-      {4, &Workload::list},
-      {3, &Workload::counts},
-      {1, &Workload::topics},
-      {2, &Workload::forecast},
-      {1, &Workload::settings},
+      {24, &Workload::push},          {8, &Workload::restore},    {18, &Workload::take},
+      {12, &Workload::ack},           {10, &Workload::nack},      {5, &Workload::resolve_expired},
+      {4, &Workload::extend},         {2, &Workload::inspect},    {6, &Workload::cancel},
+      {2, &Workload::cancel_group},   {8, &Workload::reschedule}, {3, &Workload::redrive},
+      {2, &Workload::redrive_oldest}, {1, &Workload::purge},      {4, &Workload::get},
+      {2, &Workload::locate},         {4, &Workload::list},       {3, &Workload::counts},
+      {1, &Workload::topics},         {2, &Workload::forecast},   {1, &Workload::settings},
       {6, &Workload::only_tick},
   };
   return kChoices;
@@ -207,7 +207,41 @@ JobSpec Workload::job() {
   return job;
 }
 
+SeenJob Workload::old_job() {
+  const JobSpec spec = job();
+  SeenJob old;
+  old.topic = spec.topic;
+  old.id = spec.id;
+  old.group = spec.group;
+  old.body = spec.body;
+  old.options = spec.options;
+  old.priority = spec.priority;
+  old.due = spec.due;
+  if (random_.chance(1, 2)) old.outcome = bytes(60);
+  old.state = state();
+  old.attempts = static_cast<uint32_t>(random_.below(5));
+  old.pushed = now_ - Millis{ms_below(100'000)};
+  if (!is_live(old.state)) old.until = remember(now_ + Millis{1 + ms_below(20'000)});
+  if (old.state == JobState::kReserved) old.until = moment_near();
+  return old;
+}
+
 // ---- a job's life
+
+void Workload::restore(Step& step) {
+  std::vector<RestorePick> picks(batch());
+  for (RestorePick& pick : picks) {
+    pick.job = old_job();
+    pick.on_conflict = static_cast<OnConflict>(random_.below(3));
+    pick.keep_count = shape_.restarts ? 1'000'000 : static_cast<uint32_t>(random_.between(1, 6));
+  }
+  step.text = "restore " + join(picks);
+  step.run = [picks](Player& player) {
+    std::vector<RestoreRequest> requests;
+    for (const RestorePick& pick : picks) requests.push_back(pick.request());
+    return support::to_text(player.driver.restore_all(requests));
+  };
+}
 
 void Workload::push(Step& step) {
   std::vector<JobSpec> jobs(batch());

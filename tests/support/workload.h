@@ -55,6 +55,7 @@ class Workload {
 
   // One verb each: draws the arguments and says how to call it.
   void push(Step& step);
+  void restore(Step& step);
   void take(Step& step);
   void ack(Step& step);
   void nack(Step& step);
@@ -85,6 +86,7 @@ class Workload {
   Moment draw_moment();
   Keep keep();
   JobSpec job();
+  SeenJob old_job();
   std::string bytes(uint32_t most);
   const std::string& topic() { return topics_[random_.below(topics_.size())]; }
   const std::string& id() { return ids_[random_.below(ids_.size())]; }

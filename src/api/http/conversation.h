@@ -171,6 +171,11 @@ class Conversation final : public api::Conversation {
   Status purge(const Call& call);
   Status redrive(const Call& call);
 
+  // ---- everything at once (transferring.cc)
+  Status export_page(const Call& call);
+  Status import_lines(const Call& call);
+  Status backup(const Call& call);
+
   Host& host_;
   net::HttpReader reader_;
   Moment now_{};

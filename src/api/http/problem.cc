@@ -22,10 +22,10 @@ constexpr std::array kBeginnings{
     Beginning{"from and to", "to"},
 };
 /// Those that others start with, with a space behind them.
-constexpr std::array<std::string_view, 20> kFields{
+constexpr std::array<std::string_view, 21> kFields{
     "topic",    "id",    "group",        "body",    "delay",       "at",     "priority",
     "attempts", "lease", "count",        "wait",    "callback",    "reason", "topics",
-    "leases",   "bins",  "content_type", "backoff", "concurrency", "limit"};
+    "leases",   "bins",  "content_type", "backoff", "concurrency", "limit",  "name"};
 
 /// Of the names of fields and headers.
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-";

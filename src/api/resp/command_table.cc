@@ -59,6 +59,16 @@ constexpr std::array kCommands{
     CommandSpec{Verb::kList, "LIST", 2, kAnyNumber, false, kReading, Topics::kFirst,
                 "LIST topic state [PREFIX id] [ERROR text] [COUNT n] [CURSOR cursor]",
                 "A page of jobs in a state: [next cursor, [job ...]]."},
+    CommandSpec{Verb::kExport, "EXPORT", 0, 8, false, kOperating, Topics::kAll,
+                "EXPORT [TOPIC topic] [STATE state] [COUNT n] [CURSOR cursor]",
+                "A page of everything, as IMPORT takes it: [next cursor, [line ...]]."},
+    CommandSpec{
+        Verb::kImport, "IMPORT", 1, kAnyNumber, true, kOperating, Topics::kAll,
+        "IMPORT [REPLACE|KEEP] line [line ...]",
+        "Stores jobs and settings as they were. Answers created, replaced, kept or dropped for each, or "
+        "an error."},
+    CommandSpec{Verb::kBackup, "BACKUP", 1, 1, true, kOperating, Topics::kAll, "BACKUP name",
+                "Copies the data as of one moment while serving goes on: path, bytes, files, jobs."},
     CommandSpec{Verb::kPing, "PING", 0, 1, false, kAny, Topics::kNone, "PING [text]", "PONG, or the text."},
     CommandSpec{Verb::kEcho, "ECHO", 1, 1, false, kAny, Topics::kNone, "ECHO text", "The text."},
     CommandSpec{Verb::kAuth, "AUTH", 1, 2, false, kForEverybody, Topics::kNone, "AUTH [name] token",

@@ -158,6 +158,12 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return redrive(arguments);
     case Verb::kPurge:
       return purge(arguments);
+    case Verb::kExport:
+      return export_page(arguments);
+    case Verb::kImport:
+      return import_lines(arguments);
+    case Verb::kBackup:
+      return backup(arguments);
     case Verb::kCancelGroup:
       host_.queue.cancel_group(
           now_, arguments.take(),

@@ -99,7 +99,7 @@ class Conversation final : public api::Conversation {
   Status cancel(Arguments& arguments);
   Status reschedule(Arguments& arguments);
 
-  // ---- the others (consuming.cc, looking.cc, greeting.cc)
+  // ---- the others (consuming.cc, looking.cc, transferring.cc, greeting.cc)
   Status pop(Arguments& arguments);
   void ask(const PopRequest& request, uint32_t pops);
   void popped(Place place, uint32_t pops, uint32_t count, const Result<PopAnswer>& answer);
@@ -109,6 +109,9 @@ class Conversation final : public api::Conversation {
   Status stats(Arguments& arguments);
   Status redrive(Arguments& arguments);
   Status purge(Arguments& arguments);
+  Status export_page(Arguments& arguments);
+  Status import_lines(Arguments& arguments);
+  Status backup(Arguments& arguments);
   Status greet(Verb verb, Arguments& arguments);
   Status hello(Arguments& arguments);
   /// Who the client says it is, by the last of one or two words: a token's secret.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -10,11 +11,13 @@ namespace delayq::journal {
 
 /// Where blocking file operations run. The engine itself never waits: it hands work to a lane and goes on.
 ///
-/// Work of one lane runs one after the other, in the order given; the two lanes run side by side.
+/// Work of one lane runs one after the other, in the order given; the lanes run side by side.
 enum class Lane : uint8_t {
   kWrite,  ///< commits, new segments, removals
   kRead,   ///< bodies that are not in memory, segments being cleaned
+  kCopy,   ///< backups: long, and nobody waits for them
 };
+inline constexpr size_t kLaneCount = 3;
 
 class Io {
  public:

@@ -33,9 +33,11 @@ JournalEngine::JournalEngine(Disk& disk, Io& io, JournalOptions options)
       reader_(io, log_, store_.segments),
       cleaner_(store_, log_, io, disk,
                {options.segment_bytes * 3, options.segment_bytes * 5 / 4, options.disk_reserve * 2,
-                options.canary}) {}
+                options.canary}),
+      backup_(io, store_.segments) {}
 
 JournalEngine::~JournalEngine() {
+  backup_.stop();
   io_.drain();
   if (failure_ || log_.durable_lsn() < log_.head_end_lsn()) return;
   // A last word that everything is durable, so that damage at rest cannot pass for a torn end.
@@ -175,14 +177,14 @@ void JournalEngine::probe_disk(Moment now) {
 // ---- records
 // --------------------------------------------------------------------------------------------------------
 
-Location JournalEngine::write_job(const NewJob& job, StatePayload& state, Moment now) {
+Location JournalEngine::write_job(const NewJob& job, StatePayload& state, Moment pushed) {
   const size_t size = sizeof(JobPayload) + job.topic.size() + job.id.size() + job.group.size() +
                       job.options.size() + job.body.size();
   return log_.append(kHeadStream, RecordType::kJob, size, [&](std::span<std::byte> payload, Lsn lsn) {
-    state.seq = lsn;
+    if (state.seq == 0) state.seq = lsn;
     JobPayload fixed{};
     fixed.state = state;
-    fixed.pushed_ms = to_unix_ms(now);
+    fixed.pushed_ms = to_unix_ms(pushed);
     fixed.priority = job.priority;
     fixed.options_size = static_cast<uint16_t>(job.options.size());
     fixed.topic_size = static_cast<uint8_t>(job.topic.size());
@@ -359,9 +361,34 @@ void JournalEngine::set_wakeup(std::function<void()> wakeup) { io_.set_wakeup(st
 
 void JournalEngine::flush(Reply<bool> reply) {
   if (failure_) return answer(std::move(reply), Result<bool>(*failure_));
-  sync_is_due_ = true;
-  unsynced_.emplace_back(log_.head_end_lsn(), [reply = std::move(reply)](const Status& status) mutable {
+  when_synced([reply = std::move(reply)](const Status& status) mutable {
     reply(status.ok() ? Result<bool>(true) : Result<bool>(status.error()));
+  });
+}
+
+void JournalEngine::when_synced(Later later) {
+  sync_is_due_ = true;
+  unsynced_.emplace_back(log_.head_end_lsn(), std::move(later));
+}
+
+void JournalEngine::backup(std::string_view name, Reply<BackupReport> reply) {
+  const auto refuse = [&](std::string detail) {
+    const Error error{ErrorCode::kUnavailable, "backup", std::move(detail)};
+    answer(std::move(reply), Result<BackupReport>(error));
+  };
+  if (failure_) return answer(std::move(reply), Result<BackupReport>(*failure_));
+  if (options_.backups == nullptr) return refuse("there is no place for backups; set server.backups");
+  if (!backup_.reserve()) return refuse("another backup is being made; try again when it is done");
+  // What was answered must be in the copy, and only what is synced goes into it.
+  when_synced([this, name = std::string(name), reply = std::move(reply)](const Status& status) mutable {
+    if (!status.ok()) {
+      backup_.give_back();
+      return reply(status.error());
+    }
+    backup_.start({std::move(name), options_.backups, options_.disk_reserve, store_.jobs.size()},
+                  [this, reply = std::move(reply)](Result<BackupReport> report) mutable {
+                    answer(std::move(reply), std::move(report));
+                  });
   });
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/journal/backup.h"
 #include "engine/journal/canary.h"
 #include "engine/journal/cleaner.h"
 #include "engine/journal/disk.h"
@@ -32,6 +33,7 @@ struct JournalOptions {
   uint64_t disk_reserve = 128u << 20;  ///< pushes are refused while the disk has less room than this
   uint64_t seed = 0;  ///< random bits of the caller's: the secret of the id hash, checksum seeds
   uint32_t work_per_tick = 20'000;  ///< jobs that one tick() (or verb) makes due at most
+  Shelf* backups = nullptr;         ///< where backup() puts its copies; must outlive the engine
   Canary canary = Canary::kNone;
 };
 
@@ -52,6 +54,8 @@ class JournalEngine final : public Engine {
   ~JournalEngine() override;
 
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
+  void restore(Moment now, std::span<const RestoreRequest> jobs,
+               Reply<std::vector<PushAnswer>> reply) override;
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
   void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
@@ -84,6 +88,7 @@ class JournalEngine final : public Engine {
   bool poll(EngineListener& listener) override;
   void set_wakeup(std::function<void()> wakeup) override;
   void flush(Reply<bool> reply) override;
+  void backup(std::string_view name, Reply<BackupReport> reply) override;
 
   /// What recovery found, for the start-up line.
   uint64_t recovered_records() const { return recovered_records_; }
@@ -118,6 +123,8 @@ class JournalEngine final : public Engine {
   template <class T>
   void answer_when_durable(Reply<T> reply, T value);
   void when_durable(Later later);
+  /// The same, with a sync in any case.
+  void when_synced(Later later);
 
   // ---- time
   bool make_due(Moment now);
@@ -126,8 +133,8 @@ class JournalEngine final : public Engine {
   void probe_disk(Moment now);
 
   // ---- records
-  /// Sets state.seq: a job's number is the LSN of its push.
-  Location write_job(const NewJob& job, StatePayload& state, Moment now);
+  /// Sets state.seq, unless the job has a number already: it is the LSN of its first record.
+  Location write_job(const NewJob& job, StatePayload& state, Moment pushed);
   void write_state(Slot slot, std::string_view outcome = {});
   /// Removes the job and writes that it is gone.
   void forget(Slot slot);
@@ -140,6 +147,11 @@ class JournalEngine final : public Engine {
 
   // ---- parts of verbs
   PushAnswer push_one(const NewJob& job, SlotKey key, Moment now);
+  PushAnswer restore_one(const RestoreRequest& request, Moment now);
+  /// The outcome of a job whose own record comes right behind it. Sets state.seq.
+  Location write_first_outcome(StatePayload& state, std::string_view outcome);
+  /// Takes out a job whose id another one gets; answer with what write_gone() will need.
+  std::pair<uint64_t, uint32_t> make_way(Slot slot);
   CancelOutcome cancel_one(Slot slot);
   NackOutcome nack_one(const NackRequest& request, Moment now);
   /// A live job of that id in another topic.
@@ -177,6 +189,7 @@ class JournalEngine final : public Engine {
   Log log_;
   RecordReader reader_;
   Cleaner cleaner_;
+  Backup backup_;
 
   std::vector<Io::Step> ready_;  ///< answers for the next poll
   std::deque<std::pair<Lsn, Later>>

@@ -47,7 +47,7 @@ class ThreadedIo final : public Io {
 
   const Clock clock_;
   std::mutex mutex_;  ///< guards everything below but the threads
-  std::array<Worker, 2> workers_;
+  std::array<Worker, kLaneCount> workers_;
   std::vector<Step> done_;
   std::condition_variable has_done_;
   std::atomic<bool> any_done_ = false;  ///< lets poll() leave without the mutex

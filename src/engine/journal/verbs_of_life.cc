@@ -1,5 +1,6 @@
 // push, take, ack, nack, extend, inspect: the transitions of a job's life.
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -78,9 +79,7 @@ PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
       return answer;
     }
     if (is_live(entry.state())) answer.outcome = PushOutcome::kReplaced;
-    old_seq = entry.seq;
-    old_segment = entry.location.segment;
-    store_.erase(old);
+    std::tie(old_seq, old_segment) = make_way(old);
   }
   answer.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
   answer.due = job.due;
@@ -94,6 +93,13 @@ PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
   if (old_seq != 0) write_gone(old_seq, old_segment);
   if (answer.state == JobState::kReady) announce(topic);
   return answer;
+}
+
+std::pair<uint64_t, uint32_t> JournalEngine::make_way(Slot slot) {
+  const Entry& entry = store_.jobs[slot];
+  const std::pair<uint64_t, uint32_t> old{uint64_t{entry.seq}, entry.location.segment};
+  store_.erase(slot);
+  return old;
 }
 
 // ---- take

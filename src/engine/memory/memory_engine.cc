@@ -107,6 +107,37 @@ PushAnswer MemoryEngine::push_one(Moment now, const NewJob& job) {
   return {outcome, stored.state, stored.due};
 }
 
+void MemoryEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
+                           Reply<std::vector<PushAnswer>> reply) {
+  catch_up(now);
+  std::vector<PushAnswer> answers;
+  for (const RestoreRequest& request : jobs) answers.push_back(restore_one(now, request));
+  answer<std::vector<PushAnswer>>(reply, std::move(answers));
+}
+
+PushAnswer MemoryEngine::restore_one(Moment now, const RestoreRequest& request) {
+  const Job& job = request.job;
+  PushOutcome outcome = PushOutcome::kCreated;
+  if (const StoredJob* existing = jobs_.find(job.topic, job.id)) {
+    outcome = request.on_conflict == OnConflict::kKeep ? PushOutcome::kKept : PushOutcome::kConflict;
+    if (request.on_conflict != OnConflict::kReplace) return {outcome, existing->state, existing->due};
+    outcome = PushOutcome::kReplaced;
+    jobs_.erase(*existing);
+  }
+  StoredJob fresh = memory::stored(job);
+  if (is_live(job.state)) {
+    fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
+    fresh.until = Moment{};
+  }
+  if (fresh.state == JobState::kReady) ready_topics_.insert(fresh.topic);
+  const StoredJob& stored = jobs_.insert(std::move(fresh));
+  const PushAnswer answer{outcome, stored.state, stored.due};
+  if (is_live(answer.state)) return answer;
+  const memory::JobTable::InOrder& kept = jobs_.find_topic(job.topic)->in(answer.state);
+  while (kept.size() > request.keep_count) jobs_.erase(*kept.begin()->second);
+  return answer;
+}
+
 void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
   catch_up(now);
   TakeAnswer taken;
@@ -379,5 +410,11 @@ void MemoryEngine::tell_expired(EngineListener& listener) {
 void MemoryEngine::set_wakeup(std::function<void()> wakeup) { (void)wakeup; }
 
 void MemoryEngine::flush(Reply<bool> reply) { answer<bool>(reply, true); }
+
+void MemoryEngine::backup(std::string_view name, Reply<BackupReport> reply) {
+  (void)name;
+  answer<BackupReport>(reply, Error{ErrorCode::kUnavailable, "backup",
+                                    "the memory engine keeps no files to copy; use export instead"});
+}
 
 }  // namespace delayq

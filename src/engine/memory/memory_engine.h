@@ -35,6 +35,8 @@ class MemoryEngine final : public Engine {
   uint64_t last_lease() const { return last_lease_; }
 
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
+  void restore(Moment now, std::span<const RestoreRequest> jobs,
+               Reply<std::vector<PushAnswer>> reply) override;
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
   void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
@@ -68,6 +70,8 @@ class MemoryEngine final : public Engine {
   /// Never called: nothing happens here that no verb or tick caused.
   void set_wakeup(std::function<void()> wakeup) override;
   void flush(Reply<bool> reply) override;
+  /// Refused: there is nothing that would outlive the process.
+  void backup(std::string_view name, Reply<BackupReport> reply) override;
 
  private:
   using StoredJob = memory::StoredJob;
@@ -81,6 +85,7 @@ class MemoryEngine final : public Engine {
   /// before.
   void note_expired(Moment now, bool again);
   PushAnswer push_one(Moment now, const NewJob& job);
+  PushAnswer restore_one(Moment now, const RestoreRequest& request);
   /// The job waits for `due` from now on, or is ready at once when that has come.
   void wait_until(StoredJob& job, Moment now, Moment due);
   /// The job is over. It is kept as `state` if `keep` says so.

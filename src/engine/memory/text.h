@@ -35,4 +35,22 @@ inline Job copy_job(const StoredJob& job, bool with_body, Arena& storage) {
   };
 }
 
+/// The other way round: the job with its texts, without a place in any order.
+inline StoredJob stored(const Job& job) {
+  StoredJob stored;
+  stored.topic = job.topic;
+  stored.id = job.id;
+  stored.group = job.group;
+  stored.body = job.body;
+  stored.options = job.options;
+  stored.outcome = job.outcome;
+  stored.state = job.state;
+  stored.priority = job.priority;
+  stored.attempts = job.attempts;
+  stored.due = job.due;
+  stored.pushed = job.pushed;
+  stored.until = job.until;
+  return stored;
+}
+
 }  // namespace delayq::memory

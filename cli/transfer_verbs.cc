@@ -1,0 +1,345 @@
+// Everything at once: export, import, backup.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/human.h"
+#include "cli/line_reader.h"
+#include "cli/progress.h"
+#include "cli/show.h"
+#include "cli/verb.h"
+#include "core/limits.h"
+
+namespace delayq::cli {
+
+namespace {
+
+using Text = std::optional<std::string>;
+using Ask = std::function<Result<resp::Value>(const Words&)>;
+
+constexpr Millis kBackupPatience = std::chrono::hours{24};
+
+Error failure(std::string detail) { return {ErrorCode::kUnavailable, {}, std::move(detail)}; }
+
+/// Asks the server, or the data directory where nobody serves.
+Result<Ask> ask_where(const Session& session, const Text& data) {
+  if (!data) return Ask([&session](const Words& command) { return session.ask(command); });
+  if (!session.world.open_directory) return failure("this program cannot open a data directory");
+  Result<std::function<Result<resp::Value>(const Words&)>> opened = session.world.open_directory(*data);
+  if (!opened) return opened.error();
+  return Ask([ask = std::move(*opened)](const Words& command) -> Result<resp::Value> {
+    Result<resp::Value> reply = ask(command);
+    if (reply && reply->is_error()) return error_of_reply(reply->text);
+    return reply;
+  });
+}
+
+// ---- export
+// ---------------------------------------------------------------------------------------------------------
+
+/// Where lines go. A file has its name only when it is complete.
+class Sink {
+ public:
+  Sink(std::ostream& out, const Text& file) : out_(&out) {
+    if (!file || *file == "-") return;
+    name_ = *file;
+    file_.open(partial(), std::ios::binary | std::ios::trunc);
+    out_ = &file_;
+  }
+  ~Sink() {
+    if (name_.empty() || is_complete_) return;
+    file_.close();
+    std::remove(partial().c_str());
+  }
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  const std::string& name() const { return name_; }
+  Status write(const std::string& line) {
+    *out_ << line << '\n';
+    return status();
+  }
+  Status finish() {
+    out_->flush();
+    if (Status done = status(); !done || name_.empty()) return done;
+    file_.close();
+    if (!file_ || std::rename(partial().c_str(), name_.c_str()) != 0)
+      return failure(fmt::format("{} could not be written", name_));
+    is_complete_ = true;
+    return {};
+  }
+
+ private:
+  std::string partial() const { return name_ + ".partial"; }
+  Status status() const {
+    if (*out_) return {};
+    return failure(fmt::format("{} could not be written", name_.empty() ? "the output" : partial()));
+  }
+
+  std::ostream* out_;
+  std::string name_;
+  std::ofstream file_;
+  bool is_complete_ = false;
+};
+
+class Export final : public Verb {
+ public:
+  std::string_view name() const override { return "export"; }
+  std::string_view help() const override { return "Write all jobs and settings as lines of JSON"; }
+  void add_options(CLI::App& app) override {
+    app.add_option("FILE", file_, "Where to; - or none: standard output");
+    app.add_option("--topic", topic_, "Only this topic");
+    app.add_option("--state", state_, "Only jobs that are delayed, ready, reserved, done or dead");
+    app.add_option("--data", data_, "A data directory that no server uses, instead of a server");
+  }
+
+  Status run(const Session& session) override {
+    const Result<Ask> ask = ask_where(session, data_);
+    if (!ask) return ask.error();
+    const Result<uint64_t> total = count(*ask);
+    if (!total) return total.error();
+    Sink sink(session.world.out, file_);
+    uint64_t lines = 0;
+    {
+      Progress progress(session.world, "exporting", *total);
+      std::string cursor;
+      do {
+        const Result<resp::Value> page = (*ask)(page_after(cursor));
+        if (!page) return page.error();
+        if (page->items.size() != 2) return unexpected_reply();
+        for (const resp::Value& line : page->items[1].items) {
+          if (Status status = sink.write(line.text); !status) return status;
+          ++lines;
+          progress.show(lines, lines);
+        }
+        cursor = page->items[0].text;
+      } while (!cursor.empty());
+    }
+    if (Status status = sink.finish(); !status) return status;
+    if (sink.name().empty()) {
+      session.world.err << fmt::format("{} lines\n", grouped(static_cast<int64_t>(lines)));
+    } else {
+      session.say(fmt::format("{} lines in {}", grouped(static_cast<int64_t>(lines)), sink.name()),
+                  fmt::format("{{\"lines\":{}}}", lines));
+    }
+    return {};
+  }
+
+ private:
+  Words page_after(const std::string& cursor) const {
+    Words command{"EXPORT", "COUNT", std::to_string(Limits::kPageJobs)};
+    append_option(command, "TOPIC", topic_);
+    append_option(command, "STATE", state_);
+    if (!cursor.empty()) append_option(command, "CURSOR", cursor);
+    return command;
+  }
+
+  /// How many jobs there are, more or less: for the bar.
+  Result<uint64_t> count(const Ask& ask) const {
+    Words command{"STATS"};
+    if (topic_) command.push_back(*topic_);
+    const Result<resp::Value> stats = ask(command);
+    if (!stats) return stats.error();
+    uint64_t total = 0;
+    for (const std::string_view state : {"delayed", "ready", "reserved", "done", "dead"}) {
+      const resp::Value* const found = stats->find(state);
+      if (found == nullptr || (state_ && *state_ != state)) continue;
+      total += static_cast<uint64_t>(number_in(*found).value_or(0));
+    }
+    return total;
+  }
+
+  Text file_, topic_, state_, data_;
+};
+
+// ---- import
+// ---------------------------------------------------------------------------------------------------------
+
+class Import final : public Verb {
+ public:
+  std::string_view name() const override { return "import"; }
+  std::string_view help() const override { return "Store jobs and settings that export wrote, as they were"; }
+  void add_options(CLI::App& app) override {
+    app.add_option("FILE", files_, "Where from; - or none: standard input");
+    app.add_option(
+           "--on-conflict", on_conflict_,
+           "What to do with an id that is there: keep it (so that an import can be repeated), replace "
+           "it, or reject the line; keep when left out")
+        ->check(CLI::IsMember({"keep", "replace", "reject"}));
+    app.add_option("--data", data_, "A data directory that no server uses, instead of a server");
+  }
+
+  Status run(const Session& session) override {
+    if (files_.empty()) files_.emplace_back("-");
+    if (session.world.in_is_terminal && files_ == std::vector<std::string>{"-"})
+      return Error{ErrorCode::kInvalid, {}, "FILE: is missing: name one, or pipe it in"};
+    const Result<Ask> ask = ask_where(session, data_);
+    if (!ask) return ask.error();
+    Status status;
+    {
+      Progress progress(session.world, "importing", total_bytes());
+      for (const std::string& file : files_) {
+        status = import_file(session, *ask, file, progress);
+        if (!status) break;
+      }
+    }
+    tell(session);
+    if (!status) return status;
+    if (failed_ == 0) return {};
+    return Error{first_error_, {}, fmt::format("{} of {} lines were not imported", failed_, lines_)};
+  }
+
+ private:
+  /// A command stays well below what the server takes at once.
+  static constexpr size_t kMostLines = 1'000;
+  static constexpr size_t kMostBytes = size_t{512} << 10;
+  static constexpr uint64_t kMostTold = 20;
+  static constexpr std::array<std::string_view, 4> kOutcomes{"created", "replaced", "kept", "dropped"};
+
+  struct Batch {
+    Words lines;
+    std::vector<uint64_t> numbers;
+    size_t bytes = 0;
+
+    bool is_full() const { return lines.size() >= kMostLines || bytes >= kMostBytes; }
+  };
+
+  uint64_t total_bytes() const {
+    uint64_t total = 0;
+    for (const std::string& file : files_) {
+      std::error_code error;
+      const uintmax_t size = std::filesystem::file_size(file, error);
+      if (error) return 0;
+      total += size;
+    }
+    return total;
+  }
+
+  Status import_file(const Session& session, const Ask& ask, const std::string& name, Progress& progress) {
+    std::ifstream file;
+    const bool is_standard = name == "-";
+    if (!is_standard) {
+      file.open(name, std::ios::binary);
+      if (!file) return Error{ErrorCode::kNotFound, {}, fmt::format("{} could not be opened", name)};
+    }
+    LineReader reader(is_standard ? session.world.in : file);
+    const std::string shown = is_standard ? "standard input" : name;
+    Batch batch;
+    std::string line;
+    for (;;) {
+      const Result<bool> more = reader.next(line);
+      if (!more) return at(shown, reader.number(), more.error());
+      if (*more && line.find_first_not_of(" \t") != std::string::npos) {
+        batch.bytes += line.size();
+        batch.numbers.push_back(reader.number());
+        batch.lines.push_back(std::exchange(line, {}));
+      }
+      if (!*more || batch.is_full()) {
+        if (Status status = send(session, ask, shown, batch); !status) return status;
+        progress.show(bytes_ + reader.bytes(), lines_);
+      }
+      if (!*more) break;
+    }
+    bytes_ += reader.bytes();
+    return {};
+  }
+
+  static Error at(const std::string& file, uint64_t line, Error error) {
+    error.detail = fmt::format("{}:{}: {}", file, line, error.detail);
+    return error;
+  }
+
+  Status send(const Session& session, const Ask& ask, const std::string& file, Batch& batch) {
+    if (batch.lines.empty()) return {};
+    Words command{"IMPORT"};
+    if (on_conflict_ == "keep") command.emplace_back("KEEP");
+    if (on_conflict_ == "replace") command.emplace_back("REPLACE");
+    std::move(batch.lines.begin(), batch.lines.end(), std::back_inserter(command));
+    const Result<resp::Value> reply = ask(command);
+    if (!reply) {
+      Error error = reply.error();
+      error.detail += fmt::format("; not known what became of {}:{} and what follows: import it again", file,
+                                  batch.numbers.front());
+      return error;
+    }
+    if (reply->items.size() != batch.numbers.size()) return unexpected_reply();
+    for (size_t i = 0; i < batch.numbers.size(); ++i) {
+      ++lines_;
+      const resp::Value& answer = reply->items[i];
+      const auto* const outcome = std::find(kOutcomes.begin(), kOutcomes.end(), answer.text);
+      if (outcome != kOutcomes.end() && !answer.is_error()) {
+        ++counts_[static_cast<size_t>(outcome - kOutcomes.begin())];
+      } else {
+        complain(session, file, batch.numbers[i], answer.text);
+      }
+    }
+    batch = {};
+    return {};
+  }
+
+  void complain(const Session& session, const std::string& file, uint64_t line, const std::string& text) {
+    const Error error = error_of_reply(text);
+    if (failed_++ == 0) first_error_ = error.code;
+    if (failed_ <= kMostTold) session.world.err << to_string(at(file, line, error)) << "\n";
+    if (failed_ == kMostTold + 1) session.world.err << "and more\n";
+  }
+
+  void tell(const Session& session) const {
+    std::string human = grouped(static_cast<int64_t>(lines_)) + " lines:";
+    std::string machine = fmt::format("{{\"lines\":{}", lines_);
+    for (size_t i = 0; i < kOutcomes.size(); ++i) {
+      human += fmt::format(" {} {},", grouped(static_cast<int64_t>(counts_[i])), kOutcomes[i]);
+      machine += fmt::format(",\"{}\":{}", kOutcomes[i], counts_[i]);
+    }
+    session.say(human + fmt::format(" {} failed", grouped(static_cast<int64_t>(failed_))),
+                machine + fmt::format(",\"failed\":{}}}", failed_));
+  }
+
+  std::vector<std::string> files_;
+  std::string on_conflict_ = "keep";
+  Text data_;
+  std::array<uint64_t, kOutcomes.size()> counts_{};
+  uint64_t failed_ = 0;
+  uint64_t lines_ = 0;
+  uint64_t bytes_ = 0;
+  ErrorCode first_error_ = ErrorCode::kInvalid;
+};
+
+// ---- backup
+// ---------------------------------------------------------------------------------------------------------
+
+class BackupVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "backup"; }
+  std::string_view help() const override {
+    return "Let a server copy its data, as of one moment, while it serves";
+  }
+  void add_options(CLI::App& app) override {
+    app.add_option("NAME", name_, "Of the copy, in the server's directory for backups")->required();
+  }
+
+  Status run(const Session& session) override {
+    const Result<resp::Value> reply = session.ask({"BACKUP", name_}, kBackupPatience);
+    if (!reply) return reply.error();
+    return show_map(session, *reply) ? Status{} : unexpected_reply();
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace
+
+void add_transfer_verbs(Verbs& verbs) {
+  verbs.push_back(std::make_unique<Export>());
+  verbs.push_back(std::make_unique<Import>());
+  verbs.push_back(std::make_unique<BackupVerb>());
+}
+
+}  // namespace delayq::cli

@@ -1,0 +1,134 @@
+#include "api/transfer/import_batch.h"
+
+#include <deque>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "api/transfer/line.h"
+#include "core/limits.h"
+
+namespace delayq::transfer {
+
+namespace {
+
+/// Several calls to the queue answer for one batch.
+struct Batch {
+  ImportResults results;
+  size_t unanswered = 1;  ///< calls, and one for whoever asks
+  std::optional<Error> refusal;
+  Reply<ImportResults> reply;
+
+  void answered() {
+    if (--unanswered != 0) return;
+    if (refusal) return reply(*refusal);
+    reply(std::move(results));
+  }
+};
+
+class Importer {
+ public:
+  Importer(Queue& queue, Moment now, OnConflict on_conflict, std::shared_ptr<Batch> batch)
+      : queue_(queue), now_(now), on_conflict_(on_conflict), batch_(std::move(batch)) {}
+
+  void add(size_t place, std::string_view text) {
+    Result<Line> parsed = parse_line(text);
+    if (!parsed.ok()) {
+      batch_->results[place] = parsed.error();
+      return;
+    }
+    Line& line = lines_.emplace_back(std::move(*parsed));
+    if (line.settings) {
+      flush();
+      return set(place, line);
+    }
+    line.item.on_conflict = on_conflict_;
+    items_.push_back(line.item);
+    places_.push_back(place);
+  }
+
+  void flush() {
+    if (items_.empty()) return;
+    ++batch_->unanswered;
+    queue_.restore(now_, items_,
+                   [batch = batch_, places = std::move(places_)](
+                       const Result<std::vector<Result<RestoreReceipt>>>& receipts) {
+                     for (size_t i = 0; i < places.size(); ++i) {
+                       Result<RestoreOutcome>& result = batch->results[places[i]];
+                       if (!receipts.ok()) {
+                         result = receipts.error();
+                       } else if (!(*receipts)[i].ok()) {
+                         result = (*receipts)[i].error();
+                       } else {
+                         result = (*receipts)[i]->outcome;
+                       }
+                     }
+                     batch->answered();
+                   });
+    items_.clear();
+    places_.clear();
+    lines_.clear();
+  }
+
+ private:
+  void set(size_t place, Line& line) {
+    ++batch_->unanswered;
+    queue_.restore_settings(now_, line.topic, std::move(*line.settings), on_conflict_,
+                            [batch = batch_, place](const Result<RestoreOutcome>& outcome) {
+                              batch->results[place] = outcome;
+                              batch->answered();
+                            });
+    lines_.clear();
+  }
+
+  Queue& queue_;
+  Moment now_;
+  OnConflict on_conflict_;
+  std::shared_ptr<Batch> batch_;
+  std::deque<Line> lines_;  ///< what `items_` point into
+  std::vector<RestoreItem> items_;
+  std::vector<size_t> places_;
+};
+
+}  // namespace
+
+void import_lines(Queue& queue, Moment now, std::span<const std::string_view> lines, OnConflict on_conflict,
+                  Reply<ImportResults> reply) {
+  auto batch = std::make_shared<Batch>();
+  if (lines.size() > Limits::kBatchJobs) {
+    const Error error{
+        ErrorCode::kTooLarge, "import",
+        fmt::format("{} lines: at most {} are allowed at once", lines.size(), Limits::kBatchJobs)};
+    lines = lines.first(0);
+    batch->refusal = error;
+  }
+  batch->results.resize(lines.size(), RestoreOutcome::kDropped);
+  batch->reply = std::move(reply);
+  Importer importer(queue, now, on_conflict, batch);
+  for (size_t i = 0; i < lines.size(); ++i) importer.add(i, lines[i]);
+  importer.flush();
+  batch->answered();
+}
+
+void ImportCounts::add(const Result<RestoreOutcome>& result) {
+  if (!result.ok()) {
+    ++failed;
+    return;
+  }
+  switch (*result) {
+    case RestoreOutcome::kCreated:
+      ++created;
+      break;
+    case RestoreOutcome::kReplaced:
+      ++replaced;
+      break;
+    case RestoreOutcome::kKept:
+      ++kept;
+      break;
+    case RestoreOutcome::kDropped:
+      ++dropped;
+      break;
+  }
+}
+
+}  // namespace delayq::transfer

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "queue/queue.h"
+
+namespace delayq::transfer {
+
+/// One for each line, in their order.
+using ImportResults = std::vector<Result<RestoreOutcome>>;
+
+/// Reads lines and restores what they say, in their order: settings before the jobs behind them. A line that
+/// is wrong does not stop the others. The lines need to live only until the call returns. The answer may come
+/// from inside the call, when there is nothing to ask the queue for.
+void import_lines(Queue& queue, Moment now, std::span<const std::string_view> lines, OnConflict on_conflict,
+                  Reply<ImportResults> reply);
+
+/// How many lines of each outcome there were.
+struct ImportCounts {
+  uint64_t created = 0;
+  uint64_t replaced = 0;
+  uint64_t kept = 0;
+  uint64_t dropped = 0;
+  uint64_t failed = 0;
+
+  void add(const Result<RestoreOutcome>& result);
+};
+
+}  // namespace delayq::transfer

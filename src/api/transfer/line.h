@@ -1,0 +1,38 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "queue/verbs.h"
+
+/// Jobs and settings as NDJSON: one JSON object a line, made for reading by people and programs.
+///
+///   {"topic":"order","settings":{"attempts":5,"backoff":"10s,1m"}}
+///   {"topic":"order","id":"7","state":"delayed","due_at":"2030-01-31T08:00:00.000Z","pushed_at":"...",
+///    "attempts":0,"priority":1024,"group":"customer:1","body":{"uid":1},"max_attempts":3,"backoff":"30s",
+///    "lease":"2m","callback":"http://...","content_type":"...","outcome":"...","kept_until":"..."}
+///
+/// A body is under "body" when it is a JSON value that fits in a line, byte for byte; else under "body_text"
+/// when it is text (in UTF-8, with few escapes); else under "body_base64". An outcome that is not UTF-8 is
+/// under "outcome_base64". A field that says nothing is left out. Reading a line that was written gives the
+/// same job.
+namespace delayq::transfer {
+
+/// Appends the line, with its end. What a reserved job's lease was is not written: it cannot be moved.
+void write_line(std::string& out, const ExportItem& item);
+
+/// A line taken apart. `item` and `topic` point into it and into the line's text.
+struct Line {
+  RestoreItem item;
+  std::string_view topic;
+  std::optional<Settings> settings;  ///< set: the line has those of `topic`, and no job
+  std::deque<std::string> texts;
+};
+
+/// kInvalid, with the field's name in the detail. What the values mean together is the queue's business.
+Result<Line> parse_line(std::string_view text);
+
+}  // namespace delayq::transfer

@@ -1,0 +1,232 @@
+#include "api/transfer/line.h"
+
+#include <gmock/gmock.h>
+
+#include "api/transfer/base64.h"
+#include "json/reader.h"
+
+namespace delayq::transfer {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Job simple_job() {
+  Job job;
+  job.topic = "order";
+  job.id = "7";
+  job.due = from_unix_ms(1'896'076'800'123);
+  job.pushed = from_unix_ms(1'700'000'000'000);
+  return job;
+}
+
+std::string line_of(const Job& job) {
+  std::string out;
+  write_line(out, {job, {}});
+  return out;
+}
+
+/// Every field but the options, which are compared by what they say.
+void expect_same(const Job& read, const Job& written) {
+  EXPECT_EQ(read.topic, written.topic);
+  EXPECT_EQ(read.id, written.id);
+  EXPECT_EQ(read.group, written.group);
+  EXPECT_EQ(read.body, written.body);
+  EXPECT_EQ(read.outcome, written.outcome);
+  EXPECT_EQ(read.state, written.state);
+  EXPECT_EQ(read.priority, written.priority);
+  EXPECT_EQ(read.attempts, written.attempts);
+  EXPECT_EQ(read.due, written.due);
+  EXPECT_EQ(read.pushed, written.pushed);
+  EXPECT_EQ(read.cancel_requested, written.cancel_requested);
+  if (!is_live(written.state)) {
+    EXPECT_EQ(read.until, written.until);
+  }
+}
+
+void expect_round_trip(const Job& job) {
+  const std::string text = line_of(job);
+  EXPECT_EQ(text.find('\n'), text.size() - 1) << "one line: " << text;
+  const Result<Line> line = parse_line(text);
+  ASSERT_TRUE(line.ok()) << to_string(line.error()) << "\n" << text;
+  expect_same(line->item.job, job);
+  EXPECT_EQ(line->item.options, decode_job_options(job.options));
+}
+
+std::string problem_of(std::string_view text) {
+  const Result<Line> line = parse_line(text);
+  return line.ok() ? "it was taken" : line.error().detail;
+}
+
+TEST(Line, ReadsLikeAJob) {
+  Job job = simple_job();
+  job.body = R"({"uid": 1})";
+  job.group = "customer:1";
+  EXPECT_EQ(line_of(job),
+            R"({"topic":"order","id":"7","state":"delayed","due_at":"2030-01-31T08:00:00.123Z",)"
+            R"("pushed_at":"2023-11-14T22:13:20.000Z","attempts":0,"priority":1024,"group":"customer:1",)"
+            R"("body":{"uid": 1}})"
+            "\n");
+}
+
+TEST(Line, EveryStateComesBack) {
+  for (size_t i = 0; i < kJobStateCount; ++i) {
+    Job job = simple_job();
+    job.state = static_cast<JobState>(i);
+    job.attempts = 4'000'000'000;
+    job.priority = UINT32_MAX;
+    job.outcome = "connection \"refused\"\n\tat once";
+    job.until = from_unix_ms(1'900'000'000'001);
+    job.cancel_requested = job.state == JobState::kReserved;
+    expect_round_trip(job);
+  }
+}
+
+TEST(Line, BodiesComeBackByteForByte) {
+  const std::string deep = std::string(127, '[') + std::string(127, ']');
+  const std::string too_deep = std::string(128, '[') + std::string(128, ']');
+  const std::vector<std::string> bodies{"",
+                                        " ",
+                                        "{}",
+                                        " {} ",
+                                        "{\n}",
+                                        "[1,\r2]",
+                                        "1.50e+03",
+                                        "\"text\"",
+                                        "text",
+                                        "nul",
+                                        "null",
+                                        "{\"a\":1,\"a\":2}",
+                                        "\"\\u0000\\ud83d\\ude00\"",
+                                        std::string("\0", 1),
+                                        "\xff\xfe",
+                                        "caf\xc3\xa9",
+                                        std::string(300, '\x01'),
+                                        std::string(300, '"'),
+                                        deep,
+                                        too_deep,
+                                        "{\"b\":1} {\"c\":2}",
+                                        "\\",
+                                        "\x7f",
+                                        "-0",
+                                        "\xef\xbb\xbf{}"};
+  for (const std::string& body : bodies) {
+    Job job = simple_job();
+    job.body = body;
+    expect_round_trip(job);
+    EXPECT_LE(line_of(job).size(), 2 * body.size() + 300) << "it grows too much: " << body;
+  }
+}
+
+TEST(Line, ABodyLooksAsGoodAsItCan) {
+  Job job = simple_job();
+  job.body = "[1, 2]";
+  EXPECT_THAT(line_of(job), HasSubstr("\"body\":[1, 2]"));
+  job.body = "hello";
+  EXPECT_THAT(line_of(job), HasSubstr("\"body_text\":\"hello\""));
+  job.body = "\xff";
+  EXPECT_THAT(line_of(job), HasSubstr("\"body_base64\":\"/w==\""));
+}
+
+TEST(Line, OptionsComeBack) {
+  JobOptions options;
+  options.attempts = 0;
+  options.backoff = ExponentialBackoff{Millis{1'500}, 1.5, std::chrono::hours{2}, 0.25};
+  options.lease = Millis{90'500};
+  options.callback = "https://shop.example/hook";
+  options.content_type = "text/plain; charset=utf-8";
+  std::string encoded;
+  encode_job_options(options, encoded);
+  Job job = simple_job();
+  job.options = encoded;
+  expect_round_trip(job);
+}
+
+TEST(Line, SettingsComeBack) {
+  Settings settings;
+  settings.attempts = 5;
+  settings.backoff = StepBackoff{{Millis{10'000}, Millis{60'500}}};
+  settings.lease = Millis{2'000};
+  settings.keep_done = Retention{std::chrono::hours{1}, 10};
+  settings.keep_dead = Retention{std::chrono::days{30}, 0};
+  settings.rate = Rate{100, std::chrono::seconds{1}};
+  settings.concurrency = 3;
+  settings.paused = false;
+  settings.priority = 0;
+  settings.delivery = "pull";
+  settings.callback = "https://shop.example/hook";
+  for (const Settings& each : {settings, Settings{}, Settings{.paused = true}}) {
+    ExportItem item;
+    item.job.topic = "*";
+    item.settings = each;
+    std::string text;
+    write_line(text, item);
+    const Result<Line> line = parse_line(text);
+    ASSERT_TRUE(line.ok()) << to_string(line.error());
+    EXPECT_EQ(line->topic, "*");
+    EXPECT_EQ(line->settings, each);
+  }
+}
+
+TEST(Line, ADamagedJobIsShownAndNotTaken) {
+  Job job;
+  job.topic = "order";
+  job.state = JobState::kDead;
+  job.outcome = "its record on disk is damaged";
+  const std::string text = line_of(job);
+  EXPECT_EQ(text, "{\"topic\":\"order\",\"state\":\"dead\",\"damaged\":\"its record on disk is damaged\"}\n");
+  EXPECT_THAT(problem_of(text), HasSubstr("damaged: "));
+}
+
+TEST(Line, WhatMayBeLeftOut) {
+  const Result<Line> line =
+      parse_line(R"({"topic":"t","id":"a","state":"ready","due_at":"1970-01-01T00:00:01Z","body":1})");
+  ASSERT_TRUE(line.ok()) << to_string(line.error());
+  EXPECT_EQ(line->item.job.pushed, from_unix_ms(1'000));
+  EXPECT_EQ(line->item.job.priority, kDefaultPriority);
+  EXPECT_EQ(line->item.job.attempts, 0U);
+}
+
+TEST(Line, ProblemsNameTheirField) {
+  const std::string good = R"("topic":"t","id":"a","state":"dead","due_at":"2030-01-01T00:00:00Z","body":1)";
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "not JSON"},
+      {"[1]", "expected a JSON object, got an array"},
+      {"{" + good + ",\"kept_until\":\"2031-01-01T00:00:00Z\"} x", "not JSON"},
+      {"{" + good + "}", "kept_until: is missing"},
+      {R"({"id":"a"})", "topic: is missing"},
+      {R"({"topic":7})", "topic: expected a string"},
+      {R"({"topic":"t","id":"a","id":"b"})", "id: is there twice"},
+      {R"({"topic":"t","id":"a","state":"gone"})", "state: expected delayed"},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"soon"})", "due_at: "},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"5"})", "body: expected one of"},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"5","body":1,"body_text":"1"})",
+       "body: expected one"},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"5","body_base64":"_"})", "body_base64: "},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"5","body":1,"kept_until":"5"})",
+       "kept_until: only"},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"5","body":1,"attempts":-1})", "attempts: "},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"5","body":1,"priority":4294967296})", "priority: "},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"5","body":1,"lease":"long"})", "lease: "},
+      {R"({"topic":"t","id":"a","state":"ready","due_at":"5","body":1,"colour":1})", "colour: this field"},
+      {R"({"topic":"t","settings":{"lease":"long"}})", "lease: "},
+      {R"({"topic":"t","settings":[]})", "settings: expected an object"},
+      {R"({"topic":"t","settings":{"rate":{"count":1}}})", "rate: per: is missing"},
+      {R"({"topic":"t","settings":{},"id":"a"})", "id: this field is not known here"},
+  };
+  for (const auto& [text, problem] : cases) EXPECT_THAT(problem_of(text), HasSubstr(problem)) << text;
+}
+
+TEST(Base64, HasOneFormForEachText) {
+  EXPECT_EQ(decode_base64(""), "");
+  EXPECT_EQ(decode_base64("Zg=="), "f");
+  EXPECT_EQ(decode_base64("Zm8="), "fo");
+  EXPECT_EQ(decode_base64("Zm9v"), "foo");
+  EXPECT_EQ(decode_base64("Zm9vYg=="), "foob");
+  for (const std::string_view wrong :
+       {"Z", "Zg", "Zg=", "Zh==", "Zm9=", "Zg==Zg==", "Z===", "====", "Zm9 ", "_w=="})
+    EXPECT_EQ(decode_base64(wrong), std::nullopt) << wrong;
+}
+
+}  // namespace
+}  // namespace delayq::transfer

@@ -1,0 +1,236 @@
+#include <charconv>
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/transfer/base64.h"
+#include "api/transfer/line.h"
+#include "core/duration.h"
+#include "core/moment.h"
+#include "core/quote.h"
+#include "json/reader.h"
+
+namespace delayq::transfer {
+
+namespace {
+
+Error invalid(std::string detail) { return {ErrorCode::kInvalid, "import", std::move(detail), {}}; }
+
+/// The members of an object, taken one by one by name. The first problem is kept, with the field's name in
+/// front.
+class Members {
+ public:
+  Members(const json::Slice& object, std::deque<std::string>& texts)
+      : members_(json::members_of(object)), taken_(members_.size()), texts_(texts) {}
+
+  const json::Slice* find(std::string_view name) {
+    const json::Slice* found = nullptr;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (members_[i].name != name) continue;
+      if (found != nullptr) note(name, "is there twice");
+      found = &members_[i].value;
+      taken_[i] = true;
+    }
+    return found;
+  }
+
+  std::optional<std::string_view> text(std::string_view name) {
+    const json::Slice* value = find(name);
+    if (value == nullptr || !is(name, *value, json::Type::kString)) return std::nullopt;
+    Result<std::string> text = json::text_of(*value);
+    if (!text.ok()) {
+      note(name, text.error().detail);
+      return std::nullopt;
+    }
+    return texts_.emplace_back(std::move(*text));
+  }
+
+  std::optional<uint32_t> number(std::string_view name) {
+    const json::Slice* value = find(name);
+    if (value == nullptr || !is(name, *value, json::Type::kNumber)) return std::nullopt;
+    const Result<uint64_t> number = json::whole_number_of(*value);
+    if (number.ok() && *number <= std::numeric_limits<uint32_t>::max()) return static_cast<uint32_t>(*number);
+    note(name, fmt::format("expected a whole number up to {}, got {}", std::numeric_limits<uint32_t>::max(),
+                           quote(value->text)));
+    return std::nullopt;
+  }
+
+  std::optional<bool> boolean(std::string_view name) {
+    const json::Slice* value = find(name);
+    if (value == nullptr || !is(name, *value, json::Type::kBoolean)) return std::nullopt;
+    return value->is_true();
+  }
+
+  /// A text that `parse` reads.
+  template <class Parse>
+  auto parsed(std::string_view name, Parse parse) -> std::optional<std::decay_t<decltype(*parse({}))>> {
+    const std::optional<std::string_view> plain = text(name);
+    if (!plain) return std::nullopt;
+    auto result = parse(*plain);
+    if (result.ok()) return std::move(*result);
+    note(name, result.error().detail);
+    return std::nullopt;
+  }
+
+  void note(std::string_view name, std::string_view problem) {
+    if (status_.ok()) status_ = invalid(fmt::format("{}: {}", name, problem));
+  }
+  void need(bool is_there, std::string_view name) {
+    if (!is_there) note(name, "is missing");
+  }
+  /// To be asked last.
+  Status finish() {
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (!taken_[i]) note(members_[i].name, "this field is not known here");
+    }
+    return status_;
+  }
+
+ private:
+  bool is(std::string_view name, const json::Slice& value, json::Type type) {
+    if (value.type == type) return true;
+    note(name, fmt::format("expected {}, got {}", name_of(type), name_of(value.type)));
+    return false;
+  }
+
+  std::vector<json::Member> members_;
+  std::vector<bool> taken_;
+  std::deque<std::string>& texts_;
+  Status status_;
+};
+
+std::string_view decoded(Members& members, std::string_view name, std::string_view text,
+                         std::deque<std::string>& texts) {
+  std::optional<std::string> bytes = decode_base64(text);
+  if (bytes) return texts.emplace_back(std::move(*bytes));
+  members.note(name, "this is not base64");
+  return {};
+}
+
+void read_body(Members& members, Line& line) {
+  const json::Slice* value = members.find("body");
+  const std::optional<std::string_view> text = members.text("body_text");
+  const std::optional<std::string_view> base64 = members.text("body_base64");
+  if ((value != nullptr) + text.has_value() + base64.has_value() != 1)
+    return members.note("body", "expected one of body, body_text and body_base64");
+  if (value != nullptr) line.item.job.body = value->text;
+  if (text) line.item.job.body = *text;
+  if (base64) line.item.job.body = decoded(members, "body_base64", *base64, line.texts);
+}
+
+void read_options(Members& members, JobOptions& options) {
+  options.attempts = members.number("max_attempts");
+  options.backoff = members.parsed("backoff", parse_backoff);
+  options.lease = members.parsed("lease", parse_duration);
+  options.callback = members.text("callback").value_or(std::string_view());
+  options.content_type = members.text("content_type").value_or(std::string_view());
+}
+
+void read_state(Members& members, Job& job) {
+  const std::optional<std::string_view> name = members.text("state");
+  members.need(name.has_value(), "state");
+  const std::optional<JobState> state = name ? parse_job_state(*name) : std::nullopt;
+  if (name && !state) members.note("state", "expected delayed, ready, reserved, done or dead");
+  job.state = state.value_or(JobState::kDelayed);
+  const std::optional<Moment> until = members.parsed("kept_until", parse_moment);
+  if (is_live(job.state) == until.has_value())
+    members.note("kept_until", is_live(job.state) ? "only done and dead jobs have one" : "is missing");
+  job.until = until.value_or(Moment{});
+}
+
+void read_job(Members& members, Line& line) {
+  Job& job = line.item.job;
+  job.topic = line.topic;
+  if (members.text("damaged"))
+    return members.note("damaged", "this job could not be read when it was exported");
+  const std::optional<std::string_view> id = members.text("id");
+  members.need(id.has_value(), "id");
+  job.id = id.value_or(std::string_view());
+  read_state(members, job);
+  const std::optional<Moment> due = members.parsed("due_at", parse_moment);
+  members.need(due.has_value(), "due_at");
+  job.due = due.value_or(Moment{});
+  job.pushed = members.parsed("pushed_at", parse_moment).value_or(job.due);
+  job.attempts = members.number("attempts").value_or(0);
+  job.priority = members.number("priority").value_or(kDefaultPriority);
+  job.group = members.text("group").value_or(std::string_view());
+  job.cancel_requested = members.boolean("cancel_requested").value_or(false);
+  job.outcome = members.text("outcome").value_or(std::string_view());
+  if (const auto base64 = members.text("outcome_base64"))
+    job.outcome = decoded(members, "outcome_base64", *base64, line.texts);
+  read_body(members, line);
+  read_options(members, line.item.options);
+}
+
+/// {"time": "1h", "count": 1000}, both of them.
+template <class Parts>
+std::optional<Parts> read_pair(Members& members, std::string_view name, std::string_view count_name,
+                               std::string_view time_name, std::deque<std::string>& texts) {
+  const json::Slice* value = members.find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->type != json::Type::kObject) {
+    members.note(name, fmt::format("expected an object, got {}", name_of(value->type)));
+    return std::nullopt;
+  }
+  Members parts(*value, texts);
+  const std::optional<uint32_t> count = parts.number(count_name);
+  const std::optional<Millis> time = parts.parsed(time_name, parse_duration);
+  parts.need(count.has_value(), count_name);
+  parts.need(time.has_value(), time_name);
+  if (const Status status = parts.finish(); !status.ok()) members.note(name, status.error().detail);
+  Parts result;
+  result.count = count.value_or(0);
+  if constexpr (std::is_same_v<Parts, Rate>) {
+    result.per = time.value_or(Millis{});
+  } else {
+    result.time = time.value_or(Millis{});
+  }
+  return result;
+}
+
+std::optional<std::string> owned(std::optional<std::string_view> text) {
+  return text ? std::optional(std::string(*text)) : std::nullopt;
+}
+
+Status read_settings(const json::Slice& object, Line& line) {
+  if (object.type != json::Type::kObject)
+    return invalid(fmt::format("settings: expected an object, got {}", name_of(object.type)));
+  Members members(object, line.texts);
+  Settings& settings = line.settings.emplace();
+  settings.attempts = members.number("attempts");
+  settings.backoff = members.parsed("backoff", parse_backoff);
+  settings.lease = members.parsed("lease", parse_duration);
+  settings.keep_done = read_pair<Retention>(members, "keep_done", "count", "time", line.texts);
+  settings.keep_dead = read_pair<Retention>(members, "keep_dead", "count", "time", line.texts);
+  settings.rate = read_pair<Rate>(members, "rate", "count", "per", line.texts);
+  settings.concurrency = members.number("concurrency");
+  settings.paused = members.boolean("paused");
+  settings.priority = members.number("priority");
+  settings.delivery = owned(members.text("delivery"));
+  settings.callback = owned(members.text("callback"));
+  return members.finish();
+}
+
+}  // namespace
+
+Result<Line> parse_line(std::string_view text) {
+  const Result<json::Slice> value = json::parse(text);
+  if (!value.ok()) return invalid(fmt::format("the line is not JSON: {}", value.error().detail));
+  if (value->type != json::Type::kObject)
+    return invalid(fmt::format("expected a JSON object, got {}", name_of(value->type)));
+  Line line;
+  Members members(*value, line.texts);
+  const std::optional<std::string_view> topic = members.text("topic");
+  members.need(topic.has_value(), "topic");
+  line.topic = topic.value_or(std::string_view());
+  if (const json::Slice* settings = members.find("settings")) {
+    if (Status status = read_settings(*settings, line); !status.ok()) return status.error();
+  } else {
+    read_job(members, line);
+  }
+  if (Status status = members.finish(); !status.ok()) return status.error();
+  return line;
+}
+
+}  // namespace delayq::transfer

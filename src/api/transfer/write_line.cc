@@ -1,0 +1,104 @@
+#include <algorithm>
+
+#include "api/transfer/line.h"
+#include "core/duration.h"
+#include "core/moment.h"
+#include "core/utf8.h"
+#include "json/reader.h"
+#include "json/writer.h"
+
+namespace delayq::transfer {
+
+namespace {
+
+/// Whether the body can stand in the line as it is and be found there again. The line itself is one level.
+bool is_plain_json(std::string_view body) {
+  if (body.find_first_of("\r\n") != std::string_view::npos) return false;
+  const auto brackets = std::count_if(body.begin(), body.end(), [](char c) { return c == '[' || c == '{'; });
+  if (brackets >= json::kMaxDepth) return false;
+  const Result<json::Slice> value = json::parse(body);
+  return value.ok() && value->text.size() == body.size();
+}
+
+/// Whether it is worth reading as text: UTF-8 that does not grow too much by its escapes.
+bool is_readable(std::string_view body) {
+  size_t growth = 0;
+  for (const char c : body) {
+    if (static_cast<unsigned char>(c) < 0x20) growth += c == '\n' || c == '\r' || c == '\t' ? 1 : 5;
+    growth += c == '"' || c == '\\' ? 1 : 0;
+  }
+  return growth <= body.size() && is_utf8(body);
+}
+
+void write_body(json::Writer& json, std::string_view body) {
+  if (is_plain_json(body)) {
+    json.key("body").raw(body);
+  } else if (is_readable(body)) {
+    json.key("body_text").text(body);
+  } else {
+    json.key("body_base64").text(json::base64(body));
+  }
+}
+
+void write_options(json::Writer& json, const JobOptions& options) {
+  if (options.attempts) json.key("max_attempts").number(uint64_t{*options.attempts});
+  if (options.backoff) json.key("backoff").text(format_backoff(*options.backoff));
+  if (options.lease) json.key("lease").text(format_duration(*options.lease));
+  if (!options.callback.empty()) json.key("callback").text(options.callback);
+  if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
+}
+
+void write_retention(json::Writer& json, std::string_view name, const std::optional<Retention>& retention) {
+  if (!retention) return;
+  json.key(name).begin_object().key("time").text(format_duration(retention->time));
+  json.key("count").number(uint64_t{retention->count}).end_object();
+}
+
+void write_settings(json::Writer& json, const Settings& settings) {
+  json.key("settings").begin_object();
+  if (settings.attempts) json.key("attempts").number(uint64_t{*settings.attempts});
+  if (settings.backoff) json.key("backoff").text(format_backoff(*settings.backoff));
+  if (settings.lease) json.key("lease").text(format_duration(*settings.lease));
+  write_retention(json, "keep_done", settings.keep_done);
+  write_retention(json, "keep_dead", settings.keep_dead);
+  if (settings.rate) {
+    json.key("rate").begin_object().key("count").number(uint64_t{settings.rate->count});
+    json.key("per").text(format_duration(settings.rate->per)).end_object();
+  }
+  if (settings.concurrency) json.key("concurrency").number(uint64_t{*settings.concurrency});
+  if (settings.paused) json.key("paused").boolean(*settings.paused);
+  if (settings.priority) json.key("priority").number(uint64_t{*settings.priority});
+  if (settings.delivery) json.key("delivery").text(*settings.delivery);
+  if (settings.callback) json.key("callback").text(*settings.callback);
+  json.end_object();
+}
+
+void write_job(json::Writer& json, const Job& job) {
+  json.key("id").text(job.id).key("state").text(name_of(job.state));
+  json.key("due_at").text(format_moment(job.due)).key("pushed_at").text(format_moment(job.pushed));
+  json.key("attempts").number(uint64_t{job.attempts}).key("priority").number(uint64_t{job.priority});
+  if (!job.group.empty()) json.key("group").text(job.group);
+  write_body(json, job.body);
+  if (!job.options.empty()) write_options(json, decode_job_options(job.options));
+  if (!job.outcome.empty()) json.bytes("outcome", job.outcome);
+  if (!is_live(job.state)) json.key("kept_until").text(format_moment(job.until));
+  if (job.cancel_requested) json.key("cancel_requested").boolean(true);
+}
+
+}  // namespace
+
+void write_line(std::string& out, const ExportItem& item) {
+  json::Writer json(out);
+  json.begin_object().key("topic").text(item.job.topic);
+  if (item.settings) {
+    write_settings(json, *item.settings);
+  } else if (item.job.id.empty()) {  // not to be hidden; reading it back is refused
+    json.key("state").text(name_of(item.job.state)).key("damaged").text(item.job.outcome);
+  } else {
+    write_job(json, item.job);
+  }
+  json.end_object();
+  out += '\n';
+}
+
+}  // namespace delayq::transfer

@@ -1,0 +1,195 @@
+#include "queue/exporting.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/hex.h"
+
+namespace delayq {
+
+namespace {
+
+/// A page ends when it has this much, however few its jobs are, or when it took this many steps, for topics
+/// without jobs take steps too.
+constexpr uint64_t kMostBytes = uint64_t{4} << 20;
+constexpr uint32_t kMostSteps = 512;
+
+/// In the order of a job's life: one that moves on while the walk is under way is met again rather than
+/// missed.
+constexpr std::array kStates{JobState::kDelayed, JobState::kReady, JobState::kReserved, JobState::kDone,
+                             JobState::kDead};
+
+/// Where a walk stands: `topic`, the state of its jobs that is being listed, and the engine's cursor in it.
+struct Position {
+  std::string topic;  ///< empty: before the first
+  size_t state = 0;   ///< index into kStates
+  std::string cursor;
+};
+
+/// Opaque, and safe in a URL and in a header whatever the topic's letters are.
+std::string to_text(const Position& position) {
+  return to_hex(
+      fmt::format("{}.{}.{}{}", position.state, position.cursor.size(), position.cursor, position.topic));
+}
+
+std::optional<std::string> from_hex(std::string_view text) {
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::string plain;
+  for (size_t i = 0; i < text.size(); i += 2) {
+    const int high = hex_digit(text[i]);
+    const int low = hex_digit(text[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    plain += static_cast<char>(high * 16 + low);
+  }
+  return plain;
+}
+
+/// A number and the dot behind it.
+std::optional<size_t> take_number(std::string_view& text) {
+  size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto size = static_cast<size_t>(end - text.data());
+  if (error != std::errc{} || size >= text.size() || *end != '.') return std::nullopt;
+  text.remove_prefix(size + 1);
+  return number;
+}
+
+std::optional<Position> parse_position(std::string_view text) {
+  const std::optional<std::string> plain = from_hex(text);
+  if (!plain) return std::nullopt;
+  std::string_view rest = *plain;
+  Position position;
+  const std::optional<size_t> state = take_number(rest);
+  const std::optional<size_t> size = state ? take_number(rest) : std::nullopt;
+  if (!size || *state > kStates.size() || *size > rest.size()) return std::nullopt;
+  position.state = *state;
+  position.cursor = rest.substr(0, *size);
+  position.topic = rest.substr(*size);
+  if (!check_topic(position.topic).ok()) return std::nullopt;
+  return position;
+}
+
+}  // namespace
+
+struct Exporting::Walk {
+  std::string only_topic;
+  std::optional<JobState> only_state;
+  uint32_t limit = 0;
+  Position position;
+  ExportPage page;
+  uint64_t bytes = 0;
+  uint32_t steps = 0;
+  Reply<ExportPage> reply;
+
+  bool is_full() const { return page.items.size() >= limit || bytes >= kMostBytes || steps >= kMostSteps; }
+  /// Moves on to a state that is wanted. False: the topic has been walked.
+  bool find_state() {
+    while (position.state < kStates.size() && only_state && kStates[position.state] != *only_state)
+      ++position.state;
+    return position.state < kStates.size();
+  }
+};
+
+void Exporting::page(const ExportRequest& request, Reply<ExportPage> reply) {
+  Status status = check_count("count", request.limit, Limits::kPageJobs);
+  if (status.ok() && !request.topic.empty()) status = check_topic(request.topic);
+  auto walk = std::make_unique<Walk>();
+  if (status.ok() && !request.cursor.empty()) {
+    std::optional<Position> position = parse_position(request.cursor);
+    if (!position || (!request.topic.empty() && position->topic != request.topic)) {
+      status = Error{ErrorCode::kInvalid, {}, "cursor: not one that an export has answered"};
+    } else {
+      walk->position = std::move(*position);
+    }
+  }
+  if (!status) return context_.refuse(reply, in_verb("export", status.error()));
+  walk->only_topic = request.topic;
+  walk->only_state = request.state;
+  walk->limit = request.limit;
+  walk->reply = std::move(reply);
+  if (!request.cursor.empty()) return step(std::move(walk));
+  if (!request.topic.empty()) return enter_topic(std::move(walk), std::string(request.topic));
+  add_settings(*walk, kDefaultsName);
+  next_topic(std::move(walk), {});
+}
+
+void Exporting::step(std::unique_ptr<Walk> walk) {
+  if (walk->is_full()) return answer(*walk, false);
+  if (!walk->find_state()) {
+    if (!walk->only_topic.empty()) return answer(*walk, true);
+    std::string after = walk->position.topic;
+    return next_topic(std::move(walk), std::move(after));
+  }
+  ++walk->steps;
+  ListRequest request;
+  request.topic = walk->position.topic;
+  request.state = kStates[walk->position.state];
+  request.limit = walk->limit - static_cast<uint32_t>(walk->page.items.size());
+  request.with_bodies = true;
+  const std::string cursor = std::exchange(walk->position.cursor, {});
+  request.cursor = cursor;
+  const std::string topic = walk->position.topic;
+  request.topic = topic;
+  context_.engine.list(context_.now, request, [this, walk = std::move(walk)](Result<JobPage> page) mutable {
+    if (!page.ok()) return context_.refuse(walk->reply, in_verb("export", page.error()));
+    add_jobs(std::move(walk), std::move(*page));
+  });
+}
+
+void Exporting::add_jobs(std::unique_ptr<Walk> walk, JobPage page) {
+  for (const Job& job : page.jobs) {
+    walk->bytes += job.body.size() + job.id.size() + sizeof job;
+    walk->page.items.push_back({job, {}});
+  }
+  if (!page.jobs.empty()) walk->page.storage.push_back(std::move(page.storage));
+  walk->position.cursor = std::move(page.cursor);
+  if (walk->position.cursor.empty()) ++walk->position.state;
+  step(std::move(walk));
+}
+
+/// The engine knows the topics that have jobs, the book those that have settings.
+void Exporting::next_topic(std::unique_ptr<Walk> walk, std::string after) {
+  if (walk->is_full() && !after.empty()) return answer(*walk, false);
+  ++walk->steps;
+  const std::string cursor = after;
+  context_.engine.topics(
+      context_.now, cursor, 1,
+      [this, walk = std::move(walk), after = std::move(after)](Result<TopicPage> page) mutable {
+        if (!page.ok()) return context_.refuse(walk->reply, in_verb("export", page.error()));
+        const std::vector<std::string> named = settings_.names_after(after, 1);
+        std::string next = page->topics.empty() ? page->cursor : page->topics.front().topic;
+        if (!named.empty() && (next.empty() || named.front() < next)) next = named.front();
+        if (next.empty()) return answer(*walk, true);
+        // The defaults are kept like a topic's settings, and came first.
+        if (next == kDefaultsName) return next_topic(std::move(walk), std::move(next));
+        enter_topic(std::move(walk), std::move(next));
+      });
+}
+
+void Exporting::enter_topic(std::unique_ptr<Walk> walk, std::string topic) {
+  add_settings(*walk, topic);
+  walk->position = {std::move(topic), 0, {}};
+  step(std::move(walk));
+}
+
+void Exporting::add_settings(Walk& walk, std::string_view name) const {
+  if (walk.only_state) return;
+  const Settings& own = settings_.own(name);
+  if (own == Settings{}) return;
+  Arena storage;
+  ExportItem& item = walk.page.items.emplace_back();
+  item.job.topic = storage.copy(name);
+  item.settings = own;
+  walk.page.storage.push_back(std::move(storage));
+}
+
+void Exporting::answer(Walk& walk, bool is_over) {
+  if (!is_over) walk.page.cursor = to_text(walk.position);
+  context_.answer(walk.reply, Result{std::move(walk.page)});
+}
+
+}  // namespace delayq

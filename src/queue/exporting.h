@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "queue/context.h"
+#include "queue/settings_book.h"
+
+namespace delayq {
+
+/// Walks over everything there is, a page at a time, while jobs come and go: see Queue::export_page.
+class Exporting {
+ public:
+  Exporting(Context& context, const SettingsBook& settings) : context_(context), settings_(settings) {}
+
+  void page(const ExportRequest& request, Reply<ExportPage> reply);
+
+ private:
+  struct Walk;
+
+  void step(std::unique_ptr<Walk> walk);
+  void next_topic(std::unique_ptr<Walk> walk, std::string after);
+  void enter_topic(std::unique_ptr<Walk> walk, std::string topic);
+  void add_settings(Walk& walk, std::string_view name) const;
+  void add_jobs(std::unique_ptr<Walk> walk, JobPage page);
+  void answer(Walk& walk, bool is_over);
+
+  Context& context_;
+  const SettingsBook& settings_;
+};
+
+}  // namespace delayq
