@@ -56,6 +56,7 @@ ServerOptions server_options(const Config& config) {
   options.grace = config.server.grace;
   options.tokens = config.tokens;
   options.idempotency = config.server.idempotency;
+  options.metrics_topics = config.limits.metrics_topics;
   options.session.request = config.server.request_timeout;
   if (!config.tls.certificate.empty())
     options.tls = net::TlsFiles{config.tls.certificate, config.tls.key, config.tls.client_ca};

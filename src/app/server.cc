@@ -1,7 +1,9 @@
 #include "app/server.h"
 
 #include <algorithm>
+#include <fstream>
 #include <random>
+#include <unistd.h>
 #include <utility>
 
 #include "app/version.h"
@@ -33,6 +35,7 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options) {
 
 Status Server::start() {
   const Moment now = net::Loop::now();
+  started_ = now;
   options_.storage.journal.seed = random_seed();
   auto storage = Storage::open(options_.storage, now);
   if (!storage.ok()) return storage.error();
@@ -90,6 +93,8 @@ Status Server::listen_for_http() {
       http::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion), front_,
                  2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
                  http::IdempotencyBook({options_.idempotency})});
+  http_host_->process = [this] { return process_figures(); };
+  http_host_->metrics_topics = options_.metrics_topics;
   net::HttpLimits limits;
   limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch
   auto listener = net::Listener::open(
@@ -133,14 +138,28 @@ void Server::run() {
   while (!is_stopped_) {
     loop_.wait_until(next);
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
+    const Moment next_event = http_host_->events.tick(net::Loop::now());
     do {
       const Moment now = net::Loop::now();
       do {
-        next = queue_->tick(now);
+        next = std::min(queue_->tick(now), next_event);
       } while (queue_->poll(now));
     } while (loop_.finish_turn());
     if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
   }
+}
+
+http::ProcessFigures Server::process_figures() const {
+  http::ProcessFigures figures;
+  figures.connections = loop_.sessions();
+  figures.refused_http = http_->refused();
+  figures.refused_resp = resp_->refused();
+  figures.started = started_;
+  uint64_t all_pages = 0;
+  uint64_t resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> all_pages >> resident_pages;
+  figures.resident_bytes = resident_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return figures;
 }
 
 Status Server::reload_tls() {

@@ -32,6 +32,7 @@ struct ServerOptions {
   std::vector<Token> tokens;                    ///< none: everybody may do everything
   std::optional<net::TlsFiles> tls;             ///< none: connections are not encrypted
   Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
+  uint32_t metrics_topics = 200;                ///< with labels of their own
   Millis grace = std::chrono::seconds{10};      ///< for jobs that are being worked on when it is told to stop
   /// Told of each request that was answered; may be empty.
   std::function<void(const Served&)> served;
@@ -75,6 +76,9 @@ class Server {
   Status listen_for_http();
   net::Listener::Options listening(std::string host, uint16_t port, std::string refusal) const;
   void begin_stop();
+  http::ProcessFigures process_figures() const;
+
+  Moment started_{};
   std::shared_ptr<net::TlsContext> tls_;
 
   ServerOptions options_;

@@ -18,6 +18,8 @@ class Connection {
   virtual void on_resume() = 0;  ///< it wants input again
   /// Who is at the other end: "127.0.0.1:40312".
   virtual std::string_view peer() const { return {}; }
+  /// Bytes of output that it has taken and not sent yet.
+  virtual size_t unsent() const { return 0; }
 };
 
 /// One end of a conversation: bytes in, bytes out, no sockets. Its connection reads, sends, and closes.

@@ -37,6 +37,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   void on_output() override { touch(); }
   void on_resume() override { touch(); }
   std::string_view peer() const override;
+  size_t unsent() const override { return output_.size() - sent_; }
 
  private:
   void touch();

@@ -130,6 +130,11 @@ const std::array kBounds{
               NumberField{1, 10'000'000,
                           [](T& t, uint64_t v) { t.config.limits.waiters = static_cast<uint32_t>(v); }},
               "100000", "", "Consumers that wait for a job at the same time."},
+    ConfigRow{
+        "limits", "metrics_topics",
+        NumberField{0, Limits::kPageJobs,
+                    [](T& t, uint64_t v) { t.config.limits.metrics_topics = static_cast<uint32_t>(v); }},
+        "200", "", "Topics with labels of their own in /metrics, the first by name; the others are one."},
     ConfigRow{"limits", "unanswered",
               SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unanswered_bytes = v; }},
               "\"64MiB\"", "", "Bytes of pushes that are not durable yet."},

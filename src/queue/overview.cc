@@ -43,6 +43,11 @@ TopicSummaries Overview::with_settings(TopicPage page, std::string_view cursor, 
       summary.topic = *name++;
     }
     summary.paused = settings_.effective(summary.topic).paused;
+    if (const TopicPtr found = context_.topics.find(summary.topic)) {
+      summary.tallies = found->tallies;
+      summary.lateness = found->lateness;
+      summary.waiters = found->idle.size();
+    }
   }
   if (merged.topics.size() > limit) {
     merged.topics.pop_back();

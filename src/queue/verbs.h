@@ -177,6 +177,9 @@ struct TotalStats {
 struct TopicSummary {
   std::string topic;
   TopicCounts counts;
+  Tallies tallies;  ///< this and the next as in TopicStats
+  Lateness lateness;
+  uint64_t waiters = 0;
   bool paused = false;
 };
 

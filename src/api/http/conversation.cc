@@ -38,7 +38,7 @@ Conversation::Conversation(Host& host, net::Connection& connection, net::HttpLim
       reader_(limits) {}
 
 bool Conversation::wants_input() const {
-  return api::Conversation::wants_input() && (batch_ == nullptr || !batch_->is_busy());
+  return api::Conversation::wants_input() && !watch_ && (batch_ == nullptr || !batch_->is_busy());
 }
 
 size_t Conversation::read(std::string_view input) {

@@ -14,8 +14,10 @@
 
 #include "api/conversation.h"
 #include "api/http/batch.h"
+#include "api/http/events.h"
 #include "api/http/fields.h"
 #include "api/http/idempotency.h"
+#include "api/http/metrics.h"
 #include "api/http/response.h"
 #include "api/http/target.h"
 #include "json/writer.h"
@@ -31,12 +33,15 @@ struct Host {
   std::shared_ptr<api::Front> front = std::make_shared<api::Front>();
   size_t job_bytes = size_t{4} << 20;  ///< of one job's text in a batch
   IdempotencyBook idempotency{};
+  std::function<ProcessFigures()> process = [] { return ProcessFigures(); };
+  uint32_t metrics_topics = 200;  ///< with labels of their own
+  Events events{};
 };
 
 /// One HTTP/1.1 connection: requests become queue verbs, and the answers responses, in the order of the
 /// requests. Requests may be pipelined; only a pop that waits holds up what comes behind it, on this
 /// connection alone. A request is admitted or refused when its head has come, before its body is read.
-class Conversation final : public api::Conversation {
+class Conversation final : public api::Conversation, public Watcher {
  public:
   Conversation(Host& host, net::Connection& connection, net::HttpLimits limits = {});
 
@@ -46,6 +51,7 @@ class Conversation final : public api::Conversation {
   bool is_amid_request() const override { return reader_.is_amid_request(); }
   uint64_t requests() const override { return requests_; }
   void time_out() override;
+  Moment watch(Moment now) override;
 
   /// One request, taken apart. `names` are the parts of the path that the route leaves open.
   struct Call {
@@ -86,6 +92,16 @@ class Conversation final : public api::Conversation {
     uint64_t bytes_in = 0;
     std::chrono::nanoseconds begun{};
     bool may_wait = false;
+  };
+
+  /// Somebody who reads /v1/events here.
+  struct Watch {
+    Millis interval{};
+    std::string topic;  ///< empty: all
+    Moment next{};
+    Moment sign_of_life{};
+    bool is_asking = false;
+    absl::flat_hash_map<std::string, uint64_t> seen;  ///< hashes of what was told last
   };
 
   std::shared_ptr<Conversation> self() { return std::static_pointer_cast<Conversation>(shared_from_this()); }
@@ -161,6 +177,12 @@ class Conversation final : public api::Conversation {
   Status totals(const Call& call);
   Status health(const Call& call);
   Status openapi(const Call& call);
+  Status metrics(const Call& call);
+
+  // ---- what changes, as it does (watching.cc)
+  Status events(const Call& call);
+  void tell_gone(const TopicSummaries& topics);
+  void tell_changes(Moment now, const TotalStats* totals, const TopicSummaries* topics);
   Status readiness(const Call& call);
   int write_well(json::Writer& json) const;
 
@@ -183,6 +205,7 @@ class Conversation final : public api::Conversation {
   std::optional<Current> current_;
   bool is_closing_ = false;  ///< after the answer at last_place_
   std::optional<Place> last_place_;
+  std::optional<Watch> watch_;
   std::shared_ptr<Batch> batch_;             ///< that is coming in
   std::string idempotency_key_;              ///< of the request that is being called
   absl::flat_hash_map<Place, Asked> asked_;  ///< only of those of which something must be known
@@ -192,6 +215,9 @@ class Conversation final : public api::Conversation {
 void write_job(json::Writer& json, const Job& job, bool with_body);
 /// A body under "body": as the JSON value that it is, else as text, else in base64.
 void write_body(json::Writer& json, const Job& job);
+/// What /v1/stats and /v1/topics show, and /v1/events when it changes.
+void write_totals(json::Writer& json, const TotalStats& stats);
+void write_topic(json::Writer& json, const TopicSummary& topic);
 /// The members of a settings object.
 void write_settings(json::Writer& json, const EffectiveSettings& settings);
 

@@ -38,6 +38,24 @@ void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& l
 
 }  // namespace
 
+void write_topic(json::Writer& json, const TopicSummary& topic) {
+  json.begin_object().key("topic").text(topic.topic);
+  write_counts(json, topic.counts);
+  write_tallies(json, topic.tallies, topic.lateness, topic.waiters);
+  json.key("paused").boolean(topic.paused).end_object();
+}
+
+void write_totals(json::Writer& json, const TotalStats& stats) {
+  json.begin_object();
+  write_counts(json, stats.counts);
+  write_tallies(json, stats.tallies, stats.lateness, stats.waiters);
+  json.key("jobs").number(stats.usage.jobs).key("topics").number(stats.usage.topics);
+  json.key("memory_bytes").number(stats.usage.memory_bytes);
+  json.key("disk_bytes").number(stats.usage.disk_bytes);
+  json.key("live_bytes").number(stats.usage.live_bytes);
+  json.key("commits").number(stats.usage.commits).end_object();
+}
+
 void write_body(json::Writer& json, const Job& job) {
   const std::string_view type =
       job.options.empty() ? std::string_view() : decode_job_options(job.options).content_type;
@@ -117,9 +135,7 @@ Status Conversation::topics(const Call& call) {
         json.begin_object().key("topics").begin_array();
         for (const TopicSummary& topic : page.topics) {
           if (!front_.access.covers(caller, topic.topic)) continue;
-          json.begin_object().key("topic").text(topic.topic);
-          write_counts(json, topic.counts);
-          json.key("paused").boolean(topic.paused).end_object();
+          write_topic(json, topic);
         }
         json.end_array().key("cursor").text(page.cursor).end_object();
         return 200;
@@ -146,14 +162,7 @@ Status Conversation::topic(const Call& call) {
 Status Conversation::totals(const Call& call) {
   if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.totals(now_, respond<TotalStats>([](json::Writer& json, const TotalStats& stats) {
-                  json.begin_object();
-                  write_counts(json, stats.counts);
-                  write_tallies(json, stats.tallies, stats.lateness, stats.waiters);
-                  json.key("jobs").number(stats.usage.jobs).key("topics").number(stats.usage.topics);
-                  json.key("memory_bytes").number(stats.usage.memory_bytes);
-                  json.key("disk_bytes").number(stats.usage.disk_bytes);
-                  json.key("live_bytes").number(stats.usage.live_bytes);
-                  json.key("commits").number(stats.usage.commits).end_object();
+                  write_totals(json, stats);
                   return 200;
                 }));
   return {};
@@ -206,6 +215,25 @@ Status Conversation::readiness(const Call& call) {
 Status Conversation::openapi(const Call& call) {
   if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   send(reserve(), {200, "application/yaml", {}, std::string(embedded::openapi_yaml())});
+  return {};
+}
+
+/// Two questions to the queue, whatever it holds: the totals, and one page of topics.
+Status Conversation::metrics(const Call& call) {
+  if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
+  queue_.totals(now_, [self = self(), place = reserve(), now = now_](const Result<TotalStats>& totals) {
+    if (!totals.ok()) return self->problem(place, totals.error());
+    self->queue_.topics(
+        now, {}, self->host_.metrics_topics,
+        [self, place, now, totals = *totals](const Result<TopicSummaries>& topics) {
+          if (!topics.ok()) return self->problem(place, topics.error());
+          self->send(place, {200,
+                             "text/plain; version=0.0.4; charset=utf-8",
+                             {},
+                             metrics_text({self->host_.version, now, totals, *topics, self->front_.http,
+                                           self->front_.resp, self->host_.process()})});
+        });
+  });
   return {};
 }
 

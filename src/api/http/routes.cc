@@ -88,6 +88,8 @@ std::span<const Conversation::Route> Conversation::routes() {
       Route{"POST", "/v1/backups", &C::backup, kOperating, Reach::kAll},
       Route{"GET", "/healthz", &C::health, kForEverybody, Reach::kNone},
       Route{"GET", "/readyz", &C::readiness, kForEverybody, Reach::kNone},
+      Route{"GET", "/v1/events", &C::events, kReading, Reach::kAll},
+      Route{"GET", "/metrics", &C::metrics, kReading, Reach::kAll},
       Route{"GET", "/openapi.yaml", &C::openapi, kAnyScope, Reach::kNone},
   };
   return kRoutes;

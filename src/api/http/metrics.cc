@@ -1,0 +1,137 @@
+#include "api/http/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "api/http/exposition.h"
+
+namespace delayq::http {
+
+namespace {
+
+/// The topics without labels of their own are one of this name, which no topic can have.
+constexpr std::string_view kOthers = "(others)";
+
+/// The sum of the topics that are shown is taken off: what is left is the others'.
+TopicSummary others_of(const Metrics& metrics) {
+  TopicSummary others;
+  others.topic = kOthers;
+  for (size_t i = 0; i < kJobStateCount; ++i) {
+    uint64_t left = metrics.totals.counts.by_state[i];
+    for (const TopicSummary& topic : metrics.topics.topics) left -= std::min(left, topic.counts.by_state[i]);
+    others.counts.by_state[i] = left;
+  }
+  for (size_t i = 0; i < kTallyCount; ++i) {
+    const auto tally = static_cast<Tally>(i);
+    uint64_t left = metrics.totals.tallies.of(tally);
+    for (const TopicSummary& topic : metrics.topics.topics) left -= std::min(left, topic.tallies.of(tally));
+    others.tallies.add(tally, left);
+  }
+  return others;
+}
+
+double seconds(Millis time) { return static_cast<double>(time.count()) / 1000; }
+
+void write_topics(Exposition& out, const Metrics& metrics) {
+  std::vector<std::string> labels;
+  for (const TopicSummary& topic : metrics.topics.topics)
+    labels.push_back(Exposition::label("topic", topic.topic));
+  const bool has_others = !metrics.topics.cursor.empty();
+  const TopicSummary others = has_others ? others_of(metrics) : TopicSummary();
+  const auto each = [&](auto&& write) {
+    for (size_t i = 0; i < labels.size(); ++i) write(labels[i], metrics.topics.topics[i]);
+    if (has_others) write(Exposition::label("topic", others.topic), others);
+  };
+  out.begin("delayq_topic_jobs", "gauge", "Jobs of a topic by state.");
+  each([&](const std::string& label, const TopicSummary& topic) {
+    for (size_t i = 0; i < kJobStateCount; ++i)
+      out.sample(fmt::format("{},state=\"{}\"", label, kJobStateNames[i]), topic.counts.by_state[i]);
+  });
+  out.begin("delayq_topic_events_total", "counter",
+            "What happened to a topic's jobs since the server started.");
+  each([&](const std::string& label, const TopicSummary& topic) {
+    for (size_t i = 0; i < kTallyCount; ++i)
+      out.sample(fmt::format("{},event=\"{}\"", label, kTallyNames[i]),
+                 topic.tallies.of(static_cast<Tally>(i)));
+  });
+  out.begin("delayq_topic_oldest_ready_seconds", "gauge",
+            "For how long the first ready job of a topic has been due.");
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const auto& oldest = metrics.topics.topics[i].counts.oldest_ready;
+    out.sample(labels[i], oldest ? std::max(0.0, seconds(metrics.now - *oldest)) : 0.0);
+  }
+  out.begin("delayq_topic_waiters", "gauge", "Consumers that wait for a job of a topic.");
+  for (size_t i = 0; i < labels.size(); ++i) out.sample(labels[i], metrics.topics.topics[i].waiters);
+}
+
+void write_totals(Exposition& out, const TotalStats& totals) {
+  out.begin("delayq_jobs", "gauge", "Jobs by state.");
+  for (size_t i = 0; i < kJobStateCount; ++i)
+    out.sample(Exposition::label("state", kJobStateNames[i]), totals.counts.by_state[i]);
+  out.begin("delayq_events_total", "counter", "What happened to jobs since the server started.");
+  for (size_t i = 0; i < kTallyCount; ++i)
+    out.sample(Exposition::label("event", kTallyNames[i]), totals.tallies.of(static_cast<Tally>(i)));
+  out.histogram("delayq_lateness_seconds", "How late jobs were handed over.", totals.lateness.buckets(),
+                static_cast<uint64_t>(totals.lateness.sum().count()), 1e3);
+  out.one("delayq_waiters", "gauge", "Consumers that wait for a job.", totals.waiters);
+  out.one("delayq_topics", "gauge", "Topics that have jobs.", totals.usage.topics);
+  out.one("delayq_unanswered_bytes", "gauge", "Bytes of pushes that are not durable yet.",
+          totals.unanswered_bytes);
+}
+
+void write_engine(Exposition& out, const EngineUsage& usage) {
+  out.histogram("delayq_commit_seconds", "How long a commit took to be written and synced.",
+                usage.commit_micros.buckets(), usage.commit_micros.sum(), 1e6);
+  out.histogram("delayq_commit_records", "How many changes a commit had.", usage.commit_records.buckets(),
+                usage.commit_records.sum(), 1);
+  out.one("delayq_memory_bytes", "gauge", "RAM of the engine's tables.", usage.memory_bytes);
+  out.one("delayq_disk_bytes", "gauge", "What the engine's files occupy.", usage.disk_bytes);
+  out.one("delayq_disk_live_bytes", "gauge", "The part of that which is still needed.", usage.live_bytes);
+  if (usage.disk_free != UINT64_MAX)
+    out.one("delayq_disk_free_bytes", "gauge", "Room on the engine's disk.", usage.disk_free);
+  out.one("delayq_disk_written_bytes_total", "counter", "What was written, by commits and by cleaning.",
+          usage.written_bytes);
+  out.one("delayq_disk_copied_bytes_total", "counter", "Of that: what cleaning wrote again.",
+          usage.copied_bytes);
+  out.one("delayq_segments", "gauge", "Files of the journal.", usage.segments);
+}
+
+void write_apis(Exposition& out, const Metrics& metrics) {
+  const std::array<std::pair<std::string_view, const api::Traffic*>, 2> apis{
+      {{"http", &metrics.http}, {"resp", &metrics.resp}}};
+  out.begin("delayq_requests_total", "counter", "Requests that have come.");
+  for (const auto& [protocol, traffic] : apis)
+    out.sample(Exposition::label("protocol", protocol), traffic->requests);
+  out.begin("delayq_refusals_total", "counter", "Requests that were refused, by the error's code.");
+  for (const auto& [protocol, traffic] : apis) {
+    for (const ErrorTraits& traits : kErrorTable) {
+      out.sample(fmt::format("protocol=\"{}\",code=\"{}\"", protocol, traits.name),
+                 traffic->refusals[static_cast<size_t>(traits.code)]);
+    }
+  }
+  out.one("delayq_connections", "gauge", "Connections that are open.", metrics.process.connections);
+  out.begin("delayq_connections_refused_total", "counter", "Connections that were refused for want of room.");
+  out.sample(Exposition::label("protocol", "http"), metrics.process.refused_http);
+  out.sample(Exposition::label("protocol", "resp"), metrics.process.refused_resp);
+}
+
+}  // namespace
+
+std::string metrics_text(const Metrics& metrics) {
+  std::string text;
+  Exposition out(text);
+  out.begin("delayq_info", "gauge", "The server's version.");
+  out.sample(Exposition::label("version", metrics.version), 1);
+  write_totals(out, metrics.totals);
+  write_engine(out, metrics.totals.usage);
+  write_apis(out, metrics);
+  write_topics(out, metrics);
+  out.one("process_resident_memory_bytes", "gauge", "RAM of the process.", metrics.process.resident_bytes);
+  out.one("process_start_time_seconds", "gauge", "When it started, in Unix time.",
+          seconds(metrics.process.started.time_since_epoch()));
+  return text;
+}
+
+}  // namespace delayq::http

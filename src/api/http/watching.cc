@@ -1,0 +1,117 @@
+// GET /v1/events: what changes, as it does.
+#include <absl/container/flat_hash_set.h>
+#include <absl/hash/hash.h>
+#include <fmt/format.h>
+
+#include "api/http/conversation.h"
+#include "core/duration.h"
+
+namespace delayq::http {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Millis kShortest = 100ms;
+constexpr Millis kLongest = 1min;
+/// A connection on which nothing happens for long is closed by something on the way.
+constexpr Millis kSignOfLife = 15s;
+/// Who reads slower than things change misses some of them, and hears of the next.
+constexpr size_t kMostUnsent = 64 * 1024;
+
+void append_event(std::string& out, std::string_view name, std::string_view data) {
+  fmt::format_to(std::back_inserter(out), "event: {}\ndata: {}\n\n", name, data);
+}
+
+}  // namespace
+
+Status Conversation::events(const Call& call) {
+  Fields fields(call.target.query);
+  Watch watch;
+  watch.interval = fields.duration("interval").value_or(Millis{1000});
+  watch.topic = fields.text("topic").value_or(std::string_view());
+  if (watch.interval < kShortest || watch.interval > kLongest) {
+    fields.note("interval",
+                fmt::format("expected {} to {}", format_duration(kShortest), format_duration(kLongest)));
+  }
+  if (Status status = fields.finish(); !status.ok()) return status;
+  if (Status status = watch.topic.empty() ? Status() : check_topic(watch.topic); !status.ok()) return status;
+  if (host_.events.is_full()) {
+    return Error{ErrorCode::kOverloaded,
+                 {},
+                 fmt::format("{} watch already, and more may not", Events::kMostWatchers),
+                 kSignOfLife};
+  }
+  watch.next = now_;
+  watch.sign_of_life = now_ + kSignOfLife;
+  // There is no length: it ends when the connection does.
+  replies_.fill(reserve(), [](std::string& out) {
+    out +=
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n";
+  });
+  connection_->on_output();
+  watch_ = std::move(watch);
+  host_.events.add(self());
+  return {};
+}
+
+Moment Conversation::watch(Moment now) {
+  if (connection_ == nullptr || is_over_ || !watch_) return kNever;
+  if (now < watch_->next) return watch_->next;
+  watch_->next = now + watch_->interval;
+  const bool is_late =
+      replies_.waiting() > 0 || replies_.output().size() > 0 || connection_->unsent() > kMostUnsent;
+  if (watch_->is_asking || is_late) return watch_->next;
+  watch_->is_asking = true;
+  queue_.totals(now, [self = self(), now](const Result<TotalStats>& totals) {
+    if (!totals.ok()) return self->tell_changes(now, nullptr, nullptr);
+    self->queue_.topics(now, {}, Limits::kPageJobs,
+                        [self, now, totals = *totals](const Result<TopicSummaries>& topics) {
+                          self->tell_changes(now, &totals, topics.ok() ? &*topics : nullptr);
+                        });
+  });
+  return watch_->next;
+}
+
+void Conversation::tell_changes(Moment now, const TotalStats* totals, const TopicSummaries* topics) {
+  watch_->is_asking = false;
+  if (connection_ == nullptr || totals == nullptr || topics == nullptr) return;
+  std::string& out = replies_.output();
+  const size_t before = out.size();
+  const auto tell = [&](const std::string& key, std::string_view event, const auto& write) {
+    std::string data;
+    json::Writer json(data);
+    write(json);
+    uint64_t& seen = watch_->seen[key];
+    if (const uint64_t now_is = absl::HashOf(data); seen != now_is) {
+      seen = now_is;
+      append_event(out, event, data);
+    }
+  };
+  // No topic has a name like this.
+  if (watch_->topic.empty()) tell("*", "stats", [&](json::Writer& json) { write_totals(json, *totals); });
+  for (const TopicSummary& topic : topics->topics) {
+    if (!watch_->topic.empty() && watch_->topic != topic.topic) continue;
+    tell(topic.topic, "topic", [&](json::Writer& json) { write_topic(json, topic); });
+  }
+  if (watch_->seen.size() > topics->topics.size() + 1) tell_gone(*topics);
+  if (out.size() == before && now >= watch_->sign_of_life) out += ": still here\n\n";
+  if (out.size() == before) return;
+  watch_->sign_of_life = now + kSignOfLife;
+  connection_->on_output();
+}
+
+void Conversation::tell_gone(const TopicSummaries& topics) {
+  absl::flat_hash_set<std::string_view> here{"*"};
+  for (const TopicSummary& topic : topics.topics) here.insert(topic.topic);
+  absl::erase_if(watch_->seen, [&](const auto& seen) {
+    if (here.contains(seen.first)) return false;
+    std::string data;
+    json::Writer(data).begin_object().key("topic").text(seen.first).end_object();
+    append_event(replies_.output(), "gone", data);
+    return true;
+  });
+}
+
+}  // namespace delayq::http
