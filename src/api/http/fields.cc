@@ -58,7 +58,9 @@ void Fields::note(std::string_view field, std::string_view problem) {
 }
 
 void Fields::ask(std::string_view name) {
-  if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) asked_.push_back(name);
+  constexpr size_t kUsual = 16;
+  if (asked_.empty()) asked_.reserve(kUsual);
+  asked_.push_back(name);
 }
 
 std::optional<json::Slice> Fields::take(std::string_view name) {

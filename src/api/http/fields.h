@@ -30,7 +30,8 @@ class Fields {
   /// Query values are texts; numbers and booleans among them are read from their text.
   explicit Fields(const Query& query);
 
-  /// Each takes a member when it is there (and not null), and notes a problem when it is something else.
+  /// Each is called at most once for a name, and takes a member when it is there (and not null), and notes a
+  /// problem when it is something else.
   std::optional<std::string_view> text(std::string_view name);
   std::optional<uint64_t> number(std::string_view name);
   std::optional<uint32_t> small_number(std::string_view name);
@@ -48,7 +49,7 @@ class Fields {
   /// To be asked last: a member that nobody took, or the first problem.
   Status finish();
   /// For a request that has no fields at all.
-  static Status expect_none(const Query& query) { return Fields(query).finish(); }
+  static Status expect_none(const Query& query) { return query.empty() ? Status() : Fields(query).finish(); }
   static Status expect_none(std::string_view text, const Query& query);
 
  private:
@@ -63,8 +64,8 @@ class Fields {
 
   std::vector<json::Member> members_;
   std::vector<bool> taken_;
-  std::vector<std::string_view> asked_;  ///< each once, in the order of the first time
-  std::string within_;                   ///< "keep_done." for the members of that object
+  std::vector<std::string_view> asked_;
+  std::string within_;  ///< "keep_done." for the members of that object
   std::deque<std::string> texts_;
   bool is_query_ = false;
   Status status_;

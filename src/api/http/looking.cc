@@ -176,9 +176,8 @@ Status Conversation::forecast(const Call& call) {
   request.to = fields.moment("to").value_or(request.from + std::chrono::hours{24});
   request.bins = fields.small_number("bins").value_or(24);
   if (Status status = fields.finish(); !status.ok()) return status;
-  const Status allowed = request.topic.empty()
-                             ? front_.access.check_all(caller_, only(Scope::kRead))
-                             : front_.access.check(caller_, only(Scope::kRead), request.topic);
+  Status allowed = request.topic.empty() ? front_.access.check_all(caller_, only(Scope::kRead))
+                                         : front_.access.check(caller_, only(Scope::kRead), request.topic);
   if (!allowed.ok()) return allowed;
   queue_.forecast(
       now_, request,

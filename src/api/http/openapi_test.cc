@@ -40,9 +40,9 @@ Calls described_calls() {
     const std::string_view line = take_line(rest);
     if (line.starts_with("  /") && line.ends_with(':')) path = line.substr(2, line.size() - 3);
     if (line.starts_with("      security: ")) {
-      for (size_t i = 0; i < kScopeNames.size(); ++i) {
-        const std::string scope = fmt::format("{{bearerAuth: [{}]}}", kScopeNames[i]);
-        if (line.find(scope) != std::string_view::npos) calls[call].emplace(kScopeNames[i]);
+      for (const std::string_view name : kScopeNames) {
+        const std::string scope = fmt::format("{{bearerAuth: [{}]}}", name);
+        if (line.find(scope) != std::string_view::npos) calls[call].emplace(name);
       }
     }
     if (!line.starts_with("    ") || line.size() < 6 || line[4] == ' ' || !line.ends_with(':')) continue;
@@ -50,7 +50,7 @@ Calls described_calls() {
     if (method == "parameters") continue;
     std::transform(method.begin(), method.end(), method.begin(),
                    [](char c) { return static_cast<char>(c - 'a' + 'A'); });
-    call = method + " " + path;
+    call = fmt::format("{} {}", method, path);
     calls[call];
   }
   return calls;
