@@ -85,16 +85,20 @@ std::function<void(const Served&)> request_log(AccessLog* access, Millis slow) {
   };
 }
 
-void greet(Server& server, bool in_background) {
+void greet(Server& server, const Config& config, bool in_background) {
+  const bool is_encrypted = !config.tls.certificate.empty();
+  const std::string client =
+      fmt::format("redis-cli{} -p {}", is_encrypted ? " --tls" : "", server.resp_port());
   std::cout << fmt::format("delayq {} is ready, {}.\n", kVersion, server.storage().describe())
+            << fmt::format("Try it: {0} PUSH order 5s '{{\"uid\":1}}'   then: {0} POP order WAIT 10s\n",
+                           client)
             << fmt::format(
-                   "Try it: redis-cli -p {0} PUSH order 5s '{{\"uid\":1}}'   then: redis-cli -p {0} POP "
-                   "order WAIT 10s\n",
-                   server.resp_port())
-            << fmt::format(
-                   "Or:     curl http://{}/v1/topics/order/jobs -d '{{\"body\": {{\"uid\": 1}}, \"delay\": "
+                   "Or:     curl {}://{}/v1/topics/order/jobs -d '{{\"body\": {{\"uid\": 1}}, \"delay\": "
                    "\"5s\"}}'\n",
-                   server.http_address())
+                   is_encrypted ? "https" : "http", server.http_address())
+            << (config.tokens.empty()
+                    ? ""
+                    : "Everybody needs a token: -a TOKEN, or -H 'Authorization: Bearer TOKEN'.\n")
             << (in_background ? fmt::format("kill {} stops it.\n", ::getpid()) : "Ctrl-C stops it.\n")
             << std::flush;
 }
@@ -188,7 +192,7 @@ int serve(const ServeOptions& said, const Config& config, const std::function<vo
       server.stop();
     });
     spdlog::info("{}", status);
-    greet(server, in_background);
+    greet(server, config, in_background);
     around.manager.ready(status);
     tell_ready();
     server.run();

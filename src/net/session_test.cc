@@ -25,11 +25,13 @@ class Echo final : public Protocol {
     if (end == std::string_view::npos) return 0;
     output_ += input.substr(0, end + 1);
     bytes_read += end + 1;
+    ++requests_;
     is_over_ = output_.ends_with("quit\n");
     connection_.on_output();
     return end + 1;
   }
   size_t needed() const override { return 1; }
+  uint64_t requests() const override { return requests_; }
   bool wants_input() const override { return !is_holding; }
   bool is_over() const override { return is_over_; }
   std::string& output() override { return output_; }
@@ -51,6 +53,7 @@ class Echo final : public Protocol {
  private:
   Connection& connection_;
   std::string output_;
+  uint64_t requests_ = 0;
   bool is_over_ = false;
 };
 
@@ -268,6 +271,72 @@ TEST_F(SessionTest, a_wait_ends_at_its_time_and_never_before) {
     const Moment deadline = Loop::now() + wait;
     while (Loop::now() < deadline) loop.wait_until(deadline);
   }
+}
+
+TEST_F(SessionTest, a_request_that_never_comes_whole_is_ended) {
+  SessionLimits limits;
+  limits.request = std::chrono::milliseconds{50};
+  listen(limits);
+  Client slow(listener->port());
+  Client idle(listener->port());
+  slow.send("half");
+  run_until([&] {
+    slow.receive();
+    return slow.is_closed;
+  });
+  EXPECT_TRUE(echoes[0]->hung_up);
+  idle.send("x\n");
+  expect(idle, "x\n");  // who has begun nothing may take its time
+}
+
+TEST_F(SessionTest, one_byte_now_and_then_is_not_enough) {
+  SessionLimits limits;
+  limits.request = std::chrono::milliseconds{100};
+  limits.bytes_per_second = 1'000'000;
+  listen(limits);
+  Client slow(listener->port());
+  run_until([&] {
+    if (!slow.is_closed) slow.push("x");
+    slow.receive();
+    return slow.is_closed;
+  });
+}
+
+TEST_F(SessionTest, many_requests_one_after_another_are_not_one_that_takes_long) {
+  SessionLimits limits;
+  limits.request = std::chrono::milliseconds{100};
+  limits.bytes_per_second = 1'000'000'000;
+  listen(limits);
+  Client client(listener->port());
+  const auto end = steady_clock::now() + std::chrono::milliseconds{400};
+  size_t lines = 0;
+  run_until([&] {
+    // There is always the half of a line left over.
+    client.send(lines == 0 ? "a\nb" : "\nb");
+    ++lines;
+    const size_t before = client.received.size();
+    run_until([&] {
+      client.receive();
+      return client.received.size() > before || client.is_closed;
+    });
+    return steady_clock::now() > end || client.is_closed;
+  });
+  EXPECT_FALSE(client.is_closed);
+}
+
+TEST_F(SessionTest, who_is_still_sending_can_read_why_it_was_closed) {
+  listen();
+  Client client(listener->port());
+  const std::string more(1'000'000, 'x');
+  client.send("quit\n");
+  client.push(more);
+  client.push(more);
+  expect(client, "quit\n");
+  run_until([&] {
+    client.push("x");
+    client.receive();
+    return client.is_closed;
+  });
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class Server:
             while waiting.select(DEADLINE):
                 part = os.read(self.process.stdout.fileno(), 4096)
                 said += part
-                if found := re.search(rb"redis-cli -p (\d+) .*\n.*http://127.0.0.1:(\d+)/", said):
+                if found := re.search(rb"redis-cli (?:--tls )?-p (\d+) .*\n.*https?://127.0.0.1:(\d+)/", said):
                     self.port, self.http_port = int(found[1]), int(found[2])
                     return
                 if not part:

@@ -73,6 +73,11 @@ void Conversation::time_out() {
   give_up({ErrorCode::kInvalid, {}, "the request did not come whole in time", {}}, kRequestTimeout);
 }
 
+void Conversation::hang_up() {
+  batch_ = nullptr;  // which knows us, too
+  api::Conversation::hang_up();
+}
+
 void Conversation::give_up(const Error& error, int status) {
   is_closing_ = is_over_ = true;
   if (batch_ != nullptr) return std::exchange(batch_, nullptr)->give_up(error);

@@ -51,6 +51,7 @@ class Conversation final : public api::Conversation, public Watcher {
   bool is_amid_request() const override { return reader_.is_amid_request(); }
   uint64_t requests() const override { return requests_; }
   void time_out() override;
+  void hang_up() override;
   Moment watch(Moment now) override;
 
   /// One request, taken apart. `names` are the parts of the path that the route leaves open.

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/memory_queue.h"
+#include "tests/support/http_client.h"
 
 namespace delayq::http {
 namespace {
@@ -12,72 +12,19 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Response {
-  int status = 0;
-  std::string head;
-  std::string body;
-};
+using Answer = HttpClient::Answer;
 
-class HttpTest : public testing::Test, public MemoryQueue, public net::Connection {
- protected:
-  HttpTest() { conversation = std::make_shared<Conversation>(host, *this); }
-  ~HttpTest() override { conversation->hang_up(); }
-
-  void on_output() override {}
-  void on_resume() override { ++resumed; }
-
-  std::string say(std::string_view bytes) {
-    input += bytes;
-    for (bool any = true; any;) {
-      const size_t taken = conversation->wants_input() && !input.empty() ? conversation->read(input) : 0;
-      input.erase(0, taken);
-      any = taken > 0;
-      settle();
-    }
-    return std::exchange(conversation->output(), {});
-  }
-
-  static std::string request(std::string_view method, std::string_view target, std::string_view body = {},
-                             std::string_view type = "application/json") {
-    return fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n{}",
-                       method, target, type, body.size(), body);
-  }
-
-  static Response parse(const std::string& text) {
-    const size_t end = text.find("\r\n\r\n");
-    Response response{0, text.substr(0, end), end == std::string::npos ? "" : text.substr(end + 4)};
-    if (text.starts_with("HTTP/1.1 ")) response.status = std::stoi(text.substr(9, 3));
-    return response;
-  }
-
-  Response ask(std::string_view method, std::string_view target, std::string_view body = {},
-               std::string_view type = "application/json") {
-    return parse(say(request(method, target, body, type)));
-  }
-
-  /// The text of a member of the first object that has it.
-  static std::string member(const std::string& json, std::string_view name) {
-    const size_t start = json.find(fmt::format("\"{}\":\"", name));
-    if (start == std::string::npos) return {};
-    const size_t value = start + name.size() + 4;
-    return json.substr(value, json.find('"', value) - value);
-  }
-
-  Host host{queue, [this] { return now; }, "9.9.9"};
-  std::shared_ptr<Conversation> conversation;
-  std::string input;
-  int resumed = 0;
-};
+class HttpTest : public testing::Test, public HttpClient {};
 
 TEST_F(HttpTest, a_jobs_life) {
-  const Response pushed =
+  const Answer pushed =
       ask("POST", "/v1/topics/order/jobs", R"({"id": "a", "body": {"n": 1.10}, "delay": "30s"})");
   EXPECT_EQ(pushed.status, 201);
   EXPECT_EQ(pushed.body,
             R"({"topic":"order","id":"a","state":"delayed","due_at":"2023-11-14T22:13:50.000Z"})");
   EXPECT_EQ(ask("POST", "/v1/topics/order/pop").body, R"({"jobs":[]})");
   pass(Millis{30'000});
-  const Response popped =
+  const Answer popped =
       ask("POST", "/v1/pop", R"({"topics": ["none", "order"], "count": 5, "lease": "10s"})");
   EXPECT_EQ(popped.status, 200);
   EXPECT_THAT(popped.body, HasSubstr(R"("topic":"order","id":"a","body":{"n": 1.10},"attempt":1)"))
@@ -137,7 +84,7 @@ TEST_F(HttpTest, bodies_come_back_as_they_were) {
 }
 
 TEST_F(HttpTest, a_batch_answers_for_each) {
-  const Response array = ask(
+  const Answer array = ask(
       "POST", "/v1/jobs",
       R"([{"topic":"a","id":"1","body":1},{"topic":"bad topic","body":1},{"topic":"a","what":1,"body":1},7])");
   EXPECT_EQ(array.status, 200);
@@ -146,9 +93,8 @@ TEST_F(HttpTest, a_batch_answers_for_each) {
   EXPECT_THAT(array.body, HasSubstr(R"({"status":400,"code":"invalid","detail":"topic)"));
   EXPECT_THAT(array.body, HasSubstr(R"("field":"what","known":["topic","body","id",)"));
   EXPECT_THAT(array.body, HasSubstr("expected a JSON object, got a number"));
-  const Response lines =
-      ask("POST", "/v1/jobs", "{\"topic\":\"b\",\"body\":1}\n{\"topic\":\"b\",\"body\":2}\n",
-          "application/x-ndjson");
+  const Answer lines = ask("POST", "/v1/jobs", "{\"topic\":\"b\",\"body\":1}\n{\"topic\":\"b\",\"body\":2}\n",
+                           "application/x-ndjson");
   EXPECT_EQ(lines.status, 200);
   EXPECT_THAT(ask("GET", "/v1/topics/b").body, HasSubstr(R"("ready":2)"));
   EXPECT_EQ(ask("POST", "/v1/jobs", "{}").status, 400);
@@ -183,7 +129,7 @@ TEST_F(HttpTest, a_server_that_stops_is_alive_and_not_ready) {
   ask("POST", "/v1/topics/t/jobs", R"({"body":1})");
   ask("POST", "/v1/topics/t/pop");
   queue.stop(now, std::chrono::hours{1}, [](const Result<StopReport>&) {});
-  const Response ready = ask("GET", "/readyz");
+  const Answer ready = ask("GET", "/readyz");
   EXPECT_EQ(ready.status, 503);
   EXPECT_THAT(ready.body, HasSubstr(R"("code":"stopping")"));
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
@@ -276,7 +222,7 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"POST", "/v1/topics/t/redrive", R"({"ids":[""]})", 400, "\"field\":\"ids\""},
   };
   for (const auto& [method, target, body, status, word] : cases) {
-    const Response response = ask(method, target, body);
+    const Answer response = ask(method, target, body);
     EXPECT_EQ(response.status, status) << method << " " << target << " " << body << "\n" << response.body;
     EXPECT_THAT(response.head, HasSubstr("application/problem+json")) << target;
     EXPECT_THAT(response.body, HasSubstr(std::string(word))) << target << " " << body;
@@ -333,7 +279,7 @@ TEST_F(HttpTest, head_is_get_without_the_body) {
 }
 
 TEST_F(HttpTest, a_header_that_is_too_large_is_told_as_such) {
-  const Response response = parse(say("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"));
+  const Answer response = parse(say("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"));
   EXPECT_EQ(response.status, 431);
   EXPECT_THAT(response.body, HasSubstr(R"("status":431,"code":"too_large")"));
 }
@@ -357,7 +303,7 @@ TEST_F(HttpTest, who_is_refused_for_now_hears_when_to_come_back) {
   } while (full.poll(now));
   with_it->read(request("POST", "/v1/topics/t/pop"));
   full.poll(now);
-  const Response response = parse(with_it->output());
+  const Answer response = parse(with_it->output());
   EXPECT_EQ(response.status, 429);
   EXPECT_THAT(response.head, HasSubstr("Retry-After: "));
   EXPECT_THAT(response.body, HasSubstr(R"("retry_after_ms":)"));

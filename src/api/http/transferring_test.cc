@@ -2,8 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "api/http/conversation.h"
-#include "tests/support/memory_queue.h"
+#include "tests/support/http_client.h"
 
 namespace delayq::http {
 namespace {
@@ -12,22 +11,12 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-class HttpTransferTest : public testing::Test, public MemoryQueue, public net::Connection {
+class HttpTransferTest : public testing::Test, public HttpClient {
  protected:
-  ~HttpTransferTest() override { conversation->hang_up(); }
-  void on_output() override {}
-  void on_resume() override {}
-
+  /// The whole answer as it came.
   std::string ask(std::string_view method, std::string_view target, std::string_view body = {}) {
-    const std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}",
-                                            method, target, body.size(), body);
-    EXPECT_EQ(conversation->read(request), request.size());
-    settle();
-    return std::exchange(conversation->output(), {});
+    return say(request(method, target, body));
   }
-
-  Host host{queue, [this] { return now; }, "9.9.9"};
-  std::shared_ptr<Conversation> conversation = std::make_shared<Conversation>(host, *this);
 };
 
 constexpr std::string_view kLine =

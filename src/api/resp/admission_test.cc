@@ -1,0 +1,118 @@
+// Who may say what over RESP.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/resp/conversation.h"
+#include "tests/support/memory_queue.h"
+
+namespace delayq::resp {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+/// The SHA-256 of "secret", and of "other".
+constexpr std::string_view kSecretHash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+constexpr std::string_view kOtherHash = "d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa";
+
+Token token(std::string name, std::string_view hash, Scopes scopes, std::vector<std::string> topics) {
+  Token made;
+  made.name = std::move(name);
+  made.sha256 = *parse_sha256(hash);
+  made.scopes = scopes;
+  made.topics = std::move(topics);
+  return made;
+}
+
+class RespAdmissionTest : public testing::Test, public MemoryQueue, public net::Connection {
+ protected:
+  RespAdmissionTest() {
+    host.front->access.replace(
+        {token("shop", kSecretHash, Scope::kPush | Scope::kConsume, {"order", "order.*"}),
+         token("boss", kOtherHash, only(Scope::kAdmin), {"*"})});
+    host.front->turned_away = [this](const Served& served) {
+      turned_away.push_back(
+          fmt::format("{} {} {} {}", served.token, served.verb, served.target, served.code));
+    };
+  }
+  ~RespAdmissionTest() override { conversation->hang_up(); }
+  void on_output() override {}
+  void on_resume() override {}
+
+  /// Words with spaces between them, as one types them.
+  std::string say(std::string_view command) {
+    conversation->read(fmt::format("{}\r\n", command));
+    settle();
+    return std::exchange(conversation->output(), {});
+  }
+
+  Host host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{1}; }};
+  std::shared_ptr<Conversation> conversation = std::make_shared<Conversation>(host, *this);
+  std::vector<std::string> turned_away;
+};
+
+TEST_F(RespAdmissionTest, without_a_token_no_command_does_anything) {
+  for (const CommandSpec& spec : all_commands()) {
+    if (spec.scopes == kForEverybody) continue;
+    std::string command(spec.name);
+    for (uint32_t i = 0; i < spec.min_arguments; ++i) command += " 1";
+    EXPECT_EQ(say(command), "-NOAUTH a valid token is needed\r\n") << command;
+  }
+  EXPECT_EQ(say("HELLO 3"), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_EQ(say("AUTH wrong"), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_EQ(say("AUTH shop wrong"), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_EQ(engine.usage().jobs, 0u);
+  EXPECT_THAT(turned_away, Contains(" AUTH  unauthorized"));
+  EXPECT_GT(host.front->resp.refusals[static_cast<size_t>(ErrorCode::kUnauthorized)], 20u);
+}
+
+TEST_F(RespAdmissionTest, a_token_is_good_for_its_scopes_and_topics) {
+  EXPECT_EQ(say("AUTH secret"), "+OK\r\n");
+  EXPECT_EQ(say("PUSH order 0 x ID a"), "$1\r\na\r\n");
+  EXPECT_THAT(say("PUSH bill 0 x"), StartsWith("-NOPERM the token \"shop\" is not for this topic"));
+  EXPECT_THAT(say("PAUSE order"), StartsWith("-NOPERM the token \"shop\" has no scope admin"));
+  EXPECT_THAT(say("POP order bill"), StartsWith("-NOPERM"));
+  EXPECT_THAT(say("ACK order/1 bill/1"), StartsWith("-NOPERM"));
+  EXPECT_THAT(say("GET a"), StartsWith("-NOPERM")) << "by id alone it may be in any topic";
+  EXPECT_THAT(say("CANCELGROUP g"), StartsWith("-NOPERM"));
+  EXPECT_THAT(say("STATS"), StartsWith("-NOPERM"));
+  EXPECT_THAT(say("STATS order"), HasSubstr("ready"));
+  EXPECT_THAT(say("POP order"), HasSubstr("order/"));
+  EXPECT_EQ(say("AUTH x other"), "+OK\r\n");
+  EXPECT_THAT(say("PUSH bill 1h x ID b"), HasSubstr("b"));
+  EXPECT_THAT(say("TOPICS"), AllOf(HasSubstr("bill"), HasSubstr("order")));
+  EXPECT_EQ(say("AUTH secret"), "+OK\r\n");
+  EXPECT_THAT(say("TOPICS"), AllOf(Not(HasSubstr("bill")), HasSubstr("order")));
+  EXPECT_EQ(say("RESET"), "+RESET\r\n");
+  EXPECT_THAT(say("PING"), StartsWith("-NOAUTH"));
+  EXPECT_THAT(turned_away, Contains("shop PUSH bill forbidden"));
+}
+
+TEST_F(RespAdmissionTest, hello_may_say_who_it_is) {
+  EXPECT_THAT(say("HELLO 3 AUTH shop secret"), HasSubstr("delayq"));
+  EXPECT_EQ(say("PING"), "+PONG\r\n");
+}
+
+TEST_F(RespAdmissionTest, a_token_that_is_taken_away_counts_at_once) {
+  say("AUTH secret");
+  host.front->access.replace({token("boss", kOtherHash, only(Scope::kAdmin), {"*"})});
+  EXPECT_THAT(say("PING"), StartsWith("-NOAUTH"));
+}
+
+TEST_F(RespAdmissionTest, tokens_have_rates) {
+  Token limited = token("shop", kSecretHash, only(Scope::kPush), {"*"});
+  limited.requests_per_second = 1;
+  host.front->access.replace({limited});
+  say("AUTH secret");
+  EXPECT_EQ(say("PING"), "+PONG\r\n");
+  EXPECT_THAT(say("PING"),
+              StartsWith("-OVERLOADED the token \"shop\" allows 1 requests a second (try again in 1s)"));
+  pass(Millis{1'000});
+  EXPECT_EQ(say("PING"), "+PONG\r\n");
+}
+
+}  // namespace
+}  // namespace delayq::resp
