@@ -1,4 +1,5 @@
 // Who may say what over RESP.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
