@@ -13,6 +13,8 @@ METHODS = ("get", "put", "post", "delete", "patch")
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 LINES = "application/x-ndjson"
+PROBLEM = "application/problem+json"
+LINES = "application/x-ndjson"
 
 
 def value_of(kind, body):
@@ -81,6 +83,12 @@ class Description:
                 self.check_value(header, schema, int(value) if schema["type"] == "integer" else value, said)
         if method != "HEAD":
             self.check_value(name, answer["content"][kind]["schema"], value_of(kind, body), said)
+
+    @staticmethod
+    def read(kind, body):
+        if kind == LINES:
+            return [json.loads(line) for line in body.splitlines()]
+        return json.loads(body) if kind.endswith("json") else yaml.safe_load(body)
 
     def is_valid(self, schema, value):
         return jsonschema.Draft202012Validator(schema, resolver=self.resolver).is_valid(value)
