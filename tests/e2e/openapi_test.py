@@ -55,6 +55,21 @@ class OpenApi(Asking):
             self.assertEqual(allowed - {"HEAD"}, described, path)
             self.assertEqual("HEAD" in allowed, "GET" in described, path)
 
+    def test_events_show_what_the_calls_do(self):
+        self.ask("POST", "/v1/topics/a/jobs", {"body": 1})
+        self.ask("HEAD", "/v1/events")
+        self.connection.request("GET", "/v1/events?interval=1s")
+        response = self.connection.getresponse()
+        self.assertEqual((response.status, response.headers["Content-Type"]), (200, "text/event-stream"))
+        schemas = {"stats": "TotalFigures", "topic": "TopicSummary"}
+        while schemas:  # the connection has a deadline
+            line = response.readline().decode().rstrip()
+            if line.startswith("event: "):
+                data = response.readline().decode().removeprefix("data: ")
+                schema = schemas.pop(line.removeprefix("event: "), None)
+                if schema:
+                    self.description.check_value(schema, {"$ref": f"#/components/schemas/{schema}"}, json.loads(data), line)
+
     def known(self, method, target, body=None, kind=openapi.JSON):
         """What the server knows where it was asked something that nobody knows."""
         response, problem = self.ask(method, target, body, kind)
@@ -194,7 +209,7 @@ class EveryMember(Asking):
         self.ask("POST", "/v1/backups", {"name": "copy"})
         self.ask("POST", "/v1/backups", {"name": "copy"})
         self.ask("POST", "/v1/backups", {"name": "../copy"})
-        for path in ("/healthz", "/readyz", "/openapi.yaml", "/nothing"):
+        for path in ("/healthz", "/readyz", "/openapi.yaml", "/metrics", "/nothing"):
             self.ask("GET", path)
 
     def tell_of_everything(self):
