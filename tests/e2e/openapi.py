@@ -19,6 +19,8 @@ def value_of(kind, body):
     """What an answer says."""
     if kind == LINES:
         return [json.loads(line) for line in body.splitlines()]
+    if kind.startswith("text/"):
+        return body.decode()
     return json.loads(body) if kind.endswith("json") else yaml.safe_load(body)
 
 
@@ -72,7 +74,7 @@ class Description:
         assert answer is not None, f"this status is not in the description: {said}"
         name = answer["$ref"] if "$ref" in answer else f"{operation['operationId']} {response.status}"
         answer = self.resolve(answer)
-        kind = response.headers["Content-Type"]
+        kind = response.headers["Content-Type"].split(";")[0]
         assert kind in answer["content"], f"{kind} is not in the description: {said}"
         for header in ("Retry-After", "Idempotency-Replayed", "WWW-Authenticate"):
             if header in response.headers:

@@ -26,6 +26,11 @@ def lines(_context, value):
     return "".join(json.dumps(item) + "\n" for item in items).encode()
 
 
+@schemathesis.deserializer("application/x-ndjson")
+def items(_context, response):
+    return [json.loads(line) for line in response.content.splitlines()]
+
+
 @schemathesis.hook
 def before_call(_context, case, _kwargs):
     body = case.body if isinstance(case.body, dict) else {}

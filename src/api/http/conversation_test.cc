@@ -180,6 +180,7 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"POST", "/v1/topics/t/jobs", "[]", 400, "expected a JSON object"},
       {"PUT", "/v1/topics/t/jobs/a", R"({"body":1,"id":"b"})", 400, "\"field\":\"id\""},
       {"POST", "/v1/topics/t/pop", R"({"wait":"2h"})", 400, "\"field\":\"wait\""},
+      {"POST", "/v1/topics/t/pop", "\n", 400, "not JSON"},
       {"POST", "/v1/topics/t/pop", R"({"ack":"never"})", 400, "\"field\":\"ack\""},
       {"POST", "/v1/pop", "{}", 400, "\"field\":\"topics\""},
       {"POST", "/v1/ack", "{}", 400, "\"field\":\"leases\""},

@@ -29,7 +29,7 @@ Result<uint64_t> number_of(std::string_view text) {
 
 Result<Fields> Fields::of_json(std::string_view text, const Query& query) {
   if (Status status = expect_none(query); !status.ok()) return status.error();
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return Fields();
+  if (text.empty()) return Fields();
   const Result<json::Slice> value = json::parse(text);
   if (!value.ok()) return invalid(fmt::format("the request's body is not JSON: {}", value.error().detail));
   return of_object(*value);

@@ -36,6 +36,10 @@ Status Conversation::events(const Call& call) {
   }
   if (Status status = fields.finish(); !status.ok()) return status;
   if (Status status = watch.topic.empty() ? Status() : check_topic(watch.topic); !status.ok()) return status;
+  if (call.request.method == "HEAD") {  // which has nothing to wait for
+    send(reserve(), {200, "text/event-stream", {}, {}});
+    return {};
+  }
   if (host_.events.is_full()) {
     return Error{ErrorCode::kOverloaded,
                  {},
