@@ -72,6 +72,9 @@ Result<resp::Value> LocalServer::ask(const std::vector<std::string>& command) {
   resp::append_command(bytes, words);
   std::string_view rest = bytes;
   while (!rest.empty()) {
+    // A command that is too large ends a conversation, here as on a socket.
+    if (conversation_->is_over())
+      return Error{ErrorCode::kTooLarge, "ask", "the command before this one could not be read", {}};
     rest.remove_prefix(conversation_->read(rest));
     turn();
   }

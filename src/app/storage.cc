@@ -18,10 +18,10 @@ std::chrono::microseconds steady_micros() {
       std::chrono::steady_clock::now().time_since_epoch());
 }
 
-std::string backups_beside(const std::string& directory) {
+std::filesystem::path backups_beside(const std::string& directory) {
   std::filesystem::path data = std::filesystem::path(directory).lexically_normal();
   if (!data.has_filename()) data = data.parent_path();  // "data/"
-  return (data.parent_path() / "backups").string();
+  return data.parent_path() / "backups";
 }
 
 class MemoryStorage final : public Storage {
@@ -69,7 +69,9 @@ Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Mo
     return std::unique_ptr<Storage>(std::make_unique<MemoryStorage>());
   auto disk = journal::PosixDisk::open(options.directory);
   if (!disk.ok()) return disk.error();
-  const std::string backups = options.backups.empty() ? backups_beside(options.directory) : options.backups;
+  // Whole, since clients are told where a copy is.
+  const std::string backups = std::filesystem::absolute(
+      options.backups.empty() ? backups_beside(options.directory) : std::filesystem::path(options.backups));
   auto storage = std::make_unique<JournalStorage>(options.directory, backups, std::move(*disk));
   if (Status status = storage->open(options.journal, now); !status.ok()) return status.error();
   return std::unique_ptr<Storage>(std::move(storage));

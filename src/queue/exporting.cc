@@ -15,8 +15,11 @@ namespace {
 
 /// A page ends when it has this much, however few its jobs are, or when it took this many steps, for topics
 /// without jobs take steps too.
-constexpr uint64_t kMostBytes = uint64_t{4} << 20;
+constexpr uint64_t kMostBytes = uint64_t{1} << 20;
 constexpr uint32_t kMostSteps = 512;
+/// Bodies may be of any size: so many are asked for at first, and then as many as fit, if they go on like
+/// that.
+constexpr uint32_t kFirstJobs = 64;
 
 /// In the order of a job's life: one that moves on while the walk is under way is met again rather than
 /// missed.
@@ -82,9 +85,16 @@ struct Exporting::Walk {
   Position position;
   ExportPage page;
   uint64_t bytes = 0;
+  uint64_t jobs = 0;  ///< in the page
   uint32_t steps = 0;
   Reply<ExportPage> reply;
 
+  uint32_t jobs_to_ask_for() const {
+    const auto left = static_cast<uint32_t>(limit - page.items.size());
+    if (jobs == 0) return std::min(left, kFirstJobs);
+    const uint64_t fitting = (kMostBytes - bytes) / (bytes / jobs) + 1;
+    return static_cast<uint32_t>(std::min<uint64_t>(left, fitting));
+  }
   bool is_full() const { return page.items.size() >= limit || bytes >= kMostBytes || steps >= kMostSteps; }
   /// Moves on to a state that is wanted. False: the topic has been walked.
   bool find_state() {
@@ -128,7 +138,7 @@ void Exporting::step(std::unique_ptr<Walk> walk) {
   ListRequest request;
   request.topic = walk->position.topic;
   request.state = kStates[walk->position.state];
-  request.limit = walk->limit - static_cast<uint32_t>(walk->page.items.size());
+  request.limit = walk->jobs_to_ask_for();
   request.with_bodies = true;
   const std::string cursor = std::exchange(walk->position.cursor, {});
   request.cursor = cursor;
@@ -143,6 +153,7 @@ void Exporting::step(std::unique_ptr<Walk> walk) {
 void Exporting::add_jobs(std::unique_ptr<Walk> walk, JobPage page) {
   for (const Job& job : page.jobs) {
     walk->bytes += job.body.size() + job.id.size() + sizeof job;
+    ++walk->jobs;
     walk->page.items.push_back({job, {}});
   }
   if (!page.jobs.empty()) walk->page.storage.push_back(std::move(page.storage));

@@ -1,5 +1,5 @@
-// Any line: refused with a reason that names its place, or a job (or settings) that is written and read back to
-// the same.
+// Any line: refused with a reason that names its place, or a job (or settings) that is written and read back
+// to the same.
 #include <cstddef>
 #include <cstdint>
 #include <string>

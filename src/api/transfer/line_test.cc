@@ -9,7 +9,6 @@ namespace delayq::transfer {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 Job simple_job() {
   Job job;
