@@ -86,16 +86,18 @@ class Operations(harness.ServerTest):
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         log = self.directory / "delayq.log"
-        with subprocess.Popen([PROGRAM, "serve", *LOCAL, "--set", f"log.file={log}"], stdin=end, stdout=subprocess.PIPE,
-                              cwd=self.directory, preexec_fn=take_terminal) as process:
-            self.addCleanup(process.kill)
-            os.close(end)
-            while b"Ctrl-C" not in process.stdout.readline():
-                self.assertIsNone(process.poll())
-            process.send_signal(signal.SIGHUP)
-            self.wait_until(lambda: "opened again" in log.read_text(), "with a terminal it is a reload")
-            os.close(terminal)
-            self.assertEqual(process.wait(DEADLINE), 0)
+        process = subprocess.Popen([PROGRAM, "serve", *LOCAL, "--set", f"log.file={log}"], stdin=end, stdout=subprocess.PIPE,
+                                   cwd=self.directory, preexec_fn=take_terminal)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, DEADLINE)
+        self.addCleanup(process.kill)
+        os.close(end)
+        while b"Ctrl-C" not in process.stdout.readline():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: "SIGHUP:" in log.read_text(), "with a terminal it is a reload")
+        os.close(terminal)
+        self.assertEqual(process.wait(DEADLINE), 0)
         self.assertIn("the terminal was closed", log.read_text())
 
     # ---- under a service manager
