@@ -86,16 +86,18 @@ class Operations(harness.ServerTest):
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         log = self.directory / "delayq.log"
-        with subprocess.Popen([PROGRAM, "serve", *LOCAL, "--set", f"log.file={log}"], stdin=end, stdout=subprocess.PIPE,
-                              cwd=self.directory, preexec_fn=take_terminal) as process:
-            self.addCleanup(process.kill)
-            os.close(end)
-            while b"Ctrl-C" not in process.stdout.readline():
-                self.assertIsNone(process.poll())
-            process.send_signal(signal.SIGHUP)
-            self.wait_until(lambda: "opened again" in log.read_text(), "with a terminal it is a reload")
-            os.close(terminal)
-            self.assertEqual(process.wait(DEADLINE), 0)
+        process = subprocess.Popen([PROGRAM, "serve", *LOCAL, "--set", f"log.file={log}"], stdin=end, stdout=subprocess.PIPE,
+                                   cwd=self.directory, preexec_fn=take_terminal)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, DEADLINE)
+        self.addCleanup(process.kill)
+        os.close(end)
+        while b"Ctrl-C" not in process.stdout.readline():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: "SIGHUP:" in log.read_text(), "with a terminal it is a reload")
+        os.close(terminal)
+        self.assertEqual(process.wait(DEADLINE), 0)
         self.assertIn("the terminal was closed", log.read_text())
 
     # ---- under a service manager
@@ -165,15 +167,18 @@ class Operations(harness.ServerTest):
         server = self.serve("--set", f"log.access={access}", "--set", "log.format=json")
         self.ask(server, "POST", "/v1/topics/order/jobs?unknown=classified", body=b'{"body": "classified", "id": "a"}')
         self.ask(server, "GET", "/v1/topics/order/jobs/none")
+        self.connect(server).ask("PUSH", "order", "1h", "classified")
         self.assertEqual(server.stop()[0], 0)
         text = access.read_text()
         self.assertNotIn("classified", text)
         lines = [json.loads(line) for line in text.splitlines()]
         self.assertEqual([(line["verb"], line["target"]) for line in lines],
-                         [("POST", "/v1/topics/order/jobs"), ("GET", "/v1/topics/order/jobs/none")])
+                         [("POST", "/v1/topics/order/jobs"), ("GET", "/v1/topics/order/jobs/none"), ("PUSH", "order")])
         self.assertEqual(lines[1]["status"], 404)
         self.assertEqual(lines[1]["code"], "not_found")
-        self.assertTrue(all(line["bytes_out"] > 0 for line in lines))
+        self.assertTrue(all(line["bytes_in"] > 0 or line["bytes_out"] > 0 for line in lines))
+        for line in lines:
+            self.assertRegex(line["peer"], r"^127\.0\.0\.1:\d+$")
 
     def test_tokens_are_read_again_at_a_sighup_and_refusals_are_in_the_log(self):
         config, log = self.directory / "delayq.toml", self.directory / "delayq.log"

@@ -142,7 +142,7 @@ class Package(harness.ServerTest):
         self.inside("dpkg", "-r", "delayq")
         self.assertFalse((self.root / "usr/bin/delayq").exists())
         self.assertTrue(config.exists())
-        self.assertTrue(list(data.glob("segment-*")), "a removal takes no jobs")
+        self.assertTrue(list((data / "data").glob("segment-*")), "a removal takes no jobs")
 
         self.inside("dpkg", "-P", "delayq")
         self.assertEqual(self.left_behind(), [])
