@@ -13,6 +13,7 @@
 #include "app/config_command.h"
 #include "app/local_server.h"
 #include "app/serve_command.h"
+#include "app/token_command.h"
 #include "app/version.h"
 #include "bench/load/load.h"
 #include "cli/cli.h"
@@ -52,6 +53,7 @@ int main(int argc, char** argv) {
   delayq::add_serve_command(app, exit_code);
   delayq::add_check_command(app, exit_code);
   delayq::add_config_command(app, exit_code);
+  delayq::add_token_command(app, exit_code);
   CLI::App* bench =
       app.add_subcommand("bench", "Measure a server: this machine's figures, as any client sees them");
   delayq::bench::LoadOptions load;
