@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ std::string short_count(int64_t number) {
 std::string short_rate(double rate) {
   if (rate <= 0) return "-";
   if (rate < 10) return fmt::format("{:.1f}", rate);
-  return short_count(static_cast<int64_t>(rate + 0.5));
+  return short_count(std::llround(rate));
 }
 
 /// As many digits as are worth reading; what the last bucket counts has no upper end.
