@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/server.h"
 #include "core/result.h"
 #include "core/time.h"
 #include "resp/value.h"
@@ -38,11 +39,11 @@ struct Surroundings {
 Surroundings process_surroundings();
 
 /// The verbs push, pop, bpop, ack, nack, extend, get, cancel, reschedule, redrive, pause, resume, topics,
-/// stats and dead as subcommands of `app`. From main():
+/// stats, dead, top, completion and manual as subcommands of `app`. From main():
 ///
 ///   CLI::App app{...};
 ///   cli::Commands commands(app);
-///   CLI11_PARSE(app, argc, argv);
+///   try { cli::parse(app, arguments); } catch (const CLI::ParseError& error) { return cli::fail(...); }
 ///   if (const auto exit_code = commands.run(cli::process_surroundings())) return *exit_code;
 ///
 /// `app` is told to take one subcommand at most; leave it so, or a topic cannot be named like a verb.
@@ -62,7 +63,7 @@ class Commands {
   struct Entry {
     CLI::App* app = nullptr;
     std::unique_ptr<Verb> verb;
-    std::string resp;  ///< --resp; empty: not given
+    ServerOptions server;
     bool json = false;
   };
 
@@ -71,8 +72,5 @@ class Commands {
 
   std::vector<std::unique_ptr<Entry>> entries_;  // pointers: CLI11 keeps the addresses of their members
 };
-
-/// Where the server is: what --resp gave, else DELAYQ_RESP, else the default.
-std::string server_address(const std::string& given, const char* variable);
 
 }  // namespace delayq::cli

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "resp/command_parser.h"
@@ -76,11 +77,10 @@ struct Outcome {
   std::string out, err;
 };
 
-Outcome run(std::vector<const char*> arguments, const char* variable = nullptr) {
+Outcome run(const std::vector<std::string>& arguments, const char* variable = nullptr) {
   CLI::App app;
   Commands commands(app);
-  arguments.insert(arguments.begin(), "delayq");
-  app.parse(static_cast<int>(arguments.size()), arguments.data());
+  parse(app, arguments);
   std::istringstream in;
   std::ostringstream out;
   std::ostringstream err;
@@ -88,14 +88,17 @@ Outcome run(std::vector<const char*> arguments, const char* variable = nullptr) 
                            .out = out,
                            .err = err,
                            .now = [] { return Moment{}; },
-                           .variable = [variable](const char*) { return variable; }};
+                           .variable =
+                               [variable](const char* name) {
+                                 return std::string_view(name) == "DELAYQ_RESP" ? variable : nullptr;
+                               }};
   const std::optional<int> exit_code = commands.run(world);
   return {exit_code, out.str(), err.str()};
 }
 
 TEST(Cli, speaks_to_a_server) {
   const FakeServer server("$1\r\n7\r\n", 1);
-  const Outcome outcome = run({"push", "order", "30m", "x", "--resp", server.address().c_str()});
+  const Outcome outcome = run({"push", "order", "30m", "x", "--resp", server.address()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "{\"topic\":\"order\",\"id\":\"7\"}\n");
 }
@@ -112,10 +115,10 @@ TEST(Cli, tells_what_to_do_when_nobody_listens) {
   {
     const FakeServer server("", 0);
     port = server.port();
-    EXPECT_TRUE(Connection::open({"127.0.0.1", port}, std::chrono::seconds{10}));
+    EXPECT_TRUE(Connection::open(Address{"127.0.0.1", port}, std::chrono::seconds{10}));
   }
   const std::string address = "127.0.0.1:" + std::to_string(port);
-  const Outcome outcome = run({"stats", "--resp", address.c_str()});
+  const Outcome outcome = run({"stats", "--resp", address});
   EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kUnavailable).exit_code);
   EXPECT_EQ(outcome.err, "delayq stats: unavailable: could not connect to " + address +
                              ": connection refused. Is the server running? Start one with: delayq serve\n");
@@ -124,11 +127,11 @@ TEST(Cli, tells_what_to_do_when_nobody_listens) {
 TEST(Cli, tells_that_a_server_went_away_or_is_another_one) {
   {
     const FakeServer server("", 1);
-    EXPECT_THAT(run({"topics", "--resp", server.address().c_str()}).err,
+    EXPECT_THAT(run({"topics", "--resp", server.address()}).err,
                 HasSubstr("closed the connection without an answer"));
   }
   const FakeServer server("HTTP/1.1 400 Bad Request\r\n\r\n", 1);
-  EXPECT_THAT(run({"topics", "--resp", server.address().c_str()}).err, HasSubstr("does not speak RESP"));
+  EXPECT_THAT(run({"topics", "--resp", server.address()}).err, HasSubstr("does not speak RESP"));
 }
 
 TEST(Cli, refuses_an_address_before_it_connects) {
@@ -139,7 +142,7 @@ TEST(Cli, refuses_an_address_before_it_connects) {
 
 TEST(Cli, takes_topics_that_are_named_like_verbs) {
   const FakeServer server("+OK\r\n", 1);
-  EXPECT_EQ(run({"pause", "stats", "--resp", server.address().c_str()}).out, "{\"ok\":true}\n");
+  EXPECT_EQ(run({"pause", "stats", "--resp", server.address()}).out, "{\"ok\":true}\n");
 }
 
 TEST(Cli, leaves_other_words_to_others) {
@@ -151,16 +154,31 @@ TEST(Cli, leaves_other_words_to_others) {
   EXPECT_EQ(commands.run(process_surroundings()), std::nullopt);
 }
 
-TEST(Cli, prefers_the_option_to_the_environment) {
-  EXPECT_EQ(server_address("", nullptr), "127.0.0.1:9278");
-  EXPECT_EQ(server_address("", "b:2"), "b:2");
-  EXPECT_EQ(server_address("a:1", "b:2"), "a:1");
+TEST(Cli, says_who_it_is_before_it_asks) {
+  const FakeServer server("+OK\r\n", 2);
+  const Outcome outcome = run({"pause", "order", "--server", server.address(), "--token", "dq_x"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+TEST(Cli, tells_that_its_token_is_refused) {
+  const FakeServer server("-NOAUTH no such token\r\n", 2);
+  const Outcome outcome = run({"pause", "order", "--server", server.address(), "--token", "dq_x"});
+  EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kUnauthorized).exit_code);
+  EXPECT_EQ(outcome.err, "delayq pause: unauthorized: " + server.address() +
+                             " does not take the token (--token, $DELAYQ_TOKEN): NOAUTH no such token\n");
+}
+
+TEST(Cli, tells_that_a_token_is_missing) {
+  const FakeServer server("-NOAUTH who are you?\r\n", 1);
+  EXPECT_EQ(run({"pause", "order", "--server", server.address()}).err,
+            "delayq pause: unauthorized: who are you?. Give a token with --token or in DELAYQ_TOKEN\n");
 }
 
 TEST(CliConnection, gives_up_at_its_deadline) {
   // Two commands, so that the server keeps the connection open after half an answer to the first.
   const FakeServer server("$5\r\nhal", 2);
-  Result<Connection> connection = Connection::open({"127.0.0.1", server.port()}, std::chrono::seconds{10});
+  Result<Connection> connection =
+      Connection::open(Address{"127.0.0.1", server.port()}, std::chrono::seconds{10});
   ASSERT_TRUE(connection);
   const std::vector<std::string_view> command{"PING"};
   const Result<resp::Value> reply = connection->ask(command, Millis{50});
@@ -172,7 +190,8 @@ TEST(CliConnection, gives_up_at_its_deadline) {
 TEST(CliConnection, takes_large_replies_one_after_the_other) {
   const std::string body(3'000'000, 'x');
   const FakeServer server("$3000000\r\n" + body + "\r\n", 2);
-  Result<Connection> connection = Connection::open({"127.0.0.1", server.port()}, std::chrono::seconds{10});
+  Result<Connection> connection =
+      Connection::open(Address{"127.0.0.1", server.port()}, std::chrono::seconds{10});
   ASSERT_TRUE(connection);
   const std::vector<std::string_view> command{"GET", "a", "b"};
   for (int i = 0; i < 2; ++i) {

@@ -4,39 +4,42 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "cli/server.h"
+#include "cli/stream.h"
 #include "core/result.h"
-#include "ops/address.h"
 #include "resp/value.h"
 
 namespace delayq::cli {
 
-/// One conversation with a server over a socket, a command at a time. Blocks, but never longer than it was
-/// told. Not for several threads.
+/// One conversation with a server: commands, and their replies in the same order. Blocks, but never longer
+/// than it was told. Not for several threads.
 class Connection {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = Stream::Clock;
 
-  /// kUnavailable, with what to do about it, when nobody answers there within `patience`.
+  /// Says who we are when there is a token. kUnavailable, with what to do about it, when nobody answers there
+  /// within `patience`; kUnauthorized when the token is refused.
+  static Result<Connection> open(const Server& server, Millis patience);
+  /// Over TCP, as nobody.
   static Result<Connection> open(const Address& address, Millis patience);
-
-  ~Connection();
-  Connection(Connection&& other) noexcept;
-  Connection& operator=(Connection&&) = delete;
 
   /// Sends a command and waits for its reply. After an error the conversation is over: a reply may still
   /// come, and would be taken for the next one's.
   Result<resp::Value> ask(std::span<const std::string_view> command, Millis patience);
+  /// The same for several that are sent together. Their replies have to fit into what a server keeps for a
+  /// client that is not reading, which is a megabyte.
+  Result<std::vector<resp::Value>> ask_all(std::span<const std::vector<std::string>> commands,
+                                           Millis patience);
 
  private:
-  Connection(int socket, std::string name) : socket_(socket), name_(std::move(name)) {}
+  explicit Connection(Stream stream) : stream_(std::move(stream)) {}
 
-  Status send(std::string_view bytes, Clock::time_point deadline);
-  /// Appends what comes to `input_`.
-  Status receive(Clock::time_point deadline);
+  Status introduce(const std::string& token, Millis patience);
+  Result<resp::Value> read_reply(Clock::time_point deadline, Millis patience);
 
-  int socket_;
-  std::string name_;  ///< of the other end, for messages
+  Stream stream_;
   std::string input_;
 };
 

@@ -100,7 +100,8 @@ class Dead final : public Verb {
     app.add_option("TOPIC", topic_, "The topic")->required();
     app.add_option("--prefix", prefix_, "Only ids that start with this");
     app.add_option("--error", error_, "Only errors that contain this");
-    app.add_option("--count", count_, "At most so many; 100 when left out")->check(CLI::PositiveNumber);
+    app.add_option("--count", count_, "At most so many; 100 when left out")
+        ->check(CLI::Range(1U, 1'000'000'000U));
   }
 
   Status run(const Session& session) override {

@@ -8,6 +8,14 @@
 namespace delayq::cli {
 
 Result<resp::Value> Session::ask(const Words& command, Millis wait) const {
+  return cli::ask(transport, command, wait);
+}
+
+Result<std::vector<resp::Value>> Session::ask_all(std::span<const Words> commands) const {
+  return batch_transport(commands);
+}
+
+Result<resp::Value> ask(const Transport& transport, const Words& command, Millis wait) {
   Result<resp::Value> reply = transport(command, wait);
   if (reply && reply->is_error()) return error_of_reply(reply->text);
   return reply;

@@ -3,11 +3,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/cli.h"
+#include "core/error.h"
 #include "core/result.h"
 #include "resp/value.h"
 
@@ -15,15 +17,27 @@ namespace delayq::cli {
 
 using Words = std::vector<std::string>;
 
+/// Sends a command and brings its reply; `wait` is how long it may take to be answered, beyond what any
+/// command may. After an error the next call begins a new conversation.
+using Transport = std::function<Result<resp::Value>(const Words& command, Millis wait)>;
+/// The same for several that are sent together.
+using BatchTransport = std::function<Result<std::vector<resp::Value>>(std::span<const Words> commands)>;
+
 /// What a verb works with: a server to ask, and somebody to tell.
 struct Session {
-  /// Sends a command and brings its reply; `wait` is how long the command itself may take to be answered.
-  std::function<Result<resp::Value>(const Words& command, Millis wait)> transport;
+  Transport transport;
   const Surroundings& world;
-  bool json = false;
+  bool json = false;        ///< the output is for a program
+  bool json_asked = false;  ///< somebody said so
+  BatchTransport batch_transport{};
+  /// Another conversation with the same server, for a thread of its own.
+  std::function<Transport()> new_transport{};
+  std::string server_name{};  ///< its address, for people
 
   /// The reply, or the error that it is.
   Result<resp::Value> ask(const Words& command, Millis wait = {}) const;
+  /// The replies to commands that are sent together; those that are errors are among them.
+  Result<std::vector<resp::Value>> ask_all(std::span<const Words> commands) const;
   /// Writes a line, in the form that the reader wants.
   void say(std::string_view human, std::string_view machine) const;
   /// The moment in milliseconds as a person reads it: "in 29m58s".
@@ -39,15 +53,28 @@ class Verb {
   virtual std::string_view help() const = 0;
   virtual void add_options(CLI::App& app) = 0;
   virtual Status run(const Session& session) = 0;
+  /// Of a run() that was no error.
+  virtual int exit_code() const { return 0; }
+  /// Whether it asks a server; then it has the options that say which.
+  virtual bool is_client() const { return true; }
+  /// Whether people are told of it.
+  virtual bool is_hidden() const { return false; }
 };
 
 using Verbs = std::vector<std::unique_ptr<Verb>>;
 
 // The verbs by who uses them; each function is one source.
 void add_producer_verbs(Verbs& verbs);
+void add_push_verb(Verbs& verbs);
 void add_consumer_verbs(Verbs& verbs);
+void add_pop_verbs(Verbs& verbs);
 void add_operator_verbs(Verbs& verbs);
 void add_transfer_verbs(Verbs& verbs);
+void add_top_verb(Verbs& verbs);
+void add_shell_verbs(Verbs& verbs);
+
+/// The reply to one command.
+Result<resp::Value> ask(const Transport& transport, const Words& command, Millis wait = {});
 
 /// Appends `WORD value` when there is a value.
 void append_option(Words& command, std::string_view word, const std::optional<std::string>& value);

@@ -1,11 +1,16 @@
 // Every verb without a server: what it would send, and what it makes of an answer.
-#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <span>
 #include <sstream>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/arguments.h"
 #include "cli/verb.h"
 
 namespace delayq::cli {
@@ -16,15 +21,35 @@ using testing::HasSubstr;
 
 constexpr int64_t kNowMs = 1'896'076'800'000;
 
+/// A file with this text, gone when the test is over.
+class TextFile {
+ public:
+  explicit TextFile(std::string_view text) {
+    const int descriptor = mkstemp(name_.data());
+    EXPECT_GE(descriptor, 0);
+    close(descriptor);
+    std::ofstream(name_, std::ios::binary) << text;
+  }
+  ~TextFile() { std::remove(name_.c_str()); }
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_ = testing::TempDir() + "delayq-XXXXXX";
+};
+
 class VerbsTest : public testing::Test {
  protected:
   /// Runs a command line against the replies that were lined up, as RESP writes them.
-  Status run(std::vector<std::string> arguments) {
+  Status run(const std::vector<std::string>& arguments) {
     Verbs verbs;
     add_producer_verbs(verbs);
     add_consumer_verbs(verbs);
     add_operator_verbs(verbs);
     add_transfer_verbs(verbs);
+    add_top_verb(verbs);
     CLI::App app;
     Verb* verb = nullptr;
     for (auto& each : verbs) {
@@ -33,8 +58,7 @@ class VerbsTest : public testing::Test {
       sub->callback([&verb, &each] { verb = each.get(); });
     }
     app.require_subcommand(1);
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-    app.parse(arguments);
+    parse(app, arguments);
     const Surroundings world{.in = in_,
                              .out = out_,
                              .err = out_,
@@ -42,10 +66,16 @@ class VerbsTest : public testing::Test {
                              .out_is_terminal = !json_,
                              .now = [] { return from_unix_ms(kNowMs); },
                              .variable = [](const char*) -> const char* { return nullptr; }};
-    return verb->run(
-        {.transport = [this](const Words& command, Millis wait) { return answer(command, wait); },
-         .world = world,
-         .json = json_});
+    const Session session{
+        .transport = [this](const Words& command, Millis wait) { return answer(command, wait); },
+        .world = world,
+        .json = json_,
+        .json_asked = json_,
+        .batch_transport = [this](std::span<const Words> commands) { return answer_all(commands); },
+        .server_name = "a:1"};
+    const Status status = verb->run(session);
+    exit_code_ = verb->exit_code();
+    return status;
   }
 
   Result<resp::Value> answer(const Words& command, Millis wait) {
@@ -54,8 +84,21 @@ class VerbsTest : public testing::Test {
     std::string_view rest = replies_;
     auto value = resp::take_reply(rest);
     EXPECT_TRUE(value && *value) << "no reply was lined up";
+    if (!value || !*value) return Error{ErrorCode::kUnavailable, {}, "no reply"};
     replies_ = std::string(rest);
     return std::move(**value);
+  }
+
+  Result<std::vector<resp::Value>> answer_all(std::span<const Words> commands) {
+    if (lost_) return Error{ErrorCode::kUnavailable, {}, "gone"};
+    batches_.push_back(commands.size());
+    std::vector<resp::Value> values;
+    for (const Words& command : commands) {
+      Result<resp::Value> value = answer(command, {});
+      if (!value) return value.error();
+      values.push_back(std::move(*value));
+    }
+    return values;
   }
 
   std::string output() { return std::exchange(out_, std::ostringstream()).str(); }
@@ -64,8 +107,11 @@ class VerbsTest : public testing::Test {
   std::ostringstream out_;
   bool in_is_terminal_ = true;
   bool json_ = false;
+  bool lost_ = false;  ///< the connection
   std::string replies_;
   std::vector<Words> sent_;
+  std::vector<size_t> batches_;  ///< commands that were sent together
+  int exit_code_ = 0;
   Millis wait_{};
 };
 
@@ -93,6 +139,101 @@ TEST_F(VerbsTest, push_reads_its_body_from_standard_input) {
   ASSERT_TRUE(run({"push", "order", "0", "-", "--keep"}));
   EXPECT_THAT(sent_, ElementsAre(ElementsAre("PUSH", "order", "30m", "from\na pipe"),
                                  ElementsAre("PUSH", "order", "0", "-", "KEEP")));
+}
+
+TEST_F(VerbsTest, lists_take_words_in_brackets_as_they_are) {
+  replies_ = ":1\r\n*0\r\n$1\r\n7\r\n";
+  ASSERT_TRUE(run({"redrive", "order", "[a,b]", "\x02", "c"}));
+  EXPECT_THAT(sent_.back(), ElementsAre("REDRIVE", "order", "[a,b]", "\x02", "c"));
+  ASSERT_TRUE(run({"pop", "[x]"}));
+  EXPECT_THAT(sent_.back(), ElementsAre("POP", "[x]"));
+  ASSERT_TRUE(run({"push", "t", "0", "[1,2]", "--group=[a]", "--id", "[]"}));
+  EXPECT_THAT(sent_.back(), ElementsAre("PUSH", "t", "0", "[1,2]", "ID", "[]", "GROUP", "[a]"));
+}
+
+TEST_F(VerbsTest, push_reads_files) {
+  const TextFile one("one\n");
+  const TextFile two("");
+  replies_ = "$1\r\n7\r\n$1\r\n8\r\n";
+  ASSERT_TRUE(run({"push", "order", "1s", "--file", one.name(), "--file", two.name()}));
+  EXPECT_THAT(sent_, ElementsAre(ElementsAre("PUSH", "order", "1s", "one\n"),
+                                 ElementsAre("PUSH", "order", "1s", "")));
+  EXPECT_EQ(output(), "7\n8\n");
+  EXPECT_THAT(run({"push", "order", "1s", "--file", "/nowhere/x"}).error().detail, HasSubstr("/nowhere/x"));
+  EXPECT_THAT(run({"push", "order", "1s", "--file", "/"}).error().detail, HasSubstr("cannot be read"));
+  EXPECT_FALSE(run({"push", "order", "1s", "body", "--file", one.name()}));
+  EXPECT_FALSE(run({"push", "order", "--id", "x", "--file", one.name(), "--file", two.name()}));
+}
+
+TEST_F(VerbsTest, push_lines_sends_them_together) {
+  in_is_terminal_ = false;
+  std::string lines;
+  for (int i = 0; i < 1'201; ++i) {
+    lines += std::to_string(i) + (i % 2 == 0 ? "\n\n" : "\r\n");
+    replies_ += "$1\r\n7\r\n";
+  }
+  in_.str(lines + "last");
+  replies_ += "$1\r\n7\r\n";
+  ASSERT_TRUE(run({"push", "order", "5s", "--group", "g", "--lines"}));
+  EXPECT_EQ(output(), "1,202 pushed\n");
+  EXPECT_THAT(batches_, ElementsAre(500, 500, 202));
+  EXPECT_THAT(sent_.front(), ElementsAre("PUSH", "order", "5s", "0", "GROUP", "g"));
+  EXPECT_THAT(sent_.back(), ElementsAre("PUSH", "order", "5s", "last", "GROUP", "g"));
+}
+
+TEST_F(VerbsTest, push_lines_names_the_line_that_is_refused) {
+  const TextFile file("a\n\nb\nc\n");
+  replies_ = "$1\r\n7\r\n-TOOLARGE body is too large\r\n$1\r\n8\r\n";
+  const Status status = run({"push", "order", "--lines", file.name()});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(status.error().detail, file.name() +
+                                       ", line 3: body is too large (the lines up to 4 were sent "
+                                       "together with it); 2 jobs are pushed");
+  EXPECT_THAT(run({"push", "order", "--lines", "/nowhere/x"}).error().detail,
+              HasSubstr("--lines: /nowhere/x cannot be read"));
+  EXPECT_THAT(run({"push", "order", "--lines", "/"}).error().detail, HasSubstr("cannot be read"));
+  EXPECT_THAT(run({"push", "order", "--lines"}).error().detail, HasSubstr("pipe the lines in"));
+}
+
+TEST_F(VerbsTest, push_lines_tells_what_it_does_not_know) {
+  const TextFile file("a\nb\n");
+  lost_ = true;
+  EXPECT_THAT(
+      run({"push", "order", "--lines", file.name()}).error().detail,
+      HasSubstr("line 1: gone; the 0 jobs of the lines before are pushed, and of the lines from here to "
+                "2 we do not know"));
+}
+
+TEST_F(VerbsTest, pop_refuses_commands_that_are_none) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"pop", "t", "--exec"},
+                                             {"pop", "t", "--", "true"},
+                                             {"pop", "t", "--exec", "true", "--", "true"},
+                                             {"pop", "t", "--exec", "true", "--lease", "soon"},
+                                             {"pop", "t", "--exec", "true", "--wait", "soon"},
+                                             {"pop", "t", "--exec", "true", "--count", "0"}}) {
+    EXPECT_EQ(run(arguments).error().code, ErrorCode::kInvalid) << arguments.back();
+  }
+  EXPECT_THROW(static_cast<void>(run({"pop", "t", "--forever"})), CLI::ParseError);
+  EXPECT_THROW(static_cast<void>(run({"pop", "t", "--exec", "true", "--autoack"})), CLI::ParseError);
+  EXPECT_THROW(static_cast<void>(run({"pop", "t", "--exec", "true", "--workers", "0"})), CLI::ParseError);
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(VerbsTest, top_shows_one_moment) {
+  json_ = true;
+  const std::string stats = "*4\r\n$5\r\nready\r\n:3\r\n$6\r\ntopics\r\n:2\r\n";
+  const std::string page = "*2\r\n$0\r\n\r\n*1\r\n*7\r\n$1\r\nt\r\n:1\r\n:0\r\n:1\r\n:2\r\n:3\r\n:0\r\n";
+  for (int i = 0; i < 2; ++i) replies_ += stats + page + stats;
+  ASSERT_TRUE(run({"top", "--once", "--interval", "100ms", "--page", "7"}));
+  EXPECT_THAT(sent_,
+              ElementsAre(ElementsAre("STATS"), ElementsAre("TOPICS", "", "7"), ElementsAre("STATS", "t"),
+                          ElementsAre("STATS"), ElementsAre("TOPICS", "", "7"), ElementsAre("STATS", "t")));
+  EXPECT_THAT(output(), HasSubstr("\"topics\":2,\"totals\":{\"delayed\":0,\"ready\":3,"));
+  EXPECT_EQ(run({"top", "--interval", "1ms"}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(run({"top", "--interval", "soon"}).error().code, ErrorCode::kInvalid);
+  EXPECT_THROW(static_cast<void>(run({"top", "--sort", "colour"})), CLI::ParseError);
 }
 
 TEST_F(VerbsTest, push_at_a_moment_has_no_delay) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,23 +14,23 @@
 #include "app/config_command.h"
 #include "app/local_server.h"
 #include "app/serve_command.h"
+#include "app/token_command.h"
 #include "app/version.h"
 #include "bench/load/load.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "core/error.h"
 
 namespace delayq {
 namespace {
 
-/// The arguments in the order in which CLI11 wants them: backwards. Without a command it is `serve`, so that
-/// `delayq -c FILE` works.
+/// Without a command it is `serve`, so that `delayq -c FILE` works.
 std::vector<std::string> with_command(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   constexpr std::array<std::string_view, 5> kOwn{"-h", "--help", "--help-all", "-v", "--version"};
   const bool is_bare = arguments.empty() || (arguments[0].starts_with('-') &&
                                              std::find(kOwn.begin(), kOwn.end(), arguments[0]) == kOwn.end());
   if (is_bare) arguments.insert(arguments.begin(), "serve");
-  std::reverse(arguments.begin(), arguments.end());
   return arguments;
 }
 
@@ -52,16 +53,19 @@ int main(int argc, char** argv) {
   delayq::add_serve_command(app, exit_code);
   delayq::add_check_command(app, exit_code);
   delayq::add_config_command(app, exit_code);
+  delayq::add_token_command(app, exit_code);
   CLI::App* bench =
       app.add_subcommand("bench", "Measure a server: this machine's figures, as any client sees them");
   delayq::bench::LoadOptions load;
   delayq::bench::add_load_options(*bench, load);
   bench->callback([&] { exit_code = delayq::bench::run_load(load); });
+  const std::vector<std::string> arguments = delayq::with_command(argc, argv);
   try {
-    app.parse(delayq::with_command(argc, argv));
+    delayq::cli::parse(app, arguments);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? EXIT_SUCCESS : delayq::traits_of(delayq::ErrorCode::kInvalid).exit_code;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::cerr << delayq::cli::explain(app, error, arguments);
+    return delayq::traits_of(delayq::ErrorCode::kInvalid).exit_code;
   }
   delayq::cli::Surroundings world = delayq::cli::process_surroundings();
   world.open_directory = delayq::open_directory;

@@ -27,6 +27,7 @@ class Server:
     def __init__(self, data, *options):
         self.data = data
         self.options = options
+        self.resp = "127.0.0.1:0"
         self.process = None
         self.port = None
         self.http_port = None
@@ -35,7 +36,7 @@ class Server:
     def start(self):
         if self.process is not None:
             self.close()
-        command = [PROGRAM, "serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", str(self.data), "--log-level", "warn"]
+        command = [PROGRAM, "serve", "--resp", self.resp, "--http", "127.0.0.1:0", "--data", str(self.data), "--log-level", "warn"]
         self.process = subprocess.Popen(
             command + list(self.options), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         said = b""

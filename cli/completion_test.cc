@@ -1,0 +1,73 @@
+#include "cli/completion.h"
+
+#include <CLI/CLI.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/cli.h"
+
+namespace delayq::cli {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+class CompletionTest : public testing::Test {
+ protected:
+  std::vector<std::string> offered(const std::vector<std::string>& words) {
+    return completions(app_, words, [this] {
+      ++asked_;
+      return std::vector<std::string>{"order", "mail", "order:eu"};
+    });
+  }
+
+  CLI::App app_;
+  Commands commands_{app_};
+  int asked_ = 0;
+};
+
+TEST_F(CompletionTest, offers_commands) {
+  EXPECT_THAT(offered({"pu"}), ElementsAre("push"));
+  EXPECT_THAT(offered({""}), Contains("top"));
+  EXPECT_THAT(offered({}), Contains("top"));
+  EXPECT_THAT(offered({""}), Not(Contains("complete"))) << "it is hidden";
+  EXPECT_THAT(offered({"nonsense", ""}), Contains("push"));
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(CompletionTest, offers_options_of_the_command) {
+  EXPECT_THAT(offered({"pop", "--w"}), ElementsAre("--wait", "--workers"));
+  EXPECT_THAT(offered({"pop", "order", "--wo"}), ElementsAre("--workers"));
+  EXPECT_THAT(offered({"pop", "--exec-"}), IsEmpty()) << "it is hidden";
+  EXPECT_THAT(offered({"pop", "--se"}), ElementsAre("--server"));
+}
+
+TEST_F(CompletionTest, offers_values_that_are_enumerated) {
+  EXPECT_THAT(offered({"top", "--sort", "re"}), ElementsAre("ready", "reserved"));
+  EXPECT_THAT(offered({"completion", ""}), ElementsAre("bash", "zsh"));
+  EXPECT_THAT(offered({"push", "--id", ""}), IsEmpty());
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(CompletionTest, asks_for_topics_where_one_belongs) {
+  EXPECT_THAT(offered({"push", "o"}), ElementsAre("order", "order:eu"));
+  EXPECT_THAT(offered({"push", "--id", "7", "m"}), ElementsAre("mail"));
+  EXPECT_THAT(offered({"push", "--id=7", "m"}), ElementsAre("mail"));
+  EXPECT_THAT(offered({"pop", "mail", "order", "order:"}), ElementsAre("order:eu"));
+  EXPECT_EQ(asked_, 4);
+  EXPECT_THAT(offered({"push", "order", ""}), IsEmpty());
+  EXPECT_THAT(offered({"pop", "order", "--exec", "--", "o"}), IsEmpty()) << "files are the shell's own";
+  EXPECT_EQ(asked_, 4);
+}
+
+TEST_F(CompletionTest, has_a_script_for_each_shell) {
+  EXPECT_THAT(std::string(completion_script("bash")),
+              testing::HasSubstr("complete -o default -F _delayq delayq"));
+  EXPECT_THAT(std::string(completion_script("zsh")), testing::StartsWith("#compdef delayq\n"));
+  EXPECT_EQ(completion_script("fish"), "");
+}
+
+}  // namespace
+}  // namespace delayq::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/server.h"
+#include "core/result.h"
+#include "core/time.h"
+
+namespace delayq::cli {
+
+class Tls;
+
+/// Bytes to and from a server, over TCP, or over TLS on it. Blocks, but never past the deadline it is given.
+/// Every error is kUnavailable and says who is at the other end. Not for several threads.
+class Stream {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static Result<Stream> open(const Server& server, Clock::time_point deadline);
+
+  ~Stream();
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&&) = delete;
+
+  Status send(std::string_view bytes, Clock::time_point deadline);
+  /// Appends what comes, at least a byte. False when the deadline came first.
+  Result<bool> receive(std::string& input, Clock::time_point deadline);
+
+  /// Of the other end, for messages.
+  const std::string& name() const { return name_; }
+
+ private:
+  Stream(int socket, std::string name);
+
+  Status shake_hands(const Server& server, Clock::time_point deadline);
+  Status send_raw(std::string_view bytes, Clock::time_point deadline);
+  Result<bool> receive_plain(std::string& input, Clock::time_point deadline);
+  Result<bool> receive_raw(std::string& input, Clock::time_point deadline);
+
+  int socket_;
+  std::string name_;
+  std::unique_ptr<Tls> tls_;  ///< null: none
+  bool has_heard_ = false;    ///< anything at all
+};
+
+}  // namespace delayq::cli

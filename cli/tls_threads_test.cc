@@ -1,0 +1,202 @@
+// The verbs over TLS, against a server of a few lines with a certificate of its own.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include "cli/connection.h"
+
+namespace delayq::cli {
+namespace {
+
+using testing::HasSubstr;
+
+using KeyPtr = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;
+
+/// A key and a certificate that it signed itself, in one file.
+class Identity {
+ public:
+  explicit Identity(const char* names)
+      : key_(EVP_EC_gen("P-256"), EVP_PKEY_free), certificate_(X509_new(), X509_free) {
+    X509_set_version(certificate_.get(), 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(certificate_.get()), 1);
+    X509_gmtime_adj(X509_getm_notBefore(certificate_.get()), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(certificate_.get()), 3600);
+    X509_set_pubkey(certificate_.get(), key_.get());
+    X509_NAME* const name = X509_get_subject_name(certificate_.get());
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>("delayq test"), -1, -1, 0);
+    X509_set_issuer_name(certificate_.get(), name);
+    X509_EXTENSION* const extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, names);
+    X509_add_ext(certificate_.get(), extension, -1);
+    X509_EXTENSION_free(extension);
+    const int descriptor = mkstemp(file_.data());
+    EXPECT_GE(descriptor, 0);
+    close(descriptor);
+    X509_sign(certificate_.get(), key_.get(), EVP_sha256());
+    std::FILE* const file = std::fopen(file_.c_str(), "w");
+    PEM_write_X509(file, certificate_.get());
+    PEM_write_PrivateKey(file, key_.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    std::fclose(file);
+  }
+  ~Identity() { std::remove(file_.c_str()); }
+  Identity(const Identity&) = delete;
+  Identity& operator=(const Identity&) = delete;
+
+  EVP_PKEY* key() const { return key_.get(); }
+  X509* certificate() const { return certificate_.get(); }
+  const std::string& file() const { return file_; }
+
+ private:
+  KeyPtr key_;
+  CertificatePtr certificate_;
+  std::string file_ = testing::TempDir() + "delayq-XXXXXX";
+};
+
+/// Takes one client, shakes hands, and answers each read with the same bytes until the client goes.
+class TlsServer {
+ public:
+  TlsServer(const Identity& identity, std::string reply, bool asks_for_certificate = false)
+      : context_(SSL_CTX_new(TLS_server_method())), socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    SSL_CTX_use_certificate(context_, identity.certificate());
+    SSL_CTX_use_PrivateKey(context_, identity.key());
+    if (asks_for_certificate) {
+      SSL_CTX_load_verify_locations(context_, identity.file().c_str(), nullptr);
+      SSL_CTX_set_verify(context_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    }
+    const timeval patience{.tv_sec = 10, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(socket_, generic, size), 0);
+    EXPECT_EQ(listen(socket_, 1), 0);
+    EXPECT_EQ(getsockname(socket_, generic, &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, reply = std::move(reply)] { serve(reply); });
+  }
+  ~TlsServer() {
+    thread_.join();
+    close(socket_);
+    SSL_CTX_free(context_);
+  }
+  TlsServer(const TlsServer&) = delete;
+  TlsServer& operator=(const TlsServer&) = delete;
+
+  Server with(Server::Tls tls, const std::string& host = "127.0.0.1") const {
+    return {.address = {host, port_}, .token = {}, .tls = std::move(tls)};
+  }
+  Server without() const { return {.address = {"127.0.0.1", port_}, .token = {}, .tls = {}}; }
+
+ private:
+  void serve(const std::string& reply) {
+    const int client = accept(socket_, nullptr, nullptr);
+    if (client < 0) return;
+    SSL* const session = SSL_new(context_);
+    SSL_set_fd(session, client);
+    char bytes[4096];
+    if (SSL_accept(session) == 1) {
+      while (SSL_read(session, bytes, sizeof bytes) > 0) {
+        SSL_write(session, reply.data(), static_cast<int>(reply.size()));
+      }
+    }
+    SSL_free(session);
+    // What we said reaches the client only if nothing of it is left unread.
+    shutdown(client, SHUT_WR);
+    while (recv(client, bytes, sizeof bytes, 0) > 0) {
+    }
+    close(client);
+  }
+
+  SSL_CTX* context_;
+  int socket_;
+  uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+class CliTls : public testing::Test {
+ protected:
+  static constexpr Millis kPatience = std::chrono::seconds{10};
+
+  static Result<resp::Value> ask(const Server& server) {
+    Result<Connection> connection = Connection::open(server, kPatience);
+    if (!connection) return connection.error();
+    const std::vector<std::string_view> command{"GET", "a", "b"};
+    return connection->ask(command, kPatience);
+  }
+
+  Identity identity{"IP:127.0.0.1,DNS:localhost"};
+};
+
+TEST_F(CliTls, speaks_with_a_server_that_it_trusts) {
+  const std::string body(3'000'000, 'x');
+  for (const std::string host : {"127.0.0.1", "localhost"}) {
+    const TlsServer server(identity, "$3000000\r\n" + body + "\r\n");
+    const Result<resp::Value> reply =
+        ask(server.with({.ca = identity.file(), .certificate = {}, .key = {}}, host));
+    ASSERT_TRUE(reply) << reply.error().detail;
+    EXPECT_EQ(reply->text.size(), body.size());
+  }
+}
+
+TEST_F(CliTls, does_not_trust_just_anybody) {
+  const TlsServer server(identity, "+OK\r\n");
+  const Result<resp::Value> reply = ask(server.with({.ca = {}, .certificate = {}, .key = {}}));
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(reply.error().detail, HasSubstr("self-signed certificate. Name the authority"));
+}
+
+TEST_F(CliTls, trusts_anybody_when_told_so) {
+  const TlsServer server(identity, "+OK\r\n");
+  EXPECT_TRUE(ask(server.with({.ca = {}, .certificate = {}, .key = {}, .verify = false})));
+}
+
+TEST_F(CliTls, expects_the_host_that_it_asked_for) {
+  const Identity other("IP:127.0.0.2,DNS:elsewhere");
+  for (const std::string host : {"127.0.0.1", "localhost"}) {
+    const TlsServer server(other, "+OK\r\n");
+    const Result<resp::Value> reply =
+        ask(server.with({.ca = other.file(), .certificate = {}, .key = {}}, host));
+    ASSERT_FALSE(reply);
+    EXPECT_THAT(reply.error().detail, HasSubstr("mismatch"));
+  }
+}
+
+TEST_F(CliTls, shows_its_own_certificate) {
+  {
+    const TlsServer server(identity, "+OK\r\n", true);
+    EXPECT_TRUE(
+        ask(server.with({.ca = identity.file(), .certificate = identity.file(), .key = identity.file()})));
+  }
+  const TlsServer server(identity, "+OK\r\n", true);
+  EXPECT_FALSE(ask(server.with({.ca = identity.file(), .certificate = {}, .key = {}})));
+}
+
+TEST_F(CliTls, names_the_file_that_it_cannot_use) {
+  const TlsServer server(identity, "+OK\r\n");
+  EXPECT_THAT(ask(server.with({.ca = "/nowhere/ca", .certificate = {}, .key = {}})).error().detail,
+              HasSubstr("--ca: /nowhere/ca cannot be used"));
+}
+
+TEST_F(CliTls, tells_when_only_one_side_speaks_it) {
+  const TlsServer server(identity, "+OK\r\n");
+  EXPECT_THAT(ask(server.without()).error().detail, HasSubstr("If it speaks TLS there, say --tls"));
+}
+
+}  // namespace
+}  // namespace delayq::cli

@@ -1,0 +1,335 @@
+#include "cli/workers.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <mutex>
+#include <ostream>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/child.h"
+#include "cli/human.h"
+#include "cli/popped.h"
+#include "core/duration.h"
+#include "core/limits.h"
+#include "core/moment.h"
+#include "json/writer.h"
+
+namespace delayq::cli {
+
+namespace {
+
+using Clock = Child::Clock;
+
+/// A worker that waits for a job looks up this often whether it is to stop.
+constexpr Millis kLook{1'000};
+constexpr Millis kFirstBackoff{100};
+constexpr Millis kLastBackoff{5'000};
+constexpr size_t kShownBytes = 200;
+/// What printable() makes of it may be a little longer.
+constexpr size_t kReasonBytes = Limits::kReasonBytes - 16;
+
+/// What the workers share.
+class Shop {
+ public:
+  Shop(const Session& session, const WorkOrder& order)
+      : session_(session),
+        order_(order),
+        left_(order.count),
+        stop_(eventfd(0, EFD_CLOEXEC)),
+        hurry_(eventfd(0, EFD_CLOEXEC)) {}
+  ~Shop() {
+    close(stop_);
+    close(hurry_);
+  }
+  Shop(const Shop&) = delete;
+  Shop& operator=(const Shop&) = delete;
+
+  const Session& session() const { return session_; }
+  const WorkOrder& order() const { return order_; }
+
+  /// Whether one more job is to be taken; put_back() when there was none.
+  bool take() {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    if (order_.forever) return true;
+    if (left_ == 0) return false;
+    --left_;
+    return true;
+  }
+  void put_back() {
+    const std::lock_guard lock(mutex_);
+    ++left_;
+  }
+
+  bool is_stopping() const { return stopping_; }
+  /// Readable from when no more jobs are to be taken.
+  int stop_descriptor() const { return stop_; }
+  /// Readable from when the commands that run are to be stopped, too.
+  int hurry_descriptor() const { return hurry_; }
+  void stop() {
+    stopping_ = true;
+    eventfd_write(stop_, 1);
+  }
+  void hurry() { eventfd_write(hurry_, 1); }
+
+  /// Ends everything because of an error that waiting does not mend.
+  void fail(const Error& error) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = error;
+    }
+    stop();
+  }
+  std::optional<Error> error() {
+    const std::lock_guard lock(mutex_);
+    return error_;
+  }
+
+  void warn(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    session_.world.err << "delayq: " << text << "\n" << std::flush;
+  }
+  void pass_on(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    session_.world.err << text << std::flush;
+  }
+  void report(const Popped& job, const Child::End& end, const Status& settled);
+
+  WorkReport result() {
+    const std::lock_guard lock(mutex_);
+    return result_;
+  }
+
+ private:
+  const Session& session_;
+  const WorkOrder& order_;
+  std::mutex mutex_;
+  uint64_t left_;
+  std::atomic<bool> stopping_ = false;
+  int stop_;
+  int hurry_;
+  std::optional<Error> error_;
+  WorkReport result_;
+};
+
+void Shop::report(const Popped& job, const Child::End& end, const Status& settled) {
+  const std::lock_guard lock(mutex_);
+  ++(!settled ? result_.lost : end.is_success() ? result_.acked : result_.nacked);
+  const std::string_view result = !settled ? "lost" : end.is_success() ? "acked" : "nacked";
+  if (session_.json_asked) {
+    json::Object object;
+    object.text("topic", job.topic).text("id", job.id).number("attempt", job.attempt).text("result", result);
+    object.number("exit_code", end.code).number("signal", end.signal);
+    if (!settled) {
+      object.text("reason", settled.error().detail);
+    } else if (!end.is_success()) {
+      object.text("reason", end.reason());
+    }
+    session_.world.out << object.finish() << "\n" << std::flush;
+    return;
+  }
+  if (settled.ok() && end.is_success()) return;
+  session_.world.err << fmt::format("delayq: {} {}, attempt {}: {}\n", printable(job.topic, kShownBytes),
+                                    printable(job.id, kShownBytes), job.attempt,
+                                    settled.ok() ? "failed: " + printable(end.reason(), kShownBytes)
+                                                 : "lost: " + settled.error().detail)
+                     << std::flush;
+}
+
+/// One command at a time.
+class Worker {
+ public:
+  explicit Worker(Shop& shop) : shop_(shop), transport_(shop.session().new_transport()) {}
+
+  void run() {
+    while (shop_.take()) {
+      const Result<resp::Value> reply = pop();
+      if (!reply) {
+        shop_.put_back();
+        if (!mends(reply.error())) return shop_.fail(reply.error());
+        continue;
+      }
+      backoff_ = kFirstBackoff;
+      if (reply->type != resp::Value::Type::kArray) return shop_.fail(unexpected_reply());
+      if (reply->items.empty()) {
+        shop_.put_back();
+        if (!shop_.order().forever && waited_ >= shop_.order().wait) return;
+        continue;
+      }
+      waited_ = {};
+      const std::optional<Popped> job = popped_of(reply->items[0]);
+      if (!job) return shop_.fail(unexpected_reply());
+      work_on(*job);
+    }
+  }
+
+ private:
+  Result<resp::Value> pop() {
+    const WorkOrder& order = shop_.order();
+    const Millis wait = order.forever ? kLook : std::min(kLook, order.wait - waited_);
+    waited_ += wait;
+    Words command{"POP"};
+    command.insert(command.end(), order.topics.begin(), order.topics.end());
+    append_option(command, "LEASE", format_duration(order.lease));
+    if (wait > Millis::zero()) append_option(command, "WAIT", format_duration(wait));
+    return ask(transport_, command, wait);
+  }
+
+  /// Whether to try again, and then waits for a while.
+  bool mends(const Error& error) {
+    if (!shop_.order().forever || !traits_of(error.code).retryable) return false;
+    shop_.warn(fmt::format("{}; again in {}", error.detail, format_duration(backoff_)));
+    pollfd entry{.fd = shop_.stop_descriptor(), .events = POLLIN, .revents = 0};
+    poll(&entry, 1, static_cast<int>(backoff_.count()));
+    backoff_ = std::min(backoff_ * 2, kLastBackoff);
+    return true;
+  }
+
+  static std::vector<std::string> environment(const Popped& job) {
+    return {"DELAYQ_TOPIC=" + job.topic, "DELAYQ_ID=" + job.id, fmt::format("DELAYQ_ATTEMPT={}", job.attempt),
+            "DELAYQ_LEASE=" + job.lease, "DELAYQ_DUE_AT=" + format_moment(from_unix_ms(job.due_ms))};
+  }
+
+  void work_on(const Popped& job) {
+    Result<Child> child =
+        Child::start({.words = shop_.order().words,
+                      .environment = environment(job),
+                      .input = job.body,
+                      .on_error_output = [this](std::string_view text) { shop_.pass_on(text); }});
+    if (!child) {
+      static_cast<void>(settle({"NACK", job.lease, "REASON", child.error().detail}));
+      return shop_.fail(child.error());
+    }
+    const Status kept = keep_lease(*child, job);
+    const Child::End& end = child->end();
+    if (!kept) return shop_.report(job, end, kept);
+    const Words verdict = end.is_success()
+                              ? Words{"ACK", job.lease}
+                              : Words{"NACK", job.lease, "REASON", printable(end.reason(), kReasonBytes)};
+    shop_.report(job, end, settle(verdict));
+  }
+
+  /// Until the command has ended. An error when the job is not ours any more; then the command was stopped.
+  Status keep_lease(Child& child, const Popped& job) {
+    const Millis every = shop_.order().lease / 3;
+    Clock::time_point next = Clock::now() + every;
+    Status kept;
+    for (int wake = shop_.hurry_descriptor(); !child.run_until(next, wake);) {
+      if (Clock::now() < next) {
+        child.signal(SIGTERM);
+        wake = -1;  // it stays readable
+        continue;
+      }
+      next = Clock::now() + every;
+      if (!kept) {
+        child.signal(SIGKILL);
+        continue;
+      }
+      const Result<resp::Value> reply =
+          ask(transport_, {"EXTEND", job.lease, format_duration(shop_.order().lease)});
+      // A server that is away may be back before the lease runs out.
+      if (reply || traits_of(reply.error().code).retryable) continue;
+      kept = reply.error();
+      child.signal(SIGTERM);
+    }
+    return kept;
+  }
+
+  /// Tells how it ended, for as long as the lease may last.
+  Status settle(const Words& verdict) {
+    const Clock::time_point deadline = Clock::now() + shop_.order().lease;
+    for (Millis pause = kFirstBackoff;; pause = std::min(pause * 2, kLastBackoff)) {
+      const Result<resp::Value> reply = ask(transport_, verdict);
+      if (reply && reply->type == resp::Value::Type::kInteger && reply->integer == 0) {
+        return Error{ErrorCode::kStaleLease, {}, "the lease had run out, so the job comes again"};
+      }
+      if (reply) return {};
+      if (!traits_of(reply.error().code).retryable || Clock::now() + pause > deadline) return reply.error();
+      shop_.warn(fmt::format("{}; again in {}", reply.error().detail, format_duration(pause)));
+      pollfd entry{.fd = shop_.hurry_descriptor(), .events = POLLIN, .revents = 0};
+      if (poll(&entry, 1, static_cast<int>(pause.count())) > 0) return reply.error();
+    }
+  }
+
+  Shop& shop_;
+  Transport transport_;
+  Millis waited_{};  ///< since the last job
+  Millis backoff_ = kFirstBackoff;
+};
+
+/// SIGINT and SIGTERM as something to read; they do nothing else meanwhile.
+class SignalReader {
+ public:
+  SignalReader() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC);
+    std::signal(SIGPIPE, SIG_IGN);  // a command that does not read its input
+  }
+  ~SignalReader() {
+    close(descriptor_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalReader(const SignalReader&) = delete;
+  SignalReader& operator=(const SignalReader&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  sigset_t before_{};
+  int descriptor_ = -1;
+};
+
+/// Passes signals to the shop until there is something to read on `done`.
+void watch(const SignalReader& signals, int done, Shop& shop) {
+  for (;;) {
+    std::array<pollfd, 2> entries{{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
+                                   {.fd = done, .events = POLLIN, .revents = 0}}};
+    poll(entries.data(), entries.size(), -1);
+    if (entries[1].revents != 0) return;
+    signalfd_siginfo info{};
+    if (entries[0].revents == 0 || read(signals.descriptor(), &info, sizeof info) != sizeof info) continue;
+    if (shop.is_stopping()) {
+      shop.warn("stopping the commands that run");
+      shop.hurry();
+    } else {
+      shop.warn("stopping; the commands that run may finish, a second signal stops them");
+      shop.stop();
+    }
+  }
+}
+
+}  // namespace
+
+Result<WorkReport> run_workers(const Session& session, const WorkOrder& order) {
+  const SignalReader signals;
+  Shop shop(session, order);
+  const int done = eventfd(0, EFD_CLOEXEC);
+  const uint64_t workers = order.forever ? order.workers : std::min<uint64_t>(order.workers, order.count);
+  std::atomic<uint64_t> running = workers;
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < workers; ++i) {
+    threads.emplace_back([&shop, &running, done] {
+      Worker(shop).run();
+      if (--running == 0) eventfd_write(done, 1);
+    });
+  }
+  watch(signals, done, shop);
+  for (std::thread& thread : threads) thread.join();
+  close(done);
+  if (const std::optional<Error> error = shop.error()) return *error;
+  return shop.result();
+}
+
+}  // namespace delayq::cli

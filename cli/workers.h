@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/verb.h"
+
+namespace delayq::cli {
+
+/// How a command is run for jobs.
+struct WorkOrder {
+  std::vector<std::string> topics;
+  std::vector<std::string> words;  ///< the command
+  Millis wait{};                   ///< for a job; zero: only what is ready
+  Millis lease{};                  ///< extended while a command runs
+  uint64_t count = 1;              ///< of jobs, at most
+  bool forever = false;            ///< no end of jobs, until a signal comes; survives a server that is away
+  uint32_t workers = 1;            ///< at the same time
+};
+
+struct WorkReport {
+  uint64_t acked = 0;
+  uint64_t nacked = 0;  ///< the command failed
+  uint64_t lost = 0;    ///< somebody else has the job now, or it was cancelled: the command was stopped
+};
+
+/// Runs the command for each job: its body on standard input, DELAYQ_TOPIC, DELAYQ_ID, DELAYQ_ATTEMPT,
+/// DELAYQ_LEASE and DELAYQ_DUE_AT in the environment. Acks when it exits with 0, nacks otherwise.
+///
+/// SIGINT and SIGTERM let the commands that run finish, and take no more jobs; a second one is passed on to
+/// them. Changes how this process treats signals, so it belongs to a process that does nothing else.
+Result<WorkReport> run_workers(const Session& session, const WorkOrder& order);
+
+}  // namespace delayq::cli
