@@ -22,10 +22,8 @@ inline constexpr std::array<std::string_view, 4> kScopeNames{"push", "consume", 
 
 /// A set of scopes.
 using Scopes = uint8_t;
-constexpr Scopes operator|(Scope a, Scope b) {
-  return static_cast<Scopes>((1u << static_cast<unsigned>(a)) | (1u << static_cast<unsigned>(b)));
-}
-constexpr Scopes only(Scope scope) { return scope | scope; }
+constexpr Scopes only(Scope scope) { return static_cast<Scopes>(1u << static_cast<unsigned>(scope)); }
+constexpr Scopes operator|(Scope a, Scope b) { return static_cast<Scopes>(only(a) | only(b)); }
 constexpr Scopes operator|(Scopes a, Scope b) { return static_cast<Scopes>(a | only(b)); }
 
 inline constexpr Scopes kAnyScope = Scope::kPush | Scope::kConsume | Scope::kRead | Scope::kAdmin;

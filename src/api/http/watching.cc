@@ -49,7 +49,9 @@ Status Conversation::events(const Call& call) {
   watch.next = now_;
   watch.sign_of_life = now_ + kSignOfLife;
   // There is no length: it ends when the connection does.
-  replies_.fill(reserve(), [](std::string& out) {
+  const Place place = reserve();
+  asked_.erase(place);
+  replies_.fill(place, [](std::string& out) {
     out +=
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
         "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n";
