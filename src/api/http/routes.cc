@@ -29,15 +29,14 @@ std::vector<std::string_view> split(std::string_view path) {
 }
 
 /// Whether the path is one of the route's; then `names` gets the parts that it leaves open.
-bool matches(std::string_view route, const std::vector<std::string>& path,
+bool matches(const std::vector<std::string_view>& route, const std::vector<std::string>& path,
              std::vector<std::string_view>& names) {
-  const std::vector<std::string_view> parts = split(route);
+  if (route.size() != path.size()) return false;
   names.clear();
-  if (parts.size() != path.size()) return false;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].starts_with('{')) {
+  for (size_t i = 0; i < route.size(); ++i) {
+    if (route[i].starts_with('{')) {
       names.emplace_back(path[i]);
-    } else if (parts[i] != path[i]) {
+    } else if (route[i] != path[i]) {
       return false;
     }
   }
@@ -49,8 +48,14 @@ bool matches(std::string_view route, const std::vector<std::string>& path,
 const Conversation::Route* Conversation::find_route(std::string_view method, const Target& target,
                                                     std::vector<std::string_view>& names,
                                                     std::string& allowed) {
-  for (const Route& route : routes()) {
-    if (!matches(route.path, target.path, names)) continue;
+  static const std::vector<std::vector<std::string_view>> kPaths = [] {
+    std::vector<std::vector<std::string_view>> paths;
+    for (const Route& route : routes()) paths.push_back(split(route.path));
+    return paths;
+  }();
+  for (size_t i = 0; i < kPaths.size(); ++i) {
+    if (!matches(kPaths[i], target.path, names)) continue;
+    const Route& route = routes()[i];
     const bool is_get = route.method == "GET";
     if (route.method == method || (is_get && method == "HEAD")) return &route;
     allowed += fmt::format("{}{}{}", allowed.empty() ? "" : ", ", route.method, is_get ? ", HEAD" : "");
