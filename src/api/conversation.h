@@ -25,6 +25,9 @@ struct Front {
   Traffic resp;
   /// Told of every request when it is answered; empty: nobody wants to know, and nothing is noted for it.
   std::function<void(const Served&)> served;
+  /// Whether that is wanted of RESP commands as well. They are told when they are taken, without how long
+  /// they took: their answers come with those of others.
+  bool tells_commands = false;
   /// Told of those that were turned away at the door: no token, or one for something else.
   std::function<void(const Served&)> turned_away;
   /// Time that only goes forward, for how long things take.

@@ -168,6 +168,7 @@ int serve(const ServeOptions& said, const Config& config, const std::function<vo
   if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());
   ServerOptions options = server_options(config);
   options.served = request_log(around.access.get(), config.log.slow);
+  options.tells_commands = around.access != nullptr;
   options.turned_away = [&around](const Served& served) { around.refusals.note(served); };
   options.turned = [&around](Moment now) { return around.manager.turned(now); };
   auto opened = Server::open(std::move(options));

@@ -45,6 +45,7 @@ Status Server::start() {
 
   front_->access.replace(options_.tokens);
   front_->served = options_.served;
+  front_->tells_commands = options_.tells_commands;
   front_->turned_away = options_.turned_away;
   if (options_.tls) {
     auto tls = net::TlsContext::open(*options_.tls);

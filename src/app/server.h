@@ -36,6 +36,7 @@ struct ServerOptions {
   Millis grace = std::chrono::seconds{10};      ///< for jobs that are being worked on when it is told to stop
   /// Told of each request that was answered; may be empty.
   std::function<void(const Served&)> served;
+  bool tells_commands = false;  ///< of RESP, too
   /// Told of each that was turned away for who asked; may be empty.
   std::function<void(const Served&)> turned_away;
   /// Told that a turn of the loop is done; answers when the next must have been done by. May be empty.

@@ -80,7 +80,8 @@ void Conversation::execute(std::span<const std::string_view> words) {
 /// business.
 void Conversation::tell(const CommandSpec& spec, const Arguments& arguments, const Status& status) {
   const bool is_turned_away = !status.ok() && front_.turned_away != nullptr;
-  if (front_.served == nullptr && !is_turned_away) return;
+  const bool is_told = front_.tells_commands && front_.served != nullptr;
+  if (!is_told && !is_turned_away) return;
   Served served;
   served.at = now_;
   served.protocol = "resp";
@@ -92,7 +93,7 @@ void Conversation::tell(const CommandSpec& spec, const Arguments& arguments, con
   if (has_topic && !arguments.empty()) served.target = arguments.front();
   if (!status.ok()) served.code = traits_of(status.error().code).name;
   for (const std::string_view word : arguments.left()) served.bytes_in += word.size();
-  if (front_.served) front_.served(served);
+  if (is_told) front_.served(served);
   if (is_turned_away) front_.turned_away(served);
 }
 
