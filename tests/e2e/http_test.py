@@ -70,6 +70,24 @@ class Http(harness.ServerTest):
         status, problem = self.ask("POST", "/v1/topics/raw/jobs", b"x" * ((1 << 20) + 1), headers={"Content-Type": "text/plain"})
         self.assertEqual((status, problem["code"], problem["field"]), (413, "too_large", "body"))
 
+    def test_an_import_larger_than_its_share_of_memory(self):
+        line = (json.dumps({"topic": "import", "delay": "1d", "body": "x" * 4096}) + "\n").encode()
+        lines, step = 40_000, 1_000
+        before = self.server.resident_bytes()
+        peak = before
+
+        def pieces():
+            nonlocal peak
+            for _ in range(lines // step):
+                yield line * step
+                peak = max(peak, self.server.resident_bytes())
+        self.connection.request("POST", "/v1/jobs", pieces(), {"Content-Type": "application/x-ndjson"}, encode_chunked=True)
+        answer = json.loads(self.connection.getresponse().read())
+        self.assertEqual(answer, {"pushed": lines, "failed": 0, "results": []})
+        self.assertEqual(self.ask("GET", "/v1/topics/import")[1]["counts"]["delayed"], lines)
+        if not harness.SANITIZED:
+            self.assertLess(peak - before, 120 << 20, "it is not kept until it is whole")
+
     def test_what_is_no_request_is_told_and_closed(self):
         client = harness.Client(self.server.http_port)
         self.addCleanup(client.close)
