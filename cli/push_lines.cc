@@ -135,6 +135,10 @@ uint64_t total_size(const std::vector<std::string>& files) {
 Status push_all(const Session& session, const LinePush& push, LinePusher& pusher) {
   if (push.files.empty()) return pusher.add_all(session.world.in, {});
   for (const std::string& file : push.files) {
+    if (file == "-") {  // standard input, among files
+      if (Status status = pusher.add_all(session.world.in, {}); !status) return status;
+      continue;
+    }
     std::ifstream in(file, std::ios::binary);
     std::error_code error;
     if (!in || std::filesystem::is_directory(file, error))

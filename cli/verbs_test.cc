@@ -181,6 +181,15 @@ TEST_F(VerbsTest, push_lines_sends_them_together) {
   EXPECT_THAT(sent_.back(), ElementsAre("PUSH", "order", "5s", "last", "GROUP", "g"));
 }
 
+TEST_F(VerbsTest, push_lines_takes_a_dash_for_standard_input) {
+  const TextFile file("a\n");
+  in_.str("b\n");
+  replies_ = "$1\r\n7\r\n$1\r\n8\r\n";
+  ASSERT_TRUE(run({"push", "order", "--lines", file.name(), "-"}));
+  EXPECT_EQ(output(), "2 pushed\n");
+  EXPECT_THAT(sent_.back(), ElementsAre("PUSH", "order", "0", "b"));
+}
+
 TEST_F(VerbsTest, push_lines_names_the_line_that_is_refused) {
   const TextFile file("a\n\nb\nc\n");
   replies_ = "$1\r\n7\r\n-TOOLARGE body is too large\r\n$1\r\n8\r\n";
