@@ -37,11 +37,11 @@ class Importer {
       batch_->results[place] = parsed.error();
       return;
     }
-    Line& line = lines_.emplace_back(std::move(*parsed));
-    if (line.settings) {
-      flush();
-      return set(place, line);
+    if (parsed->settings) {
+      flush();  // in the order of the lines
+      return set(place, *parsed);
     }
+    Line& line = lines_.emplace_back(std::move(*parsed));
     line.item.on_conflict = on_conflict_;
     items_.push_back(line.item);
     places_.push_back(place);
@@ -78,7 +78,6 @@ class Importer {
                               batch->results[place] = outcome;
                               batch->answered();
                             });
-    lines_.clear();
   }
 
   Queue& queue_;
