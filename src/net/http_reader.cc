@@ -20,7 +20,7 @@ std::string_view view(boost::beast::string_view text) { return {text.data(), tex
 struct GrowingBody {
   using value_type = std::string;
 
-  class reader {
+  class reader {  // NOLINT(readability-identifier-naming): the name that Beast asks a body for
    public:
     template <bool kIsRequest, class Fields>
     explicit reader(http::header<kIsRequest, Fields>&, value_type& body) : body_(body) {}

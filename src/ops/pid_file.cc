@@ -49,7 +49,7 @@ Result<std::unique_ptr<PidFile>> PidFile::take(const std::string& path) {
     const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kMode);
     if (descriptor < 0) return failed(path, errno);
     if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-      const Error error = errno == EWOULDBLOCK ? held(path, descriptor) : failed(path, errno);
+      Error error = errno == EWOULDBLOCK ? held(path, descriptor) : failed(path, errno);
       ::close(descriptor);
       return error;
     }

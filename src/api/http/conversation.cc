@@ -86,7 +86,7 @@ void Conversation::give_up(const Error& error, int status) {
 
 void Conversation::begin_request(const net::HttpRequest& request) {
   ++front_.http.requests;
-  current_.emplace();
+  current_ = Current{};
   if (!request.keep_alive) is_closing_ = true;
   if (Status status = admit(request); !status.ok()) {
     current_->refusal = status.error();

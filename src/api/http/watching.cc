@@ -67,7 +67,7 @@ Moment Conversation::watch(Moment now) {
   if (now < watch_->next) return watch_->next;
   watch_->next = now + watch_->interval;
   const bool is_late =
-      replies_.waiting() > 0 || replies_.output().size() > 0 || connection_->unsent() > kMostUnsent;
+      replies_.waiting() > 0 || !replies_.output().empty() || connection_->unsent() > kMostUnsent;
   if (watch_->is_asking || is_late) return watch_->next;
   watch_->is_asking = true;
   queue_.totals(now, [self = self(), now](const Result<TotalStats>& totals) {

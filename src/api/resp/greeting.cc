@@ -59,7 +59,7 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
       reply([text = arguments.take()](Writer& writer) { writer.bulk(text); });
       return {};
     case Verb::kAuth: {
-      const Status status = authenticate(arguments.left().back());  // a name before the token is for people
+      Status status = authenticate(arguments.left().back());  // a name before the token is for people
       while (!arguments.empty()) arguments.take();
       if (status.ok()) reply([](Writer& writer) { writer.simple("OK"); });
       return status;
