@@ -153,7 +153,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   };
   std::optional<Doubt> doubt_;
   Moment now_{};                   // of the latest tick
-  Moment latest_ = Moment::min();  // of all ticks: the clock may have gone back since
+  Moment latest_ = Moment::min();  // of all ticks and verbs: the clock may have gone back since
   std::set<std::string> promised_;
 
   EngineListener* listener_ = nullptr;  // whom to tell at once, while the engine is polled for it
