@@ -40,6 +40,9 @@ void CheckedEngine::keep_news(const Survey& survey) {
 }
 
 Result<Survey> CheckedEngine::look_around(Moment now) {
+  // Looking is a verb: a lease that has run out at `now` is told on the way, once. Should the clock go back
+  // after that, its deadline is ahead again, but nothing is left to do then.
+  latest_ = std::max(latest_, now);
   constexpr int kTries = 3;  // a sector may have been unreadable
   for (int i = 1;; ++i) {
     Result<Survey> survey = take_survey(world_.real, now, world_.pump);

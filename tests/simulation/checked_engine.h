@@ -127,6 +127,8 @@ class CheckedEngine final : public Engine, private EngineListener {
   void nack_strangers(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply);
   std::vector<const memory::StoredJob*> find_strangers(std::string_view topic) const;
   void pair_stranger(Moment now, const NackRequest& request, NackOutcome outcome);
+  /// All that nacks of which nobody knows the jobs may have done.
+  std::vector<History::Change> imagine(Moment now, std::span<const NackRequest> requests) const;
   /// Lets the world go on until every call that can be answered now is; false when the machine is off.
   bool hear_answers();
   NackOutcome nack_in_model(Operation operation, Moment now, NackRequest request, const std::string& name);
@@ -153,7 +155,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   };
   std::optional<Doubt> doubt_;
   Moment now_{};                   // of the latest tick
-  Moment latest_ = Moment::min();  // of all ticks: the clock may have gone back since
+  Moment latest_ = Moment::min();  // of all ticks and verbs: the clock may have gone back since
   std::set<std::string> promised_;
 
   EngineListener* listener_ = nullptr;  // whom to tell at once, while the engine is polled for it

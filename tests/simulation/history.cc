@@ -26,6 +26,36 @@ bool agrees(const memory::StoredJob& version, const support::SeenJob& now) {
   return expected == now;
 }
 
+/// What is new, changed and gone; `same` gets the last version of each other job, and the job.
+template <class Chains, class Same>
+std::vector<History::Change> compare(Chains& chains, const memory::JobTable& jobs, Same same) {
+  // Both are sorted by topic and id: one walk finds it all.
+  auto chain = chains.begin();
+  std::vector<History::Change> changes;
+  const auto pass_gone = [&](const History::Key* up_to) {
+    for (; chain != chains.end() && (up_to == nullptr || chain->first < *up_to); ++chain) {
+      if (chain->second.back().job) changes.push_back({chain->first, std::nullopt});
+    }
+  };
+  History::Key key;
+  for (const auto& [topic, in_topic] : jobs.topics()) {
+    key.first = topic;
+    for (const auto& [id, job] : in_topic.jobs) {
+      key.second = id;
+      pass_gone(&key);
+      const bool known = chain != chains.end() && chain->first == key;
+      if (known && chain->second.back().job && same_version(*chain->second.back().job, job)) {
+        same(*chain->second.back().job, job);
+      } else {
+        changes.push_back({key, job});
+      }
+      if (known) ++chain;
+    }
+  }
+  pass_gone(nullptr);
+  return changes;
+}
+
 }  // namespace
 
 support::SeenJob seen(const memory::StoredJob& job) {
@@ -34,42 +64,25 @@ support::SeenJob seen(const memory::StoredJob& job) {
 }
 
 void History::record(Operation operation, Promise promise, const memory::JobTable& jobs) {
-  // Both are sorted by topic and id: one walk finds what is new, changed and gone.
-  auto chain = chains_.begin();
-  std::vector<std::pair<Key, const memory::StoredJob*>> changes;
-  const auto pass_gone = [&](const Key* up_to) {
-    for (; chain != chains_.end() && (up_to == nullptr || chain->first < *up_to); ++chain) {
-      if (chain->second.back().job) changes.emplace_back(chain->first, nullptr);
-    }
+  const auto keep_up = [](memory::StoredJob& last, const memory::StoredJob& job) {
+    last.state = job.state;
+    last.entered = job.entered;
   };
-  Key key;
-  for (const auto& [topic, in_topic] : jobs.topics()) {
-    key.first = topic;
-    for (const auto& [id, job] : in_topic.jobs) {
-      key.second = id;
-      pass_gone(&key);
-      const bool known = chain != chains_.end() && chain->first == key;
-      if (known && chain->second.back().job && same_version(*chain->second.back().job, job)) {
-        chain->second.back().job->state = job.state;
-        chain->second.back().job->entered = job.entered;
-      } else {
-        changes.emplace_back(key, &job);
-      }
-      if (known) ++chain;
-    }
-  }
-  pass_gone(nullptr);
-  for (const auto& [changed, job] : changes) add(operation, promise, changed, job);
+  for (Change& change : compare(chains_, jobs, keep_up)) add(operation, promise, std::move(change));
 }
 
-void History::add(Operation operation, Promise promise, const Key& key, const memory::StoredJob* job) {
-  Chain& chain = chains_[key];
+std::vector<History::Change> History::changes_in(const memory::JobTable& jobs) const {
+  return compare(chains_, jobs, [](const memory::StoredJob&, const memory::StoredJob&) {});
+}
+
+void History::add(Operation operation, Promise promise, Change change) {
+  Chain& chain = chains_[change.key];
   if (chain.empty()) chain.push_back({std::nullopt, 0, true});
   // A kept job goes by age or by number at any time; nobody was promised that it would.
-  const bool by_the_way = job == nullptr && chain.back().job && is_kept(chain.back().job->state);
+  const bool by_the_way = !change.job && chain.back().job && is_kept(chain.back().job->state);
   const bool promised = promise == Promise::kRemovals || (promise == Promise::kChanges && !by_the_way);
-  chain.push_back({job != nullptr ? std::optional(*job) : std::nullopt, operation, promised});
-  if (promised) unanswered_[operation].push_back(key);
+  chain.push_back({std::move(change.job), operation, promised});
+  if (promised) unanswered_[operation].push_back(change.key);
 }
 
 void History::passed_through(Operation operation, const Key& key, JobState state, Moment until) {
@@ -87,14 +100,16 @@ void History::passed_through(Operation operation, const Key& key, JobState state
   chain.insert(last, std::move(between));
 }
 
-void History::may_be_due(Operation operation, const Key& key, Moment due) {
-  const auto found = chains_.find(key);
+void History::may_have(Operation operation, const Change& change) {
+  const auto found = chains_.find(change.key);
   if (found == chains_.end()) return;
-  const Version last = found->second.back();
-  if (!last.job || last.operation != operation || !is_waiting(last.job->state)) return;
-  Version other = last;
-  other.job->due = due;
-  found->second.insert(found->second.end() - 1, std::move(other));
+  Chain& chain = found->second;
+  const bool known = std::any_of(chain.begin(), chain.end(), [&](const Version& version) {
+    if (!version.job || !change.job) return !version.job && !change.job;
+    return same_version(*version.job, *change.job);
+  });
+  // The last one stays how the model has it.
+  if (!known) chain.insert(chain.end() - 1, {change.job, operation, false});
 }
 
 void History::answered(Operation operation) {

@@ -35,13 +35,20 @@ class History {
     bool promised = false;  ///< the answer to `operation` vouches for it
   };
 
+  struct Change {
+    Key key;
+    std::optional<memory::StoredJob> job;  ///< nullopt: there is no such job any more
+  };
+
   /// Finds what the operation changed.
   void record(Operation operation, Promise promise, const memory::JobTable& jobs);
   /// The job that this operation took away had first been handed out into `state`: an engine may be stopped
   /// between the two.
   void passed_through(Operation operation, const Key& key, JobState state, Moment until);
-  /// The job, which this operation left waiting, may wait for another moment instead.
-  void may_be_due(Operation operation, const Key& key, Moment due);
+  /// How these jobs are not as they were when last recorded.
+  std::vector<Change> changes_in(const memory::JobTable& jobs) const;
+  /// The operation, which will not be answered, may have done this to the job instead of what was recorded.
+  void may_have(Operation operation, const Change& change);
   /// The operation was answered, and not with an error.
   void answered(Operation operation);
   /// Everything up to this operation is durable.
@@ -62,7 +69,7 @@ class History {
  private:
   using Chain = std::vector<Version>;
 
-  void add(Operation operation, Promise promise, const Key& key, const memory::StoredJob* job);
+  void add(Operation operation, Promise promise, Change change);
 
   std::map<Key, Chain> chains_;  // never empty; the last version is how the model has it
   std::map<Operation, std::vector<Key>> unanswered_;

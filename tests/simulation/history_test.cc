@@ -141,6 +141,35 @@ TEST(History, AFlushVouchesForEverythingBeforeIt) {
   EXPECT_TRUE(all.may_be(job_due("a", kNow + Millis{5})));
 }
 
+TEST(History, AnOperationMayHaveDoneSomethingElse) {
+  Watched all;
+  all.history.answered(all.push("a"));
+  all.history.answered(all.push("b"));
+  const auto moved = all.move("a", kNow + Millis{5});
+
+  memory::JobTable other;
+  memory::StoredJob dead = *all.jobs.find("t", "a");
+  dead.state = JobState::kDead;
+  dead.until = kNow + Millis{90};
+  other.restore(dead);
+  const std::vector<History::Change> changes = all.history.changes_in(other);
+  ASSERT_EQ(changes.size(), 2U);  // "b" is gone
+  EXPECT_FALSE(all.may_be_gone("b"));
+  for (const History::Change& change : changes) all.history.may_have(moved, change);
+
+  support::SeenJob found = job_due("a", kNow + Millis{5});
+  EXPECT_TRUE(all.may_be(found));
+  EXPECT_TRUE(all.may_be(job_due("a", kNow)));
+  found.state = JobState::kDead;
+  EXPECT_FALSE(all.may_be(found));
+  found.until = kNow + Millis{90};
+  EXPECT_TRUE(all.may_be(found));
+  EXPECT_FALSE(all.may_be_gone("a"));
+  EXPECT_TRUE(all.may_be_gone("b"));
+  EXPECT_TRUE(all.may_be(job_due("b", kNow)));
+  EXPECT_TRUE(all.history.changes_in(all.jobs).empty());  // the last version is the model's, as ever
+}
+
 TEST(History, AfterACrashOnlyWhatWasFoundIsLeft) {
   Watched all;
   all.push("a");

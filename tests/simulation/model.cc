@@ -35,6 +35,14 @@ void Model::poll() {
   engine_->poll(deaf);
 }
 
+std::unique_ptr<MemoryEngine> Model::copy() const {
+  memory::JobTable jobs;
+  for (const auto& [topic, in_topic] : engine_->jobs().topics()) {
+    for (const auto& [id, job] : in_topic.jobs) jobs.restore(job);
+  }
+  return std::make_unique<MemoryEngine>(std::move(jobs), engine_->settings(), engine_->last_lease());
+}
+
 void Model::tick(Moment now) {
   while (engine_->tick(now) <= now) {
   }

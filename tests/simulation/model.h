@@ -42,10 +42,19 @@ class Model {
   void passed_through(Operation operation, const History::Key& key, JobState state, Moment until) {
     history_.passed_through(operation, key, state, until);
   }
-  /// See History.
-  void may_be_due(Operation operation, const History::Key& key, Moment due) {
-    history_.may_be_due(operation, key, due);
+  /// What `call` would do to jobs. It gets an engine that is like the model's now, and what to call after
+  /// every step that a crash may follow.
+  template <class Call>
+  std::vector<History::Change> what_if(Call call) const {
+    const std::unique_ptr<MemoryEngine> twin = copy();
+    std::vector<History::Change> changes;
+    call(*twin, [&] {
+      for (History::Change& change : history_.changes_in(twin->jobs())) changes.push_back(std::move(change));
+    });
+    return changes;
   }
+  /// See History.
+  void may_have(Operation operation, const History::Change& change) { history_.may_have(operation, change); }
   void tick(Moment now);
   bool store_settings(Operation operation, std::string_view topic, std::string_view settings);
 
@@ -85,6 +94,7 @@ class Model {
   };
 
   void poll();
+  std::unique_ptr<MemoryEngine> copy() const;
   Status adopt_settings(const Survey& survey, bool certain, MemoryEngine::Settings& into);
 
   std::unique_ptr<MemoryEngine> engine_;

@@ -4,6 +4,7 @@
 // survived. The lease runs out, the engine tells its name for the first time, and the queue answers with a
 // nack. Which job it is of shows only afterwards: it is the one that has changed.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -81,6 +82,38 @@ NackOutcome CheckedEngine::nack_in_model(Operation operation, Moment now, NackRe
       .front();
 }
 
+/// Each request may be of any stranger of its topic, and one retries where another kills. Which kept jobs
+/// make way for the dead depends on who dies first, so each of them does once.
+std::vector<History::Change> CheckedEngine::imagine(Moment now, std::span<const NackRequest> requests) const {
+  const auto is_unknown = [this](const NackRequest& request) {
+    return world_.model.to_model(request.lease.lease) == "unknown";
+  };
+  std::vector<History::Change> changes;
+  for (const NackRequest& request : requests) {
+    if (!is_unknown(request)) continue;
+    std::vector<std::string> names;
+    for (const memory::StoredJob* job : find_strangers(request.lease.topic))
+      names.push_back(Model::name_of(job->lease));
+    const auto asked =
+        static_cast<size_t>(std::count_if(requests.begin(), requests.end(), [&](const NackRequest& each) {
+          return is_unknown(each) && each.lease.topic == request.lease.topic;
+        }));
+    for (size_t first = 0; first < names.size(); ++first) {
+      auto more = world_.model.what_if([&](Engine& engine, const auto& note) {
+        for (size_t i = 0; i < std::min(asked, names.size()); ++i) {
+          NackRequest ours = request;
+          ours.lease.lease = names[i];
+          engine.nack(now, {&ours, 1}, [](const Result<std::vector<NackOutcome>>&) {});
+          note();
+        }
+      });
+      std::move(more.begin(), more.end(), std::back_inserter(changes));
+      std::rotate(names.begin(), names.begin() + 1, names.end());
+    }
+  }
+  return changes;
+}
+
 void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leases,
                                    Reply<std::vector<NackOutcome>> reply) {
   using Answers = std::vector<NackOutcome>;
@@ -92,7 +125,7 @@ void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leas
   // A lease may have run out while the answer of its take was being read: that answer names its job.
   if (answer && !hear_answers()) answer.reset();
   Answers expected;
-  std::vector<History::Key> in_doubt;
+  std::vector<History::Change> in_doubt;
   for (size_t i = 0; i < leases.size(); ++i) {
     const NackRequest& request = leases[i];
     const bool is_known = world_.model.to_model(request.lease.lease) != "unknown";
@@ -102,18 +135,14 @@ void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leas
       answer.reset();
     }
     if (!is_known && !(answer && answer->ok())) {
-      // It may have happened to any of them, also to one that the model took for that of an earlier request.
-      for (const History::Key& key : in_doubt) {
-        if (request.retry_at && key.first == request.lease.topic)
-          world_.model.may_be_due(operation, key, *request.retry_at);
-      }
-      for (const memory::StoredJob* job : find_strangers(request.lease.topic)) {
-        in_doubt.emplace_back(job->topic, job->id);
+      // It may have happened to any of them: the model takes the first request for that of all.
+      if (in_doubt.empty()) in_doubt = imagine(now, leases.subspan(i));
+      for (const memory::StoredJob* job : find_strangers(request.lease.topic))
         nack_in_model(operation, now, request, Model::name_of(job->lease));
-      }
     }
     expected.push_back(nack_in_model(operation, now, request, world_.model.to_model(request.lease.lease)));
   }
+  for (const History::Change& change : in_doubt) world_.model.may_have(operation, change);
   if (!answer) return;
   const Terms<Answers> terms{"nack", now, Promise::kChanges, [](const Answers& real, const Answers& should) {
                                return difference(real, should);
