@@ -64,7 +64,7 @@ class TransferVerbsTest : public testing::Test {
   }
 
   std::string file(const std::string& name, const std::string& text) {
-    const std::string path = folder_ / name;
+    std::string path = folder_ / name;
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }

@@ -73,7 +73,7 @@ class VerbsTest : public testing::Test {
         .json_asked = json_,
         .batch_transport = [this](std::span<const Words> commands) { return answer_all(commands); },
         .server_name = "a:1"};
-    const Status status = verb->run(session);
+    Status status = verb->run(session);
     exit_code_ = verb->exit_code();
     return status;
   }
@@ -234,7 +234,8 @@ TEST_F(VerbsTest, top_shows_one_moment) {
   json_ = true;
   const std::string stats = "*4\r\n$5\r\nready\r\n:3\r\n$6\r\ntopics\r\n:2\r\n";
   const std::string page = "*2\r\n$0\r\n\r\n*1\r\n*7\r\n$1\r\nt\r\n:1\r\n:0\r\n:1\r\n:2\r\n:3\r\n:0\r\n";
-  for (int i = 0; i < 2; ++i) replies_ += stats + page + stats;
+  const std::string look = stats + page + stats;
+  replies_ = look + look;
   ASSERT_TRUE(run({"top", "--once", "--interval", "100ms", "--page", "7"}));
   EXPECT_THAT(sent_,
               ElementsAre(ElementsAre("STATS"), ElementsAre("TOPICS", "", "7"), ElementsAre("STATS", "t"),
