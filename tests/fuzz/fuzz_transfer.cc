@@ -7,13 +7,14 @@
 
 #include "api/transfer/line.h"
 
+namespace delayq {
 namespace {
 
 void require(bool condition) {
   if (!condition) __builtin_trap();
 }
 
-void compare(const delayq::Job& a, const delayq::Job& b) {
+void compare(const Job& a, const Job& b) {
   require(a.topic == b.topic && a.id == b.id && a.group == b.group && a.body == b.body);
   require(a.outcome == b.outcome && a.state == b.state && a.priority == b.priority);
   require(a.attempts == b.attempts && a.due == b.due && a.pushed == b.pushed && a.until == b.until);
@@ -23,7 +24,6 @@ void compare(const delayq::Job& a, const delayq::Job& b) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace delayq;
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   const Result<transfer::Line> line = transfer::parse_line(text);
   if (!line.ok()) {
@@ -52,3 +52,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(again->item.options == line->item.options);
   return 0;
 }
+
+}  // namespace delayq
