@@ -31,6 +31,7 @@ void SlotMap::erase(SlotKey key, Slot slot) {
   --shard.used;
   const uint32_t capacity = shard.mask + 1;
   if (shard.used == 0) {
+    cells_ -= shard.mask + uint64_t{1};
     shard = Shard{};
   } else if (capacity > kFirstCapacity && shard.used * uint64_t{8} < capacity) {
     resize(shard, capacity / 2);
@@ -40,12 +41,6 @@ void SlotMap::erase(SlotKey key, Slot slot) {
 void SlotMap::replace(SlotKey key, Slot old_slot, Slot new_slot) {
   Shard& shard = shards_[shard_of(key)];
   shard.cells[position(shard, key, old_slot)] = cell_of(fragment(key), new_slot);
-}
-
-uint64_t SlotMap::memory_bytes() const {
-  uint64_t bytes = sizeof *this;
-  for (const Shard& shard : shards_) bytes += shard.cells ? (shard.mask + uint64_t{1}) * sizeof(uint64_t) : 0;
-  return bytes;
 }
 
 uint32_t SlotMap::position(const Shard& shard, SlotKey key, Slot slot) {
@@ -61,6 +56,7 @@ uint32_t SlotMap::position(const Shard& shard, SlotKey key, Slot slot) {
 void SlotMap::resize(Shard& shard, uint32_t capacity) {
   Shard larger{std::make_unique_for_overwrite<uint64_t[]>(capacity), capacity - 1, shard.used};
   std::fill_n(larger.cells.get(), capacity, kEmpty);
+  cells_ += capacity - (shard.cells ? shard.mask + uint64_t{1} : 0);
   for (uint32_t i = 0; shard.cells && i <= shard.mask; ++i) {
     const uint64_t cell = shard.cells[i];
     if (cell == kEmpty) continue;

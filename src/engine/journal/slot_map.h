@@ -54,7 +54,7 @@ class SlotMap {
   /// The same key leads to another slot from now on.
   void replace(SlotKey key, Slot old_slot, Slot new_slot);
 
-  uint64_t memory_bytes() const;
+  uint64_t memory_bytes() const { return sizeof *this + cells_ * sizeof(uint64_t); }
 
  private:
   static constexpr uint32_t kShards = 256;
@@ -74,9 +74,10 @@ class SlotMap {
   static uint64_t cell_of(uint32_t fragment, Slot slot) { return uint64_t{fragment} << 32 | slot; }
   static uint32_t home(const Shard& shard, uint32_t fragment) { return fragment & shard.mask; }
   static uint32_t position(const Shard& shard, SlotKey key, Slot slot);
-  static void resize(Shard& shard, uint32_t capacity);
+  void resize(Shard& shard, uint32_t capacity);
 
   std::array<Shard, kShards> shards_;
+  uint64_t cells_ = 0;  ///< of all shards
 };
 
 }  // namespace delayq::journal
