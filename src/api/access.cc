@@ -14,12 +14,6 @@ namespace {
 
 constexpr Millis kSecond{1'000};
 
-Sha256 hash(std::string_view secret) {
-  Sha256 digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(secret.data()), secret.size(), digest.data());
-  return digest;
-}
-
 /// The same words for no token and for a wrong one: there is nothing to learn from them.
 Error unauthorized() { return {ErrorCode::kUnauthorized, {}, "a valid token is needed", {}}; }
 
@@ -34,6 +28,12 @@ std::string names_of(Scopes scopes) {
 }
 
 }  // namespace
+
+Sha256 hash_secret(std::string_view secret) {
+  Sha256 digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(secret.data()), secret.size(), digest.data());
+  return digest;
+}
 
 void Access::replace(std::vector<Token> tokens) {
   std::vector<std::shared_ptr<Credential>> now;
@@ -51,7 +51,7 @@ void Access::replace(std::vector<Token> tokens) {
 }
 
 Caller Access::identify(std::string_view secret) const {
-  const Sha256 given = hash(secret);
+  const Sha256 given = hash_secret(secret);
   Caller caller;
   for (const auto& each : credentials_) {
     if (CRYPTO_memcmp(given.data(), each->token.sha256.data(), given.size()) == 0) caller.credential_ = each;

@@ -11,6 +11,9 @@
 
 namespace delayq::api {
 
+/// What is kept of a token's secret.
+Sha256 hash_secret(std::string_view secret);
+
 /// A token in use: what it allows, and how much of that is being used. Lives for as long as somebody holds
 /// it; `is_revoked` is set when the configuration has it no more.
 struct Credential {

@@ -36,6 +36,24 @@ void Conversation::hang_up() {
   for (const auto& [place, pop] : std::exchange(pops_, {})) queue_.drop_waiter(now, pop.waiter);
 }
 
+Served Conversation::about(std::string_view protocol, std::string_view verb) const {
+  Served served;
+  served.at = clock_();
+  served.protocol = protocol;
+  served.peer = connection_ == nullptr ? std::string_view() : connection_->peer();
+  served.token = caller_.name();
+  served.verb = verb;
+  return served;
+}
+
+void Conversation::tell_if_turned_away(Served served, const Error& error) const {
+  const bool is_turned_away = error.code == ErrorCode::kUnauthorized || error.code == ErrorCode::kForbidden ||
+                              error.code == ErrorCode::kOverloaded;
+  if (!is_turned_away || front_.turned_away == nullptr) return;
+  served.code = traits_of(error.code).name;
+  front_.turned_away(served);
+}
+
 Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place place,
                                   Reply<PopAnswer> answer) {
   Pop pop;

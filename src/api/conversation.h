@@ -28,7 +28,7 @@ struct Front {
   /// Whether that is wanted of RESP commands as well. They are told when they are taken, without how long
   /// they took: their answers come with those of others.
   bool tells_commands = false;
-  /// Told of those that were turned away at the door: no token, or one for something else.
+  /// Told of those that were turned away for who asked: no token, one for something else, or too much of one.
   std::function<void(const Served&)> turned_away;
   /// Time that only goes forward, for how long things take.
   std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
@@ -54,6 +54,11 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
   /// waiting.
   Status ask_for_jobs(Moment now, const PopRequest& request, Place place, Reply<PopAnswer> answer);
+
+  /// Who asks for `verb`, as logs see it.
+  Served about(std::string_view protocol, std::string_view verb) const;
+  /// Tells of a refused request, if it was refused for who asked.
+  void tell_if_turned_away(Served served, const Error& error) const;
 
   Queue& queue_;
   const std::function<Moment()>& clock_;

@@ -19,9 +19,6 @@ class Replies {
     return first_ + waiting_.size() - 1;
   }
 
-  /// What reserve() will answer next.
-  Place next() const { return first_ + waiting_.size(); }
-
   /// `fill(std::string&)` appends the reply's bytes. REQUIRES: the place is reserved and not yet filled.
   template <class Fill>
   void fill(Place place, Fill&& fill) {

@@ -11,8 +11,6 @@ namespace delayq::api {
 struct Traffic {
   uint64_t requests = 0;
   std::array<uint64_t, kErrorTable.size()> refusals{};  ///< by ErrorCode
-  uint64_t bytes_in = 0;
-  uint64_t bytes_out = 0;
 
   void refuse(ErrorCode code) { ++refusals[static_cast<size_t>(code)]; }
 };

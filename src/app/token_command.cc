@@ -10,8 +10,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/evp.h>
 
+#include "api/access.h"
 #include "core/hex.h"
 #include "core/quote.h"
 #include "core/token.h"
@@ -35,15 +35,6 @@ std::string base64url(std::string_view bytes) {
   std::replace(text.begin(), text.end(), '/', '_');
   text.resize(text.find_last_not_of('=') + 1);
   return text;
-}
-
-std::string sha256(std::string_view text) {
-  std::string digest(EVP_MAX_MD_SIZE, '\0');
-  unsigned size = 0;
-  EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, EVP_sha256(),
-             nullptr);
-  digest.resize(size);
-  return digest;
 }
 
 /// Printable, so that it can stand between quotes of TOML without an escape.
@@ -111,9 +102,10 @@ Result<NewToken> make_token(const TokenOptions& options, std::string_view random
   if (Status status = check(options); !status) return status.error();
   NewToken token;
   token.secret = std::string(kPrefix) + base64url(random);
+  const Sha256 hash = api::hash_secret(token.secret);
   token.toml =
       fmt::format("[[tokens]]\nname = \"{}\"\nsha256 = \"{}\"\nscopes = {}\ntopics = {}\n", options.name,
-                  to_hex(sha256(token.secret)), toml_list(options.scopes), toml_list(options.topics));
+                  to_hex({reinterpret_cast<const char*>(hash.data()), hash.size()}), toml_list(options.scopes), toml_list(options.topics));
   return token;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "core/job_state.h"
@@ -17,6 +18,13 @@ enum class OnConflict : uint8_t {
              ///< stale
   kKeep,     ///< leave the existing job alone and answer with it
 };
+
+constexpr std::optional<OnConflict> parse_on_conflict(std::string_view name) {
+  if (name == "reject") return OnConflict::kReject;
+  if (name == "replace") return OnConflict::kReplace;
+  if (name == "keep") return OnConflict::kKeep;
+  return std::nullopt;
+}
 
 /// A job as it is looked up, listed and handed out. The views belong to whoever made the Job (usually an
 /// Arena).

@@ -14,15 +14,11 @@ std::optional<Scope> parse_scope(std::string_view name) {
 }
 
 std::optional<Sha256> parse_sha256(std::string_view hex) {
-  Sha256 bytes{};
-  if (hex.size() != 2 * bytes.size()) return std::nullopt;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const int high = hex_digit(hex[2 * i]);
-    const int low = hex_digit(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    bytes[i] = static_cast<uint8_t>(high * 16 + low);
-  }
-  return bytes;
+  Sha256 hash{};
+  const std::optional<std::string> bytes = from_hex(hex);
+  if (!bytes || bytes->size() != hash.size()) return std::nullopt;
+  std::copy(bytes->begin(), bytes->end(), hash.begin());
+  return hash;
 }
 
 bool Token::covers(std::string_view topic) const {

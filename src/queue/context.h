@@ -24,6 +24,9 @@ struct Context {
   uint64_t leases_ended = 0;                        ///< counts; tells the stopper when to look
   std::vector<absl::AnyInvocable<void()>> later{};  ///< answers for the next poll()
 
+  /// kStopping for `op` while the server stops.
+  Status check_running(std::string_view op) const;
+
   /// Gives an answer now or at the next poll(), so that it never comes from inside the call that asked. What
   /// is called may call verbs: have everything in order before.
   template <class T>

@@ -39,18 +39,6 @@ std::string to_text(const Position& position) {
       fmt::format("{}.{}.{}{}", position.state, position.cursor.size(), position.cursor, position.topic));
 }
 
-std::optional<std::string> from_hex(std::string_view text) {
-  if (text.size() % 2 != 0) return std::nullopt;
-  std::string plain;
-  for (size_t i = 0; i < text.size(); i += 2) {
-    const int high = hex_digit(text[i]);
-    const int low = hex_digit(text[i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    plain += static_cast<char>(high * 16 + low);
-  }
-  return plain;
-}
-
 /// A number and the dot behind it.
 std::optional<size_t> take_number(std::string_view& text) {
   size_t number = 0;
@@ -136,7 +124,6 @@ void Exporting::step(std::unique_ptr<Walk> walk) {
   }
   ++walk->steps;
   ListRequest request;
-  request.topic = walk->position.topic;
   request.state = kStates[walk->position.state];
   request.limit = walk->jobs_to_ask_for();
   request.with_bodies = true;

@@ -40,7 +40,7 @@ const TopicPtr& topic_of(const Waiter& waiter, const Job& job) {
 // ---- a consumer comes, and may go
 
 Status HandOver::check(const PopRequest& request) const {
-  if (context_.stopping) return Error{ErrorCode::kStopping, "pop", "the server is shutting down"};
+  if (Status status = context_.check_running("pop"); !status) return status;
   if (Status status = check_count("topics", request.topics.size(), Limits::kPopTopics); !status)
     return status;
   if (Status status = check_count("count", request.count, Limits::kPopJobs); !status) return status;

@@ -58,9 +58,8 @@ struct Intake::Batch {
 };
 
 void Intake::push(std::span<const PushRequest> requests, Reply<PushReport> reply) {
-  if (context_.stopping) {
-    return context_.refuse(reply, Error{ErrorCode::kStopping, "push", "the server is shutting down"});
-  }
+  if (const Status status = context_.check_running("push"); !status)
+    return context_.refuse(reply, status.error());
   if (const Status size = check_batch("push", requests.size()); !size)
     return context_.refuse(reply, size.error());
   admission_.begin();
@@ -86,9 +85,8 @@ void Intake::push(std::span<const PushRequest> requests, Reply<PushReport> reply
 }
 
 void Intake::ready(Reply<void> reply) {
-  if (context_.stopping) {
-    return context_.refuse(reply, Error{ErrorCode::kStopping, "ready", "the server is shutting down"});
-  }
+  if (const Status status = context_.check_running("ready"); !status)
+    return context_.refuse(reply, status.error());
   admission_.begin();
   if (const Status room = admission_.has_room_for(0); !room) {
     return context_.refuse(reply, in_verb("ready", room.error()));

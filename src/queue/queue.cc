@@ -251,8 +251,8 @@ void Queue::export_page(Moment now, const ExportRequest& request, Reply<ExportPa
 void Queue::backup(Moment now, std::string_view name, Reply<BackupReport> reply) {
   const Entry entry = enter(now);
   Context& context = parts_->context;
-  if (context.stopping)
-    return context.refuse(reply, Error{ErrorCode::kStopping, "backup", "the server is shutting down"});
+  if (const Status status = context.check_running("backup"); !status)
+    return context.refuse(reply, status.error());
   if (const Status status = check_backup_name(name); !status)
     return context.refuse(reply, in_verb("backup", status.error()));
   context.engine.backup(name, std::move(reply));

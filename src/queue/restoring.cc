@@ -80,9 +80,8 @@ struct Restoring::Batch {
 
 void Restoring::restore(std::span<const RestoreItem> items,
                         Reply<std::vector<Result<RestoreReceipt>>> reply) {
-  if (context_.stopping) {
-    return context_.refuse(reply, Error{ErrorCode::kStopping, "restore", "the server is shutting down"});
-  }
+  if (const Status status = context_.check_running("restore"); !status)
+    return context_.refuse(reply, status.error());
   if (const Status size = check_batch("restore", items.size()); !size)
     return context_.refuse(reply, size.error());
   admission_.begin();

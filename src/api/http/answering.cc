@@ -91,20 +91,10 @@ void Conversation::reply(Write write) { answer(reserve(), write); }
 void Conversation::turn_away(const Error& error) {
   const bool is_wrong_method = current_->route == nullptr && !current_->allowed.empty();
   const Place place = reserve();
-  const bool is_at_the_door = error.code == ErrorCode::kUnauthorized || error.code == ErrorCode::kForbidden;
-  if (is_at_the_door && front_.turned_away) {
-    const net::HttpRequest& request = reader_.request();
-    Served served;
-    served.at = now_;
-    served.protocol = "http";
-    served.peer = connection_->peer();
-    served.token = caller_.name();
-    served.verb = request.method;
-    served.target = path_of(request.target);
-    served.status = traits_of(error.code).http_status;
-    served.code = traits_of(error.code).name;
-    front_.turned_away(served);
-  }
+  Served served = about("http", reader_.request().method);
+  served.target = path_of(reader_.request().target);
+  served.status = traits_of(error.code).http_status;
+  tell_if_turned_away(served, error);
   if (!is_wrong_method) return problem(place, error);
   problem(place, error, 405, fmt::format("Allow: {}\r\n", current_->allowed));
 }
@@ -149,12 +139,8 @@ void Conversation::send(Place place, Response response, std::string_view code) {
 }
 
 void Conversation::tell(const Asked& asked, int status, std::string_view code, size_t bytes) {
-  Served served;
-  served.at = clock_();
-  served.protocol = "http";
-  served.peer = connection_ == nullptr ? std::string_view() : connection_->peer();
+  Served served = about("http", asked.verb);
   served.token = asked.token;
-  served.verb = asked.verb;
   served.target = asked.target;
   served.status = status;
   served.code = code;

@@ -159,7 +159,7 @@ void Conversation::call_route(const net::HttpRequest& request) {
     return;
   }
   const Call call{request, current_->target, current_->names};
-  if (Status status = (this->*current_->route->handler)(call); !status.ok()) refuse(status.error());
+  if (Status status = (this->*current_->route->handler)(call); !status.ok()) turn_away(status.error());
   idempotency_key_.clear();
 }
 

@@ -19,17 +19,15 @@ void read_job(Fields& fields, PushRequest& job) {
   job.options.lease = fields.duration("lease");
   if (const auto callback = fields.text("callback")) job.options.callback = *callback;
   if (const auto unique = fields.boolean("unique")) job.unique_across_topics = *unique;
-  if (const auto conflict = fields.text("on_conflict")) {
-    if (*conflict == "replace") {
-      job.on_conflict = OnConflict::kReplace;
-    } else if (*conflict == "keep") {
-      job.on_conflict = OnConflict::kKeep;
-    } else if (*conflict != "reject") {
-      fields.note("on_conflict", "expected reject, replace or keep");
-    } else {
-      job.on_conflict = OnConflict::kReject;
-    }
-  }
+  if (const auto conflict = read_on_conflict(fields)) job.on_conflict = *conflict;
+}
+
+std::optional<OnConflict> read_on_conflict(Fields& fields) {
+  const auto name = fields.text("on_conflict");
+  if (!name) return std::nullopt;
+  const std::optional<OnConflict> conflict = parse_on_conflict(*name);
+  if (!conflict) fields.note("on_conflict", "expected reject, replace or keep");
+  return conflict;
 }
 
 void read_body(Fields& fields, PushRequest& job) {

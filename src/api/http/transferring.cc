@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
+#include "api/http/job_fields.h"
 #include "api/http/problem.h"
 #include "api/transfer/import_batch.h"
 #include "api/transfer/line.h"
@@ -27,13 +28,6 @@ Lines split_lines(std::string_view body) {
     lines.numbers.push_back(number);
   }
   return lines;
-}
-
-Result<OnConflict> parse_on_conflict(std::string_view text) {
-  if (text == "reject") return OnConflict::kReject;
-  if (text == "replace") return OnConflict::kReplace;
-  if (text == "keep") return OnConflict::kKeep;
-  return Error{ErrorCode::kInvalid, {}, "on_conflict: expected reject, replace or keep", {}};
 }
 
 int write_results(json::Writer& json, const std::vector<uint64_t>& numbers,
@@ -81,15 +75,13 @@ Status Conversation::export_page(const Call& call) {
 
 Status Conversation::import_lines(const Call& call) {
   Fields fields(call.target.query);
-  const Result<OnConflict> on_conflict =
-      parse_on_conflict(fields.text("on_conflict").value_or(std::string_view("reject")));
-  if (!on_conflict.ok()) return on_conflict.error();
+  const OnConflict on_conflict = read_on_conflict(fields).value_or(OnConflict::kReject);
   if (Status status = fields.finish(); !status.ok()) return status;
   Lines lines = split_lines(call.request.body);
   if (lines.texts.empty())
     return Error{ErrorCode::kInvalid, {}, "body: expected a JSON object a line, as an export has them", {}};
   transfer::import_lines(
-      queue_, now_, lines.texts, *on_conflict,
+      queue_, now_, lines.texts, on_conflict,
       respond<transfer::ImportResults>(
           [numbers = std::move(lines.numbers)](json::Writer& json, const transfer::ImportResults& results) {
             return write_results(json, numbers, results);

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/job_state.h"
 #include "core/result.h"
 #include "core/retry_policy.h"
 #include "core/time.h"
@@ -44,6 +45,7 @@ class Arguments {
   /// A number that fits into 32 bits.
   Result<uint32_t> small_number(std::string_view field);
   Result<Backoff> backoff(std::string_view field);
+  Result<JobState> state(std::string_view field);
   /// For what is left over.
   Error unexpected(std::string_view usage) const;
 
@@ -52,5 +54,13 @@ class Arguments {
 };
 
 Error invalid(std::string detail);
+
+/// Stores what an option's value was read as, or says what is wrong with it.
+template <class T, class Field>
+Status keep(const Result<T>& value, Field& field) {
+  if (!value.ok()) return value.error();
+  field = *value;
+  return {};
+}
 
 }  // namespace delayq::resp

@@ -78,18 +78,6 @@ Status Conversation::push(Arguments& arguments) {
   return {};
 }
 
-namespace {
-
-/// Stores what an option's parser found.
-template <class T, class Field>
-Status keep(const Result<T>& value, Field& field) {
-  if (!value.ok()) return value.error();
-  field = *value;
-  return {};
-}
-
-}  // namespace
-
 Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
   if (arguments.take_word("ID")) return keep(arguments.text("ID"), job.id);
   if (arguments.take_word("AT")) return keep(arguments.moment("AT"), job.at);

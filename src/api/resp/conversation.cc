@@ -69,32 +69,28 @@ void Conversation::execute(std::span<const std::string_view> words) {
   }
   Arguments arguments(words.subspan(1));
   Status status = admit(*spec, arguments);
-  tell(*spec, arguments, status);
-  if (!status.ok()) return refuse(status.error());
-  status = dispatch(spec->verb, arguments);
+  if (front_.tells_commands && front_.served != nullptr) tell(*spec, words, status);
+  if (status.ok()) status = dispatch(spec->verb, arguments);
   if (status.ok() && !arguments.empty()) status = arguments.unexpected(spec->usage);
-  if (!status.ok()) refuse(status.error());
+  if (status.ok()) return;
+  tell_if_turned_away(about_command(*spec, words), status.error());
+  refuse(status.error());
 }
 
-/// A command is told of when it is taken: its answer comes with that of others. What it says is nobody's
-/// business.
-void Conversation::tell(const CommandSpec& spec, const Arguments& arguments, const Status& status) {
-  const bool is_turned_away = !status.ok() && front_.turned_away != nullptr;
-  const bool is_told = front_.tells_commands && front_.served != nullptr;
-  if (!is_told && !is_turned_away) return;
-  Served served;
-  served.at = now_;
-  served.protocol = "resp";
-  served.peer = connection_->peer();
-  served.token = caller_.name();
-  served.verb = spec.name;
+/// What a command says is nobody's business, but for its topic.
+Served Conversation::about_command(const CommandSpec& spec, std::span<const std::string_view> words) const {
+  Served served = about("resp", spec.name);
   const bool has_topic = spec.topics == Topics::kFirst || spec.topics == Topics::kFirstOfTwo ||
                          spec.topics == Topics::kFirstIfAny || spec.verb == Verb::kPop;
-  if (has_topic && !arguments.empty()) served.target = arguments.front();
+  if (has_topic && words.size() > 1) served.target = words[1];
+  return served;
+}
+
+void Conversation::tell(const CommandSpec& spec, std::span<const std::string_view> words, const Status& status) {
+  Served served = about_command(spec, words);
   if (!status.ok()) served.code = traits_of(status.error().code).name;
-  for (const std::string_view word : arguments.left()) served.bytes_in += word.size();
-  if (is_told) front_.served(served);
-  if (is_turned_away) front_.turned_away(served);
+  for (const std::string_view word : words.subspan(1)) served.bytes_in += word.size();
+  front_.served(served);
 }
 
 Status Conversation::admit(const CommandSpec& spec, const Arguments& arguments) {

@@ -54,7 +54,8 @@ class Conversation final : public api::Conversation {
   void execute(std::span<const std::string_view> words);
   /// Whether this caller may say this.
   Status admit(const CommandSpec& spec, const Arguments& arguments);
-  void tell(const CommandSpec& spec, const Arguments& arguments, const Status& status);
+  Served about_command(const CommandSpec& spec, std::span<const std::string_view> words) const;
+  void tell(const CommandSpec& spec, std::span<const std::string_view> words, const Status& status);
   Status dispatch(Verb verb, Arguments& arguments);
   void answer(Place place, Words words);
   /// A reply that is known at once.

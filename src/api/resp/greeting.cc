@@ -97,17 +97,7 @@ Status Conversation::authenticate(std::string_view secret) {
   if (front_.access.is_open())
     return invalid("no tokens are configured, so there is nothing to authenticate for");
   caller_ = front_.access.identify(secret);
-  Status status = front_.access.check_scope(caller_, kAnyScope);
-  if (!status.ok() && front_.turned_away) {
-    Served served;
-    served.at = now_;
-    served.protocol = "resp";
-    served.peer = connection_->peer();
-    served.verb = "AUTH";
-    served.code = traits_of(status.error().code).name;
-    front_.turned_away(served);
-  }
-  return status;
+  return front_.access.check_scope(caller_, kAnyScope);
 }
 
 Status Conversation::hello(Arguments& arguments) {
