@@ -2,22 +2,13 @@
 
 #include <algorithm>
 #include <fstream>
-#include <random>
 #include <unistd.h>
 #include <utility>
 
+#include "app/random_seed.h"
 #include "app/version.h"
 
 namespace delayq {
-
-namespace {
-
-uint64_t random_seed() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) ^ device();
-}
-
-}  // namespace
 
 Server::Server(ServerOptions options) : options_(std::move(options)) {}
 
