@@ -43,7 +43,7 @@ Status Server::start() {
     if (!tls.ok()) return tls.error();
     tls_ = std::move(*tls);
   }
-  front_->stopwatch = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+  front_->stopwatch = [] { return net::Loop::steady_now().time_since_epoch(); };
   if (Status status = start_queue(now); !status.ok()) return status.error();
   if (Status status = listen_for_resp(now); !status.ok()) return status;
   return listen_for_http();

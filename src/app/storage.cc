@@ -8,6 +8,7 @@
 #include "engine/journal/posix_shelf.h"
 #include "engine/journal/threaded_io.h"
 #include "engine/memory/memory_engine.h"
+#include "net/loop.h"
 
 namespace delayq {
 
@@ -15,7 +16,7 @@ namespace {
 
 std::chrono::microseconds steady_micros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::steady_clock::now().time_since_epoch());
+      net::Loop::steady_now().time_since_epoch());
 }
 
 std::filesystem::path backups_beside(const std::string& directory) {
