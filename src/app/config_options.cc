@@ -7,11 +7,14 @@
 #include <fmt/format.h>
 
 #include "ops/config_check.h"
+#include "ops/seed_config.h"
 
 namespace delayq {
 
 void ConfigOptions::add_to(CLI::App& command) {
-  command.add_option("-c,--config", file, "Configuration file (TOML)");
+  command.add_option(
+      "-c,--config", file,
+      "Configuration file: TOML, or the INI of go-delay-queue, delay_queue_callback or DelayQ");
   said.reserve(16);  // what CLI11 points to must stay where it is
   const auto add = [&](const char* flags, const char* key, const char* help) {
     said.emplace_back(key, "");
@@ -50,6 +53,7 @@ ConfigOutcome read_config(const ConfigOptions& options) {
       set(assignment.substr(0, sign), assignment.substr(sign + 1));
     }
   }
+  keep_to_this_machine(outcome);
   if (errors.empty()) errors = check_config(outcome.config);
   return outcome;
 }
