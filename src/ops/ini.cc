@@ -27,7 +27,9 @@ std::string_view trimmed(std::string_view text) {
 
 /// Empty, or only a comment.
 /// Empty, or only a comment.
-bool says_nothing(std::string_view text) { return text.empty() || kComment.find(text[0]) != kComment.npos; }
+bool says_nothing(std::string_view text) {
+  return text.empty() || kComment.find(text[0]) != std::string_view::npos;
+}
 
 /// What keeps a line from being text; empty: nothing does.
 std::string_view flaw_of(std::string_view line) {
@@ -102,7 +104,7 @@ class Reader {
   }
 
   std::optional<std::string_view> read_value(std::string_view said) {
-    if (!said.empty() && kQuotes.find(said[0]) != kQuotes.npos) {
+    if (!said.empty() && kQuotes.find(said[0]) != std::string_view::npos) {
       const size_t end = said.find(said[0], 1);
       if (end == std::string_view::npos) {
         complain("the value's closing quote is missing");

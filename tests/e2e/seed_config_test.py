@@ -133,13 +133,15 @@ class SeedConfig(harness.ServerTest):
         name = self.write("delayq.conf", ("/var/run/delayq.pid", "delayq.pid"))
         server = self.start("-c", name, "--http", "127.0.0.1:0")
         log = self.directory / "logs" / "error.log"
-        server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: log.read_text().count("SIGHUP:") == 1, "it is heard")
         self.write("delayq.conf", ("port = 6379", "port = many"))
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: "delayq.conf:9: redis.port: " in log.read_text(), "the error is told")
-        self.assertEqual(log.read_text().count("stay as they were"), 1)
+        self.wait_until(lambda: 'redis.port: "many" cannot stand here' in log.read_text(), "the error is told")
+        self.write("delayq.conf")
+        server.process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: log.read_text().count("SIGHUP:") == 2, "it is heard")
         self.assertEqual(self.get(server.http_port, "/v1/topics")["topics"], [])
+        self.assertEqual(server.stop()[0], 0)
+        self.assertEqual(log.read_text().count("stay as they were"), 1, "the second time all was right")
 
 
 if __name__ == "__main__":
