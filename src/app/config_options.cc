@@ -54,7 +54,7 @@ ConfigOutcome read_config(const ConfigOptions& options) {
     }
   }
   keep_to_this_machine(outcome);
-  if (errors.empty()) errors = check_config(outcome.config);
+  for (std::string& error : check_config(outcome.config, errors.empty())) errors.push_back(std::move(error));
   return outcome;
 }
 
