@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "api/compat/compat.h"
 #include "app/config_options.h"
 #include "app/server.h"
 #include "app/version.h"
@@ -58,6 +59,9 @@ ServerOptions server_options(const Config& config) {
   options.idempotency = config.server.idempotency;
   options.metrics_topics = config.limits.metrics_topics;
   options.session.request = config.server.request_timeout;
+  if (config.compat.go_delay_queue) options.dialects.push_back(&compat::go_delay_queue());
+  if (config.compat.callback) options.dialects.push_back(&compat::callback());
+  if (config.compat.delayq) options.dialects.push_back(&compat::delayq());
   if (!config.tls.certificate.empty())
     options.tls = net::TlsFiles{config.tls.certificate, config.tls.key, config.tls.client_ca};
   return options;

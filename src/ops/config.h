@@ -49,6 +49,15 @@ struct Config {
     bool operator==(const Tls&) const = default;
   };
 
+  /// Which of the other APIs are served on the HTTP port.
+  struct Compat {
+    bool go_delay_queue = true;
+    bool callback = true;
+    bool delayq = true;
+
+    bool operator==(const Compat&) const = default;
+  };
+
   struct Journal {
     Durability durability = Durability::kCommit;
     Millis interval{50};
@@ -83,6 +92,7 @@ struct Config {
 
   Server server;
   Tls tls;
+  Compat compat;
   Journal journal;
   Bounds limits;
   Log log;

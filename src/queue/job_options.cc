@@ -10,9 +10,17 @@ namespace delayq {
 namespace {
 
 /// The keys of the map. Stored: a number is never used again for something else.
-enum class Field : uint64_t { kAttempts = 0, kBackoff = 1, kLease = 2, kCallback = 3, kContentType = 4 };
+enum class Field : uint64_t {
+  kAttempts = 0,
+  kBackoff = 1,
+  kLease = 2,
+  kCallback = 3,
+  kContentType = 4,
+  kName = 7,
+};
 
 constexpr size_t kContentTypeBytes = 255;
+constexpr size_t kNameBytes = 255;
 
 Status check_text(std::string_view field, std::string_view text, size_t max) {
   if (text.size() > max) {
@@ -45,6 +53,9 @@ void read_field(uint64_t field, MsgpackReader& reader, JobOptions& options) {
     case Field::kContentType:
       options.content_type = reader.text();
       return;
+    case Field::kName:
+      options.name = reader.text();
+      return;
   }
   reader.skip();
 }
@@ -63,6 +74,7 @@ Status check_job_options(const JobOptions& options) {
   }
   if (Status status = check_text("callback", options.callback, Limits::kCallbackBytes); !status)
     return status;
+  if (Status status = check_text("name", options.name, kNameBytes); !status) return status;
   return check_text("content_type", options.content_type, kContentTypeBytes);
 }
 
@@ -70,7 +82,7 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (options.says_nothing()) return;
   const uint32_t pairs = uint32_t{options.attempts.has_value()} + options.backoff.has_value() +
                          options.lease.has_value() + !options.callback.empty() +
-                         !options.content_type.empty();
+                         !options.content_type.empty() + !options.name.empty();
   MsgpackWriter writer{out};
   const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
   writer.map(pairs);
@@ -79,6 +91,7 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (options.lease) key(Field::kLease), writer.millis(*options.lease);
   if (!options.callback.empty()) key(Field::kCallback), writer.text(options.callback);
   if (!options.content_type.empty()) key(Field::kContentType), writer.text(options.content_type);
+  if (!options.name.empty()) key(Field::kName), writer.text(options.name);
 }
 
 JobOptions decode_job_options(std::string_view bytes) {

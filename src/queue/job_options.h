@@ -17,10 +17,11 @@ struct JobOptions {
   std::optional<Millis> lease{};
   std::string_view callback{};      ///< where its webhook goes; empty: where the topic says
   std::string_view content_type{};  ///< of the body; empty: not said
+  std::string_view name{};          ///< a label for people; nothing depends on it
 
   /// As for nearly every job.
   bool says_nothing() const {
-    return !attempts && !backoff && !lease && callback.empty() && content_type.empty();
+    return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && name.empty();
   }
   bool operator==(const JobOptions&) const = default;
 };

@@ -22,7 +22,8 @@ JobOptions everything() {
           .backoff = StepBackoff{{Millis{100}, Millis{200}}},
           .lease = Millis{5'000},
           .callback = "https://shop.example/hook",
-          .content_type = "text/plain"};
+          .content_type = "text/plain",
+          .name = "close an order"};
 }
 
 TEST(JobOptions, NothingSaidTakesNoRoom) {
@@ -34,7 +35,8 @@ TEST(JobOptions, EachFieldComesBackAlone) {
   const JobOptions all = everything();
   for (const JobOptions& one :
        {JobOptions{.attempts = 0}, JobOptions{.backoff = all.backoff}, JobOptions{.lease = all.lease},
-        JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type}, all}) {
+        JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type},
+        JobOptions{.name = all.name}, all}) {
     const std::string bytes = encoded(one);
     EXPECT_EQ(decode_job_options(bytes), one);
   }
@@ -68,7 +70,8 @@ TEST(JobOptions, ChecksNameTheField) {
                                                       {{.backoff = StepBackoff{}}, "backoff"},
                                                       {{.lease = Millis{1}}, "lease"},
                                                       {{.callback = long_text}, "callback"},
-                                                      {{.content_type = "a\nb"}, "content_type"}};
+                                                      {{.content_type = "a\nb"}, "content_type"},
+                                                      {{.name = "a\nb"}, "name"}};
   for (const auto& [options, field] : cases) {
     const Status status = check_job_options(options);
     ASSERT_FALSE(status.ok()) << field;

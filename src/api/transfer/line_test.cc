@@ -134,6 +134,7 @@ TEST(Line, OptionsComeBack) {
   options.lease = Millis{90'500};
   options.callback = "https://shop.example/hook";
   options.content_type = "text/plain; charset=utf-8";
+  options.name = "关闭订单";
   std::string encoded;
   encode_job_options(options, encoded);
   Job job = simple_job();

@@ -137,6 +137,7 @@ void read_options(Members& members, JobOptions& options) {
   options.lease = members.parsed("lease", parse_duration);
   options.callback = members.text("callback").value_or(std::string_view());
   options.content_type = members.text("content_type").value_or(std::string_view());
+  options.name = members.text("name").value_or(std::string_view());
 }
 
 void read_state(Members& members, Job& job) {

@@ -46,6 +46,7 @@ void write_options(json::Writer& json, const JobOptions& options) {
   if (options.lease) json.key("lease").text(format_duration(*options.lease));
   if (!options.callback.empty()) json.key("callback").text(options.callback);
   if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
+  if (!options.name.empty()) json.key("name").text(options.name);
 }
 
 void write_retention(json::Writer& json, std::string_view name, const std::optional<Retention>& retention) {
