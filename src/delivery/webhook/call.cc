@@ -5,6 +5,27 @@
 
 namespace delayq::webhook {
 
+namespace {
+
+bool has_control_character(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; });
+}
+
+}  // namespace
+
+void HeaderLines::add(std::string_view name, std::string_view value) {
+  if (value.empty()) return;
+  // A colon in a name would be the end of it.
+  if (name.empty() || name.find_first_of(": ;") != std::string_view::npos || has_control_character(name) ||
+      has_control_character(value)) {
+    is_valid_ = false;
+    return;
+  }
+  lines_.append(name).append(": ").append(value);
+  lines_ += '\0';
+}
+
 std::optional<std::string_view> HeaderLines::find(std::string_view name) const {
   std::string_view rest = lines_;
   while (!rest.empty()) {

@@ -15,21 +15,19 @@ namespace delayq::webhook {
 class HeaderLines {
  public:
   /// Nothing at all for an empty value. A line end or another control character in either would let a job
-  /// write headers of its own: the caller refuses such a call (CallError::kBadCall).
-  void add(std::string_view name, std::string_view value) {
-    if (value.empty()) return;
-    lines_.append(name).append(": ").append(value);
-    lines_ += '\0';
-  }
-  /// The value of the first line with this name, for tests and messages; names are compared as they are.
-  std::optional<std::string_view> find(std::string_view name) const;
+  /// write headers of its own: then the lines are not valid(), and the call is refused (CallError::kBadCall).
+  void add(std::string_view name, std::string_view value);
   void reserve(size_t bytes) { lines_.reserve(bytes); }
 
+  bool valid() const { return is_valid_; }
+  /// The value of the first line with this name, for tests and messages; names are compared as they are.
+  std::optional<std::string_view> find(std::string_view name) const;
   /// "name: value" with a zero byte behind each line.
   const std::string& lines() const { return lines_; }
 
  private:
   std::string lines_;
+  bool is_valid_ = true;
 };
 
 /// One HTTP request.
