@@ -133,6 +133,8 @@ TEST(Line, OptionsComeBack) {
   options.backoff = ExponentialBackoff{Millis{1'500}, 1.5, std::chrono::hours{2}, 0.25};
   options.lease = Millis{90'500};
   options.callback = "https://shop.example/hook";
+  options.method = "PUT";
+  options.format = CallbackFormat::kCloudEvents;
   options.content_type = "text/plain; charset=utf-8";
   std::string encoded;
   encode_job_options(options, encoded);
@@ -152,8 +154,11 @@ TEST(Line, SettingsComeBack) {
   settings.concurrency = 3;
   settings.paused = false;
   settings.priority = 0;
-  settings.delivery = "pull";
+  settings.delivery = Delivery::kWebhook;
   settings.callback = "https://shop.example/hook";
+  settings.callback_method = "PATCH";
+  settings.callback_timeout = Millis{2'000};
+  settings.callback_format = CallbackFormat::kCallbackApi;
   for (const Settings& each : {settings, Settings{}, Settings{.paused = true}}) {
     ExportItem item;
     item.job.topic = "*";

@@ -124,6 +124,8 @@ void read_options(Members& members, JobOptions& options) {
   options.backoff = members.parsed("backoff", parse_backoff);
   options.lease = members.parsed("lease", parse_duration);
   options.callback = members.text("callback").value_or(std::string_view());
+  options.method = members.text("callback_method").value_or(std::string_view());
+  options.format = members.parsed("callback_format", parse_callback_format);
   options.content_type = members.text("content_type").value_or(std::string_view());
 }
 
@@ -207,8 +209,11 @@ Status read_settings(const json::Slice& object, Line& line) {
   settings.concurrency = members.number("concurrency");
   settings.paused = members.boolean("paused");
   settings.priority = members.number("priority");
-  settings.delivery = owned(members.text("delivery"));
+  settings.delivery = members.parsed("delivery", parse_delivery);
   settings.callback = owned(members.text("callback"));
+  settings.callback_method = owned(members.text("callback_method"));
+  settings.callback_timeout = members.parsed("callback_timeout", parse_duration);
+  settings.callback_format = members.parsed("callback_format", parse_callback_format);
   return members.finish();
 }
 
