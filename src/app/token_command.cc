@@ -103,9 +103,9 @@ Result<NewToken> make_token(const TokenOptions& options, std::string_view random
   NewToken token;
   token.secret = std::string(kPrefix) + base64url(random);
   const Sha256 hash = api::hash_secret(token.secret);
-  token.toml =
-      fmt::format("[[tokens]]\nname = \"{}\"\nsha256 = \"{}\"\nscopes = {}\ntopics = {}\n", options.name,
-                  to_hex({reinterpret_cast<const char*>(hash.data()), hash.size()}), toml_list(options.scopes), toml_list(options.topics));
+  token.toml = fmt::format("[[tokens]]\nname = \"{}\"\nsha256 = \"{}\"\nscopes = {}\ntopics = {}\n",
+                           options.name, to_hex({reinterpret_cast<const char*>(hash.data()), hash.size()}),
+                           toml_list(options.scopes), toml_list(options.topics));
   return token;
 }
 
