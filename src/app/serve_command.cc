@@ -139,8 +139,7 @@ void greet(Server& server, const Config& config, bool in_background) {
 }
 
 std::chrono::microseconds since_boot() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::steady_clock::now().time_since_epoch());
+  return std::chrono::duration_cast<std::chrono::microseconds>(net::Loop::steady_now().time_since_epoch());
 }
 
 /// Whether it was started from a terminal that has since been closed. That sends SIGHUP, too.

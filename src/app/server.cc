@@ -2,22 +2,13 @@
 
 #include <algorithm>
 #include <fstream>
-#include <random>
 #include <unistd.h>
 #include <utility>
 
+#include "app/random_seed.h"
 #include "app/version.h"
 
 namespace delayq {
-
-namespace {
-
-uint64_t random_seed() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) ^ device();
-}
-
-}  // namespace
 
 Server::Server(ServerOptions options) : options_(std::move(options)) {}
 
@@ -52,7 +43,7 @@ Status Server::start() {
     if (!tls.ok()) return tls.error();
     tls_ = std::move(*tls);
   }
-  front_->stopwatch = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+  front_->stopwatch = [] { return net::Loop::steady_now().time_since_epoch(); };
   if (Status status = start_webhooks(); !status.ok()) return status;
   if (Status status = start_queue(now); !status.ok()) return status.error();
   if (Status status = listen_for_resp(now); !status.ok()) return status;

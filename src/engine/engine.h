@@ -105,6 +105,7 @@ class Engine {
   virtual void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) = 0;
   virtual void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) = 0;
   virtual EngineUsage usage() const = 0;
+  virtual CommitFigures commits() const = 0;
 
   // ---- the queue's own notes on topics (pause, limits, policies): kept and given back, never read
   /// Empty `settings` removes the note.

@@ -248,10 +248,14 @@ struct EngineUsage {
   uint64_t written_bytes = 0;  ///< since the start, by commits and by cleaning
   uint64_t copied_bytes = 0;   ///< since the start: of written_bytes, what cleaning wrote again
   uint64_t segments = 0;       ///< files
+};
+
+/// How commits went, since the start.
+struct CommitFigures {
   /// How long each commit took to write and sync, in microseconds; from 2^26 us, a minute, on in one bucket.
-  Histogram<28> commit_micros;
+  Histogram<28> micros;
   /// How many records each commit had.
-  Histogram<20> commit_records;
+  Histogram<20> records;
 };
 
 }  // namespace delayq

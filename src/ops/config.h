@@ -120,7 +120,8 @@ struct Said {
   std::string origin;
 };
 
-/// A configuration, or everything that is wrong with it: "delayq.toml:7: server.grace: ...", by line.
+/// A configuration, or everything that is wrong with its values: "delayq.toml:7: server.grace: ...", by line.
+/// Whether they go together is for ops/config_check.h, when there is nothing more to come.
 struct [[nodiscard]] ConfigOutcome {
   Config config;  ///< to be used only when there are no errors
   std::vector<std::string> errors;

@@ -294,8 +294,9 @@ const std::array kTopics{
 };
 
 const std::array kTokens{
-    ConfigRow{"tokens", "name", TextField{1, 100, [](T& t, std::string v) { t.token->name = std::move(v); }},
-              "", "\"shop\"", "Its name in logs and messages; needed."},
+    ConfigRow{"tokens", "name",
+              TextField{1, kTokenNameBytes, [](T& t, std::string v) { t.token->name = std::move(v); }}, "",
+              "\"shop\"", "Its name in logs and messages; needed."},
     ConfigRow{"tokens", "sha256", HashField{[](T& t, Sha256 v) { t.token->sha256 = v; }}, "",
               "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"",
               "The hash of its secret; needed. `delayq token new` makes both."},

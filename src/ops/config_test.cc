@@ -200,18 +200,6 @@ TEST(Config, what_is_wrong_with_tokens) {
                   HasSubstr("a:4: tokens.0.scopes: \"all\" is not a scope: use a list of push, consume, "),
                   HasSubstr("a:5: tokens.0.topics: topic"),
                   HasSubstr("a:6: tokens.0.scope: unknown key: did you mean scopes?")));
-  const ConfigOutcome missing =
-      parse_config("[[tokens]]\nname = \"x\"\n[[tokens]]\nname = \"x\"\nscopes = [\"read\"]\n", "a");
-  EXPECT_THAT(missing.errors,
-              ElementsAre("a: tokens.0: sha256 is missing", "a: tokens.0: scopes is missing",
-                          "a: tokens.1: sha256 is missing", "a: tokens.1: another token has the name x"));
-}
-
-TEST(Config, tls_needs_both_files) {
-  EXPECT_THAT(parse_config("[tls]\ncertificate = \"c.pem\"\n", "a").errors,
-              ElementsAre(HasSubstr("certificate and key are needed together")));
-  EXPECT_THAT(parse_config("[tls]\nclient_ca = \"c.pem\"\n", "a").errors,
-              ElementsAre(HasSubstr("tls.client_ca: needs")));
 }
 
 TEST(Config, of_a_file_that_is_not_there) {

@@ -184,6 +184,7 @@ struct TotalStats {
   Tallies tallies;
   Lateness lateness;
   EngineUsage usage;
+  CommitFigures commits;
   uint64_t waiters = 0;
   uint64_t unanswered_bytes = 0;  ///< of pushes that are not durable yet
 };

@@ -76,6 +76,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
   void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) override;
   EngineUsage usage() const override { return world_.real.usage(); }
+  CommitFigures commits() const override { return world_.real.commits(); }
 
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;

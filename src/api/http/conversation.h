@@ -59,7 +59,7 @@ class Conversation final : public api::Conversation, public Watcher {
   struct Call {
     const net::HttpRequest& request;
     const Target& target;
-    std::vector<std::string_view> names;
+    std::span<const std::string_view> names;
   };
   using Handler = Status (Conversation::*)(const Call& call);
   struct Route {

@@ -81,11 +81,11 @@ void write_totals(Exposition& out, const TotalStats& totals) {
           totals.unanswered_bytes);
 }
 
-void write_engine(Exposition& out, const EngineUsage& usage) {
+void write_engine(Exposition& out, const EngineUsage& usage, const CommitFigures& commits) {
   out.histogram("delayq_commit_seconds", "How long a commit took to be written and synced.",
-                usage.commit_micros.buckets(), usage.commit_micros.sum(), 1e6);
-  out.histogram("delayq_commit_records", "How many changes a commit had.", usage.commit_records.buckets(),
-                usage.commit_records.sum(), 1);
+                commits.micros.buckets(), commits.micros.sum(), 1e6);
+  out.histogram("delayq_commit_records", "How many changes a commit had.", commits.records.buckets(),
+                commits.records.sum(), 1);
   out.one("delayq_memory_bytes", "gauge", "RAM of the engine's tables.", usage.memory_bytes);
   out.one("delayq_disk_bytes", "gauge", "What the engine's files occupy.", usage.disk_bytes);
   out.one("delayq_disk_live_bytes", "gauge", "The part of that which is still needed.", usage.live_bytes);
@@ -142,7 +142,7 @@ std::string metrics_text(const Metrics& metrics) {
   out.begin("delayq_info", "gauge", "The server's version.");
   out.sample(Exposition::label("version", metrics.version), 1);
   write_totals(out, metrics.totals);
-  write_engine(out, metrics.totals.usage);
+  write_engine(out, metrics.totals.usage, metrics.totals.commits);
   write_apis(out, metrics);
   write_webhooks(out, metrics.webhooks);
   write_topics(out, metrics);

@@ -216,7 +216,11 @@ TEST(Line, ProblemsNameTheirField) {
       {R"({"topic":"t","settings":{"lease":"long"}})", "lease: "},
       {R"({"topic":"t","settings":[]})", "settings: expected an object"},
       {R"({"topic":"t","settings":{"rate":{"count":1}}})", "rate: per: is missing"},
-      {R"({"topic":"t","settings":{},"id":"a"})", "id: this field is not known here"},
+      {R"({"topic":"t","settings":{},"id":"a"})", "id: this field is not known here. Known: topic, settings"},
+      {R"({"topic":"t","settings":{"leese":"1m"}})",
+       "leese: this field is not known here; did you mean lease? Known: attempts, backoff, lease,"},
+      {R"({"topic":"t","settings":{"rate":{"count":1,"per":"1s","pre":"1s"}}})",
+       "rate: pre: this field is not known here; did you mean per? Known: count, per"},
   };
   for (const auto& [text, problem] : cases) EXPECT_THAT(problem_of(text), HasSubstr(problem)) << text;
 }

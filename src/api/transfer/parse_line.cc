@@ -3,11 +3,13 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/transfer/base64.h"
 #include "api/transfer/line.h"
 #include "core/duration.h"
 #include "core/moment.h"
+#include "core/nearest.h"
 #include "core/quote.h"
 #include "json/reader.h"
 
@@ -24,7 +26,9 @@ class Members {
   Members(const json::Slice& object, std::deque<std::string>& texts)
       : members_(json::members_of(object)), taken_(members_.size()), texts_(texts) {}
 
+  /// `name` must live on: it is what a problem says is known here.
   const json::Slice* find(std::string_view name) {
+    asked_.push_back(name);
     const json::Slice* found = nullptr;
     for (size_t i = 0; i < members_.size(); ++i) {
       if (members_[i].name != name) continue;
@@ -82,12 +86,19 @@ class Members {
   /// To be asked last.
   Status finish() {
     for (size_t i = 0; i < members_.size(); ++i) {
-      if (!taken_[i]) note(members_[i].name, "this field is not known here");
+      if (!taken_[i]) note(members_[i].name, unknown(members_[i].name));
     }
     return status_;
   }
 
  private:
+  std::string unknown(std::string_view name) const {
+    const std::string_view meant = nearest(name, asked_);
+    return fmt::format("this field is not known here{} Known: {}",
+                       meant.empty() ? "." : fmt::format("; did you mean {}?", meant),
+                       fmt::join(asked_, ", "));
+  }
+
   bool is(std::string_view name, const json::Slice& value, json::Type type) {
     if (value.type == type) return true;
     note(name, fmt::format("expected {}, got {}", name_of(type), name_of(value.type)));
@@ -96,6 +107,7 @@ class Members {
 
   std::vector<json::Member> members_;
   std::vector<bool> taken_;
+  std::vector<std::string_view> asked_;
   std::deque<std::string>& texts_;
   Status status_;
 };

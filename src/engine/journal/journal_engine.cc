@@ -90,8 +90,6 @@ EngineUsage JournalEngine::usage() const {
   usage.written_bytes = log_.written_bytes();
   usage.copied_bytes = cleaner_.copied_bytes();
   usage.segments = store_.segments.count();
-  usage.commit_micros = log_.commit_micros();
-  usage.commit_records = log_.commit_records();
   return usage;
 }
 

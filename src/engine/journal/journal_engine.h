@@ -80,6 +80,7 @@ class JournalEngine final : public Engine {
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
   void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) override;
   EngineUsage usage() const override;
+  CommitFigures commits() const override { return {log_.commit_micros(), log_.commit_records()}; }
 
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;
