@@ -15,10 +15,14 @@ class [[nodiscard]] SignalReader {
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
-    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC);
+    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     std::signal(SIGPIPE, SIG_IGN);  // somebody who does not read to the end
   }
   ~SignalReader() {
+    // Those that came have done what they were for, and are not to end the program now.
+    signalfd_siginfo info{};
+    while (read(descriptor_, &info, sizeof info) == sizeof info) {
+    }
     close(descriptor_);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
