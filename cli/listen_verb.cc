@@ -49,7 +49,7 @@ class Listen final : public Verb {
     const Address bound{address_.host, receiver->port()};
     session.world.err << fmt::format("listening on http://{}\n", to_string(bound)) << std::flush;
     is_json_ = json_ || !session.world.out_is_terminal;
-    const Status status = receiver->run(
+    Status status = receiver->run(
         signals.descriptor(),
         [&](const ReceivedRequest& request) -> std::string_view {
           return receive(session, verifier, request) ? answer : refusal;

@@ -13,7 +13,7 @@
 
 #include "delivery/webhook/curl_caller.h"
 #include "tests/support/caller_driver.h"
-#include "tests/support/http_stub.h"
+#include "tests/support/test_host.h"
 
 namespace {
 
@@ -85,7 +85,7 @@ using support::CallerDriver;
 using support::http;
 using support::http_reply;
 using support::post;
-using support::Stub;
+using support::TestHost;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -156,46 +156,46 @@ TEST(CurlCallerAddresses, NoProbeReachesASocket) {
 }
 
 TEST(CurlCallerAddresses, ARedirectToOneIsNotFollowed) {
-  Stub stub(
+  TestHost host(
       http([](const std::string&) { return http_reply(302, "", "Location: http://169.254.169.254/\r\n"); }));
   Notes notes;
   CallerDriver caller({.opener = notes.opener()});
-  EXPECT_EQ(caller.call(post(stub.url())).status, 302);
+  EXPECT_EQ(caller.call(post(host.url())).status, 302);
   EXPECT_THAT(notes.reached(), ElementsAre("127.0.0.1"));
 }
 
 TEST(CurlCallerAddresses, TheDenyListIsKeptAlsoForNames) {
-  Stub stub(http([](const std::string&) { return http_reply(200, "ok"); }));
+  TestHost host(http([](const std::string&) { return http_reply(200, "ok"); }));
   Notes notes;
   CurlCallerOptions options;
   options.guard = denying({"127.0.0.0/8"});
   options.opener = notes.opener();
   CallerDriver caller(std::move(options));
-  for (const std::string_view host : {"127.0.0.1", "loopback.test", "2130706433", "[::ffff:127.0.0.1]"}) {
-    const CallResult result = caller.call(post(stub.url("/", host)));
-    EXPECT_EQ(result.error, CallError::kRefusedAddress) << host;
+  for (const std::string_view name : {"127.0.0.1", "loopback.test", "2130706433", "[::ffff:127.0.0.1]"}) {
+    const CallResult result = caller.call(post(host.url("/", name)));
+    EXPECT_EQ(result.error, CallError::kRefusedAddress) << name;
     EXPECT_THAT(result.error_text, HasSubstr("127.0.0.1 is on the deny list"));
   }
-  EXPECT_EQ(stub.accepts(), 0);
+  EXPECT_EQ(host.accepts(), 0);
   EXPECT_THAT(notes.reached(), IsEmpty());
 }
 
 TEST(CurlCallerAddresses, NamesAreResolvedAsideAndDoNotHoldUpOthers) {
-  Stub stub(http([](const std::string&) { return http_reply(200, "ok"); }));
+  TestHost host(http([](const std::string&) { return http_reply(200, "ok"); }));
   CallerDriver caller;
-  EXPECT_EQ(caller.call(post(stub.url("/", "loopback.test"))).status, 200);
-  const CallResult unknown = caller.call(post(stub.url("/", "unknown.test")));
+  EXPECT_EQ(caller.call(post(host.url("/", "loopback.test"))).status, 200);
+  const CallResult unknown = caller.call(post(host.url("/", "unknown.test")));
   EXPECT_EQ(unknown.error, CallError::kResolve) << unknown.error_text;
 
-  Call slow = post(stub.url("/", "slow.test"));
+  Call slow = post(host.url("/", "slow.test"));
   slow.total_timeout = Millis{50};
   EXPECT_EQ(caller.call(std::move(slow)).error, CallError::kTimeout)
       << "while its name is still being looked up";
   EXPECT_TRUE(Names::instance().wait_for_waiting(1));
-  EXPECT_EQ(caller.call(post(stub.url())).status, 200);
+  EXPECT_EQ(caller.call(post(host.url())).status, 200);
   Names::instance().let_go();
   EXPECT_TRUE(Names::instance().wait_for_waiting(0));
-  EXPECT_EQ(caller.call(post(stub.url("/", "slow.test"))).status, 200);
+  EXPECT_EQ(caller.call(post(host.url("/", "slow.test"))).status, 200);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "delivery/webhook/curl_caller.h"
 #include "tests/support/caller_driver.h"
-#include "tests/support/http_stub.h"
+#include "tests/support/test_host.h"
 
 namespace delayq::webhook {
 namespace {
@@ -15,21 +15,21 @@ using support::CallerDriver;
 using support::http;
 using support::http_reply;
 using support::post;
-using support::Stub;
+using support::TestHost;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
 /// A server that always answers the same.
-Stub::Serve always(std::string bytes) {
+TestHost::Serve always(std::string bytes) {
   return http([bytes = std::move(bytes)](const std::string&) { return bytes; });
 }
 
 /// Keeps what it was asked.
 class Listener {
  public:
-  Stub::Serve serve() {
+  TestHost::Serve serve() {
     return http([this](const std::string& request) {
       const std::lock_guard lock(mutex_);
       last_ = request;
@@ -48,9 +48,9 @@ class Listener {
 
 TEST(CurlCaller, SendsTheCallAndBringsTheAnswer) {
   Listener listener;
-  Stub stub(listener.serve());
+  TestHost host(listener.serve());
   CallerDriver caller({.user_agent = "delayq/9"});
-  Call call = post(stub.url("/hooks/order?x=1"), R"({"uid":1})");
+  Call call = post(host.url("/hooks/order?x=1"), R"({"uid":1})");
   call.headers.add("Content-Type", "application/json");
   call.headers.add("webhook-id", "msg_1");
   call.headers.add("nothing", "");
@@ -69,16 +69,16 @@ TEST(CurlCaller, SendsTheCallAndBringsTheAnswer) {
 
 TEST(CurlCaller, AddsNoTypeAndDoesNotAskToContinue) {
   Listener listener;
-  Stub stub(listener.serve());
+  TestHost host(listener.serve());
   CallerDriver caller;
-  EXPECT_EQ(caller.call(post(stub.url(), std::string(2 << 20, 'x'))).status, 200);
+  EXPECT_EQ(caller.call(post(host.url(), std::string(2 << 20, 'x'))).status, 200);
   EXPECT_THAT(listener.last().substr(0, 1000),
               AllOf(Not(HasSubstr("Content-Type")), Not(HasSubstr("Expect"))));
 }
 
 TEST(CurlCaller, UsesTheMethodOfEachCall) {
   Listener listener;
-  Stub stub(listener.serve());
+  TestHost host(listener.serve());
   CallerDriver caller({.max_calls = 1});  // so that one handle gets all of them
   struct Row {
     std::string method;
@@ -89,44 +89,44 @@ TEST(CurlCaller, UsesTheMethodOfEachCall) {
        {Row{"PUT", "b", "Content-Length: 1\r\n"}, Row{"GET", "", "\r\n\r\n"},
         Row{"POST", "", "Content-Length: 0\r\n"}, Row{"DELETE", "b", "Content-Length: 1\r\n"},
         Row{"PATCH", "b", "\r\n\r\nb"}, Row{"GET", "b", "\r\n\r\nb"}, Row{"POST", "b", "\r\n\r\nb"}}) {
-    Call call = post(stub.url(), row.body);
+    Call call = post(host.url(), row.body);
     call.method = row.method;
     EXPECT_EQ(caller.call(std::move(call)).status, 200) << row.method;
     EXPECT_THAT(listener.last(), AllOf(StartsWith(row.method + " / HTTP/1.1\r\n"), HasSubstr(row.says)));
   }
-  EXPECT_EQ(stub.accepts(), 1);
+  EXPECT_EQ(host.accepts(), 1);
 }
 
 TEST(CurlCaller, HeadHasNoBodyToWaitFor) {
-  Stub stub(always("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"));
+  TestHost host(always("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"));
   CallerDriver caller;
-  Call call = post(stub.url(), "");
+  Call call = post(host.url(), "");
   call.method = "HEAD";
   EXPECT_EQ(caller.call(std::move(call)).status, 200);
 }
 
 TEST(CurlCaller, UsesAConnectionAgain) {
-  Stub stub(always(http_reply(200, "ok")));
+  TestHost host(always(http_reply(200, "ok")));
   CallerDriver caller;
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(caller.call(post(stub.url())).status, 200);
-  EXPECT_EQ(stub.accepts(), 1);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(caller.call(post(host.url())).status, 200);
+  EXPECT_EQ(host.accepts(), 1);
 }
 
 TEST(CurlCaller, ComesBackAfterTheHostClosed) {
-  Stub stub(always(http_reply(200, "ok", "Connection: close\r\n")));
+  TestHost host(always(http_reply(200, "ok", "Connection: close\r\n")));
   CallerDriver caller;
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(caller.call(post(stub.url())).status, 200);
-  EXPECT_EQ(stub.accepts(), 5);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(caller.call(post(host.url())).status, 200);
+  EXPECT_EQ(host.accepts(), 5);
 }
 
 TEST(CurlCaller, MakesManyCallsAtOnce) {
-  Stub stub(
+  TestHost host(
       http([](const std::string& request) { return http_reply(200, request.substr(request.size() - 4)); }));
   CallerDriver caller({.max_calls = 50});
   int ended = 0;
   int right = 0;
   std::function<void(int)> begin = [&](int number) {
-    caller->call(post(stub.url(), std::to_string(number)), [&, number](const CallResult& result) {
+    caller->call(post(host.url(), std::to_string(number)), [&, number](const CallResult& result) {
       ++ended;
       right += result.answer == std::to_string(number) ? 1 : 0;
       if (number + 50 < 2000) begin(number + 50);
@@ -136,16 +136,16 @@ TEST(CurlCaller, MakesManyCallsAtOnce) {
   EXPECT_EQ(caller->room(), 0u);
   caller.until([&] { return ended == 1000; });
   EXPECT_EQ(right, 1000);
-  EXPECT_LE(stub.accepts(), 50);
+  EXPECT_LE(host.accepts(), 50);
   EXPECT_EQ(caller->room(), 50u);
 }
 
 TEST(CurlCaller, RefusesMoreThanItHasRoomFor) {
-  Stub stub(always(http_reply(200, "ok")));
+  TestHost host(always(http_reply(200, "ok")));
   CallerDriver caller({.max_calls = 1});
   std::vector<CallError> errors;
   for (int i = 0; i < 2; ++i) {
-    caller->call(post(stub.url()), [&](const CallResult& result) { errors.push_back(result.error); });
+    caller->call(post(host.url()), [&](const CallResult& result) { errors.push_back(result.error); });
   }
   EXPECT_TRUE(errors.empty()) << "never from inside call()";
   caller.until([&] { return errors.size() == 2; });
@@ -155,12 +155,12 @@ TEST(CurlCaller, RefusesMoreThanItHasRoomFor) {
 
 TEST(CurlCaller, TellsEveryStatusAsItIs) {
   for (const int status : {204, 301, 302, 308, 400, 404, 410, 429, 500, 503}) {
-    Stub stub(always(http_reply(status, status == 204 ? "" : "why", "Location: /elsewhere\r\n")));
+    TestHost host(always(http_reply(status, status == 204 ? "" : "why", "Location: /elsewhere\r\n")));
     CallerDriver caller;
-    const CallResult result = caller.call(post(stub.url()));
+    const CallResult result = caller.call(post(host.url()));
     EXPECT_TRUE(result.is_answered()) << result.error_text;
     EXPECT_EQ(result.status, status);
-    EXPECT_EQ(stub.accepts(), 1) << "no redirect is followed";
+    EXPECT_EQ(host.accepts(), 1) << "no redirect is followed";
   }
 }
 
@@ -172,15 +172,15 @@ TEST(CurlCaller, ReadsRetryAfter) {
        {.delay = {}, .at = from_unix_ms(1'445'412'480'000)}},
   };
   for (const auto& [header, expected] : rows) {
-    Stub stub(always(http_reply(503, "later", header)));
+    TestHost host(always(http_reply(503, "later", header)));
     CallerDriver caller;
-    EXPECT_EQ(caller.call(post(stub.url())).retry_after, expected) << header;
+    EXPECT_EQ(caller.call(post(host.url())).retry_after, expected) << header;
   }
 }
 
 TEST(CurlCaller, TellsThatNobodyListens) {
   uint16_t port = 0;
-  { port = Stub(always("")).port(); }
+  { port = TestHost(always("")).port(); }
   CallerDriver caller;
   const CallResult result = caller.call(post("http://127.0.0.1:" + std::to_string(port)));
   EXPECT_EQ(result.error, CallError::kConnect);
@@ -189,9 +189,9 @@ TEST(CurlCaller, TellsThatNobodyListens) {
 }
 
 TEST(CurlCaller, GivesUpOnAHostThatHangs) {
-  Stub stub(always(""));
+  TestHost host(always(""));
   CallerDriver caller;
-  Call call = post(stub.url());
+  Call call = post(host.url());
   call.total_timeout = Millis{50};
   const CallResult result = caller.call(std::move(call));
   EXPECT_EQ(result.error, CallError::kTimeout) << result.error_text;
@@ -199,17 +199,17 @@ TEST(CurlCaller, GivesUpOnAHostThatHangs) {
 }
 
 TEST(CurlCaller, TheDefaultTimeoutCountsWhenACallSaysNothing) {
-  Stub stub(always(""));
+  TestHost host(always(""));
   CallerDriver caller({.default_timeout = Millis{50}});
   Call call;
-  call.url = stub.url();
+  call.url = host.url();
   EXPECT_EQ(caller.call(std::move(call)).error, CallError::kTimeout);
 }
 
 TEST(CurlCaller, GivesUpOnABodyThatComesTooSlowly) {
-  Stub stub(always("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun"));
+  TestHost host(always("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun"));
   CallerDriver caller;
-  Call call = post(stub.url());
+  Call call = post(host.url());
   call.total_timeout = Millis{50};
   const CallResult result = caller.call(std::move(call));
   EXPECT_EQ(result.error, CallError::kTimeout);
@@ -217,8 +217,8 @@ TEST(CurlCaller, GivesUpOnABodyThatComesTooSlowly) {
 }
 
 TEST(CurlCaller, AHostThatHangsHoldsUpNobodyElse) {
-  Stub dead(always(""));
-  Stub alive(always(http_reply(200, "ok")));
+  TestHost dead(always(""));
+  TestHost alive(always(http_reply(200, "ok")));
   CallerDriver caller;
   for (int i = 0; i < 20; ++i) {
     caller->call(post(dead.url()), [](const CallResult&) { ADD_FAILURE() << "that one hangs"; });
@@ -229,8 +229,8 @@ TEST(CurlCaller, AHostThatHangsHoldsUpNobodyElse) {
 TEST(CurlCaller, KeepsTheBeginningOfAnAnswer) {
   const std::string exact(kAnswerBytes, 'a');
   const std::string longer = exact + "b";
-  Stub fits(always(http_reply(200, exact)));
-  Stub cut(always(http_reply(200, longer)));
+  TestHost fits(always(http_reply(200, exact)));
+  TestHost cut(always(http_reply(200, longer)));
   CallerDriver caller;
   const CallResult whole = caller.call(post(fits.url()));
   EXPECT_EQ(whole.answer, exact);
@@ -244,7 +244,7 @@ TEST(CurlCaller, KeepsTheBeginningOfAnAnswer) {
 }
 
 TEST(CurlCaller, AnAnswerWithoutEndIsAnAnswer) {
-  Stub stub([](support::StubPeer& peer) {
+  TestHost host([](support::TestPeer& peer) {
     std::string request;
     if (!peer.read(request)) return;
     peer.write("HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -252,7 +252,7 @@ TEST(CurlCaller, AnAnswerWithoutEndIsAnAnswer) {
     }
   });
   CallerDriver caller;
-  const CallResult result = caller.call(post(stub.url()));
+  const CallResult result = caller.call(post(host.url()));
   EXPECT_EQ(result.error, CallError::kNone) << result.error_text;
   EXPECT_EQ(result.status, 202);
   EXPECT_EQ(result.answer, std::string(kAnswerBytes, 'x'));
@@ -266,33 +266,33 @@ TEST(CurlCaller, BoundsTheHeadersOfAnAnswer) {
   for (int i = 0; i < 20; ++i) large += "X: " + std::string(4000, 'y') + "\r\n";
   CallerDriver caller;
   for (const std::string& headers : {many, large}) {
-    Stub stub(always(http_reply(200, "ok", headers)));
-    const CallResult result = caller.call(post(stub.url()));
+    TestHost host(always(http_reply(200, "ok", headers)));
+    const CallResult result = caller.call(post(host.url()));
     EXPECT_EQ(result.error, CallError::kBroken);
     EXPECT_THAT(result.error_text, HasSubstr("headers"));
   }
 }
 
 TEST(CurlCaller, InterimAnswersHaveNoEndEither) {
-  Stub stub([](support::StubPeer& peer) {
+  TestHost host([](support::TestPeer& peer) {
     std::string request;
     if (!peer.read(request)) return;
     while (peer.write("HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n")) {
     }
   });
   CallerDriver caller;
-  EXPECT_EQ(caller.call(post(stub.url())).error, CallError::kBroken);
+  EXPECT_EQ(caller.call(post(host.url())).error, CallError::kBroken);
 }
 
 TEST(CurlCaller, NoticesWhatIsNoHttp) {
   for (const std::string bytes :
        {"hello\r\n\r\n", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nshort"}) {
-    Stub stub([bytes](support::StubPeer& peer) {
+    TestHost host([bytes](support::TestPeer& peer) {
       std::string request;
       if (peer.read(request)) peer.write(bytes);
     });
     CallerDriver caller;
-    EXPECT_EQ(caller.call(post(stub.url())).error, CallError::kBroken) << bytes;
+    EXPECT_EQ(caller.call(post(host.url())).error, CallError::kBroken) << bytes;
   }
 }
 
@@ -303,23 +303,23 @@ TEST(CurlCaller, RefusesWhatIsNoCall) {
         "gopher://127.0.0.1:70/", "http://127.0.0.1:99999/", "http://127.0.0.1\n/"}) {
     EXPECT_EQ(caller.call(post(url)).error, CallError::kBadCall) << url;
   }
-  Stub stub(always(http_reply(200, "ok")));
-  Call evil = post(stub.url());
+  TestHost host(always(http_reply(200, "ok")));
+  Call evil = post(host.url());
   evil.headers.add("x", "a\r\nHost: evil");
   EXPECT_EQ(caller.call(std::move(evil)).error, CallError::kBadCall);
-  Call odd = post(stub.url());
+  Call odd = post(host.url());
   odd.method = "POST / HTTP/1.1\r\nX:";
   EXPECT_EQ(caller.call(std::move(odd)).error, CallError::kBadCall);
-  EXPECT_EQ(stub.accepts(), 0);
-  EXPECT_EQ(caller.call(post(stub.url())).status, 200) << "and goes on";
+  EXPECT_EQ(host.accepts(), 0);
+  EXPECT_EQ(caller.call(post(host.url())).status, 200) << "and goes on";
 }
 
 TEST(CurlCaller, LooksForNoProxy) {
   ::setenv("http_proxy", "http://127.0.0.1:9", 1);  // NOLINT(concurrency-mt-unsafe): no other thread yet
   ::setenv("all_proxy", "http://127.0.0.1:9", 1);   // NOLINT(concurrency-mt-unsafe)
-  Stub stub(always(http_reply(200, "ok")));
+  TestHost host(always(http_reply(200, "ok")));
   CallerDriver caller;
-  EXPECT_EQ(caller.call(post(stub.url())).status, 200);
+  EXPECT_EQ(caller.call(post(host.url())).status, 200);
   ::unsetenv("http_proxy");  // NOLINT(concurrency-mt-unsafe)
   ::unsetenv("all_proxy");   // NOLINT(concurrency-mt-unsafe)
 }
@@ -328,7 +328,7 @@ TEST(CurlCaller, IsDestroyedWhileCallsAreInFlight) {
   std::atomic<int> begun = 0;
   std::mutex mutex;
   std::condition_variable changed;
-  Stub stub(http([&](const std::string&) {
+  TestHost host(http([&](const std::string&) {
     const std::lock_guard lock(mutex);
     ++begun;
     changed.notify_all();
@@ -338,12 +338,12 @@ TEST(CurlCaller, IsDestroyedWhileCallsAreInFlight) {
   {
     CallerDriver caller;
     for (int i = 0; i < 10; ++i) {
-      caller->call(post(stub.url()), [token](const CallResult&) { ADD_FAILURE() << "nobody answered"; });
+      caller->call(post(host.url()), [token](const CallResult&) { ADD_FAILURE() << "nobody answered"; });
     }
     caller->poll();
     std::unique_lock lock(mutex);
     ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [&] { return begun == 10; }));
-    caller->call(post(stub.url()), [token](const CallResult&) { ADD_FAILURE() << "it never left"; });
+    caller->call(post(host.url()), [token](const CallResult&) { ADD_FAILURE() << "it never left"; });
   }
   EXPECT_EQ(token.use_count(), 1) << "what waited for answers is gone";
 }

@@ -4,7 +4,7 @@
 
 #include "delivery/webhook/curl_caller.h"
 #include "tests/support/caller_driver.h"
-#include "tests/support/http_stub.h"
+#include "tests/support/test_host.h"
 
 namespace delayq::webhook {
 namespace {
@@ -14,33 +14,33 @@ using support::http;
 using support::http_reply;
 using support::Identity;
 using support::post;
-using support::Stub;
-using support::StubPeer;
+using support::TestHost;
+using support::TestPeer;
 using testing::HasSubstr;
 
-Stub::Serve ok() {
+TestHost::Serve ok() {
   return http([](const std::string&) { return http_reply(200, "ok"); });
 }
 
 TEST(CurlCallerTls, BelievesItsOwnAuthority) {
   const Identity identity("IP:127.0.0.1");
-  Stub stub(ok(), &identity);
+  TestHost host(ok(), &identity);
   CallerDriver caller({.ca_file = identity.file()});
   for (int i = 0; i < 3; ++i) {
-    const CallResult result = caller.call(post(stub.url()));
+    const CallResult result = caller.call(post(host.url()));
     EXPECT_EQ(result.status, 200) << result.error_text;
   }
-  EXPECT_EQ(stub.accepts(), 1);
-  EXPECT_THAT(stub.offered(), HasSubstr("\x02h2"));
+  EXPECT_EQ(host.accepts(), 1);
+  EXPECT_THAT(host.offered(), HasSubstr("\x02h2"));
 }
 
 TEST(CurlCallerTls, BelievesNobodyElse) {
   const Identity identity("IP:127.0.0.1");
   const Identity other("IP:127.0.0.1");
-  Stub stub(ok(), &identity);
+  TestHost host(ok(), &identity);
   for (const std::string& authority : {std::string(), other.file()}) {
     CallerDriver caller({.ca_file = authority});
-    const CallResult result = caller.call(post(stub.url()));
+    const CallResult result = caller.call(post(host.url()));
     EXPECT_EQ(result.error, CallError::kTls) << result.error_text;
     EXPECT_EQ(result.status, 0);
   }
@@ -48,31 +48,31 @@ TEST(CurlCallerTls, BelievesNobodyElse) {
 
 TEST(CurlCallerTls, AsksForTheRightName) {
   const Identity identity("DNS:elsewhere.test");
-  Stub stub(ok(), &identity);
+  TestHost host(ok(), &identity);
   CallerDriver caller({.ca_file = identity.file()});
-  EXPECT_EQ(caller.call(post(stub.url())).error, CallError::kTls);
+  EXPECT_EQ(caller.call(post(host.url())).error, CallError::kTls);
 }
 
 TEST(CurlCallerTls, BelievesEverybodyWhenToldSo) {
   const Identity identity("DNS:elsewhere.test");
-  Stub stub(ok(), &identity);
+  TestHost host(ok(), &identity);
   CallerDriver caller({.skips_tls_check = true});
-  EXPECT_EQ(caller.call(post(stub.url())).status, 200);
+  EXPECT_EQ(caller.call(post(host.url())).status, 200);
 }
 
 TEST(CurlCallerTls, NoticesThatTheOtherSpeaksNoTls) {
-  Stub stub([](StubPeer& peer) {
+  TestHost host([](TestPeer& peer) {
     std::string hello;
     if (peer.read(hello)) peer.write(http_reply(400, "what?"));
   });
   CallerDriver caller;
-  EXPECT_EQ(caller.call(post("https://127.0.0.1:" + std::to_string(stub.port()))).error, CallError::kTls);
+  EXPECT_EQ(caller.call(post("https://127.0.0.1:" + std::to_string(host.port()))).error, CallError::kTls);
 }
 
 /// The least of HTTP/2: every request is answered with status 200 and "ok".
 class LeastHttp2 {
  public:
-  static void serve(StubPeer& peer) {
+  static void serve(TestPeer& peer) {
     EXPECT_EQ(peer.protocol(), "h2");
     LeastHttp2(peer).run();
   }
@@ -85,7 +85,7 @@ class LeastHttp2 {
   static constexpr size_t kPreface = 24;
   static constexpr size_t kFrameHead = 9;
 
-  explicit LeastHttp2(StubPeer& peer) : peer_(peer) {}
+  explicit LeastHttp2(TestPeer& peer) : peer_(peer) {}
 
   bool fill(size_t bytes) {
     while (input_.size() < bytes) {
@@ -121,25 +121,25 @@ class LeastHttp2 {
     }
   }
 
-  StubPeer& peer_;
+  TestPeer& peer_;
   std::string input_;
 };
 
 TEST(CurlCallerTls, SpeaksHttp2WhereItIsOffered) {
   const Identity identity("IP:127.0.0.1");
-  Stub stub(&LeastHttp2::serve, &identity, "\x02h2");
+  TestHost host(&LeastHttp2::serve, &identity, "\x02h2");
   CallerDriver caller({.ca_file = identity.file()});
   int ended = 0;
   for (int i = 0; i < 20; ++i) {
-    caller->call(post(stub.url("/" + std::to_string(i))), [&](const CallResult& result) {
+    caller->call(post(host.url("/" + std::to_string(i))), [&](const CallResult& result) {
       ++ended;
       EXPECT_EQ(result.status, 200) << result.error_text;
       EXPECT_EQ(result.answer, "ok");
     });
   }
   caller.until([&] { return ended == 20; });
-  EXPECT_EQ(caller.call(post(stub.url())).status, 200);
-  EXPECT_EQ(stub.accepts(), 1) << "all share one connection";
+  EXPECT_EQ(caller.call(post(host.url())).status, 200);
+  EXPECT_EQ(host.accepts(), 1) << "all share one connection";
 }
 
 }  // namespace

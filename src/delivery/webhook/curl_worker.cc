@@ -14,8 +14,8 @@ namespace delayq::webhook {
 namespace {
 
 bool begin_libcurl() {
-  static const bool is_begun = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  return is_begun;
+  static const bool kIsBegun = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  return kIsBegun;
 }
 
 uint32_t events_of(int what) {

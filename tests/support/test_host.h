@@ -21,16 +21,16 @@
 
 namespace delayq::support {
 
-/// One connection of a stub, on a thread of its own: blocking, plain or TLS.
-class StubPeer {
+/// One connection of a host, on a thread of its own: blocking, plain or TLS.
+class TestPeer {
  public:
-  StubPeer(int socket, SSL* session) : socket_(socket), session_(session) {}
-  ~StubPeer() {
+  TestPeer(int socket, SSL* session) : socket_(socket), session_(session) {}
+  ~TestPeer() {
     if (session_ != nullptr) SSL_free(session_);
     ::close(socket_);
   }
-  StubPeer(const StubPeer&) = delete;
-  StubPeer& operator=(const StubPeer&) = delete;
+  TestPeer(const TestPeer&) = delete;
+  TestPeer& operator=(const TestPeer&) = delete;
 
   bool shake_hands() { return session_ == nullptr || SSL_accept(session_) == 1; }
   /// Appends what comes; false when nothing will.
@@ -68,12 +68,12 @@ class StubPeer {
 };
 
 /// A server on a loopback port whose connections do as they are told, each on its own thread.
-class Stub {
+class TestHost {
  public:
-  using Serve = std::function<void(StubPeer&)>;
+  using Serve = std::function<void(TestPeer&)>;
 
   /// `protocols`: what it speaks over TLS, as ALPN writes it: "\x02h2".
-  explicit Stub(Serve serve, const Identity* identity = nullptr, std::string protocols = {})
+  explicit TestHost(Serve serve, const Identity* identity = nullptr, std::string protocols = {})
       : serve_(std::move(serve)),
         protocols_(std::move(protocols)),
         listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -90,7 +90,7 @@ class Stub {
     port_ = ntohs(address.sin_port);
     acceptor_ = std::thread([this] { accept_all(); });
   }
-  ~Stub() {
+  ~TestHost() {
     ::shutdown(listener_, SHUT_RDWR);
     acceptor_.join();
     ::close(listener_);
@@ -98,8 +98,8 @@ class Stub {
     for (Connection& each : connections_) each.thread.join();
     SSL_CTX_free(context_);
   }
-  Stub(const Stub&) = delete;
-  Stub& operator=(const Stub&) = delete;
+  TestHost(const TestHost&) = delete;
+  TestHost& operator=(const TestHost&) = delete;
 
   uint16_t port() const { return port_; }
   std::string url(std::string_view path = "/", std::string_view host = "127.0.0.1") const {
@@ -115,7 +115,7 @@ class Stub {
 
  private:
   struct Connection {
-    std::unique_ptr<StubPeer> peer;
+    std::unique_ptr<TestPeer> peer;
     std::thread thread;
   };
 
@@ -126,7 +126,7 @@ class Stub {
     SSL_CTX_set_alpn_select_cb(
         context_,
         [](SSL*, const unsigned char** out, unsigned char* length, const unsigned char* in, unsigned size,
-           void* self) { return static_cast<Stub*>(self)->choose(out, length, in, size); },
+           void* self) { return static_cast<TestHost*>(self)->choose(out, length, in, size); },
         this);
   }
 
@@ -152,7 +152,7 @@ class Stub {
         SSL_set_fd(session, socket);
       }
       Connection& connection = connections_.emplace_back();
-      connection.peer = std::make_unique<StubPeer>(socket, session);
+      connection.peer = std::make_unique<TestPeer>(socket, session);
       connection.thread = std::thread([this, peer = connection.peer.get()] {
         if (peer->shake_hands()) serve_(*peer);
         peer->break_off();
@@ -174,8 +174,8 @@ class Stub {
 
 /// Reads HTTP/1.1 requests and answers each with the bytes that `answer` makes of it. Without any it reads on
 /// and says nothing; after bytes that end with "Connection: close" in their header the connection is over.
-inline Stub::Serve http(std::function<std::string(const std::string& request)> answer) {
-  return [answer = std::move(answer)](StubPeer& peer) {
+inline TestHost::Serve http(std::function<std::string(const std::string& request)> answer) {
+  return [answer = std::move(answer)](TestPeer& peer) {
     std::string input;
     for (;;) {
       size_t end = std::string::npos;
