@@ -10,7 +10,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-#include "signing/base64.h"
+#include "core/base64.h"
 
 namespace delayq::signing {
 

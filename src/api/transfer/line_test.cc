@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "api/transfer/base64.h"
 #include "json/reader.h"
 
 namespace delayq::transfer {
@@ -223,17 +222,6 @@ TEST(Line, ProblemsNameTheirField) {
        "rate: pre: this field is not known here; did you mean per? Known: count, per"},
   };
   for (const auto& [text, problem] : cases) EXPECT_THAT(problem_of(text), HasSubstr(problem)) << text;
-}
-
-TEST(Base64, HasOneFormForEachText) {
-  EXPECT_EQ(decode_base64(""), "");
-  EXPECT_EQ(decode_base64("Zg=="), "f");
-  EXPECT_EQ(decode_base64("Zm8="), "fo");
-  EXPECT_EQ(decode_base64("Zm9v"), "foo");
-  EXPECT_EQ(decode_base64("Zm9vYg=="), "foob");
-  for (const std::string_view wrong :
-       {"Z", "Zg", "Zg=", "Zh==", "Zm9=", "Zg==Zg==", "Z===", "====", "Zm9 ", "_w=="})
-    EXPECT_EQ(decode_base64(wrong), std::nullopt) << wrong;
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/transfer/base64.h"
 #include "api/transfer/line.h"
+#include "core/base64.h"
 #include "core/duration.h"
 #include "core/moment.h"
 #include "core/nearest.h"
@@ -114,7 +114,7 @@ class Members {
 
 std::string_view decoded(Members& members, std::string_view name, std::string_view text,
                          std::deque<std::string>& texts) {
-  std::optional<std::string> bytes = decode_base64(text);
+  std::optional<std::string> bytes = from_base64(text);
   if (bytes) return texts.emplace_back(std::move(*bytes));
   members.note(name, "this is not base64");
   return {};

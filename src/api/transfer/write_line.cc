@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "api/transfer/line.h"
+#include "core/base64.h"
 #include "core/duration.h"
 #include "core/moment.h"
 #include "core/utf8.h"
@@ -36,7 +37,7 @@ void write_body(json::Writer& json, std::string_view body) {
   } else if (is_readable(body)) {
     json.key("body_text").text(body);
   } else {
-    json.key("body_base64").text(json::base64(body));
+    json.key("body_base64").text(to_base64(body));
   }
 }
 

@@ -22,9 +22,9 @@ constexpr uint8_t kNat64[12] = {0, 0x64, 0xff, 0x9b};
 constexpr uint8_t kLocalNat64[6] = {0, 0x64, 0xff, 0x9b, 0, 1};
 constexpr uint8_t k6to4[2] = {0x20, 0x02};
 
-template <size_t N>
-bool starts(const uint8_t* bytes, const uint8_t (&prefix)[N]) {
-  return std::memcmp(bytes, prefix, N) == 0;
+template <size_t Size>
+bool starts(const uint8_t* bytes, const uint8_t (&prefix)[Size]) {
+  return std::memcmp(bytes, prefix, Size) == 0;
 }
 
 struct Forbidden {
@@ -47,12 +47,12 @@ struct ForbiddenNetwork {
 };
 
 const std::vector<ForbiddenNetwork>& forbidden_networks() {
-  static const std::vector<ForbiddenNetwork> networks = [] {
+  static const std::vector<ForbiddenNetwork> kNetworks = [] {
     std::vector<ForbiddenNetwork> all;
     for (const Forbidden& row : kForbidden) all.push_back({Network::parse(row.network).value(), row.what});
     return all;
   }();
-  return networks;
+  return kNetworks;
 }
 
 bool is_in(const std::vector<Network>& networks, const IpAddress& address) {

@@ -194,6 +194,10 @@ CallResult CurlTransfer::failure(CURLcode code) {
   CallResult result;
   result.error = kind_of(code);
   result.error_text = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
+  long request_bytes = 0;
+  curl_easy_getinfo(handle_, CURLINFO_REQUEST_SIZE, &request_bytes);
+  // That is also what libcurl says of an answer that is not HTTP.
+  if (code == CURLE_UNSUPPORTED_PROTOCOL && request_bytes > 0) result.error = CallError::kBroken;
   if (!call_.headers.valid()) {
     result.error_text = "a header has a control character, or its name is none";
   } else if (!is_token(call_.method)) {

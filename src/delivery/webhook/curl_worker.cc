@@ -1,6 +1,7 @@
 #include "delivery/webhook/curl_worker.h"
 
 #include <algorithm>
+#include <csignal>
 #include <unistd.h>
 #include <utility>
 
@@ -13,8 +14,8 @@ namespace delayq::webhook {
 namespace {
 
 bool begin_libcurl() {
-  static const bool is_begun = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  return is_begun;
+  static const bool kIsBegun = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  return kIsBegun;
 }
 
 uint32_t events_of(int what) {
@@ -66,7 +67,8 @@ CurlWorker::~CurlWorker() {
   is_stopping_.store(true, std::memory_order_release);
   watch_.wake();
   if (thread_.joinable()) thread_.join();
-  break_off();
+  if (multi_ != nullptr) curl_multi_cleanup(multi_);
+  curl_slist_free_all(settings_.known_hosts);
 }
 
 void CurlWorker::start(std::function<void()> wake_owner) {
@@ -75,6 +77,10 @@ void CurlWorker::start(std::function<void()> wake_owner) {
 }
 
 void CurlWorker::run() {
+  // Others look after signals; and OpenSSL, writing to somebody who has gone, causes one.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
   while (!is_stopping_.load(std::memory_order_acquire)) {
     bool is_timed_out = false;
     for (const SocketWatch::Event& event : watch_.wait(is_timed_out)) react(event);
@@ -84,6 +90,7 @@ void CurlWorker::run() {
     collect();
     exchange_.put(ended_);
   }
+  break_off();
 }
 
 void CurlWorker::begin_calls() {
@@ -132,11 +139,10 @@ void CurlWorker::end(CurlTransfer& transfer, CURLcode code) {
 
 void CurlWorker::break_off() {
   for (const auto& transfer : transfers_) curl_multi_remove_handle(multi_, transfer->handle());
-  // Connections belong to the multi handle and are closed through the settings, so they go before the
-  // transfers.
-  curl_multi_cleanup(multi_);
+  idle_.clear();
   transfers_.clear();
-  curl_slist_free_all(settings_.known_hosts);
+  // Connections belong to the multi handle, and some say good-bye: here, where no signal can come of it.
+  curl_multi_cleanup(std::exchange(multi_, nullptr));
 }
 
 int CurlWorker::on_socket(CURL* /*handle*/, curl_socket_t socket, int what, void* self, void* /*unused*/) {

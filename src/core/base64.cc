@@ -1,9 +1,9 @@
-#include "signing/base64.h"
+#include "core/base64.h"
 
 #include <array>
 #include <cstdint>
 
-namespace delayq::signing {
+namespace delayq {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace delayq::signing
+}  // namespace delayq

@@ -1,9 +1,9 @@
-#include "signing/base64.h"
+#include "core/base64.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace delayq::signing {
+namespace delayq {
 namespace {
 
 TEST(Base64, IsThatOfTheRfc) {
@@ -35,4 +35,4 @@ RC_GTEST_PROP(Base64, ComesBack, (const std::string& bytes)) {
 }
 
 }  // namespace
-}  // namespace delayq::signing
+}  // namespace delayq
