@@ -83,6 +83,7 @@ Commands::Commands(CLI::App& app) {
   add_operator_verbs(verbs);
   add_transfer_verbs(verbs);
   add_top_verb(verbs);
+  add_listen_verb(verbs);
   add_shell_verbs(verbs);
   for (std::unique_ptr<Verb>& verb : verbs) add(app, std::move(verb));
 }

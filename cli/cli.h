@@ -39,7 +39,7 @@ struct Surroundings {
 Surroundings process_surroundings();
 
 /// The verbs push, pop, bpop, ack, nack, extend, get, cancel, reschedule, redrive, pause, resume, topics,
-/// stats, dead, top, completion and manual as subcommands of `app`. From main():
+/// stats, dead, top, listen, completion and manual as subcommands of `app`. From main():
 ///
 ///   CLI::App app{...};
 ///   cli::Commands commands(app);

@@ -17,6 +17,7 @@
 #include "cli/child.h"
 #include "cli/human.h"
 #include "cli/popped.h"
+#include "cli/signal_reader.h"
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/moment.h"
@@ -263,32 +264,6 @@ class Worker {
   Transport transport_;
   Millis waited_{};  ///< since the last job
   Millis backoff_ = kFirstBackoff;
-};
-
-/// SIGINT and SIGTERM as something to read; they do nothing else meanwhile.
-class SignalReader {
- public:
-  SignalReader() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC);
-    std::signal(SIGPIPE, SIG_IGN);  // a command that does not read its input
-  }
-  ~SignalReader() {
-    close(descriptor_);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SignalReader(const SignalReader&) = delete;
-  SignalReader& operator=(const SignalReader&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
- private:
-  sigset_t before_{};
-  int descriptor_ = -1;
 };
 
 /// Passes signals to the shop until there is something to read on `done`.

@@ -11,6 +11,7 @@ find_package(spdlog REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(CURL 7.88 REQUIRED)
 find_package(ZLIB REQUIRED)
 
 if(DELAYQ_TESTS AND NOT DELAYQ_FUZZ)

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "api/access.h"
+#include "core/base64.h"
 #include "core/hex.h"
 #include "core/quote.h"
 #include "core/token.h"
@@ -29,7 +30,7 @@ Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(d
 
 /// Base64 that may stand in a URL or a shell word, without padding.
 std::string base64url(std::string_view bytes) {
-  std::string text = json::base64(bytes);
+  std::string text = to_base64(bytes);
   std::replace(text.begin(), text.end(), '+', '-');
   std::replace(text.begin(), text.end(), '/', '_');
   text.resize(text.find_last_not_of('=') + 1);

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/base64.h"
 #include "core/utf8.h"
 #include "json/plain.h"
 
@@ -67,22 +68,6 @@ static std::string repaired(std::string_view text) {
   return out;
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](size_t at) -> uint32_t {
-      return at < bytes.size() ? static_cast<unsigned char>(bytes[at]) : 0;
-    };
-    const uint32_t three = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
-    for (size_t digit = 0; digit < 4; ++digit) {
-      out += i + digit <= bytes.size() ? kDigits[three >> (18 - 6 * digit) & 63] : '=';
-    }
-  }
-  return out;
-}
-
 Writer& Writer::key(std::string_view name) {
   separate();
   append_string(out_, name);
@@ -121,7 +106,7 @@ Writer& Writer::number(double value) {
 
 Writer& Writer::bytes(std::string_view name, std::string_view value) {
   if (is_utf8(value)) return key(name).text(value);
-  return key(std::string(name) + "_base64").text(base64(value));
+  return key(std::string(name) + "_base64").text(to_base64(value));
 }
 
 }  // namespace delayq::json

@@ -91,7 +91,5 @@ class Object {
 
 /// With its quotes.
 void append_string(std::string& out, std::string_view text);
-/// With padding, as RFC 4648 has it.
-std::string base64(std::string_view bytes);
 
 }  // namespace delayq::json

@@ -122,6 +122,11 @@ std::string toml_of(const Given& given) {
   return fmt::format("[{}]", list);
 }
 
+/// Secrets are not for those who look at a configuration.
+std::string shown_value(std::string_view key, const Given& given) {
+  return key.ends_with("secrets") ? "[\"(not shown)\"]" : toml_of(given);
+}
+
 void record(std::vector<Said>* said, std::span<const std::string> path, const Given& given,
             std::string origin) {
   if (said == nullptr || path.size() < 2) return;
@@ -129,9 +134,9 @@ void record(std::vector<Said>* said, std::span<const std::string> path, const Gi
   // These two have a name, or a number, between section and key.
   const bool is_named = section == kTopicsSection || section == kTokensSection;
   const bool has_key = !is_named || given.kind != Given::Kind::kTable;
+  const std::string key = has_key ? join_path(path.subspan(is_named ? 2 : 1)) : std::string();
   said->push_back({section == kTopicsSection ? fmt::format("{}.{}", section, quoted(path[1])) : section,
-                   section == kTokensSection ? path[1] : std::string(),
-                   has_key ? join_path(path.subspan(is_named ? 2 : 1)) : std::string(), toml_of(given),
+                   section == kTokensSection ? path[1] : std::string(), key, shown_value(key, given),
                    std::move(origin), false});
 }
 

@@ -90,7 +90,25 @@ struct Config {
     bool operator==(const Log&) const = default;
   };
 
+  struct Webhook {
+    Millis connect_timeout = std::chrono::seconds{5};
+    Millis timeout = std::chrono::seconds{30};
+    uint32_t in_flight = 1'024;
+    uint32_t per_host = 64;
+    uint32_t breaker_failures = 10;
+    Millis breaker_cooldown = std::chrono::seconds{30};
+    std::vector<std::string> allow{};
+    std::vector<std::string> deny{};
+    std::string ca_file{};  ///< empty: the system's authorities
+    bool insecure = false;
+    std::string user_agent = "delayq";
+    std::vector<std::string> secrets{};
+
+    bool operator==(const Webhook&) const = default;
+  };
+
   Server server;
+  Webhook webhook;
   Tls tls;
   Compat compat;
   Journal journal;

@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "core/job.h"
 #include "core/retry_policy.h"
+#include "queue/callback.h"
 
 namespace delayq {
 
@@ -17,14 +19,22 @@ struct JobOptions {
   std::optional<Millis> lease{};
   std::string_view callback{};      ///< where its webhook goes; empty: where the topic says
   std::string_view content_type{};  ///< of the body; empty: not said
-  std::string_view name{};          ///< a label for people; nothing depends on it
+  std::string_view method{};        ///< of its webhook; empty: as the topic or the format says
+  std::optional<CallbackFormat> format{};
+  std::string_view name{};  ///< a label for people; nothing depends on it
 
   /// As for nearly every job.
   bool says_nothing() const {
-    return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && name.empty();
+    return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && method.empty() &&
+           !format && name.empty();
   }
   bool operator==(const JobOptions&) const = default;
 };
+
+/// A job with a callback of its own leaves by it, whatever its topic says.
+constexpr Outlet outlet_of(const JobOptions& options) {
+  return options.callback.empty() ? Outlet::kTopic : Outlet::kCallback;
+}
 
 /// OK, or what is out of range.
 Status check_job_options(const JobOptions& options);

@@ -23,6 +23,8 @@ JobOptions everything() {
           .lease = Millis{5'000},
           .callback = "https://shop.example/hook",
           .content_type = "text/plain",
+          .method = "PUT",
+          .format = CallbackFormat::kCallbackApi,
           .name = "close an order"};
 }
 
@@ -36,7 +38,8 @@ TEST(JobOptions, EachFieldComesBackAlone) {
   for (const JobOptions& one :
        {JobOptions{.attempts = 0}, JobOptions{.backoff = all.backoff}, JobOptions{.lease = all.lease},
         JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type},
-        JobOptions{.name = all.name}, all}) {
+        JobOptions{.method = all.method}, JobOptions{.format = all.format}, JobOptions{.name = all.name},
+        all}) {
     const std::string bytes = encoded(one);
     EXPECT_EQ(decode_job_options(bytes), one);
   }

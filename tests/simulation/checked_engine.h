@@ -142,7 +142,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   /// An error that leaves the engine working, and its state in doubt.
   void recover_from(const Error& error, Moment now);
 
-  void on_ready(std::string_view topic) override;
+  void on_ready(std::string_view topic, Outlet outlet) override;
   void on_expired(std::vector<LeaseInfo> leases) override;
 
   World world_;
@@ -162,7 +162,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   EngineListener* listener_ = nullptr;  // whom to tell at once, while the engine is polled for it
   // Kept back for the next poll().
   std::vector<absl::AnyInvocable<void()>> answers_;
-  std::set<std::string> ready_;
+  std::set<std::pair<std::string, Outlet>> ready_;
   std::vector<LeaseInfo> expired_;
 };
 

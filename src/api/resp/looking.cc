@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "api/resp/conversation.h"
+#include "queue/job_options.h"
 
 namespace delayq::resp {
 
@@ -21,9 +22,10 @@ void field(Writer& writer, std::string_view name, std::string_view value) {
 /// A job as a map; what it does not have is left out.
 void write_job(Writer& writer, const Job& job, bool with_body) {
   const bool has_until = job.until != Moment{};
+  const bool has_callback = job.outlet == Outlet::kCallback;
   size_t fields = 7;
   for (const bool there :
-       {with_body, !job.group.empty(), has_until, !job.outcome.empty(), job.cancel_requested}) {
+       {with_body, !job.group.empty(), has_until, has_callback, !job.outcome.empty(), job.cancel_requested}) {
     fields += there ? 1 : 0;
   }
   writer.map(fields);
@@ -37,6 +39,7 @@ void write_job(Writer& writer, const Job& job, bool with_body) {
   field(writer, "priority", job.priority);
   if (!job.group.empty()) field(writer, "group", job.group);
   if (has_until) field(writer, "until_ms", static_cast<uint64_t>(to_unix_ms(job.until)));
+  if (has_callback) field(writer, "callback", decode_job_options(job.options).callback);
   if (!job.outcome.empty()) field(writer, "outcome", job.outcome);
   if (job.cancel_requested) field(writer, "cancel_requested", uint64_t{1});
 }

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "api/transfer/base64.h"
 #include "json/reader.h"
 
 namespace delayq::transfer {
@@ -133,6 +132,8 @@ TEST(Line, OptionsComeBack) {
   options.backoff = ExponentialBackoff{Millis{1'500}, 1.5, std::chrono::hours{2}, 0.25};
   options.lease = Millis{90'500};
   options.callback = "https://shop.example/hook";
+  options.method = "PUT";
+  options.format = CallbackFormat::kCloudEvents;
   options.content_type = "text/plain; charset=utf-8";
   options.name = "关闭订单";
   std::string encoded;
@@ -153,8 +154,11 @@ TEST(Line, SettingsComeBack) {
   settings.concurrency = 3;
   settings.paused = false;
   settings.priority = 0;
-  settings.delivery = "pull";
+  settings.delivery = Delivery::kWebhook;
   settings.callback = "https://shop.example/hook";
+  settings.callback_method = "PATCH";
+  settings.callback_timeout = Millis{2'000};
+  settings.callback_format = CallbackFormat::kCallbackApi;
   for (const Settings& each : {settings, Settings{}, Settings{.paused = true}}) {
     ExportItem item;
     item.job.topic = "*";
@@ -219,17 +223,6 @@ TEST(Line, ProblemsNameTheirField) {
        "rate: pre: this field is not known here; did you mean per? Known: count, per"},
   };
   for (const auto& [text, problem] : cases) EXPECT_THAT(problem_of(text), HasSubstr(problem)) << text;
-}
-
-TEST(Base64, HasOneFormForEachText) {
-  EXPECT_EQ(decode_base64(""), "");
-  EXPECT_EQ(decode_base64("Zg=="), "f");
-  EXPECT_EQ(decode_base64("Zm8="), "fo");
-  EXPECT_EQ(decode_base64("Zm9v"), "foo");
-  EXPECT_EQ(decode_base64("Zm9vYg=="), "foob");
-  for (const std::string_view wrong :
-       {"Z", "Zg", "Zg=", "Zh==", "Zm9=", "Zg==Zg==", "Z===", "====", "Zm9 ", "_w=="})
-    EXPECT_EQ(decode_base64(wrong), std::nullopt) << wrong;
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/transfer/base64.h"
 #include "api/transfer/line.h"
+#include "core/base64.h"
 #include "core/duration.h"
 #include "core/moment.h"
 #include "core/nearest.h"
@@ -114,7 +114,7 @@ class Members {
 
 std::string_view decoded(Members& members, std::string_view name, std::string_view text,
                          std::deque<std::string>& texts) {
-  std::optional<std::string> bytes = decode_base64(text);
+  std::optional<std::string> bytes = from_base64(text);
   if (bytes) return texts.emplace_back(std::move(*bytes));
   members.note(name, "this is not base64");
   return {};
@@ -136,6 +136,8 @@ void read_options(Members& members, JobOptions& options) {
   options.backoff = members.parsed("backoff", parse_backoff);
   options.lease = members.parsed("lease", parse_duration);
   options.callback = members.text("callback").value_or(std::string_view());
+  options.method = members.text("callback_method").value_or(std::string_view());
+  options.format = members.parsed("callback_format", parse_callback_format);
   options.content_type = members.text("content_type").value_or(std::string_view());
   options.name = members.text("name").value_or(std::string_view());
 }
@@ -220,8 +222,11 @@ Status read_settings(const json::Slice& object, Line& line) {
   settings.concurrency = members.number("concurrency");
   settings.paused = members.boolean("paused");
   settings.priority = members.number("priority");
-  settings.delivery = owned(members.text("delivery"));
+  settings.delivery = members.parsed("delivery", parse_delivery);
   settings.callback = owned(members.text("callback"));
+  settings.callback_method = owned(members.text("callback_method"));
+  settings.callback_timeout = members.parsed("callback_timeout", parse_duration);
+  settings.callback_format = members.parsed("callback_format", parse_callback_format);
   return members.finish();
 }
 

@@ -111,7 +111,7 @@ void JournalEngine::on_wake(Slot slot) {
       StatePayload ready = store_.state_of(slot);
       ready.state = JobState::kReady;
       store_.change(slot, ready);
-      announce(entry.topic);
+      announce(slot);
       break;
     }
     case JobState::kReserved:
@@ -127,11 +127,12 @@ void JournalEngine::on_wake(Slot slot) {
   }
 }
 
-void JournalEngine::announce(TopicNumber number) {
-  Topic& topic = store_.topics[number];
-  if (topic.announced) return;
-  topic.announced = true;
-  announced_.push_back(number);
+void JournalEngine::announce(Slot slot) {
+  const Entry& entry = store_.jobs[slot];
+  bool& announced = store_.topics[entry.topic].announced[static_cast<size_t>(entry.outlet())];
+  if (announced) return;
+  announced = true;
+  announced_.emplace_back(entry.topic, entry.outlet());
 }
 
 Moment JournalEngine::tick(Moment now) {
@@ -235,7 +236,7 @@ void JournalEngine::write_gone(uint64_t seq, uint32_t segment) {
 void JournalEngine::move(Slot slot, const StatePayload& next, std::string_view outcome) {
   store_.change(slot, next);
   write_state(slot, outcome);
-  if (next.state == JobState::kReady) announce(store_.jobs[slot].topic);
+  if (next.state == JobState::kReady) announce(slot);
 }
 
 StatePayload JournalEngine::waiting_until(Slot slot, Moment due, Moment now) const {
@@ -244,7 +245,7 @@ StatePayload JournalEngine::waiting_until(Slot slot, Moment due, Moment now) con
   next.due_ms = static_cast<int64_t>(to_stored_ms(due));
   next.until_ms = 0;
   next.lease = 0;
-  next.flags = 0;
+  next.flags &= kHasCallback;
   return next;
 }
 
@@ -255,7 +256,7 @@ void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment n
   next.state = state;
   next.until_ms = static_cast<int64_t>(to_stored_ms(keep.until));
   next.lease = 0;
-  next.flags = 0;
+  next.flags &= kHasCallback;
   move(slot, next, outcome);
   const Topic::Chain& kept = store_.topics[store_.jobs[slot].topic].chain(state);
   while (kept.count > keep.count) forget(kept.first);
@@ -318,10 +319,10 @@ bool JournalEngine::poll(EngineListener& listener) {
   answers.swap(ready_);
   for (Io::Step& answer : answers) answer();
 
-  const std::vector<TopicNumber> topics = std::exchange(announced_, {});
-  for (const TopicNumber number : topics) {
-    store_.topics[number].announced = false;
-    listener.on_ready(store_.topics[number].name);
+  const auto topics = std::exchange(announced_, {});
+  for (const auto& [number, outlet] : topics) {
+    store_.topics[number].announced[static_cast<size_t>(outlet)] = false;
+    listener.on_ready(store_.topics[number].name, outlet);
   }
   tell_expired(listener);
   busy |= !answers.empty() || !topics.empty();

@@ -130,7 +130,7 @@ class JournalEngine final : public Engine {
   // ---- time
   bool make_due(Moment now);
   void on_wake(Slot slot);
-  void announce(TopicNumber topic);
+  void announce(Slot slot);
   void probe_disk(Moment now);
 
   // ---- records
@@ -196,7 +196,7 @@ class JournalEngine final : public Engine {
   std::deque<std::pair<Lsn, Later>>
       undurable_;  ///< answers that wait for the disk, in the order of their records
   std::deque<std::pair<Lsn, Later>> unsynced_;  ///< flushes: the same, but for the sync in any case
-  std::vector<TopicNumber> announced_;
+  std::vector<std::pair<TopicNumber, Outlet>> announced_;
   std::vector<Expired> expired_;
   std::vector<LeaseInfo> expired_infos_;
   std::optional<Error> failure_;

@@ -107,7 +107,7 @@ class MemoryEngine final : public Engine {
 
   // What the next poll() hands out.
   std::vector<absl::AnyInvocable<void()>> answers_;
-  std::set<std::string, std::less<>> ready_topics_;
+  std::set<std::pair<std::string, Outlet>> ready_topics_;
   std::map<uint64_t, Moment> expired_;  ///< lease, and the tick that found its deadline passed
 };
 

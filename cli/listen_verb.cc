@@ -1,0 +1,106 @@
+// listen: a receiver of callbacks, for trying things out.
+#include <array>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/human.h"
+#include "cli/listen_view.h"
+#include "cli/receiver.h"
+#include "cli/signal_reader.h"
+#include "cli/verb.h"
+
+namespace delayq::cli {
+
+namespace {
+
+class Listen final : public Verb {
+ public:
+  std::string_view name() const override { return "listen"; }
+  std::string_view help() const override {
+    return "Receive callbacks, check their signatures and print them";
+  }
+  bool is_client() const override { return false; }
+
+  void add_options(CLI::App& app) override {
+    app.add_option("--port", address_.port, "Where to listen; any free port when left out, which is printed");
+    app.add_option("--host", address_.host, "On which address; 127.0.0.1 when left out");
+    app.add_option(
+        "--secret", secrets_,
+        "whsec_...: check signatures with it, and answer 401 to what is not signed with it; may be "
+        "given several times");
+    app.add_option("--answer", status_, "The status to answer with; 200 when left out")
+        ->check(CLI::Range(200, 599));
+    app.add_option("--body", body_, "The body to answer with; ok when left out");
+    app.add_flag("--json", json_, "A line of JSON for each call, also on a terminal");
+    app.add_flag("--quiet", quiet_, "Only count them");
+  }
+
+  Status run(const Session& session) override {
+    auto signer = signing::Signer::create(secrets_);
+    if (!signer) return Error{signer.error().code, {}, "--secret: " + signer.error().detail};
+    signing::Verifier verifier(std::move(*signer));
+    Result<Receiver> receiver = Receiver::open(address_);
+    if (!receiver) return receiver.error();
+    const std::string answer = http_answer(status_, body_);
+    const std::string refusal = http_answer(401, "the signature is missing or wrong");
+    const SignalReader signals;
+    const Address bound{address_.host, receiver->port()};
+    session.world.err << fmt::format("listening on http://{}\n", to_string(bound)) << std::flush;
+    is_json_ = json_ || !session.world.out_is_terminal;
+    Status status = receiver->run(
+        signals.descriptor(),
+        [&](const ReceivedRequest& request) -> std::string_view {
+          return receive(session, verifier, request) ? answer : refusal;
+        },
+        [&] { session.world.out.flush(); });
+    session.world.err << totals() << "\n";
+    return status;
+  }
+
+ private:
+  /// Whether it is to be answered as all is well.
+  bool receive(const Session& session, signing::Verifier& verifier, const ReceivedRequest& request) {
+    const Moment now = session.world.now();
+    const signing::SignedHeaders headers{request.header(signing::kIdHeader),
+                                         request.header(signing::kTimestampHeader),
+                                         request.header(signing::kSignatureHeader)};
+    const signing::Verdict verdict = verifier.verify(headers, request.body, now);
+    ++counts_[static_cast<size_t>(verdict)];
+    if (!quiet_) {
+      session.world.out << (is_json_ ? call_for_programs(request, verdict, now)
+                                     : call_for_people(request, verdict, now))
+                        << "\n";
+    }
+    return secrets_.empty() || verdict == signing::Verdict::kVerified;
+  }
+
+  /// "3 calls: 2 verified, 1 BAD signature".
+  std::string totals() const {
+    uint64_t all = 0;
+    std::string each;
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (counts_[i] == 0) continue;
+      all += counts_[i];
+      each += fmt::format("{} {} {}", each.empty() ? ":" : ",", counts_[i],
+                          signing::name_of(static_cast<signing::Verdict>(i)));
+    }
+    return fmt::format("{} calls{}", all, each);
+  }
+
+  Address address_{"127.0.0.1", 0};
+  std::vector<std::string> secrets_;
+  int status_ = 200;
+  std::string body_ = "ok";
+  bool json_ = false;
+  bool quiet_ = false;
+  bool is_json_ = false;
+  std::array<uint64_t, 5> counts_{};
+};
+
+}  // namespace
+
+void add_listen_verb(Verbs& verbs) { verbs.push_back(std::make_unique<Listen>()); }
+
+}  // namespace delayq::cli

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/received_request.h"
+#include "core/result.h"
+#include "ops/address.h"
+
+namespace delayq::cli {
+
+/// An answer's bytes, ready to be sent to any number of requests.
+std::string http_answer(int status, std::string_view body);
+
+/// A small HTTP/1.1 server on one thread, with many connections that stay open. One that sends what is no
+/// request is closed.
+class Receiver {
+ public:
+  /// What to answer: bytes as http_answer() makes them, that live until the next request.
+  using Handler = std::function<std::string_view(const ReceivedRequest&)>;
+
+  /// Listens from now on. Port 0: any free one.
+  static Result<Receiver> open(const Address& address);
+  ~Receiver();
+  Receiver(Receiver&& other) noexcept;
+  Receiver& operator=(Receiver&&) = delete;
+
+  uint16_t port() const { return port_; }
+
+  /// Serves until there is something to read on `stop`. `between` runs whenever all that has come is
+  /// answered.
+  Status run(int stop, const Handler& handler, const std::function<void()>& between);
+
+ private:
+  struct Connection;
+
+  Receiver(int epoll, int listener, uint16_t port);
+  void accept_all();
+  void serve(Connection& connection, const Handler& handler);
+  bool answer_all(Connection& connection, const Handler& handler);
+  void close(Connection& connection);
+
+  int epoll_;
+  int listener_;
+  uint16_t port_;
+  std::vector<std::unique_ptr<Connection>> connections_;  ///< by their descriptor
+  ReceivedRequest request_;
+};
+
+}  // namespace delayq::cli
