@@ -100,7 +100,7 @@ TEST(SeedConfig, callback) {
   expected.server.http = {"127.0.0.1", 9527};
   expected.log.file = "log/delay.log";
   expected.topics["*"].attempts = 3;
-  expected.topics["*"].lease = seconds{30};
+  expected.topics["*"].callback_timeout = seconds{30};
   EXPECT_EQ(outcome.config, expected);
   EXPECT_EQ(queue_config(outcome.config).defaults.attempts, 3u);
   EXPECT_THAT(outcome.warnings, SizeIs(5));
@@ -211,8 +211,10 @@ TEST(SeedConfig, listens_for_other_machines_only_when_told_so) {
 TEST(SeedConfig, what_is_in_force_can_be_written_as_our_own) {
   const ConfigOutcome outcome = read(file("callback.conf"));
   const std::string text = config_in_force(outcome.said);
-  EXPECT_THAT(text, AllOf(HasSubstr("http = \"127.0.0.1:9527\"  # f:2\n"),
-                          HasSubstr("[topics.\"*\"]\nattempts = \"3\"  # f:9\nlease = \"30s\"  # f:10\n")));
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("http = \"127.0.0.1:9527\"  # f:2\n"),
+            HasSubstr("[topics.\"*\"]\nattempts = \"3\"  # f:9\ncallback_timeout = \"30s\"  # f:10\n")));
   const ConfigOutcome again = parse_config(text, "again");
   EXPECT_THAT(again.errors, IsEmpty());
   EXPECT_EQ(again.form, "");

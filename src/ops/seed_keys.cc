@@ -45,7 +45,7 @@ constexpr std::array kKeys{
     SeedKey{"log.level", kGo, Kind::kLevel, "log.level"},      // and so in its program
     // Callbacks.
     SeedKey{"max_tries", kBack, Kind::kTries, "topics.*.attempts"},
-    SeedKey{"timeout", kBack, Kind::kSeconds, "topics.*.lease"},
+    SeedKey{"timeout", kBack, Kind::kSeconds, "topics.*.callback_timeout"},
     // How they wait for the time.
     SeedKey{"delayq.timer_interval", kDelayQ, Kind::kNumber, {}, kTimer},
     SeedKey{"bucket_size", kGo, Kind::kNumber, {}, kBuckets},

@@ -107,17 +107,17 @@ class SeedConfig(harness.ServerTest):
         self.assertEqual(server.http_port, port)
         self.connect(server).ask("PUSH", "inform", "1h", "x")
         settings = self.get(port, "/v1/topics/inform")["settings"]
-        self.assertEqual((settings["attempts"], settings["lease"]), (3, "30s"))
+        self.assertEqual((settings["attempts"], settings["callback_timeout"]), (3, "30s"))
         server.stop()
         self.assertTrue((self.directory / "log" / "delay.log").exists())
 
     def test_environment_and_command_line_go_before_the_file(self):
         name = self.write("callback.conf")
-        done = self.run_program("config", "check", "-c", name, "--print", "--set", "topics.*.lease=1m",
+        done = self.run_program("config", "check", "-c", name, "--print", "--set", "topics.*.callback_timeout=1m",
                                 DELAYQ_LOG_FILE="other.log")
         self.assertEqual(done.returncode, 0, done.stderr)
         for line in ('http = "127.0.0.1:9527"  # callback.conf:2', 'file = "other.log"  # DELAYQ_LOG_FILE',
-                     'attempts = "3"  # callback.conf:9', 'lease = "1m"  # command line'):
+                     'attempts = "3"  # callback.conf:9', 'callback_timeout = "1m"  # command line'):
             self.assertIn(line + "\n", done.stdout)
 
     def test_all_that_is_wrong_is_told_and_nothing_is_started(self):
