@@ -5,15 +5,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "resp/command_parser.h"
+#include "tests/support/loopback_listener.h"
 
 namespace delayq::cli {
 namespace {
@@ -21,36 +20,20 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// Takes one client and gives the same bytes for each command; then closes. No client, no end: the socket has
-/// a timeout, so a test that went wrong fails instead of hanging.
+/// Takes one client and gives the same bytes for each command; then closes.
 class FakeServer {
  public:
   FakeServer(std::string reply, int commands) {
-    socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const timeval patience{.tv_sec = 10, .tv_usec = 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(socket_, generic, size), 0);
-    EXPECT_EQ(listen(socket_, 1), 0);
-    EXPECT_EQ(getsockname(socket_, generic, &size), 0);
-    port_ = ntohs(address.sin_port);
     thread_ = std::thread([this, reply = std::move(reply), commands] { serve(reply, commands); });
   }
-  ~FakeServer() {
-    thread_.join();
-    close(socket_);
-  }
+  ~FakeServer() { thread_.join(); }
 
-  uint16_t port() const { return port_; }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  uint16_t port() const { return listener_.port(); }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port()); }
 
  private:
   void serve(const std::string& reply, int commands) const {
-    const int client = accept(socket_, nullptr, nullptr);
+    const int client = listener_.accept();
     if (client < 0) return;
     std::string input;
     resp::CommandParser parser;
@@ -67,8 +50,7 @@ class FakeServer {
     close(client);
   }
 
-  int socket_;
-  uint16_t port_ = 0;
+  support::LoopbackListener listener_;
   std::thread thread_;
 };
 

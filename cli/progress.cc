@@ -1,7 +1,9 @@
 #include "cli/progress.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -38,6 +40,17 @@ std::string Progress::text(const std::string& what, uint64_t done, uint64_t tota
   const uint64_t full = kCells * share / total;
   return fmt::format("{} [{}{}] {:>3} %  {}", what, std::string(full, '#'), std::string(kCells - full, '.'),
                      100 * share / total, number);
+}
+
+uint64_t total_bytes(const std::vector<std::string>& files) {
+  uint64_t total = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const uintmax_t size = std::filesystem::file_size(file, error);
+    if (error) return 0;
+    total += size;
+  }
+  return total;
 }
 
 }  // namespace delayq::cli

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/cli.h"
 
@@ -29,5 +30,8 @@ class [[nodiscard]] Progress {
   uint64_t total_;
   Moment shown_{};
 };
+
+/// Of all files together, for a Progress; 0 when it cannot be told, as of a pipe.
+uint64_t total_bytes(const std::vector<std::string>& files);
 
 }  // namespace delayq::cli

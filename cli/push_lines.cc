@@ -120,18 +120,6 @@ class LinePusher {
   size_t batch_bytes_ = 0;
 };
 
-/// Of all files together; 0 when it cannot be told, as of a pipe.
-uint64_t total_size(const std::vector<std::string>& files) {
-  uint64_t total = 0;
-  for (const std::string& file : files) {
-    std::error_code error;
-    const auto size = std::filesystem::file_size(file, error);
-    if (error) return 0;
-    total += size;
-  }
-  return total;
-}
-
 Status push_all(const Session& session, const LinePush& push, LinePusher& pusher) {
   if (push.files.empty()) return pusher.add_all(session.world.in, {});
   for (const std::string& file : push.files) {
@@ -155,7 +143,7 @@ Status push_lines(const Session& session, const LinePush& push) {
     return Error{ErrorCode::kInvalid, {}, "--lines: name files, or pipe the lines in"};
   uint64_t pushed = 0;
   {
-    LinePusher pusher(session, push, total_size(push.files));
+    LinePusher pusher(session, push, total_bytes(push.files));
     if (Status status = push_all(session, push, pusher); !status) return status;
     pushed = pusher.pushed();
   }

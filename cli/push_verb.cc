@@ -68,7 +68,10 @@ class Push final : public Verb {
     app.add_option("--backoff", backoff_, "30s, or 10s,1m,10m, or exponential:1s:2:1h:0.1");
     app.add_option("--lease", lease_, "How long a consumer has it");
     app.add_option("--group", group_, "To be cancelled with others of this group");
-    app.add_option("--callback", callback_, "Where a webhook goes");
+    app.add_option("--callback", callback_, "Call this URL when it is due; nobody pops it then");
+    app.add_option("--callback-method", method_, "POST, PUT, PATCH or DELETE; the topic's when left out");
+    app.add_option("--callback-format", format_,
+                   "webhook, cloudevents or callback-api; the topic's when left out");
     CLI::Option* const replace = app.add_flag("--replace", replace_, "Take the place of a job with this id");
     app.add_flag("--keep", keep_, "Leave a job with this id as it is")->excludes(replace);
   }
@@ -108,6 +111,8 @@ class Push final : public Verb {
     append_option(words, "LEASE", lease_);
     append_option(words, "GROUP", group_);
     append_option(words, "CALLBACK", callback_);
+    append_option(words, "METHOD", method_);
+    append_option(words, "FORMAT", format_);
     if (replace_) words.emplace_back("REPLACE");
     if (keep_) words.emplace_back("KEEP");
     return words;
@@ -137,7 +142,7 @@ class Push final : public Verb {
   }
 
   std::string topic_;
-  Text first_, second_, id_, at_, priority_, attempts_, backoff_, lease_, group_, callback_;
+  Text first_, second_, id_, at_, priority_, attempts_, backoff_, lease_, group_, callback_, method_, format_;
   std::vector<std::string> files_, lines_;
   CLI::Option* lines_option_ = nullptr;
   bool replace_ = false;

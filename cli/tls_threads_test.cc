@@ -4,14 +4,13 @@
 #include <thread>
 #include <unistd.h>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <openssl/ssl.h>
 
 #include "cli/connection.h"
 #include "tests/support/identity.h"
+#include "tests/support/loopback_listener.h"
 
 namespace delayq::cli {
 namespace {
@@ -24,42 +23,30 @@ using support::Identity;
 class TlsServer {
  public:
   TlsServer(const Identity& identity, std::string reply, bool asks_for_certificate = false)
-      : context_(SSL_CTX_new(TLS_server_method())), socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+      : context_(SSL_CTX_new(TLS_server_method())) {
     SSL_CTX_use_certificate(context_, identity.certificate());
     SSL_CTX_use_PrivateKey(context_, identity.key());
     if (asks_for_certificate) {
       SSL_CTX_load_verify_locations(context_, identity.file().c_str(), nullptr);
       SSL_CTX_set_verify(context_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     }
-    const timeval patience{.tv_sec = 10, .tv_usec = 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(socket_, generic, size), 0);
-    EXPECT_EQ(listen(socket_, 1), 0);
-    EXPECT_EQ(getsockname(socket_, generic, &size), 0);
-    port_ = ntohs(address.sin_port);
     thread_ = std::thread([this, reply = std::move(reply)] { serve(reply); });
   }
   ~TlsServer() {
     thread_.join();
-    close(socket_);
     SSL_CTX_free(context_);
   }
   TlsServer(const TlsServer&) = delete;
   TlsServer& operator=(const TlsServer&) = delete;
 
   Server with(Server::Tls tls, const std::string& host = "127.0.0.1") const {
-    return {.address = {host, port_}, .token = {}, .tls = std::move(tls)};
+    return {.address = {host, listener_.port()}, .token = {}, .tls = std::move(tls)};
   }
-  Server without() const { return {.address = {"127.0.0.1", port_}, .token = {}, .tls = {}}; }
+  Server without() const { return {.address = {"127.0.0.1", listener_.port()}, .token = {}, .tls = {}}; }
 
  private:
   void serve(const std::string& reply) {
-    const int client = accept(socket_, nullptr, nullptr);
+    const int client = listener_.accept();
     if (client < 0) return;
     SSL* const session = SSL_new(context_);
     SSL_set_fd(session, client);
@@ -78,8 +65,7 @@ class TlsServer {
   }
 
   SSL_CTX* context_;
-  int socket_;
-  uint16_t port_ = 0;
+  support::LoopbackListener listener_;
   std::thread thread_;
 };
 

@@ -183,7 +183,7 @@ class Import final : public Verb {
     if (!ask) return ask.error();
     Status status;
     {
-      Progress progress(session.world, "importing", total_bytes());
+      Progress progress(session.world, "importing", total_bytes(files_));
       for (const std::string& file : files_) {
         status = import_file(session, *ask, file, progress);
         if (!status) break;
@@ -209,17 +209,6 @@ class Import final : public Verb {
 
     bool is_full() const { return lines.size() >= kMostLines || bytes >= kMostBytes; }
   };
-
-  uint64_t total_bytes() const {
-    uint64_t total = 0;
-    for (const std::string& file : files_) {
-      std::error_code error;
-      const uintmax_t size = std::filesystem::file_size(file, error);
-      if (error) return 0;
-      total += size;
-    }
-    return total;
-  }
 
   Status import_file(const Session& session, const Ask& ask, const std::string& name, Progress& progress) {
     std::ifstream file;

@@ -1,16 +1,15 @@
 // export, import and backup without a server: what they would send, and what they make of an answer.
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 
+#include "cli/arguments.h"
 #include "cli/line_reader.h"
 #include "cli/verb.h"
+#include "tests/support/temporary_directory.h"
 
 namespace delayq::cli {
 namespace {
@@ -20,14 +19,7 @@ using testing::HasSubstr;
 
 class TransferVerbsTest : public testing::Test {
  protected:
-  TransferVerbsTest() {
-    std::string name = std::filesystem::temp_directory_path() / "delayq-test-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    folder_ = name;
-  }
-  ~TransferVerbsTest() override { std::filesystem::remove_all(folder_); }
-
-  Status run(std::vector<std::string> arguments) {
+  Status run(const std::vector<std::string>& arguments) {
     Verbs verbs;
     add_transfer_verbs(verbs);
     CLI::App app;
@@ -37,8 +29,7 @@ class TransferVerbsTest : public testing::Test {
       each->add_options(*sub);
       sub->callback([&verb, &each] { verb = each.get(); });
     }
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-    app.parse(arguments);
+    parse(app, arguments);
     Surroundings world{.in = in_,
                        .out = out_,
                        .err = err_,
@@ -74,7 +65,7 @@ class TransferVerbsTest : public testing::Test {
   }
 
   const std::string stats_ = "*2\r\n$7\r\ndelayed\r\n:2\r\n";
-  std::filesystem::path folder_;
+  support::TemporaryDirectory folder_;
   std::istringstream in_;
   std::ostringstream out_, err_;
   bool err_is_terminal_ = false;

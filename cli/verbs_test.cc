@@ -117,12 +117,33 @@ class VerbsTest : public testing::Test {
 
 TEST_F(VerbsTest, push_sends_what_it_was_given) {
   replies_ = "$1\r\n7\r\n";
-  ASSERT_TRUE(
-      run({"push", "order", "30m", "[1,2]", "--id", "7", "--priority", "1", "--attempts", "3", "--backoff",
-           "1s,2s", "--lease", "1m", "--group", "g", "--callback", "http://x", "--replace"}));
-  EXPECT_THAT(sent_, ElementsAre(ElementsAre("PUSH", "order", "30m", "[1,2]", "ID", "7", "PRI", "1",
-                                             "ATTEMPTS", "3", "BACKOFF", "1s,2s", "LEASE", "1m", "GROUP", "g",
-                                             "CALLBACK", "http://x", "REPLACE")));
+  ASSERT_TRUE(run({"push",
+                   "order",
+                   "30m",
+                   "[1,2]",
+                   "--id",
+                   "7",
+                   "--priority",
+                   "1",
+                   "--attempts",
+                   "3",
+                   "--backoff",
+                   "1s,2s",
+                   "--lease",
+                   "1m",
+                   "--group",
+                   "g",
+                   "--callback",
+                   "http://x",
+                   "--callback-method",
+                   "PUT",
+                   "--callback-format",
+                   "cloudevents",
+                   "--replace"}));
+  EXPECT_THAT(sent_,
+              ElementsAre(ElementsAre("PUSH", "order", "30m", "[1,2]", "ID", "7", "PRI", "1", "ATTEMPTS", "3",
+                                      "BACKOFF", "1s,2s", "LEASE", "1m", "GROUP", "g", "CALLBACK", "http://x",
+                                      "METHOD", "PUT", "FORMAT", "cloudevents", "REPLACE")));
   EXPECT_EQ(output(), "7\n");
 }
 

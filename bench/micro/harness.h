@@ -37,7 +37,7 @@ class EngineHost final : public EngineListener {
   void close();
   void open();
 
-  void on_ready(std::string_view) override {}
+  void on_ready(std::string_view, Outlet) override {}
   void on_expired(std::vector<LeaseInfo>) override {}
 
   Moment now = from_unix_ms(1'800'000'000'000);

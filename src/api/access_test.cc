@@ -3,24 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/tokens.h"
+
 namespace delayq::api {
 namespace {
 
+using support::kOtherHash;
+using support::kSecretHash;
+using support::token;
 using testing::HasSubstr;
 
-/// The SHA-256 of "secret", of "other", by `printf secret | sha256sum`.
-constexpr std::string_view kSecretHash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
-constexpr std::string_view kOtherHash = "d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa";
 constexpr Moment kNow{Millis{1'700'000'000'000}};
-
-Token token(std::string name, std::string_view hash, Scopes scopes, std::vector<std::string> topics = {"*"}) {
-  Token made;
-  made.name = std::move(name);
-  made.sha256 = *parse_sha256(hash);
-  made.scopes = scopes;
-  made.topics = std::move(topics);
-  return made;
-}
 
 constexpr Scopes kPushing = only(Scope::kPush);
 constexpr Scopes kConsuming = only(Scope::kConsume);

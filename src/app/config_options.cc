@@ -6,24 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "ops/config_check.h"
+
 namespace delayq {
-
-namespace {
-
-/// What is wrong although each value is right.
-std::vector<std::string> contradictions(const Config& config) {
-  std::vector<std::string> errors;
-  for (const auto& [key, address] : {std::pair{"http", &config.server.http}, {"resp", &config.server.resp}}) {
-    if (is_loopback(*address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
-    errors.push_back(fmt::format(
-        "server.{}: {} can be reached from other machines, and nobody would be asked who they are; configure "
-        "[[tokens]] (delayq token new), listen on 127.0.0.1, or set server.allow_anonymous = true",
-        key, to_string(*address)));
-  }
-  return errors;
-}
-
-}  // namespace
 
 void ConfigOptions::add_to(CLI::App& command) {
   command.add_option("-c,--config", file, "Configuration file (TOML)");
@@ -65,7 +50,7 @@ ConfigOutcome read_config(const ConfigOptions& options) {
       set(assignment.substr(0, sign), assignment.substr(sign + 1));
     }
   }
-  for (std::string& error : contradictions(outcome.config)) errors.push_back(std::move(error));
+  if (errors.empty()) errors = check_config(outcome.config);
   return outcome;
 }
 

@@ -1,10 +1,10 @@
 #include "app/local_server.h"
 
 #include <filesystem>
-#include <random>
 
 #include <fmt/format.h>
 
+#include "app/random_seed.h"
 #include "app/version.h"
 #include "net/loop.h"
 #include "resp/writer.h"
@@ -15,11 +15,6 @@ namespace {
 
 /// No longer than this without a look at the clock.
 constexpr Millis kLongestWait{100};
-
-uint64_t random_seed() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) ^ device();
-}
 
 }  // namespace
 

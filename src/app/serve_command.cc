@@ -17,6 +17,7 @@
 #include "app/config_options.h"
 #include "app/server.h"
 #include "app/version.h"
+#include "core/quote.h"
 #include "ops/access_log.h"
 #include "ops/background.h"
 #include "ops/log.h"
@@ -34,6 +35,39 @@ struct ServeOptions {
   bool in_background = false;
 };
 
+webhook::DispatcherOptions dispatch_options(const Config::Webhook& said) {
+  webhook::DispatcherOptions options;
+  options.connect_timeout = said.connect_timeout;
+  options.timeout = said.timeout;
+  options.in_flight = said.in_flight;
+  options.hosts.per_host = said.per_host;
+  options.hosts.failures = said.breaker_failures;
+  options.hosts.cooldown = said.breaker_cooldown;
+  options.secrets = said.secrets;
+  return options;
+}
+
+/// Nothing of the job's body, of the answer, and of the URL's path, which may be a secret itself.
+void log_failed_call(const webhook::FailedCall& call) {
+  const auto took = std::chrono::duration_cast<Millis>(call.result.took).count();
+  const std::string what = call.result.is_answered() ? fmt::format("status {}", call.result.status)
+                                                     : std::string(name_of(call.result.error));
+  spdlog::warn("webhook: topic {} job {} to {}: {} in {} ms, attempt {}{}", call.topic, quote(call.id),
+               call.host, what, took, call.attempt, call.dead ? ", no more wanted" : "");
+}
+
+WebhookOptions webhook_options(const Config::Webhook& said) {
+  WebhookOptions options;
+  options.dispatch = dispatch_options(said);
+  options.allow = said.allow;
+  options.deny = said.deny;
+  options.ca_file = said.ca_file;
+  options.skips_tls_check = said.insecure;
+  options.user_agent = said.user_agent;
+  options.failed = log_failed_call;
+  return options;
+}
+
 ServerOptions server_options(const Config& config) {
   ServerOptions options;
   options.storage.engine =
@@ -47,6 +81,7 @@ ServerOptions server_options(const Config& config) {
                                            ? journal::Durability::kInterval
                                            : journal::Durability::kCommit;
   options.queue = queue_config(config);
+  options.webhook = webhook_options(config.webhook);
   options.topics = config.topics;
   options.resp_host = config.server.resp.host;
   options.resp_port = config.server.resp.port;
@@ -104,8 +139,7 @@ void greet(Server& server, const Config& config, bool in_background) {
 }
 
 std::chrono::microseconds since_boot() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::steady_clock::now().time_since_epoch());
+  return std::chrono::duration_cast<std::chrono::microseconds>(net::Loop::steady_now().time_since_epoch());
 }
 
 /// Whether it was started from a terminal that has since been closed. That sends SIGHUP, too.
@@ -113,12 +147,16 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 
 /// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
-  spdlog::info("SIGHUP: logs, tokens and certificates are read again");
+  spdlog::info("SIGHUP: logs, tokens, certificates and how jobs are called back are read again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
-  for (const std::string& error : outcome.errors) spdlog::error("the tokens stay as they were: {}", error);
-  if (outcome.ok()) server.set_tokens(std::move(outcome.config.tokens));
+  for (const std::string& error : outcome.errors)
+    spdlog::error("the configuration stays as it was: {}", error);
+  if (outcome.ok()) {
+    server.set_tokens(std::move(outcome.config.tokens));
+    server.set_dispatch(dispatch_options(outcome.config.webhook));
+  }
   if (const Status status = server.reload_tls(); !status.ok())
     spdlog::error("the certificates stay as they were: {}", status.error().detail);
 }

@@ -2,22 +2,13 @@
 
 #include <algorithm>
 #include <fstream>
-#include <random>
 #include <unistd.h>
 #include <utility>
 
+#include "app/random_seed.h"
 #include "app/version.h"
 
 namespace delayq {
-
-namespace {
-
-uint64_t random_seed() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) ^ device();
-}
-
-}  // namespace
 
 Server::Server(ServerOptions options) : options_(std::move(options)) {}
 
@@ -52,7 +43,8 @@ Status Server::start() {
     if (!tls.ok()) return tls.error();
     tls_ = std::move(*tls);
   }
-  front_->stopwatch = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+  front_->stopwatch = [] { return net::Loop::steady_now().time_since_epoch(); };
+  if (Status status = start_webhooks(); !status.ok()) return status;
   if (Status status = start_queue(now); !status.ok()) return status.error();
   if (Status status = listen_for_resp(now); !status.ok()) return status;
   return listen_for_http();
@@ -96,6 +88,7 @@ Status Server::listen_for_http() {
                  http::IdempotencyBook({options_.idempotency})});
   http_host_->process = [this] { return process_figures(); };
   http_host_->metrics_topics = options_.metrics_topics;
+  http_host_->webhooks = [this] { return dispatcher_->figures(); };
   net::HttpLimits limits;
   limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch
   auto listener = net::Listener::open(
@@ -108,6 +101,27 @@ Status Server::listen_for_http() {
       });
   if (!listener.ok()) return listener.error();
   http_ = std::move(*listener);
+  return {};
+}
+
+Status Server::start_webhooks() {
+  const WebhookOptions& said = options_.webhook;
+  webhook::CurlCallerOptions calls;
+  auto guard = webhook::AddressGuard::create(said.allow, said.deny);
+  if (!guard.ok()) return guard.error();
+  calls.guard = std::move(*guard);
+  calls.max_calls = std::max(1U, said.dispatch.in_flight);
+  calls.default_timeout = said.dispatch.timeout;
+  calls.user_agent = said.user_agent;
+  calls.ca_file = said.ca_file;
+  calls.skips_tls_check = said.skips_tls_check;
+  auto caller = webhook::CurlCaller::open(std::move(calls));
+  if (!caller.ok()) return caller.error();
+  caller_ = std::move(*caller);
+  caller_->set_wakeup([this] { loop_.wake(); });
+  dispatcher_ = std::make_unique<webhook::Dispatcher>(*queue_, *caller_, said.dispatch, random_seed());
+  dispatcher_->set_log(said.failed);
+  queue_->set_delivery_listener(dispatcher_.get());
   return {};
 }
 
@@ -142,9 +156,12 @@ void Server::run() {
     const Moment next_event = http_host_->events.tick(net::Loop::now());
     do {
       const Moment now = net::Loop::now();
-      do {
-        next = std::min(queue_->tick(now), next_event);
-      } while (queue_->poll(now));
+      bool is_busy = true;
+      while (is_busy) {
+        next = std::min({queue_->tick(now), dispatcher_->tick(now), next_event});
+        is_busy = queue_->poll(now);
+        is_busy |= dispatcher_->poll(now);
+      }
     } while (loop_.finish_turn());
     if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
   }
@@ -185,6 +202,7 @@ void Server::begin_stop() {
   }
   // The listeners stay open until the grace period is over: for acks of those who come back with one, and for
   // /readyz, which says that no job is taken any more. The queue refuses what is new.
+  dispatcher_->stop(net::Loop::now(), options_.grace);
   queue_->stop(net::Loop::now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
 }
 

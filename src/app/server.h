@@ -11,6 +11,8 @@
 #include "api/resp/conversation.h"
 #include "app/storage.h"
 #include "core/served.h"
+#include "delivery/webhook/curl_caller.h"
+#include "delivery/webhook/dispatcher.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/signals.h"
@@ -18,8 +20,21 @@
 
 namespace delayq {
 
+/// How jobs are called back.
+struct WebhookOptions {
+  webhook::DispatcherOptions dispatch;
+  std::vector<std::string> allow;  ///< networks; none: all that are not refused
+  std::vector<std::string> deny;
+  std::string ca_file;
+  bool skips_tls_check = false;
+  std::string user_agent = "delayq";
+  /// Told of each call that was no success; may be empty.
+  std::function<void(const webhook::FailedCall&)> failed;
+};
+
 struct ServerOptions {
   StorageOptions storage;
+  WebhookOptions webhook;
   QueueConfig queue;
   /// What the operator says of topics; goes before what was said at run time about the same things.
   std::map<std::string, Settings> topics;
@@ -59,6 +74,8 @@ class Server {
 
   /// Other tokens, from now on and for those who are connected as well. On the loop's thread.
   void set_tokens(std::vector<Token> tokens) { front_->access.replace(std::move(tokens)); }
+  /// Other timeouts, bounds and secrets for calls that begin from now on.
+  void set_dispatch(webhook::DispatcherOptions options) { dispatcher_->set_options(std::move(options)); }
   /// Reads the certificates again, for connections that come from now on. With an error everything stays as
   /// it is.
   Status reload_tls();
@@ -72,6 +89,7 @@ class Server {
  private:
   explicit Server(ServerOptions options);
   Status start();
+  Status start_webhooks();
   Status start_queue(Moment now);
   Status listen_for_resp(Moment now);
   Status listen_for_http();
@@ -86,6 +104,8 @@ class Server {
   net::Loop loop_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Queue> queue_;
+  std::unique_ptr<webhook::CurlCaller> caller_;
+  std::unique_ptr<webhook::Dispatcher> dispatcher_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
   std::unique_ptr<resp::Host> resp_host_;
   std::unique_ptr<http::Host> http_host_;

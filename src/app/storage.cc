@@ -4,24 +4,39 @@
 
 #include <fmt/format.h>
 
+#include "core/limits.h"
 #include "engine/journal/posix_disk.h"
 #include "engine/journal/posix_shelf.h"
 #include "engine/journal/threaded_io.h"
 #include "engine/memory/memory_engine.h"
+#include "net/loop.h"
 
 namespace delayq {
 
 namespace {
 
 std::chrono::microseconds steady_micros() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::steady_clock::now().time_since_epoch());
+  return std::chrono::duration_cast<std::chrono::microseconds>(net::Loop::steady_now().time_since_epoch());
+}
+
+/// Without the slash that may be behind it.
+std::filesystem::path plain(const std::string& directory) {
+  const std::filesystem::path path = std::filesystem::path(directory).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
 }
 
 std::filesystem::path backups_beside(const std::string& directory) {
-  std::filesystem::path data = std::filesystem::path(directory).lexically_normal();
-  if (!data.has_filename()) data = data.parent_path();  // "data/"
-  return data.parent_path() / "backups";
+  return plain(directory).parent_path() / "backups";
+}
+
+/// It looks like a data directory, and jobs are missing.
+Status check_not_partial(const std::string& directory) {
+  const std::string name = plain(directory).filename();
+  if (!name.ends_with(kPartialEnding)) return {};
+  return Error{ErrorCode::kInvalid, "open",
+               fmt::format("{} is an unfinished backup: a copy is called so until all of it is there. Take a "
+                           "finished one, or give the directory another name if it is something else",
+                           directory)};
 }
 
 class MemoryStorage final : public Storage {
@@ -67,6 +82,7 @@ class JournalStorage final : public Storage {
 Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now) {
   if (options.engine == EngineKind::kMemory)
     return std::unique_ptr<Storage>(std::make_unique<MemoryStorage>());
+  if (Status status = check_not_partial(options.directory); !status.ok()) return status.error();
   auto disk = journal::PosixDisk::open(options.directory);
   if (!disk.ok()) return disk.error();
   // Whole, since clients are told where a copy is.

@@ -25,7 +25,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "dq_";
 constexpr size_t kRandomBytes = 32;
-constexpr size_t kNameBytes = 64;
 
 Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
@@ -47,9 +46,9 @@ bool is_plain(std::string_view text) {
 }
 
 Status check(const TokenOptions& options) {
-  if (options.name.empty() || options.name.size() > kNameBytes || !is_plain(options.name))
+  if (options.name.empty() || options.name.size() > kTokenNameBytes || !is_plain(options.name))
     return invalid(fmt::format("--name: {} is no name: expected 1 to {} printable bytes", quote(options.name),
-                               kNameBytes));
+                               kTokenNameBytes));
   if (options.scopes.empty()) return invalid("--scopes: expected some of push, consume, read, admin");
   for (const std::string& scope : options.scopes) {
     if (!parse_scope(scope))

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/token.h"
 #include "ops/config.h"
 
 namespace delayq {
@@ -54,6 +55,9 @@ TEST(TokenCommand, refuses_what_the_server_would) {
   EXPECT_THAT(make_token({.scopes = {"pull"}}, counted()).error().detail, HasSubstr("none of push, consume"));
   EXPECT_THAT(make_token({.name = "a\"b"}, counted()).error().detail, HasSubstr("--name"));
   EXPECT_THAT(make_token({.name = ""}, counted()).error().detail, HasSubstr("--name"));
+  EXPECT_TRUE(make_token({.name = std::string(kTokenNameBytes, 'n')}, counted()));
+  EXPECT_THAT(make_token({.name = std::string(kTokenNameBytes + 1, 'n')}, counted()).error().detail,
+              HasSubstr("1 to 100 printable bytes"));
   EXPECT_THAT(make_token({.topics = {""}}, counted()).error().detail, HasSubstr("--topics"));
   EXPECT_THAT(make_token({.topics = {}}, counted()).error().detail, HasSubstr("--topics"));
 }

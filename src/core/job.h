@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -26,6 +27,13 @@ constexpr std::optional<OnConflict> parse_on_conflict(std::string_view name) {
   return std::nullopt;
 }
 
+/// The way by which a ready job leaves. It is settled when the job is pushed and never changes.
+enum class Outlet : uint8_t {
+  kTopic,     ///< as its topic's `delivery` says
+  kCallback,  ///< it has a callback of its own: it is always called back, and no pop gets it
+};
+inline constexpr size_t kOutletCount = 2;
+
 /// A job as it is looked up, listed and handed out. The views belong to whoever made the Job (usually an
 /// Arena).
 struct Job {
@@ -43,6 +51,7 @@ struct Job {
   Moment pushed{};
   Moment until{};  ///< reserved: the lease's deadline; done and dead: when retention ends; otherwise unset
   bool cancel_requested = false;  ///< reserved, and its producer took it back: it will not be retried
+  Outlet outlet = Outlet::kTopic;
 };
 
 /// How long and how many finished jobs a topic keeps. Not kept at all when either is zero.

@@ -96,11 +96,11 @@ Status check_backup_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '.' || c == '-';
   });
-  if (is_plain && name.front() != '.' && !name.ends_with(".partial")) return {};
+  if (is_plain && name.front() != '.' && !name.ends_with(kPartialEnding)) return {};
   return invalid(
       fmt::format("name {} is not a plain name: use letters, digits and _ . -, not starting with a "
-                  "dot and not ending with .partial",
-                  quote(name)));
+                  "dot and not ending with {}",
+                  quote(name), kPartialEnding));
 }
 
 Status check_reason(std::string_view reason) {

@@ -56,8 +56,11 @@ Status check_topic(std::string_view topic);
 Status check_id(std::string_view id);
 Status check_group(std::string_view group);
 
+/// What the name of a copy ends with while it is made.
+inline constexpr std::string_view kPartialEnding = ".partial";
+
 /// A plain name for a directory: 1-100 bytes of `A-Za-z0-9_.-`, not starting with a dot, not ending with
-/// ".partial".
+/// kPartialEnding.
 Status check_backup_name(std::string_view name);
 
 /// Up to 1024 bytes of UTF-8; of the control characters only tab and newline, since errors have several

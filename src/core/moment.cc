@@ -121,6 +121,10 @@ Result<Moment> to_moment(std::string_view text, const Written& written) {
   return moment;
 }
 
+void put_digits(std::string& text, size_t at, size_t width, uint32_t number) {
+  for (size_t i = at + width; i > at; --i, number /= 10) text[i - 1] = static_cast<char>('0' + number % 10);
+}
+
 }  // namespace
 
 Result<Moment> parse_moment(std::string_view text) {
@@ -144,11 +148,17 @@ std::string format_moment(Moment moment) {
   }
   const sys_days date = floor<days>(moment);
   const year_month_day calendar{date};
-  const std::chrono::hh_mm_ss<Millis> clock{moment - date};
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(calendar.year()),
-                     static_cast<unsigned>(calendar.month()), static_cast<unsigned>(calendar.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
-                     clock.subseconds().count());
+  const auto ms = static_cast<uint32_t>((moment - date).count());
+  // Every answer to a push has one: digits are put into place by hand.
+  std::string text = "0000-00-00T00:00:00.000Z";
+  put_digits(text, 0, 4, static_cast<uint32_t>(static_cast<int>(calendar.year())));
+  put_digits(text, 5, 2, static_cast<unsigned>(calendar.month()));
+  put_digits(text, 8, 2, static_cast<unsigned>(calendar.day()));
+  put_digits(text, 11, 2, ms / 3'600'000);
+  put_digits(text, 14, 2, ms / 60'000 % 60);
+  put_digits(text, 17, 2, ms / 1'000 % 60);
+  put_digits(text, 20, 3, ms % 1'000);
+  return text;
 }
 
 }  // namespace delayq

@@ -35,6 +35,9 @@ using Sha256 = std::array<uint8_t, 32>;
 /// 64 hexadecimal digits; nothing for anything else.
 std::optional<Sha256> parse_sha256(std::string_view hex);
 
+/// The longest name of a token.
+inline constexpr size_t kTokenNameBytes = 100;
+
 /// Somebody who may do something. The secret itself is nowhere: only its hash.
 struct Token {
   std::string name;

@@ -1,6 +1,8 @@
 #include "core/utf8.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 namespace delayq {
 
@@ -19,6 +21,18 @@ std::optional<Lead> read_lead(unsigned char byte) {
   if ((byte & 0xf0) == 0xe0) return Lead{2, byte & 0x0fU, 0x800};
   if ((byte & 0xf8) == 0xf0) return Lead{3, byte & 0x07U, 0x10000};
   return std::nullopt;
+}
+
+/// How many bytes at the front are ASCII, eight at a time.
+size_t ascii_prefix(std::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
+  size_t at = 0;
+  for (uint64_t eight = 0; at + sizeof(eight) <= text.size(); at += sizeof(eight)) {
+    std::memcpy(&eight, text.data() + at, sizeof(eight));
+    if ((eight & kHighBits) != 0) break;
+  }
+  while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
+  return at;
 }
 
 }  // namespace
@@ -45,8 +59,8 @@ std::optional<char32_t> take_code_point(std::string_view& text) {
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    if (static_cast<unsigned char>(text[0]) < 0x80) {
-      text.remove_prefix(1);
+    if (const size_t plain = ascii_prefix(text); plain > 0) {
+      text.remove_prefix(plain);
     } else if (!take_code_point(text)) {
       return false;
     }

@@ -21,8 +21,9 @@ class EngineListener {
  public:
   virtual ~EngineListener() = default;
 
-  /// The topic has ready jobs that were not there before. May come once for many jobs, or without cause.
-  virtual void on_ready(std::string_view topic) = 0;
+  /// The topic has ready jobs for that outlet that were not there before. May come once for many jobs, or
+  /// without cause.
+  virtual void on_ready(std::string_view topic, Outlet outlet) = 0;
 
   /// Leases that ran out. The queue answers each with a nack (`expired` set). Told at least once each.
   virtual void on_expired(std::vector<LeaseInfo> leases) = 0;
@@ -37,7 +38,8 @@ class EngineListener {
 ///  - Identity. A job is (topic, id). A push finds the id free unless a live job has it; a kept (done, dead)
 ///  job gives
 ///    way without a trace.
-///  - Order. Ready jobs of a topic are taken by priority (lowest first), then due time, then push order.
+///  - Order. Ready jobs of a topic and outlet are taken by priority (lowest first), then due time, then push
+///  order.
 ///  - Never early. A job becomes ready at the first tick() or verb whose `now` is not before its due time.
 ///  (What
 ///    else a tick would do, a verb may do as well.)
@@ -103,6 +105,7 @@ class Engine {
   virtual void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) = 0;
   virtual void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) = 0;
   virtual EngineUsage usage() const = 0;
+  virtual CommitFigures commits() const = 0;
 
   // ---- the queue's own notes on topics (pause, limits, policies): kept and given back, never read
   /// Empty `settings` removes the note.

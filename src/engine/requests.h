@@ -30,6 +30,7 @@ struct NewJob {
   OnConflict on_conflict = OnConflict::kReject;
   /// Refuse when the id is live in any other topic too, whatever `on_conflict` says.
   bool unique_across_topics = false;
+  Outlet outlet = Outlet::kTopic;
 };
 
 enum class PushOutcome : uint8_t { kCreated, kReplaced, kKept, kConflict };
@@ -60,9 +61,10 @@ struct RestoreRequest {
 
 struct TakeRequest {
   std::string_view topic;
+  Outlet outlet = Outlet::kTopic;  ///< jobs of the other one are not looked at
   uint32_t count = 1;
   Moment lease_until{};
-  /// Never let more than this many jobs of the topic be reserved at once. 0: no limit. An auto-acked job
+  /// Never let more than this many jobs of the topic, by whichever outlet, be reserved at once. 0: no limit. An auto-acked job
   /// fills a place for this one call.
   uint32_t max_reserved = 0;
   /// Straight to done, without a lease (at most once): the answer then waits for the commit.
@@ -246,10 +248,14 @@ struct EngineUsage {
   uint64_t written_bytes = 0;  ///< since the start, by commits and by cleaning
   uint64_t copied_bytes = 0;   ///< since the start: of written_bytes, what cleaning wrote again
   uint64_t segments = 0;       ///< files
+};
+
+/// How commits went, since the start.
+struct CommitFigures {
   /// How long each commit took to write and sync, in microseconds; from 2^26 us, a minute, on in one bucket.
-  Histogram<28> commit_micros;
+  Histogram<28> micros;
   /// How many records each commit had.
-  Histogram<20> commit_records;
+  Histogram<20> records;
 };
 
 }  // namespace delayq

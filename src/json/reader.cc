@@ -9,6 +9,7 @@
 #include "core/hex.h"
 #include "core/quote.h"
 #include "core/utf8.h"
+#include "json/plain.h"
 
 namespace delayq::json {
 
@@ -22,7 +23,9 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 /// Walks over a text and finds the ends of values. The first problem stops it.
 class Walker {
  public:
-  explicit Walker(std::string_view text) : text_(text) {}
+  /// With `members`, the outermost object's are noted there.
+  explicit Walker(std::string_view text, std::vector<Member>* members = nullptr)
+      : text_(text), members_(members) {}
 
   size_t place() const { return at_; }
   bool at_end() const { return at_ == text_.size(); }
@@ -93,12 +96,15 @@ class Walker {
     if (take('}')) return true;
     for (;;) {
       if (at_end() || text_[at_] != '"') return fail("a member's name is missing");
+      const size_t start = at_;
       if (!string()) return false;
+      const Slice name{text_.substr(start, at_ - start), Type::kString};
       skip_space();
       if (!take(':')) return fail("':' is missing");
       skip_space();
-      Slice ignored;
-      if (!value(ignored, depth + 1)) return false;
+      Slice found;
+      if (!value(found, depth + 1)) return false;
+      if (depth == 0 && members_ != nullptr) note_member(name, found);
       skip_space();
       if (take('}')) return true;
       if (!take(',')) return fail("',' or '}' is missing");
@@ -121,14 +127,24 @@ class Walker {
     }
   }
 
+  void note_member(const Slice& name, const Slice& value) {
+    constexpr size_t kUsual = 8;
+    if (members_->empty()) members_->reserve(kUsual);
+    // A name that is no text cannot be one that anybody knows.
+    Result<std::string> text = text_of(name);
+    members_->push_back({text.ok() ? std::move(*text) : std::string(name.text), value});
+  }
+
   bool string() {
     const size_t start = ++at_;
-    while (!at_end() && text_[at_] != '"') {
-      if (static_cast<unsigned char>(text_[at_]) < 0x20) return fail("a control character in a string");
-      if (text_[at_] == '\\' && !escape()) return false;
+    for (;;) {
+      at_ += plain_prefix(text_.substr(at_));
+      if (at_end()) return fail("a string without its end");
+      if (text_[at_] == '"') break;
+      if (text_[at_] != '\\') return fail("a control character in a string");
+      if (!escape()) return false;
       ++at_;
     }
-    if (at_end()) return fail("a string without its end");
     if (!is_utf8(text_.substr(start, at_ - start))) return fail("a string that is not UTF-8");
     ++at_;
     return true;
@@ -168,6 +184,7 @@ class Walker {
   }
 
   std::string_view text_;
+  std::vector<Member>* members_;
   size_t at_ = 0;
   std::string_view problem_;
 };
@@ -227,8 +244,10 @@ std::string_view name_of(Type type) {
   return kNames[static_cast<size_t>(type)];
 }
 
-Result<Slice> take_value(std::string_view& text) {
-  Walker walker(text);
+namespace {
+
+Result<Slice> take_value(std::string_view& text, std::vector<Member>* members) {
+  Walker walker(text, members);
   walker.skip_space();
   Slice slice;
   if (!walker.value(slice)) return walker.error();
@@ -237,9 +256,13 @@ Result<Slice> take_value(std::string_view& text) {
   return slice;
 }
 
-Result<Slice> parse(std::string_view text) {
+}  // namespace
+
+Result<Slice> take_value(std::string_view& text) { return take_value(text, nullptr); }
+
+Result<Slice> parse(std::string_view text, std::vector<Member>* members) {
   std::string_view rest = text;
-  Result<Slice> value = take_value(rest);
+  Result<Slice> value = take_value(rest, members);
   if (value.ok() && !rest.empty())
     return invalid(fmt::format("something behind the value at byte {}", text.size() - rest.size()));
   return value;
@@ -247,17 +270,9 @@ Result<Slice> parse(std::string_view text) {
 
 std::vector<Member> members_of(const Slice& object) {
   std::vector<Member> members;
-  std::string_view rest = object.text.substr(1);
-  for (;;) {
-    while (!rest.empty() && (is_space(rest[0]) || rest[0] == ',')) rest.remove_prefix(1);
-    if (rest.empty() || rest[0] == '}') return members;
-    const Result<Slice> name = take_value(rest);
-    rest.remove_prefix(1);  // the colon
-    const Result<Slice> value = take_value(rest);
-    // A name that is no text cannot be one that anybody knows.
-    const Result<std::string> text = text_of(*name);
-    members.push_back({text.ok() ? *text : std::string(name->text), *value});
-  }
+  Slice again;
+  Walker(object.text, &members).value(again);
+  return members;
 }
 
 std::vector<Slice> items_of(const Slice& array) {
@@ -268,6 +283,11 @@ std::vector<Slice> items_of(const Slice& array) {
     if (rest.empty() || rest[0] == ']') return items;
     items.push_back(*take_value(rest));
   }
+}
+
+std::optional<std::string_view> plain_text_of(const Slice& string) {
+  const std::string_view text = string.text.substr(1, string.text.size() - 2);
+  return text.find('\\') == std::string_view::npos ? std::optional(text) : std::nullopt;
 }
 
 Result<std::string> text_of(const Slice& string) {

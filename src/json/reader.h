@@ -35,7 +35,8 @@ struct Member {
 inline constexpr int kMaxDepth = 128;
 
 /// Checks all of `text`, which must be one value. The error's detail says what is wrong and at which byte.
-Result<Slice> parse(std::string_view text);
+/// With `members`, those of an object are appended there in the same go.
+Result<Slice> parse(std::string_view text, std::vector<Member>* members = nullptr);
 
 /// The value at the front of `text`, which is moved behind it and the space around it: for values one after
 /// another.
@@ -46,6 +47,10 @@ std::vector<Member> members_of(const Slice& object);
 
 /// The items of an array. REQUIRES: parse() found it to be one.
 std::vector<Slice> items_of(const Slice& array);
+
+/// What a string without escapes says: it stands in its text as it is. nullopt when there are some.
+/// REQUIRES: parse() found it to be a string.
+std::optional<std::string_view> plain_text_of(const Slice& string);
 
 /// What a string says: its escapes resolved, as UTF-8. kInvalid when an escape names half a surrogate pair.
 /// REQUIRES: parse() found it to be a string.

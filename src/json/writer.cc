@@ -5,6 +5,7 @@
 
 #include "core/base64.h"
 #include "core/utf8.h"
+#include "json/plain.h"
 
 namespace delayq::json {
 
@@ -34,13 +35,13 @@ std::string_view short_escape(char c) {
 
 void append_string(std::string& out, std::string_view text) {
   out += '"';
-  size_t plain = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
-    out += text.substr(plain, i - plain);
-    plain = i + 1;
-    if (const std::string_view escape = short_escape(text[i]); !escape.empty()) {
+  for (;;) {
+    const size_t plain = plain_prefix(text);
+    out.append(text.data(), plain);
+    if (plain == text.size()) break;
+    const auto byte = static_cast<unsigned char>(text[plain]);
+    text.remove_prefix(plain + 1);
+    if (const std::string_view escape = short_escape(static_cast<char>(byte)); !escape.empty()) {
       out += escape;
     } else {
       out += "\\u00";
@@ -48,7 +49,6 @@ void append_string(std::string& out, std::string_view text) {
       out += kHexDigits[byte & 15];
     }
   }
-  out += text.substr(plain);
   out += '"';
 }
 

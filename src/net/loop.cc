@@ -23,6 +23,8 @@ Loop::~Loop() { sessions_.clear(); }  // before the context that their sockets b
 
 Moment Loop::now() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
 
+Loop::Steady Loop::steady_now() { return std::chrono::steady_clock::now(); }
+
 void Loop::wait_until(Moment deadline) {
   if (deadline == kNever) {
     if (timer_set_for_ != kNever) timer_.cancel();

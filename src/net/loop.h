@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ class Loop {
 
   /// The server's wall clock: the one place that reads it.
   static Moment now();
+  /// The clock that nobody sets, for how long something takes: again the one place.
+  using Steady = std::chrono::steady_clock::time_point;
+  static Steady steady_now();
 
   /// Waits until `deadline`, or until something happened, and handles all that has happened. `kNever` waits
   /// for as long as it takes.

@@ -223,8 +223,8 @@ void Session::watch_request() {
                        (!input_.empty() || protocol_->is_amid_request() || stream_->is_greeting());
   if (!is_amid) return begun_.reset();
   if (begun_ != nullptr && begun_->number == protocol_->requests()) return;
-  begun_ = std::make_unique<Begun>(Begun{std::chrono::steady_clock::now(), protocol_->requests(),
-                                         total_received_, boost::asio::steady_timer(loop_.context())});
+  begun_ = std::make_unique<Begun>(Begun{Loop::steady_now(), protocol_->requests(), total_received_,
+                                         boost::asio::steady_timer(loop_.context())});
   check_request();
 }
 
@@ -233,7 +233,7 @@ void Session::check_request() {
       limits_.request + std::chrono::milliseconds(1000 * (total_received_ - begun_->received_before) /
                                                   limits_.bytes_per_second);
   const auto end = begun_->at + allowed;
-  if (std::chrono::steady_clock::now() >= end) {
+  if (Loop::steady_now() >= end) {
     protocol_->time_out();
     if (!protocol_->is_over()) return close();
     return touch();

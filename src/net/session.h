@@ -73,7 +73,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   uint64_t total_sent_ = 0;
   /// A request of which a part has come.
   struct Begun {
-    std::chrono::steady_clock::time_point at;
+    Loop::Steady at;
     uint64_t number = 0;           ///< of requests before it
     uint64_t received_before = 0;  ///< bytes
     boost::asio::steady_timer timer;

@@ -81,7 +81,25 @@ struct Config {
     bool operator==(const Log&) const = default;
   };
 
+  struct Webhook {
+    Millis connect_timeout = std::chrono::seconds{5};
+    Millis timeout = std::chrono::seconds{30};
+    uint32_t in_flight = 1'024;
+    uint32_t per_host = 64;
+    uint32_t breaker_failures = 10;
+    Millis breaker_cooldown = std::chrono::seconds{30};
+    std::vector<std::string> allow{};
+    std::vector<std::string> deny{};
+    std::string ca_file{};  ///< empty: the system's authorities
+    bool insecure = false;
+    std::string user_agent = "delayq";
+    std::vector<std::string> secrets{};
+
+    bool operator==(const Webhook&) const = default;
+  };
+
   Server server;
+  Webhook webhook;
   Tls tls;
   Journal journal;
   Bounds limits;
@@ -102,7 +120,8 @@ struct Said {
   std::string origin;
 };
 
-/// A configuration, or everything that is wrong with it: "delayq.toml:7: server.grace: ...", by line.
+/// A configuration, or everything that is wrong with its values: "delayq.toml:7: server.grace: ...", by line.
+/// Whether they go together is for ops/config_check.h, when there is nothing more to come.
 struct [[nodiscard]] ConfigOutcome {
   Config config;  ///< to be used only when there are no errors
   std::vector<std::string> errors;

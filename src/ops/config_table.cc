@@ -30,13 +30,14 @@ constexpr std::array<string_view, 2> kLaterEngines{"redis", "kafka"};
 constexpr std::array<string_view, 2> kDurabilities{"commit", "interval"};
 constexpr std::array<string_view, 5> kLevels{"debug", "info", "warn", "error", "off"};
 constexpr std::array<string_view, 2> kFormats{"text", "json"};
-constexpr std::array<string_view, 1> kDeliveries{"pull"};
-constexpr std::array<string_view, 4> kLaterDeliveries{"webhook", "redis_list", "redis_stream", "kafka_topic"};
 
 constexpr std::array kSections{
     ConfigSection{"server", "Where the server listens and where its jobs are."},
     ConfigSection{"tls", "Encrypted connections, on both ports. The files are read again on SIGHUP."},
     ConfigSection{"journal", "The embedded engine."},
+    ConfigSection{"webhook",
+                  "Calls that deliver jobs. Read again on SIGHUP, except in_flight, allow, deny, ca_file, "
+                  "insecure and user_agent."},
     ConfigSection{"limits", "Bounds. A request above one is refused with an error that names it."},
     ConfigSection{"log", "What the server writes about itself."},
     ConfigSection{"topics", "One section per topic; [topics.\"*\"] sets the defaults of all."},
@@ -116,6 +117,58 @@ const std::array kJournal{
     ConfigRow{"journal", "disk_reserve",
               SizeField{0, kTiB, [](T& t, uint64_t v) { t.config.journal.disk_reserve = v; }}, "\"128MiB\"",
               "", "Pushes are refused while the disk has less room than this."},
+};
+
+const std::array kWebhook{
+    ConfigRow{"webhook", "connect_timeout",
+              DurationField{10ms, 10min, [](T& t, Millis v) { t.config.webhook.connect_timeout = v; }},
+              "\"5s\"", "", "How long to resolve, connect and shake hands."},
+    ConfigRow{"webhook", "timeout",
+              DurationField{10ms, 1h, [](T& t, Millis v) { t.config.webhook.timeout = v; }}, "\"30s\"", "",
+              "Of a whole call, where the topic does not say callback_timeout."},
+    ConfigRow{"webhook", "in_flight",
+              NumberField{0, 100'000,
+                          [](T& t, uint64_t v) { t.config.webhook.in_flight = static_cast<uint32_t>(v); }},
+              "1024", "", "Calls at the same time, to all hosts together; 0 makes none."},
+    ConfigRow{"webhook", "per_host",
+              NumberField{1, 100'000,
+                          [](T& t, uint64_t v) { t.config.webhook.per_host = static_cast<uint32_t>(v); }},
+              "64", "",
+              "Calls at the same time to one host and port. A topic's own bound is its concurrency."},
+    ConfigRow{
+        "webhook", "breaker_failures",
+        NumberField{0, 1'000'000,
+                    [](T& t, uint64_t v) { t.config.webhook.breaker_failures = static_cast<uint32_t>(v); }},
+        "10", "",
+        "Failures in a row (no answer, 502, 503, 504) after which a host is left alone for a while; 0 is "
+        "never."},
+    ConfigRow{"webhook", "breaker_cooldown",
+              DurationField{10ms, 1h, [](T& t, Millis v) { t.config.webhook.breaker_cooldown = v; }},
+              "\"30s\"", "", "For how long; then one call tries."},
+    ConfigRow{"webhook", "allow",
+              ListField{1'000, "networks",
+                        [](T& t, std::vector<std::string> v) { t.config.webhook.allow = std::move(v); }},
+              "[]", "",
+              "Call only these addresses (\"10.0.0.0/8\", \"fd00::/8\"); empty is all that are not refused."},
+    ConfigRow{"webhook", "deny",
+              ListField{1'000, "networks",
+                        [](T& t, std::vector<std::string> v) { t.config.webhook.deny = std::move(v); }},
+              "[]", "",
+              "Never call these. Link-local, multicast and unspecified addresses are refused in any case."},
+    ConfigRow{"webhook", "ca_file",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.webhook.ca_file = std::move(v); }},
+              "\"\"", "", "A PEM file: who may vouch for a host, instead of the system's authorities."},
+    ConfigRow{"webhook", "insecure", BooleanField{[](T& t, bool v) { t.config.webhook.insecure = v; }},
+              "false", "", "Believe every certificate: anybody on the way can read and answer the calls."},
+    ConfigRow{"webhook", "user_agent",
+              TextField{1, 200, [](T& t, std::string v) { t.config.webhook.user_agent = std::move(v); }},
+              "\"delayq\"", "", "What the calls say who they are from."},
+    ConfigRow{"webhook", "secrets",
+              ListField{kMostCallbackSecrets, "secrets",
+                        [](T& t, std::vector<std::string> v) { t.config.webhook.secrets = std::move(v); },
+                        check_callback_secrets},
+              "[]", "",
+              "Sign the calls of topics without callback_secrets of their own: \"whsec_\" and base64."},
 };
 
 const std::array kBounds{
@@ -213,14 +266,37 @@ const std::array kTopics{
     ConfigRow{"topics", "paused", BooleanField{[](T& t, bool v) { t.topic->paused = v; }}, "false", "",
               "Nothing is handed over while this is true."},
     ConfigRow{"topics", "delivery",
-              ChoiceField{kDeliveries, kLaterDeliveries,
-                          [](T& t, size_t v) { t.topic->delivery = std::string(kDeliveries[v]); }},
-              "\"pull\"", "", "How jobs leave: consumers pop them."},
+              ChoiceField{kDeliveryNames, kLaterDeliveryNames,
+                          [](T& t, size_t v) { t.topic->delivery = static_cast<Delivery>(v); }},
+              "\"pull\"", "", "How jobs leave: consumers pop them, or the server calls their callback."},
+    ConfigRow{"topics", "callback",
+              TextField{0, Limits::kCallbackBytes,
+                        [](T& t, std::string v) { t.topic->callback = std::move(v); }, check_callback},
+              "\"\"", "", "Where webhooks go; needed with delivery = \"webhook\"."},
+    ConfigRow{"topics", "callback_method",
+              TextField{0, 10, [](T& t, std::string v) { t.topic->callback_method = std::move(v); },
+                        check_callback_method},
+              "\"\"", "", "POST, PUT, PATCH or DELETE; empty is POST, for the callback API PUT."},
+    ConfigRow{"topics", "callback_timeout",
+              DurationField{0s, 1h, [](T& t, Millis v) { t.topic->callback_timeout = v; }}, "\"0s\"", "",
+              "Of a whole call; \"0s\" is webhook.timeout."},
+    ConfigRow{"topics", "callback_format",
+              ChoiceField{kCallbackFormatNames,
+                          {},
+                          [](T& t, size_t v) { t.topic->callback_format = static_cast<CallbackFormat>(v); }},
+              "\"webhook\"", "",
+              "What calls look like: webhook, cloudevents, or callback-api, which wants the answer ok."},
+    ConfigRow{"topics", "callback_secrets",
+              ListField{kMostCallbackSecrets, "secrets",
+                        [](T& t, std::vector<std::string> v) { t.topic->callback_secrets = std::move(v); },
+                        check_callback_secrets},
+              "[]", "", "Sign the calls, each of them; empty is webhook.secrets."},
 };
 
 const std::array kTokens{
-    ConfigRow{"tokens", "name", TextField{1, 100, [](T& t, std::string v) { t.token->name = std::move(v); }},
-              "", "\"shop\"", "Its name in logs and messages; needed."},
+    ConfigRow{"tokens", "name",
+              TextField{1, kTokenNameBytes, [](T& t, std::string v) { t.token->name = std::move(v); }}, "",
+              "\"shop\"", "Its name in logs and messages; needed."},
     ConfigRow{"tokens", "sha256", HashField{[](T& t, Sha256 v) { t.token->sha256 = v; }}, "",
               "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"",
               "The hash of its secret; needed. `delayq token new` makes both."},
@@ -258,7 +334,7 @@ std::span<const ConfigSection> config_sections() { return kSections; }
 
 std::span<const ConfigRow> config_rows() {
   static const std::vector<ConfigRow> kRows =
-      joined(kServer, kTls, kJournal, kBounds, kLog, kTopics, kTokens);
+      joined(kServer, kTls, kJournal, kWebhook, kBounds, kLog, kTopics, kTokens);
   return kRows;
 }
 

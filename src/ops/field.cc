@@ -122,7 +122,31 @@ Status read(const TextField& field, const Given& given, FieldTarget& target) {
     return invalid(
         fmt::format("it has {} bytes: at most {} are allowed", given.text.size(), field.max_bytes));
   }
+  if (field.check != nullptr && !given.text.empty()) {
+    if (Status status = field.check(given.text); !status) return status;
+  }
   field.put(target, given.text);
+  return {};
+}
+
+Status read(const ListField& field, const Given& given, FieldTarget& target) {
+  std::vector<std::string> list = given.list;
+  if (given.kind == Given::Kind::kText) {
+    std::string_view rest = given.text;
+    while (!rest.empty()) {
+      const size_t comma = std::min(rest.find(','), rest.size());
+      list.emplace_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(rest.size(), comma + 1));
+    }
+  } else if (given.kind != Given::Kind::kList) {
+    return wrong_kind(given, "use a list of texts in quotes");
+  }
+  if (list.size() > field.most)
+    return invalid(fmt::format("it has {} entries: at most {} are allowed", list.size(), field.most));
+  if (field.check != nullptr) {
+    if (Status status = field.check(list); !status) return status;
+  }
+  field.put(target, std::move(list));
   return {};
 }
 
@@ -135,7 +159,8 @@ Status read(const ChoiceField& field, const Given& given, FieldTarget& target) {
     return {};
   }
   for (const std::string_view word : field.later) {
-    if (word == given.text) return invalid(fmt::format("{} is not built yet: {}", shown(given), choices));
+    if (word == given.text)
+      return invalid(fmt::format("{} is not yet in this version: {}", shown(given), choices));
   }
   return invalid(fmt::format("{} is not known: {}", shown(given), choices));
 }
@@ -220,6 +245,7 @@ std::string describe(const Field& field) {
           },
           [](const BooleanField&) -> std::string { return "true or false"; },
           [](const TextField& f) { return fmt::format("a text, at most {} bytes", f.max_bytes); },
+          [](const ListField& f) { return fmt::format("a list of at most {} {}", f.most, f.item); },
           [](const ChoiceField& f) {
             return f.words.size() == 1 ? fmt::format("only {} so far", f.words[0])
                                        : fmt::format("one of {}", fmt::join(f.words, ", "));

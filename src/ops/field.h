@@ -43,6 +43,14 @@ struct BooleanField {
 struct TextField {
   size_t min_bytes, max_bytes;
   Put<std::string> put;
+  Status (*check)(std::string_view) = nullptr;  ///< what else must be right of one that is not empty
+};
+/// Texts; on a command line with commas between them.
+struct ListField {
+  size_t most;
+  std::string_view item;  ///< what each of them is, for a reader
+  Put<std::vector<std::string>> put;
+  Status (*check)(const std::vector<std::string>&) = nullptr;
 };
 struct ChoiceField {
   std::span<const std::string_view> words;
@@ -68,8 +76,9 @@ struct PatternsField {
   Put<std::vector<std::string>> put;
 };
 
-using Field = std::variant<AddressField, SizeField, NumberField, DurationField, BooleanField, TextField,
-                           ChoiceField, BackoffField, RateField, HashField, ScopesField, PatternsField>;
+using Field =
+    std::variant<AddressField, SizeField, NumberField, DurationField, BooleanField, TextField, ListField,
+                 ChoiceField, BackoffField, RateField, HashField, ScopesField, PatternsField>;
 
 /// Reads a value and stores it; or says what is wrong and what would be right, and stores nothing.
 Status read_field(const Field& field, const Given& given, FieldTarget& target);

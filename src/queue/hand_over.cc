@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/quote.h"
+
 namespace delayq {
 
 namespace {
@@ -28,6 +30,19 @@ void append(PopAnswer& answer, TakeAnswer taken) {
     answer.jobs.insert(answer.jobs.end(), taken.jobs.begin(), taken.jobs.end());
   }
   answer.storage.push_back(std::move(taken.storage));
+}
+
+/// The topic's jobs leave by that outlet through those who deliver, not through pops.
+bool is_delivered(const TopicState& topic, Outlet outlet) {
+  return outlet == Outlet::kCallback || topic.settings->delivery != Delivery::kPull;
+}
+
+Error not_popped(const TopicState& topic) {
+  return {
+      ErrorCode::kInvalid, "pop",
+      fmt::format("topic {} has delivery = {}: its jobs are called back and cannot be popped; set delivery "
+                  "to pull to pop them",
+                  quote(topic.name), name_of(topic.settings->delivery))};
 }
 
 const TopicPtr& topic_of(const Waiter& waiter, const Job& job) {
@@ -72,6 +87,11 @@ WaiterId HandOver::pop(const PopRequest& request, Reply<PopAnswer> reply) {
       }
       topic = context_.topics.open(name, context_.now);
     }
+    if (is_delivered(*topic, Outlet::kTopic)) {
+      waiters_.remove(waiter);
+      context_.refuse(reply, not_popped(*topic));
+      return 0;
+    }
     topic->last_used = context_.now;
     waiter.topics.push_back(std::move(topic));
   }
@@ -83,6 +103,24 @@ WaiterId HandOver::pop(const PopRequest& request, Reply<PopAnswer> reply) {
   const WaiterId id = waiter.id;
   start_walk(waiter);
   return id;
+}
+
+void HandOver::take_for_delivery(const DeliveryRequest& request, Reply<PopAnswer> reply) {
+  if (const Status status = context_.check_running("delivery"); !status)
+    return context_.refuse(reply, status.error());
+  const TopicPtr topic = context_.topics.find(request.topic);
+  if (topic == nullptr || request.count == 0 || !is_delivered(*topic, request.outlet))
+    return context_.answer(reply, Result<PopAnswer>{PopAnswer{}});
+  Waiter& waiter = waiters_.add();
+  topic->last_used = context_.now;
+  waiter.topics.push_back(topic);
+  waiter.count = std::min(request.count, Limits::kPopJobs);
+  waiter.lease = request.lease;
+  waiter.delivers = true;
+  waiter.outlet = request.outlet;
+  waiter.give_up = context_.now;
+  waiter.reply = std::move(reply);
+  start_walk(waiter);
 }
 
 bool HandOver::drop(WaiterId id) {
@@ -116,6 +154,7 @@ void HandOver::walk(Waiter& waiter) {
     // Who can wait does not pass those who already do: they have the topic's next job.
     if (waiter.give_up > context_.now && !topic.idle.empty()) continue;
     const uint32_t count = allowed(topic, waiter.count - waiter.found.jobs.size());
+    if (waiter.delivers && count < waiter.count) note_unserved(waiter, waiter.topics[waiter.at]);
     if (count > 0) return take(waiter, topic, count);
   }
   end_walk(waiter);
@@ -131,7 +170,46 @@ void HandOver::end_walk(Waiter& waiter) {
   waiter.walking = false;
 }
 
-void HandOver::wake(const TopicPtr& topic) {
+void HandOver::wake(const TopicPtr& topic, Outlet outlet) {
+  if (is_delivered(*topic, outlet)) return tell(*topic, outlet);
+  wake_consumers(topic);
+}
+
+void HandOver::tell(TopicState& topic, Outlet outlet) {
+  if (!is_delivered(topic, outlet)) return;
+  topic.delivery_waits[static_cast<size_t>(outlet)] = false;
+  if (listener_ != nullptr) listener_->on_deliverable(topic.name, outlet);
+}
+
+void HandOver::note_unserved(Waiter& waiter, const TopicPtr& topic) {
+  topic->delivery_waits[static_cast<size_t>(waiter.outlet)] = true;
+  if (is_limited(*topic)) plan_refill(topic);
+}
+
+void HandOver::limit_lifted(const TopicPtr& topic) {
+  for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) {
+    if (topic->delivery_waits[static_cast<size_t>(outlet)]) tell(*topic, outlet);
+  }
+  wake_consumers(topic);
+}
+
+void HandOver::settings_changed(const TopicPtr& topic) {
+  for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) tell(*topic, outlet);
+  if (!is_delivered(*topic, Outlet::kTopic)) return wake_consumers(topic);
+  topic->last_wake = ++wakes_;  // Those who are busy will look at it, too.
+  while (!topic->idle.empty()) {
+    Waiter& waiter = *topic->idle.begin()->second;
+    waiters_.unpark(waiter);
+    fail(waiter, not_popped(*topic));
+  }
+}
+
+void HandOver::all_settings_changed() {
+  for (size_t place = 0; place < context_.topics.size(); ++place)
+    settings_changed(TopicPtr{context_.topics.at(place)});
+}
+
+void HandOver::wake_consumers(const TopicPtr& topic) {
   // Also when nobody is in line: those who are busy will look at it.
   topic->last_wake = ++wakes_;
   serve(topic, 1);
@@ -160,6 +238,7 @@ void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {
   waiter.limited = settings.rate.count != 0;
   TakeRequest request;
   request.topic = topic.name;
+  request.outlet = waiter.outlet;
   request.count = count;
   request.lease_until = saturating_add(context_.now, waiter.lease.value_or(settings.lease));
   request.max_reserved = settings.concurrency;
@@ -181,6 +260,7 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
     return serve(topic, 1);  // The next in line should learn it, too, rather than wait for nothing.
   }
   append(waiter.found, std::move(*result));
+  if (waiter.delivers && !got_all && topic->settings->concurrency != 0) note_unserved(waiter, topic);
   if (was_walking && waiter.found.jobs.size() < waiter.count) {
     ++waiter.at;
     return walk(waiter);
@@ -196,6 +276,9 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
 
 void HandOver::found_nothing(Waiter& waiter) {
   if (waiter.gone || waiter.give_up <= context_.now || context_.stopping) return deliver(waiter);
+  for (const TopicPtr& topic : waiter.topics) {
+    if (is_delivered(*topic, Outlet::kTopic)) return fail(waiter, not_popped(*topic));
+  }
   const auto was_woken = [&waiter](const TopicPtr& topic) { return topic->last_wake > waiter.seen; };
   if (std::any_of(waiter.topics.begin(), waiter.topics.end(), was_woken)) return start_walk(waiter);
   waiters_.park(waiter);
@@ -306,12 +389,12 @@ void HandOver::wake_first_refill() {
   const TopicPtr topic = refills_.begin()->second;
   refills_.erase(refills_.begin());
   topic->refill_at = kNever;
-  wake(topic);
+  limit_lifted(topic);
 }
 
 void HandOver::lease_ended(const TopicPtr& topic) {
   ++context_.leases_ended;
-  if (topic != nullptr && topic->settings->concurrency != 0) wake(topic);
+  if (topic != nullptr && topic->settings->concurrency != 0) limit_lifted(topic);
 }
 
 // ---- running
@@ -347,10 +430,6 @@ void HandOver::dismiss() {
     waiters_.unpark(*waiter);
     deliver(*waiter);
   }
-}
-
-void HandOver::wake_all() {
-  for (size_t place = 0; place < context_.topics.size(); ++place) wake(TopicPtr{context_.topics.at(place)});
 }
 
 }  // namespace delayq

@@ -5,6 +5,7 @@
 #include <absl/container/btree_map.h>
 
 #include "queue/admission.h"
+#include "queue/delivery_listener.h"
 #include "queue/waiters.h"
 
 namespace delayq {
@@ -30,9 +31,16 @@ class HandOver {
   /// The consumer is gone: it will not be answered, and no job is lost on it (but see PopRequest::auto_ack).
   bool drop(WaiterId id);
 
-  void wake(const TopicPtr& topic);
-  /// Every topic.
-  void wake_all();
+  /// The same for somebody who delivers jobs by himself: from the outlet that he is for.
+  void take_for_delivery(const DeliveryRequest& request, Reply<PopAnswer> reply);
+  void set_listener(DeliveryListener* listener) { listener_ = listener; }
+
+  /// The topic may have something to take for that outlet.
+  void wake(const TopicPtr& topic, Outlet outlet);
+  /// Limits of the topic may have been lifted, and who gets its jobs may be another now: consumers who wait
+  /// for what is not popped any more are told so.
+  void settings_changed(const TopicPtr& topic);
+  void all_settings_changed();
   /// Leases of the topic (null: one that the queue does not know) ended, so its concurrency limit may have
   /// room.
   void lease_ended(const TopicPtr& topic);
@@ -49,6 +57,12 @@ class HandOver {
 
  private:
   Status check(const PopRequest& request) const;
+  /// A limit of the topic may have room: for consumers, and for those who deliver and did not get all.
+  void limit_lifted(const TopicPtr& topic);
+  void wake_consumers(const TopicPtr& topic);
+  /// Tells those who deliver of (topic, outlet), if that is theirs.
+  void tell(TopicState& topic, Outlet outlet);
+  void note_unserved(Waiter& waiter, const TopicPtr& topic);
   void start_walk(Waiter& waiter);
   void end_walk(Waiter& waiter);
   void walk(Waiter& waiter);
@@ -67,6 +81,7 @@ class HandOver {
 
   Context& context_;
   Admission& admission_;
+  DeliveryListener* listener_ = nullptr;
   Waiters waiters_;
   std::vector<WaiterId> leaving_;
   size_t walkers_ = 0;  ///< waiters that are walking

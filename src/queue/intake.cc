@@ -114,6 +114,7 @@ Status Intake::accept(const PushRequest& request, Batch& batch) {
   job.priority = request.priority.value_or(run.topic->settings->priority);
   job.on_conflict = request.on_conflict;
   job.unique_across_topics = request.unique_across_topics;
+  job.outlet = outlet_of(request.options);
   if (!request.options.says_nothing()) {
     batch.encoded.clear();
     encode_job_options(request.options, batch.encoded);

@@ -10,7 +10,15 @@ namespace delayq {
 namespace {
 
 /// The keys of the map. Stored: a number is never used again for something else.
-enum class Field : uint64_t { kAttempts = 0, kBackoff = 1, kLease = 2, kCallback = 3, kContentType = 4 };
+enum class Field : uint64_t {
+  kAttempts = 0,
+  kBackoff = 1,
+  kLease = 2,
+  kCallback = 3,
+  kContentType = 4,
+  kMethod = 5,
+  kFormat = 6,
+};
 
 constexpr size_t kContentTypeBytes = 255;
 
@@ -45,6 +53,12 @@ void read_field(uint64_t field, MsgpackReader& reader, JobOptions& options) {
     case Field::kContentType:
       options.content_type = reader.text();
       return;
+    case Field::kMethod:
+      options.method = reader.text();
+      return;
+    case Field::kFormat:
+      if (const auto format = parse_callback_format(reader.text()); format.ok()) options.format = *format;
+      return;
   }
   reader.skip();
 }
@@ -61,8 +75,12 @@ Status check_job_options(const JobOptions& options) {
   if (options.lease) {
     if (Status status = check_lease(*options.lease); !status) return status;
   }
-  if (Status status = check_text("callback", options.callback, Limits::kCallbackBytes); !status)
-    return status;
+  if (!options.callback.empty()) {
+    if (Status status = check_callback(options.callback); !status) return status;
+  }
+  if (!options.method.empty()) {
+    if (Status status = check_callback_method(options.method); !status) return status;
+  }
   return check_text("content_type", options.content_type, kContentTypeBytes);
 }
 
@@ -70,7 +88,7 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (options.says_nothing()) return;
   const uint32_t pairs = uint32_t{options.attempts.has_value()} + options.backoff.has_value() +
                          options.lease.has_value() + !options.callback.empty() +
-                         !options.content_type.empty();
+                         !options.content_type.empty() + !options.method.empty() + options.format.has_value();
   MsgpackWriter writer{out};
   const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
   writer.map(pairs);
@@ -79,6 +97,8 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (options.lease) key(Field::kLease), writer.millis(*options.lease);
   if (!options.callback.empty()) key(Field::kCallback), writer.text(options.callback);
   if (!options.content_type.empty()) key(Field::kContentType), writer.text(options.content_type);
+  if (!options.method.empty()) key(Field::kMethod), writer.text(options.method);
+  if (options.format) key(Field::kFormat), writer.text(name_of(*options.format));
 }
 
 JobOptions decode_job_options(std::string_view bytes) {

@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "core/job.h"
 #include "core/retry_policy.h"
+#include "queue/callback.h"
 
 namespace delayq {
 
@@ -17,13 +19,21 @@ struct JobOptions {
   std::optional<Millis> lease{};
   std::string_view callback{};      ///< where its webhook goes; empty: where the topic says
   std::string_view content_type{};  ///< of the body; empty: not said
+  std::string_view method{};        ///< of its webhook; empty: as the topic or the format says
+  std::optional<CallbackFormat> format{};
 
   /// As for nearly every job.
   bool says_nothing() const {
-    return !attempts && !backoff && !lease && callback.empty() && content_type.empty();
+    return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && method.empty() &&
+           !format;
   }
   bool operator==(const JobOptions&) const = default;
 };
+
+/// A job with a callback of its own leaves by it, whatever its topic says.
+constexpr Outlet outlet_of(const JobOptions& options) {
+  return options.callback.empty() ? Outlet::kTopic : Outlet::kCallback;
+}
 
 /// OK, or what is out of range.
 Status check_job_options(const JobOptions& options);

@@ -22,7 +22,9 @@ JobOptions everything() {
           .backoff = StepBackoff{{Millis{100}, Millis{200}}},
           .lease = Millis{5'000},
           .callback = "https://shop.example/hook",
-          .content_type = "text/plain"};
+          .content_type = "text/plain",
+          .method = "PUT",
+          .format = CallbackFormat::kCallbackApi};
 }
 
 TEST(JobOptions, NothingSaidTakesNoRoom) {
@@ -34,7 +36,8 @@ TEST(JobOptions, EachFieldComesBackAlone) {
   const JobOptions all = everything();
   for (const JobOptions& one :
        {JobOptions{.attempts = 0}, JobOptions{.backoff = all.backoff}, JobOptions{.lease = all.lease},
-        JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type}, all}) {
+        JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type},
+        JobOptions{.method = all.method}, JobOptions{.format = all.format}, all}) {
     const std::string bytes = encoded(one);
     EXPECT_EQ(decode_job_options(bytes), one);
   }

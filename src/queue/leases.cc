@@ -194,6 +194,37 @@ void Leases::settle(NackBatch& batch, const std::vector<NackOutcome>& outcomes) 
   }
 }
 
+// ---- give back
+
+void Leases::give_back(std::span<const GiveBackItem> items, Reply<uint64_t> reply) {
+  if (const Status size = check_batch("give_back", items.size()); !size)
+    return context_.refuse(reply, size.error());
+  std::vector<NackRequest> requests;
+  std::vector<TopicPtr> topics;
+  for (const GiveBackItem& item : items) {
+    const Result<LeaseRef> lease = parse_lease(item.lease);
+    if (!lease.ok()) continue;
+    NackRequest& request = requests.emplace_back();
+    request.lease = *lease;
+    request.retry_at = item.at;
+    request.uncounted = true;
+    topics.push_back(context_.topics.find(lease->topic));
+  }
+  if (requests.empty()) return context_.answer(reply, Result<uint64_t>{0});
+  context_.engine.nack(context_.now, requests,
+                       [this, topics = std::move(topics),
+                        reply = std::move(reply)](const Result<std::vector<NackOutcome>>& outcomes) mutable {
+                         if (!outcomes.ok()) return context_.refuse(reply, outcomes.error());
+                         uint64_t given = 0;
+                         for (size_t i = 0; i < outcomes->size(); ++i) {
+                           if ((*outcomes)[i] == NackOutcome::kStale) continue;
+                           ++given;
+                           hand_over_.lease_ended(topics[i]);
+                         }
+                         context_.answer(reply, Result<uint64_t>{given});
+                       });
+}
+
 // ---- extend
 
 void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply) {

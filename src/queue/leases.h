@@ -18,6 +18,7 @@ class Leases {
 
   void ack(std::span<const AckItem> items, Reply<std::vector<Status>> reply);
   void nack(std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply);
+  void give_back(std::span<const GiveBackItem> items, Reply<uint64_t> reply);
   void extend(std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply);
 
  private:

@@ -87,6 +87,7 @@ void Overview::totals(Reply<TotalStats> reply) {
                            stats.tallies = context_.topics.totals();
                            stats.lateness = context_.topics.total_lateness();
                            stats.usage = context_.engine.usage();
+                           stats.commits = context_.engine.commits();
                            stats.waiters = hand_over_.waiters();
                            stats.unanswered_bytes = admission_.unanswered_bytes();
                            context_.answer(reply, Result{stats});

@@ -32,16 +32,16 @@ struct Queue::Parts final : EngineListener {
   Parts(Engine& engine, QueueConfig configuration, uint64_t seed)
       : config(std::move(configuration)), random(seed), context{engine, config, topics} {}
 
-  void on_ready(std::string_view topic) override {
-    if (const TopicPtr found = topics.find(topic)) hand_over.wake(found);
+  void on_ready(std::string_view topic, Outlet outlet) override {
+    if (const TopicPtr found = topics.find(topic)) hand_over.wake(found, outlet);
   }
   void on_expired(std::vector<LeaseInfo> expired) override { recoverer.recover(std::move(expired)); }
 
   void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
   /// A limit may have been lifted for somebody who waits for the topic, or for any ("*").
   void wake(std::string_view name) {
-    if (name == kDefaultsName) return hand_over.wake_all();
-    if (const TopicPtr topic = topics.find(name)) hand_over.wake(topic);
+    if (name == kDefaultsName) return hand_over.all_settings_changed();
+    if (const TopicPtr topic = topics.find(name)) hand_over.settings_changed(topic);
   }
 
   const QueueConfig config;
@@ -105,7 +105,10 @@ void Queue::Parts::load_topics(std::string_view cursor, Status outcome, Reply<vo
       context.now, cursor, kTopicsPerPage,
       [this, outcome = std::move(outcome), reply = std::move(reply)](const Result<TopicPage>& page) mutable {
         if (!page.ok()) return context.refuse(reply, page.error());
-        for (const TopicRow& row : page->topics) topics.open(row.topic, context.now);
+        for (const TopicRow& row : page->topics) {
+          const TopicPtr topic = topics.open(row.topic, context.now);
+          if (row.counts.of(JobState::kReady) > 0) hand_over.settings_changed(topic);
+        }
         if (page->cursor.empty()) return context.answer(reply, std::move(outcome));
         load_topics(page->cursor, std::move(outcome), std::move(reply));
       });
@@ -150,6 +153,18 @@ WaiterId Queue::pop(Moment now, const PopRequest& request, Reply<PopAnswer> repl
 bool Queue::drop_waiter(Moment now, WaiterId waiter) {
   const Entry entry = enter(now);
   return parts_->hand_over.drop(waiter);
+}
+
+void Queue::take_for_delivery(Moment now, const DeliveryRequest& request, Reply<PopAnswer> reply) {
+  const Entry entry = enter(now);
+  parts_->hand_over.take_for_delivery(request, std::move(reply));
+}
+
+void Queue::set_delivery_listener(DeliveryListener* listener) { parts_->hand_over.set_listener(listener); }
+
+void Queue::give_back(Moment now, std::span<const GiveBackItem> items, Reply<uint64_t> reply) {
+  const Entry entry = enter(now);
+  parts_->leases.give_back(items, std::move(reply));
 }
 
 void Queue::ack(Moment now, std::span<const AckItem> items, Reply<std::vector<Status>> reply) {

@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "queue/config.h"
+#include "queue/delivery_listener.h"
 #include "queue/verbs.h"
 
 namespace delayq {
@@ -67,9 +68,19 @@ class Queue final {
   /// up to `request.wait`, and then answers with an empty list. Those who wait for the same topic are served
   /// in the order in which they came. Answers 0 when the request is refused.
   WaiterId pop(Moment now, const PopRequest& request, Reply<PopAnswer> reply);
+  /// kInvalid for a topic whose jobs are delivered otherwise (Settings::delivery); a consumer that waits when
+  /// that is decided is told then. Jobs with a callback of their own are never popped.
   /// The consumer is gone. Its Reply will not be called, and a job that is on the way to it goes back to its
   /// place in line, uncounted. False when it was answered before.
   bool drop_waiter(Moment now, WaiterId waiter);
+  /// What is ready, under the same rules (pause, rate, concurrency) as a pop; nothing when the topic has
+  /// nothing for that outlet, or not now: the listener will be told again.
+  void take_for_delivery(Moment now, const DeliveryRequest& request, Reply<PopAnswer> reply);
+  /// `listener` is told from now on, and must outlive the queue. Set before start(), which tells it of all
+  /// that is ready.
+  void set_delivery_listener(DeliveryListener* listener);
+  /// How many of the leases were current; the other jobs have moved on.
+  void give_back(Moment now, std::span<const GiveBackItem> items, Reply<uint64_t> reply);
   /// kStaleLease where the lease is not the current one, or its deadline has passed.
   void ack(Moment now, std::span<const AckItem> items, Reply<std::vector<Status>> reply);
   void nack(Moment now, std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply);

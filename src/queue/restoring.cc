@@ -133,6 +133,7 @@ Result<bool> Restoring::accept(const RestoreItem& item, Batch& batch) {
   request.job.topic = run.topic->name;
   request.job.id = batch.texts.copy(job.id);
   request.job.options = {};
+  request.job.outlet = outlet_of(item.options);
   request.on_conflict = item.on_conflict;
   request.keep_count = keep_count;
   if (!item.options.says_nothing()) {

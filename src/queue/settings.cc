@@ -9,7 +9,7 @@ namespace delayq {
 
 namespace {
 
-constexpr size_t kDeliveryBytes = 64;
+constexpr Millis kMaxCallbackTimeout = std::chrono::hours{1};
 constexpr uint32_t kMaxRateCount = 1'000'000'000;
 constexpr Millis kMaxRatePeriod = std::chrono::days{1};
 
@@ -33,9 +33,21 @@ Status check_rate(const std::optional<Rate>& rate) {
                              format_duration(kMaxRatePeriod)));
 }
 
-Status check_text(std::string_view field, const std::optional<std::string>& text, size_t max) {
-  if (!text || text->size() <= max) return {};
-  return invalid(fmt::format("{} has {} bytes: at most {} are allowed", field, text->size(), max));
+Status check_callback_settings(const Settings& settings) {
+  // An empty callback or method takes back what the defaults say.
+  if (settings.callback && !settings.callback->empty()) {
+    if (Status status = check_callback(*settings.callback); !status) return status;
+  }
+  if (settings.callback_method && !settings.callback_method->empty()) {
+    if (Status status = check_callback_method(*settings.callback_method); !status) return status;
+  }
+  const Millis timeout = settings.callback_timeout.value_or(Millis::zero());
+  if (timeout != Millis::zero() && (timeout < Millis{1} || timeout > kMaxCallbackTimeout)) {
+    return invalid(
+        fmt::format("callback_timeout {} is out of range: 1ms to {} is allowed, or 0s for the server's",
+                    format_duration(timeout), format_duration(kMaxCallbackTimeout)));
+  }
+  return settings.callback_secrets ? check_callback_secrets(*settings.callback_secrets) : Status{};
 }
 
 template <class T>
@@ -58,8 +70,7 @@ Status check_settings(const Settings& settings) {
   if (Status status = check_retention("keep_done", settings.keep_done); !status) return status;
   if (Status status = check_retention("keep_dead", settings.keep_dead); !status) return status;
   if (Status status = check_rate(settings.rate); !status) return status;
-  if (Status status = check_text("delivery", settings.delivery, kDeliveryBytes); !status) return status;
-  return check_text("callback", settings.callback, Limits::kCallbackBytes);
+  return check_callback_settings(settings);
 }
 
 void apply_settings(const Settings& settings, EffectiveSettings& onto) {
@@ -74,6 +85,10 @@ void apply_settings(const Settings& settings, EffectiveSettings& onto) {
   copy_if_said(settings.priority, onto.priority);
   copy_if_said(settings.delivery, onto.delivery);
   copy_if_said(settings.callback, onto.callback);
+  copy_if_said(settings.callback_method, onto.callback_method);
+  copy_if_said(settings.callback_timeout, onto.callback_timeout);
+  copy_if_said(settings.callback_format, onto.callback_format);
+  copy_if_said(settings.callback_secrets, onto.callback_secrets);
 }
 
 Settings overlay(Settings below, const Settings& above) {
@@ -91,6 +106,10 @@ Settings overlay(Settings below, const Settings& above) {
   lay(above.priority, below.priority);
   lay(above.delivery, below.delivery);
   lay(above.callback, below.callback);
+  lay(above.callback_method, below.callback_method);
+  lay(above.callback_timeout, below.callback_timeout);
+  lay(above.callback_format, below.callback_format);
+  lay(above.callback_secrets, below.callback_secrets);
   return below;
 }
 

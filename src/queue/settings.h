@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/job.h"
 #include "core/retry_policy.h"
+#include "queue/callback.h"
 
 namespace delayq {
 
@@ -37,8 +39,14 @@ struct Settings {
   std::optional<uint32_t> concurrency{};  ///< jobs reserved at the same time; 0: no limit
   std::optional<bool> paused{};
   std::optional<uint32_t> priority{};
-  std::optional<std::string> delivery{};  ///< how ready jobs leave; kept here, understood by delivery/
-  std::optional<std::string> callback{};  ///< where webhooks go
+  std::optional<Delivery> delivery{};
+  std::optional<std::string> callback{};         ///< where webhooks go
+  std::optional<std::string> callback_method{};  ///< empty: as the format has it
+  std::optional<Millis> callback_timeout{};      ///< of a whole call; zero: the server's
+  std::optional<CallbackFormat> callback_format{};
+  /// Sign the calls; empty: the server's own. Told to nobody: kept where jobs are kept, and left out of every
+  /// answer, log and export.
+  std::optional<std::vector<std::string>> callback_secrets{};
 
   bool operator==(const Settings&) const = default;
 };
@@ -57,8 +65,12 @@ struct EffectiveSettings {
   uint32_t concurrency = 0;
   bool paused = false;
   uint32_t priority = kDefaultPriority;
-  std::string delivery = "pull";
+  Delivery delivery = Delivery::kPull;
   std::string callback;
+  std::string callback_method;
+  Millis callback_timeout{};
+  CallbackFormat callback_format = CallbackFormat::kWebhook;
+  std::vector<std::string> callback_secrets;
 
   bool operator==(const EffectiveSettings&) const = default;
 };

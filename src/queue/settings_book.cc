@@ -9,6 +9,7 @@ SettingsBook::SettingsBook(const Settings& configured) : configured_(configured)
 void SettingsBook::set(Context& context, std::string_view name, Settings settings, Reply<void> reply) {
   Status status = name == kDefaultsName ? Status{} : check_topic(name);
   if (status.ok()) status = check_settings(settings);
+  if (status.ok() && name != kDefaultsName) status = check_has_callback(settings);
   if (!status) return context.refuse(reply, in_verb("settings", status.error()));
   const std::string encoded = encode_settings(settings);
   apply(context, name, std::move(settings));
@@ -16,6 +17,14 @@ void SettingsBook::set(Context& context, std::string_view name, Settings setting
                                 [&context, reply = std::move(reply)](const Result<bool>& stored) mutable {
                                   context.answer(reply, stored.ok() ? Status{} : Status{stored.error()});
                                 });
+}
+
+Status SettingsBook::check_has_callback(const Settings& settings) const {
+  EffectiveSettings effective = defaults_;
+  apply_settings(settings, effective);
+  if (effective.delivery != Delivery::kWebhook || !effective.callback.empty()) return {};
+  return Error{
+      ErrorCode::kInvalid, {}, "callback is missing: delivery = webhook needs to know where to call"};
 }
 
 Status SettingsBook::load(Context& context, const std::vector<TopicSettings>& stored) {

@@ -34,7 +34,8 @@ TEST(SettingsBook, ATopicGoesBeforeStoredDefaultsBeforeConfiguredOnesBeforeBuilt
 
 TEST(SettingsBook, SettingsSurviveARestart) {
   MemoryEngine engine;
-  const Settings settings{.attempts = 3, .paused = true, .delivery = "webhook"};
+  const Settings settings{
+      .attempts = 3, .paused = true, .delivery = Delivery::kPull, .callback = "http://x.example/"};
   {
     support::QueueDriver queue{engine};
     queue.set("t", settings);

@@ -1,4 +1,3 @@
-#include "core/quote.h"
 #include "queue/msgpack.h"
 #include "queue/settings.h"
 
@@ -19,6 +18,10 @@ enum class Field : uint64_t {
   kPriority = 8,
   kDelivery = 9,
   kCallback = 10,
+  kCallbackMethod = 11,
+  kCallbackTimeout = 12,
+  kCallbackFormat = 13,
+  kCallbackSecrets = 14,
 };
 
 /// Writes the fields that are said, and counts them, since a map says its size first.
@@ -48,6 +51,16 @@ class FieldWriter {
 void write_uint(MsgpackWriter& writer, uint32_t value) { writer.uint(value); }
 void write_text(MsgpackWriter& writer, const std::string& value) { writer.text(value); }
 
+template <class Word>
+void write_word(MsgpackWriter& writer, Word value) {
+  writer.text(name_of(value));
+}
+
+void write_texts(MsgpackWriter& writer, const std::vector<std::string>& values) {
+  writer.array(static_cast<uint32_t>(values.size()));
+  for (const std::string& value : values) writer.text(value);
+}
+
 void write_retention(MsgpackWriter& writer, const Retention& value) {
   writer.array(2);
   writer.millis(value.time);
@@ -70,6 +83,21 @@ Rate read_rate(MsgpackReader& reader) {
   if (reader.array() != 2) reader.reject();
   const uint32_t count = reader.uint32();
   return {count, reader.millis()};
+}
+
+template <class Word>
+std::optional<Word> read_word(MsgpackReader& reader, Result<Word> (*parse)(std::string_view)) {
+  const Result<Word> word = parse(reader.text());
+  if (word.ok()) return *word;
+  reader.reject();
+  return std::nullopt;
+}
+
+std::vector<std::string> read_texts(MsgpackReader& reader) {
+  std::vector<std::string> texts;
+  const uint32_t count = reader.array();
+  for (uint32_t i = 0; i < count && reader.ok(); ++i) texts.emplace_back(reader.text());
+  return texts;
 }
 
 void read_field(uint64_t field, MsgpackReader& reader, Settings& settings) {
@@ -102,10 +130,22 @@ void read_field(uint64_t field, MsgpackReader& reader, Settings& settings) {
       settings.priority = reader.uint32();
       return;
     case Field::kDelivery:
-      settings.delivery = std::string{reader.text()};
+      settings.delivery = read_word(reader, parse_delivery);
       return;
     case Field::kCallback:
       settings.callback = std::string{reader.text()};
+      return;
+    case Field::kCallbackMethod:
+      settings.callback_method = std::string{reader.text()};
+      return;
+    case Field::kCallbackTimeout:
+      settings.callback_timeout = reader.millis();
+      return;
+    case Field::kCallbackFormat:
+      settings.callback_format = read_word(reader, parse_callback_format);
+      return;
+    case Field::kCallbackSecrets:
+      settings.callback_secrets = read_texts(reader);
       return;
   }
   reader.skip();
@@ -127,8 +167,13 @@ std::string encode_settings(const Settings& settings) {
   out.field(Field::kConcurrency, settings.concurrency, write_uint);
   out.field(Field::kPaused, settings.paused, [](MsgpackWriter& to, bool value) { to.boolean(value); });
   out.field(Field::kPriority, settings.priority, write_uint);
-  out.field(Field::kDelivery, settings.delivery, write_text);
+  out.field(Field::kDelivery, settings.delivery, write_word<Delivery>);
   out.field(Field::kCallback, settings.callback, write_text);
+  out.field(Field::kCallbackMethod, settings.callback_method, write_text);
+  out.field(Field::kCallbackTimeout, settings.callback_timeout,
+            [](MsgpackWriter& to, Millis value) { to.millis(value); });
+  out.field(Field::kCallbackFormat, settings.callback_format, write_word<CallbackFormat>);
+  out.field(Field::kCallbackSecrets, settings.callback_secrets, write_texts);
   return out.finish();
 }
 
@@ -138,7 +183,7 @@ Result<Settings> decode_settings(std::string_view bytes) {
   MsgpackReader reader{bytes};
   const uint32_t pairs = reader.map();
   for (uint32_t i = 0; i < pairs && reader.ok(); ++i) read_field(reader.uint(), reader, settings);
-  if (!reader.complete()) return corrupt("stored settings cannot be read: " + quote(bytes));
+  if (!reader.complete()) return corrupt("stored settings cannot be read");  // not shown: they have secrets
   if (const Status status = check_settings(settings); !status) {
     return corrupt("stored settings are out of range: " + status.error().detail);
   }

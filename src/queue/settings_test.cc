@@ -9,17 +9,22 @@ namespace delayq {
 namespace {
 
 Settings everything() {
-  return {.attempts = 5,
-          .backoff = ExponentialBackoff{Millis{100}, 3, Millis{9'000}, 0},
-          .lease = Millis{30'000},
-          .keep_done = Retention{Millis{1'000}, 7},
-          .keep_dead = Retention{Millis{2'000}, 8},
-          .rate = Rate{10, Millis{60'000}},
-          .concurrency = 4,
-          .paused = true,
-          .priority = 0,
-          .delivery = "webhook",
-          .callback = "https://shop.example/hook"};
+  return {
+      .attempts = 5,
+      .backoff = ExponentialBackoff{Millis{100}, 3, Millis{9'000}, 0},
+      .lease = Millis{30'000},
+      .keep_done = Retention{Millis{1'000}, 7},
+      .keep_dead = Retention{Millis{2'000}, 8},
+      .rate = Rate{10, Millis{60'000}},
+      .concurrency = 4,
+      .paused = true,
+      .priority = 0,
+      .delivery = Delivery::kWebhook,
+      .callback = "https://shop.example/hook",
+      .callback_method = "PUT",
+      .callback_timeout = Millis{7'000},
+      .callback_format = CallbackFormat::kCloudEvents,
+      .callback_secrets = {{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODk="}}};
 }
 
 TEST(Settings, ComeBackAsTheyWere) {
@@ -41,6 +46,8 @@ TEST(Settings, WhatIsUnsaidIsLeftAsItWas) {
   EXPECT_EQ(effective.retry.attempts, 5U);
   EXPECT_EQ(effective.concurrency, 4U);
   EXPECT_EQ(effective.callback, "https://shop.example/hook");
+  EXPECT_EQ(effective.callback_format, CallbackFormat::kCloudEvents);
+  EXPECT_EQ(effective.callback_secrets.size(), 2U);
 }
 
 TEST(Settings, TheBuiltInDefaultsAreThoseOfTheRules) {
@@ -70,8 +77,11 @@ TEST(Settings, ChecksNameTheField) {
       {{.rate = Rate{1, Millis{0}}}, "rate"},
       {{.rate = Rate{2'000'000'000, Millis{1}}}, "rate"},
       {{.rate = Rate{1, std::chrono::days{2}}}, "rate"},
-      {{.delivery = std::string(100, 'x')}, "delivery"},
       {{.callback = std::string(5'000, 'x')}, "callback"},
+      {{.callback = "shop.example"}, "callback"},
+      {{.callback_method = "GET"}, "callback_method"},
+      {{.callback_timeout = std::chrono::hours{2}}, "callback_timeout"},
+      {{.callback_secrets = {{"whsec_"}}}, "callback_secrets"},
   };
   for (const auto& [settings, field] : cases) {
     const Status status = check_settings(settings);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,6 +32,8 @@ struct TopicState {
   TokenBucket tokens;
   absl::btree_map<WaiterId, Waiter*> idle;  ///< consumers that wait, in the order in which they came
   uint64_t last_wake = 0;                   ///< see HandOver
+  /// By outlet: somebody who delivers did not get all there may be, because of a limit.
+  std::array<bool, kOutletCount> delivery_waits{};
   Moment refill_at = kNever;  ///< when the topic is to be woken for its rate limit; see HandOver
   Moment last_used{};
   size_t place = 0;  ///< in the table's ring

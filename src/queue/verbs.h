@@ -117,6 +117,14 @@ struct PopAnswer {
   absl::InlinedVector<Arena, 1> storage;
 };
 
+/// What somebody who delivers jobs takes; it never waits.
+struct DeliveryRequest {
+  std::string_view topic{};
+  Outlet outlet = Outlet::kTopic;
+  uint32_t count = 1;
+  Millis lease = std::chrono::minutes{1};
+};
+
 /// Names a consumer between its pop and its answer.
 using WaiterId = uint64_t;
 
@@ -133,6 +141,12 @@ struct NackItem {
   std::optional<Millis> delay{};  ///< instead of the backoff; the attempts count all the same
   std::string_view reason{};
   bool dead = false;  ///< do not try again
+};
+
+/// A hand-over that reached nobody: the job is ready again at `at`, its attempt not counted.
+struct GiveBackItem {
+  std::string_view lease{};
+  Moment at{};
 };
 
 struct NackReceipt {
@@ -170,6 +184,7 @@ struct TotalStats {
   Tallies tallies;
   Lateness lateness;
   EngineUsage usage;
+  CommitFigures commits;
   uint64_t waiters = 0;
   uint64_t unanswered_bytes = 0;  ///< of pushes that are not durable yet
 };

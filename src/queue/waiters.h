@@ -22,6 +22,8 @@ struct Waiter {
   uint32_t count = 1;
   std::optional<Millis> lease;
   bool auto_ack = false;
+  bool delivers = false;  ///< does not pop, but delivers by itself; never waits
+  Outlet outlet = Outlet::kTopic;
   Moment give_up{};  ///< when it is answered with nothing
   Reply<PopAnswer> reply;
 

@@ -20,7 +20,8 @@ class Asking(harness.ServerTest):
         self.connection = self.open()
 
     def options(self):
-        return ("--set", "limits.waiters=1", "--set", "limits.topics=40")
+        # Callbacks are asked for, and nobody is to be called.
+        return ("--set", "limits.waiters=1", "--set", "limits.topics=40", "--set", "webhook.in_flight=0")
 
     def open(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.http_port, timeout=harness.DEADLINE)
@@ -215,10 +216,11 @@ class EveryMember(Asking):
     def tell_of_everything(self):
         settings = {"attempts": 1, "backoff": "1s", "lease": "1m", "keep_done": {"time": "1h", "count": 1}, "keep_dead": {"time": "1h", "count": 1},
                     "rate": {"count": 1, "per": "1s"}, "concurrency": 1, "paused": True, "priority": 1, "delivery": "pull",
-                    "callback": "http://x"}
+                    "callback": "http://x", "callback_method": "PUT", "callback_timeout": "1s", "callback_format": "cloudevents"}
         lines = [{"topic": "e", "settings": settings}, {"topic": "e"}]
         self.ask("POST", "/v1/import", "".join(json.dumps(line) + "\n" for line in lines).encode(), openapi.LINES)
-        said = {"id": "own", "group": "g", "attempts": 2, "backoff": "1s", "lease": "1m", "callback": "http://x"}
+        said = {"id": "own", "group": "g", "attempts": 2, "backoff": "1s", "lease": "1m", "callback": "http://x", "callback_method": "PUT",
+                "callback_format": "cloudevents"}
         self.ask("POST", "/v1/topics/f/jobs", {"body": 1, **said})
         for body in (b"text", b"\xff"):
             self.ask("POST", "/v1/topics/f/jobs", body, "text/plain")

@@ -35,7 +35,9 @@ void CheckedEngine::fail(std::string_view verb, const std::string& what) {
 }
 
 void CheckedEngine::keep_news(const Survey& survey) {
-  ready_.insert(survey.ready_news.begin(), survey.ready_news.end());
+  for (const std::string& topic : survey.ready_news) {
+    for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) ready_.emplace(topic, outlet);
+  }
   expired_.insert(expired_.end(), survey.expired_news.begin(), survey.expired_news.end());
 }
 
@@ -206,7 +208,7 @@ bool CheckedEngine::poll(EngineListener& listener) {
   auto expired = std::exchange(expired_, {});
   bool any = !answers.empty() || !ready.empty() || !expired.empty();
   for (auto& give : answers) give();
-  for (const std::string& topic : ready) listener.on_ready(topic);
+  for (const auto& [topic, outlet] : ready) listener.on_ready(topic, outlet);
   if (!expired.empty()) listener.on_expired(std::move(expired));
 
   listener_ = careful_ ? nullptr : &listener;
@@ -215,9 +217,9 @@ bool CheckedEngine::poll(EngineListener& listener) {
   return any || !answers_.empty() || !ready_.empty() || !expired_.empty();
 }
 
-void CheckedEngine::on_ready(std::string_view topic) {
-  if (listener_ != nullptr) return listener_->on_ready(topic);
-  ready_.emplace(topic);
+void CheckedEngine::on_ready(std::string_view topic, Outlet outlet) {
+  if (listener_ != nullptr) return listener_->on_ready(topic, outlet);
+  ready_.emplace(topic, outlet);
 }
 
 void CheckedEngine::on_expired(std::vector<LeaseInfo> leases) {

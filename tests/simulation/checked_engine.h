@@ -76,6 +76,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
   void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) override;
   EngineUsage usage() const override { return world_.real.usage(); }
+  CommitFigures commits() const override { return world_.real.commits(); }
 
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;
@@ -141,7 +142,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   /// An error that leaves the engine working, and its state in doubt.
   void recover_from(const Error& error, Moment now);
 
-  void on_ready(std::string_view topic) override;
+  void on_ready(std::string_view topic, Outlet outlet) override;
   void on_expired(std::vector<LeaseInfo> leases) override;
 
   World world_;
@@ -161,7 +162,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   EngineListener* listener_ = nullptr;  // whom to tell at once, while the engine is polled for it
   // Kept back for the next poll().
   std::vector<absl::AnyInvocable<void()>> answers_;
-  std::set<std::string> ready_;
+  std::set<std::pair<std::string, Outlet>> ready_;
   std::vector<LeaseInfo> expired_;
 };
 

@@ -9,12 +9,48 @@ namespace {
 
 constexpr size_t kRememberedLeases = 40;
 constexpr size_t kMostWaiting = 12;
+constexpr WaiterId kNobody = UINT64_MAX;  // names no waiter: who delivers does not wait
 
 std::string_view engine_part(std::string_view lease) { return lease.substr(lease.find('/') + 1); }
 
 }  // namespace
 
+void Consumer::take_for_delivery() {
+  Waiting waiting;
+  waiting.waiter = kNobody;
+  waiting.topics = {scene_.topic()};
+  waiting.count = static_cast<uint32_t>(scene_.random().between(1, 4));
+  waiting.outlet = Outlet::kCallback;
+  waiting.until = scene_.now();
+  DeliveryRequest request;
+  request.topic = waiting.topics[0];
+  request.outlet = waiting.outlet;
+  request.count = waiting.count;
+  request.lease = Millis{100 + scene_.random().below(20'000)};
+  scene_.say([&] { return fmt::format("take for delivery {} count={}", waiting.topics[0], waiting.count); });
+  const Scene::Ticket ticket = scene_.ask("take_for_delivery");
+  scene_.queue().take_for_delivery(scene_.now(), request, [this, ticket](Result<PopAnswer> answer) {
+    if (!scene_.answered(ticket)) return;
+    if (answer.ok()) receive(ticket, *answer);
+    waiting_.erase(ticket);
+    if (!answer.ok()) scene_.check_error("take_for_delivery", answer.error());
+  });
+  waiting_.emplace(ticket, std::move(waiting));
+}
+
+void Consumer::give_back() {
+  const std::string lease = some_lease();
+  const GiveBackItem item{lease, scene_.now() + scene_.delay() - Millis{2'000}};
+  scene_.say([&] { return fmt::format("give back {} until {}", lease, to_unix_ms(item.at)); });
+  const Scene::Ticket ticket = scene_.ask("give_back");
+  scene_.queue().give_back(scene_.now(), std::span(&item, 1), [this, ticket](const Result<uint64_t>& answer) {
+    if (!scene_.answered(ticket)) return;
+    if (!answer.ok()) scene_.check_error("give_back", answer.error());
+  });
+}
+
 void Consumer::pop() {
+  if (scene_.chance(20)) return take_for_delivery();
   Waiting waiting;
   const uint64_t topics = scene_.chance(70) ? 1 : scene_.random().between(1, 3);
   for (uint64_t i = 0; i < topics; ++i) waiting.topics.push_back(scene_.topic());
@@ -56,6 +92,7 @@ void Consumer::receive(Scene::Ticket ticket, const PopAnswer& answer) {
     if (std::find(waiting.topics.begin(), waiting.topics.end(), taken.job.topic) == waiting.topics.end()) {
       return scene_.fail("pop", "a job of another topic");
     }
+    if (taken.job.outlet != waiting.outlet) return scene_.fail("pop", "a job of the other outlet");
     if (taken.lease.empty() != waiting.auto_ack)
       return scene_.fail("pop", "a lease where none is due, or none");
     if (!taken.lease.empty()) leases_.emplace_back(taken.lease);
@@ -108,6 +145,7 @@ void Consumer::ack() {
 }
 
 void Consumer::nack() {
+  if (scene_.chance(15)) return give_back();
   const std::string lease = some_lease();
   NackItem item{lease, {}, {}, scene_.chance(15)};
   if (scene_.chance(50)) item.delay = scene_.delay();
@@ -147,7 +185,8 @@ const memory::StoredJob* Consumer::find_job_for(const Waiting& waiting) const {
     const EffectiveSettings& settings = scene_.queue().effective_settings(topic);
     if (settings.paused || settings.rate.count != 0 || settings.concurrency != 0) continue;
     const memory::JobTable::Topic* found = scene_.world().model().jobs().find_topic(topic);
-    if (found != nullptr && !found->ready.empty()) return found->ready.begin()->second;
+    if (found == nullptr || found->ready_for(Outlet::kTopic).empty()) continue;
+    return found->ready_for(Outlet::kTopic).begin()->second;
   }
   return nullptr;
 }

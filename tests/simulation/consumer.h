@@ -35,9 +35,13 @@ class Consumer {
     std::vector<std::string> topics;
     uint32_t count = 1;
     bool auto_ack = false;
+    Outlet outlet = Outlet::kTopic;
     Moment until{};
   };
 
+  /// The part of somebody who calls jobs back.
+  void take_for_delivery();
+  void give_back();
   void receive(Scene::Ticket ticket, const PopAnswer& answer);
   std::string some_lease();
   const memory::StoredJob* find_job_for(const Waiting& waiting) const;

@@ -59,8 +59,8 @@ std::vector<History::Change> compare(Chains& chains, const memory::JobTable& job
 }  // namespace
 
 support::SeenJob seen(const memory::StoredJob& job) {
-  return {job.topic,    job.id,       job.group, job.body,   job.options, job.outcome,         job.state,
-          job.priority, job.attempts, job.due,   job.pushed, job.until,   job.cancel_requested};
+  return {job.topic,    job.id,       job.group, job.body,   job.options, job.outcome,          job.state,
+          job.priority, job.attempts, job.due,   job.pushed, job.until,   job.cancel_requested, job.outlet};
 }
 
 void History::record(Operation operation, Promise promise, const memory::JobTable& jobs) {

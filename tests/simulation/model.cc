@@ -10,7 +10,7 @@ namespace {
 
 /// The model's own news are not needed: what the real engine tells is checked against the model's state.
 class Deaf final : public EngineListener {
-  void on_ready(std::string_view) override {}
+  void on_ready(std::string_view, Outlet) override {}
   void on_expired(std::vector<LeaseInfo>) override {}
 };
 

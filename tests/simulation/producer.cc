@@ -41,6 +41,7 @@ Producer::Draft Producer::draft() {
   if (scene_.chance(10)) request.options.backoff = StepBackoff{{Millis{5}, Millis{50}}};
   if (scene_.chance(10)) request.options.lease = Millis{100 + scene_.random().below(900)};
   if (scene_.chance(5)) request.options.content_type = "text/plain";
+  if (scene_.chance(20)) request.options.callback = "http://receiver.example/";
   const uint64_t policy = scene_.random().below(10);
   request.on_conflict = policy < 5   ? OnConflict::kReplace
                         : policy < 7 ? OnConflict::kKeep

@@ -58,7 +58,9 @@ void CheckedEngine::pair_stranger(Moment now, const NackRequest& request, NackOu
     world_.model.guess_lease(request.lease.lease, Model::name_of(job->lease));
     break;
   }
-  for (const std::string& topic : driver.ready_news()) ready_.insert(topic);
+  for (const std::string& topic : driver.ready_news()) {
+    for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) ready_.emplace(topic, outlet);
+  }
   for (LeaseInfo& info : driver.expired_news()) expired_.push_back(std::move(info));
 }
 

@@ -95,6 +95,8 @@ class EngineDriver : public EngineListener {
 
   /// What was told since the last look.
   std::set<std::string> ready_news() { return std::exchange(ready_news_, {}); }
+  /// Of these, the topics that were told of for their callbacks.
+  std::set<std::string> callback_news() { return std::exchange(callback_news_, {}); }
   std::vector<LeaseInfo> expired_news() { return std::exchange(expired_news_, {}); }
 
   /// Calls `verb` with a Reply and waits for what it gets.
@@ -107,7 +109,10 @@ class EngineDriver : public EngineListener {
     return std::move(*waiting->answer);
   }
 
-  void on_ready(std::string_view topic) override { ready_news_.emplace(topic); }
+  void on_ready(std::string_view topic, Outlet outlet) override {
+    ready_news_.emplace(topic);
+    if (outlet == Outlet::kCallback) callback_news_.emplace(topic);
+  }
   void on_expired(std::vector<LeaseInfo> leases) override;
 
  private:
@@ -136,6 +141,7 @@ class EngineDriver : public EngineListener {
   std::function<bool()> pump_;
   Moment now_ = kStart;
   std::set<std::string> ready_news_;
+  std::set<std::string> callback_news_;
   std::vector<LeaseInfo> expired_news_;
 };
 

@@ -80,6 +80,7 @@ class ForwardingEngine : public Engine {
     inner_.forecast(now, request, std::move(reply));
   }
   EngineUsage usage() const override { return inner_.usage(); }
+  CommitFigures commits() const override { return inner_.commits(); }
 
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override {
     inner_.store_settings(topic, settings, std::move(reply));

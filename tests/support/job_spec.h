@@ -28,11 +28,12 @@ struct JobSpec {
   JobSpec& with_priority(uint32_t value) { return priority = value, *this; }
   JobSpec& or_replace() { return on_conflict = OnConflict::kReplace, *this; }
   JobSpec& or_keep() { return on_conflict = OnConflict::kKeep, *this; }
+  JobSpec& called_back() { return outlet = Outlet::kCallback, *this; }
   JobSpec& nowhere_else() { return unique_across_topics = true, *this; }
 
   /// Valid for as long as this is.
   NewJob view() const {
-    return {topic, id, group, body, options, due, priority, on_conflict, unique_across_topics};
+    return {topic, id, group, body, options, due, priority, on_conflict, unique_across_topics, outlet};
   }
 
   std::string topic;
@@ -44,6 +45,7 @@ struct JobSpec {
   uint32_t priority = kDefaultPriority;
   OnConflict on_conflict = OnConflict::kReject;
   bool unique_across_topics = false;
+  Outlet outlet = Outlet::kTopic;
 };
 
 inline std::vector<NewJob> views(const std::vector<JobSpec>& jobs) {

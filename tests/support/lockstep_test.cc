@@ -100,7 +100,7 @@ TEST(Lockstep, FindsExpiredLeasesThatAreNotTold) {
       told = &listener;
       return inner_.poll(*this);
     }
-    void on_ready(std::string_view topic) override { told->on_ready(topic); }
+    void on_ready(std::string_view topic, Outlet outlet) override { told->on_ready(topic, outlet); }
     void on_expired(std::vector<LeaseInfo> leases) override { (void)leases; }
     EngineListener* told = nullptr;
   };
@@ -114,7 +114,7 @@ TEST(Lockstep, FindsReadyJobsThatAreNotTold) {
       told = &listener;
       return inner_.poll(*this);
     }
-    void on_ready(std::string_view topic) override { (void)topic; }
+    void on_ready(std::string_view, Outlet) override {}
     void on_expired(std::vector<LeaseInfo> leases) override { told->on_expired(std::move(leases)); }
     EngineListener* told = nullptr;
   };

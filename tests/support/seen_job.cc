@@ -24,12 +24,13 @@ SeenJob seen(const Job& job) {
       .pushed = job.pushed,
       .until = job.until,
       .cancel_requested = job.cancel_requested,
+      .outlet = job.outlet,
   };
 }
 
 Job view_of(const SeenJob& job) {
-  return {job.topic,    job.id,       job.group, job.body,   job.options, job.outcome,         job.state,
-          job.priority, job.attempts, job.due,   job.pushed, job.until,   job.cancel_requested};
+  return {job.topic,    job.id,       job.group, job.body,   job.options, job.outcome,          job.state,
+          job.priority, job.attempts, job.due,   job.pushed, job.until,   job.cancel_requested, job.outlet};
 }
 
 std::vector<Taken> seen(const TakeAnswer& answer) {
@@ -67,10 +68,11 @@ std::string brief(std::string_view text) {
 
 std::string to_string(const SeenJob& job) {
   return fmt::format(
-      "{}/{} {} due={} pushed={} until={} pri={} attempts={} group={} body={} options={} outcome={}{}",
+      "{}/{} {} due={} pushed={} until={} pri={} attempts={} group={} body={} options={} outcome={}{}{}",
       brief(job.topic), brief(job.id), name_of(job.state), to_unix_ms(job.due), to_unix_ms(job.pushed),
       to_unix_ms(job.until), job.priority, job.attempts, brief(job.group), brief(job.body),
-      brief(job.options), brief(job.outcome), job.cancel_requested ? " cancel-requested" : "");
+      brief(job.options), brief(job.outcome), job.cancel_requested ? " cancel-requested" : "",
+      job.outlet == Outlet::kCallback ? " called-back" : "");
 }
 
 std::ostream& operator<<(std::ostream& out, const SeenJob& job) { return out << to_string(job); }

@@ -23,6 +23,7 @@ struct SeenJob {
   Moment pushed{};
   Moment until{};
   bool cancel_requested = false;
+  Outlet outlet = Outlet::kTopic;
 
   bool operator==(const SeenJob&) const = default;
 };

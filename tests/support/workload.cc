@@ -64,12 +64,13 @@ std::string to_text(const RestorePick& pick) {
 }
 
 std::string to_text(const JobSpec& job) {
-  return fmt::format("{}/{} due={} pri={} group={} body={}B{}{}", brief(job.topic), brief(job.id),
+  return fmt::format("{}/{} due={} pri={} group={} body={}B{}{}{}", brief(job.topic), brief(job.id),
                      to_unix_ms(job.due), job.priority, brief(job.group), job.body.size(),
                      job.on_conflict == OnConflict::kReplace ? " replace"
                      : job.on_conflict == OnConflict::kKeep  ? " keep"
                                                              : "",
-                     job.unique_across_topics ? " unique" : "");
+                     job.unique_across_topics ? " unique" : "",
+                     job.outlet == Outlet::kCallback ? " called-back" : "");
 }
 
 template <class T>
@@ -204,6 +205,7 @@ JobSpec Workload::job() {
     job.priority = random_.chance(1, 4) ? UINT32_MAX : static_cast<uint32_t>(random_.below(3));
   job.on_conflict = static_cast<OnConflict>(random_.below(3));
   job.unique_across_topics = random_.chance(1, 20);
+  if (random_.chance(1, 4)) job.outlet = Outlet::kCallback;
   return job;
 }
 
@@ -217,6 +219,7 @@ SeenJob Workload::old_job() {
   old.options = spec.options;
   old.priority = spec.priority;
   old.due = spec.due;
+  old.outlet = spec.outlet;
   if (random_.chance(1, 2)) old.outcome = bytes(60);
   old.state = state();
   old.attempts = static_cast<uint32_t>(random_.below(5));
@@ -269,9 +272,11 @@ void Workload::take(Step& step) {
   if (random_.chance(1, 6)) request.rest.max_reserved = static_cast<uint32_t>(random_.between(1, 4));
   request.rest.auto_ack = random_.chance(1, 10);
   request.rest.keep_done = keep();
-  step.text = fmt::format("take {} of {} until={} max_reserved={}{}", request.rest.count,
+  if (random_.chance(1, 3)) request.rest.outlet = Outlet::kCallback;
+  step.text = fmt::format("take {} of {} until={} max_reserved={}{}{}", request.rest.count,
                           brief(request.topic), to_unix_ms(request.rest.lease_until),
-                          request.rest.max_reserved, request.rest.auto_ack ? " auto_ack" : "");
+                          request.rest.max_reserved, request.rest.auto_ack ? " auto_ack" : "",
+                          request.rest.outlet == Outlet::kCallback ? " called-back" : "");
   step.run = [request](Player& player) {
     TakeRequest real = request.rest;
     real.topic = request.topic;

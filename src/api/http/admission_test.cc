@@ -3,29 +3,20 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/http_client.h"
+#include "tests/support/tokens.h"
 
 namespace delayq::http {
 namespace {
 
+using support::kOtherHash;
+using support::kSecretHash;
+using support::token;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
 using Answer = HttpClient::Answer;
-
-/// The SHA-256 of "secret", and of "other".
-constexpr std::string_view kSecretHash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
-constexpr std::string_view kOtherHash = "d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa";
-
-Token token(std::string name, std::string_view hash, Scopes scopes, std::vector<std::string> topics) {
-  Token made;
-  made.name = std::move(name);
-  made.sha256 = *parse_sha256(hash);
-  made.scopes = scopes;
-  made.topics = std::move(topics);
-  return made;
-}
 
 class AdmissionTest : public testing::Test, public HttpClient {
  protected:

@@ -80,7 +80,9 @@ bool Conversation::answer_again(const net::HttpRequest& request, std::string& ke
 }
 
 void Conversation::answer(Place place, Write write) {
+  constexpr size_t kUsual = 240;
   Response response;
+  response.body.reserve(kUsual);
   json::Writer json(response.body);
   response.status = write(json);
   send(place, std::move(response));

@@ -34,7 +34,8 @@ struct Host {
   size_t job_bytes = size_t{4} << 20;  ///< of one job's text in a batch
   IdempotencyBook idempotency{};
   std::function<ProcessFigures()> process = [] { return ProcessFigures(); };
-  uint32_t metrics_topics = 200;  ///< with labels of their own
+  std::function<webhook::Figures()> webhooks = {};  ///< may be empty
+  uint32_t metrics_topics = 200;                    ///< with labels of their own
   Events events{};
 };
 
@@ -58,7 +59,7 @@ class Conversation final : public api::Conversation, public Watcher {
   struct Call {
     const net::HttpRequest& request;
     const Target& target;
-    std::vector<std::string_view> names;
+    std::span<const std::string_view> names;
   };
   using Handler = Status (Conversation::*)(const Call& call);
   struct Route {

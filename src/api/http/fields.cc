@@ -25,19 +25,26 @@ Result<uint64_t> number_of(std::string_view text) {
   return invalid("not a number");
 }
 
+Status expect_object(const json::Slice& value) {
+  if (value.type == json::Type::kObject) return {};
+  return invalid(fmt::format("expected a JSON object, got {}", json::name_of(value.type)));
+}
+
 }  // namespace
 
 Result<Fields> Fields::of_json(std::string_view text, const Query& query) {
   if (Status status = expect_none(query); !status.ok()) return status.error();
   if (text.empty()) return Fields();
-  const Result<json::Slice> value = json::parse(text);
+  Fields fields;
+  const Result<json::Slice> value = json::parse(text, &fields.members_);
   if (!value.ok()) return invalid(fmt::format("the request's body is not JSON: {}", value.error().detail));
-  return of_object(*value);
+  if (Status status = expect_object(*value); !status.ok()) return status.error();
+  fields.taken_.resize(fields.members_.size());
+  return fields;
 }
 
 Result<Fields> Fields::of_object(const json::Slice& object) {
-  if (object.type != json::Type::kObject)
-    return invalid(fmt::format("expected a JSON object, got {}", json::name_of(object.type)));
+  if (Status status = expect_object(object); !status.ok()) return status.error();
   Fields fields;
   fields.members_ = json::members_of(object);
   fields.taken_.resize(fields.members_.size());
@@ -51,7 +58,7 @@ Fields::Fields(const Query& query) : is_query_(true) {
   taken_.resize(members_.size());
 }
 
-std::string_view Fields::keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+std::string_view Fields::keep(std::string text) { return texts_.emplace_front(std::move(text)); }
 
 void Fields::note(std::string_view field, std::string_view problem) {
   if (status_.ok()) status_ = invalid(fmt::format("{}{}: {}", within_, field, problem));
@@ -87,12 +94,15 @@ std::optional<std::string_view> Fields::plain(std::string_view name, bool allow_
                            name_of(value->type)));
     return std::nullopt;
   }
-  Result<std::string> text = json::text_of(*value);
-  if (!text.ok()) {
-    note(name, text.error().detail);
-    return std::nullopt;
-  }
-  return keep(std::move(*text));
+  return read_text(name, *value);
+}
+
+std::optional<std::string_view> Fields::read_text(std::string_view name, const json::Slice& string) {
+  if (const auto plain = json::plain_text_of(string)) return plain;
+  Result<std::string> text = json::text_of(string);
+  if (text.ok()) return keep(std::move(*text));
+  note(name, text.error().detail);
+  return std::nullopt;
 }
 
 std::optional<std::string_view> Fields::text(std::string_view name) { return plain(name, false); }
@@ -156,12 +166,9 @@ std::optional<std::vector<std::string_view>> Fields::texts(std::string_view name
       note(name, fmt::format("expected an array of strings, got {} in it", name_of(item.type)));
       return std::nullopt;
     }
-    Result<std::string> text = json::text_of(item);
-    if (!text.ok()) {
-      note(name, text.error().detail);
-      return std::nullopt;
-    }
-    all.push_back(keep(std::move(*text)));
+    const auto text = read_text(name, item);
+    if (!text) return std::nullopt;
+    all.push_back(*text);
   }
   return all;
 }

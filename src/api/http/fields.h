@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <forward_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,8 +17,8 @@ namespace delayq::http {
 
 /// The members of a JSON object, or the values of a query, taken one by one by name. The first problem is
 /// kept, with the field's name in front; what nobody took is a problem too, and goes before the others, since
-/// it may be the reason for them. Texts live as long as this object. The names asked for are constants: they
-/// are what such a problem says is known here.
+/// it may be the reason for them. Texts live as long as this object and what it was made of. The names asked
+/// for are constants: they are what such a problem says is known here.
 class Fields {
  public:
   using Query = std::vector<std::pair<std::string, std::string>>;
@@ -59,6 +59,7 @@ class Fields {
   std::optional<json::Slice> take(std::string_view name);
   /// The text of a string, or the digits of a number.
   std::optional<std::string_view> plain(std::string_view name, bool allow_number);
+  std::optional<std::string_view> read_text(std::string_view name, const json::Slice& string);
   std::string_view keep(std::string text);
   Error unknown(std::string_view name) const;
 
@@ -66,7 +67,7 @@ class Fields {
   std::vector<bool> taken_;
   std::vector<std::string_view> asked_;
   std::string within_;  ///< "keep_done." for the members of that object
-  std::deque<std::string> texts_;
+  std::forward_list<std::string> texts_;
   bool is_query_ = false;
   Status status_;
 };

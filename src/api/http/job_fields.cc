@@ -18,8 +18,19 @@ void read_job(Fields& fields, PushRequest& job) {
   job.options.backoff = fields.backoff("backoff");
   job.options.lease = fields.duration("lease");
   if (const auto callback = fields.text("callback")) job.options.callback = *callback;
+  if (const auto method = fields.text("callback_method")) job.options.method = *method;
+  job.options.format = read_format(fields);
   if (const auto unique = fields.boolean("unique")) job.unique_across_topics = *unique;
   if (const auto conflict = read_on_conflict(fields)) job.on_conflict = *conflict;
+}
+
+std::optional<CallbackFormat> read_format(Fields& fields) {
+  const auto word = fields.text("callback_format");
+  if (!word) return std::nullopt;
+  const Result<CallbackFormat> format = parse_callback_format(*word);
+  if (format.ok()) return *format;
+  fields.note("callback_format", format.error().detail);
+  return std::nullopt;
 }
 
 std::optional<OnConflict> read_on_conflict(Fields& fields) {

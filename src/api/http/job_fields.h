@@ -11,6 +11,8 @@ namespace delayq::http {
 
 /// Everything about a job but its body and topic. An id that it has already is that of the path.
 void read_job(Fields& fields, PushRequest& job);
+/// "callback_format", where it is given.
+std::optional<CallbackFormat> read_format(Fields& fields);
 /// What it says about an id that is taken, if it does.
 std::optional<OnConflict> read_on_conflict(Fields& fields);
 /// The body of a job in a JSON request: any value, kept as it was written.

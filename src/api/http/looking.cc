@@ -77,6 +77,7 @@ void write_job(json::Writer& json, const Job& job, bool with_body) {
   if (job.state == JobState::kReserved) json.key("lease_until").text(format_moment(job.until));
   if (job.state == JobState::kDone || job.state == JobState::kDead)
     json.key("kept_until").text(format_moment(job.until));
+  if (job.outlet == Outlet::kCallback) json.key("callback").text(decode_job_options(job.options).callback);
   if (!job.outcome.empty()) json.key("outcome").text(job.outcome);
   if (job.cancel_requested) json.key("cancel_requested").boolean(true);
   json.end_object();
@@ -226,11 +227,13 @@ Status Conversation::metrics(const Call& call) {
         now, {}, self->host_.metrics_topics,
         [self, place, now, totals = *totals](const Result<TopicSummaries>& topics) {
           if (!topics.ok()) return self->problem(place, topics.error());
-          self->send(place, {200,
-                             "text/plain; version=0.0.4; charset=utf-8",
-                             {},
-                             metrics_text({self->host_.version, now, totals, *topics, self->front_.http,
-                                           self->front_.resp, self->host_.process()})});
+          self->send(place,
+                     {200,
+                      "text/plain; version=0.0.4; charset=utf-8",
+                      {},
+                      metrics_text({self->host_.version, now, totals, *topics, self->front_.http,
+                                    self->front_.resp, self->host_.process(),
+                                    self->host_.webhooks ? self->host_.webhooks() : webhook::Figures{}})});
         });
   });
   return {};

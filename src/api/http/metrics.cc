@@ -81,11 +81,11 @@ void write_totals(Exposition& out, const TotalStats& totals) {
           totals.unanswered_bytes);
 }
 
-void write_engine(Exposition& out, const EngineUsage& usage) {
+void write_engine(Exposition& out, const EngineUsage& usage, const CommitFigures& commits) {
   out.histogram("delayq_commit_seconds", "How long a commit took to be written and synced.",
-                usage.commit_micros.buckets(), usage.commit_micros.sum(), 1e6);
-  out.histogram("delayq_commit_records", "How many changes a commit had.", usage.commit_records.buckets(),
-                usage.commit_records.sum(), 1);
+                commits.micros.buckets(), commits.micros.sum(), 1e6);
+  out.histogram("delayq_commit_records", "How many changes a commit had.", commits.records.buckets(),
+                commits.records.sum(), 1);
   out.one("delayq_memory_bytes", "gauge", "RAM of the engine's tables.", usage.memory_bytes);
   out.one("delayq_disk_bytes", "gauge", "What the engine's files occupy.", usage.disk_bytes);
   out.one("delayq_disk_live_bytes", "gauge", "The part of that which is still needed.", usage.live_bytes);
@@ -117,6 +117,23 @@ void write_apis(Exposition& out, const Metrics& metrics) {
   out.sample(Exposition::label("protocol", "resp"), metrics.process.refused_resp);
 }
 
+void write_webhooks(Exposition& out, const webhook::Figures& figures) {
+  out.begin("delayq_webhook_calls_total", "counter", "Calls that ended, by the answer's class or the error.");
+  for (size_t i = 0; i < webhook::kCallClassCount; ++i)
+    out.sample(Exposition::label("result", webhook::kCallClassNames[i]), figures.calls[i]);
+  out.begin("delayq_webhook_jobs_total", "counter",
+            "Jobs that were called back: delivered, failed (once more or dead), or given back uncalled.");
+  out.sample(Exposition::label("outcome", "delivered"), figures.delivered);
+  out.sample(Exposition::label("outcome", "failed"), figures.failed);
+  out.sample(Exposition::label("outcome", "given_back"), figures.given_back);
+  out.one("delayq_webhook_in_flight", "gauge", "Calls under way.", figures.in_flight);
+  out.one("delayq_webhook_waiting", "gauge", "Jobs that wait for a place at their host.", figures.waiting);
+  out.one("delayq_webhook_open_hosts", "gauge", "Hosts that are left alone after many failures.",
+          figures.open_hosts);
+  out.histogram("delayq_webhook_call_seconds", "How long calls took.", figures.micros.buckets(),
+                figures.micros.sum(), 1e6);
+}
+
 }  // namespace
 
 std::string metrics_text(const Metrics& metrics) {
@@ -125,8 +142,9 @@ std::string metrics_text(const Metrics& metrics) {
   out.begin("delayq_info", "gauge", "The server's version.");
   out.sample(Exposition::label("version", metrics.version), 1);
   write_totals(out, metrics.totals);
-  write_engine(out, metrics.totals.usage);
+  write_engine(out, metrics.totals.usage, metrics.totals.commits);
   write_apis(out, metrics);
+  write_webhooks(out, metrics.webhooks);
   write_topics(out, metrics);
   out.one("process_resident_memory_bytes", "gauge", "RAM of the process.", metrics.process.resident_bytes);
   out.one("process_start_time_seconds", "gauge", "When it started, in Unix time.",

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "api/traffic.h"
+#include "delivery/webhook/figures.h"
 #include "queue/verbs.h"
 
 namespace delayq::http {
@@ -26,6 +27,7 @@ struct Metrics {
   const api::Traffic& http;
   const api::Traffic& resp;
   ProcessFigures process;
+  webhook::Figures webhooks{};
 };
 
 /// Everything that can be watched, in Prometheus's text format. Its size has a bound: it depends on how many

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
+#include "api/http/job_fields.h"
 #include "api/http/problem.h"
 #include "core/duration.h"
 
@@ -29,6 +30,27 @@ std::optional<Rate> read_rate(Fields& fields) {
                   parts->duration("per").value_or(std::chrono::seconds{1})};
   fields.close(*parts);
   return rate;
+}
+
+std::optional<std::string> owned(std::optional<std::string_view> text) {
+  return text ? std::optional(std::string(*text)) : std::nullopt;
+}
+
+void read_callback(Fields& fields, Settings& change) {
+  if (const auto word = fields.text("delivery")) {
+    const Result<Delivery> delivery = parse_delivery(*word);
+    if (delivery.ok()) {
+      change.delivery = *delivery;
+    } else {
+      fields.note("delivery", delivery.error().detail);
+    }
+  }
+  change.callback = owned(fields.text("callback"));
+  change.callback_method = owned(fields.text("callback_method"));
+  change.callback_timeout = fields.duration("callback_timeout");
+  change.callback_format = read_format(fields);
+  if (const auto secrets = fields.texts("callback_secrets"))
+    change.callback_secrets.emplace(secrets->begin(), secrets->end());
 }
 
 int write_count(json::Writer& json, uint64_t count) {
@@ -58,7 +80,12 @@ void write_settings(json::Writer& json, const EffectiveSettings& settings) {
   json.key("rate").begin_object().key("count").number(uint64_t{settings.rate.count});
   json.key("per").text(format_duration(settings.rate.per)).end_object();
   json.key("concurrency").number(uint64_t{settings.concurrency}).key("paused").boolean(settings.paused);
-  json.key("priority").number(uint64_t{settings.priority}).key("delivery").text(settings.delivery);
+  json.key("priority").number(uint64_t{settings.priority}).key("delivery").text(name_of(settings.delivery));
+  json.key("callback").text(settings.callback).key("callback_method").text(settings.callback_method);
+  json.key("callback_timeout").text(format_duration(settings.callback_timeout));
+  json.key("callback_format").text(name_of(settings.callback_format));
+  // How many there are, never which.
+  json.key("callback_secret_count").number(uint64_t{settings.callback_secrets.size()});
 }
 
 Status Conversation::change_settings(const Call& call) {
@@ -75,6 +102,7 @@ Status Conversation::change_settings(const Call& call) {
   change.concurrency = fields->small_number("concurrency");
   change.paused = fields->boolean("paused");
   change.priority = fields->small_number("priority");
+  read_callback(*fields, change);
   if (Status status = fields->finish(); !status.ok()) return status;
   if (change.rate) {
     // The period must make sense even while no count makes use of it.

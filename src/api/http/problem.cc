@@ -22,10 +22,32 @@ constexpr std::array kBeginnings{
     Beginning{"from and to", "to"},
 };
 /// Those that others start with, with a space behind them.
-constexpr std::array<std::string_view, 21> kFields{
-    "topic",    "id",    "group",        "body",    "delay",       "at",     "priority",
-    "attempts", "lease", "count",        "wait",    "callback",    "reason", "topics",
-    "leases",   "bins",  "content_type", "backoff", "concurrency", "limit",  "name"};
+constexpr std::array<std::string_view, 26> kFields{"topic",
+                                                   "id",
+                                                   "group",
+                                                   "body",
+                                                   "delay",
+                                                   "at",
+                                                   "priority",
+                                                   "attempts",
+                                                   "lease",
+                                                   "count",
+                                                   "wait",
+                                                   "callback",
+                                                   "reason",
+                                                   "topics",
+                                                   "leases",
+                                                   "bins",
+                                                   "content_type",
+                                                   "backoff",
+                                                   "concurrency",
+                                                   "limit",
+                                                   "name",
+                                                   "delivery",
+                                                   "callback_method",
+                                                   "callback_timeout",
+                                                   "callback_format",
+                                                   "callback_secrets"};
 
 /// Of the names of fields and headers.
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-";

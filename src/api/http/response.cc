@@ -1,11 +1,10 @@
 #include "api/http/response.h"
 
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <charconv>
 #include <optional>
 #include <zlib.h>
-
-#include <fmt/format.h>
 
 #include "api/http/problem.h"
 
@@ -40,6 +39,12 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+void append_number(std::string& out, size_t number) {
+  std::array<char, 24> digits;
+  const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), static_cast<size_t>(end - digits.data()));
+}
+
 }  // namespace
 
 bool accepts_gzip(std::string_view accept_encoding) {
@@ -59,12 +64,19 @@ void write_response(std::string& out, const Response& response, const Manner& ma
   std::optional<std::string> compressed;
   if (manner.may_compress && response.body.size() >= kWorthCompressing) compressed = gzip(response.body);
   const std::string& body = compressed ? *compressed : response.body;
-  fmt::format_to(std::back_inserter(out),
-                 "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
-                 "X-Content-Type-Options: nosniff\r\n{}{}{}\r\n",
-                 response.status, reason_phrase(response.status), response.content_type, body.size(),
-                 response.headers, compressed ? "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n" : "",
-                 manner.closes ? "Connection: close\r\n" : "");
+  out += "HTTP/1.1 ";
+  append_number(out, static_cast<size_t>(response.status));
+  out += ' ';
+  out += reason_phrase(response.status);
+  out += "\r\nContent-Type: ";
+  out += response.content_type;
+  out += "\r\nContent-Length: ";
+  append_number(out, body.size());
+  out += "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+  out += response.headers;
+  if (compressed) out += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n";
+  if (manner.closes) out += "Connection: close\r\n";
+  out += "\r\n";
   if (!manner.leaves_out_body) out += body;
 }
 

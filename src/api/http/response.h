@@ -8,8 +8,8 @@ namespace delayq::http {
 /// What goes back, before it is bytes.
 struct Response {
   int status = 200;
-  std::string content_type = "application/json";
-  std::string headers;  ///< further ones, each with its line's end
+  std::string_view content_type = "application/json";  ///< a constant
+  std::string headers;                                 ///< further ones, each with its line's end
   std::string body;
 };
 

@@ -12,6 +12,8 @@ namespace delayq::http {
 namespace {
 
 Result<std::string> unescape(std::string_view text, bool plus_is_space) {
+  const auto has = [text](char c) { return text.find(c) != std::string_view::npos; };
+  if (!has('%') && !(plus_is_space && has('+'))) return std::string(text);
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '+' && plus_is_space) {
@@ -49,7 +51,9 @@ std::optional<std::string_view> Target::find(std::string_view name) const {
 
 Result<Target> parse_target(std::string_view text) {
   if (!text.starts_with('/')) return Error{ErrorCode::kInvalid, {}, "the target is not a path", {}};
+  constexpr size_t kUsual = 6;
   Target target;
+  target.path.reserve(kUsual);
   std::string_view query = text;
   std::string_view path = take_until(query, '?').substr(1);
   while (!path.empty()) {

@@ -5,28 +5,19 @@
 
 #include "api/resp/conversation.h"
 #include "tests/support/memory_queue.h"
+#include "tests/support/tokens.h"
 
 namespace delayq::resp {
 namespace {
 
+using support::kOtherHash;
+using support::kSecretHash;
+using support::token;
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-/// The SHA-256 of "secret", and of "other".
-constexpr std::string_view kSecretHash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
-constexpr std::string_view kOtherHash = "d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa";
-
-Token token(std::string name, std::string_view hash, Scopes scopes, std::vector<std::string> topics) {
-  Token made;
-  made.name = std::move(name);
-  made.sha256 = *parse_sha256(hash);
-  made.scopes = scopes;
-  made.topics = std::move(topics);
-  return made;
-}
 
 class RespAdmissionTest : public testing::Test, public MemoryQueue, public net::Connection {
  protected:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/duration.h"
 #include "core/moment.h"
@@ -74,6 +75,15 @@ Result<uint32_t> Arguments::small_number(std::string_view field) {
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   if (*value > kMost) return invalid(fmt::format("{}: {} is above {}", field, *value, kMost));
   return static_cast<uint32_t>(*value);
+}
+
+Result<JobState> Arguments::state(std::string_view field) {
+  const Result<std::string_view> value = text(field);
+  if (!value.ok()) return value.error();
+  for (size_t i = 0; i < kJobStateCount; ++i) {
+    if (same_word(*value, kJobStateNames[i])) return static_cast<JobState>(i);
+  }
+  return invalid(fmt::format("{}: {} is none of {}", field, quote(*value), fmt::join(kJobStateNames, ", ")));
 }
 
 Error Arguments::unexpected(std::string_view usage) const {

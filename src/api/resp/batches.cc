@@ -87,6 +87,15 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
   if (arguments.take_word("LEASE")) return keep(arguments.duration("LEASE"), job.options.lease);
   if (arguments.take_word("GROUP")) return keep(arguments.text("GROUP"), job.group);
   if (arguments.take_word("CALLBACK")) return keep(arguments.text("CALLBACK"), job.options.callback);
+  if (arguments.take_word("METHOD")) return keep(arguments.text("METHOD"), job.options.method);
+  if (arguments.take_word("FORMAT")) {
+    const Result<std::string_view> word = arguments.text("FORMAT");
+    if (!word.ok()) return word.error();
+    const Result<CallbackFormat> format = parse_callback_format(*word);
+    if (!format.ok()) return invalid("FORMAT: " + format.error().detail);
+    job.options.format = *format;
+    return {};
+  }
   if (arguments.take_word("REPLACE")) job.on_conflict = OnConflict::kReplace;
   if (arguments.take_word("KEEP")) job.on_conflict = OnConflict::kKeep;
   if (arguments.take_word("UNIQUE")) job.unique_across_topics = true;

@@ -18,7 +18,7 @@ constexpr std::array kCommands{
     CommandSpec{
         Verb::kPush, "PUSH", 3, kAnyNumber, true, kPushing, Topics::kFirst,
         "PUSH topic delay body [ID id] [AT moment] [PRI n] [ATTEMPTS n] [BACKOFF spec] [LEASE duration] "
-        "[GROUP group] [CALLBACK url] [REPLACE|KEEP] [UNIQUE]",
+        "[GROUP group] [CALLBACK url] [METHOD method] [FORMAT format] [REPLACE|KEEP] [UNIQUE]",
         "Stores a job that falls due after the delay. Answers its id."},
     CommandSpec{Verb::kPop, "POP", 1, kAnyNumber, true, kConsuming, Topics::kNone,
                 "POP topic [topic ...] [COUNT n] [WAIT duration] [LEASE duration] [AUTOACK]",

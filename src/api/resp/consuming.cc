@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-
 #include "api/resp/conversation.h"
 
 namespace delayq::resp {
@@ -19,23 +17,19 @@ bool is_option(std::string_view word) {
 
 Status read_options(Arguments& arguments, PopRequest& request) {
   while (!arguments.empty()) {
+    Status status;
     if (arguments.take_word("COUNT")) {
-      const Result<uint32_t> count = arguments.small_number("COUNT");
-      if (!count.ok()) return count.error();
-      request.count = *count;
+      status = keep(arguments.small_number("COUNT"), request.count);
     } else if (arguments.take_word("WAIT")) {
-      const Result<Millis> wait = arguments.duration("WAIT");
-      if (!wait.ok()) return wait.error();
-      request.wait = *wait;
+      status = keep(arguments.duration("WAIT"), request.wait);
     } else if (arguments.take_word("LEASE")) {
-      const Result<Millis> lease = arguments.duration("LEASE");
-      if (!lease.ok()) return lease.error();
-      request.lease = *lease;
+      status = keep(arguments.duration("LEASE"), request.lease);
     } else if (arguments.take_word("AUTOACK")) {
       request.auto_ack = true;
     } else {
       break;
     }
+    if (!status.ok()) return status;
   }
   return {};
 }

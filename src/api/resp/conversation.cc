@@ -86,7 +86,8 @@ Served Conversation::about_command(const CommandSpec& spec, std::span<const std:
   return served;
 }
 
-void Conversation::tell(const CommandSpec& spec, std::span<const std::string_view> words, const Status& status) {
+void Conversation::tell(const CommandSpec& spec, std::span<const std::string_view> words,
+                        const Status& status) {
   Served served = about_command(spec, words);
   if (!status.ok()) served.code = traits_of(status.error().code).name;
   for (const std::string_view word : words.subspan(1)) served.bytes_in += word.size();

@@ -96,15 +96,19 @@ TEST_F(ConversationTest, a_job_is_handed_out_when_it_is_due_and_acked) {
 }
 
 TEST_F(ConversationTest, every_option_of_push_reaches_the_job) {
-  EXPECT_EQ(client.say({"PUSH",     "t",     "0",          "b",        "id",
-                        "a",        "at",    "1700000060", "pri",      "7",
-                        "attempts", "2",     "backoff",    "1s,2s",    "lease",
-                        "5s",       "group", "g",          "callback", "http://x.example/"}),
+  EXPECT_EQ(client.say({"PUSH",     "t",     "0",          "b",          "id",
+                        "a",        "at",    "1700000060", "pri",        "7",
+                        "attempts", "2",     "backoff",    "1s,2s",      "lease",
+                        "5s",       "group", "g",          "callback",   "http://x.example/",
+                        "method",   "PUT",   "format",     "cloudevents"}),
             "$1\r\na\r\n");
   const std::string job = client.say({"GET", "t", "a"});
   EXPECT_THAT(job, HasSubstr("$6\r\ndue_ms\r\n:1700000060000\r\n"));
   EXPECT_THAT(job, HasSubstr("$8\r\npriority\r\n:7\r\n"));
   EXPECT_THAT(job, HasSubstr("$5\r\ngroup\r\n$1\r\ng\r\n"));
+  EXPECT_THAT(job, HasSubstr("$8\r\ncallback\r\n$17\r\nhttp://x.example/\r\n"));
+  EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "CALLBACK", "x.example"}), StartsWith("-INVALID "));
+  EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "FORMAT", "xml"}), StartsWith("-INVALID "));
   EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "ID", "a"}), StartsWith("-CONFLICT "));
   EXPECT_EQ(client.say({"PUSH", "t", "0", "b", "ID", "a", "KEEP"}), "$1\r\na\r\n");
   EXPECT_EQ(client.say({"PUSH", "t", "0", "b2", "ID", "a", "REPLACE"}), "$1\r\na\r\n");

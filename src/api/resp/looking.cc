@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <fmt/format.h>
-
 #include "api/resp/conversation.h"
-#include "core/quote.h"
+#include "queue/job_options.h"
 
 namespace delayq::resp {
 
@@ -24,9 +22,10 @@ void field(Writer& writer, std::string_view name, std::string_view value) {
 /// A job as a map; what it does not have is left out.
 void write_job(Writer& writer, const Job& job, bool with_body) {
   const bool has_until = job.until != Moment{};
+  const bool has_callback = job.outlet == Outlet::kCallback;
   size_t fields = 7;
   for (const bool there :
-       {with_body, !job.group.empty(), has_until, !job.outcome.empty(), job.cancel_requested}) {
+       {with_body, !job.group.empty(), has_until, has_callback, !job.outcome.empty(), job.cancel_requested}) {
     fields += there ? 1 : 0;
   }
   writer.map(fields);
@@ -40,6 +39,7 @@ void write_job(Writer& writer, const Job& job, bool with_body) {
   field(writer, "priority", job.priority);
   if (!job.group.empty()) field(writer, "group", job.group);
   if (has_until) field(writer, "until_ms", static_cast<uint64_t>(to_unix_ms(job.until)));
+  if (has_callback) field(writer, "callback", decode_job_options(job.options).callback);
   if (!job.outcome.empty()) field(writer, "outcome", job.outcome);
   if (job.cancel_requested) field(writer, "cancel_requested", uint64_t{1});
 }
@@ -58,13 +58,6 @@ void write_counts(Writer& writer, const TopicCounts& counts, const Tallies& tall
   field(writer, "waiters", waiters);
   field(writer, "lateness_p50_ms", static_cast<uint64_t>(lateness.quantile(0.5).count()));
   field(writer, "lateness_p99_ms", static_cast<uint64_t>(lateness.quantile(0.99).count()));
-}
-
-Result<JobState> parse_state(std::string_view word) {
-  for (size_t i = 0; i < kJobStateCount; ++i) {
-    if (same_word(word, name_of(static_cast<JobState>(i)))) return static_cast<JobState>(i);
-  }
-  return invalid(fmt::format("state: {} is none of delayed, ready, reserved, done, dead", quote(word)));
 }
 
 void write_count(Writer& writer, uint64_t count) { writer.integer(static_cast<int64_t>(count)); }
@@ -88,28 +81,21 @@ Status Conversation::get(Arguments& arguments) {
 Status Conversation::list(Arguments& arguments) {
   ListRequest request;
   request.topic = arguments.take();
-  const Result<JobState> state = parse_state(arguments.take());
-  if (!state.ok()) return state.error();
-  request.state = *state;
+  if (Status status = keep(arguments.state("state"), request.state); !status.ok()) return status;
   while (!arguments.empty()) {
-    Result<std::string_view> value = std::string_view();
+    Status status;
     if (arguments.take_word("PREFIX")) {
-      value = arguments.text("PREFIX");
-      if (value.ok()) request.id_prefix = *value;
+      status = keep(arguments.text("PREFIX"), request.id_prefix);
     } else if (arguments.take_word("ERROR")) {
-      value = arguments.text("ERROR");
-      if (value.ok()) request.outcome_contains = *value;
+      status = keep(arguments.text("ERROR"), request.outcome_contains);
     } else if (arguments.take_word("CURSOR")) {
-      value = arguments.text("CURSOR");
-      if (value.ok()) request.cursor = *value;
+      status = keep(arguments.text("CURSOR"), request.cursor);
     } else if (arguments.take_word("COUNT")) {
-      const Result<uint32_t> count = arguments.small_number("COUNT");
-      if (!count.ok()) return count.error();
-      request.limit = *count;
+      status = keep(arguments.small_number("COUNT"), request.limit);
     } else {
       return {};
     }
-    if (!value.ok()) return value.error();
+    if (!status.ok()) return status;
   }
   host_.queue.list(now_, request, respond<JobPage>([](Writer& writer, const JobPage& page) {
                      writer.array(2);
@@ -125,9 +111,7 @@ Status Conversation::topics(Arguments& arguments) {
   const std::string_view cursor = arguments.empty() ? std::string_view() : arguments.take();
   uint32_t limit = kPage;
   if (!arguments.empty()) {
-    const Result<uint32_t> count = arguments.small_number("count");
-    if (!count.ok()) return count.error();
-    limit = *count;
+    if (Status status = keep(arguments.small_number("count"), limit); !status.ok()) return status;
   }
   host_.queue.topics(
       now_, cursor, limit,
@@ -195,9 +179,7 @@ Status Conversation::purge(Arguments& arguments) {
   const std::string_view topic = arguments.take();
   std::optional<JobState> state;
   if (!arguments.empty()) {
-    const Result<JobState> named = parse_state(arguments.take());
-    if (!named.ok()) return named.error();
-    state = *named;
+    if (Status status = keep(arguments.state("state"), state); !status.ok()) return status;
   }
   host_.queue.purge(now_, topic, state, respond<uint64_t>(write_count));
   return {};

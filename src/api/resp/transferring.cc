@@ -25,26 +25,19 @@ void write_page(Writer& writer, const ExportPage& page) {
 Status Conversation::export_page(Arguments& arguments) {
   ExportRequest request;
   while (!arguments.empty()) {
-    Result<std::string_view> value = std::string_view();
+    Status status;
     if (arguments.take_word("CURSOR")) {
-      value = arguments.text("CURSOR");
-      if (value.ok()) request.cursor = *value;
+      status = keep(arguments.text("CURSOR"), request.cursor);
     } else if (arguments.take_word("TOPIC")) {
-      value = arguments.text("TOPIC");
-      if (value.ok()) request.topic = *value;
+      status = keep(arguments.text("TOPIC"), request.topic);
     } else if (arguments.take_word("STATE")) {
-      value = arguments.text("STATE");
-      request.state = value.ok() ? parse_job_state(*value) : std::nullopt;
-      if (value.ok() && !request.state)
-        return invalid("STATE: expected delayed, ready, reserved, done or dead");
+      status = keep(arguments.state("STATE"), request.state);
     } else if (arguments.take_word("COUNT")) {
-      const Result<uint32_t> count = arguments.small_number("COUNT");
-      if (!count.ok()) return count.error();
-      request.limit = *count;
+      status = keep(arguments.small_number("COUNT"), request.limit);
     } else {
       return {};
     }
-    if (!value.ok()) return value.error();
+    if (!status.ok()) return status;
   }
   host_.queue.export_page(now_, request, respond<ExportPage>(write_page));
   return {};

@@ -56,7 +56,7 @@ TEST_F(TransferringTest, lines_go_out_and_come_in_again) {
   EXPECT_THAT(texts(say({"IMPORT", kLine})), ElementsAre(HasSubstr("CONFLICT id \"a\" is already delayed")));
   say({"PURGE", "t"});
   EXPECT_THAT(texts(say({"import", kLine})), ElementsAre("created"));
-  EXPECT_THAT(texts(say({"EXPORT", "TOPIC", "t", "STATE", "delayed"}).items[1]), ElementsAre(kLine));
+  EXPECT_THAT(texts(say({"EXPORT", "TOPIC", "t", "STATE", "Delayed"}).items[1]), ElementsAre(kLine));
 }
 
 TEST_F(TransferringTest, pages_have_cursors) {
@@ -88,7 +88,9 @@ TEST_F(TransferringTest, all_lines_wrong) {
 }
 
 TEST_F(TransferringTest, wrong_questions) {
-  EXPECT_THAT(say({"EXPORT", "STATE", "gone"}).text, HasSubstr("INVALID STATE"));
+  EXPECT_THAT(say({"EXPORT", "STATE", "gone"}).text,
+              HasSubstr("INVALID STATE: \"gone\" is none of delayed, ready, reserved, done, dead"));
+  EXPECT_THAT(say({"EXPORT", "STATE"}).text, HasSubstr("INVALID STATE: a value is missing"));
   EXPECT_THAT(say({"EXPORT", "COUNT", "0"}).text, HasSubstr("INVALID count"));
   EXPECT_THAT(say({"EXPORT", "CURSOR", "x"}).text, HasSubstr("INVALID cursor"));
   EXPECT_THAT(say({"EXPORT", "SIDEWAYS"}).text, HasSubstr("INVALID"));

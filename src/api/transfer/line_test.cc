@@ -132,6 +132,8 @@ TEST(Line, OptionsComeBack) {
   options.backoff = ExponentialBackoff{Millis{1'500}, 1.5, std::chrono::hours{2}, 0.25};
   options.lease = Millis{90'500};
   options.callback = "https://shop.example/hook";
+  options.method = "PUT";
+  options.format = CallbackFormat::kCloudEvents;
   options.content_type = "text/plain; charset=utf-8";
   std::string encoded;
   encode_job_options(options, encoded);
@@ -151,8 +153,11 @@ TEST(Line, SettingsComeBack) {
   settings.concurrency = 3;
   settings.paused = false;
   settings.priority = 0;
-  settings.delivery = "pull";
+  settings.delivery = Delivery::kWebhook;
   settings.callback = "https://shop.example/hook";
+  settings.callback_method = "PATCH";
+  settings.callback_timeout = Millis{2'000};
+  settings.callback_format = CallbackFormat::kCallbackApi;
   for (const Settings& each : {settings, Settings{}, Settings{.paused = true}}) {
     ExportItem item;
     item.job.topic = "*";
@@ -210,7 +215,11 @@ TEST(Line, ProblemsNameTheirField) {
       {R"({"topic":"t","settings":{"lease":"long"}})", "lease: "},
       {R"({"topic":"t","settings":[]})", "settings: expected an object"},
       {R"({"topic":"t","settings":{"rate":{"count":1}}})", "rate: per: is missing"},
-      {R"({"topic":"t","settings":{},"id":"a"})", "id: this field is not known here"},
+      {R"({"topic":"t","settings":{},"id":"a"})", "id: this field is not known here. Known: topic, settings"},
+      {R"({"topic":"t","settings":{"leese":"1m"}})",
+       "leese: this field is not known here; did you mean lease? Known: attempts, backoff, lease,"},
+      {R"({"topic":"t","settings":{"rate":{"count":1,"per":"1s","pre":"1s"}}})",
+       "rate: pre: this field is not known here; did you mean per? Known: count, per"},
   };
   for (const auto& [text, problem] : cases) EXPECT_THAT(problem_of(text), HasSubstr(problem)) << text;
 }

@@ -3,11 +3,13 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/transfer/line.h"
 #include "core/base64.h"
 #include "core/duration.h"
 #include "core/moment.h"
+#include "core/nearest.h"
 #include "core/quote.h"
 #include "json/reader.h"
 
@@ -24,7 +26,9 @@ class Members {
   Members(const json::Slice& object, std::deque<std::string>& texts)
       : members_(json::members_of(object)), taken_(members_.size()), texts_(texts) {}
 
+  /// `name` must live on: it is what a problem says is known here.
   const json::Slice* find(std::string_view name) {
+    asked_.push_back(name);
     const json::Slice* found = nullptr;
     for (size_t i = 0; i < members_.size(); ++i) {
       if (members_[i].name != name) continue;
@@ -82,12 +86,19 @@ class Members {
   /// To be asked last.
   Status finish() {
     for (size_t i = 0; i < members_.size(); ++i) {
-      if (!taken_[i]) note(members_[i].name, "this field is not known here");
+      if (!taken_[i]) note(members_[i].name, unknown(members_[i].name));
     }
     return status_;
   }
 
  private:
+  std::string unknown(std::string_view name) const {
+    const std::string_view meant = nearest(name, asked_);
+    return fmt::format("this field is not known here{} Known: {}",
+                       meant.empty() ? "." : fmt::format("; did you mean {}?", meant),
+                       fmt::join(asked_, ", "));
+  }
+
   bool is(std::string_view name, const json::Slice& value, json::Type type) {
     if (value.type == type) return true;
     note(name, fmt::format("expected {}, got {}", name_of(type), name_of(value.type)));
@@ -96,6 +107,7 @@ class Members {
 
   std::vector<json::Member> members_;
   std::vector<bool> taken_;
+  std::vector<std::string_view> asked_;
   std::deque<std::string>& texts_;
   Status status_;
 };
@@ -124,6 +136,8 @@ void read_options(Members& members, JobOptions& options) {
   options.backoff = members.parsed("backoff", parse_backoff);
   options.lease = members.parsed("lease", parse_duration);
   options.callback = members.text("callback").value_or(std::string_view());
+  options.method = members.text("callback_method").value_or(std::string_view());
+  options.format = members.parsed("callback_format", parse_callback_format);
   options.content_type = members.text("content_type").value_or(std::string_view());
 }
 
@@ -207,8 +221,11 @@ Status read_settings(const json::Slice& object, Line& line) {
   settings.concurrency = members.number("concurrency");
   settings.paused = members.boolean("paused");
   settings.priority = members.number("priority");
-  settings.delivery = owned(members.text("delivery"));
+  settings.delivery = members.parsed("delivery", parse_delivery);
   settings.callback = owned(members.text("callback"));
+  settings.callback_method = owned(members.text("callback_method"));
+  settings.callback_timeout = members.parsed("callback_timeout", parse_duration);
+  settings.callback_format = members.parsed("callback_format", parse_callback_format);
   return members.finish();
 }
 

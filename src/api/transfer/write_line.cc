@@ -46,6 +46,8 @@ void write_options(json::Writer& json, const JobOptions& options) {
   if (options.backoff) json.key("backoff").text(format_backoff(*options.backoff));
   if (options.lease) json.key("lease").text(format_duration(*options.lease));
   if (!options.callback.empty()) json.key("callback").text(options.callback);
+  if (!options.method.empty()) json.key("callback_method").text(options.method);
+  if (options.format) json.key("callback_format").text(name_of(*options.format));
   if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
 }
 
@@ -69,8 +71,13 @@ void write_settings(json::Writer& json, const Settings& settings) {
   if (settings.concurrency) json.key("concurrency").number(uint64_t{*settings.concurrency});
   if (settings.paused) json.key("paused").boolean(*settings.paused);
   if (settings.priority) json.key("priority").number(uint64_t{*settings.priority});
-  if (settings.delivery) json.key("delivery").text(*settings.delivery);
+  if (settings.delivery) json.key("delivery").text(name_of(*settings.delivery));
   if (settings.callback) json.key("callback").text(*settings.callback);
+  if (settings.callback_method) json.key("callback_method").text(*settings.callback_method);
+  if (settings.callback_timeout)
+    json.key("callback_timeout").text(format_duration(*settings.callback_timeout));
+  if (settings.callback_format) json.key("callback_format").text(name_of(*settings.callback_format));
+  // Secrets stay where they are: an export is a file that is handed around.
   json.end_object();
 }
 

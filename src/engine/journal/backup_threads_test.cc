@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include "engine/journal/posix_shelf.h"
 #include "engine/journal/threaded_io.h"
 #include "tests/support/engine_driver.h"
+#include "tests/support/temporary_directory.h"
 
 namespace delayq::journal {
 namespace {
@@ -61,14 +61,7 @@ class Host {
 
 class BackupThreadsTest : public testing::Test {
  protected:
-  BackupThreadsTest() {
-    std::string name = std::filesystem::temp_directory_path() / "delayq-test-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    folder = name;
-  }
-  ~BackupThreadsTest() override { std::filesystem::remove_all(folder); }
-
-  std::filesystem::path folder;
+  support::TemporaryDirectory folder;
 };
 
 TEST_F(BackupThreadsTest, while_pushes_go_on) {

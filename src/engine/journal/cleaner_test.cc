@@ -287,8 +287,9 @@ TEST_F(CleanerTest, its_copies_are_counted) {
   EXPECT_LT(usage.copied_bytes, usage.written_bytes);
   EXPECT_GT(usage.written_bytes, usage.disk_bytes);
   EXPECT_GT(usage.segments, 1U);
-  EXPECT_GT(usage.commit_records.count(), 64U);
-  EXPECT_EQ(usage.commit_records.count(), usage.commit_micros.count());
+  const CommitFigures commits = on_disk.engine->commits();
+  EXPECT_GT(commits.records.count(), 64U);
+  EXPECT_EQ(commits.records.count(), commits.micros.count());
 }
 
 }  // namespace

@@ -106,11 +106,13 @@ struct StatePayload {
   uint64_t lease;
   uint32_t attempts;
   JobState state;
-  uint8_t flags;  ///< kCancelRequested
+  uint8_t flags;  ///< kCancelRequested, kHasCallback
   uint16_t zero;
 };
 static_assert(sizeof(StatePayload) == 40);
 inline constexpr uint8_t kCancelRequested = 1;
+inline constexpr uint8_t kHasCallback =
+    2;  ///< its outlet is Outlet::kCallback; the same in all of the job's records
 
 /// In front of a job's strings: topic, id, group, options, body, in this order; the body takes what is left.
 struct JobPayload {

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <vector>
 
-#include "core/job_state.h"
+#include "core/job.h"
 #include "core/time.h"
 
 namespace delayq::journal {
@@ -42,7 +42,8 @@ struct Entry {
   uint64_t shares_id : 1;   ///< another topic has a job of the same id
   uint64_t has_cursor : 1;  ///< a listing stopped here
   uint64_t is_tracked : 1;  ///< can be found by its number (see Store::find_number)
-  uint64_t : 3;
+  uint64_t has_callback : 1;
+  uint64_t : 2;
   uint64_t until_ms : 48;
   uint64_t : 16;
   uint64_t seq : 48;
@@ -58,6 +59,7 @@ struct Entry {
 
   JobState state() const { return static_cast<JobState>(state_bits); }
   void set_state(JobState state) { state_bits = static_cast<uint64_t>(state) & 7; }
+  Outlet outlet() const { return has_callback ? Outlet::kCallback : Outlet::kTopic; }
   Moment due() const { return from_unix_ms(static_cast<int64_t>(due_ms)); }
   Moment until() const { return from_unix_ms(static_cast<int64_t>(until_ms)); }
 };

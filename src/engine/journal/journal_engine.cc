@@ -90,8 +90,6 @@ EngineUsage JournalEngine::usage() const {
   usage.written_bytes = log_.written_bytes();
   usage.copied_bytes = cleaner_.copied_bytes();
   usage.segments = store_.segments.count();
-  usage.commit_micros = log_.commit_micros();
-  usage.commit_records = log_.commit_records();
   return usage;
 }
 
@@ -113,7 +111,7 @@ void JournalEngine::on_wake(Slot slot) {
       StatePayload ready = store_.state_of(slot);
       ready.state = JobState::kReady;
       store_.change(slot, ready);
-      announce(entry.topic);
+      announce(slot);
       break;
     }
     case JobState::kReserved:
@@ -129,11 +127,12 @@ void JournalEngine::on_wake(Slot slot) {
   }
 }
 
-void JournalEngine::announce(TopicNumber number) {
-  Topic& topic = store_.topics[number];
-  if (topic.announced) return;
-  topic.announced = true;
-  announced_.push_back(number);
+void JournalEngine::announce(Slot slot) {
+  const Entry& entry = store_.jobs[slot];
+  bool& announced = store_.topics[entry.topic].announced[static_cast<size_t>(entry.outlet())];
+  if (announced) return;
+  announced = true;
+  announced_.emplace_back(entry.topic, entry.outlet());
 }
 
 Moment JournalEngine::tick(Moment now) {
@@ -237,7 +236,7 @@ void JournalEngine::write_gone(uint64_t seq, uint32_t segment) {
 void JournalEngine::move(Slot slot, const StatePayload& next, std::string_view outcome) {
   store_.change(slot, next);
   write_state(slot, outcome);
-  if (next.state == JobState::kReady) announce(store_.jobs[slot].topic);
+  if (next.state == JobState::kReady) announce(slot);
 }
 
 StatePayload JournalEngine::waiting_until(Slot slot, Moment due, Moment now) const {
@@ -246,7 +245,7 @@ StatePayload JournalEngine::waiting_until(Slot slot, Moment due, Moment now) con
   next.due_ms = static_cast<int64_t>(to_stored_ms(due));
   next.until_ms = 0;
   next.lease = 0;
-  next.flags = 0;
+  next.flags &= kHasCallback;
   return next;
 }
 
@@ -257,7 +256,7 @@ void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment n
   next.state = state;
   next.until_ms = static_cast<int64_t>(to_stored_ms(keep.until));
   next.lease = 0;
-  next.flags = 0;
+  next.flags &= kHasCallback;
   move(slot, next, outcome);
   const Topic::Chain& kept = store_.topics[store_.jobs[slot].topic].chain(state);
   while (kept.count > keep.count) forget(kept.first);
@@ -320,10 +319,10 @@ bool JournalEngine::poll(EngineListener& listener) {
   answers.swap(ready_);
   for (Io::Step& answer : answers) answer();
 
-  const std::vector<TopicNumber> topics = std::exchange(announced_, {});
-  for (const TopicNumber number : topics) {
-    store_.topics[number].announced = false;
-    listener.on_ready(store_.topics[number].name);
+  const auto topics = std::exchange(announced_, {});
+  for (const auto& [number, outlet] : topics) {
+    store_.topics[number].announced[static_cast<size_t>(outlet)] = false;
+    listener.on_ready(store_.topics[number].name, outlet);
   }
   tell_expired(listener);
   busy |= !answers.empty() || !topics.empty();

@@ -80,6 +80,7 @@ class JournalEngine final : public Engine {
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
   void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) override;
   EngineUsage usage() const override;
+  CommitFigures commits() const override { return {log_.commit_micros(), log_.commit_records()}; }
 
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;
@@ -129,7 +130,7 @@ class JournalEngine final : public Engine {
   // ---- time
   bool make_due(Moment now);
   void on_wake(Slot slot);
-  void announce(TopicNumber topic);
+  void announce(Slot slot);
   void probe_disk(Moment now);
 
   // ---- records
@@ -195,7 +196,7 @@ class JournalEngine final : public Engine {
   std::deque<std::pair<Lsn, Later>>
       undurable_;  ///< answers that wait for the disk, in the order of their records
   std::deque<std::pair<Lsn, Later>> unsynced_;  ///< flushes: the same, but for the sync in any case
-  std::vector<TopicNumber> announced_;
+  std::vector<std::pair<TopicNumber, Outlet>> announced_;
   std::vector<Expired> expired_;
   std::vector<LeaseInfo> expired_infos_;
   std::optional<Error> failure_;

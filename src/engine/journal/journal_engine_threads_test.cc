@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +13,7 @@
 #include "engine/journal/posix_disk.h"
 #include "engine/journal/threaded_io.h"
 #include "tests/support/engine_driver.h"
+#include "tests/support/temporary_directory.h"
 
 namespace delayq::journal {
 namespace {
@@ -26,20 +26,14 @@ using support::kStart;
 class JournalThreadsTest : public testing::Test {
  protected:
   JournalThreadsTest() {
-    std::string name = std::filesystem::temp_directory_path() / "delayq-test-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    folder = name;
     options.segment_bytes = 256 << 10;
     options.disk_reserve = 0;
     options.seed = 5;
   }
-  ~JournalThreadsTest() override {
-    close();
-    std::filesystem::remove_all(folder);
-  }
+  ~JournalThreadsTest() override { close(); }
 
   support::EngineDriver& open(Moment now) {
-    disk = std::move(*PosixDisk::open(folder));
+    disk = std::move(*PosixDisk::open(folder.path()));
     io = std::make_unique<ThreadedIo>();
     auto opened = JournalEngine::open(*disk, *io, options, now);
     if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));
@@ -74,7 +68,7 @@ class JournalThreadsTest : public testing::Test {
     return true;
   }
 
-  std::filesystem::path folder;
+  support::TemporaryDirectory folder;
   JournalOptions options;
   std::unique_ptr<PosixDisk> disk;
   std::unique_ptr<ThreadedIo> io;

@@ -16,8 +16,11 @@ constexpr std::string_view kDamagedJob = "its record on disk is damaged";
 TopicCounts counts_of(const Topic& topic) {
   TopicCounts counts;
   for (size_t state = 0; state < kJobStateCount; ++state) counts.by_state[state] = topic.chains[state].count;
-  if (!topic.ready.empty())
-    counts.oldest_ready = from_unix_ms(static_cast<int64_t>(topic.ready.begin()->due_ms));
+  const ReadyKey* first = nullptr;
+  for (const absl::btree_set<ReadyKey>& ready : topic.ready) {
+    if (!ready.empty() && (first == nullptr || *ready.begin() < *first)) first = &*ready.begin();
+  }
+  if (first != nullptr) counts.oldest_ready = from_unix_ms(static_cast<int64_t>(first->due_ms));
   return counts;
 }
 

@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/temporary_directory.h"
+
 namespace delayq::journal {
 namespace {
 
@@ -19,16 +21,8 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 class PosixDiskTest : public testing::Test {
  protected:
-  PosixDiskTest() {
-    std::string name = std::filesystem::temp_directory_path() / "delayq-test-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    folder = name;
-    disk = std::move(*PosixDisk::open(folder / "a" / "b"));
-  }
-  ~PosixDiskTest() override { std::filesystem::remove_all(folder); }
-
-  std::filesystem::path folder;
-  std::unique_ptr<PosixDisk> disk;
+  support::TemporaryDirectory folder;
+  std::unique_ptr<PosixDisk> disk = std::move(*PosixDisk::open(folder / "a" / "b"));
 };
 
 TEST_F(PosixDiskTest, makes_its_directory) {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/limits.h"
 #include "engine/journal/backup.h"
 
 namespace delayq::journal {
@@ -17,7 +18,7 @@ class PosixShelf final : public Shelf {
   void abandon(std::string_view name) override;
 
  private:
-  std::string partial(std::string_view name) const { return path_of(name) + ".partial"; }
+  std::string partial(std::string_view name) const { return path_of(name).append(kPartialEnding); }
 
   std::string directory_;
 };

@@ -41,6 +41,7 @@ PushAnswer JournalEngine::restore_one(const RestoreRequest& request, Moment now)
   state.until_ms = is_live(job.state) ? 0 : static_cast<int64_t>(to_stored_ms(job.until));
   state.attempts = job.attempts;
   state.state = answer.state;
+  state.flags = job.outlet == Outlet::kCallback ? kHasCallback : 0;
   const Location outcome = job.outcome.empty() ? Location{} : write_first_outcome(state, job.outcome);
   NewJob record;
   record.topic = job.topic;
@@ -54,7 +55,7 @@ PushAnswer JournalEngine::restore_one(const RestoreRequest& request, Moment now)
       store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
   if (outcome.segment != 0) store_.set_outcome_record(slot, outcome, false);
   if (old_seq != 0) write_gone(old_seq, old_segment);
-  if (answer.state == JobState::kReady) announce(topic);
+  if (answer.state == JobState::kReady) announce(slot);
   if (is_live(answer.state)) return answer;
   const Topic::Chain& kept = store_.topics[topic].chain(answer.state);
   while (kept.count > request.keep_count) forget(kept.first);

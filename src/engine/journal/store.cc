@@ -15,6 +15,7 @@ Slot Store::insert(const NewEntry& fresh) {
   entry.seq = fresh.state.seq & kMaxLsn;
   entry.attempts = fresh.state.attempts;
   entry.cancel_requested = fresh.state.flags & kCancelRequested;
+  entry.has_callback = (fresh.state.flags & kHasCallback) != 0;
   entry.has_options = fresh.has_options;
   entry.priority = fresh.priority;
   entry.location = fresh.location;
@@ -67,7 +68,8 @@ StatePayload Store::state_of(Slot slot) const {
   state.lease = extra == nullptr ? 0 : extra->lease;
   state.attempts = entry.attempts;
   state.state = entry.state();
-  state.flags = entry.cancel_requested ? kCancelRequested : 0;
+  state.flags = static_cast<uint8_t>((entry.cancel_requested ? kCancelRequested : 0) |
+                                     (entry.has_callback ? kHasCallback : 0));
   return state;
 }
 

@@ -43,7 +43,8 @@ void TopicTable::enter(Slot slot) {
   if (topic.jobs++ == 0) ++with_jobs_;
   // Jobs mostly become ready in hand-over order, so the end is a good guess for the place.
   if (entry.state() == JobState::kReady) {
-    topic.ready.insert(topic.ready.end(), {entry.priority, slot, entry.due_ms, entry.seq});
+    absl::btree_set<ReadyKey>& ready = topic.ready_for(entry.outlet());
+    ready.insert(ready.end(), {entry.priority, slot, entry.due_ms, entry.seq});
   }
 }
 
@@ -65,12 +66,14 @@ void TopicTable::leave(Slot slot) {
   --chain.count;
   --totals_[static_cast<size_t>(entry.state())];
   if (--topic.jobs == 0) --with_jobs_;
-  if (entry.state() == JobState::kReady) topic.ready.erase({entry.priority, slot, entry.due_ms, entry.seq});
+  if (entry.state() == JobState::kReady) {
+    topic.ready_for(entry.outlet()).erase({entry.priority, slot, entry.due_ms, entry.seq});
+  }
 }
 
 void TopicTable::change_due(Slot slot, uint64_t due_ms) {
   Entry& entry = jobs_[slot];
-  absl::btree_set<ReadyKey>& ready = topics_[entry.topic]->ready;
+  absl::btree_set<ReadyKey>& ready = topics_[entry.topic]->ready_for(entry.outlet());
   const bool is_ready = entry.state() == JobState::kReady;
   if (is_ready) ready.erase({entry.priority, slot, entry.due_ms, entry.seq});
   entry.due_ms = due_ms & kLatestMs;
@@ -116,7 +119,7 @@ void TopicTable::forget_idle(Moment now) {
     idle_.pop_front();
     Topic& topic = *topics_[number];
     topic.idle_listed = false;
-    if (!topic.is_empty() || topic.announced) continue;
+    if (!topic.is_empty() || topic.is_announced()) continue;
     by_name_.erase(topic.name);
     names_.erase(topic.name);
     topics_[number].reset();

@@ -46,15 +46,17 @@ struct Topic {
 
   std::string name;
   std::array<Chain, kJobStateCount> chains;
-  uint64_t jobs = 0;  ///< in all states
-  absl::btree_set<ReadyKey> ready;
+  uint64_t jobs = 0;                                          ///< in all states
+  std::array<absl::btree_set<ReadyKey>, kOutletCount> ready;  ///< by outlet
   std::string settings;
   Location settings_record;
-  bool announced = false;    ///< the queue will hear of its ready jobs at the next poll
-  bool idle_listed = false;  ///< is in the list of topics to look at for removal
+  std::array<bool, kOutletCount> announced{};  ///< the queue will hear of its ready jobs at the next poll
+  bool idle_listed = false;                    ///< is in the list of topics to look at for removal
 
   bool has_jobs() const { return jobs != 0; }
   bool is_empty() const { return jobs == 0 && settings.empty(); }
+  bool is_announced() const { return announced[0] || announced[1]; }
+  absl::btree_set<ReadyKey>& ready_for(Outlet outlet) { return ready[static_cast<size_t>(outlet)]; }
   Chain& chain(JobState state) { return chains[static_cast<size_t>(state)]; }
   const Chain& chain(JobState state) const { return chains[static_cast<size_t>(state)]; }
 };

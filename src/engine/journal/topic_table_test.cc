@@ -65,12 +65,12 @@ TEST_F(TopicTableTest, ready_jobs_are_in_order_of_priority_due_time_and_push) {
   const Slot second = add("mail", JobState::kReady, 5, at(1));
   const Slot first = add("mail", JobState::kReady, 0, at(100));
   std::vector<Slot> order;
-  for (const ReadyKey& key : topic("mail").ready) order.push_back(key.slot);
+  for (const ReadyKey& key : topic("mail").ready_for(Outlet::kTopic)) order.push_back(key.slot);
   EXPECT_EQ(order, (std::vector{first, second, third, fourth, last}));
   topics.change_due(third, to_stored_ms(at(5)));
   remove(first);
   order.clear();
-  for (const ReadyKey& key : topic("mail").ready) order.push_back(key.slot);
+  for (const ReadyKey& key : topic("mail").ready_for(Outlet::kTopic)) order.push_back(key.slot);
   EXPECT_EQ(order, (std::vector{second, fourth, third, last}));
 }
 
@@ -125,7 +125,7 @@ TEST_F(TopicTableTest, one_with_settings_or_jobs_or_news_stays) {
   for (const char* name : {"settings", "jobs", "news"}) topics.note_idle(topics.find_or_add(name), kStart);
   topic("settings").settings = "x";
   add("jobs", JobState::kDelayed);
-  topic("news").announced = true;
+  topic("news").announced[0] = true;
   topics.forget_idle(at(60'000));
   EXPECT_EQ(page("", 10), (std::vector<std::string>{"jobs", "news", "settings"}));
 }

@@ -86,12 +86,14 @@ PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
   StatePayload state{};
   state.due_ms = static_cast<int64_t>(to_stored_ms(job.due));
   state.state = answer.state;
+  state.flags = job.outlet == Outlet::kCallback ? kHasCallback : 0;
   const Location location = write_job(job, state, now);
-  store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
+  const Slot slot =
+      store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
   // Behind the new job's record: with the end of the log torn off in between, the new one already takes the
   // place.
   if (old_seq != 0) write_gone(old_seq, old_segment);
-  if (answer.state == JobState::kReady) announce(topic);
+  if (answer.state == JobState::kReady) announce(slot);
   return answer;
 }
 
@@ -110,7 +112,8 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
   const TopicNumber number = store_.topics.find(request.topic);
   if (number == kNoTopic) return answer(std::move(reply), Result<TakeAnswer>(TakeAnswer{}));
   Topic& topic = store_.topics[number];
-  uint64_t count = std::min<uint64_t>(request.count, topic.ready.size());
+  absl::btree_set<ReadyKey>& ready = topic.ready_for(request.outlet);
+  uint64_t count = std::min<uint64_t>(request.count, ready.size());
   if (request.max_reserved != 0) {
     const uint64_t reserved = topic.chain(JobState::kReserved).count;
     count = std::min(count, request.max_reserved - std::min<uint64_t>(request.max_reserved, reserved));
@@ -120,12 +123,11 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
   taken.reserve(count);
   wanted.reserve(2 * count);
   uint64_t bytes = 0;
-  while (taken.size() < count && !topic.ready.empty()) {
-    const Slot slot = topic.ready.begin()->slot;
+  while (taken.size() < count && !ready.empty()) {
+    const Slot slot = ready.begin()->slot;
     bytes += store_.jobs[slot].location.size;
     if (!taken.empty() && bytes > kMostBytesPerTake) break;
-    if (const auto next = std::next(topic.ready.begin()); next != topic.ready.end())
-      store_.jobs.prefetch(next->slot);
+    if (const auto next = std::next(ready.begin()); next != ready.end()) store_.jobs.prefetch(next->slot);
     StatePayload state = store_.state_of(slot);
     ++state.attempts;
     state.state = JobState::kReserved;
@@ -226,6 +228,7 @@ bool JournalEngine::fill_job(Job& job, const Snapshot& snapshot, const std::opti
   job.due = from_unix_ms(snapshot.state.due_ms);
   job.until = from_unix_ms(snapshot.state.until_ms);
   job.cancel_requested = (snapshot.state.flags & kCancelRequested) != 0;
+  job.outlet = (snapshot.state.flags & kHasCallback) != 0 ? Outlet::kCallback : Outlet::kTopic;
   if (!snapshot.has_outcome) return true;
   const auto text = outcome ? parse_outcome(outcome->payload) : std::nullopt;
   job.outcome = text ? text->text : kDamagedOutcome;

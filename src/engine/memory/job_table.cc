@@ -53,7 +53,7 @@ void JobTable::index(StoredJob& job) {
   topic.states[static_cast<size_t>(job.state)][job.entered] = &job;
   switch (job.state) {
     case JobState::kReady:
-      topic.ready[rank_of(job)] = &job;
+      topic.ready[static_cast<size_t>(job.outlet)][rank_of(job)] = &job;
       break;
     case JobState::kReserved:
       deadlines_[{job.until, job.sequence}] = &job;
@@ -76,7 +76,7 @@ void JobTable::unindex(const StoredJob& job) {
   topic.states[static_cast<size_t>(job.state)].erase(job.entered);
   switch (job.state) {
     case JobState::kReady:
-      topic.ready.erase(rank_of(job));
+      topic.ready[static_cast<size_t>(job.outlet)].erase(rank_of(job));
       break;
     case JobState::kReserved:
       deadlines_.erase({job.until, job.sequence});

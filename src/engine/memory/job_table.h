@@ -29,6 +29,7 @@ struct StoredJob {
   Moment pushed{};
   Moment until{};
   bool cancel_requested = false;
+  Outlet outlet = Outlet::kTopic;
   bool expiry_told = false;  ///< the queue has heard that the lease ran out
   uint64_t sequence = 0;     ///< push order; unique
   uint64_t entered = 0;      ///< order of entering its state; unique
@@ -47,11 +48,14 @@ class JobTable {
   using Names = std::set<std::string, std::less<>>;
 
   struct Topic {
-    std::map<std::string, StoredJob, std::less<>> jobs;  ///< by id
-    std::array<InOrder, kJobStateCount> states;          ///< by `entered`
-    std::map<Rank, StoredJob*> ready;
+    std::map<std::string, StoredJob, std::less<>> jobs;          ///< by id
+    std::array<InOrder, kJobStateCount> states;                  ///< by `entered`
+    std::array<std::map<Rank, StoredJob*>, kOutletCount> ready;  ///< by outlet
 
     const InOrder& in(JobState state) const { return states[static_cast<size_t>(state)]; }
+    const std::map<Rank, StoredJob*>& ready_for(Outlet outlet) const {
+      return ready[static_cast<size_t>(outlet)];
+    }
   };
 
   JobTable() = default;

@@ -64,7 +64,7 @@ void MemoryEngine::wait_until(StoredJob& job, Moment now, Moment due) {
     changed.until = Moment{};
     changed.lease = 0;
   });
-  if (job.state == JobState::kReady) ready_topics_.insert(job.topic);
+  if (job.state == JobState::kReady) ready_topics_.emplace(job.topic, job.outlet);
 }
 
 void MemoryEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
@@ -99,10 +99,11 @@ PushAnswer MemoryEngine::push_one(Moment now, const NewJob& job) {
   fresh.body = job.body;
   fresh.options = job.options;
   fresh.priority = job.priority;
+  fresh.outlet = job.outlet;
   fresh.due = job.due;
   fresh.pushed = now;
   fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
-  if (fresh.state == JobState::kReady) ready_topics_.insert(fresh.topic);
+  if (fresh.state == JobState::kReady) ready_topics_.emplace(fresh.topic, fresh.outlet);
   const StoredJob& stored = jobs_.insert(std::move(fresh));
   return {outcome, stored.state, stored.due};
 }
@@ -129,7 +130,7 @@ PushAnswer MemoryEngine::restore_one(Moment now, const RestoreRequest& request) 
     fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
     fresh.until = Moment{};
   }
-  if (fresh.state == JobState::kReady) ready_topics_.insert(fresh.topic);
+  if (fresh.state == JobState::kReady) ready_topics_.emplace(fresh.topic, fresh.outlet);
   const StoredJob& stored = jobs_.insert(std::move(fresh));
   const PushAnswer answer{outcome, stored.state, stored.due};
   if (is_live(answer.state)) return answer;
@@ -144,8 +145,8 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
   const uint64_t room = room_for(request, jobs_.find_topic(request.topic));
   while (taken.jobs.size() < room) {
     const memory::JobTable::Topic* topic = jobs_.find_topic(request.topic);
-    if (topic == nullptr || topic->ready.empty()) break;
-    StoredJob& job = *topic->ready.begin()->second;
+    if (topic == nullptr || topic->ready_for(request.outlet).empty()) break;
+    StoredJob& job = *topic->ready_for(request.outlet).begin()->second;
     jobs_.update(job, [&](StoredJob& changed) {
       changed.state = JobState::kReserved;
       changed.attempts += 1;
@@ -393,7 +394,7 @@ bool MemoryEngine::poll(EngineListener& listener) {
   const auto ready_topics = std::exchange(ready_topics_, {});
   const bool any = !answers.empty() || !ready_topics.empty() || !expired_.empty();
   for (auto& give : answers) give();
-  for (const std::string& topic : ready_topics) listener.on_ready(topic);
+  for (const auto& [topic, outlet] : ready_topics) listener.on_ready(topic, outlet);
   tell_expired(listener);
   return any;
 }

@@ -61,6 +61,7 @@ class MemoryEngine final : public Engine {
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
   void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) override;
   EngineUsage usage() const override;
+  CommitFigures commits() const override { return {}; }
 
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;
@@ -106,7 +107,7 @@ class MemoryEngine final : public Engine {
 
   // What the next poll() hands out.
   std::vector<absl::AnyInvocable<void()>> answers_;
-  std::set<std::string, std::less<>> ready_topics_;
+  std::set<std::pair<std::string, Outlet>> ready_topics_;
   std::map<uint64_t, Moment> expired_;  ///< lease, and the tick that found its deadline passed
 };
 

@@ -1,5 +1,6 @@
 // The half of MemoryEngine that only looks.
 #include <limits>
+#include <tuple>
 
 #include "engine/memory/memory_engine.h"
 #include "engine/memory/text.h"
@@ -13,7 +14,16 @@ constexpr uint32_t kJobsSeenPerPage = 1'000;
 TopicCounts counts_of(const memory::JobTable::Topic& topic) {
   TopicCounts counts;
   for (size_t state = 0; state < kJobStateCount; ++state) counts.by_state[state] = topic.states[state].size();
-  if (!topic.ready.empty()) counts.oldest_ready = topic.ready.begin()->second->due;
+  const memory::StoredJob* first = nullptr;
+  for (const auto& ready : topic.ready) {
+    if (ready.empty()) continue;
+    const memory::StoredJob* candidate = ready.begin()->second;
+    if (first == nullptr ||
+        std::tie(candidate->priority, candidate->due) < std::tie(first->priority, first->due)) {
+      first = candidate;
+    }
+  }
+  if (first != nullptr) counts.oldest_ready = first->due;
   return counts;
 }
 

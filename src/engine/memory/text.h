@@ -32,6 +32,7 @@ inline Job copy_job(const StoredJob& job, bool with_body, Arena& storage) {
       .pushed = job.pushed,
       .until = job.until,
       .cancel_requested = job.cancel_requested,
+      .outlet = job.outlet,
   };
 }
 
@@ -50,6 +51,7 @@ inline StoredJob stored(const Job& job) {
   stored.due = job.due;
   stored.pushed = job.pushed;
   stored.until = job.until;
+  stored.outlet = job.outlet;
   return stored;
 }
 

@@ -1,0 +1,71 @@
+#include "app/config_options.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/temporary_directory.h"
+
+namespace delayq {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A variable of the environment, for as long as this is there.
+class [[nodiscard]] Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+class ReadConfig : public testing::Test {
+ protected:
+  void write(const std::string& text) {
+    options.file = folder / "delayq.toml";
+    std::ofstream(options.file, std::ios::binary) << text;
+  }
+
+  support::TemporaryDirectory folder;
+  ConfigOptions options;
+};
+
+TEST_F(ReadConfig, tls_needs_both_files) {
+  write("[tls]\ncertificate = \"c.pem\"\n");
+  EXPECT_THAT(read_config(options).errors,
+              ElementsAre(HasSubstr("tls: certificate and key are needed together")));
+  write("[tls]\nclient_ca = \"c.pem\"\n");
+  EXPECT_THAT(read_config(options).errors, ElementsAre(HasSubstr("tls.client_ca: needs")));
+}
+
+TEST_F(ReadConfig, tls_files_may_be_named_in_different_places) {
+  write("[tls]\ncertificate = \"c.pem\"\n");
+  {
+    const Variable key("DELAYQ_TLS_KEY", "k.pem");
+    const ConfigOutcome outcome = read_config(options);
+    EXPECT_THAT(outcome.errors, IsEmpty());
+    EXPECT_EQ(outcome.config.tls.certificate, "c.pem");
+    EXPECT_EQ(outcome.config.tls.key, "k.pem");
+  }
+  options.assignments = {"tls.key=other.pem"};
+  EXPECT_THAT(read_config(options).errors, IsEmpty());
+}
+
+TEST_F(ReadConfig, asks_for_tokens_where_other_machines_come) {
+  options.assignments = {"server.http=0.0.0.0:9277"};
+  EXPECT_THAT(read_config(options).errors,
+              ElementsAre(HasSubstr("server.http: 0.0.0.0:9277 can be reached from other machines")));
+  options.assignments.emplace_back("server.allow_anonymous=true");
+  EXPECT_THAT(read_config(options).errors, IsEmpty());
+}
+
+}  // namespace
+}  // namespace delayq

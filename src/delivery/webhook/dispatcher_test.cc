@@ -1,0 +1,344 @@
+#include "delivery/webhook/dispatcher.h"
+
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "delivery/webhook/fake_caller.h"
+#include "engine/memory/memory_engine.h"
+#include "tests/support/queue_driver.h"
+
+namespace delayq::webhook {
+namespace {
+
+using std::chrono::seconds;
+using support::at;
+using support::SeenJob;
+using testing::HasSubstr;
+
+constexpr std::string_view kGood = "http://good.example/hook";
+constexpr std::string_view kBad = "http://bad.example/hook";
+constexpr std::string_view kGoodHost = "good.example:80";
+constexpr std::string_view kBadHost = "bad.example:80";
+
+DispatcherOptions small() {
+  DispatcherOptions options;
+  options.timeout = seconds{30};
+  options.in_flight = 100;
+  options.hosts = {.per_host = 4, .failures = 3, .cooldown = seconds{10}};
+  return options;
+}
+
+class Dispatching : public testing::Test {
+ protected:
+  Dispatching() { queue_.queue().set_delivery_listener(&dispatcher_); }
+
+  /// Until nothing moves any more. Answers when the dispatcher wants to be called next.
+  Moment settle() {
+    Moment next = kNever;
+    for (int rounds = 0; rounds < 10'000; ++rounds) {
+      queue_.queue().tick(queue_.now());
+      next = dispatcher_.tick(queue_.now());
+      const bool queue_moved = queue_.queue().poll(queue_.now());
+      const bool dispatcher_moved = dispatcher_.poll(queue_.now());
+      if (!queue_moved && !dispatcher_moved) return next;
+    }
+    ADD_FAILURE() << "it never comes to rest";
+    return next;
+  }
+  Moment settle_at(Moment moment) {
+    queue_.go_to(moment);
+    return settle();
+  }
+  void hook(std::string_view topic, std::string_view url, Settings settings = {}) {
+    settings.delivery = Delivery::kWebhook;
+    settings.callback = std::string(url);
+    if (!settings.backoff) settings.backoff = StepBackoff{{seconds{1}}};
+    queue_.set(topic, settings);
+  }
+  std::string push(std::string_view topic, std::string_view callback = {}) {
+    PushRequest request{.topic = topic};
+    request.options.callback = callback;
+    return queue_.push(request);
+  }
+  SeenJob job(std::string_view topic, std::string_view id) { return *queue_.get(topic, id); }
+
+  MemoryEngine engine_;
+  support::QueueDriver queue_{engine_};
+  FakeCaller caller_;
+  Dispatcher dispatcher_{queue_.queue(), caller_, small(), 1};
+};
+
+TEST_F(Dispatching, ASuccessMakesTheJobDone) {
+  hook("t", kGood);
+  const std::string id = push("t");
+  settle();
+  ASSERT_EQ(caller_.open().size(), 1U);
+  EXPECT_EQ(caller_.open()[0].call.url, kGood);
+  EXPECT_EQ(caller_.open()[0].call.total_timeout, seconds{30});
+  EXPECT_EQ(job("t", id).state, JobState::kReserved);
+  caller_.answer(200, "thanks");
+  settle();
+  EXPECT_EQ(job("t", id).state, JobState::kDone);
+  EXPECT_EQ(job("t", id).outcome, "200 in 1 ms: thanks");
+  EXPECT_EQ(dispatcher_.figures().delivered, 1U);
+}
+
+TEST_F(Dispatching, AFailureIsTriedAgainAsThePolicySays) {
+  hook("t", kGood, {.attempts = 2});
+  const std::string id = push("t");
+  settle();
+  caller_.answer(500, "no");
+  settle();
+  EXPECT_EQ(job("t", id).state, JobState::kDelayed);
+  EXPECT_EQ(job("t", id).outcome, "500 in 1 ms: no");
+  EXPECT_TRUE(caller_.open().empty());
+  settle_at(at(1'000));
+  ASSERT_EQ(caller_.open().size(), 1U);
+  EXPECT_EQ(caller_.open()[0].call.headers.find("delayq-attempt"), "2");
+  caller_.answer(500, "still not");
+  settle();
+  EXPECT_EQ(job("t", id).state, JobState::kDead);
+  EXPECT_EQ(job("t", id).attempts, 2U);
+  EXPECT_EQ(job("t", id).outcome, "500 in 1 ms: still not");
+}
+
+TEST_F(Dispatching, GoneMakesItDeadAtOnce) {
+  hook("t", kGood);
+  const std::string id = push("t");
+  settle();
+  caller_.answer(410);
+  settle();
+  EXPECT_EQ(job("t", id).state, JobState::kDead);
+  EXPECT_EQ(job("t", id).attempts, 1U);
+}
+
+TEST_F(Dispatching, RetryAfterGoesBeforeTheBackoff) {
+  hook("t", kGood);
+  const std::string id = push("t");
+  settle();
+  CallResult busy;
+  busy.status = 429;
+  busy.retry_after = RetryAfter{seconds{7}, {}};
+  caller_.end(busy);
+  settle();
+  EXPECT_EQ(job("t", id).due, at(7'000));
+}
+
+TEST_F(Dispatching, AJobsOwnCallbackInATopicThatIsPulled) {
+  const std::string own = push("t", kGood);
+  const std::string pulled = push("t");
+  settle();
+  ASSERT_EQ(caller_.open().size(), 1U);
+  EXPECT_EQ(caller_.open()[0].call.headers.find("delayq-job-id"), own);
+  EXPECT_EQ(queue_.pop_one("t").job.id, pulled);
+}
+
+TEST_F(Dispatching, NoMoreCallsThanAllowedAtOnce) {
+  DispatcherOptions options = small();
+  options.in_flight = 10;
+  options.hosts.per_host = 100;
+  dispatcher_.set_options(options);
+  hook("t", kGood);
+  for (int i = 0; i < 50; ++i) push("t");
+  settle();
+  EXPECT_EQ(caller_.open().size(), 10U);
+  EXPECT_EQ(queue_.count("t", JobState::kReserved), 10U) << "what cannot be called is not taken";
+  for (int i = 0; i < 50; ++i) {
+    caller_.answer(200);
+    settle();
+    EXPECT_LE(caller_.open().size(), 10U);
+  }
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 50U);
+}
+
+TEST_F(Dispatching, NoMoreThanTheCallerHasRoomFor) {
+  caller_.set_room(3);
+  hook("t", kGood);
+  for (int i = 0; i < 9; ++i) push("t");
+  settle();
+  EXPECT_EQ(caller_.open().size(), 3U);
+}
+
+TEST_F(Dispatching, AHostThatHangsHoldsOnlyItsOwnPlaces) {
+  hook("bad", kBad);
+  hook("good", kGood);
+  for (int i = 0; i < 20; ++i) push("bad");
+  for (int i = 0; i < 20; ++i) push("good");
+  settle();
+  EXPECT_EQ(caller_.open_to(kBadHost), 4U);
+  for (int i = 0; i < 20; ++i) {
+    caller_.answer(200, "", kGoodHost);
+    settle();
+  }
+  EXPECT_EQ(queue_.count("good", JobState::kDone), 20U);
+  EXPECT_EQ(queue_.count("bad", JobState::kReady), 16U) << "not taken: the host is known before";
+}
+
+TEST_F(Dispatching, TheSameForCallbacksOfJobsInOneTopic) {
+  for (int i = 0; i < 200; ++i) push("t", kBad);
+  for (int i = 0; i < 20; ++i) push("t", kGood);
+  for (int64_t ms = 0; ms < 20'000 && queue_.count("t", JobState::kDone) < 20; ms += 10) {
+    settle_at(at(ms));
+    while (caller_.open_to(kGoodHost) > 0) {
+      caller_.answer(200, "", kGoodHost);
+      settle();
+    }
+  }
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 20U);
+  EXPECT_EQ(caller_.open_to(kBadHost), 4U);
+  EXPECT_GT(dispatcher_.figures().given_back, 0U);
+  EXPECT_LT(queue_.now(), at(5'000)) << "it digs through the jobs of the host that hangs";
+}
+
+TEST_F(Dispatching, WhatIsGivenBackIsNotCounted) {
+  std::set<std::string> ids;
+  for (int i = 0; i < 40; ++i) ids.insert(push("t", kBad));
+  settle();
+  ASSERT_GT(dispatcher_.figures().given_back, 0U);
+  for (int64_t ms = 0; ms < 60'000; ms += 100) {
+    settle_at(at(ms));
+    while (!caller_.open().empty()) {
+      caller_.answer(200);
+      settle();
+    }
+  }
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 40U);
+  for (const std::string& id : ids) EXPECT_EQ(job("t", id).attempts, 1U);
+}
+
+TEST_F(Dispatching, TheBreakerOpensAndOneProbeClosesIt) {
+  hook("t", kBad);
+  for (int i = 0; i < 10; ++i) push("t");
+  settle();
+  EXPECT_EQ(caller_.open().size(), 4U);
+  for (int i = 0; i < 4; ++i) caller_.refuse();
+  settle();
+  EXPECT_EQ(dispatcher_.figures().open_hosts, 1U);
+  EXPECT_TRUE(caller_.open().empty());
+  EXPECT_EQ(settle_at(at(5'000)), at(10'000)) << "nothing to do before the breaker is half open";
+  EXPECT_TRUE(caller_.open().empty());
+  settle_at(at(10'000));
+  ASSERT_EQ(caller_.open().size(), 1U) << "one probe";
+  caller_.answer(200);
+  settle();
+  EXPECT_EQ(caller_.open().size(), 4U);
+  EXPECT_EQ(dispatcher_.figures().open_hosts, 0U);
+}
+
+TEST_F(Dispatching, AProbeThatFailsOpensItAgainAndTheNextComes) {
+  hook("t", kBad);
+  hook("u", kBad);
+  for (int i = 0; i < 10; ++i) push(i % 2 == 0 ? "t" : "u");
+  settle();
+  for (int i = 0; i < 4; ++i) caller_.refuse();
+  settle();
+  for (int64_t ms = 10'000; ms <= 50'000; ms += 10'000) {
+    settle_at(at(ms));
+    ASSERT_EQ(caller_.open().size(), 1U) << "one probe after each cooldown";
+    caller_.refuse();
+    settle();
+    EXPECT_TRUE(caller_.open().empty());
+  }
+  settle_at(at(60'000));
+  for (int i = 0; i < 10; ++i) {
+    caller_.answer(200);
+    settle();
+  }
+  EXPECT_EQ(dispatcher_.figures().delivered, 10U);
+}
+
+TEST_F(Dispatching, AnOpenBreakerCostsNoAttempts) {
+  hook("t", kBad, {.attempts = 2});
+  for (int i = 0; i < 10; ++i) push("t");
+  settle();
+  for (int i = 0; i < 4; ++i) caller_.refuse();
+  settle();
+  settle_at(at(9'999));
+  EXPECT_EQ(queue_.count("t", JobState::kReady), 10U);
+  EXPECT_EQ(queue_.count("t", JobState::kDead), 0U);
+}
+
+TEST_F(Dispatching, AnotherCallbackEndsTheWaitForADeadHost) {
+  hook("t", kBad);
+  for (int i = 0; i < 5; ++i) push("t");
+  settle();
+  for (int i = 0; i < 4; ++i) caller_.refuse();
+  settle();
+  EXPECT_TRUE(caller_.open().empty());
+  hook("t", kGood);
+  settle();
+  EXPECT_GT(caller_.open_to(kGoodHost), 0U);
+}
+
+TEST_F(Dispatching, ManyTopicsAtOneHostTakeTurns) {
+  for (int i = 0; i < 50; ++i) {
+    const std::string topic = "t" + std::to_string(i);
+    hook(topic, kGood);
+    for (int n = 0; n < 3; ++n) push(topic);
+  }
+  settle();
+  for (int i = 0; i < 150; ++i) {
+    EXPECT_LE(caller_.open().size(), 4U);
+    caller_.answer(200);
+    settle();
+  }
+  EXPECT_EQ(dispatcher_.figures().delivered, 150U);
+}
+
+TEST_F(Dispatching, BackToPullLeavesTheJobsToPops) {
+  hook("t", kGood);
+  queue_.pause("t");
+  const std::string id = push("t");
+  settle();
+  queue_.set("t", {});
+  settle();
+  EXPECT_TRUE(caller_.open().empty());
+  EXPECT_EQ(queue_.pop_one("t").job.id, id);
+}
+
+TEST_F(Dispatching, AStopLetsCallsEndAndBeginsNone) {
+  hook("t", kGood);
+  for (int i = 0; i < 6; ++i) push("t");
+  settle();
+  dispatcher_.stop(queue_.now(), seconds{10});
+  caller_.answer(200);
+  settle();
+  EXPECT_EQ(caller_.open().size(), 3U);
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 1U);
+  EXPECT_EQ(queue_.count("t", JobState::kReserved), 3U);
+  settle_at(at(9'900));
+  EXPECT_EQ(queue_.count("t", JobState::kReserved), 0U) << "given back before the grace period ends";
+  EXPECT_EQ(queue_.count("t", JobState::kReady), 5U);
+  caller_.answer(200);
+  settle();
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 1U) << "too late to count";
+}
+
+TEST_F(Dispatching, TheLogSaysNothingOfBodiesAndAnswers) {
+  std::vector<std::string> lines;
+  dispatcher_.set_log([&](const FailedCall& call) {
+    lines.push_back(std::string(call.topic) + " " + std::string(call.host) + " " +
+                    std::to_string(call.result.status) + " " + std::to_string(call.attempt));
+  });
+  hook("t", kGood);
+  push("t");
+  settle();
+  caller_.answer(500);
+  settle();
+  EXPECT_THAT(lines, testing::ElementsAre("t good.example:80 500 1"));
+}
+
+TEST_F(Dispatching, TheTopicsSecretsSign) {
+  Settings settings;
+  settings.callback_secrets = {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+                               "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODk="};
+  hook("t", kGood, settings);
+  push("t");
+  settle();
+  const std::string signature(*caller_.open()[0].call.headers.find("webhook-signature"));
+  EXPECT_THAT(signature, HasSubstr(" v1,")) << "two of them, while keys change";
+}
+
+}  // namespace
+}  // namespace delayq::webhook

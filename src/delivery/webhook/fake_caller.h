@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "delivery/webhook/caller.h"
+#include "queue/callback.h"
+
+namespace delayq::webhook {
+
+/// A caller whose calls end when a test says so.
+class FakeCaller final : public Caller {
+ public:
+  struct Made {
+    Call call;
+    Done done;
+  };
+
+  void call(Call call, Done done) override { open_.push_back({std::move(call), std::move(done)}); }
+  bool poll() override {
+    auto ended = std::exchange(ended_, {});
+    for (auto& [made, result] : ended) made.done(result);
+    return !ended.empty();
+  }
+  size_t room() const override { return room_ - std::min(room_, open_.size() + ended_.size()); }
+  void set_wakeup(std::function<void()> wakeup) override { (void)wakeup; }
+
+  /// Calls that have not ended.
+  const std::deque<Made>& open() const { return open_; }
+  size_t open_to(std::string_view host) const {
+    return static_cast<size_t>(std::count_if(
+        open_.begin(), open_.end(), [&](const Made& made) { return host_of(made.call.url) == host; }));
+  }
+  /// The first open call to the host (any, when empty) ends so; its `done` comes with the next poll().
+  void end(const CallResult& result, std::string_view host = {}) {
+    const auto found = std::find_if(open_.begin(), open_.end(), [&](const Made& made) {
+      return host.empty() || host_of(made.call.url) == host;
+    });
+    if (found == open_.end()) return;
+    ended_.emplace_back(std::move(*found), result);
+    open_.erase(found);
+  }
+  void answer(int status, std::string body = {}, std::string_view host = {}) {
+    CallResult result;
+    result.status = status;
+    result.answer = std::move(body);
+    result.took = std::chrono::milliseconds{1};
+    end(result, host);
+  }
+  void refuse(std::string_view host = {}) {
+    CallResult result;
+    result.error = CallError::kConnect;
+    result.error_text = "refused";
+    end(result, host);
+  }
+  void set_room(size_t room) { room_ = room; }
+
+ private:
+  std::deque<Made> open_;
+  std::vector<std::pair<Made, CallResult>> ended_;
+  size_t room_ = 10'000;
+};
+
+}  // namespace delayq::webhook

@@ -1,0 +1,122 @@
+#include "delivery/webhook/message.h"
+
+#include <gmock/gmock.h>
+
+namespace delayq::webhook {
+namespace {
+
+constexpr Moment kNow = from_unix_ms(1'700'000'000'500);
+const std::vector<std::string> kSecrets{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"};
+
+class Message : public testing::Test {
+ protected:
+  Message() {
+    job_.topic = "order";
+    job_.id = "7";
+    job_.body = R"({"uid":1})";
+    job_.attempts = 2;
+    job_.due = from_unix_ms(1'700'000'000'000);
+    job_.pushed = from_unix_ms(1'699'999'000'000);
+    topic_.callback = "https://shop.example/hook";
+  }
+  Call make() {
+    const Route route = route_of(options_, topic_);
+    return make_call(job_, options_, route, signer_, kNow);
+  }
+  std::string header(const Call& call, std::string_view name) {
+    return std::string(call.headers.find(name).value_or("(none)"));
+  }
+
+  Job job_;
+  JobOptions options_;
+  EffectiveSettings topic_;
+  signing::Signer signer_ = std::move(*signing::Signer::create(kSecrets));
+};
+
+TEST_F(Message, NativeFormat) {
+  const Call call = make();
+  EXPECT_EQ(call.url, "https://shop.example/hook");
+  EXPECT_EQ(call.method, "POST");
+  EXPECT_EQ(call.body, R"({"uid":1})");
+  EXPECT_EQ(header(call, "content-type"), "application/json");
+  EXPECT_EQ(header(call, "webhook-id"), message_id(job_));
+  EXPECT_EQ(header(call, "webhook-timestamp"), "1700000000");
+  EXPECT_EQ(header(call, "delayq-topic"), "order");
+  EXPECT_EQ(header(call, "delayq-job-id"), "7");
+  EXPECT_EQ(header(call, "delayq-attempt"), "2");
+  EXPECT_EQ(header(call, "delayq-due"), "2023-11-14T22:13:20.000Z");
+  EXPECT_EQ(header(call, "webhook-signature"), signer_.sign({message_id(job_), kNow, call.body}));
+  EXPECT_EQ(header(call, "ce-id"), "(none)");
+}
+
+TEST_F(Message, WithoutSecretsThereIsNoSignature) {
+  signer_ = std::move(*signing::Signer::create({}));
+  EXPECT_EQ(header(make(), "webhook-signature"), "(none)");
+}
+
+TEST_F(Message, TheIdStaysOverAttemptsAndChangesWithThePush) {
+  const std::string id = message_id(job_);
+  EXPECT_EQ(id.size(), 36U);
+  EXPECT_TRUE(id.starts_with("msg_"));
+  Job again = job_;
+  again.attempts = 9;
+  again.due = kNow;
+  EXPECT_EQ(message_id(again), id);
+  again.pushed += Millis{1};
+  EXPECT_NE(message_id(again), id);
+  Job shifted = job_;
+  shifted.topic = "orde";
+  shifted.id = "r7";
+  EXPECT_NE(message_id(shifted), id);
+}
+
+TEST_F(Message, TheJobsOwnWordGoesFirst) {
+  topic_.callback_method = "PATCH";
+  EXPECT_EQ(make().method, "PATCH");
+  options_.callback = "http://own.example/";
+  options_.method = "DELETE";
+  options_.format = CallbackFormat::kCloudEvents;
+  options_.content_type = "text/plain";
+  const Call call = make();
+  EXPECT_EQ(call.url, "http://own.example/");
+  EXPECT_EQ(call.method, "DELETE");
+  EXPECT_EQ(header(call, "content-type"), "text/plain");
+  EXPECT_EQ(header(call, "ce-specversion"), "1.0");
+}
+
+TEST_F(Message, CloudEventsInBinaryMode) {
+  topic_.callback_format = CallbackFormat::kCloudEvents;
+  job_.topic = "gr\xc3\xbc n";
+  const Call call = make();
+  EXPECT_EQ(header(call, "ce-id"), message_id(job_));
+  EXPECT_EQ(header(call, "ce-source"), "/delayq/topics/gr%c3%bc%20n");
+  EXPECT_EQ(header(call, "ce-type"), "delayq.job.due");
+  EXPECT_EQ(header(call, "ce-subject"), "7");
+  EXPECT_EQ(header(call, "ce-time"), "2023-11-14T22:13:20.000Z");
+  EXPECT_EQ(call.body, job_.body);
+}
+
+TEST_F(Message, TheCallbackApiSendsTheWholeJob) {
+  topic_.callback_format = CallbackFormat::kCallbackApi;
+  const Call call = make();
+  EXPECT_EQ(call.method, "PUT");
+  EXPECT_EQ(
+      call.body,
+      R"({"topic":"order","id":"7","delay":1000,"callback":"https://shop.example/hook","body":{"uid":1}})");
+  EXPECT_EQ(header(call, "content-type"), "application/json");
+  job_.body = "not \"json\"";
+  EXPECT_THAT(make().body, testing::HasSubstr(R"("body":"not \"json\"")"));
+}
+
+TEST_F(Message, AnIdCannotWriteHeadersOfItsOwn) {
+  job_.id = "a\r\nx-evil: 1";
+  EXPECT_EQ(header(make(), "delayq-job-id"), "a%0d%0ax-evil:%201");
+}
+
+TEST_F(Message, BytesThatAreNotJsonHaveNoBetterType) {
+  job_.body = "plain words";
+  EXPECT_EQ(header(make(), "content-type"), "application/octet-stream");
+}
+
+}  // namespace
+}  // namespace delayq::webhook

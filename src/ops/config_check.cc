@@ -1,0 +1,54 @@
+#include "ops/config_check.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace delayq {
+
+namespace {
+
+void check_tokens(const std::vector<Token>& tokens, std::vector<std::string>& errors) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Token& token = tokens[i];
+    const auto miss = [&](std::string_view key) {
+      errors.push_back(fmt::format("tokens.{}: {} is missing", i, key));
+    };
+    if (token.name.empty()) miss("name");
+    if (token.sha256 == Sha256{}) miss("sha256");
+    if (token.scopes == 0) miss("scopes");
+    const auto first = std::find_if(tokens.begin(), tokens.end(),
+                                    [&](const Token& other) { return other.name == token.name; });
+    if (!token.name.empty() && &*first != &token)
+      errors.push_back(fmt::format("tokens.{}: another token has the name {}", i, token.name));
+  }
+}
+
+void check_tls(const Config::Tls& tls, std::vector<std::string>& errors) {
+  if (tls.certificate.empty() != tls.key.empty())
+    errors.emplace_back("tls: certificate and key are needed together");
+  if (!tls.client_ca.empty() && tls.certificate.empty())
+    errors.emplace_back("tls.client_ca: needs a certificate and a key of the server, too");
+}
+
+void check_addresses(const Config& config, std::vector<std::string>& errors) {
+  for (const auto& [key, address] : {std::pair{"http", &config.server.http}, {"resp", &config.server.resp}}) {
+    if (is_loopback(*address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
+    errors.push_back(fmt::format(
+        "server.{}: {} can be reached from other machines, and nobody would be asked who they are; configure "
+        "[[tokens]] (delayq token new), listen on 127.0.0.1, or set server.allow_anonymous = true",
+        key, to_string(*address)));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> check_config(const Config& config) {
+  std::vector<std::string> errors;
+  check_tokens(config.tokens, errors);
+  check_tls(config.tls, errors);
+  check_addresses(config, errors);
+  return errors;
+}
+
+}  // namespace delayq

@@ -1,0 +1,44 @@
+#include "ops/config_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace delayq {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> problems_of(std::string_view toml) {
+  const ConfigOutcome outcome = parse_config(toml, "a");
+  EXPECT_THAT(outcome.errors, IsEmpty()) << "each value by itself is right";
+  return check_config(outcome.config);
+}
+
+TEST(ConfigCheck, finds_nothing_wrong_with_the_defaults) { EXPECT_THAT(check_config({}), IsEmpty()); }
+
+TEST(ConfigCheck, tokens_need_what_makes_them) {
+  EXPECT_THAT(problems_of("[[tokens]]\nname = \"x\"\n[[tokens]]\nname = \"x\"\nscopes = [\"read\"]\n"),
+              ElementsAre("tokens.0: sha256 is missing", "tokens.0: scopes is missing",
+                          "tokens.1: sha256 is missing", "tokens.1: another token has the name x"));
+}
+
+TEST(ConfigCheck, tls_needs_both_files) {
+  EXPECT_THAT(problems_of("[tls]\ncertificate = \"c.pem\"\n"),
+              ElementsAre("tls: certificate and key are needed together"));
+  EXPECT_THAT(problems_of("[tls]\nkey = \"k.pem\"\n"),
+              ElementsAre("tls: certificate and key are needed together"));
+  EXPECT_THAT(problems_of("[tls]\nclient_ca = \"c.pem\"\n"), ElementsAre(HasSubstr("tls.client_ca: needs")));
+  EXPECT_THAT(problems_of("[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n"), IsEmpty());
+}
+
+TEST(ConfigCheck, where_other_machines_come_somebody_must_be_asked) {
+  EXPECT_THAT(problems_of("[server]\nhttp = \":1\"\nresp = \"10.0.0.1:2\"\n"),
+              ElementsAre(HasSubstr("server.http: :1 can be reached"),
+                          HasSubstr("server.resp: 10.0.0.1:2 can be reached")));
+  EXPECT_THAT(problems_of("[server]\nhttp = \":1\"\nallow_anonymous = true\n"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace delayq

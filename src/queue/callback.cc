@@ -1,0 +1,136 @@
+#include "queue/callback.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/limits.h"
+#include "core/quote.h"
+#include "signing/signature.h"
+
+namespace delayq {
+
+namespace {
+
+constexpr size_t kSecretBytes = 256;
+
+Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
+
+template <class Word, size_t kCount>
+std::optional<Word> find_word(const std::array<std::string_view, kCount>& names, std::string_view word) {
+  const auto found = std::find(names.begin(), names.end(), word);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Word>(found - names.begin());
+}
+
+struct Parts {
+  std::string_view scheme;
+  std::string_view authority;  ///< with a user's name, host and port
+};
+
+std::optional<Parts> split(std::string_view url) {
+  const size_t colon = url.find("://");
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = url.substr(colon + 3);
+  return Parts{url.substr(0, colon), rest.substr(0, std::min(rest.size(), rest.find_first_of("/?#")))};
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+/// Where the port begins, colon included; the end when there is none.
+size_t port_place(std::string_view authority) {
+  const size_t colon = authority.rfind(':');
+  const bool is_in_address =
+      authority.find(']', colon == std::string_view::npos ? 0 : colon) != std::string_view::npos;
+  return colon == std::string_view::npos || is_in_address ? authority.size() : colon;
+}
+
+bool is_port(std::string_view text) {
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && end == text.data() + text.size() && port != 0;
+}
+
+}  // namespace
+
+Result<Delivery> parse_delivery(std::string_view word) {
+  if (const auto found = find_word<Delivery>(kDeliveryNames, word)) return *found;
+  const bool is_later = find_word<uint8_t>(kLaterDeliveryNames, word).has_value();
+  return invalid(fmt::format("{} is {}: use one of {}", quote(word),
+                             is_later ? "not yet in this version" : "not known",
+                             fmt::join(kDeliveryNames, ", ")));
+}
+
+Result<CallbackFormat> parse_callback_format(std::string_view word) {
+  if (const auto found = find_word<CallbackFormat>(kCallbackFormatNames, word)) return *found;
+  return invalid(
+      fmt::format("{} is not a format: use one of {}", quote(word), fmt::join(kCallbackFormatNames, ", ")));
+}
+
+Status check_callback_method(std::string_view method) {
+  if (find_word<uint8_t>(kCallbackMethods, method)) return {};
+  return invalid(fmt::format("callback_method {} is not known: one of {}", quote(method),
+                             fmt::join(kCallbackMethods, ", ")));
+}
+
+Status check_callback(std::string_view url) {
+  if (url.size() > Limits::kCallbackBytes) {
+    return invalid(
+        fmt::format("callback has {} bytes: at most {} are allowed", url.size(), Limits::kCallbackBytes));
+  }
+  const auto is_bad = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= 0x20 || byte >= 0x7f || c == '\\';
+  };
+  if (std::any_of(url.begin(), url.end(), is_bad)) {
+    return invalid(
+        "callback must not have spaces, control characters, backslashes or letters beyond ASCII: write them "
+        "as %XX");
+  }
+  const std::optional<Parts> parts = split(url);
+  const std::string scheme = parts ? lower(parts->scheme) : std::string();
+  if (scheme != "http" && scheme != "https") {
+    return invalid(
+        fmt::format("callback {} is not a URL that can be called: https://host/path, or http", quote(url)));
+  }
+  if (parts->authority.find('@') != std::string_view::npos)
+    return invalid("callback must not have a user's name or a password in it");
+  const size_t port = port_place(parts->authority);
+  if (port == 0) return invalid("callback has no host: https://host/path");
+  if (port < parts->authority.size() && !is_port(parts->authority.substr(port + 1)))
+    return invalid("callback has no right port: 1 to 65535 is allowed");
+  return {};
+}
+
+std::string host_of(std::string_view url) {
+  const std::optional<Parts> parts = split(url);
+  if (!parts) return {};
+  std::string host = lower(parts->authority);
+  if (port_place(host) == host.size()) host += lower(parts->scheme) == "https" ? ":443" : ":80";
+  return host;
+}
+
+Status check_callback_secrets(const std::vector<std::string>& secrets) {
+  if (secrets.size() > kMostCallbackSecrets) {
+    return invalid(fmt::format("callback_secrets: {} of them; at most {} are allowed", secrets.size(),
+                               kMostCallbackSecrets));
+  }
+  for (const std::string& secret : secrets) {
+    if (secret.size() > kSecretBytes)
+      return invalid(fmt::format("callback_secrets: one has {} bytes: at most {} are allowed", secret.size(),
+                                 kSecretBytes));
+  }
+  if (const auto signer = signing::Signer::create(secrets); !signer.ok())
+    return invalid("callback_secrets: " + signer.error().detail);
+  return {};
+}
+
+}  // namespace delayq

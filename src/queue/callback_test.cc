@@ -1,0 +1,72 @@
+#include "queue/callback.h"
+
+#include <gmock/gmock.h>
+
+namespace delayq {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Callback, UrlsThatCanBeCalled) {
+  for (const std::string_view url :
+       {"http://a", "https://shop.example/hooks/order?x=1", "HTTPS://Shop.example:8443/", "http://[::1]:80/x",
+        "http://127.0.0.1:9999"}) {
+    EXPECT_TRUE(check_callback(url).ok()) << url;
+  }
+}
+
+TEST(Callback, UrlsThatCannot) {
+  const std::pair<std::string_view, std::string_view> kCases[] = {
+      {"shop.example/hook", "https://host/path"},
+      {"ftp://shop.example/", "https://host/path"},
+      {"/hook", "https://host/path"},
+      {"http://", "no host"},
+      {"http://:80/", "no host"},
+      {"http://user:secret@shop.example/", "user's name"},
+      {"http://shop.example:0/", "port"},
+      {"http://shop.example:99999/", "port"},
+      {"http://shop.example:x/", "port"},
+      {"http://shop.example/a b", "spaces"},
+      {"http://shop.example\\@other/", "backslashes"},
+      {"http://shop.example/\r\nx: y", "control"},
+  };
+  for (const auto& [url, what] : kCases) {
+    const Status status = check_callback(url);
+    ASSERT_FALSE(status.ok()) << url;
+    EXPECT_THAT(status.error().detail, HasSubstr(what)) << url;
+    EXPECT_TRUE(status.error().detail.starts_with("callback ")) << status.error().detail;
+  }
+  EXPECT_FALSE(check_callback("http://a/" + std::string(2'040, 'x')).ok());
+}
+
+TEST(Callback, TheHostOfAUrl) {
+  EXPECT_EQ(host_of("http://Shop.Example/x"), "shop.example:80");
+  EXPECT_EQ(host_of("https://shop.example?x"), "shop.example:443");
+  EXPECT_EQ(host_of("https://shop.example:9/x"), "shop.example:9");
+  EXPECT_EQ(host_of("http://[::1]/x"), "[::1]:80");
+  EXPECT_EQ(host_of("http://[::1]:7/x"), "[::1]:7");
+}
+
+TEST(Callback, WordsOfDeliveries) {
+  EXPECT_EQ(*parse_delivery("webhook"), Delivery::kWebhook);
+  EXPECT_THAT(parse_delivery("kafka_topic").error().detail, HasSubstr("not yet in this version"));
+  EXPECT_THAT(parse_delivery("pigeon").error().detail, HasSubstr("not known"));
+  EXPECT_EQ(*parse_callback_format("callback-api"), CallbackFormat::kCallbackApi);
+  EXPECT_FALSE(parse_callback_format("xml").ok());
+  EXPECT_TRUE(check_callback_method("PUT").ok());
+  EXPECT_FALSE(check_callback_method("GET").ok());
+  EXPECT_FALSE(check_callback_method("put").ok());
+}
+
+TEST(Callback, AnErrorNeverShowsASecret) {
+  EXPECT_TRUE(check_callback_secrets({}).ok());
+  EXPECT_TRUE(check_callback_secrets({"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}).ok());
+  const Status status = check_callback_secrets({"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "hunter2!"});
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().detail, Not(HasSubstr("hunter2")));
+  EXPECT_FALSE(check_callback_secrets(std::vector<std::string>(5, "whsec_MfKQ")).ok());
+}
+
+}  // namespace
+}  // namespace delayq
