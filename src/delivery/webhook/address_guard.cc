@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <span>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -22,9 +23,8 @@ constexpr uint8_t kNat64[12] = {0, 0x64, 0xff, 0x9b};
 constexpr uint8_t kLocalNat64[6] = {0, 0x64, 0xff, 0x9b, 0, 1};
 constexpr uint8_t k6to4[2] = {0x20, 0x02};
 
-template <size_t Size>
-bool starts(const uint8_t* bytes, const uint8_t (&prefix)[Size]) {
-  return std::memcmp(bytes, prefix, Size) == 0;
+bool starts(const uint8_t* bytes, std::span<const uint8_t> prefix) {
+  return std::memcmp(bytes, prefix.data(), prefix.size()) == 0;
 }
 
 struct Forbidden {
