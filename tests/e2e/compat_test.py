@@ -1,6 +1,7 @@
 """The APIs of go-delay-queue, delay_queue_callback and DelayQ on the real program: the examples of their documents, and the
 same jobs through every API."""
 import http.client
+import http.server
 import json
 import threading
 import time
@@ -144,6 +145,55 @@ class Callback(Compat):
         self.assertIn('"body":{"example": true}', found, "a body comes back as it was written")
         self.assertEqual(self.say("DELETE", query), (200, compact(self.DELETED)))
         self.assertEqual(self.ask("GET", query)["success"], 0)
+
+
+    def receive(self, answers):
+        """A receiver that gives these answers, one a call, the last again and again. Answers its port and what comes."""
+        seen = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_PUT(self):
+                seen.append((time.time(), self.rfile.read(int(self.headers["Content-Length"])).decode()))
+                answer = answers[min(len(seen), len(answers)) - 1]
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=receiver.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(receiver.server_close)
+        self.addCleanup(receiver.shutdown)
+        return receiver.server_address[1], seen
+
+    def add_due_in_a_second(self, port):
+        text = compact(self.JOB).replace("1567135500", "1").replace("https://www.baidu.com", f"http://127.0.0.1:{port}/")
+        pushed = time.time()
+        self.assertEqual(self.say("POST", "/job", text), (200, compact(self.ADDED)))
+        return text, pushed
+
+    def test_it_is_called_until_the_answer_is_ok(self):
+        self.start("--set", "topics.inform.backoff=10ms")
+        port, seen = self.receive([b"no", b"ok"])
+        text, pushed = self.add_due_in_a_second(port)
+        self.wait_until(lambda: self.native("GET", "/v1/topics/inform/jobs/08019413123")["state"] == "done", "it is done")
+        self.assertEqual(len(seen), 2)
+        self.assertGreaterEqual(seen[0][0], pushed + 1)
+        self.assertEqual(compact(seen[0][1]), text, "what is sent is what was added")
+        self.assertEqual(self.ask("GET", "/job?topic=inform&id=08019413123")["success"], 0, "over is gone")
+
+    def test_it_is_called_three_times_at_most(self):
+        self.start("--set", "topics.inform.backoff=10ms")
+        port, seen = self.receive([b"no"])
+        self.add_due_in_a_second(port)
+        self.wait_until(lambda: self.native("GET", "/v1/topics/inform/jobs/08019413123")["state"] == "dead", "it is dead")
+        self.assertEqual(len(seen), 3)
+        self.assertEqual(self.native("GET", "/v1/topics/inform/jobs/08019413123")["attempts"], 3)
 
 
 class DelayQ(Compat):

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/compat_client.h"
+#include "tests/support/tokens.h"
 
 namespace delayq::compat {
 namespace {
@@ -150,18 +151,10 @@ TEST_F(CompatTest, an_answer_is_given_again_to_who_asks_again) {
 
 // ---- who may do what
 
-/// The SHA-256 of "secret".
-constexpr std::string_view kHash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
-
 class CompatAccessTest : public CompatTest {
  protected:
   void allow(Scopes scopes) {
-    Token token;
-    token.name = "shop";
-    token.sha256 = *parse_sha256(kHash);
-    token.scopes = scopes;
-    token.topics = {"t"};
-    host.front->access.replace({token});
+    host.front->access.replace({support::token("shop", support::kSecretHash, scopes, {"t"})});
   }
 };
 
@@ -226,11 +219,7 @@ TEST_F(CompatAccessTest, topics_of_others_are_closed) {
 }
 
 TEST_F(CompatAccessTest, too_much_is_told_with_when_to_come_back) {
-  Token token;
-  token.name = "shop";
-  token.sha256 = *parse_sha256(kHash);
-  token.scopes = only(Scope::kPush);
-  token.topics = {"*"};
+  Token token = support::token("shop", support::kSecretHash, only(Scope::kPush));
   token.requests_per_second = 1;
   host.front->access.replace({token});
   ask_as("secret", "GET", "/job?topic=t&id=a");
