@@ -97,7 +97,7 @@ class SeedConfig(harness.ServerTest):
         for engine in ("redis", "kafka"):
             done = self.run_program("-c", name, "-t", engine)
             self.assertEqual(done.returncode, 2)
-            self.assertIn(f'server.engine: "{engine}" is not built yet: use journal or memory', done.stderr)
+            self.assertIn(f'server.engine: "{engine}" is not yet in this version: use journal or memory', done.stderr)
         self.assertEqual(os.listdir(self.directory), [name], "something was started")
 
     def test_callback(self):
@@ -141,7 +141,7 @@ class SeedConfig(harness.ServerTest):
         self.wait_until(lambda: log.read_text().count("SIGHUP:") == 2, "it is heard")
         self.assertEqual(self.get(server.http_port, "/v1/topics")["topics"], [])
         self.assertEqual(server.stop()[0], 0)
-        self.assertEqual(log.read_text().count("stay as they were"), 1, "the second time all was right")
+        self.assertEqual(log.read_text().count("stays as it was"), 1, "the second time all was right")
 
 
 if __name__ == "__main__":
