@@ -80,7 +80,7 @@ class GoDelayQueue(Compat):
         "exec_time": %d,
         "delay": 10,
         "body": "{\\"uid\\": 10829378,\\"created\\": 1498657365 }"
-    
+
     }
 }"""
 

@@ -44,7 +44,7 @@ TEST_F(GoDelayQueueTest, the_documents_get) {
         "exec_time": 1506787453,
         "delay": 10,
         "body": "{\"uid\": 10829378,\"created\": 1498657365 }"
-    
+
     }
 })"));
 }
