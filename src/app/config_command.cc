@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <string>
 
 #include <CLI/App.hpp>
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "app/config_options.h"
 #include "ops/config_in_force.h"
@@ -20,14 +22,23 @@ struct CheckOptions {
   bool print = false;
 };
 
+/// Of a file of another system.
+std::string as_what(const ConfigOutcome& outcome) {
+  if (outcome.form.empty()) return {};
+  const size_t warnings = outcome.warnings.size();
+  return fmt::format(", as a file of {}; {} warning{}", outcome.form, warnings, warnings == 1 ? "" : "s");
+}
+
 int check(const CheckOptions& options) {
   const ConfigOutcome outcome = read_config(options.config);
+  for (const std::string& warning : outcome.warnings) std::cerr << "warning: " << warning << "\n";
   for (const std::string& error : outcome.errors) std::cerr << error << "\n";
   if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;
   if (options.print) {
     std::cout << config_in_force(outcome.said);
   } else {
-    std::cout << (options.config.file.empty() ? "The configuration" : options.config.file) << " is right.\n";
+    const std::string& file = options.config.file;
+    std::cout << (file.empty() ? "The configuration" : file) << " is right" << as_what(outcome) << ".\n";
   }
   return EXIT_SUCCESS;
 }

@@ -7,11 +7,14 @@
 #include <fmt/format.h>
 
 #include "ops/config_check.h"
+#include "ops/seed_config.h"
 
 namespace delayq {
 
 void ConfigOptions::add_to(CLI::App& command) {
-  command.add_option("-c,--config", file, "Configuration file (TOML)");
+  command.add_option(
+      "-c,--config", file,
+      "Configuration file: TOML, or the INI of go-delay-queue, delay_queue_callback or DelayQ");
   said.reserve(16);  // what CLI11 points to must stay where it is
   const auto add = [&](const char* flags, const char* key, const char* help) {
     said.emplace_back(key, "");
@@ -50,7 +53,8 @@ ConfigOutcome read_config(const ConfigOptions& options) {
       set(assignment.substr(0, sign), assignment.substr(sign + 1));
     }
   }
-  if (errors.empty()) errors = check_config(outcome.config);
+  keep_to_this_machine(outcome);
+  for (std::string& error : check_config(outcome.config, errors.empty())) errors.push_back(std::move(error));
   return outcome;
 }
 

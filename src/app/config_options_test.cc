@@ -67,5 +67,15 @@ TEST_F(ReadConfig, asks_for_tokens_where_other_machines_come) {
   EXPECT_THAT(read_config(options).errors, IsEmpty());
 }
 
+TEST_F(ReadConfig, tells_everything_at_once) {
+  write("[server]\ngrace = \"soon\"\n");
+  const Variable days("DELAYQ_LOG_KEEP_DAYS", "many");
+  options.assignments = {"server.http=0.0.0.0:1", "log.level"};
+  EXPECT_THAT(read_config(options).errors, ElementsAre(HasSubstr(":2: server.grace: "),
+                                                       HasSubstr("DELAYQ_LOG_KEEP_DAYS in the environment"),
+                                                       HasSubstr("--set log.level: expected KEY=VALUE"),
+                                                       HasSubstr("server.http: 0.0.0.0:1 can be reached")));
+}
+
 }  // namespace
 }  // namespace delayq

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "api/compat/compat.h"
 #include "app/config_options.h"
 #include "app/server.h"
 #include "app/version.h"
@@ -93,6 +94,9 @@ ServerOptions server_options(const Config& config) {
   options.idempotency = config.server.idempotency;
   options.metrics_topics = config.limits.metrics_topics;
   options.session.request = config.server.request_timeout;
+  if (config.compat.go_delay_queue) options.dialects.push_back(&compat::go_delay_queue());
+  if (config.compat.callback) options.dialects.push_back(&compat::callback());
+  if (config.compat.delayq) options.dialects.push_back(&compat::delayq());
   if (!config.tls.certificate.empty())
     options.tls = net::TlsFiles{config.tls.certificate, config.tls.key, config.tls.client_ca};
   return options;
@@ -197,13 +201,24 @@ std::string_view reason_to_stop(int signal) {
   return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
+/// What was said on standard error of a file of another system, for who reads the log.
+void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
+  if (outcome.form.empty()) return;
+  spdlog::info("{} is read as a file of {}", said.config.file, outcome.form);
+  const bool is_told = outcome.config.log.file.empty() && !said.in_background;  // the log is standard error
+  if (is_told) return;
+  for (const std::string& warning : outcome.warnings) spdlog::warn("{}", warning);
+}
+
 /// Serves until it is told to stop. `tell_ready` is called when it does.
-int serve(const ServeOptions& said, const Config& config, const std::function<void()>& tell_ready) {
+int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::function<void()>& tell_ready) {
+  const Config& config = outcome.config;
   const bool in_background = said.in_background;
   ignore_signals({SIGHUP});
   allow_many_descriptors();
   Surroundings around;
   if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());
+  log_file(said, outcome);
   ServerOptions options = server_options(config);
   options.served = request_log(around.access.get(), config.log.slow);
   options.tells_commands = around.access != nullptr;
@@ -243,11 +258,11 @@ int serve(const ServeOptions& said, const Config& config, const std::function<vo
 
 int run(const ServeOptions& options) {
   const ConfigOutcome outcome = read_config(options.config);
+  for (const std::string& warning : outcome.warnings) std::cerr << "warning: " << warning << "\n";
   for (const std::string& error : outcome.errors) std::cerr << error << "\n";
   if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;
-  if (!options.in_background) return serve(options, outcome.config, [] {});
-  return run_in_background(
-      [&](const auto& tell_ready) { return serve(options, outcome.config, tell_ready); });
+  if (!options.in_background) return serve(options, outcome, [] {});
+  return run_in_background([&](const auto& tell_ready) { return serve(options, outcome, tell_ready); });
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ Status Server::listen_for_http() {
                  http::IdempotencyBook({options_.idempotency})});
   http_host_->process = [this] { return process_figures(); };
   http_host_->metrics_topics = options_.metrics_topics;
+  http_host_->dialects = options_.dialects;
   http_host_->webhooks = [this] { return dispatcher_->figures(); };
   net::HttpLimits limits;
   limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch

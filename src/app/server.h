@@ -48,6 +48,7 @@ struct ServerOptions {
   std::optional<net::TlsFiles> tls;             ///< none: connections are not encrypted
   Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
   uint32_t metrics_topics = 200;                ///< with labels of their own
+  std::vector<const http::Dialect*> dialects;   ///< on the HTTP port, besides HTTP v1
   Millis grace = std::chrono::seconds{10};      ///< for jobs that are being worked on when it is told to stop
   /// Told of each request that was answered; may be empty.
   std::function<void(const Served&)> served;

@@ -163,6 +163,8 @@ enum class RescheduleOutcome : uint8_t { kMoved, kReserved, kDone, kUnknown };
 /// One job with the memory it lives in.
 struct FoundJob {
   Job job;
+  std::string_view
+      lease{};  ///< of a reserved job: the latest, as its take answered it; may be past its deadline
   Arena storage;
 };
 

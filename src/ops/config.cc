@@ -13,6 +13,7 @@
 #include "core/limits.h"
 #include "json/writer.h"
 #include "ops/config_table.h"
+#include "ops/seed_config.h"
 
 namespace delayq {
 
@@ -136,7 +137,7 @@ void record(std::vector<Said>* said, std::span<const std::string> path, const Gi
   const std::string key = has_key ? join_path(path.subspan(is_named ? 2 : 1)) : std::string();
   said->push_back({section == kTopicsSection ? fmt::format("{}.{}", section, quoted(path[1])) : section,
                    section == kTokensSection ? path[1] : std::string(), key, shown_value(key, given),
-                   std::move(origin)});
+                   std::move(origin), false});
 }
 
 std::string variable_of(const ConfigRow& row) {
@@ -169,6 +170,7 @@ std::vector<std::string> split_key(std::string_view key) {
 }  // namespace
 
 ConfigOutcome parse_config(std::string_view text, std::string_view file_name) {
+  if (std::optional<ConfigOutcome> foreign = read_seed_config(text, file_name)) return std::move(*foreign);
   ConfigOutcome outcome;
   const auto read = read_toml(text);
   if (const auto* error = std::get_if<TomlError>(&read)) {
@@ -209,12 +211,13 @@ ConfigOutcome load_config(const std::string& path) {
   return parse_config(text, path);
 }
 
-Status set_option(Config& config, std::string_view key, std::string_view text, std::vector<Said>* said) {
+Status set_option(Config& config, std::string_view key, std::string_view text, std::vector<Said>* said,
+                  std::string origin) {
   const Given given{Given::Kind::kText, std::string(text), {}};
   const std::vector<std::string> path = split_key(key);
   Status status = apply(config, path, given);
   if (status) {
-    record(said, path, given, "command line");
+    record(said, path, given, std::move(origin));
     return status;
   }
   return invalid(fmt::format("{}: {}", key, status.error().detail));

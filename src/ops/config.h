@@ -49,6 +49,15 @@ struct Config {
     bool operator==(const Tls&) const = default;
   };
 
+  /// Which of the other APIs are served on the HTTP port.
+  struct Compat {
+    bool go_delay_queue = true;
+    bool callback = true;
+    bool delayq = true;
+
+    bool operator==(const Compat&) const = default;
+  };
+
   struct Journal {
     Durability durability = Durability::kCommit;
     Millis interval{50};
@@ -101,6 +110,7 @@ struct Config {
   Server server;
   Webhook webhook;
   Tls tls;
+  Compat compat;
   Journal journal;
   Bounds limits;
   Log log;
@@ -118,6 +128,7 @@ struct Said {
   std::string key;      ///< empty: only the section was named
   std::string value;    ///< as TOML writes it
   std::string origin;
+  bool is_foreign = false;  ///< by the file of another system
 };
 
 /// A configuration, or everything that is wrong with its values: "delayq.toml:7: server.grace: ...", by line.
@@ -126,11 +137,15 @@ struct [[nodiscard]] ConfigOutcome {
   Config config;  ///< to be used only when there are no errors
   std::vector<std::string> errors;
   std::vector<Said> said;
+  std::vector<std::string>
+      warnings;      ///< what such a file says and is not used: "delayq.conf:8: redis.host: ..."
+  std::string form;  ///< the other system whose file it is; empty: it is our own
 
   bool ok() const { return errors.empty(); }
 };
 
-/// Reads a TOML text. `file_name` is only for messages.
+/// Reads a TOML text, or the file of another system (ops/seed_config.h), which is known by its keys.
+/// `file_name` is only for messages.
 ConfigOutcome parse_config(std::string_view text, std::string_view file_name);
 
 /// The same for a file, of at most 16 MiB.
@@ -140,7 +155,7 @@ ConfigOutcome load_config(const std::string& path);
 /// written with commas. On an error, whose detail starts with the key, `config` is unchanged. What was taken
 /// over is added to `said`, here and below.
 Status set_option(Config& config, std::string_view key, std::string_view text,
-                  std::vector<Said>* said = nullptr);
+                  std::vector<Said>* said = nullptr, std::string origin = "command line");
 
 /// Takes over what the environment says: DELAYQ_SERVER_RESP is server.resp. Topics cannot be named there.
 /// `variable` answers the value of a name, or null, as getenv() does. Answers all errors.

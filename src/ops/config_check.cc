@@ -43,10 +43,12 @@ void check_addresses(const Config& config, std::vector<std::string>& errors) {
 
 }  // namespace
 
-std::vector<std::string> check_config(const Config& config) {
+std::vector<std::string> check_config(const Config& config, bool all_was_read) {
   std::vector<std::string> errors;
-  check_tokens(config.tokens, errors);
-  check_tls(config.tls, errors);
+  if (all_was_read) {
+    check_tokens(config.tokens, errors);
+    check_tls(config.tls, errors);
+  }
   check_addresses(config, errors);
   return errors;
 }

@@ -9,8 +9,8 @@ namespace delayq {
 
 /// What is wrong with a configuration although each of its values is right: what is missing, or does not go
 /// with something else. To be asked when the file, the environment and the command line have all been heard,
-/// since each may say a part, and only when none of them had an error: what could not be read is missing,
-/// too.
-std::vector<std::string> check_config(const Config& config);
+/// since each may say a part. When some of what they said could not be read, nothing is told of what is
+/// missing: it may be just that.
+std::vector<std::string> check_config(const Config& config, bool all_was_read = true);
 
 }  // namespace delayq

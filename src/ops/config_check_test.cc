@@ -40,5 +40,12 @@ TEST(ConfigCheck, where_other_machines_come_somebody_must_be_asked) {
   EXPECT_THAT(problems_of("[server]\nhttp = \":1\"\nallow_anonymous = true\n"), IsEmpty());
 }
 
+TEST(ConfigCheck, what_could_not_be_read_is_not_called_missing) {
+  const ConfigOutcome outcome =
+      parse_config("[server]\nhttp = \":1\"\n[tls]\ncertificate = \"c.pem\"\nkey = 1\n", "a");
+  EXPECT_THAT(outcome.errors, ElementsAre(HasSubstr("a:5: tls.key: ")));
+  EXPECT_THAT(check_config(outcome.config, false), ElementsAre(HasSubstr("server.http: :1 can be reached")));
+}
+
 }  // namespace
 }  // namespace delayq

@@ -34,6 +34,7 @@ constexpr std::array<string_view, 2> kFormats{"text", "json"};
 constexpr std::array kSections{
     ConfigSection{"server", "Where the server listens and where its jobs are."},
     ConfigSection{"tls", "Encrypted connections, on both ports. The files are read again on SIGHUP."},
+    ConfigSection{"compat", "The APIs of other delay queues, on the HTTP port."},
     ConfigSection{"journal", "The embedded engine."},
     ConfigSection{"webhook",
                   "Calls that deliver jobs. Read again on SIGHUP, except in_flight, allow, deny, ca_file, "
@@ -97,6 +98,16 @@ const std::array kTls{
         TextField{0, kPathBytes, [](T& t, std::string v) { t.config.tls.client_ca = std::move(v); }}, "\"\"",
         "",
         "A PEM file: clients must show a certificate that one of these has signed. Empty: they need none."},
+};
+
+const std::array kCompat{
+    ConfigRow{"compat", "go_delay_queue",
+              BooleanField{[](T& t, bool v) { t.config.compat.go_delay_queue = v; }}, "true", "",
+              "Whether go-delay-queue's API is served, below /delay-queue."},
+    ConfigRow{"compat", "callback", BooleanField{[](T& t, bool v) { t.config.compat.callback = v; }}, "true",
+              "", "Whether delay_queue_callback's API is served, at /job."},
+    ConfigRow{"compat", "delayq", BooleanField{[](T& t, bool v) { t.config.compat.delayq = v; }}, "true", "",
+              "Whether DelayQ's API is served, below /delayq."},
 };
 
 const std::array kJournal{
@@ -334,7 +345,7 @@ std::span<const ConfigSection> config_sections() { return kSections; }
 
 std::span<const ConfigRow> config_rows() {
   static const std::vector<ConfigRow> kRows =
-      joined(kServer, kTls, kJournal, kWebhook, kBounds, kLog, kTopics, kTokens);
+      joined(kServer, kTls, kCompat, kJournal, kWebhook, kBounds, kLog, kTopics, kTokens);
   return kRows;
 }
 

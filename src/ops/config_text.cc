@@ -35,7 +35,8 @@ constexpr std::string_view kExampleEnd = R"(
 
 constexpr std::string_view kReferenceStart = R"(# Configuration
 One TOML file, given with `delayq serve -c FILE`; [an example](../../conf/delayq.example.toml) has every setting with its
-default. This page is written by `ops/config_text.cc` from the table in `ops/config_table.cc`, and a test compares them.
+default. The files of go-delay-queue, delay_queue_callback and DelayQ are taken, too:
+[what becomes of their keys](../guide/operations.md#config-files-of-other-systems). This page is written by `ops/config_text.cc` from the table in `ops/config_table.cc`, and a test compares them.
 
 - A bad file is refused with all its errors at once, each with its line, and nothing is started.
 - Durations are written "250ms", "30s", "1h30m", "7d"; sizes "64KB" (thousands), "32MiB" (1024s) or as a number of bytes.

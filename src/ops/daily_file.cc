@@ -41,6 +41,10 @@ std::string free_name(const std::string& wanted) {
 }  // namespace
 
 Result<std::unique_ptr<DailyFile>> DailyFile::open(Options options) {
+  // What is wrong with the directory is told by opening the file.
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(options.path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
   auto file = std::unique_ptr<DailyFile>(new DailyFile(std::move(options)));
   if (Status status = file->reopen(); !status) return status.error();
   return file;

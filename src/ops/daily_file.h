@@ -26,7 +26,7 @@ class DailyFile {
     uint32_t keep_days = 0;  ///< 0: all of them
   };
 
-  /// kUnavailable when it cannot be opened.
+  /// Makes the file, and the folders on the way, when they are not there. kUnavailable when that cannot be.
   static Result<std::unique_ptr<DailyFile>> open(Options options);
   ~DailyFile();
   DailyFile(const DailyFile&) = delete;

@@ -114,6 +114,14 @@ TEST_F(DailyFileTest, a_folder_that_is_gone_is_an_error_and_the_old_file_is_used
   EXPECT_EQ(file->lost_bytes(), 0U);
 }
 
+TEST_F(DailyFileTest, makes_the_folders_on_the_way) {
+  path_ = folder_ + "/logs/deep/x.log";
+  open()->write(at("2026-11-14T12:00:00Z"), "a\n");
+  EXPECT_EQ(read("logs/deep/x.log"), "a\n");
+  std::ofstream(folder_ + "/file") << "in the way";
+  EXPECT_FALSE(DailyFile::open({.path = folder_ + "/file/x.log"}).ok());
+}
+
 TEST_F(DailyFileTest, what_cannot_be_written_is_counted) {
   auto file = DailyFile::open({.path = "/dev/full"});
   ASSERT_TRUE(file.ok());

@@ -18,9 +18,11 @@ enum class Field : uint64_t {
   kContentType = 4,
   kMethod = 5,
   kFormat = 6,
+  kName = 7,
 };
 
 constexpr size_t kContentTypeBytes = 255;
+constexpr size_t kNameBytes = 255;
 
 Status check_text(std::string_view field, std::string_view text, size_t max) {
   if (text.size() > max) {
@@ -59,6 +61,9 @@ void read_field(uint64_t field, MsgpackReader& reader, JobOptions& options) {
     case Field::kFormat:
       if (const auto format = parse_callback_format(reader.text()); format.ok()) options.format = *format;
       return;
+    case Field::kName:
+      options.name = reader.text();
+      return;
   }
   reader.skip();
 }
@@ -81,6 +86,7 @@ Status check_job_options(const JobOptions& options) {
   if (!options.method.empty()) {
     if (Status status = check_callback_method(options.method); !status) return status;
   }
+  if (Status status = check_text("name", options.name, kNameBytes); !status) return status;
   return check_text("content_type", options.content_type, kContentTypeBytes);
 }
 
@@ -88,7 +94,8 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (options.says_nothing()) return;
   const uint32_t pairs = uint32_t{options.attempts.has_value()} + options.backoff.has_value() +
                          options.lease.has_value() + !options.callback.empty() +
-                         !options.content_type.empty() + !options.method.empty() + options.format.has_value();
+                         !options.content_type.empty() + !options.method.empty() +
+                         options.format.has_value() + !options.name.empty();
   MsgpackWriter writer{out};
   const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
   writer.map(pairs);
@@ -99,6 +106,7 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (!options.content_type.empty()) key(Field::kContentType), writer.text(options.content_type);
   if (!options.method.empty()) key(Field::kMethod), writer.text(options.method);
   if (options.format) key(Field::kFormat), writer.text(name_of(*options.format));
+  if (!options.name.empty()) key(Field::kName), writer.text(options.name);
 }
 
 JobOptions decode_job_options(std::string_view bytes) {

@@ -21,11 +21,12 @@ struct JobOptions {
   std::string_view content_type{};  ///< of the body; empty: not said
   std::string_view method{};        ///< of its webhook; empty: as the topic or the format says
   std::optional<CallbackFormat> format{};
+  std::string_view name{};  ///< a label for people; nothing depends on it
 
   /// As for nearly every job.
   bool says_nothing() const {
     return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && method.empty() &&
-           !format;
+           !format && name.empty();
   }
   bool operator==(const JobOptions&) const = default;
 };

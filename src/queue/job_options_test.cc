@@ -24,7 +24,8 @@ JobOptions everything() {
           .callback = "https://shop.example/hook",
           .content_type = "text/plain",
           .method = "PUT",
-          .format = CallbackFormat::kCallbackApi};
+          .format = CallbackFormat::kCallbackApi,
+          .name = "close an order"};
 }
 
 TEST(JobOptions, NothingSaidTakesNoRoom) {
@@ -37,7 +38,8 @@ TEST(JobOptions, EachFieldComesBackAlone) {
   for (const JobOptions& one :
        {JobOptions{.attempts = 0}, JobOptions{.backoff = all.backoff}, JobOptions{.lease = all.lease},
         JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type},
-        JobOptions{.method = all.method}, JobOptions{.format = all.format}, all}) {
+        JobOptions{.method = all.method}, JobOptions{.format = all.format}, JobOptions{.name = all.name},
+        all}) {
     const std::string bytes = encoded(one);
     EXPECT_EQ(decode_job_options(bytes), one);
   }
@@ -71,7 +73,8 @@ TEST(JobOptions, ChecksNameTheField) {
                                                       {{.backoff = StepBackoff{}}, "backoff"},
                                                       {{.lease = Millis{1}}, "lease"},
                                                       {{.callback = long_text}, "callback"},
-                                                      {{.content_type = "a\nb"}, "content_type"}};
+                                                      {{.content_type = "a\nb"}, "content_type"},
+                                                      {{.name = "a\nb"}, "name"}};
   for (const auto& [options, field] : cases) {
     const Status status = check_job_options(options);
     ASSERT_FALSE(status.ok()) << field;

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 #include "core/quote.h"
 #include "queue/failures.h"
 #include "queue/places.h"
@@ -83,6 +85,32 @@ void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> repl
                         }
                         context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
                       });
+}
+
+void Leases::ack_job(const JobRef& job, Reply<void> reply) {
+  if (const Status status = check_topic(job.topic); !status)
+    return context_.refuse(reply, in_verb("ack", status.error()));
+  if (const Status status = check_id(job.id); !status)
+    return context_.refuse(reply, in_verb("ack", status.error()));
+  context_.engine.get(
+      context_.now, job,
+      [this, reply = std::move(reply)](const Result<std::optional<FoundJob>>& found) mutable {
+        if (!found.ok()) return context_.refuse(reply, found.error());
+        if (!*found)
+          return context_.refuse(reply, Error{ErrorCode::kNotFound, "ack", "there is no such job"});
+        const Job& held = (*found)->job;
+        if ((*found)->lease.empty()) {
+          return context_.refuse(
+              reply, Error{ErrorCode::kConflict, "ack",
+                           fmt::format("the job is {}: only one that is with a consumer can be acked",
+                                       name_of(held.state))});
+        }
+        const std::string lease = fmt::format("{}/{}", held.topic, (*found)->lease);
+        const AckItem item{.lease = lease};
+        ack({&item, 1}, [this, reply = std::move(reply)](const Result<std::vector<Status>>& results) mutable {
+          context_.answer(reply, results.ok() ? results->front() : Status{results.error()});
+        });
+      });
 }
 
 // ---- nack: first ask the engine what is known of the job, then decide, then tell it

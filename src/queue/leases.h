@@ -17,6 +17,7 @@ class Leases {
       : context_(context), hand_over_(hand_over), defaults_(defaults), random_(random) {}
 
   void ack(std::span<const AckItem> items, Reply<std::vector<Status>> reply);
+  void ack_job(const JobRef& job, Reply<void> reply);
   void nack(std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply);
   void give_back(std::span<const GiveBackItem> items, Reply<uint64_t> reply);
   void extend(std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply);

@@ -172,6 +172,11 @@ void Queue::ack(Moment now, std::span<const AckItem> items, Reply<std::vector<St
   parts_->leases.ack(items, std::move(reply));
 }
 
+void Queue::ack_job(Moment now, const JobRef& job, Reply<void> reply) {
+  const Entry entry = enter(now);
+  parts_->leases.ack_job(job, std::move(reply));
+}
+
 void Queue::nack(Moment now, std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply) {
   const Entry entry = enter(now);
   parts_->leases.nack(items, std::move(reply));

@@ -83,6 +83,9 @@ class Queue final {
   void give_back(Moment now, std::span<const GiveBackItem> items, Reply<uint64_t> reply);
   /// kStaleLease where the lease is not the current one, or its deadline has passed.
   void ack(Moment now, std::span<const AckItem> items, Reply<std::vector<Status>> reply);
+  /// For a consumer that knows only the job, not its lease: acks whoever has it now. kNotFound, or kConflict
+  /// when it is with nobody. Unlike a lease, it cannot tell a late consumer from the one after it.
+  void ack_job(Moment now, const JobRef& job, Reply<void> reply);
   void nack(Moment now, std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply);
   /// Answers the new deadlines.
   void extend(Moment now, std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply);

@@ -28,17 +28,20 @@ class Server:
         self.data = data
         self.options = options
         self.resp = "127.0.0.1:0"
+        self.cwd = None
         self.process = None
         self.port = None
         self.http_port = None
         self.start()
 
+    def command(self):
+        return [PROGRAM, "serve", "--resp", self.resp, "--http", "127.0.0.1:0", "--data", str(self.data), "--log-level", "warn"]
+
     def start(self):
         if self.process is not None:
             self.close()
-        command = [PROGRAM, "serve", "--resp", self.resp, "--http", "127.0.0.1:0", "--data", str(self.data), "--log-level", "warn"]
         self.process = subprocess.Popen(
-            command + list(self.options), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.command() + list(self.options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.cwd)
         said = b""
         with selectors.DefaultSelector() as waiting:
             waiting.register(self.process.stdout, selectors.EVENT_READ)

@@ -217,11 +217,14 @@ class EveryMember(Asking):
         settings = {"attempts": 1, "backoff": "1s", "lease": "1m", "keep_done": {"time": "1h", "count": 1}, "keep_dead": {"time": "1h", "count": 1},
                     "rate": {"count": 1, "per": "1s"}, "concurrency": 1, "paused": True, "priority": 1, "delivery": "pull",
                     "callback": "http://x", "callback_method": "PUT", "callback_timeout": "1s", "callback_format": "cloudevents"}
-        lines = [{"topic": "e", "settings": settings}, {"topic": "e"}]
+        labelled = {"topic": "e", "id": "n", "state": "delayed", "due_at": "2030-01-31T08:00:00Z", "body": 1, "name": "label"}
+        lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled]
         self.ask("POST", "/v1/import", "".join(json.dumps(line) + "\n" for line in lines).encode(), openapi.LINES)
-        said = {"id": "own", "group": "g", "attempts": 2, "backoff": "1s", "lease": "1m", "callback": "http://x", "callback_method": "PUT",
-                "callback_format": "cloudevents"}
+        said = {"id": "own", "group": "g", "attempts": 2, "backoff": "1s", "lease": "1m"}
         self.ask("POST", "/v1/topics/f/jobs", {"body": 1, **said})
+        called = {"id": "called", "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents"}
+        self.ask("POST", "/v1/topics/h/jobs", {"body": 1, **called})
+        self.ask("GET", "/v1/topics/h/jobs/called")
         for body in (b"text", b"\xff"):
             self.ask("POST", "/v1/topics/f/jobs", body, "text/plain")
         self.pop("f")

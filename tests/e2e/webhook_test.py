@@ -216,6 +216,18 @@ class Webhooks(harness.ServerTest):
         self.assertEqual(sent["body"], {"example": True})
         self.assertEqual(sent["callback"], receiver.url())
 
+    def test_a_job_of_the_callback_api_is_called_its_way(self):
+        server = self.serve()
+        receiver = self.receive(lambda seen, times: (200, {}, b"ok" if times == 2 else b"not now"))
+        self.ask(server, "PATCH", "/v1/topics/inform", {"backoff": "100ms"})
+        answer = self.ask(server, "POST", "/job", {"topic": "inform", "id": "08019413123", "delay": 1, "callback": receiver.url(),
+                                                   "body": {"example": True}})
+        self.assertEqual(answer["success"], 1)
+        self.assertEqual(self.wait_for_state(server, "inform", "08019413123", "done")["attempts"], 2)
+        self.assertEqual({seen.method for seen in receiver.seen}, {"PUT"})
+        self.assertEqual(json.loads(receiver.seen[0].body), {"topic": "inform", "id": "08019413123", "delay": 1,
+                                                             "callback": receiver.url(), "body": {"example": True}})
+
     # ---- what an answer means
 
     def test_retries_with_the_same_message_id_then_success(self):

@@ -1,11 +1,12 @@
-// A client that sends anything, in any pieces, to the whole HTTP layer over the memory engine. It must get
-// well-formed responses, and the queue must stay usable for others.
+// A client that sends anything, in any pieces, to the whole HTTP layer over the memory engine, the APIs of
+// other delay queues included. It must get well-formed responses, and the queue must stay usable for others.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
+#include "api/compat/compat.h"
 #include "api/http/conversation.h"
 #include "json/reader.h"
 #include "tests/support/memory_queue.h"
@@ -24,6 +25,8 @@ class Wire final : public net::Connection {
 };
 
 struct World : MemoryQueue {
+  World() { host.dialects = {&compat::go_delay_queue(), &compat::callback(), &compat::delayq()}; }
+
   Host host{queue, [this] { return now; }, "0"};
 };
 

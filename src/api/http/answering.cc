@@ -37,9 +37,7 @@ Conversation::Place Conversation::reserve() {
     asked.token = caller_.name();
     asked.bytes_in = std::max<uint64_t>(request.body.size(), request.content_length.value_or(0));
     asked.begun = front_.stopwatch();
-    asked.may_wait = current_ && current_->route != nullptr &&
-                     (current_->route->handler == &Conversation::pop ||
-                      current_->route->handler == &Conversation::pop_topic);
+    asked.may_wait = may_wait();
   }
   asked_.emplace(place, std::move(asked));
   return place;
@@ -52,10 +50,11 @@ bool Conversation::answer_again(const net::HttpRequest& request, std::string& ke
   if (given.size() >= 2 && given.front() == '"' && given.back() == '"')
     given = given.substr(1, given.size() - 2);
   if (given.empty() || given.size() > kLongestKey) {
-    refuse({ErrorCode::kInvalid,
-            {},
-            fmt::format("Idempotency-Key: expected 1 to {} characters", kLongestKey),
-            {}});
+    refuse_current({ErrorCode::kInvalid,
+                    {},
+                    fmt::format("Idempotency-Key: expected 1 to {} characters", kLongestKey),
+                    {}},
+                   0, {});
     return true;
   }
   key = fmt::format("{}/{}", caller_.name(), given);
@@ -70,11 +69,12 @@ bool Conversation::answer_again(const net::HttpRequest& request, std::string& ke
     send(reserve(), std::move(again));
   } else {
     const bool is_running = found.outcome == IdempotencyBook::Outcome::kRunning;
-    refuse({ErrorCode::kConflict,
-            {},
-            is_running ? "Idempotency-Key: the first request with this key is still being worked on"
-                       : "Idempotency-Key: was used for another request",
-            is_running ? Millis{1'000} : Millis{}});
+    refuse_current({ErrorCode::kConflict,
+                    {},
+                    is_running ? "Idempotency-Key: the first request with this key is still being worked on"
+                               : "Idempotency-Key: was used for another request",
+                    is_running ? Millis{1'000} : Millis{}},
+                   0, {});
   }
   return true;
 }
@@ -90,32 +90,42 @@ void Conversation::answer(Place place, Write write) {
 
 void Conversation::reply(Write write) { answer(reserve(), write); }
 
-void Conversation::turn_away(const Error& error) {
-  const bool is_wrong_method = current_->route == nullptr && !current_->allowed.empty();
-  const Place place = reserve();
+void Conversation::turn_away(const Error& error, int status) {
   Served served = about("http", reader_.request().method);
   served.target = path_of(reader_.request().target);
   served.status = traits_of(error.code).http_status;
   tell_if_turned_away(served, error);
-  if (!is_wrong_method) return problem(place, error);
-  problem(place, error, 405, fmt::format("Allow: {}\r\n", current_->allowed));
+  const bool is_wrong_method = !has_route() && !current_->allowed.empty();
+  if (!is_wrong_method) return refuse_current(error, status, {});
+  refuse_current(error, 405, fmt::format("Allow: {}\r\n", current_->allowed));
+}
+
+void Conversation::refuse_current(const Error& error, int status, std::string headers) {
+  const Place place = reserve();
+  if (!current_ || current_->dialect == nullptr) return problem(place, error, status, std::move(headers));
+  Response response = current_->dialect->refusal(error, status);
+  response.headers = std::move(headers);
+  send_refusal(place, error, std::move(response));
 }
 
 void Conversation::problem(Place place, const Error& error, int status, std::string headers) {
-  const ErrorTraits& traits = traits_of(error.code);
-  front_.http.refuse(error.code);
   Response response;
   response.content_type = "application/problem+json";
-  response.status = status != 0 ? status : traits.http_status;
+  response.status = status != 0 ? status : traits_of(error.code).http_status;
   response.headers = std::move(headers);
   json::Writer json(response.body);
   write_problem_document(json, error, response.status);
+  send_refusal(place, error, std::move(response));
+}
+
+void Conversation::send_refusal(Place place, const Error& error, Response response) {
+  front_.http.refuse(error.code);
   if (error.code == ErrorCode::kUnauthorized) response.headers += "WWW-Authenticate: Bearer\r\n";
   if (error.retry_after > Millis::zero()) {
     response.headers += fmt::format("Retry-After: {}\r\n",
                                     std::chrono::ceil<std::chrono::seconds>(error.retry_after).count());
   }
-  send(place, std::move(response), traits.name);
+  send(place, std::move(response), traits_of(error.code).name);
 }
 
 void Conversation::send(Place place, Response response, std::string_view code) {
@@ -126,7 +136,7 @@ void Conversation::send(Place place, Response response, std::string_view code) {
   }
   // Noted even when nobody listens any more: that client is the one who will ask again.
   if (!asked.idempotency_key.empty()) {
-    if (response.status < 300) {
+    if (response.status < 300 && code.empty()) {
       host_.idempotency.finish(asked.idempotency_key, response);
     } else {
       host_.idempotency.abandon(asked.idempotency_key);

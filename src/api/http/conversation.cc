@@ -81,7 +81,7 @@ void Conversation::hang_up() {
 void Conversation::give_up(const Error& error, int status) {
   is_closing_ = is_over_ = true;
   if (batch_ != nullptr) return std::exchange(batch_, nullptr)->give_up(error);
-  problem(reserve(), error, status, {});
+  refuse_current(error, status, {});
 }
 
 void Conversation::begin_request(const net::HttpRequest& request) {
@@ -94,49 +94,77 @@ void Conversation::begin_request(const net::HttpRequest& request) {
     if (request.content_length.value_or(request.is_chunked ? kMostPassedOver + 1 : 0) <= kMostPassedOver)
       return;
     is_closing_ = is_over_ = true;
-    return turn_away(status.error());
+    return turn_away(status.error(), traits_of(status.error().code).http_status);
   }
   if (reader_.expects_to_be_asked() && replies_.waiting() == 0) {
     replies_.output() += "HTTP/1.1 100 Continue\r\n\r\n";
     connection_->on_output();
   }
-  if (current_->route->handler != &Conversation::push_many) return;
+  if (!comes_in_pieces()) return;
   reader_.set_body(net::HttpReader::Body::kPieces);
   call_route(request);
+}
+
+bool Conversation::comes_in_pieces() const {
+  return current_->route != nullptr && current_->route->handler == &Conversation::push_many;
+}
+
+bool Conversation::may_wait() const {
+  if (!current_ || !has_route()) return false;
+  if (current_->dialect_route != nullptr) return current_->dialect_route->may_wait;
+  const Handler handler = current_->route->handler;
+  return handler == &Conversation::pop || handler == &Conversation::pop_topic;
+}
+
+void Conversation::find_current_route(const net::HttpRequest& request) {
+  Current& current = *current_;
+  if (current.dialect != nullptr) {
+    current.dialect_route =
+        find_dialect_route(*current.dialect, request.method, current.target, current.allowed);
+  } else {
+    current.route = find_route(request.method, current.target, current.names, current.allowed);
+  }
 }
 
 /// In an order that tells a stranger nothing: who is asking comes before what there is.
 Status Conversation::admit(const net::HttpRequest& request) {
   const api::Access& access = front_.access;
+  for (const Dialect* dialect : host_.dialects) {
+    if (dialect->owns(request.target)) current_->dialect = dialect;
+  }
   if (is_foreign(request))
     return Error{ErrorCode::kForbidden, {}, "requests of pages from other places are not answered", {}};
   if (!access.is_open()) caller_ = access.identify(secret_of(request.authorization));
   Result<Target> target = parse_target(request.target);
   if (target.ok()) {
     current_->target = std::move(*target);
-    current_->route = find_route(request.method, current_->target, current_->names, current_->allowed);
+    find_current_route(request);
   }
-  const bool is_for_everybody = current_->route != nullptr && current_->route->scopes == 0;
+  const Dialect::Route* in_dialect = current_->dialect_route;
+  const Scopes scopes = in_dialect != nullptr ? in_dialect->scopes
+                        : has_route()         ? current_->route->scopes
+                                              : 0;
+  const bool is_for_everybody = has_route() && scopes == 0;
   if (!is_for_everybody) {
     if (Status status = access.check_scope(caller_, kAnyScope); !status.ok()) return status;
     if (Status status = access.count_request(caller_, now_); !status.ok()) return status;
   }
   if (!target.ok()) return target.error();
-  if (current_->route == nullptr) {
+  if (!has_route()) {
     if (current_->allowed.empty())
       return Error{ErrorCode::kNotFound, {}, "there is no such path; see /openapi.yaml", {}};
     return Error{ErrorCode::kInvalid, {}, fmt::format("this path understands {}", current_->allowed), {}};
   }
   if (is_for_everybody) return {};
-  switch (current_->route->reach) {
+  switch (in_dialect != nullptr ? api::Reach::kNone : current_->route->reach) {
     case api::Reach::kNone:
-      return access.check_scope(caller_, current_->route->scopes);
+      return access.check_scope(caller_, scopes);
     case api::Reach::kTopic:
-      return access.check(caller_, current_->route->scopes, current_->names[0]);
+      return access.check(caller_, scopes, current_->names[0]);
     case api::Reach::kAll:
       break;
   }
-  return access.check_all(caller_, current_->route->scopes);
+  return access.check_all(caller_, scopes);
 }
 
 void Conversation::end_request(const net::HttpRequest& request) {
@@ -146,8 +174,8 @@ void Conversation::end_request(const net::HttpRequest& request) {
     batch_->take(now_, request.body);
     std::exchange(batch_, nullptr)->finish(now_);
   } else if (current_->refusal) {
-    turn_away(*current_->refusal);
-  } else if (current_->route->handler != &Conversation::push_many) {
+    turn_away(*current_->refusal, traits_of(current_->refusal->code).http_status);
+  } else if (!comes_in_pieces()) {
     call_route(request);
   }
   current_.reset();
@@ -158,8 +186,14 @@ void Conversation::call_route(const net::HttpRequest& request) {
     reader_.set_body(net::HttpReader::Body::kDropped);
     return;
   }
-  const Call call{request, current_->target, current_->names};
-  if (Status status = (this->*current_->route->handler)(call); !status.ok()) turn_away(status.error());
+  Status status;
+  if (const Dialect* dialect = current_->dialect; dialect != nullptr) {
+    status =
+        current_->dialect_route->handle({*this, *dialect, request.method, request.body, current_->target});
+  } else {
+    status = (this->*current_->route->handler)({request, current_->target, current_->names});
+  }
+  if (!status.ok()) turn_away(status.error(), 0);
   idempotency_key_.clear();
 }
 

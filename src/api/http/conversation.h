@@ -14,6 +14,7 @@
 
 #include "api/conversation.h"
 #include "api/http/batch.h"
+#include "api/http/dialect.h"
 #include "api/http/events.h"
 #include "api/http/fields.h"
 #include "api/http/idempotency.h"
@@ -37,6 +38,7 @@ struct Host {
   std::function<webhook::Figures()> webhooks = {};  ///< may be empty
   uint32_t metrics_topics = 200;                    ///< with labels of their own
   Events events{};
+  std::vector<const Dialect*> dialects{};  ///< that are spoken here besides HTTP v1
 };
 
 /// One HTTP/1.1 connection: requests become queue verbs, and the answers responses, in the order of the
@@ -73,12 +75,17 @@ class Conversation final : public api::Conversation, public Watcher {
   static std::span<const Route> routes();
 
  private:
+  friend class Exchange;
+  friend struct DialectCall;
+
   /// Appends a response's JSON and answers its status.
   using Write = absl::FunctionRef<int(json::Writer&)>;
   /// The request that is being read.
   struct Current {
     Target target;
     const Route* route = nullptr;
+    const Dialect* dialect = nullptr;  ///< whose path it is; then this one counts, not `route`:
+    const Dialect::Route* dialect_route = nullptr;
     std::vector<std::string_view> names;
     std::optional<Error> refusal;
     std::string allowed;  ///< the methods of a path, when it was asked for another
@@ -115,21 +122,30 @@ class Conversation final : public api::Conversation, public Watcher {
   /// The request that is being read will never be whole.
   void give_up(const Error& error, int status);
   void call_route(const net::HttpRequest& request);
+  /// Fills in the route and what belongs to it, if there is one.
+  void find_current_route(const net::HttpRequest& request);
+  bool has_route() const { return current_->route != nullptr || current_->dialect_route != nullptr; }
+  bool comes_in_pieces() const;
+  bool may_wait() const;
   /// The route of a target, with what its path leaves open; null when there is none for this method.
   static const Route* find_route(std::string_view method, const Target& target,
                                  std::vector<std::string_view>& names, std::string& allowed);
+  static const Dialect::Route* find_dialect_route(const Dialect& dialect, std::string_view method,
+                                                  const Target& target, std::string& allowed);
 
   // ---- answers (answering.cc)
   /// A place for the answer to the request that is being read.
   Place reserve();
   void answer(Place place, Write write);
   void reply(Write write);
-  void refuse(const Error& error) { problem(reserve(), error); }
   void problem(Place place, const Error& error) { problem(place, error, 0, {}); }
   /// With another status than the error's own, and further headers.
   void problem(Place place, const Error& error, int status, std::string headers);
-  /// Says no to the request that is being read.
-  void turn_away(const Error& error);
+  /// Says no to the request that is being read; with `status` 0, because its handler did.
+  void turn_away(const Error& error, int status);
+  /// The same without telling of who was turned away.
+  void refuse_current(const Error& error, int status, std::string headers);
+  void send_refusal(Place place, const Error& error, Response response);
   void send(Place place, Response response, std::string_view code = {});
   void tell(const Asked& asked, int status, std::string_view code, size_t bytes);
   /// Answers from the book, or notes that this request is running. True: there is nothing left to do.

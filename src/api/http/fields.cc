@@ -116,6 +116,19 @@ std::optional<uint64_t> Fields::number(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<int64_t> Fields::integer(std::string_view name) {
+  std::optional<json::Slice> value = take(name);
+  if (!value) return std::nullopt;
+  const std::string_view written = value->text;
+  const bool is_negative = (is_query_ || value->type == json::Type::kNumber) && written.starts_with('-');
+  if (is_negative) value->text.remove_prefix(1);
+  const Result<uint64_t> number = is_query_ ? number_of(value->text) : json::whole_number_of(*value);
+  if (number.ok() && *number <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return is_negative ? -static_cast<int64_t>(*number) : static_cast<int64_t>(*number);
+  note(name, fmt::format("expected a whole number, got {}", quote(written)));
+  return std::nullopt;
+}
+
 std::optional<uint32_t> Fields::small_number(std::string_view name) {
   const std::optional<uint64_t> value = number(name);
   if (value && *value > std::numeric_limits<uint32_t>::max()) {

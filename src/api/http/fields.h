@@ -34,6 +34,7 @@ class Fields {
   /// problem when it is something else.
   std::optional<std::string_view> text(std::string_view name);
   std::optional<uint64_t> number(std::string_view name);
+  std::optional<int64_t> integer(std::string_view name);  ///< a whole number that may be below zero
   std::optional<uint32_t> small_number(std::string_view name);
   std::optional<bool> boolean(std::string_view name);
   std::optional<Millis> duration(std::string_view name);  ///< "30s", or a number of seconds
@@ -48,6 +49,8 @@ class Fields {
   void note(std::string_view field, std::string_view problem);
   /// To be asked last: a member that nobody took, or the first problem.
   Status finish();
+  /// The first problem alone, for those who pass over what they do not know.
+  const Status& problem() const { return status_; }
   /// For a request that has no fields at all.
   static Status expect_none(const Query& query) { return query.empty() ? Status() : Fields(query).finish(); }
   static Status expect_none(std::string_view text, const Query& query);

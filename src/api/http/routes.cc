@@ -43,7 +43,24 @@ bool matches(const std::vector<std::string_view>& route, const std::vector<std::
   return true;
 }
 
+/// Whether a request's method is the route's; else that one is added to those which are.
+bool takes(std::string_view routes_method, std::string_view method, std::string& allowed) {
+  const bool is_get = routes_method == "GET";
+  if (routes_method == method || (is_get && method == "HEAD")) return true;
+  allowed += fmt::format("{}{}{}", allowed.empty() ? "" : ", ", routes_method, is_get ? ", HEAD" : "");
+  return false;
+}
+
 }  // namespace
+
+const Dialect::Route* Conversation::find_dialect_route(const Dialect& dialect, std::string_view method,
+                                                       const Target& target, std::string& allowed) {
+  std::vector<std::string_view> none;
+  for (const Dialect::Route& route : dialect.routes) {
+    if (matches(split(route.path), target.path, none) && takes(route.method, method, allowed)) return &route;
+  }
+  return nullptr;
+}
 
 const Conversation::Route* Conversation::find_route(std::string_view method, const Target& target,
                                                     std::vector<std::string_view>& names,
@@ -55,10 +72,7 @@ const Conversation::Route* Conversation::find_route(std::string_view method, con
   }();
   for (size_t i = 0; i < kPaths.size(); ++i) {
     if (!matches(kPaths[i], target.path, names)) continue;
-    const Route& route = routes()[i];
-    const bool is_get = route.method == "GET";
-    if (route.method == method || (is_get && method == "HEAD")) return &route;
-    allowed += fmt::format("{}{}{}", allowed.empty() ? "" : ", ", route.method, is_get ? ", HEAD" : "");
+    if (takes(routes()[i].method, method, allowed)) return &routes()[i];
   }
   return nullptr;
 }

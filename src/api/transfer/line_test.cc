@@ -135,6 +135,7 @@ TEST(Line, OptionsComeBack) {
   options.method = "PUT";
   options.format = CallbackFormat::kCloudEvents;
   options.content_type = "text/plain; charset=utf-8";
+  options.name = "关闭订单";
   std::string encoded;
   encode_job_options(options, encoded);
   Job job = simple_job();

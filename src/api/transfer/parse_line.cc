@@ -139,6 +139,7 @@ void read_options(Members& members, JobOptions& options) {
   options.method = members.text("callback_method").value_or(std::string_view());
   options.format = members.parsed("callback_format", parse_callback_format);
   options.content_type = members.text("content_type").value_or(std::string_view());
+  options.name = members.text("name").value_or(std::string_view());
 }
 
 void read_state(Members& members, Job& job) {

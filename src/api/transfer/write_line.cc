@@ -49,6 +49,7 @@ void write_options(json::Writer& json, const JobOptions& options) {
   if (!options.method.empty()) json.key("callback_method").text(options.method);
   if (options.format) json.key("callback_format").text(name_of(*options.format));
   if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
+  if (!options.name.empty()) json.key("name").text(options.name);
 }
 
 void write_retention(json::Writer& json, std::string_view name, const std::optional<Retention>& retention) {

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "engine/journal/journal_engine.h"
+#include "engine/journal/lease_text.h"
 
 namespace delayq::journal {
 
@@ -49,6 +50,10 @@ void JournalEngine::get(Moment now, const JobRef& job, Reply<std::optional<Found
                     Result<Answer>(Error{ErrorCode::kCorrupt, "get", "the job's record on disk is damaged"}));
     }
     result.storage = std::move(found.storage);
+    if (result.job.state == JobState::kReserved) {
+      const LeaseText text = format_lease({before.state.seq, before.state.lease});
+      result.lease = result.storage.copy({text.data(), text.size()});
+    }
     answer(std::move(reply), Result<Answer>(Answer(std::move(result))));
   };
   reader_.read(wanted, std::move(then));

@@ -11,12 +11,9 @@ namespace delayq {
 namespace {
 
 constexpr uint32_t kTransitionsPerTick = 10'000;
-constexpr char kLeasePrefix = 'm';
-
-std::string lease_text(uint64_t lease) { return kLeasePrefix + std::to_string(lease); }
 
 LeaseInfo lease_info(const memory::StoredJob& job) {
-  return {job.topic, lease_text(job.lease), job.options, job.attempts};
+  return {job.topic, memory::lease_text(job.lease), job.options, job.attempts};
 }
 
 /// How many jobs the topic's limit lets out. An auto-acked job fills its place only for this one call.
@@ -155,7 +152,7 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
       changed.expiry_told = false;
     });
     taken.jobs.push_back(
-        {taken.storage.copy(lease_text(job.lease)), memory::copy_job(job, true, taken.storage)});
+        {taken.storage.copy(memory::lease_text(job.lease)), memory::copy_job(job, true, taken.storage)});
     if (!request.auto_ack) continue;
     finish(job, JobState::kDone, request.keep_done, {});
     taken.jobs.back().lease = {};
@@ -168,7 +165,7 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
 // ---- what a lease allows
 
 MemoryEngine::StoredJob* MemoryEngine::current(Moment now, const LeaseRef& lease) {
-  if (lease.lease.empty() || lease.lease.front() != kLeasePrefix) return nullptr;
+  if (lease.lease.empty() || lease.lease.front() != memory::kLeasePrefix) return nullptr;
   const std::optional<uint64_t> number = memory::parse_number(lease.lease.substr(1));
   StoredJob* job = number ? jobs_.find_lease(*number) : nullptr;
   return job != nullptr && job->topic == lease.topic && now < job->until ? job : nullptr;

@@ -40,6 +40,8 @@ void MemoryEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJ
   if (const StoredJob* stored = jobs_.find(job.topic, job.id)) {
     found.emplace();
     found->job = memory::copy_job(*stored, true, found->storage);
+    if (stored->state == JobState::kReserved)
+      found->lease = found->storage.copy(memory::lease_text(stored->lease));
   }
   answer<std::optional<FoundJob>>(reply, std::move(found));
 }

@@ -16,6 +16,11 @@ inline std::optional<uint64_t> parse_number(std::string_view text) {
   return number;
 }
 
+inline constexpr char kLeasePrefix = 'm';
+
+/// A lease as its holder knows it.
+inline std::string lease_text(uint64_t lease) { return kLeasePrefix + std::to_string(lease); }
+
 /// The job as it is answered, with its texts in `storage`.
 inline Job copy_job(const StoredJob& job, bool with_body, Arena& storage) {
   return {

@@ -1,0 +1,161 @@
+// delay_queue_callback: jobs that are called back at their time, by PUT, until the answer is "ok".
+#include <array>
+
+#include <fmt/format.h>
+
+#include "api/compat/compat.h"
+#include "api/compat/wording.h"
+#include "json/reader.h"
+
+namespace delayq::compat {
+
+namespace {
+
+using http::DialectCall;
+using http::Exchange;
+using http::Fields;
+
+constexpr uint32_t kAttempts = 3;  // what the original's configuration says when it says nothing
+
+http::Response envelope(bool success, std::string_view message, std::string_view data, int status = 200) {
+  std::string body;
+  json::Writer json(body);
+  json.begin_object().key("success").number(uint64_t{success}).key("message").text(message);
+  json.key("data").raw(data).end_object();
+  return answer(std::move(body), status);
+}
+
+/// What the original says, and what exactly is wrong.
+http::Response failure(std::string_view what, const Error& error) {
+  return envelope(false, fmt::format("{}: {}", what, error.detail), "null", status_of(error, 0));
+}
+
+http::Response refusal(const Error& error, int status) {
+  const int shown = status_of(error, status);
+  const std::string_view what = shown == 200   ? "参数不正确"
+                                : shown == 405 ? "不存在的请求方法"
+                                               : "请求被拒绝";
+  return envelope(false, fmt::format("{}: {}", what, error.detail), "null", shown);
+}
+
+/// How a job of this API is delivered: all that makes it different from any other job.
+void set_delivery(const Queue& queue, PushRequest& job, std::string_view callback) {
+  job.options.callback = callback;
+  job.options.format = CallbackFormat::kCallbackApi;
+  // An operator who says how often means these jobs, too.
+  const bool is_said =
+      queue.settings(job.topic).attempts || queue.settings(kDefaultsName).attempts ||
+      queue.effective_settings(job.topic).retry.attempts != EffectiveSettings{}.retry.attempts;
+  if (!is_said) job.options.attempts = kAttempts;
+}
+
+Status add(const DialectCall& call) {
+  Result<Fields> fields = call.fields();
+  if (!fields.ok()) return fields.error();
+  PushRequest job;
+  job.id = fields->text("id").value_or(std::string_view());
+  const int64_t delay = fields->integer("delay").value_or(0);
+  const std::string_view callback = fields->text("callback").value_or(std::string_view());
+  job.topic = fields->text("topic").value_or(std::string_view());
+  const std::optional<json::Slice> body = fields->value("body");
+  job.body = body ? body->text : "null";
+  if (!fields->problem().ok()) return fields->problem();
+  if (job.id->empty()) return invalid("不合法的JOBID (id)");
+  if (delay <= 0) return invalid("执行时间不合法 (delay)");
+  if (callback.empty()) return invalid("未填写回调URL (callback)");
+  if (job.topic.empty()) return invalid("工作类型不能为空 (topic)");
+  if (delay > std::chrono::duration_cast<std::chrono::seconds>(Limits::kMaxDelay).count())
+    return invalid("执行时间不合法 (delay): at most 100 years");
+  job.delay = std::chrono::seconds{delay};
+  if (Status status = check_topic(job.topic); !status.ok()) return status;
+  if (Status status = call.check(only(Scope::kPush), job.topic); !status.ok()) return status;
+  const Exchange exchange = call.accept();
+  set_delivery(exchange.queue(), job, callback);
+  exchange.queue().push(exchange.now(), {&job, 1}, [exchange](const Result<PushReport>& report) {
+    const Status status = !report.ok()                ? report.error()
+                          : report->jobs.front().ok() ? Status()
+                                                      : report->jobs.front().error();
+    if (!status.ok()) return exchange.refuse(status.error(), failure("加入工作队列失败", status.error()));
+    exchange.send(envelope(true, "添加新任务成功", "null"));
+  });
+  return {};
+}
+
+/// The job that get and remove are about; its texts live in `fields`.
+Result<JobRef> job_of(const DialectCall& call, Fields& fields, Scopes scopes) {
+  const JobRef job{fields.text("topic").value_or(std::string_view()),
+                   fields.text("id").value_or(std::string_view())};
+  if (!fields.problem().ok()) return fields.problem().error();
+  if (job.id.empty()) return invalid("jobID参数缺失 (id)");
+  if (job.topic.empty()) return invalid("topic参数缺失 (topic)");
+  if (Status status = check_topic(job.topic); !status.ok()) return status.error();
+  if (Status status = call.check(scopes, job.topic); !status.ok()) return status.error();
+  return job;
+}
+
+/// As the document's example shows it, member for member: without the callback that its table has as well.
+std::string described(const Job& job) {
+  std::string data;
+  json::Writer json(data);
+  json.begin_object().key("topic").text(job.topic).key("id").text(job.id);
+  json.key("delay").number(delay_of(job));
+  if (json::parse(job.body).ok()) {
+    json.key("body").raw(job.body);
+  } else {
+    json.bytes("body", job.body);
+  }
+  json.key("job_sign").text(fmt::format("{}-{}", job.topic, job.id)).end_object();
+  return data;
+}
+
+Status get(const DialectCall& call) {
+  Result<Fields> fields = call.fields();
+  if (!fields.ok()) return fields.error();
+  const Result<JobRef> job = job_of(call, *fields, kAnyScope);
+  if (!job.ok()) return job.error();
+  const Exchange exchange = call.accept();
+  exchange.queue().get(exchange.now(), *job, [exchange](const Result<std::optional<FoundJob>>& found) {
+    constexpr std::string_view kFailed = "获取job信息失败";
+    if (!found.ok()) return exchange.refuse(found.error(), failure(kFailed, found.error()));
+    // It forgets a job when it is over.
+    if (!*found || !is_live((*found)->job.state)) {
+      const Error missing{ErrorCode::kNotFound, {}, "there is no such job", {}};
+      return exchange.refuse(missing, failure(kFailed, missing));
+    }
+    exchange.send(envelope(true, "添加新任务成功", described((*found)->job)));  // the document says so
+  });
+  return {};
+}
+
+Status remove(const DialectCall& call) {
+  Result<Fields> fields = call.fields();
+  if (!fields.ok()) return fields.error();
+  const Result<JobRef> job = job_of(call, *fields, only(Scope::kPush));
+  if (!job.ok()) return job.error();
+  const Exchange exchange = call.accept();
+  exchange.queue().cancel(exchange.now(), {&*job, 1},
+                          [exchange](const Result<std::vector<Result<CancelOutcome>>>& results) {
+                            const Status status = !results.ok()           ? results.error()
+                                                  : results->front().ok() ? Status()
+                                                                          : results->front().error();
+                            if (!status.ok())
+                              return exchange.refuse(status.error(), failure("删除job失败", status.error()));
+                            exchange.send(envelope(true, "删除job成功", "null"));
+                          });
+  return {};
+}
+
+constexpr std::array kRoutes{
+    http::Dialect::Route{"POST", "/job", &add, only(Scope::kPush)},
+    http::Dialect::Route{"GET", "/job", &get, kAnyScope},
+    http::Dialect::Route{"DELETE", "/job", &remove, only(Scope::kPush)},
+};
+
+}  // namespace
+
+const http::Dialect& callback() {
+  static constexpr http::Dialect kDialect{"/job", kRoutes, &refusal};
+  return kDialect;
+}
+
+}  // namespace delayq::compat

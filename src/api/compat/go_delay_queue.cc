@@ -1,0 +1,180 @@
+// go-delay-queue: a job is addressed by its id alone, and its body is a text.
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "api/compat/compat.h"
+#include "api/compat/wording.h"
+
+namespace delayq::compat {
+
+namespace {
+
+using http::DialectCall;
+using http::Exchange;
+using http::Fields;
+
+/// The original's codes and what it says with them. Others are the HTTP status of what it does not have.
+enum class Code : uint16_t {
+  kOk = 0,
+  kBadRequest = 400,
+  kDelayOutOfRange = 10001,
+  kNotAdded = 10002,
+  kNotRemoved = 10003,
+  kNotFound = 10004,
+};
+
+std::string_view text_of(Code code) {
+  switch (code) {
+    case Code::kOk:
+      return "操作成功";
+    case Code::kBadRequest:
+      return "参数错误";
+    case Code::kDelayOutOfRange:
+      return "delay 取值范围1 - (2^31 - 1)";
+    case Code::kNotAdded:
+      return "添加job失败";
+    case Code::kNotRemoved:
+      return "删除job失败";
+    case Code::kNotFound:
+      return "未查询到job";
+  }
+  return "请求被拒绝";
+}
+
+std::string envelope(Code code, std::string_view message, std::string_view data) {
+  std::string body;
+  json::Writer json(body);
+  json.begin_object().key("code").number(static_cast<uint64_t>(code)).key("message").text(message);
+  json.key("data").raw(data).end_object();
+  return body;
+}
+
+http::Response success(std::string_view data) {
+  return answer(envelope(Code::kOk, text_of(Code::kOk), data));
+}
+
+/// The code is `otherwise` unless the request itself was wrong.
+http::Response failure(const Error& error, Code otherwise) {
+  const bool is_bad = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kTooLarge;
+  const Code code = is_bad ? Code::kBadRequest : otherwise;
+  return answer(envelope(code, fmt::format("{}: {}", text_of(code), error.detail), "null"),
+                status_of(error, 0));
+}
+
+http::Response refusal(const Error& error, int status) {
+  const int shown = status_of(error, status);
+  const auto code = shown == 200 ? Code::kBadRequest : static_cast<Code>(shown);
+  return answer(envelope(code, fmt::format("{}: {}", text_of(code), error.detail), "null"), shown);
+}
+
+Status add(const DialectCall& call) {
+  constexpr int64_t kLongestDelay = std::numeric_limits<int32_t>::max();
+  Result<Fields> fields = call.fields();
+  if (!fields.ok()) return fields.error();
+  PushRequest job;
+  job.topic = fields->text("topic").value_or(std::string_view());
+  if (const auto id = fields->text("id"); id && !id->empty()) job.id = *id;
+  const std::optional<int64_t> delay = fields->integer("delay");
+  job.body = fields->text("body").value_or(std::string_view());
+  job.unique_across_topics = true;  // since that is how it is looked up and removed
+  if (!fields->problem().ok()) return fields->problem();
+  if (!delay) return invalid("delay: is missing; a number of seconds");
+  if (*delay < 1 || *delay > kLongestDelay) {
+    const Code code = Code::kDelayOutOfRange;
+    call.accept().refuse(invalid("delay"), answer(envelope(code, text_of(code), "null")));
+    return {};
+  }
+  job.delay = std::chrono::seconds{*delay};
+  if (Status status = check_topic(job.topic); !status.ok()) return status;
+  if (Status status = call.check(only(Scope::kPush), job.topic); !status.ok()) return status;
+  const Exchange exchange = call.accept();
+  exchange.queue().push(exchange.now(), {&job, 1}, [exchange](const Result<PushReport>& report) {
+    const Result<PushReceipt> receipt =
+        report.ok() ? report->jobs.front() : Result<PushReceipt>(report.error());
+    if (!receipt.ok()) return exchange.refuse(receipt.error(), failure(receipt.error(), Code::kNotAdded));
+    std::string data;
+    json::Writer(data).begin_object().key("job_id").text(receipt->id).end_object();
+    exchange.send(success(data));
+  });
+  return {};
+}
+
+/// The one thing that get and remove say.
+Result<std::string> job_id_of(const DialectCall& call) {
+  Result<Fields> fields = call.fields();
+  if (!fields.ok()) return fields.error();
+  std::string id(fields->text("job_id").value_or(std::string_view()));
+  if (!fields->problem().ok()) return fields->problem().error();
+  if (Status status = check_id(id); !status.ok()) return invalid("job_" + status.error().detail);
+  return id;
+}
+
+void remove_found(const Exchange& exchange, const Job& job) {
+  const auto refuse = [exchange](const Error& error) {
+    exchange.refuse(error, failure(error, Code::kNotRemoved));
+  };
+  if (Status status = exchange.check(only(Scope::kPush), job.topic); !status.ok())
+    return exchange.refuse(status.error());
+  const JobRef name{job.topic, job.id};
+  exchange.queue().cancel(exchange.now(), {&name, 1},
+                          [exchange, refuse](const Result<std::vector<Result<CancelOutcome>>>& results) {
+                            if (!results.ok()) return refuse(results.error());
+                            if (!results->front().ok()) return refuse(results->front().error());
+                            exchange.send(success("null"));
+                          });
+}
+
+Status remove(const DialectCall& call) {
+  const Result<std::string> id = job_id_of(call);
+  if (!id.ok()) return id.error();
+  const Exchange exchange = call.accept();
+  exchange.queue().find(exchange.now(), *id, [exchange](const Result<std::optional<FoundJob>>& found) {
+    if (!found.ok()) return exchange.refuse(found.error(), failure(found.error(), Code::kNotRemoved));
+    if (!*found) return exchange.send(success("null"));  // what is not there need not be removed
+    remove_found(exchange, (*found)->job);
+  });
+  return {};
+}
+
+std::string described(const Job& job) {
+  std::string data;
+  json::Writer json(data);
+  json.begin_object().key("topic").text(job.topic).key("id").text(job.id);
+  json.key("exec_time").number(unix_seconds(job.due)).key("delay").number(delay_of(job));
+  json.bytes("body", job.body).end_object();
+  return data;
+}
+
+Status get(const DialectCall& call) {
+  const Result<std::string> id = job_id_of(call);
+  if (!id.ok()) return id.error();
+  const Exchange exchange = call.accept();
+  exchange.queue().find(exchange.now(), *id, [exchange](const Result<std::optional<FoundJob>>& found) {
+    if (!found.ok()) return exchange.refuse(found.error(), failure(found.error(), Code::kNotFound));
+    if (!*found) return exchange.send(success("null"));
+    const Job& job = (*found)->job;
+    if (Status status = exchange.check(kAnyScope, job.topic); !status.ok())
+      return exchange.refuse(status.error());
+    exchange.send(success(described(job)));
+  });
+  return {};
+}
+
+constexpr std::array kRoutes{
+    http::Dialect::Route{"POST", "/delay-queue/api/jobs/add", &add, only(Scope::kPush)},
+    http::Dialect::Route{"POST", "/delay-queue/api/jobs/remove", &remove, only(Scope::kPush)},
+    http::Dialect::Route{"GET", "/delay-queue/api/jobs/remove", &remove, only(Scope::kPush)},
+    http::Dialect::Route{"POST", "/delay-queue/api/jobs/get", &get, kAnyScope},
+    http::Dialect::Route{"GET", "/delay-queue/api/jobs/get", &get, kAnyScope},
+};
+
+}  // namespace
+
+const http::Dialect& go_delay_queue() {
+  static constexpr http::Dialect kDialect{"/delay-queue", kRoutes, &refusal};
+  return kDialect;
+}
+
+}  // namespace delayq::compat

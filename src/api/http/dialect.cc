@@ -1,0 +1,51 @@
+#include "api/http/dialect.h"
+
+#include <utility>
+
+#include "api/http/conversation.h"
+
+namespace delayq::http {
+
+Exchange::Exchange(std::shared_ptr<Conversation> conversation, const Dialect& dialect)
+    : conversation_(std::move(conversation)),
+      dialect_(&dialect),
+      place_(conversation_->reserve()),
+      caller_(conversation_->caller_),
+      now_(conversation_->now_) {}
+
+Queue& Exchange::queue() const { return conversation_->queue_; }
+
+Status Exchange::check(Scopes scopes, std::string_view topic) const {
+  return conversation_->front_.access.check(caller_, scopes, topic);
+}
+
+void Exchange::send(Response response) const { conversation_->send(place_, std::move(response)); }
+
+void Exchange::refuse(const Error& error, Response response) const {
+  conversation_->send_refusal(place_, error, std::move(response));
+}
+
+void Exchange::refuse(const Error& error) const { refuse(error, dialect_->refusal(error, 0)); }
+
+void Exchange::pop(const PopRequest& request, Reply<PopAnswer> reply) const {
+  const Status status = conversation_->ask_for_jobs(now_, request, place_, std::move(reply));
+  if (!status.ok()) refuse(status.error());
+}
+
+Result<Fields> DialectCall::fields() const {
+  if (method == "POST") return Fields::of_json(body);
+  return Fields(target.query);
+}
+
+Status DialectCall::check(Scopes scopes, std::string_view topic) const {
+  return conversation.front_.access.check(conversation.caller_, scopes, topic);
+}
+
+Exchange DialectCall::accept() const { return {conversation.self(), dialect}; }
+
+bool Dialect::owns(std::string_view target) const {
+  if (!target.starts_with(root)) return false;
+  return target.size() == root.size() || target[root.size()] == '/' || target[root.size()] == '?';
+}
+
+}  // namespace delayq::http
