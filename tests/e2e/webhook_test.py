@@ -6,6 +6,7 @@ import hmac
 import http.client
 import http.server
 import json
+import signal
 import socket
 import threading
 
@@ -171,6 +172,25 @@ class Webhooks(harness.ServerTest):
         settings = self.ask(server, "GET", "/v1/topics/order")["settings"]
         self.assertEqual(settings["callback_secret_count"], 2)
         self.assertNotIn("MfKQ9r8G", json.dumps(settings))
+
+    def test_secrets_of_the_server_are_read_again(self):
+        config = self.directory / "delayq.toml"
+        config.write_text(f'[webhook]\nsecrets = ["{SECRET}"]\n', encoding="utf-8")
+        server, receiver = self.serve("-c", str(config)), self.receive()
+        self.hook(server, "order", receiver)
+        self.push(server, "order", id="before")
+        self.wait_for_state(server, "order", "before", "done")
+        self.assertTrue(is_signed(receiver.seen[-1], SECRET))
+        config.write_text(f'[webhook]\nsecrets = ["{OTHER_SECRET}"]\n', encoding="utf-8")
+        server.process.send_signal(signal.SIGHUP)
+
+        def is_changed():
+            name = self.push(server, "order")
+            self.wait_for_state(server, "order", name, "done")
+            return is_signed(receiver.seen[-1], OTHER_SECRET)
+
+        self.wait_until(is_changed, "calls are signed with the new secret")
+        self.assertFalse(is_signed(receiver.seen[-1], SECRET))
 
     def test_secrets_are_in_no_export(self):
         server, receiver = self.serve(), self.receive()
