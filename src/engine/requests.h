@@ -64,8 +64,8 @@ struct TakeRequest {
   Outlet outlet = Outlet::kTopic;  ///< jobs of the other one are not looked at
   uint32_t count = 1;
   Moment lease_until{};
-  /// Never let more than this many jobs of the topic, by whichever outlet, be reserved at once. 0: no limit. An auto-acked job
-  /// fills a place for this one call.
+  /// Never let more than this many jobs of the topic, by whichever outlet, be reserved at once. 0: no limit.
+  /// An auto-acked job fills a place for this one call.
   uint32_t max_reserved = 0;
   /// Straight to done, without a lease (at most once): the answer then waits for the commit.
   bool auto_ack = false;

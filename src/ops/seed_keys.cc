@@ -16,8 +16,10 @@ constexpr uint8_t kDelayQ = bit(SeedForm::kDelayQ);
 
 constexpr uint32_t kPorts = 65'535;
 
-constexpr string_view kRedis = "not used by the journal engine; it is for the redis engine, not built yet";
-constexpr string_view kKafka = "not used by the journal engine; it is for the kafka engine, not built yet";
+constexpr string_view kRedis =
+    "not used by the journal engine; it is for the redis engine, which is not yet in this version";
+constexpr string_view kKafka =
+    "not used by the journal engine; it is for the kafka engine, which is not yet in this version";
 constexpr string_view kBuckets = "not needed: all jobs wait in one timing wheel, however many they are";
 constexpr string_view kTimer = "not needed: a job is handed over at its time, not at the next scan";
 constexpr string_view kWrite = "not needed: a client that takes none of its answer for 30s is dropped";

@@ -196,7 +196,7 @@ class Operations(harness.ServerTest):
         self.assertEqual(status("new-secret"), 401)
         write("new-secret", "[nonsense]\n")
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: "stay as they were" in log.read_text(), "the error is told")
+        self.wait_until(lambda: "stays as it was" in log.read_text(), "the error is told")
         self.assertEqual(status("old-secret"), 201)
         write("new-secret")
         server.process.send_signal(signal.SIGHUP)
