@@ -156,7 +156,7 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
   for (const std::string& error : outcome.errors)
-    spdlog::error("the configuration stays as it was: {}", error);
+    spdlog::error("the tokens and the webhook settings stay as they were: {}", error);
   if (outcome.ok()) {
     server.set_tokens(std::move(outcome.config.tokens));
     server.set_dispatch(dispatch_options(outcome.config.webhook));

@@ -146,7 +146,7 @@ callback_secrets = ["hunter2!"]
       ElementsAre(
           R"(a.toml:2: server.resp: "nowhere" is not an address: use "host:port", ":port" or "[::1]:port")",
           "a.toml:3: server.engin: unknown key: did you mean engine?",
-          R"(a.toml:4: server.engine: "redis" is not yet in this version: use journal or memory)",
+          R"(a.toml:4: server.engine: "redis" is not built yet: use journal or memory)",
           R"(a.toml:5: server.grace: "2h" is out of range: 0s to 1h is allowed)",
           R"(a.toml:7: limits.body: "65MiB" is out of range: 1B to 64MiB is allowed)",
           "a.toml:8: limits.topics: -1 cannot stand here: use a whole number from 1 to 10000000",
@@ -155,7 +155,7 @@ callback_secrets = ["hunter2!"]
           HasSubstr("a.toml:13: topics.order.paid.attempts: unknown key: a topic's name with dots"),
           HasSubstr("a.toml:15: topics.a b.lease: topic"), HasSubstr("a.toml:17: topics.x.backoff: "),
           HasSubstr("a.toml:18: topics.x.paused: "), HasSubstr("a.toml:19: topics.x.rate: "),
-          HasSubstr("a.toml:20: topics.x.delivery: \"redis_list\" is not yet in this version"),
+          HasSubstr("a.toml:20: topics.x.delivery: \"redis_list\" is not built yet"),
           HasSubstr("a.toml:21: topics.x.callback: callback \"shop.example\" is not a URL"),
           AllOf(HasSubstr("a.toml:22: topics.x.callback_secrets: "), Not(HasSubstr("hunter2")))));
 }

@@ -159,8 +159,7 @@ Status read(const ChoiceField& field, const Given& given, FieldTarget& target) {
     return {};
   }
   for (const std::string_view word : field.later) {
-    if (word == given.text)
-      return invalid(fmt::format("{} is not yet in this version: {}", shown(given), choices));
+    if (word == given.text) return invalid(fmt::format("{} is not built yet: {}", shown(given), choices));
   }
   return invalid(fmt::format("{} is not known: {}", shown(given), choices));
 }
