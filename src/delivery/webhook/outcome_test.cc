@@ -7,8 +7,6 @@
 namespace delayq::webhook {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr Moment kNow = from_unix_ms(1'700'000'000'000);
 
 CallResult answered(int status, std::string body = {}) {
