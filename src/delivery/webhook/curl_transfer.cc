@@ -172,8 +172,8 @@ void CurlTransfer::set_headers() {
 
 CallResult CurlTransfer::finish(CURLcode code) {
   CallResult result;
-  curl_off_t took = 0;
-  curl_easy_getinfo(handle_, CURLINFO_TOTAL_TIME_T, &took);
+  curl_off_t took = 0;  // what was never begun took no time, and libcurl still knows that of the call before
+  if (code != CURLE_URL_MALFORMAT) curl_easy_getinfo(handle_, CURLINFO_TOTAL_TIME_T, &took);
   // An answer that is longer than anybody reads is an answer.
   if (code == CURLE_OK || is_cut_) {
     long status = 0;

@@ -102,10 +102,11 @@ void CurlWorker::begin_calls() {
     }
     CurlTransfer& transfer = *idle_.back();
     idle_.pop_back();
-    if (CURL* handle = transfer.begin(each.number, std::move(each.call))) {
-      curl_multi_add_handle(multi_, handle);
-    } else {
+    CURL* const handle = transfer.begin(each.number, std::move(each.call));
+    if (handle == nullptr) {
       end(transfer, CURLE_URL_MALFORMAT);
+    } else if (curl_multi_add_handle(multi_, handle) != CURLM_OK) {
+      end(transfer, CURLE_OUT_OF_MEMORY);
     }
   }
   arrived_.clear();
