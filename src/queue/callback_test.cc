@@ -17,7 +17,7 @@ TEST(Callback, UrlsThatCanBeCalled) {
 }
 
 TEST(Callback, UrlsThatCannot) {
-  const std::pair<std::string_view, std::string_view> kCases[] = {
+  const std::pair<std::string_view, std::string_view> cases[] = {
       {"shop.example/hook", "https://host/path"},
       {"ftp://shop.example/", "https://host/path"},
       {"/hook", "https://host/path"},
@@ -31,7 +31,7 @@ TEST(Callback, UrlsThatCannot) {
       {"http://shop.example\\@other/", "backslashes"},
       {"http://shop.example/\r\nx: y", "control"},
   };
-  for (const auto& [url, what] : kCases) {
+  for (const auto& [url, what] : cases) {
     const Status status = check_callback(url);
     ASSERT_FALSE(status.ok()) << url;
     EXPECT_THAT(status.error().detail, HasSubstr(what)) << url;
