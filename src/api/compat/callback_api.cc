@@ -41,6 +41,7 @@ http::Response refusal(const Error& error, int status) {
 /// How a job of this API is delivered: all that makes it different from any other job.
 void set_delivery(const Queue& queue, PushRequest& job, std::string_view callback) {
   job.options.callback = callback;
+  job.options.method = "PUT";  // whatever the topic's other callbacks use
   job.options.format = CallbackFormat::kCallbackApi;
   // An operator who says how often means these jobs, too.
   const bool is_said =

@@ -126,6 +126,7 @@ TEST_F(CallbackApiTest, a_job_is_tried_three_times_unless_its_topic_says_otherwi
   say_to("POST", "/job", kExample);
   EXPECT_EQ(options_of("inform", "08019413123")->callback, "https://www.baidu.com");
   EXPECT_EQ(options_of("inform", "08019413123")->attempts, 3u);
+  EXPECT_EQ(options_of("inform", "08019413123")->method, "PUT");
   EXPECT_EQ(options_of("inform", "08019413123")->format, CallbackFormat::kCallbackApi);
   Settings settings;
   settings.attempts = 7;

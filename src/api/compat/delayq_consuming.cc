@@ -14,6 +14,7 @@ using http::Fields;
 
 /// Of a bpop that does not say how long.
 constexpr int64_t kDefaultWait = 30;
+constexpr std::string_view kNotFinished = "标识完成任务出错！";
 
 void answer_popped(const Exchange& exchange, const Result<PopAnswer>& popped) {
   if (!popped.ok()) return exchange.refuse(popped.error(), failure("取任务出错！", popped.error()));
@@ -50,16 +51,15 @@ Status pop(const DialectCall& call) { return pop_for(call, false); }
 Status pop_waiting(const DialectCall& call) { return pop_for(call, true); }
 
 Status finish(const DialectCall& call) {
-  constexpr std::string_view kFailed = "标识完成任务出错！";
-  return find_by_id(call,
-                    {kFailed, only(Scope::kConsume), [](const Exchange& exchange, const FoundJob& found) {
-                       exchange.queue().ack_job(
-                           exchange.now(), {found.job.topic, found.job.id}, [exchange](const Status& status) {
-                             if (!status.ok())
-                               return exchange.refuse(status.error(), failure(kFailed, status.error()));
-                             exchange.send(success("标识完成任务成功！", ""));
-                           });
-                     }});
+  return find_by_id(
+      call, {kNotFinished, only(Scope::kConsume), [](const Exchange& exchange, const FoundJob& found) {
+               exchange.queue().ack_job(
+                   exchange.now(), {found.job.topic, found.job.id}, [exchange](const Status& status) {
+                     if (!status.ok())
+                       return exchange.refuse(status.error(), failure(kNotFinished, status.error()));
+                     exchange.send(success("标识完成任务成功！", ""));
+                   });
+             }});
 }
 
 }  // namespace delayq::compat::dq
