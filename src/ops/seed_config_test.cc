@@ -52,8 +52,8 @@ TEST(SeedConfig, delayq_as_its_document_shows_it) {
       outcome.warnings,
       ElementsAre("f:3: delayq.timer_interval: not needed: a job is handed over at its time, not at the "
                   "next scan",
-                  "f:8: redis.host: not used by the journal engine; it is for the redis engine, not "
-                  "built yet",
+                  "f:8: redis.host: not used by the journal engine; it is for the redis engine, which "
+                  "is not yet in this version",
                   HasSubstr("f:9: redis.port: not used by the journal engine"),
                   HasSubstr("f:10: redis.database: not used"), HasSubstr("f:11: redis.password: not"),
                   HasSubstr("f:12: redis.max_idle: not"), HasSubstr("f:13: redis.max_active: not"),
