@@ -67,6 +67,11 @@ TEST_F(ReadConfig, asks_for_tokens_where_other_machines_come) {
   EXPECT_THAT(read_config(options).errors, IsEmpty());
 }
 
+TEST_F(ReadConfig, networks_that_are_none_are_told_before_anything_starts) {
+  write("[webhook]\ndeny = [\"10.0.0.0/8\", \"10.0.0.0/40\"]\n");
+  EXPECT_THAT(read_config(options).errors, ElementsAre(HasSubstr("webhook.deny: \"10.0.0.0/40\"")));
+}
+
 TEST_F(ReadConfig, tells_everything_at_once) {
   write("[server]\ngrace = \"soon\"\n");
   const Variable days("DELAYQ_LOG_KEEP_DAYS", "many");

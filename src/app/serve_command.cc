@@ -151,7 +151,7 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 
 /// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
-  spdlog::info("SIGHUP: logs, tokens, certificates and how jobs are called back are read again");
+  spdlog::info("SIGHUP: logs, tokens, certificates, topics and how jobs are called back are read again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
@@ -160,6 +160,9 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   if (outcome.ok()) {
     server.set_tokens(std::move(outcome.config.tokens));
     server.set_dispatch(dispatch_options(outcome.config.webhook));
+    server.set_topics(outcome.config.topics, [](const std::string& topic, const Error& error) {
+      spdlog::error("topic {} stays as it was: {}", quote(topic), error.detail);
+    });
   }
   if (const Status status = server.reload_tls(); !status.ok())
     spdlog::error("the certificates stay as they were: {}", status.error().detail);

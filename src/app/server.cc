@@ -141,12 +141,32 @@ Status Server::start_queue(Moment now) {
   for (const auto& topic : options_.topics) {
     const std::string& name = topic.first;
     if (!status.ok()) break;
-    if (name == kDefaultsName) continue;  // those are in QueueConfig
-    const Settings merged = overlay(queue_->settings(name), topic.second);
-    if (merged == queue_->settings(name)) continue;
-    status = wait_for([&](auto reply) { queue_->set_settings(now, name, merged, std::move(reply)); });
+    const auto settings = wanted(name, topic.second);
+    if (!settings) continue;
+    status = wait_for([&](auto reply) { queue_->set_settings(now, name, *settings, std::move(reply)); });
   }
   return status;
+}
+
+std::optional<Settings> Server::wanted(const std::string& topic, const Settings& said) const {
+  if (topic == kDefaultsName) return std::nullopt;  // those are configured, not set
+  Settings merged = overlay(queue_->settings(topic), said);
+  return merged == queue_->settings(topic) ? std::nullopt : std::optional(std::move(merged));
+}
+
+void Server::set_topics(const std::map<std::string, Settings>& topics,
+                        const std::function<void(const std::string& topic, const Error&)>& failed) {
+  const Moment now = net::Loop::now();
+  const auto defaults = topics.find(std::string(kDefaultsName));
+  queue_->set_configured_defaults(now, defaults == topics.end() ? Settings{} : defaults->second);
+  for (const auto& [name, said] : topics) {
+    auto settings = wanted(name, said);
+    if (!settings) continue;
+    queue_->set_settings(now, name, std::move(*settings),
+                         [failed, topic = std::string(name)](const Status& status) {
+                           if (!status.ok()) failed(topic, status.error());
+                         });
+  }
 }
 
 void Server::run() {

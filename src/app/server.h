@@ -77,6 +77,9 @@ class Server {
   void set_tokens(std::vector<Token> tokens) { front_->access.replace(std::move(tokens)); }
   /// Other timeouts, bounds and secrets for calls that begin from now on.
   void set_dispatch(webhook::DispatcherOptions options) { dispatcher_->set_options(std::move(options)); }
+  /// What the operator says of topics now. What a topic cannot be set to is told to `failed`.
+  void set_topics(const std::map<std::string, Settings>& topics,
+                  const std::function<void(const std::string& topic, const Error&)>& failed);
   /// Reads the certificates again, for connections that come from now on. With an error everything stays as
   /// it is.
   Status reload_tls();
@@ -92,6 +95,8 @@ class Server {
   Status start();
   Status start_webhooks();
   Status start_queue(Moment now);
+  /// What a topic is to be set to for what the operator says of it; nothing when it says so already.
+  std::optional<Settings> wanted(const std::string& topic, const Settings& said) const;
   Status listen_for_resp(Moment now);
   Status listen_for_http();
   net::Listener::Options listening(std::string host, uint16_t port, std::string refusal) const;

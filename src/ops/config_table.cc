@@ -41,7 +41,8 @@ constexpr std::array kSections{
                   "insecure and user_agent."},
     ConfigSection{"limits", "Bounds. A request above one is refused with an error that names it."},
     ConfigSection{"log", "What the server writes about itself."},
-    ConfigSection{"topics", "One section per topic; [topics.\"*\"] sets the defaults of all."},
+    ConfigSection{"topics",
+                  "One section per topic; [topics.\"*\"] sets the defaults of all. Read again on SIGHUP."},
     ConfigSection{"tokens",
                   "Who may do what; without any, everybody who reaches the server may do everything. Read "
                   "again on SIGHUP."},

@@ -108,18 +108,17 @@ WaiterId HandOver::pop(const PopRequest& request, Reply<PopAnswer> reply) {
 void HandOver::take_for_delivery(const DeliveryRequest& request, Reply<PopAnswer> reply) {
   if (const Status status = context_.check_running("delivery"); !status)
     return context_.refuse(reply, status.error());
-  const TopicPtr topic = context_.topics.find(request.topic);
-  if (topic == nullptr || request.count == 0 || !is_delivered(*topic, request.outlet))
-    return context_.answer(reply, Result<PopAnswer>{PopAnswer{}});
   Waiter& waiter = waiters_.add();
+  waiter.give_up = context_.now;
+  waiter.reply = std::move(reply);
+  const TopicPtr topic = context_.topics.find(request.topic);
+  if (topic == nullptr || request.count == 0 || !is_delivered(*topic, request.outlet)) return deliver(waiter);
   topic->last_used = context_.now;
   waiter.topics.push_back(topic);
   waiter.count = std::min(request.count, Limits::kPopJobs);
   waiter.lease = request.lease;
   waiter.delivers = true;
   waiter.outlet = request.outlet;
-  waiter.give_up = context_.now;
-  waiter.reply = std::move(reply);
   start_walk(waiter);
 }
 

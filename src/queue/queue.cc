@@ -286,6 +286,12 @@ void Queue::set_settings(Moment now, std::string_view name, Settings settings, R
   parts_->wake(name);
 }
 
+void Queue::set_configured_defaults(Moment now, Settings defaults) {
+  const Entry entry = enter(now);
+  parts_->settings.configure(std::move(defaults));
+  parts_->wake(kDefaultsName);
+}
+
 void Queue::pause(Moment now, std::string_view topic, Reply<void> reply) {
   Settings changed = settings(topic);
   changed.paused = true;

@@ -131,6 +131,8 @@ class Queue final {
   // ---- settings: in force when the call returns, stored when it is answered. `name` is a topic's, or "*"
   // for all.
   void set_settings(Moment now, std::string_view name, Settings settings, Reply<void> reply);
+  /// Instead of QueueConfig::defaults; like them it is not stored.
+  void set_configured_defaults(Moment now, Settings defaults);
   /// Stops the hand-over of a topic, not pushing.
   void pause(Moment now, std::string_view topic, Reply<void> reply);
   void resume(Moment now, std::string_view topic, Reply<void> reply);

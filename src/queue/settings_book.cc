@@ -1,10 +1,17 @@
 #include "queue/settings_book.h"
 
+#include <utility>
+
 #include "core/quote.h"
 
 namespace delayq {
 
 SettingsBook::SettingsBook(const Settings& configured) : configured_(configured) { apply_defaults({}); }
+
+void SettingsBook::configure(Settings defaults) {
+  configured_ = std::move(defaults);
+  apply_defaults(std::exchange(stored_defaults_, {}));
+}
 
 void SettingsBook::set(Context& context, std::string_view name, Settings settings, Reply<void> reply) {
   Status status = name == kDefaultsName ? Status{} : check_topic(name);

@@ -16,6 +16,8 @@ class SettingsBook {
  public:
   explicit SettingsBook(const Settings& configured);
 
+  /// Other defaults from the operator. What is stored under "*" goes before them, as it did before the last.
+  void configure(Settings defaults);
   /// Applied at once, stored when answered. Settings that say nothing are removed. The name is a topic's or
   /// "*".
   void set(Context& context, std::string_view name, Settings settings, Reply<void> reply);
@@ -45,7 +47,7 @@ class SettingsBook {
   void apply_defaults(Settings settings);
   void refresh(Entry& entry) const;
 
-  const Settings configured_;
+  Settings configured_;
   Settings stored_defaults_;
   EffectiveSettings defaults_;
   absl::btree_map<std::string, std::unique_ptr<Entry>, std::less<>> topics_;

@@ -32,6 +32,24 @@ TEST(SettingsBook, ATopicGoesBeforeStoredDefaultsBeforeConfiguredOnesBeforeBuilt
   EXPECT_EQ(queue.queue().effective_settings("t").concurrency, 2U);
 }
 
+TEST(SettingsBook, OtherConfiguredDefaultsReachAllTopicsThatSayNothingElse) {
+  MemoryEngine engine;
+  QueueConfig config;
+  config.defaults = {.attempts = 2, .lease = Millis{2'000}, .paused = true};
+  support::QueueDriver queue{engine, config};
+  queue.set("*", {.attempts = 3});
+  queue.set("t", {.concurrency = 4});
+  queue.push({.topic = "t", .id = "a"});
+  EXPECT_THAT(queue.pop("t"), testing::IsEmpty());
+
+  queue.queue().set_configured_defaults(queue.now(), {.attempts = 9, .lease = Millis{5'000}});
+  EXPECT_EQ(queue.queue().effective_settings("t").lease, Millis{5'000});
+  EXPECT_EQ(queue.queue().effective_settings("t").retry.attempts, 3U) << "what is stored goes first";
+  EXPECT_EQ(queue.queue().effective_settings("another").lease, Millis{5'000});
+  EXPECT_EQ(queue.queue().settings("*"), Settings{.attempts = 3});
+  EXPECT_EQ(queue.pop("t").size(), 1U) << "nobody says paused any more";
+}
+
 TEST(SettingsBook, SettingsSurviveARestart) {
   MemoryEngine engine;
   const Settings settings{

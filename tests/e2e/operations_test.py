@@ -13,6 +13,7 @@ import subprocess
 import termios
 import time
 import unittest
+import urllib.request
 
 import harness
 from harness import DEADLINE, PROGRAM, ROOT
@@ -204,6 +205,23 @@ class Operations(harness.ServerTest):
         self.assertEqual(status("old-secret"), 401)
         self.assertRegex(log.read_text(), r"warning turned away: http \S+ \S+ POST /v1/topics/t/jobs: unauthorized")
         self.assertNotIn("secret", log.read_text())
+
+    def test_topics_are_read_again_at_a_sighup(self):
+        config = self.directory / "delayq.toml"
+        config.write_text('[topics."*"]\nlease = "7s"\n[topics.order]\nattempts = 3\n')
+        server = self.serve("-c", str(config))
+
+        def settings(topic):
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/v1/topics/{topic}", timeout=DEADLINE) as answer:
+                said = json.load(answer)["settings"]
+            return said["lease"], said["attempts"]
+
+        self.assertEqual(self.ask(server, "POST", "/v1/topics/other/jobs", body=b'{"body": 1}'), 201)
+        self.assertEqual((settings("order"), settings("other")), (("7s", 3), ("7s", 16)))
+        config.write_text('[topics."*"]\nlease = "9s"\n[topics.order]\nattempts = 4\n')
+        server.process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: settings("order") == ("9s", 4), "the new ones hold")
+        self.assertEqual(settings("other"), ("9s", 16))
 
     def ask(self, server, method, path, body=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=DEADLINE)
