@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ascii.h"
 #include "core/utf8.h"
 
 namespace delayq {
@@ -15,17 +16,9 @@ constexpr size_t kMostErrors = 100;
 constexpr size_t kLineBytes = size_t{64} << 10;
 constexpr size_t kNameBytes = 256;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::string_view kBlank = " \t";
 constexpr std::string_view kComment = ";#";
 constexpr std::string_view kQuotes = "\"'`";
 
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-/// Empty, or only a comment.
 /// Empty, or only a comment.
 bool says_nothing(std::string_view text) {
   return text.empty() || kComment.find(text[0]) != std::string_view::npos;

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ascii.h"
 #include "core/nearest.h"
 #include "core/quote.h"
 #include "ops/config_table.h"
@@ -62,8 +63,7 @@ std::optional<uint32_t> number_of(std::string_view text, uint32_t least, uint32_
 
 /// The levels of Go's loggers in our words; what is none of them stays as it is.
 std::string level_of(std::string_view text) {
-  std::string level(text);
-  for (char& c : level) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::string level = lowered(text);
   if (level == "trace") return "debug";
   if (level == "warning") return "warn";
   if (level == "fatal" || level == "panic" || level == "dpanic") return "error";

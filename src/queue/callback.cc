@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/ascii.h"
 #include "core/limits.h"
 #include "core/quote.h"
 #include "signing/signature.h"
@@ -35,14 +36,6 @@ std::optional<Parts> split(std::string_view url) {
   if (colon == std::string_view::npos) return std::nullopt;
   const std::string_view rest = url.substr(colon + 3);
   return Parts{url.substr(0, colon), rest.substr(0, std::min(rest.size(), rest.find_first_of("/?#")))};
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
 }
 
 /// Where the port begins, colon included; the end when there is none.
@@ -96,7 +89,7 @@ Status check_callback(std::string_view url) {
         "as %XX");
   }
   const std::optional<Parts> parts = split(url);
-  const std::string scheme = parts ? lower(parts->scheme) : std::string();
+  const std::string scheme = parts ? lowered(parts->scheme) : std::string();
   if (scheme != "http" && scheme != "https") {
     return invalid(
         fmt::format("callback {} is not a URL that can be called: https://host/path, or http", quote(url)));
@@ -113,8 +106,8 @@ Status check_callback(std::string_view url) {
 std::string host_of(std::string_view url) {
   const std::optional<Parts> parts = split(url);
   if (!parts) return {};
-  std::string host = lower(parts->authority);
-  if (port_place(host) == host.size()) host += lower(parts->scheme) == "https" ? ":443" : ":80";
+  std::string host = lowered(parts->authority);
+  if (port_place(host) == host.size()) host += lowered(parts->scheme) == "https" ? ":443" : ":80";
   return host;
 }
 

@@ -1,26 +1,17 @@
 #include "queue/hand_over.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "core/quote.h"
+#include "queue/lease_text.h"
 
 namespace delayq {
 
 namespace {
 
 constexpr Millis kAfterConsumers = std::chrono::seconds{1};
-
-/// "<topic>/<engine's lease>": any server finds the way from it, and a topic has no '/' in it.
-std::string_view lease_text(std::string_view topic, std::string_view lease, Arena& storage) {
-  const std::span<char> room = storage.allocate(topic.size() + 1 + lease.size());
-  std::memcpy(room.data(), topic.data(), topic.size());
-  room[topic.size()] = '/';
-  std::memcpy(room.data() + topic.size() + 1, lease.data(), lease.size());
-  return {room.data(), room.size()};
-}
 
 void append(PopAnswer& answer, TakeAnswer taken) {
   if (taken.jobs.empty()) return;
@@ -331,7 +322,7 @@ void HandOver::deliver(Waiter& waiter) {
     topic.lateness.record(late);
     context_.topics.total_lateness().record(late);
     context_.topics.count(&topic, Tally::kPopped, 1);
-    if (!waiter.auto_ack) taken.lease = lease_text(taken.job.topic, taken.lease, *storage);
+    if (!waiter.auto_ack) taken.lease = lease_text({taken.job.topic, taken.lease}, *storage);
   }
   Reply<PopAnswer> reply = std::move(waiter.reply);
   PopAnswer found = std::move(waiter.found);

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
 #include "queue/failures.h"
+#include "queue/lease_text.h"
 #include "queue/places.h"
 
 namespace delayq {
@@ -28,14 +28,6 @@ TopicRun& add_to_runs(TopicRuns& runs, std::string_view& last, std::string_view 
 }
 
 }  // namespace
-
-Result<LeaseRef> parse_lease(std::string_view text) {
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size()) {
-    return Error{ErrorCode::kInvalid, {}, "lease " + quote(text) + " is not one that a pop has answered"};
-  }
-  return LeaseRef{text.substr(0, slash), text.substr(slash + 1)};
-}
 
 const EffectiveSettings& Leases::settings_of(const TopicPtr& topic) const {
   return topic == nullptr ? defaults_ : *topic->settings;
@@ -105,8 +97,8 @@ void Leases::ack_job(const JobRef& job, Reply<void> reply) {
                            fmt::format("the job is {}: only one that is with a consumer can be acked",
                                        name_of(held.state))});
         }
-        const std::string lease = fmt::format("{}/{}", held.topic, (*found)->lease);
-        const AckItem item{.lease = lease};
+        Arena storage;
+        const AckItem item{.lease = lease_text({held.topic, (*found)->lease}, storage)};
         ack({&item, 1}, [this, reply = std::move(reply)](const Result<std::vector<Status>>& results) mutable {
           context_.answer(reply, results.ok() ? results->front() : Status{results.error()});
         });

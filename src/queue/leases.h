@@ -7,9 +7,6 @@
 
 namespace delayq {
 
-/// Reads "<topic>/<engine's lease>", or says that this is not a lease.
-Result<LeaseRef> parse_lease(std::string_view text);
-
 /// What a consumer may do with a job it holds (rules 7 and 8).
 class Leases {
  public:

@@ -25,17 +25,6 @@ class LeasesTest : public testing::Test {
   support::QueueDriver queue_{engine_};
 };
 
-TEST(ParseLease, SplitsAtTheFirstSlash) {
-  EXPECT_EQ(parse_lease("t/m1")->topic, "t");
-  EXPECT_EQ(parse_lease("t/m1")->lease, "m1");
-  EXPECT_EQ(parse_lease("t/a/b")->lease, "a/b");
-  for (const std::string_view bad : {"", "/", "t", "t/", "/m1"}) {
-    const Result<LeaseRef> lease = parse_lease(bad);
-    ASSERT_FALSE(lease.ok()) << bad;
-    EXPECT_THAT(lease.error().detail, testing::StartsWith("lease"));
-  }
-}
-
 // ---- ack
 
 TEST_F(LeasesTest, AckMakesAJobDone) {

@@ -11,6 +11,7 @@
 #include <openssl/params.h>
 
 #include "core/base64.h"
+#include "core/whole_seconds.h"
 
 namespace delayq::signing {
 
@@ -78,10 +79,6 @@ bool has_signature(std::string_view list, const Digest& right) {
   return is_there;
 }
 
-std::string unix_seconds(Moment moment) {
-  return fmt::to_string(std::chrono::floor<std::chrono::seconds>(moment).time_since_epoch().count());
-}
-
 }  // namespace
 
 Result<std::string> parse_secret(std::string_view text) {
@@ -127,7 +124,7 @@ bool Signer::has_secrets() const { return !keys_->all.empty(); }
 
 std::string Signer::sign(const Message& message) {
   std::string signatures;
-  const std::string timestamp = unix_seconds(message.timestamp);
+  const std::string timestamp = fmt::to_string(to_unix_seconds(message.timestamp));
   for (Key& key : keys_->all) {
     if (!signatures.empty()) signatures += ' ';
     signatures.append(kVersion).append(to_base64(view_of(key.digest(message.id, timestamp, message.body))));

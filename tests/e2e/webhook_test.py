@@ -18,6 +18,15 @@ OTHER_SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 Seen = collections.namedtuple("Seen", "at method path headers body")
 
 
+def read_text(server, path):
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=harness.DEADLINE)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
 class Receiver:
     """An HTTP server that remembers what came. `answer(seen, times)` gives (status, headers, body); `times` is how
     often this job has come, this one included."""
@@ -195,10 +204,7 @@ class Webhooks(harness.ServerTest):
     def test_secrets_are_in_no_export(self):
         server, receiver = self.serve(), self.receive()
         self.hook(server, "order", receiver, callback_secrets=[SECRET])
-        connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=harness.DEADLINE)
-        connection.request("GET", "/v1/export")
-        text = connection.getresponse().read().decode()
-        connection.close()
+        text = read_text(server, "/v1/export")
         self.assertIn('"callback"', text)
         self.assertNotIn("MfKQ9r8G", text)
 
@@ -420,10 +426,7 @@ class Webhooks(harness.ServerTest):
         self.hook(server, "t", receiver)
         self.push(server, "t", id="a")
         self.wait_for_state(server, "t", "a", "done")
-        connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=harness.DEADLINE)
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-        connection.close()
+        text = read_text(server, "/metrics")
         self.assertIn('delayq_webhook_calls_total{result="2xx"} 1\n', text)
         self.assertIn('delayq_webhook_calls_total{result="5xx"} 1\n', text)
         self.assertIn('delayq_webhook_jobs_total{outcome="delivered"} 1\n', text)

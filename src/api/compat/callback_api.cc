@@ -5,6 +5,8 @@
 
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
+#include "api/only_result.h"
+#include "core/whole_seconds.h"
 #include "json/reader.h"
 
 namespace delayq::compat {
@@ -73,10 +75,8 @@ Status add(const DialectCall& call) {
   const Exchange exchange = call.accept();
   set_delivery(exchange.queue(), job, callback);
   exchange.queue().push(exchange.now(), {&job, 1}, [exchange](const Result<PushReport>& report) {
-    const Status status = !report.ok()                ? report.error()
-                          : report->jobs.front().ok() ? Status()
-                                                      : report->jobs.front().error();
-    if (!status.ok()) return exchange.refuse(status.error(), failure("加入工作队列失败", status.error()));
+    const Result<PushReceipt> receipt = api::only_result(report);
+    if (!receipt.ok()) return exchange.refuse(receipt.error(), failure("加入工作队列失败", receipt.error()));
     exchange.send(envelope(true, "添加新任务成功", "null"));
   });
   return {};
@@ -99,7 +99,7 @@ std::string described(const Job& job) {
   std::string data;
   json::Writer json(data);
   json.begin_object().key("topic").text(job.topic).key("id").text(job.id);
-  json.key("delay").number(delay_of(job));
+  json.key("delay").number(delay_seconds(job));
   if (json::parse(job.body).ok()) {
     json.key("body").raw(job.body);
   } else {
@@ -134,15 +134,12 @@ Status remove(const DialectCall& call) {
   const Result<JobRef> job = job_of(call, *fields, only(Scope::kPush));
   if (!job.ok()) return job.error();
   const Exchange exchange = call.accept();
-  exchange.queue().cancel(exchange.now(), {&*job, 1},
-                          [exchange](const Result<std::vector<Result<CancelOutcome>>>& results) {
-                            const Status status = !results.ok()           ? results.error()
-                                                  : results->front().ok() ? Status()
-                                                                          : results->front().error();
-                            if (!status.ok())
-                              return exchange.refuse(status.error(), failure("删除job失败", status.error()));
-                            exchange.send(envelope(true, "删除job成功", "null"));
-                          });
+  exchange.queue().cancel(
+      exchange.now(), {&*job, 1}, [exchange](const Result<std::vector<Result<CancelOutcome>>>& results) {
+        const Result<CancelOutcome> outcome = api::only_result(results);
+        if (!outcome.ok()) return exchange.refuse(outcome.error(), failure("删除job失败", outcome.error()));
+        exchange.send(envelope(true, "删除job成功", "null"));
+      });
   return {};
 }
 

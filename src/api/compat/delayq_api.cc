@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "api/compat/compat.h"
+#include "api/only_result.h"
 #include "core/moment.h"
+#include "core/whole_seconds.h"
 #include "queue/job_options.h"
 
 namespace delayq::compat {
@@ -74,7 +76,6 @@ Status read_new_job(Fields& fields, PushRequest& job) {
   if (ttr > kLongest) return invalid(fmt::format("ttr: at most {} seconds", kLongest));
   job.options.lease = std::chrono::seconds{ttr <= 0 ? kDefaultTtr : ttr};
   job.unique_across_topics = true;  // since that is how it is looked up and finished
-  if (Status status = check_job_options(job.options); !status.ok()) return status;
   return check_topic(job.topic);
 }
 
@@ -91,8 +92,7 @@ Status add(const DialectCall& call) {
       exchange.now(), {&job, 1},
       [exchange, topic = std::string(job.topic), body = std::string(job.body),
        options = std::move(options)](const Result<PushReport>& report) {
-        const Result<PushReceipt> receipt =
-            report.ok() ? report->jobs.front() : Result<PushReceipt>(report.error());
+        const Result<PushReceipt> receipt = api::only_result(report);
         if (!receipt.ok()) {
           const bool is_taken = receipt.error().code == ErrorCode::kConflict;
           return exchange.refuse(
@@ -127,8 +127,7 @@ Status remove(const DialectCall& call) {
                exchange.queue().cancel(
                    exchange.now(), {&job, 1},
                    [exchange](const Result<std::vector<Result<CancelOutcome>>>& results) {
-                     const Result<CancelOutcome> outcome =
-                         results.ok() ? results->front() : Result<CancelOutcome>(results.error());
+                     const Result<CancelOutcome> outcome = api::only_result(results);
                      if (!outcome.ok())
                        return exchange.refuse(outcome.error(), failure("删除任务出错！", outcome.error()));
                      const bool is_running = *outcome == CancelOutcome::kReserved;
@@ -215,7 +214,7 @@ void write_job(json::Writer& json, const Job& job, const Queue& queue) {
   const Millis lease = options.lease ? *options.lease : queue.effective_settings(job.topic).lease;
   json.begin_object().key("jobid").text(job.id).key("name").text(options.name).key("topic").text(job.topic);
   json.bytes("data", job.body);
-  json.key("addtime").number(unix_seconds(job.pushed)).key("exectime").number(unix_seconds(job.due));
+  json.key("addtime").number(to_unix_seconds(job.pushed)).key("exectime").number(to_unix_seconds(job.due));
   json.key("tryes").number(uint64_t{job.attempts});
   json.key("ttr").number(int64_t{std::chrono::ceil<std::chrono::seconds>(lease).count()});
   json.key("state").number(static_cast<uint64_t>(job.state));

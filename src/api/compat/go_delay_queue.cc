@@ -6,6 +6,8 @@
 
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
+#include "api/only_result.h"
+#include "core/whole_seconds.h"
 
 namespace delayq::compat {
 
@@ -91,8 +93,7 @@ Status add(const DialectCall& call) {
   if (Status status = call.check(only(Scope::kPush), job.topic); !status.ok()) return status;
   const Exchange exchange = call.accept();
   exchange.queue().push(exchange.now(), {&job, 1}, [exchange](const Result<PushReport>& report) {
-    const Result<PushReceipt> receipt =
-        report.ok() ? report->jobs.front() : Result<PushReceipt>(report.error());
+    const Result<PushReceipt> receipt = api::only_result(report);
     if (!receipt.ok()) return exchange.refuse(receipt.error(), failure(receipt.error(), Code::kNotAdded));
     std::string data;
     json::Writer(data).begin_object().key("job_id").text(receipt->id).end_object();
@@ -120,8 +121,8 @@ void remove_found(const Exchange& exchange, const Job& job) {
   const JobRef name{job.topic, job.id};
   exchange.queue().cancel(exchange.now(), {&name, 1},
                           [exchange, refuse](const Result<std::vector<Result<CancelOutcome>>>& results) {
-                            if (!results.ok()) return refuse(results.error());
-                            if (!results->front().ok()) return refuse(results->front().error());
+                            const Result<CancelOutcome> outcome = api::only_result(results);
+                            if (!outcome.ok()) return refuse(outcome.error());
                             exchange.send(success("null"));
                           });
 }
@@ -142,7 +143,7 @@ std::string described(const Job& job) {
   std::string data;
   json::Writer json(data);
   json.begin_object().key("topic").text(job.topic).key("id").text(job.id);
-  json.key("exec_time").number(unix_seconds(job.due)).key("delay").number(delay_of(job));
+  json.key("exec_time").number(to_unix_seconds(job.due)).key("delay").number(delay_seconds(job));
   json.bytes("body", job.body).end_object();
   return data;
 }

@@ -1,8 +1,5 @@
 #include "api/compat/wording.h"
 
-#include <algorithm>
-#include <chrono>
-
 namespace delayq::compat {
 
 int status_of(const Error& error, int status) {
@@ -20,14 +17,6 @@ int status_of(const Error& error, int status) {
 
 http::Response answer(std::string body, int status) {
   return {status, "application/json; charset=utf-8", {}, std::move(body)};
-}
-
-int64_t unix_seconds(Moment moment) {
-  return std::chrono::floor<std::chrono::seconds>(moment.time_since_epoch()).count();
-}
-
-int64_t delay_of(const Job& job) {
-  return std::chrono::floor<std::chrono::seconds>(std::max(job.due - job.pushed, Millis::zero())).count();
 }
 
 }  // namespace delayq::compat

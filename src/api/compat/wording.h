@@ -18,12 +18,6 @@ int status_of(const Error& error, int status);
 /// An answer as the originals' web framework sends JSON.
 http::Response answer(std::string body, int status = 200);
 
-/// A moment as Unix seconds; what is past the second is cut, as the originals do.
-int64_t unix_seconds(Moment moment);
-
-/// How long after its push a job is due, in whole seconds.
-int64_t delay_of(const Job& job);
-
 inline Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }
 
 }  // namespace delayq::compat

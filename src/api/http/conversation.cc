@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/ascii.h"
+
 namespace delayq::http {
 
 namespace {
@@ -24,8 +26,7 @@ std::string_view secret_of(std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer ";
   if (authorization.size() < kScheme.size()) return {};
   for (size_t i = 0; i < kScheme.size(); ++i) {
-    const char c = authorization[i];
-    if ((c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) != kScheme[i]) return {};
+    if (to_lower(authorization[i]) != kScheme[i]) return {};
   }
   return authorization.substr(kScheme.size());
 }

@@ -3,6 +3,8 @@
 
 #include "api/http/conversation.h"
 #include "api/http/job_fields.h"
+#include "api/only_result.h"
+#include "core/ascii.h"
 
 namespace delayq::http {
 
@@ -11,9 +13,7 @@ namespace {
 /// "text/plain" of "Text/Plain; charset=utf-8".
 std::string media_type(std::string_view content_type) {
   const std::string_view type = content_type.substr(0, content_type.find(';'));
-  std::string name(type.substr(0, type.find_last_not_of(" \t") + 1));
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return name;
+  return lowered(type.substr(0, type.find_last_not_of(" \t") + 1));
 }
 
 /// What curl calls a body when it is not told better counts as JSON too: nobody means a form here.
@@ -27,8 +27,7 @@ bool is_json(std::string_view content_type) {
 Status Conversation::push_one(const PushRequest& job) {
   queue_.push(now_, {&job, 1},
               [self = self(), place = reserve(), topic = std::string(job.topic)](Result<PushReport> report) {
-                if (!report.ok()) return self->problem(place, report.error());
-                const Result<PushReceipt>& receipt = report->jobs.front();
+                const Result<PushReceipt> receipt = api::only_result(report);
                 if (!receipt.ok()) return self->problem(place, receipt.error());
                 self->answer(place, [&](json::Writer& json) {
                   json.begin_object();
@@ -110,8 +109,7 @@ Status Conversation::cancel(const Call& call) {
   queue_.cancel(
       now_, {&job, 1},
       [self = self(), place = reserve()](const Result<std::vector<Result<CancelOutcome>>>& results) {
-        if (!results.ok()) return self->problem(place, results.error());
-        const Result<CancelOutcome>& outcome = results->front();
+        const Result<CancelOutcome> outcome = api::only_result(results);
         if (!outcome.ok()) return self->problem(place, outcome.error());
         self->answer(place, [&](json::Writer& json) {
           json.begin_object().key("result").text(name_of(*outcome)).end_object();
@@ -140,8 +138,7 @@ Status Conversation::reschedule(const Call& call) {
   queue_.reschedule(
       now_, {&item, 1},
       [self = self(), place = reserve()](const Result<std::vector<Result<RescheduleOutcome>>>& results) {
-        if (!results.ok()) return self->problem(place, results.error());
-        const Result<RescheduleOutcome>& outcome = results->front();
+        const Result<RescheduleOutcome> outcome = api::only_result(results);
         if (!outcome.ok()) return self->problem(place, outcome.error());
         if (*outcome != RescheduleOutcome::kMoved) return self->problem(place, api::refusal_of(*outcome));
         self->answer(place, [](json::Writer& json) {

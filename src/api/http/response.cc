@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "api/http/problem.h"
+#include "core/ascii.h"
 
 namespace delayq::http {
 
@@ -31,12 +32,6 @@ std::optional<std::string> gzip(std::string_view text) {
   out.resize(stream.total_out);
   deflateEnd(&stream);
   return result == Z_STREAM_END ? std::optional(std::move(out)) : std::nullopt;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 void append_number(std::string& out, size_t number) {

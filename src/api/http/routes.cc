@@ -43,6 +43,15 @@ bool matches(const std::vector<std::string_view>& route, const std::vector<std::
   return true;
 }
 
+/// Whether the parts are those of a path that leaves none open.
+bool is_path(std::string_view path, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    if (!path.starts_with('/') || !path.substr(1).starts_with(part)) return false;
+    path.remove_prefix(part.size() + 1);
+  }
+  return path.empty();
+}
+
 /// Whether a request's method is the route's; else that one is added to those which are.
 bool takes(std::string_view routes_method, std::string_view method, std::string& allowed) {
   const bool is_get = routes_method == "GET";
@@ -55,9 +64,8 @@ bool takes(std::string_view routes_method, std::string_view method, std::string&
 
 const Dialect::Route* Conversation::find_dialect_route(const Dialect& dialect, std::string_view method,
                                                        const Target& target, std::string& allowed) {
-  std::vector<std::string_view> none;
   for (const Dialect::Route& route : dialect.routes) {
-    if (matches(split(route.path), target.path, none) && takes(route.method, method, allowed)) return &route;
+    if (is_path(route.path, target.path) && takes(route.method, method, allowed)) return &route;
   }
   return nullptr;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/ascii.h"
 #include "core/duration.h"
 #include "core/moment.h"
 #include "core/quote.h"
@@ -14,8 +15,6 @@
 namespace delayq::resp {
 
 namespace {
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// Puts the field's name before what its parser says.
 template <class T>
@@ -30,7 +29,7 @@ Result<T> named(std::string_view field, Result<T> parsed) {
 
 bool same_word(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
+                    [](char x, char y) { return to_lower(x) == to_lower(y); });
 }
 
 Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/resp/conversation.h"
+#include "core/ascii.h"
 #include "core/quote.h"
 
 namespace delayq::resp {
@@ -13,11 +14,7 @@ namespace {
 /// The version of Redis whose protocol this is: some clients look for one in INFO and HELLO.
 constexpr std::string_view kRedisVersion = "7.0.0";
 
-void write_name(Writer& writer, const CommandSpec& spec) {
-  std::string name(spec.name);
-  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  writer.bulk(name);
-}
+void write_name(Writer& writer, const CommandSpec& spec) { writer.bulk(lowered(spec.name)); }
 
 /// As Redis describes a command: name, arity, flags, first key, last key, step, categories, ...
 void write_command(Writer& writer, const CommandSpec& spec) {

@@ -1,10 +1,9 @@
 #include "delivery/webhook/message.h"
 
-#include <algorithm>
-
 #include "core/hex.h"
 #include "core/moment.h"
 #include "core/siphash.h"
+#include "core/whole_seconds.h"
 #include "json/reader.h"
 #include "json/writer.h"
 
@@ -40,10 +39,6 @@ std::string_view type_of(const Job& job, const JobOptions& options) {
   return json::parse(job.body).ok() ? kJson : kBytes;
 }
 
-std::string unix_seconds(Moment moment) {
-  return std::to_string(std::chrono::floor<std::chrono::seconds>(moment).time_since_epoch().count());
-}
-
 void add_event(Call& call, const Job& job, std::string_view id) {
   call.headers.add("ce-specversion", "1.0");
   call.headers.add("ce-id", id);
@@ -53,14 +48,12 @@ void add_event(Call& call, const Job& job, std::string_view id) {
   call.headers.add("ce-time", format_moment(job.due));
 }
 
-/// As the callback API's document has it. `delay` is the time from the push to this attempt, in seconds: for
-/// the first, what was asked for.
+/// As the callback API's document has it.
 std::string callback_api_body(const Job& job, std::string_view url) {
   std::string text;
   json::Writer json(text);
   json.begin_object().key("topic").text(job.topic).key("id").text(job.id);
-  json.key("delay").number(
-      std::chrono::floor<std::chrono::seconds>(std::max(job.due - job.pushed, Millis::zero())).count());
+  json.key("delay").number(delay_seconds(job));
   json.key("callback").text(url).key("body");
   if (const Result<json::Slice> value = json::parse(job.body); value.ok()) {
     json.raw(value->text);
@@ -104,7 +97,7 @@ Call make_call(const Job& job, const JobOptions& options, const Route& route, si
   call.headers.add("content-type", is_callback_api ? kJson : type_of(job, options));
   const std::string id = message_id(job);
   call.headers.add(signing::kIdHeader, id);
-  call.headers.add(signing::kTimestampHeader, unix_seconds(now));
+  call.headers.add(signing::kTimestampHeader, std::to_string(to_unix_seconds(now)));
   if (signer.has_secrets()) call.headers.add(signing::kSignatureHeader, signer.sign({id, now, call.body}));
   if (route.format == CallbackFormat::kCloudEvents) add_event(call, job, id);
   call.headers.add("delayq-topic", header_text(job.topic));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ascii.h"
 #include "core/limits.h"
 
 namespace delayq::webhook {
@@ -12,13 +13,7 @@ namespace {
 
 /// Of the answer, kept with the job.
 constexpr size_t kShownBytes = 200;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
+constexpr std::string_view kSpace = " \t\r\n";
 
 /// What came from elsewhere must not make the text one that the queue refuses.
 std::string presentable(std::string text) {
@@ -34,7 +29,7 @@ std::string text_of(const CallResult& result) {
   const int64_t took = std::chrono::round<Millis>(result.took).count();
   if (!result.is_answered())
     return presentable(fmt::format("{} after {} ms: {}", name_of(result.error), took, result.error_text));
-  std::string_view answer = trimmed(result.answer);
+  std::string_view answer = trimmed(result.answer, kSpace);
   const bool is_cut = result.is_answer_cut || answer.size() > kShownBytes;
   answer = answer.substr(0, kShownBytes);
   if (answer.empty()) return fmt::format("{} in {} ms", result.status, took);
@@ -55,7 +50,8 @@ bool is_host_failure(const CallResult& result) {
 
 bool is_success(const CallResult& result, CallbackFormat format) {
   if (result.status < 200 || result.status > 299) return false;
-  return format != CallbackFormat::kCallbackApi || (trimmed(result.answer) == "ok" && !result.is_answer_cut);
+  return format != CallbackFormat::kCallbackApi ||
+         (trimmed(result.answer, kSpace) == "ok" && !result.is_answer_cut);
 }
 
 }  // namespace

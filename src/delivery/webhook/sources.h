@@ -45,7 +45,6 @@ class Sources {
   Source& tell(std::string_view topic, Outlet outlet);
   /// Null when none is in line; else it is being asked from now on.
   Source* next();
-  bool has_runnable() const { return !runnable_.empty(); }
 
   // ---- what comes after being asked (or, for the first, after sleeping or being held)
   void run(Source& source);
