@@ -312,6 +312,7 @@ void JournalEngine::release(std::deque<std::pair<Lsn, Later>>& waiting, Lsn end)
 bool JournalEngine::poll(EngineListener& listener) {
   bool busy = io_.poll();
   if (!cleaner_.status().ok()) fail(cleaner_.status());
+  begin_commit();  // so that the disk works while the answers are given
 
   release(undurable_, options_.durability == Durability::kCommit ? log_.durable_lsn() : log_.written_lsn());
   release(unsynced_, log_.durable_lsn());

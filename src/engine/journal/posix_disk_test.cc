@@ -1,10 +1,13 @@
 #include "engine/journal/posix_disk.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,6 +62,28 @@ TEST_F(PosixDiskTest, allocated_room_reads_as_zeros_and_can_be_cut) {
   EXPECT_EQ(into[3], std::byte{0});
   ASSERT_TRUE((*file)->truncate(2).ok());
   EXPECT_EQ(*(*file)->size(), 2U);
+}
+
+TEST_F(PosixDiskTest, what_is_written_ahead_is_only_zeros_and_stays_inside_the_allocated_room) {
+  const auto file = *disk->create("x");
+  constexpr uint64_t kRoom = 1'000'000;
+  ASSERT_TRUE(file->allocate(kRoom).ok());
+  ASSERT_TRUE(file->write(0, bytes_of("abc")).ok());
+  ASSERT_TRUE(file->write(3, bytes_of("def")).ok());
+  std::vector<std::byte> all(kRoom);
+  ASSERT_EQ(*file->read(0, all), kRoom);
+  EXPECT_EQ(std::memcmp(all.data(), "abcdef", 6), 0);
+  EXPECT_EQ(std::count(all.begin() + 6, all.end(), std::byte{0}), kRoom - 6);
+
+  ASSERT_TRUE(file->write(kRoom - 2, bytes_of("yz")).ok());
+  EXPECT_EQ(*file->size(), kRoom);
+  ASSERT_TRUE(file->write(3, bytes_of("DEF")).ok());
+  ASSERT_TRUE(file->write(kRoom, bytes_of("more")).ok()) << "a file may outgrow its room";
+  EXPECT_EQ(*file->size(), kRoom + 4);
+  all.resize(kRoom + 4);
+  ASSERT_EQ(*file->read(0, all), all.size());
+  EXPECT_EQ(std::memcmp(all.data(), "abcDEF", 6), 0);
+  EXPECT_EQ(std::memcmp(all.data() + kRoom - 2, "yzmore", 6), 0);
 }
 
 TEST_F(PosixDiskTest, read_cached_brings_all_or_nothing) {
