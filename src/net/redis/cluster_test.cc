@@ -136,5 +136,33 @@ TEST(Cluster, GoesOnWhenAMasterIsKilled) {
   EXPECT_EQ(text_of(driver.call(key, {"INCR", key})), "3");
 }
 
+TEST(Cluster, GoesOnWhenAllOfItWasGone) {
+  RedisCluster cluster;
+  RedisDriver driver(to(cluster, 6));
+  driver.connect();
+  const std::string lost = "{a}:n";
+  const size_t victim = cluster.owner_of(slot_of(lost));
+  std::string kept = "{0}:n";
+  for (int i = 1; cluster.owner_of(slot_of(kept)) == victim; ++i) kept = "{" + std::to_string(i) + "}:n";
+  // A third of the slots is gone, with its replica: soon the others refuse to work as well.
+  cluster.nodes()[victim + 3]->kill();
+  cluster.nodes()[victim]->kill();
+  driver.turn_until("the cluster is down", [&] {
+    const auto reply = driver.call(kept, {"GET", kept});
+    return !reply.ok() && reply.error().code == ErrorCode::kUnavailable &&
+           reply.error().detail.starts_with("CLUSTERDOWN");
+  });
+  const auto refused = driver.call(lost, {"GET", lost});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  // Then the rest.
+  for (const auto& node : cluster.nodes()) node->kill();
+  driver.turn_until("nobody is there", [&] { return !driver.client().is_connected(); });
+  for (const auto& node : cluster.nodes()) node->start();
+  EXPECT_EQ(text_of(driver.insist(lost, {"INCR", lost})), "1");
+  EXPECT_EQ(text_of(driver.insist(kept, {"INCR", kept})), "1");
+  driver.connect();
+}
+
 }  // namespace
 }  // namespace delayq::net::redis

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/time.h"
@@ -15,7 +16,9 @@ struct Address {
   uint16_t port = 6379;
 
   bool operator==(const Address&) const = default;
-  auto operator<=>(const Address&) const = default;
+  bool operator<(const Address& other) const {
+    return std::tie(host, port) < std::tie(other.host, other.port);
+  }
 };
 
 /// "host:port", with brackets round an IPv6 address.
