@@ -28,6 +28,10 @@ class EngineUnderTest {
 struct EngineEntry {
   std::string_view name;  ///< that of its folder under src/engine
   bool durable;           ///< its jobs outlive it: reopen() finds them
+  /// Lists delayed and ready jobs in the order in which they entered their state.
+  bool lists_delayed_in_order = true;
+  /// A verb does for all topics what a tick would do, not just for its own.
+  bool wakes_all_topics = true;
   std::unique_ptr<EngineUnderTest> (*make)();
 };
 
