@@ -68,13 +68,19 @@ class JournalUnderTest final : public EngineUnderTest {
 };
 
 constexpr std::array kEngines{
-    EngineEntry{.name = "memory",
-                .durable = false,
-                .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<MemoryUnderTest>(); }},
-    EngineEntry{.name = "journal",
+    EngineEntry{
+        .name = "memory",
+        .durable = false,
+        .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<MemoryUnderTest>(); }},
+    EngineEntry{
+        .name = "journal",
+        .durable = true,
+        .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }},
+    EngineEntry{.name = "redis",
                 .durable = true,
-                .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }},
-    EngineEntry{.name = "redis", .durable = true, .lists_delayed_in_order = false, .wakes_all_topics = false, .make = make_redis},
+                .lists_delayed_in_order = false,
+                .wakes_all_topics = false,
+                .make = make_redis},
 };
 
 }  // namespace
