@@ -35,12 +35,12 @@ local function look(id)
   return listed < most and looks > 0 and bytes > 0
 end
 
--- A step has many ids. Its rest is told from what was listed of it by their order, as long as the step is the same: when
--- it ends elsewhere than it did, the zset has grown or shrunk, and the step is listed from its beginning.
+-- A step has a few ids, or all while they are few. What is left of it is told by their order, as long as the step is the
+-- same; when it ends elsewhere than it did, it is another one, and is listed from its beginning.
 local function list_delayed(from, ended, last)
   if from == '' then from = '0' end
   repeat
-    local following, ids = delayed_step(from, math.min(looks, 100))
+    local following, ids = delayed_step(from)
     for i, id in ipairs(ids) do
       if (following ~= ended or id > last) and not look(id) then
         if i < #ids or following ~= '0' then said[3] = {from, following, id} end
@@ -48,9 +48,10 @@ local function list_delayed(from, ended, last)
       end
     end
     looks = looks - 1
-    from, ended, last = following, '', ''
-    if looks <= 0 and from ~= '0' then said[3] = {from, '', ''} end
-  until from == '0' or looks <= 0
+    from, ended = following, ''
+    if from == '0' then return end
+  until looks <= 0
+  said[3] = {from, '', ''}
 end
 
 local function list_ready(outlet, last)

@@ -11,9 +11,9 @@ local function delayed_count()
   return call('ZCARD', DELAY) - due, due
 end
 
--- One step through all that wait, about `most`: where the next step begins ('0': there is none), and the ids, sorted.
-local function delayed_step(from, most)
-  local step = call('ZSCAN', DELAY, from, 'COUNT', most)
+-- The smallest step through all that wait: where the next one begins ('0': there is none), and the ids, sorted.
+local function delayed_step(from)
+  local step = call('ZSCAN', DELAY, from, 'COUNT', 1)
   local ids = {}
   for i = 1, #step[2], 2 do
     if tonumber(step[2][i + 1]) > NOW then ids[#ids + 1] = step[2][i] end
