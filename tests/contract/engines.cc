@@ -75,6 +75,7 @@ constexpr std::array kEngines{
     EngineEntry{
         .name = "journal",
         .durable = true,
+        .makes_backups = true,
         .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }},
     EngineEntry{.name = "redis",
                 .durable = true,
