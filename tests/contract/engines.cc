@@ -80,7 +80,7 @@ constexpr std::array kEngines{
     EngineEntry{.name = "redis",
                 .durable = true,
                 .lists_delayed_in_order = false,
-                .wakes_all_topics = false,
+                .verbs_tick = false,
                 .make = make_redis},
 };
 
