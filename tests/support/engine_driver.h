@@ -79,6 +79,8 @@ class EngineDriver : public EngineListener {
   TopicPage topics(std::string_view cursor, uint32_t limit);
   std::vector<std::string> topic_names(uint32_t page_size = 100);
   Forecast forecast(const ForecastRequest& request);
+  /// After a flush, since the figures of some engines lag behind.
+  EngineUsage usage();
 
   // ---- settings
   void store_settings(std::string_view topic, std::string_view settings);
@@ -88,8 +90,8 @@ class EngineDriver : public EngineListener {
   // ---- running
   /// Ticks until nothing more is due and hands out the news. Answers when the engine wants to be called next.
   Moment tick();
-  /// Polls and pumps until nothing happens any more.
-  void settle();
+  /// Polls and pumps until nothing happens any more. Answers whether there was anything to pump.
+  bool settle();
   void flush();
   BackupReport backup(std::string_view name);
 
