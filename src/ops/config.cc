@@ -13,6 +13,7 @@
 #include "core/limits.h"
 #include "json/writer.h"
 #include "ops/config_table.h"
+#include "ops/redis_url.h"
 #include "ops/seed_config.h"
 
 namespace delayq {
@@ -124,7 +125,12 @@ std::string toml_of(const Given& given) {
 
 /// Secrets are not for those who look at a configuration.
 std::string shown_value(std::string_view key, const Given& given) {
-  return key.ends_with("secrets") ? "[\"(not shown)\"]" : toml_of(given);
+  if (key.ends_with("secrets")) return "[\"(not shown)\"]";
+  if (given.kind == Given::Kind::kText && !given.text.empty()) {
+    if (key.ends_with("password")) return "\"(not shown)\"";
+    if (key == "url") return quoted(without_password(given.text));
+  }
+  return toml_of(given);
 }
 
 void record(std::vector<Said>* said, std::span<const std::string> path, const Given& given,

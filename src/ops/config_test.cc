@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/config_in_force.h"
+
 namespace delayq {
 namespace {
 
@@ -120,7 +122,7 @@ TEST(Config, tells_all_errors_and_what_would_be_right) {
   const ConfigOutcome outcome = parse_config(R"([server]
 resp = "nowhere"
 engin = "journal"
-engine = "redis"
+engine = "kafka"
 grace = "2h"
 [limits]
 body = "65MiB"
@@ -146,7 +148,7 @@ callback_secrets = ["hunter2!"]
       ElementsAre(
           R"(a.toml:2: server.resp: "nowhere" is not an address: use "host:port", ":port" or "[::1]:port")",
           "a.toml:3: server.engin: unknown key: did you mean engine?",
-          R"(a.toml:4: server.engine: "redis" is not yet in this version: use journal or memory)",
+          R"(a.toml:4: server.engine: "kafka" is not yet in this version: use journal or memory or redis)",
           R"(a.toml:5: server.grace: "2h" is out of range: 0s to 1h is allowed)",
           R"(a.toml:7: limits.body: "65MiB" is out of range: 1B to 64MiB is allowed)",
           "a.toml:8: limits.topics: -1 cannot stand here: use a whole number from 1 to 10000000",
@@ -158,6 +160,22 @@ callback_secrets = ["hunter2!"]
           HasSubstr("a.toml:20: topics.x.delivery: \"redis_list\" is not yet in this version"),
           HasSubstr("a.toml:21: topics.x.callback: callback \"shop.example\" is not a URL"),
           AllOf(HasSubstr("a.toml:22: topics.x.callback_secrets: "), Not(HasSubstr("hunter2")))));
+}
+
+TEST(Config, passwords_are_in_no_message) {
+  const ConfigOutcome outcome =
+      parse_config("[redis]\npassword = \"hush\"\nurl = \"redis://u:hush@a\"\n", "a");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  EXPECT_EQ(outcome.config.redis.password, "hush");
+  EXPECT_THAT(config_in_force(outcome.said),
+              AllOf(HasSubstr("url = \"redis://u:***@a\"  # a:3\n"),
+                    HasSubstr("password = \"(not shown)\"  # a:2\n"), Not(HasSubstr("hush"))));
+  for (const std::string text : {"password = 4711", "url = 4711", "url = \"redsi://u:4711@a\"",
+                                 "password = \"4711\\u0000\"", "url = \"redis://:4711@a:b\""}) {
+    EXPECT_THAT(parse_config("[redis]\n" + text + "\n", "a").errors,
+                ElementsAre(AllOf(HasSubstr("a:2: redis."), Not(HasSubstr("4711")))))
+        << text;
+  }
 }
 
 TEST(Config, knows_sections_from_keys) {
