@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <absl/functional/any_invocable.h>
+
+#include "core/result.h"
+#include "core/time.h"
+#include "resp/value.h"
+
+namespace delayq::net::redis {
+
+/// A script that Redis runs. Both texts live as long as the program: a client knows a script by the place of
+/// its source.
+struct Script {
+  std::string_view name;  ///< for messages
+  std::string_view source;
+};
+
+/// What became of a command. An error is one of
+///   kUnavailable  no connection; or it broke or stayed silent, and then the command may or may not have been
+///                 carried out; or Redis says that it cannot work now (LOADING, CLUSTERDOWN, READONLY, ...)
+///   kOverloaded   more is outstanding than ClientOptions allow, or Redis is out of memory: nothing was done
+///   kInvalid      any other error reply; the detail is Redis's own text
+/// A value is never of type kError itself, but an array may have such items.
+using Answer = absl::AnyInvocable<void(Result<resp::Value>)>;
+
+/// What a client has done so far.
+struct ClientFigures {
+  uint64_t commands = 0;    ///< given to call() and run()
+  uint64_t errors = 0;      ///< of them answered with an error
+  uint64_t retries = 0;     ///< sent once more because Redis said that nothing was done: MOVED, NOSCRIPT, ...
+  uint64_t connects = 0;    ///< connections that came to stand
+  uint64_t reconnects = 0;  ///< of them in the place of one that was lost
+};
+
+/// A deployment of Redis (one server, a group under Sentinel, a cluster), as those see it who use it.
+///
+/// For one thread, the loop's. No call waits, and no answer comes from inside a call: answers and messages
+/// are collected while the loop turns, and poll() hands them out. Commands are sent at the end of the loop's
+/// turn, all at once; those with keys of one hash tag are carried out in the order in which they were given,
+/// except one that Redis refused and that was sent again.
+///
+/// Nothing is sent twice unless Redis said that it did nothing the first time.
+///
+/// Replies are those of RESP2: a map is an array of keys and values, a double is text.
+class Client {
+ public:
+  virtual ~Client() = default;
+
+  /// Sends a command. `key` says where to in a cluster; empty: any node. The words are copied.
+  virtual void call(std::string_view key, std::span<const std::string_view> words, Answer answer) = 0;
+  void call(std::string_view key, std::initializer_list<std::string_view> words, Answer answer) {
+    call(key, std::span(words.begin(), words.size()), std::move(answer));
+  }
+  /// Runs a script, at the node of its first key. All keys have the same hash tag. REQUIRES: a key.
+  virtual void run(const Script& script, std::span<const std::string_view> keys,
+                   std::span<const std::string_view> arguments, Answer answer) = 0;
+
+  /// Listens to a channel from now on. `listening` is called each time the subscription comes into force, the
+  /// first time too: what was said before that, nobody has heard.
+  virtual void subscribe(std::string channel, std::function<void(std::string_view message)> heard,
+                         std::function<void()> listening) = 0;
+
+  /// Hands out answers and messages that have come. Answers how many there were. What is called may call the
+  /// client again; its answers are for the next poll().
+  virtual size_t poll() = 0;
+  /// Commands that have no answer yet, or one that poll() has still to hand out. Zero: nothing to wait for.
+  virtual size_t outstanding() const = 0;
+
+  /// Whether every command would be sent now: all masters are connected.
+  virtual bool is_connected() const = 0;
+  /// Whether keys are spread over several masters by their hash tags.
+  virtual bool is_cluster() const = 0;
+  /// Why there is no connection, or why the last one broke; empty while nothing ever went wrong. Without
+  /// secrets.
+  virtual std::string_view last_error() const = 0;
+  /// What to add to this machine's clock to have Redis's.
+  virtual Millis clock_offset() const = 0;
+  virtual const ClientFigures& figures() const = 0;
+};
+
+}  // namespace delayq::net::redis
