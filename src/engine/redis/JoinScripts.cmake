@@ -1,0 +1,11 @@
+# Writes the files PARTS (separated by commas), one after the other and without their comment lines, to OUTPUT.
+string(REPLACE "," ";" parts "${PARTS}")
+set(whole "")
+foreach(part IN LISTS parts)
+  file(READ "${part}" text)
+  string(APPEND whole "\n${text}")
+endforeach()
+string(REGEX REPLACE "\n[ \t]*--[^\n]*" "" whole "${whole}")
+string(REGEX REPLACE "\n[\n \t]+" "\n" whole "${whole}")
+string(REGEX REPLACE "^\n" "" whole "${whole}")
+file(WRITE "${OUTPUT}" "${whole}")

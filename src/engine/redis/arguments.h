@@ -1,0 +1,37 @@
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/arena.h"
+#include "engine/redis/record.h"
+
+namespace delayq::redis {
+
+/// The ARGV of one call. Texts are only pointed to; numbers are written out here.
+class Arguments {
+ public:
+  Arguments& text(std::string_view word) {
+    words_.push_back(word);
+    return *this;
+  }
+  Arguments& number(std::integral auto value) {
+    char digits[24];
+    const char* const end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
+    return text(storage_.copy({digits, static_cast<size_t>(end - digits)}));
+  }
+  Arguments& moment(Moment moment) { return number(to_stored(moment)); }
+
+  /// Room for texts that live as long as this.
+  Arena& storage() { return storage_; }
+  std::span<const std::string_view> words() const { return words_; }
+
+ private:
+  std::vector<std::string_view> words_;
+  Arena storage_;
+};
+
+}  // namespace delayq::redis

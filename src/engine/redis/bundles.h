@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+
+namespace delayq::redis {
+
+/// The items of a batch that go into one call: of one shard and one topic, by their place in the batch.
+struct Bundle {
+  uint32_t shard = 0;
+  std::string_view topic;
+  std::vector<uint32_t> items;
+};
+
+/// No call has more items than this: a script that runs is all that Redis does.
+inline constexpr size_t kItemsPerCall = 128;
+
+/// Shares the items of a batch out. Each call has them in the batch's order, and the calls of one shard and
+/// topic follow each other in it. `where` answers the shard and the topic of an item. With `in_strict_order`
+/// items that follow each other are put together only when nothing of another topic or shard was between
+/// them.
+template <class Items, class Where>
+std::vector<Bundle> make_bundles(const Items& items, Where where, bool in_strict_order = false) {
+  std::vector<Bundle> bundles;
+  absl::flat_hash_map<std::pair<uint32_t, std::string_view>, size_t> open;
+  size_t latest = 0;
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    const std::pair<uint32_t, std::string_view> place = where(items[i]);
+    const auto fits = [&](size_t index) {
+      const Bundle& bundle = bundles[index];
+      return bundle.shard == place.first && bundle.topic == place.second &&
+             bundle.items.size() < kItemsPerCall;
+    };
+    if (bundles.empty() || !fits(latest)) {
+      const auto found = in_strict_order ? open.end() : open.find(place);
+      if (found != open.end() && fits(found->second)) {
+        latest = found->second;
+      } else {
+        latest = bundles.size();
+        bundles.push_back({place.first, place.second, {}});
+        open[place] = latest;
+      }
+    }
+    bundles[latest].items.push_back(i);
+  }
+  return bundles;
+}
+
+}  // namespace delayq::redis

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace delayq::redis {
+
+/// The keys of one topic in one shard, and with them those of the shard that a change of a topic touches.
+/// Every script about a topic gets all of them, in this order: scripts/prelude.lua names them.
+enum class Key : uint8_t {
+  kPool,           ///< hash: id -> record, of all states
+  kDelay,          ///< zset: id by due time: the delay stage
+  kReady,          ///< zset: rank and id, in the order of hand-over
+  kReadyCallback,  ///< the same for the other outlet
+  kHeld,           ///< zset: id by the number of its lease
+  kLease,          ///< zset: id by when its lease is to be looked at
+  kDone,           ///< zset: id by when it entered
+  kDead,           ///< the same
+  kKept,           ///< zset: done and dead ids by the end of their retention
+  kFull,           ///< string: a take was held back by `max_reserved`
+  kTopics,         ///< zset, of the shard: topics that have jobs in it
+  kSequence,       ///< counter, of the shard: pushes, entries and leases
+  kNext,           ///< zset, of the shard: "d", "l" or "k" and a topic by when it is to be looked at
+  kGroups,         ///< the beginning of the names of groups: sets of "topic/id", of the shard
+};
+inline constexpr size_t kTopicKeys = 14;
+
+/// These keys, written out.
+class TopicKeys {
+ public:
+  TopicKeys(std::string_view prefix, uint32_t shard, std::string_view topic);
+
+  std::span<const std::string_view> all() const { return names_; }
+  std::string_view operator[](Key key) const { return names_[static_cast<size_t>(key)]; }
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+  std::array<std::string_view, kTopicKeys> names_;
+};
+
+/// How a deployment names its keys. All keys of shard 3 begin with "delayq:{3}:": the braces make it one hash
+/// tag, so that a cluster keeps them together.
+class Keyspace {
+ public:
+  /// REQUIRES: at least one shard.
+  Keyspace(std::string prefix, uint32_t shards);
+
+  uint32_t shards() const { return shards_; }
+  /// The shard of a job; its topic has no say, so that an id alone is enough to look for it.
+  uint32_t shard_of(std::string_view id) const;
+
+  TopicKeys topic(uint32_t shard, std::string_view name) const { return {prefix_, shard, name}; }
+  /// A key of the shard itself: "topics", "driver", "next", ...
+  std::string in_shard(uint32_t shard, std::string_view name) const;
+  /// What is of no shard: "settings", "meta", and "news", the channel.
+  std::string shared(std::string_view name) const;
+
+ private:
+  std::string prefix_;
+  uint32_t shards_;
+};
+
+}  // namespace delayq::redis

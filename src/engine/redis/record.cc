@@ -1,0 +1,176 @@
+#include "engine/redis/record.h"
+
+#include <algorithm>
+#include <charconv>
+#include <msgpuck.h>
+
+namespace delayq::redis {
+
+namespace {
+
+constexpr int64_t kFarthest = (int64_t{1} << 53) - 1;
+constexpr uint32_t kHeadItems = 12;
+constexpr uint32_t kTailItems = 3;
+// No number takes more than nine bytes, no head of an array or a text more than five.
+constexpr size_t kNumberBytes = 9;
+constexpr size_t kTextHead = 5;
+
+char* put_moment(char* at, Moment moment) {
+  const int64_t ms = to_stored(moment);
+  return ms < 0 ? mp_encode_int(at, ms) : mp_encode_uint(at, static_cast<uint64_t>(ms));
+}
+
+char* put_text(char* at, std::string_view text) {
+  return mp_encode_str(at, text.data(), static_cast<uint32_t>(text.size()));
+}
+
+/// Reads what has been checked to be well-formed, and to have as many items as are asked for.
+class Reader {
+ public:
+  explicit Reader(const char* at) : at_(at) {}
+
+  uint64_t number() {
+    if (mp_typeof(*at_) == MP_UINT) return mp_decode_uint(&at_);
+    return reject<uint64_t>();
+  }
+  int64_t signed_number() {
+    if (mp_typeof(*at_) == MP_INT) return mp_decode_int(&at_);
+    return static_cast<int64_t>(number());
+  }
+  Moment moment() { return from_stored(signed_number()); }
+  std::string_view text() {
+    uint32_t size = 0;
+    if (mp_typeof(*at_) == MP_STR) {
+      const char* const bytes = mp_decode_str(&at_, &size);
+      return {bytes, size};
+    }
+    return reject<std::string_view>();
+  }
+  bool array_of(uint32_t items) { return mp_typeof(*at_) == MP_ARRAY && mp_decode_array(&at_) >= items; }
+  bool ok() const { return ok_; }
+
+ private:
+  template <class T>
+  T reject() {
+    ok_ = false;
+    mp_next(&at_);
+    return {};
+  }
+
+  const char* at_;
+  bool ok_ = true;
+};
+
+bool read_head(const char* bytes, Record& record) {
+  Reader reader(bytes);
+  if (!reader.array_of(kHeadItems) || reader.number() != kRecordVersion) return false;
+  const uint64_t state = reader.number();
+  record.state = static_cast<JobState>(state);
+  record.priority = static_cast<uint32_t>(reader.number());
+  record.due = reader.moment();
+  record.pushed = reader.moment();
+  record.sequence = reader.number();
+  const uint64_t outlet = reader.number();
+  record.outlet = static_cast<Outlet>(outlet);
+  record.attempts = static_cast<uint32_t>(reader.number());
+  record.lease = reader.number();
+  record.until = reader.moment();
+  record.cancel_requested = (reader.number() & kFlagCancelRequested) != 0;
+  record.outcome = reader.text();
+  return reader.ok() && state < kJobStateCount && outlet < kOutletCount;
+}
+
+bool read_tail(const char* bytes, Record& record) {
+  Reader reader(bytes);
+  if (!reader.array_of(kTailItems)) return false;
+  record.group = reader.text();
+  record.options = reader.text();
+  record.body = reader.text();
+  return reader.ok();
+}
+
+}  // namespace
+
+int64_t to_stored(Moment moment) { return std::clamp(to_unix_ms(moment), -kFarthest, kFarthest); }
+
+Moment from_stored(int64_t ms) { return ms >= kFarthest ? kNever : from_unix_ms(ms); }
+
+Moment read_moment(std::string_view text) {
+  // A score is a double, and far ones are written as 1e+17.
+  double ms = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+  if (error != std::errc{} || end != text.data() + text.size()) return kNever;
+  constexpr auto kLimit = static_cast<double>(kFarthest);
+  return from_stored(static_cast<int64_t>(std::clamp(ms, -kLimit, kLimit)));
+}
+
+std::optional<Record> read_record(std::string_view bytes) {
+  const char* const end = bytes.data() + bytes.size();
+  const char* tail = bytes.data();
+  if (bytes.empty() || mp_check(&tail, end) != 0 || tail == end) return std::nullopt;
+  const char* after = tail;
+  if (mp_check(&after, end) != 0) return std::nullopt;
+  Record record;
+  if (!read_head(bytes.data(), record) || !read_tail(tail, record)) return std::nullopt;
+  return record;
+}
+
+RecordPieces write_job(const Job& job, Arena& storage) {
+  const bool is_kept = !is_live(job.state);
+  const size_t texts = job.outcome.size() + job.group.size() + job.options.size() + job.body.size();
+  const std::span<char> room =
+      storage.allocate(texts + 2 * kTextHead + 4 * kTextHead + (kHeadItems - 2) * kNumberBytes);
+  char* at = mp_encode_array(room.data(), kHeadItems);
+  at = mp_encode_uint(at, kRecordVersion);
+  at = mp_encode_uint(at, is_kept ? static_cast<uint64_t>(job.state) : 0);
+  at = mp_encode_uint(at, job.priority);
+  at = put_moment(at, job.due);
+  at = put_moment(at, job.pushed);
+  char* const middle = at;
+  at = mp_encode_uint(at, static_cast<uint64_t>(job.outlet));
+  at = mp_encode_uint(at, job.attempts);
+  at = mp_encode_uint(at, 0);  // lease
+  at = put_moment(at, is_kept ? job.until : Moment{});
+  at = mp_encode_uint(at, 0);  // flags
+  at = put_text(at, job.outcome);
+  at = mp_encode_array(at, kTailItems);
+  at = put_text(at, job.group);
+  at = put_text(at, job.options);
+  at = put_text(at, job.body);
+  return {{room.data(), static_cast<size_t>(middle - room.data())},
+          {middle, static_cast<size_t>(at - middle)}};
+}
+
+RecordPieces write_new_job(const NewJob& job, Moment now, Arena& storage) {
+  Job fresh;
+  fresh.group = job.group;
+  fresh.body = job.body;
+  fresh.options = job.options;
+  fresh.priority = job.priority;
+  fresh.due = job.due;
+  fresh.pushed = now;
+  fresh.outlet = job.outlet;
+  return write_job(fresh, storage);
+}
+
+Job copy_job(const Record& record, std::string_view topic, std::string_view id, bool with_body,
+             Arena& storage) {
+  return {
+      .topic = storage.copy(topic),
+      .id = storage.copy(id),
+      .group = storage.copy(record.group),
+      .body = with_body ? storage.copy(record.body) : std::string_view{},
+      .options = storage.copy(record.options),
+      .outcome = storage.copy(record.outcome),
+      .state = record.state,
+      .priority = record.priority,
+      .attempts = record.attempts,
+      .due = record.due,
+      .pushed = record.pushed,
+      .until = record.until,
+      .cancel_requested = record.cancel_requested,
+      .outlet = record.outlet,
+  };
+}
+
+}  // namespace delayq::redis

@@ -1,0 +1,74 @@
+#include "engine/redis/redis_engine.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "engine/redis/scripts.h"
+
+namespace delayq {
+
+using net::redis::Answer;
+using net::redis::Script;
+using redis::Arguments;
+
+namespace {
+
+constexpr std::string_view kNewsChannel = "news";
+constexpr int64_t kOwnOutlet = 1;
+constexpr int64_t kCallbackOutlet = 2;
+
+}  // namespace
+
+RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
+    : client_(client),
+      options_(std::move(options)),
+      keys_(options_.prefix, options_.shards),
+      channel_(keys_.shared(kNewsChannel)),
+      driving_(options_.shards) {
+  for (uint32_t shard = 0; shard < options_.shards; ++shard)
+    senders_.push_back(fmt::format("{}@{}", shard, options_.server));
+  client_.subscribe(
+      channel_,
+      [this, alive = std::weak_ptr(alive_)](std::string_view message) {
+        if (!alive.expired()) hear(message);
+      },
+      [this, alive = std::weak_ptr(alive_)] {
+        if (!alive.expired()) look_at_everything();
+      });
+}
+
+Arguments RedisEngine::arguments_for(Moment now, uint32_t shard, std::string_view topic) const {
+  Arguments arguments;
+  arguments.moment(now).text(topic).text(channel_).text(senders_[shard]);
+  return arguments;
+}
+
+void RedisEngine::run(const Script& script, std::span<const std::string_view> keys,
+                      const Arguments& arguments, Answer answer) {
+  client_.run(script, keys, arguments.words(),
+              [alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
+                if (!alive.expired()) answer(std::move(value));
+              });
+}
+
+bool RedisEngine::note(uint32_t shard, std::string_view topic, const resp::Value& answer) {
+  if (answer.type != resp::Value::Type::kArray || answer.items.size() < 2) return false;
+  const resp::Value& next = answer.items[0];
+  if (next.type == resp::Value::Type::kBulk) driving_.set_next(shard, redis::read_moment(next.text));
+  const int64_t outlets = answer.items[1].integer;
+  if ((outlets & kOwnOutlet) != 0) ready_topics_.emplace(topic, Outlet::kTopic);
+  if ((outlets & kCallbackOutlet) != 0) ready_topics_.emplace(topic, Outlet::kCallback);
+  return true;
+}
+
+Error RedisEngine::not_understood(std::string_view script) {
+  return {ErrorCode::kInternal, std::string(script), "the script's answer is not what it promises"};
+}
+
+void RedisEngine::set_wakeup(std::function<void()> wakeup) {
+  // Never called: what comes from Redis comes while the loop turns, and after a turn poll() is called.
+  (void)wakeup;
+}
+
+}  // namespace delayq

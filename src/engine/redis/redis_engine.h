@@ -1,0 +1,134 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/redis/arguments.h"
+#include "engine/redis/driving.h"
+#include "engine/redis/gather.h"
+#include "engine/redis/keys.h"
+#include "net/redis/client.h"
+
+namespace delayq {
+
+struct RedisEngineOptions {
+  std::string prefix = "delayq";  ///< of all keys
+  uint32_t shards = 1;            ///< the same for all servers of a deployment, for ever
+  /// Who this server is among those that share the deployment. Never two alike at the same time.
+  std::string server = "server";
+};
+
+/// Jobs in Redis, shared by any number of servers. Every transition is one script on one shard (ADR 0012).
+///
+/// Order. Calls about one shard are carried out in the order of the verbs that made them, so a verb sees all
+/// that was called before it. What holds of verbs that ask several shards is said at each of them.
+///
+/// While Redis is away every verb is answered with kUnavailable.
+class RedisEngine final : public Engine {
+ public:
+  /// The client outlives the engine, and is not polled by anyone else.
+  RedisEngine(net::redis::Client& client, RedisEngineOptions options);
+  /// Gives up driving, so that another server need not wait for it.
+  ~RedisEngine() override;
+  RedisEngine(const RedisEngine&) = delete;
+  RedisEngine& operator=(const RedisEngine&) = delete;
+
+  // ---- a job's life (life_*.cc)
+  void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
+  /// With several shards: asks those that may have ready jobs, one after the other, until it has enough.
+  /// Verbs that are called meanwhile come between two shards.
+  void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
+  void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
+  void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
+  void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) override;
+  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
+  void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
+  void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
+                  Reply<std::vector<RescheduleOutcome>> reply) override;
+
+  // ---- many at once (look_bulk.cc)
+  void restore(Moment now, std::span<const RestoreRequest> jobs,
+               Reply<std::vector<PushAnswer>> reply) override;
+  void cancel_group(Moment now, std::string_view group, uint32_t max,
+                    Reply<GroupCancelAnswer> reply) override;
+  void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+               Reply<uint64_t> reply) override;
+  void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
+  void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
+             Reply<uint64_t> reply) override;
+
+  // ---- looking around (look_jobs.cc, look_topics.cc)
+  void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
+  void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override;
+  void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override;
+  void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) override;
+  void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
+  void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) override;
+  EngineUsage usage() const override;
+  CommitFigures commits() const override;
+
+  // ---- notes, copies (look_settings.cc)
+  void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
+  void load_settings(Reply<std::vector<TopicSettings>> reply) override;
+  void flush(Reply<bool> reply) override;
+  void backup(std::string_view name, Reply<BackupReport> reply) override;
+
+  // ---- running (running.cc)
+  Moment tick(Moment now) override;
+  bool poll(EngineListener& listener) override;
+  void set_wakeup(std::function<void()> wakeup) override;
+
+ private:
+  friend class RedisEngineTest;
+  using Answers = std::vector<absl::AnyInvocable<void()>>;
+
+  /// Runs a script. Nothing is answered to an engine that is gone.
+  void run(const net::redis::Script& script, std::span<const std::string_view> keys,
+           const redis::Arguments& arguments, net::redis::Answer answer);
+  /// What every script about a topic is told first (see scripts/prelude.lua); its own arguments follow.
+  redis::Arguments arguments_for(Moment now, uint32_t shard, std::string_view topic) const;
+  /// Every such script answers first when its shard is to be looked at next, if that has changed, and which
+  /// outlets got ready jobs. Takes note of both. False: that is no such answer.
+  bool note(uint32_t shard, std::string_view topic, const resp::Value& answer);
+  /// The error of an answer that is not as its script's RETURNS says.
+  static Error not_understood(std::string_view script);
+
+  /// What another server said, or this one.
+  void hear(std::string_view message);
+  /// News may have been missed: every shard is looked at, and every topic that somebody asked about is
+  /// announced.
+  void look_at_everything();
+  void begin_round(uint32_t shard, Moment now);
+  void head_came(uint32_t shard, const Result<resp::Value>& answer);
+  /// Looks at what the shard's head says is due: "d", "l" or "k", and a topic.
+  void look_at(uint32_t shard, std::string_view entry);
+  void end_call(uint32_t shard);
+  /// Leases whose end the answer of a look tells, if any.
+  void note_ended(uint32_t shard, const std::string& topic, const resp::Value& answer);
+
+  /// Leaves an answer that needs no asking to the next poll().
+  template <class T>
+  void answer(Reply<T>& reply, Result<T> result) {
+    answers_.push_back(
+        [reply = std::move(reply), result = std::move(result)]() mutable { reply(std::move(result)); });
+  }
+
+  net::redis::Client& client_;
+  RedisEngineOptions options_;
+  redis::Keyspace keys_;
+  std::string channel_;
+  redis::Driving driving_;
+  std::vector<std::string> senders_;  ///< by shard: how this server signs its news
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+
+  // What the next poll() hands out.
+  Answers answers_;
+  std::set<std::pair<std::string, Outlet>> ready_topics_;
+  std::vector<LeaseInfo> ended_;
+};
+
+}  // namespace delayq

@@ -1,0 +1,161 @@
+// What an engine does by itself: it looks at its shards when something is due there, and listens to other
+// servers.
+#include <algorithm>
+#include <charconv>
+
+#include "engine/redis/lease.h"
+#include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
+
+namespace delayq {
+
+using redis::Arguments;
+using redis::Driving;
+using redis::TopicKeys;
+
+namespace {
+
+constexpr uint32_t kEntriesPerRound = 64;  ///< topics that one round looks at
+constexpr uint32_t kDuePerCall = 1'000;
+constexpr uint32_t kEndedPerCall = 500;
+constexpr uint32_t kExpiredPerCall = 500;
+constexpr Millis kTellAgain{5'000};  ///< that a lease has ended, when nobody resolved it
+
+/// "3@name:rest" -> 3, "name", "rest".
+struct News {
+  uint32_t shard = 0;
+  std::string_view server;
+  std::string_view rest;
+};
+
+std::optional<News> read_news(std::string_view text) {
+  News news;
+  const size_t at = text.find('@');
+  const size_t colon = text.find(':', at);
+  if (at == std::string_view::npos || colon == std::string_view::npos) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + at, news.shard);
+  if (error != std::errc{} || end != text.data() + at) return std::nullopt;
+  news.server = text.substr(at + 1, colon - at - 1);
+  news.rest = text.substr(colon + 1);
+  return news;
+}
+
+}  // namespace
+
+RedisEngine::~RedisEngine() {
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    if (!driving_.is_mine(shard)) continue;
+    const std::string driver = keys_.in_shard(shard, "driver");
+    const std::string_view key = driver;
+    const std::string_view server = options_.server;
+    client_.run(redis::scripts::kResign, {&key, 1}, {&server, 1}, [](const Result<resp::Value>&) {});
+  }
+}
+
+Moment RedisEngine::tick(Moment now) {
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    if (driving_.wants_round(shard, now)) begin_round(shard, now);
+  }
+  // The answers of a round wake the loop by themselves.
+  return std::max(now, driving_.next_round());
+}
+
+void RedisEngine::begin_round(uint32_t shard, Moment now) {
+  driving_.begin_round(shard, now);
+  const std::string driver = keys_.in_shard(shard, "driver");
+  const std::string next = keys_.in_shard(shard, "next");
+  const std::string_view keys[] = {driver, next};
+  Arguments arguments;
+  arguments.moment(now).text(options_.server).number(Driving::kHold.count()).number(kEntriesPerRound);
+  run(redis::scripts::kHead, keys, arguments,
+      [this, shard](const Result<resp::Value>& answer) { head_came(shard, answer); });
+}
+
+void RedisEngine::head_came(uint32_t shard, const Result<resp::Value>& answer) {
+  const bool is_understood = answer.ok() && answer->items.size() >= 3;
+  if (!is_understood) {
+    driving_.note_failed(shard);
+  } else if (answer->items[0].integer == 0) {
+    driving_.note_theirs(shard, Millis{answer->items[1].integer});
+  } else {
+    driving_.note_mine(shard);
+    driving_.set_next(shard, redis::read_moment(answer->items[2].text));
+    for (size_t i = 3; i < answer->items.size(); ++i) look_at(shard, answer->items[i].text);
+  }
+  end_call(shard);
+}
+
+void RedisEngine::end_call(uint32_t shard) {
+  if (!driving_.end_call(shard)) return;
+  // There was more than one round does.
+  const Moment now = driving_.round_time(shard);
+  if (driving_.is_mine(shard) && driving_.next(shard) <= now) begin_round(shard, now);
+}
+
+void RedisEngine::look_at(uint32_t shard, std::string_view entry) {
+  if (entry.size() < 2) return;
+  std::string topic(entry.substr(1));
+  const TopicKeys keys = keys_.topic(shard, topic);
+  Arguments arguments = arguments_for(driving_.round_time(shard), shard, topic);
+  driving_.add_call(shard);
+  const net::redis::Script* script = &redis::scripts::kDue;
+  if (entry.front() == 'd') {
+    arguments.number(kDuePerCall);
+  } else if (entry.front() == 'l') {
+    script = &redis::scripts::kEnded;
+    arguments.number(kEndedPerCall).number(kTellAgain.count());
+  } else {
+    script = &redis::scripts::kExpire;
+    arguments.number(kExpiredPerCall);
+  }
+  run(*script, keys.all(), arguments, [this, shard, topic](const Result<resp::Value>& answer) {
+    if (!answer.ok() || !note(shard, topic, *answer)) {
+      driving_.note_failed(shard);
+    } else {
+      note_ended(shard, topic, *answer);
+    }
+    end_call(shard);
+  });
+}
+
+void RedisEngine::note_ended(uint32_t shard, const std::string& topic, const resp::Value& answer) {
+  for (size_t i = 2; i + 2 < answer.items.size(); i += 3) {
+    LeaseInfo info;
+    info.topic = topic;
+    info.lease = redis::lease_text(shard, static_cast<uint64_t>(answer.items[i].integer));
+    info.attempts = static_cast<uint32_t>(answer.items[i + 1].integer);
+    info.options = answer.items[i + 2].text;
+    ended_.push_back(std::move(info));
+  }
+}
+
+void RedisEngine::hear(std::string_view message) {
+  if (message.empty()) return;
+  const std::optional<News> news = read_news(message.substr(1));
+  // What this server said it knows from the answer.
+  if (!news || news->server == options_.server) return;
+  if (message.front() == 'e') {
+    driving_.note_earlier(news->shard, redis::read_moment(news->rest));
+  } else if (message.front() == 'r' && news->rest.size() > 1) {
+    ready_topics_.emplace(news->rest.substr(1),
+                          news->rest.front() == '0' ? Outlet::kTopic : Outlet::kCallback);
+  }
+}
+
+void RedisEngine::look_at_everything() { driving_.forget(); }
+
+bool RedisEngine::poll(EngineListener& listener) {
+  // What is called here may call verbs; their answers and news are for the next poll().
+  Answers answers = std::exchange(answers_, {});
+  bool any = !answers.empty();
+  for (auto& give : answers) give();
+  any |= client_.poll() > 0;
+  const auto ready_topics = std::exchange(ready_topics_, {});
+  for (const auto& [topic, outlet] : ready_topics) listener.on_ready(topic, outlet);
+  std::vector<LeaseInfo> ended = std::exchange(ended_, {});
+  any |= !ready_topics.empty() || !ended.empty();
+  if (!ended.empty()) listener.on_expired(std::move(ended));
+  return any;
+}
+
+}  // namespace delayq

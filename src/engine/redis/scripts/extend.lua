@@ -1,0 +1,2 @@
+-- To be written.
+return {false, 0}

@@ -1,0 +1,36 @@
+-- The delay stage: where jobs wait for their time. No other file touches DELAY.
+
+-- `timed` is {due, id, due, id, ...}, `earliest` the least of these times.
+local function delay(timed, earliest)
+  call('ZADD', DELAY, unpack(timed))
+  wake_by('d', earliest)
+end
+
+-- Something was taken out: answer() lets the shard look later.
+local is_delay_shorter = false
+
+-- Whether it was there.
+local function undelay(id)
+  if call('ZREM', DELAY, id) == 0 then return false end
+  is_delay_shorter = true
+  return true
+end
+
+local function is_delayed(id)
+  local due = call('ZSCORE', DELAY, id)
+  return due and tonumber(due) > NOW
+end
+
+-- Takes out up to `most` ids whose time has come.
+local function take_due(most)
+  local ids = call('ZRANGE', DELAY, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
+  if #ids > 0 then
+    call('ZREMRANGEBYRANK', DELAY, 0, #ids - 1)
+    is_delay_shorter = true
+  end
+  return ids
+end
+
+local function delay_wake_anew()
+  wake_anew('d', DELAY)
+end

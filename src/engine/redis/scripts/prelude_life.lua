@@ -1,0 +1,166 @@
+-- Where a job is besides the pool, and the steps between these places.
+
+-- A ready job's place in line: priority, then due time, then push order. Its member is this with its id behind it.
+local RANK_BYTES = 20
+local function rank(head)
+  return struct.pack('>I4I8I8', head[PRIORITY], math.max(head[DUE], 0), head[PLACE])
+end
+
+local function line_of(outlet)
+  if outlet == 0 then return READY end
+  return CALLED
+end
+
+-- `members` is {0, member, 0, member, ...}. Says so to other servers when the line was empty.
+local news, is_told = 0, {}
+local function ready(outlet, members)
+  if not is_told[outlet] then
+    is_told[outlet] = true
+    news = news + outlet + 1
+    if call('EXISTS', line_of(outlet)) == 0 then
+      call('PUBLISH', CHANNEL, 'r' .. SENDER .. ':' .. outlet .. TOPIC)
+    end
+  end
+  call('ZADD', line_of(outlet), unpack(members))
+end
+
+-- Lets up to `most` jobs whose time has come become ready. Answers how many did.
+local function move_due(most)
+  local moved = 0
+  while moved < most do
+    local ids = take_due(math.min(most - moved, 500))
+    if #ids == 0 then break end
+    moved = moved + #ids
+    local lines = {}
+    for i, record in ipairs(call('HMGET', POOL, unpack(ids))) do
+      local _, head = cmsgpack.unpack_one(record)
+      local line = lines[head[OUTLET]] or {}
+      lines[head[OUTLET]] = line
+      line[#line + 1] = 0
+      line[#line + 1] = rank(head) .. ids[i]
+    end
+    for outlet, members in pairs(lines) do ready(outlet, members) end
+  end
+  return moved
+end
+
+-- A take was held back by a limit, and now there is room: who waits may try again.
+local function leave_held(ids)
+  call('ZREM', HELD, unpack(ids))
+  call('ZREM', LEASES, unpack(ids))
+  if call('DEL', FULL) == 0 then return end
+  for outlet = 0, 1 do
+    if call('EXISTS', line_of(outlet)) == 1 then
+      call('PUBLISH', CHANNEL, 'r' .. SENDER .. ':' .. outlet .. TOPIC)
+      if not is_told[outlet] then
+        is_told[outlet] = true
+        news = news + outlet + 1
+      end
+    end
+  end
+end
+
+-- Takes a job out of wherever its state has it; the pool and its group are another matter.
+local function leave(id, head)
+  local state = head[STATE]
+  if state == RESERVED then
+    leave_held({id})
+  elseif state == WAITING then
+    if not undelay(id) then call('ZREM', line_of(head[OUTLET]), rank(head) .. id) end
+  else
+    call('ZREM', state == IS_DONE and DONE or DEAD, id)
+    call('ZREM', KEPT, id)
+  end
+end
+
+-- Groups have the live jobs. The name of a group is in the record only, so its key is made here; it has the shard's
+-- tag like all others.
+local function join_group(id, tail)
+  local group = group_of(tail)
+  if group ~= '' then call('SADD', GROUPS .. group, TOPIC .. '/' .. id) end
+end
+
+local function leave_group(id, tail)
+  local group = group_of(tail)
+  if group ~= '' then call('SREM', GROUPS .. group, TOPIC .. '/' .. id) end
+end
+
+-- A job that is in no place waits for `due` from now on, or is ready at once.
+local function wait(id, head, tail, due)
+  head[STATE], head[DUE], head[UNTIL], head[LEASE] = WAITING, due, 0, 0
+  store(id, head, tail)
+  if due <= NOW then
+    ready(head[OUTLET], {0, rank(head) .. id})
+  else
+    delay({due, id}, due)
+  end
+end
+
+-- Forgets jobs that are in no place and no group any more.
+local is_smaller = false
+local function forget(ids)
+  call('HDEL', POOL, unpack(ids))
+  is_smaller = true
+end
+
+-- The job is gone, whatever it was.
+local function erase(id, head, tail)
+  leave(id, head)
+  if head[STATE] < IS_DONE then leave_group(id, tail) end
+  forget({id})
+end
+
+-- Forgets up to `most` kept jobs whose retention has ended. Answers how many.
+local function expire(most)
+  local ids = call('ZRANGE', KEPT, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
+  if #ids == 0 then return 0 end
+  call('ZREMRANGEBYRANK', KEPT, 0, #ids - 1)
+  call('ZREM', DONE, unpack(ids))
+  call('ZREM', DEAD, unpack(ids))
+  forget(ids)
+  wake_anew('k', KEPT)
+  return #ids
+end
+
+-- A job that is in no place and no group is kept as done or dead, and the oldest of these make room.
+local MOST_TRIMMED = 1000
+local function keep(id, head, tail, state, keep_until, count)
+  local line = state == IS_DONE and DONE or DEAD
+  head[STATE], head[UNTIL], head[LEASE], head[FLAGS] = state, keep_until, 0, 0
+  store(id, head, tail)
+  call('ZADD', line, numbers(1) + 1, id)
+  call('ZADD', KEPT, keep_until, id)
+  wake_by('k', keep_until)
+  local excess = math.min(call('ZCARD', line) - count, MOST_TRIMMED)
+  if excess <= 0 then return end
+  local oldest = call('ZRANGE', line, 0, excess - 1)
+  call('ZREMRANGEBYRANK', line, 0, excess - 1)
+  call('ZREM', KEPT, unpack(oldest))
+  forget(oldest)
+end
+
+-- A job in the pool: head and tail; nil when there is none, or its retention has ended.
+local function find(id)
+  local record = call('HGET', POOL, id)
+  if not record then return nil end
+  local head, tail = open(record)
+  if head[STATE] >= IS_DONE and head[UNTIL] <= NOW then return nil end
+  return head, tail
+end
+
+-- The job that is held under this lease, whether or not its deadline has passed: id, head, tail; nil when stale.
+local function held_by(lease)
+  local id = call('ZRANGE', HELD, lease, lease, 'BYSCORE')[1]
+  if not id then return nil end
+  local head, tail = open(call('HGET', POOL, id))
+  return id, head, tail
+end
+
+-- The end of every script that changed something. `said` has the script's own answers, from place 3 on.
+local function answer(said)
+  if is_smaller and call('EXISTS', POOL) == 0 then call('ZREM', TOPICS, TOPIC) end
+  if is_delay_shorter then delay_wake_anew() end
+  said[1] = next_wake()
+  said[2] = news
+  return said
+end

@@ -1,0 +1,121 @@
+-- Pushes jobs of one topic, in their order.
+-- KEYS  prelude.lua
+-- ARGV  5... five for each job: id, its record before and after the place of its sequence number, due in ms, and
+--       flags: 0 reject, 1 replace, 2 keep; +4 unique across topics; +8 it has a group
+-- RETURNS prelude.lua; 3... four for each job that was not just created: its place in the batch from 0,
+--         1 replaced | 2 kept | 3 conflict, and state and due of the job that now has the id
+local EACH = 5
+local count = (#ARGV - 4) / EACH
+local place = numbers(count)
+local said = {false, 0}
+local is_stored = false
+
+local function say(i, outcome, state, due)
+  local at = #said
+  said[at + 1], said[at + 2], said[at + 3], said[at + 4] = i - 1, outcome, state, due
+end
+
+local function record_of(i)
+  local at = 4 + (i - 1) * EACH
+  return ARGV[at + 2] .. struct.pack('>BI8', 0xcf, place + i) .. ARGV[at + 3]
+end
+
+-- The state of a live job of that id in another topic, and its due time. Looks at every topic of the shard.
+local function elsewhere(id)
+  local pools, delays = string.sub(POOL, 1, -#TOPIC - 1), string.sub(DELAY, 1, -#TOPIC - 1)
+  for _, other in ipairs(call('ZRANGE', TOPICS, 0, -1)) do
+    local record = other ~= TOPIC and call('HGET', pools .. other, id)
+    if record then
+      local head = open(record)
+      if head[STATE] == RESERVED then return RESERVED, head[DUE] end
+      if head[STATE] == WAITING then
+        local due = call('ZSCORE', delays .. other, id)
+        return (due and tonumber(due) > NOW) and 0 or 1, head[DUE]
+      end
+    end
+  end
+end
+
+local function push_one(i)
+  local at = 4 + (i - 1) * EACH
+  local id, due, flags = ARGV[at + 1], tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  local policy = flags % 4
+  if flags % 8 >= 4 then
+    local state, other_due = elsewhere(id)
+    if state then return say(i, 3, state, other_due) end
+  end
+  local existing = call('HGET', POOL, id)
+  local head, tail
+  if existing then
+    head, tail = open(existing)
+    local is_live = head[STATE] < IS_DONE
+    if is_live and policy ~= 1 then
+      local state = head[STATE] == RESERVED and RESERVED or (is_delayed(id) and 0 or 1)
+      return say(i, policy == 0 and 3 or 2, state, head[DUE])
+    end
+    leave(id, head)
+    if is_live then
+      leave_group(id, tail)
+      say(i, 1, due <= NOW and 1 or 0, due)
+    end
+  end
+  local record = record_of(i)
+  head, tail = open(record)
+  call('HSET', POOL, id, record)
+  is_stored = true
+  if flags >= 8 then join_group(id, tail) end
+  if due <= NOW then
+    ready(head[OUTLET], {0, rank(head) .. id})
+  else
+    delay({due, id}, due)
+  end
+end
+
+-- All at once, when no job is in the way of another.
+local function push_all()
+  local fields, timed, earliest, lines = {}, {}, math.huge, {}
+  for i = 1, count do
+    local at = 4 + (i - 1) * EACH
+    local id, due, record = ARGV[at + 1], tonumber(ARGV[at + 4]), record_of(i)
+    fields[2 * i - 1], fields[2 * i] = id, record
+    if due > NOW then
+      timed[#timed + 1] = due
+      timed[#timed + 1] = id
+      if due < earliest then earliest = due end
+    else
+      local _, head = cmsgpack.unpack_one(record)
+      local line = lines[head[OUTLET]] or {}
+      lines[head[OUTLET]] = line
+      line[#line + 1] = 0
+      line[#line + 1] = rank(head) .. id
+    end
+    if tonumber(ARGV[at + 5]) >= 8 then join_group(id, select(2, open(record))) end
+  end
+  call('HSET', POOL, unpack(fields))
+  is_stored = true
+  if #timed > 0 then delay(timed, earliest) end
+  for outlet, members in pairs(lines) do ready(outlet, members) end
+end
+
+local function is_plain()
+  local ids, seen = {}, {}
+  for i = 1, count do
+    local at = 4 + (i - 1) * EACH
+    local id = ARGV[at + 1]
+    if seen[id] or tonumber(ARGV[at + 5]) % 8 >= 4 then return false end
+    seen[id] = true
+    ids[i] = id
+  end
+  for _, record in ipairs(call('HMGET', POOL, unpack(ids))) do
+    if record then return false end
+  end
+  return true
+end
+
+if is_plain() then
+  push_all()
+else
+  for i = 1, count do push_one(i) end
+end
+if is_stored then call('ZADD', TOPICS, 0, TOPIC) end
+return answer(said)
