@@ -121,7 +121,7 @@ class Engine {
   /// `wakeup` is called, from any thread, when poll() has something to do that no verb or tick caused just
   /// now.
   virtual void set_wakeup(std::function<void()> wakeup) = 0;
-  /// Answers when everything before it is durable.
+  /// Answers when everything before it is durable and usage() knows of it.
   virtual void flush(Reply<bool> reply) = 0;
   /// Copies all that is kept, as of one moment, to a place of that name, while everything goes on. The copy
   /// has every change that was answered before the call, and each that was not yet answered wholly or not at

@@ -183,7 +183,13 @@ struct ListRequest {
 
 /// Jobs in the order in which they entered their state. A job that stays in it for the whole walk
 /// (rescheduled or extended within it, that is staying) is listed exactly once. A page may be short, or
-/// empty, and still have a cursor: the work per page is bounded, not the result.
+/// empty, and still have a cursor: the work per page is bounded, not the result. It is never longer than its
+/// limit.
+///
+/// An engine that cannot afford an order of entry promises less of the jobs that wait (ADR 12): delayed ones
+/// come in no particular order, and one that stays is listed at least once; ready ones come in the order of
+/// their hand-over, outlet by outlet, and one that is moved within the line may be listed twice or not at
+/// all.
 struct JobPage {
   std::vector<Job> jobs;
   std::string cursor;  ///< empty: that was the last page
@@ -237,7 +243,8 @@ struct BackupReport {
   uint64_t jobs = 0;
 };
 
-/// What an engine uses and how far it lags. Cheap enough to ask before every push.
+/// What an engine uses and how far it lags. Cheap enough to ask before every push. Where the jobs are on
+/// another machine the figures may be about a second old; a flush() brings them up to date.
 struct EngineUsage {
   uint64_t jobs = 0;
   uint64_t topics = 0;

@@ -47,6 +47,13 @@ class EngineContract : public testing::TestWithParam<EngineEntry> {
     EXPECT_EQ(engine_.ack(reserve(id), keep), AckOutcome::kAcked);
   }
 
+  /// How a listing of delayed jobs must look when these are all there are: exactly so, or in any order and
+  /// each at least once, as the engine has promised.
+  static testing::Matcher<std::vector<std::string>> lists_delayed(const std::vector<std::string>& ids) {
+    if (GetParam().lists_delayed_in_order) return testing::ElementsAreArray(ids);
+    return testing::AllOf(testing::IsSupersetOf(ids), testing::Each(testing::AnyOfArray(ids)));
+  }
+
   void reopen() {
     subject_->reopen();
     engine_.attach(subject_->engine());

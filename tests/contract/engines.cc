@@ -67,9 +67,9 @@ class JournalUnderTest final : public EngineUnderTest {
 };
 
 constexpr std::array kEngines{
-    EngineEntry{"memory", false,
+    EngineEntry{"memory", false, true, false,
                 []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<MemoryUnderTest>(); }},
-    EngineEntry{"journal", true,
+    EngineEntry{"journal", true, true, true,
                 []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }},
 };
 

@@ -26,8 +26,10 @@ class EngineUnderTest {
 };
 
 struct EngineEntry {
-  std::string_view name;  ///< that of its folder under src/engine
-  bool durable;           ///< its jobs outlive it: reopen() finds them
+  std::string_view name;        ///< that of its folder under src/engine
+  bool durable;                 ///< its jobs outlive it: reopen() finds them
+  bool lists_delayed_in_order;  ///< makes the stronger of the two promises of JobPage
+  bool makes_backups;           ///< what it stands on has no means of its own
   std::unique_ptr<EngineUnderTest> (*make)();
 };
 

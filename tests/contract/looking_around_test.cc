@@ -37,7 +37,7 @@ DELAYQ_OVER_ALL_ENGINES(LookingAround);
 TEST_P(LookingAround, ListsInTheOrderOfEntering) {
   engine_.push_all({JobSpec("t", "late").due_at(at(300)), JobSpec("t", "soon").due_at(at(100)),
                     JobSpec("t", "later").due_at(at(200))});
-  EXPECT_THAT(engine_.ids_in("t", JobState::kDelayed), ElementsAre("late", "soon", "later"));
+  EXPECT_THAT(engine_.ids_in("t", JobState::kDelayed), lists_delayed({"late", "soon", "later"}));
   engine_.go_to(at(150));
   engine_.tick();
   engine_.go_to(at(250));
@@ -57,9 +57,10 @@ TEST_P(LookingAround, PagesOfAnySize) {
     engine_.push(JobSpec("t", expected.back()).due_at(at(1'000 - i)));
   }
   for (const uint32_t limit : {1U, 7U, 50U, 100U, 101U}) {
-    EXPECT_EQ(ids_of(engine_.list_all(list_of(JobState::kDelayed, limit))), expected) << "limit " << limit;
+    EXPECT_THAT(ids_of(engine_.list_all(list_of(JobState::kDelayed, limit))), lists_delayed(expected))
+        << "limit " << limit;
+    EXPECT_LE(engine_.list(list_of(JobState::kDelayed, limit)).jobs.size(), limit);
   }
-  EXPECT_LE(engine_.list(list_of(JobState::kDelayed, 7)).jobs.size(), 7U);
 }
 
 TEST_P(LookingAround, BodiesOnlyWhenAskedFor) {
@@ -80,7 +81,7 @@ TEST_P(LookingAround, Prefixes) {
   }
   ListRequest request = list_of(JobState::kDelayed);
   request.id_prefix = "order:1";
-  EXPECT_THAT(ids_of(engine_.list_all(request)), ElementsAre("order:1", "order:12"));
+  EXPECT_THAT(ids_of(engine_.list_all(request)), lists_delayed({"order:1", "order:12"}));
   request.id_prefix = "order:123";
   EXPECT_THAT(engine_.list_all(request), IsEmpty());
 }
@@ -107,7 +108,7 @@ TEST_P(LookingAround, AForeignCursorIsAnError) {
 }
 
 // The promise that makes cursors useful: whatever happens between the pages, a job that stays in the state is
-// listed exactly once.
+// listed, and only once where that was promised.
 TEST_P(LookingAround, AListingUnderChangeIsStable) {
   for (const uint64_t seed : {1, 2, 3, 4, 5}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -124,6 +125,7 @@ TEST_P(LookingAround, AListingUnderChangeIsStable) {
     do {
       request.cursor = cursor;
       const support::SeenPage page = engine_.list(request);
+      ASSERT_LE(page.jobs.size(), request.limit);
       for (const SeenJob& job : page.jobs) {
         if (times_listed.contains(job.id)) ++times_listed[job.id];
       }
@@ -147,7 +149,10 @@ TEST_P(LookingAround, AListingUnderChangeIsStable) {
       }
       ASSERT_LT(next_id, 5'000) << "the walk does not end";
     } while (!cursor.empty());
-    for (const auto& [id, times] : times_listed) EXPECT_EQ(times, 1) << "job " << id;
+    for (const auto& [id, times] : times_listed) {
+      EXPECT_GE(times, 1) << "job " << id;
+      EXPECT_TRUE(times <= 1 || !GetParam().lists_delayed_in_order) << "job " << id;
+    }
     engine_.purge("t", JobState::kDelayed);
     engine_.purge("t", JobState::kReady);
   }
@@ -173,11 +178,12 @@ TEST_P(LookingAround, AListingOfRunningJobsEndsUnderTheirHeartbeats) {
 
 TEST_P(LookingAround, TheCursorsOwnJobMayGo) {
   for (int i = 0; i < 6; ++i) engine_.push(JobSpec("t", std::to_string(i)).due_at(at(100)));
+  const std::vector<std::string> all = engine_.ids_in("t", JobState::kDelayed);
   ListRequest request = list_of(JobState::kDelayed, 2);
   const support::SeenPage first = engine_.list(request);
-  ASSERT_THAT(ids_of(first.jobs), ElementsAre("0", "1"));
-  engine_.cancel("t", "1");
-  engine_.cancel("t", "2");
+  ASSERT_THAT(ids_of(first.jobs), ElementsAre(all.at(0), all.at(1)));
+  engine_.cancel("t", all.at(1));
+  engine_.cancel("t", all.at(2));
   std::vector<std::string> rest;
   for (std::string cursor = first.cursor; !cursor.empty();) {
     request.cursor = cursor;
@@ -185,7 +191,7 @@ TEST_P(LookingAround, TheCursorsOwnJobMayGo) {
     for (const SeenJob& job : page.jobs) rest.push_back(job.id);
     cursor = page.cursor;
   }
-  EXPECT_THAT(rest, ElementsAre("3", "4", "5"));
+  EXPECT_THAT(rest, ElementsAre(all.at(3), all.at(4), all.at(5)));
 }
 
 TEST_P(LookingAround, CountsFollowEveryStep) {
@@ -203,8 +209,8 @@ TEST_P(LookingAround, CountsFollowEveryStep) {
   engine_.push(JobSpec("u", "d").due_at(at(50)));
   EXPECT_EQ(engine_.counts("").by_state, (Counts{2, 0, 0, 1, 1})) << "all topics together";
   EXPECT_EQ(engine_.counts("").oldest_ready, std::nullopt);
-  EXPECT_EQ(engine_.engine().usage().jobs, 4U);
-  EXPECT_EQ(engine_.engine().usage().topics, 2U);
+  EXPECT_EQ(engine_.usage().jobs, 4U);
+  EXPECT_EQ(engine_.usage().topics, 2U);
 }
 
 TEST_P(LookingAround, AThousandTopics) {
@@ -238,7 +244,7 @@ TEST_P(LookingAround, EmptyTopicsVanish) {
   engine_.ack(engine_.take_one("b"), kKeepAll);
   engine_.cancel("d", "x");
   EXPECT_THAT(engine_.topic_names(), ElementsAre("b", "c"));
-  EXPECT_EQ(engine_.engine().usage().topics, 2U);
+  EXPECT_EQ(engine_.usage().topics, 2U);
 }
 
 TEST_P(LookingAround, TopicNamesAreOrderedBytewise) {

@@ -148,7 +148,7 @@ TEST_P(Rule02NothingLost, OnlyAckCancelAndPurgeTakeAway) {
   engine_.go_to(at(1'000'000));
   engine_.tick();
   EXPECT_THAT(engine_.take("t", 9), IsEmpty()) << "what is gone does not come back";
-  EXPECT_EQ(engine_.engine().usage().jobs, 0U);
+  EXPECT_EQ(engine_.usage().jobs, 0U);
 }
 
 TEST_P(Rule02NothingLost, FlushComesAfterEverything) {

@@ -208,7 +208,7 @@ TEST_P(Rule03Identity, IdsAreBytes) {
     EXPECT_EQ(engine_.push(JobSpec("t", id)).outcome, PushOutcome::kConflict);
     EXPECT_THAT(engine_.locate(id), ElementsAre("t"));
   }
-  EXPECT_EQ(engine_.ids_in("t", JobState::kDelayed), ids);
+  EXPECT_THAT(engine_.ids_in("t", JobState::kDelayed), lists_delayed(ids));
   for (const std::string& id : ids) EXPECT_EQ(engine_.cancel("t", id), CancelOutcome::kCancelled);
 }
 

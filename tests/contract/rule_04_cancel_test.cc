@@ -42,7 +42,7 @@ TEST_P(Rule04Cancel, LeavesNoTrace) {
   EXPECT_THAT(engine_.locate("a"), IsEmpty());
   EXPECT_EQ(engine_.cancel_group("g").cancelled, 0U);
   EXPECT_THAT(engine_.topic_names(), IsEmpty());
-  EXPECT_EQ(engine_.engine().usage().jobs, 0U);
+  EXPECT_EQ(engine_.usage().jobs, 0U);
   engine_.go_to(at(200));
   engine_.ready_news();
   engine_.tick();

@@ -163,7 +163,7 @@ TEST_P(Rule09Kept, PurgeTakesOneStateOnly) {
   for (size_t state = 0; state < kJobStateCount; ++state) {
     EXPECT_EQ(engine_.purge("t", static_cast<JobState>(state)), 1U);
     EXPECT_EQ(engine_.purge("t", static_cast<JobState>(state)), 0U);
-    EXPECT_EQ(engine_.engine().usage().jobs, kJobStateCount - 1 - state);
+    EXPECT_EQ(engine_.usage().jobs, kJobStateCount - 1 - state);
   }
   EXPECT_EQ(engine_.purge("unknown topic", JobState::kReady), 0U);
 }
@@ -194,7 +194,7 @@ TEST_P(Rule09Kept, ThousandsForgottenAtOnce) {
   EXPECT_EQ(engine_.count("t", JobState::kDone), 2'500U);
   engine_.go_to(at(100));
   engine_.tick();
-  EXPECT_EQ(engine_.engine().usage().jobs, 0U);
+  EXPECT_EQ(engine_.usage().jobs, 0U);
   EXPECT_THAT(engine_.topic_names(), IsEmpty());
 }
 

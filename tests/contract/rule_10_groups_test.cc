@@ -20,7 +20,7 @@ TEST_P(Rule10Groups, FourJobsAndOneCancel) {
   EXPECT_EQ(answer.cancelled, 4U);
   EXPECT_EQ(answer.reserved, 0U);
   EXPECT_THAT(engine_.topic_names(), ElementsAre("delete"));
-  EXPECT_THAT(engine_.ids_in("delete", JobState::kDelayed), ElementsAre("file 2", "file 3"));
+  EXPECT_THAT(engine_.ids_in("delete", JobState::kDelayed), lists_delayed({"file 2", "file 3"}));
 }
 
 TEST_P(Rule10Groups, ReadyOnesAreWaitingToo) {
@@ -114,7 +114,7 @@ TEST_P(Rule10Groups, LargeGroupsInSteps) {
   }
   EXPECT_EQ(cancelled, 4'900U);
   EXPECT_EQ(reserved, 100U);
-  EXPECT_EQ(engine_.engine().usage().jobs, 100U);
+  EXPECT_EQ(engine_.usage().jobs, 100U);
 }
 
 }  // namespace

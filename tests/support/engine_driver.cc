@@ -223,6 +223,11 @@ Forecast EngineDriver::forecast(const ForecastRequest& request) {
   return must<Forecast>("forecast", [&](auto reply) { engine_->forecast(now_, request, std::move(reply)); });
 }
 
+EngineUsage EngineDriver::usage() {
+  flush();
+  return engine_->usage();
+}
+
 // ---- settings
 
 void EngineDriver::store_settings(std::string_view topic, std::string_view settings) {

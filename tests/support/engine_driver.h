@@ -79,6 +79,8 @@ class EngineDriver : public EngineListener {
   TopicPage topics(std::string_view cursor, uint32_t limit);
   std::vector<std::string> topic_names(uint32_t page_size = 100);
   Forecast forecast(const ForecastRequest& request);
+  /// After a flush, since the figures of some engines lag behind.
+  EngineUsage usage();
 
   // ---- settings
   void store_settings(std::string_view topic, std::string_view settings);

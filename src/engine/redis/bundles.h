@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <absl/container/flat_hash_map.h>
+#include "resp/value.h"
 
 namespace delayq::redis {
 
@@ -27,7 +28,7 @@ inline constexpr size_t kItemsPerCall = 128;
 template <class Items, class Where>
 std::vector<Bundle> make_bundles(const Items& items, Where where, bool in_strict_order = false) {
   std::vector<Bundle> bundles;
-  absl::flat_hash_map<std::pair<uint32_t, std::string_view>, size_t> open;
+  std::map<std::pair<uint32_t, std::string_view>, size_t> open;
   size_t latest = 0;
   for (uint32_t i = 0; i < items.size(); ++i) {
     const std::pair<uint32_t, std::string_view> place = where(items[i]);
@@ -49,6 +50,15 @@ std::vector<Bundle> make_bundles(const Items& items, Where where, bool in_strict
     bundles[latest].items.push_back(i);
   }
   return bundles;
+}
+
+/// Reads what a script said of each item, a number from the third place on, as the verb's outcomes.
+template <class Outcome>
+bool read_outcomes(const resp::Value& value, const Bundle& bundle, std::vector<Outcome>& all) {
+  if (value.items.size() != bundle.items.size() + 2) return false;
+  for (size_t i = 0; i < bundle.items.size(); ++i)
+    all[bundle.items[i]] = static_cast<Outcome>(value.items[i + 2].integer);
+  return true;
 }
 
 }  // namespace delayq::redis

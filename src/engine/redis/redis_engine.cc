@@ -25,7 +25,8 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
       options_(std::move(options)),
       keys_(options_.prefix, options_.shards),
       channel_(keys_.shared(kNewsChannel)),
-      driving_(options_.shards) {
+      driving_(options_.shards),
+      hints_(options_.shards) {
   for (uint32_t shard = 0; shard < options_.shards; ++shard)
     senders_.push_back(fmt::format("{}@{}", shard, options_.server));
   client_.subscribe(
@@ -57,9 +58,14 @@ bool RedisEngine::note(uint32_t shard, std::string_view topic, const resp::Value
   const resp::Value& next = answer.items[0];
   if (next.type == resp::Value::Type::kBulk) driving_.set_next(shard, redis::read_moment(next.text));
   const int64_t outlets = answer.items[1].integer;
-  if ((outlets & kOwnOutlet) != 0) ready_topics_.emplace(topic, Outlet::kTopic);
-  if ((outlets & kCallbackOutlet) != 0) ready_topics_.emplace(topic, Outlet::kCallback);
+  if ((outlets & kOwnOutlet) != 0) note_ready(shard, topic, Outlet::kTopic);
+  if ((outlets & kCallbackOutlet) != 0) note_ready(shard, topic, Outlet::kCallback);
   return true;
+}
+
+void RedisEngine::note_ready(uint32_t shard, std::string_view topic, Outlet outlet) {
+  hints_.note_ready(shard, topic, outlet);
+  ready_topics_.emplace(topic, outlet);
 }
 
 Error RedisEngine::not_understood(std::string_view script) {

@@ -8,8 +8,10 @@
 
 #include "engine/engine.h"
 #include "engine/redis/arguments.h"
+#include "engine/redis/bundles.h"
 #include "engine/redis/driving.h"
 #include "engine/redis/gather.h"
+#include "engine/redis/hints.h"
 #include "engine/redis/keys.h"
 #include "net/redis/client.h"
 
@@ -94,8 +96,40 @@ class RedisEngine final : public Engine {
   /// Every such script answers first when its shard is to be looked at next, if that has changed, and which
   /// outlets got ready jobs. Takes note of both. False: that is no such answer.
   bool note(uint32_t shard, std::string_view topic, const resp::Value& answer);
+  /// The topic has got ready jobs in that shard: tells the listener, and takes ask it.
+  void note_ready(uint32_t shard, std::string_view topic, Outlet outlet);
+  /// Makes the call of a bundle. `read` reads what the script said into the verb's answer, and answers false
+  /// when that makes no sense: bool(const resp::Value&, const std::string& topic, const redis::Bundle&, T&
+  /// all).
+  template <class T, class Read>
+  void send(const net::redis::Script& script, redis::Bundle bundle, const redis::Arguments& arguments,
+            redis::Gather<T>& gather, Read read) {
+    const redis::TopicKeys keys = keys_.topic(bundle.shard, bundle.topic);
+    std::string topic(bundle.topic);
+    bundle.topic = {};
+    run(script, keys.all(), arguments,
+        gather.expect([this, name = script.name, topic = std::move(topic), bundle = std::move(bundle), read](
+                          resp::Value& value, T& all) -> Status {
+          if (!note(bundle.shard, topic, value) || !read(value, topic, bundle, all))
+            return not_understood(name);
+          return {};
+        }));
+  }
+  /// Calls a script about leases for those of a batch that may be current. `add` adds the arguments of one
+  /// after the number of its lease; `read` is as above.
+  template <class T, class Request, class Add, class Read>
+  void send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
+                   redis::Gather<T>& gather, Add add, Read read);
   /// The error of an answer that is not as its script's RETURNS says.
   static Error not_understood(std::string_view script);
+
+  struct Taking;
+  void take_from_next(const std::shared_ptr<Taking>& taking);
+  void go_on_taking(const std::shared_ptr<Taking>& taking, const std::optional<Error>& failed);
+  Status read_taken(uint32_t shard, Taking& taking, const resp::Value& answer, uint32_t asked,
+                    uint64_t heard);
+  /// The next one last.
+  std::vector<uint32_t> shards_to_ask(Moment now, std::string_view topic, Outlet outlet);
 
   /// What another server said, or this one.
   void hear(std::string_view message);
@@ -122,6 +156,8 @@ class RedisEngine final : public Engine {
   redis::Keyspace keys_;
   std::string channel_;
   redis::Driving driving_;
+  redis::Hints hints_;
+  uint32_t first_shard_ = 0;          ///< that the next take asks first
   std::vector<std::string> senders_;  ///< by shard: how this server signs its news
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 

@@ -142,7 +142,10 @@ void RedisEngine::hear(std::string_view message) {
   }
 }
 
-void RedisEngine::look_at_everything() { driving_.forget(); }
+void RedisEngine::look_at_everything() {
+  driving_.forget();
+  hints_.forget();
+}
 
 bool RedisEngine::poll(EngineListener& listener) {
   // What is called here may call verbs; their answers and news are for the next poll().

@@ -1,2 +1,7 @@
--- To be written.
-return {false, 0}
+-- Lets jobs of a topic whose time has come become ready.
+-- KEYS  prelude.lua
+-- ARGV  5 how many at most
+-- RETURNS prelude.lua
+move_due(tonumber(ARGV[5]))
+delay_wake_anew()
+return answer({false, 0})

@@ -1,2 +1,7 @@
--- To be written.
-return {false, 0}
+-- Forgets done and dead jobs of a topic whose retention has ended.
+-- KEYS  prelude.lua
+-- ARGV  5 how many at most
+-- RETURNS prelude.lua
+expire(tonumber(ARGV[5]))
+wake_anew('k', KEPT)
+return answer({false, 0})

@@ -1,2 +1,37 @@
--- To be written.
-return {false, 0}
+-- What becomes of jobs whose attempt failed, by their leases.
+-- KEYS  prelude.lua
+-- ARGV  5... six for each: lease number, when it is retried in ms ("": it is dead), until when and how many dead jobs are
+--       kept (0 and 0: none), reason, and flags: 1 the lease has run out, 2 the attempt does not count
+-- RETURNS prelude.lua; 3... for each 0 retried, 1 dead, 2 cancelled, 3 stale
+local said = {false, 0}
+
+local function nack(lease, retry_at, keep_until, keep_count, reason, flags)
+  local id, head, tail = held_by(lease)
+  if not id or (flags % 2 == 0 and head[UNTIL] <= NOW) then return 3 end
+  if head[FLAGS] % 2 == CANCEL_REQUESTED then
+    erase(id, head, tail)
+    return 2
+  end
+  leave_held({id})
+  local is_counted = flags < 2
+  if reason ~= '' and (is_counted or retry_at == '') then head[OUTCOME] = reason end
+  if retry_at ~= '' then
+    if not is_counted then head[ATTEMPTS] = head[ATTEMPTS] - 1 end
+    wait(id, head, tail, tonumber(retry_at))
+    return 0
+  end
+  leave_group(id, tail)
+  if keep_until == 0 or keep_count == 0 then
+    forget({id})
+  else
+    expire(100)
+    keep(id, head, tail, IS_DEAD, keep_until, keep_count)
+  end
+  return 1
+end
+
+for at = 5, #ARGV, 6 do
+  said[#said + 1] = nack(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), ARGV[at + 4],
+                         tonumber(ARGV[at + 5]))
+end
+return answer(said)

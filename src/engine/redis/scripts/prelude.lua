@@ -31,6 +31,12 @@ local function group_of(tail)
   return group
 end
 
+-- The second.
+local function options_of(tail)
+  local _, _, options = cmsgpack.unpack_limit(tail, 2, 1)
+  return options
+end
+
 -- `count` numbers of the shard's sequence: those after the answer.
 local function numbers(count)
   return call('INCRBY', SEQUENCE, count) - count

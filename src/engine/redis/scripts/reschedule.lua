@@ -1,2 +1,24 @@
--- To be written.
-return {false, 0}
+-- Moves jobs that wait, and dead ones, to another time.
+-- KEYS  prelude.lua
+-- ARGV  5... two for each: id, new due time in ms
+-- RETURNS prelude.lua; 3... for each 0 moved, 1 reserved, 2 done, 3 unknown
+local said = {false, 0}
+for at = 5, #ARGV, 2 do
+  local id = ARGV[at]
+  local head, tail = find(id)
+  local outcome = 0
+  if not head then
+    outcome = 3
+  elseif head[STATE] == RESERVED or head[STATE] == IS_DONE then
+    outcome = head[STATE] - 1
+  else
+    leave(id, head)
+    if head[STATE] == IS_DEAD then
+      head[ATTEMPTS] = 0
+      join_group(id, tail)
+    end
+    wait(id, head, tail, tonumber(ARGV[at + 1]))
+  end
+  said[#said + 1] = outcome
+end
+return answer(said)

@@ -1,2 +1,6 @@
--- To be written.
-return {false, 0}
+-- A server goes: it gives up a shard, so that another need not wait until its hold runs out.
+-- KEYS  1 driver
+-- ARGV  1 server
+-- RETURNS 1, or 0 when it was not the driver
+if call('GET', KEYS[1]) == ARGV[1] then return call('DEL', KEYS[1]) end
+return 0

@@ -1,0 +1,42 @@
+// What a producer may do with a job that it has pushed.
+#include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
+
+namespace delayq {
+
+using redis::Arguments;
+using redis::Bundle;
+using redis::Gather;
+
+void RedisEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) {
+  auto gather = Gather<std::vector<CancelOutcome>>::make(std::vector(jobs.size(), CancelOutcome::kUnknown),
+                                                         std::move(reply));
+  const auto where = [this](const JobRef& job) { return std::pair(keys_.shard_of(job.id), job.topic); };
+  for (Bundle& bundle : redis::make_bundles(jobs, where)) {
+    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+    for (const uint32_t item : bundle.items) arguments.text(jobs[item].id);
+    send(redis::scripts::kCancel, std::move(bundle), arguments, *gather,
+         [](const resp::Value& value, const std::string&, const Bundle& sent,
+            std::vector<CancelOutcome>& all) { return redis::read_outcomes(value, sent, all); });
+  }
+  gather->close(answers_);
+}
+
+void RedisEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs,
+                             Reply<std::vector<RescheduleOutcome>> reply) {
+  auto gather = Gather<std::vector<RescheduleOutcome>>::make(
+      std::vector(jobs.size(), RescheduleOutcome::kUnknown), std::move(reply));
+  const auto where = [this](const RescheduleRequest& request) {
+    return std::pair(keys_.shard_of(request.job.id), request.job.topic);
+  };
+  for (Bundle& bundle : redis::make_bundles(jobs, where)) {
+    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+    for (const uint32_t item : bundle.items) arguments.text(jobs[item].job.id).moment(jobs[item].due);
+    send(redis::scripts::kReschedule, std::move(bundle), arguments, *gather,
+         [](const resp::Value& value, const std::string&, const Bundle& sent,
+            std::vector<RescheduleOutcome>& all) { return redis::read_outcomes(value, sent, all); });
+  }
+  gather->close(answers_);
+}
+
+}  // namespace delayq

@@ -1,0 +1,122 @@
+// What a lease allows.
+#include "engine/redis/lease.h"
+#include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
+
+namespace delayq {
+
+using redis::Arguments;
+using redis::Bundle;
+using redis::Gather;
+using redis::Lease;
+
+namespace {
+
+// The flags of scripts/nack.lua.
+constexpr uint32_t kExpired = 1;
+constexpr uint32_t kUncounted = 2;
+
+const LeaseRef& ref_of(const LeaseRef& lease) { return lease; }
+const LeaseRef& ref_of(const auto& request) { return request.lease; }
+
+void add_keep(Arguments& arguments, const Keep& keep) { arguments.moment(keep.until).number(keep.count); }
+
+template <class Outcome>
+bool read_each(const resp::Value& value, const std::string& topic, const Bundle& bundle,
+               std::vector<Outcome>& all) {
+  (void)topic;
+  return redis::read_outcomes(value, bundle, all);
+}
+
+}  // namespace
+
+template <class T, class Request, class Add, class Read>
+void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
+                              Gather<T>& gather, Add add, Read read) {
+  std::vector<std::pair<uint32_t, Lease>> current;  // place in the batch, lease
+  current.reserve(requests.size());
+  for (uint32_t i = 0; i < requests.size(); ++i) {
+    if (const auto lease = redis::read_lease(ref_of(requests[i]).lease, keys_.shards()))
+      current.emplace_back(i, *lease);
+  }
+  const auto where = [&](const std::pair<uint32_t, Lease>& each) {
+    return std::pair(each.second.shard, ref_of(requests[each.first]).topic);
+  };
+  for (Bundle& bundle : redis::make_bundles(current, where)) {
+    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+    for (uint32_t& item : bundle.items) {
+      const auto& [place, lease] = current[item];
+      arguments.number(lease.number);
+      add(arguments, requests[place]);
+      item = place;
+    }
+    send(script, std::move(bundle), arguments, gather, read);
+  }
+}
+
+void RedisEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) {
+  auto gather =
+      Gather<std::vector<AckOutcome>>::make(std::vector(leases.size(), AckOutcome::kStale), std::move(reply));
+  const auto add = [](Arguments& arguments, const AckRequest& request) {
+    add_keep(arguments, request.keep);
+    arguments.text(request.outcome);
+  };
+  send_leases(redis::scripts::kAck, now, leases, *gather, add, read_each<AckOutcome>);
+  gather->close(answers_);
+}
+
+void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
+                       Reply<std::vector<NackOutcome>> reply) {
+  auto gather = Gather<std::vector<NackOutcome>>::make(std::vector(leases.size(), NackOutcome::kStale),
+                                                       std::move(reply));
+  const auto add = [](Arguments& arguments, const NackRequest& request) {
+    if (request.retry_at) {
+      arguments.moment(*request.retry_at);
+    } else {
+      arguments.text({});
+    }
+    add_keep(arguments, request.keep);
+    arguments.text(request.reason)
+        .number((request.expired ? kExpired : 0) + (request.uncounted ? kUncounted : 0));
+  };
+  send_leases(redis::scripts::kNack, now, leases, *gather, add, read_each<NackOutcome>);
+  gather->close(answers_);
+}
+
+void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) {
+  auto gather = Gather<std::vector<bool>>::make(std::vector<bool>(leases.size()), std::move(reply));
+  const auto add = [](Arguments& arguments, const ExtendRequest& request) {
+    arguments.moment(request.until);
+  };
+  send_leases(redis::scripts::kExtend, now, leases, *gather, add, read_each<bool>);
+  gather->close(answers_);
+}
+
+void RedisEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) {
+  // Every lease has its place until all have answered; then the stale ones are left out.
+  auto only_current = [reply = std::move(reply)](Result<std::vector<LeaseInfo>> all) mutable {
+    if (all.ok()) std::erase_if(*all, [](const LeaseInfo& info) { return info.lease.empty(); });
+    reply(std::move(all));
+  };
+  auto gather =
+      Gather<std::vector<LeaseInfo>>::make(std::vector<LeaseInfo>(leases.size()), std::move(only_current));
+  std::vector<std::string> texts;
+  for (const LeaseRef& lease : leases) texts.emplace_back(lease.lease);
+  const auto read = [texts = std::move(texts)](const resp::Value& value, const std::string& topic,
+                                               const Bundle& bundle, std::vector<LeaseInfo>& all) {
+    if (value.items.size() != 2 * bundle.items.size() + 2) return false;
+    for (size_t i = 0; i < bundle.items.size(); ++i) {
+      const resp::Value& attempts = value.items[2 * i + 2];
+      const uint32_t place = bundle.items[i];
+      if (attempts.type != resp::Value::Type::kInteger) continue;
+      all[place] = {topic, texts[place], value.items[2 * i + 3].text,
+                    static_cast<uint32_t>(attempts.integer)};
+    }
+    return true;
+  };
+  send_leases(
+      redis::scripts::kInspect, now, leases, *gather, [](Arguments&, const LeaseRef&) {}, read);
+  gather->close(answers_);
+}
+
+}  // namespace delayq

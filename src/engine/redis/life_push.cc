@@ -1,0 +1,68 @@
+// Pushing jobs.
+#include <algorithm>
+
+#include "engine/redis/bundles.h"
+#include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
+
+namespace delayq {
+
+using redis::Arguments;
+using redis::Bundle;
+using redis::Gather;
+
+namespace {
+
+// The flags of scripts/push.lua.
+constexpr uint32_t kUniqueAcrossTopics = 4;
+constexpr uint32_t kHasGroup = 8;
+constexpr size_t kExceptionItems = 4;
+
+void add(Arguments& arguments, const NewJob& job, Moment now) {
+  const redis::RecordPieces record = redis::write_new_job(job, now, arguments.storage());
+  uint32_t flags = static_cast<uint32_t>(job.on_conflict);
+  if (job.unique_across_topics) flags += kUniqueAcrossTopics;
+  if (!job.group.empty()) flags += kHasGroup;
+  arguments.text(job.id).text(record.before).text(record.after).moment(job.due).number(flags);
+}
+
+/// Reads the script's exceptions into the answers that all have got already as created.
+bool read_exceptions(const resp::Value& value, const std::string& topic, const Bundle& bundle,
+                     std::vector<PushAnswer>& answers) {
+  (void)topic;
+  const std::vector<resp::Value>& said = value.items;
+  if ((said.size() - 2) % kExceptionItems != 0) return false;
+  for (size_t i = 2; i < said.size(); i += kExceptionItems) {
+    const auto place = static_cast<size_t>(said[i].integer);
+    if (place >= bundle.items.size()) return false;
+    answers[bundle.items[place]] = {static_cast<PushOutcome>(said[i + 1].integer),
+                                    static_cast<JobState>(said[i + 2].integer),
+                                    redis::from_stored(said[i + 3].integer)};
+  }
+  return true;
+}
+
+}  // namespace
+
+void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
+  std::vector<PushAnswer> created;
+  created.reserve(jobs.size());
+  for (const NewJob& job : jobs) {
+    created.push_back(
+        {PushOutcome::kCreated, job.due <= now ? JobState::kReady : JobState::kDelayed, job.due});
+  }
+  // Who asks for an id that is nowhere else must see what came before it in the same batch.
+  const bool in_strict_order =
+      std::any_of(jobs.begin(), jobs.end(), [](const NewJob& job) { return job.unique_across_topics; });
+  auto gather = Gather<std::vector<PushAnswer>>::make(std::move(created), std::move(reply));
+  for (Bundle& bundle : redis::make_bundles(
+           jobs, [this](const NewJob& job) { return std::pair(keys_.shard_of(job.id), job.topic); },
+           in_strict_order)) {
+    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+    for (const uint32_t item : bundle.items) add(arguments, jobs[item], now);
+    send(redis::scripts::kPush, bundle, arguments, *gather, read_exceptions);
+  }
+  gather->close(answers_);
+}
+
+}  // namespace delayq

@@ -1,0 +1,127 @@
+// Handing jobs out.
+#include <algorithm>
+
+#include "engine/redis/lease.h"
+#include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
+
+namespace delayq {
+
+using redis::Arguments;
+
+namespace {
+
+/// No call hands out more than this; a take of more is several calls, one after the other.
+constexpr uint32_t kTakenPerCall = 1'000;
+/// A take lets jobs that are due become ready first, but not endlessly many: a shard without a driver, or one
+/// that cannot keep up, is asked again with the next take. Until then the order holds among those that have
+/// become ready.
+constexpr uint32_t kDueBefore = 1'000;
+
+/// The shard's part of a topic's limit. Together they are the limit, unless that is smaller than their
+/// number.
+uint32_t share_of(uint32_t limit, uint32_t shard, uint32_t shards) {
+  if (limit == 0) return 0;
+  return std::max<uint32_t>(1, limit / shards + (shard < limit % shards ? 1 : 0));
+}
+
+}  // namespace
+
+/// A take on its way from shard to shard.
+struct RedisEngine::Taking {
+  Moment now;
+  std::string topic;
+  TakeRequest request;  ///< without its texts
+  Reply<TakeAnswer> reply;
+  std::vector<uint32_t> shards;  ///< still to be asked, the next one last
+  TakeAnswer taken;
+};
+
+void RedisEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
+  auto taking = std::make_shared<Taking>();
+  taking->now = now;
+  taking->topic = request.topic;
+  taking->request = request;
+  taking->request.topic = {};
+  taking->reply = std::move(reply);
+  if (request.count > 0) taking->shards = shards_to_ask(now, request.topic, request.outlet);
+  if (taking->shards.empty()) {
+    answers_.push_back([taking] { taking->reply(std::move(taking->taken)); });
+    return;
+  }
+  take_from_next(taking);
+}
+
+void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
+  const uint32_t shard = taking->shards.back();
+  taking->shards.pop_back();
+  const TakeRequest& request = taking->request;
+  const uint32_t wanted = request.count - static_cast<uint32_t>(taking->taken.jobs.size());
+  const redis::TopicKeys keys = keys_.topic(shard, taking->topic);
+  auto left = std::make_shared<uint32_t>((wanted + kTakenPerCall - 1) / kTakenPerCall);
+  auto failed = std::make_shared<std::optional<Error>>();
+  const uint64_t heard = hints_.heard(shard, taking->topic, request.outlet);
+  for (uint32_t asked = 0; asked < wanted; asked += kTakenPerCall) {
+    const uint32_t count = std::min(wanted - asked, kTakenPerCall);
+    Arguments arguments = arguments_for(taking->now, shard, taking->topic);
+    arguments.number(static_cast<uint32_t>(request.outlet)).number(count).moment(request.lease_until);
+    arguments.number(share_of(request.max_reserved, shard, keys_.shards())).number(request.auto_ack ? 1 : 0);
+    arguments.moment(request.keep_done.until).number(request.keep_done.count).number(kDueBefore + wanted);
+    run(redis::scripts::kTake, keys.all(), arguments,
+        [this, taking, shard, left, failed, heard, count](Result<resp::Value> answer) {
+          Status status =
+              answer.ok() ? read_taken(shard, *taking, *answer, count, heard) : Status(answer.error());
+          if (!status.ok()) *failed = status.error();
+          if (--*left == 0) go_on_taking(taking, *failed);
+        });
+  }
+}
+
+void RedisEngine::go_on_taking(const std::shared_ptr<Taking>& taking, const std::optional<Error>& failed) {
+  // What was taken is given out even when a later shard failed: its leases are running.
+  if (failed && taking->taken.jobs.empty()) {
+    taking->reply(*failed);
+  } else if (failed || taking->shards.empty() || taking->taken.jobs.size() == taking->request.count) {
+    taking->reply(std::move(taking->taken));
+  } else {
+    take_from_next(taking);
+  }
+}
+
+Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value& answer, uint32_t asked,
+                               uint64_t heard) {
+  if (!note(shard, taking.topic, answer) || answer.items.size() % 2 != 0) return not_understood("take");
+  const TakeRequest& request = taking.request;
+  Arena& storage = taking.taken.storage;
+  for (size_t i = 2; i < answer.items.size(); i += 2) {
+    const std::optional<redis::Record> record = redis::read_record(answer.items[i + 1].text);
+    if (!record) return Error{ErrorCode::kCorrupt, "take", "a record in Redis is not one of ours"};
+    TakenJob taken;
+    taken.job = redis::copy_job(*record, taking.topic, answer.items[i].text, true, storage);
+    if (request.auto_ack) {
+      taken.job.state = JobState::kDone;
+      taken.job.until = request.keep_done.until;
+    } else {
+      taken.lease = storage.copy(redis::lease_text(shard, record->lease));
+    }
+    taking.taken.jobs.push_back(taken);
+  }
+  const size_t found = (answer.items.size() - 2) / 2;
+  if (found < asked && request.max_reserved == 0)
+    hints_.note_empty(shard, taking.topic, request.outlet, heard);
+  return {};
+}
+
+std::vector<uint32_t> RedisEngine::shards_to_ask(Moment now, std::string_view topic, Outlet outlet) {
+  std::vector<uint32_t> shards;
+  const uint32_t count = keys_.shards();
+  const uint32_t first = first_shard_++ % count;
+  for (uint32_t i = count; i-- > 0;) {
+    const uint32_t shard = (first + i) % count;
+    if (count == 1 || driving_.next(shard) <= now || hints_.may_have(shard, topic, outlet))
+      shards.push_back(shard);
+  }
+  return shards;
+}
+
+}  // namespace delayq
