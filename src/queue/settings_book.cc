@@ -20,6 +20,7 @@ void SettingsBook::set(Context& context, std::string_view name, Settings setting
   if (!status) return context.refuse(reply, in_verb("settings", status.error()));
   const std::string encoded = encode_settings(settings);
   apply(context, name, std::move(settings));
+  ++sets_;
   context.engine.store_settings(name, encoded,
                                 [&context, reply = std::move(reply)](const Result<bool>& stored) mutable {
                                   context.answer(reply, stored.ok() ? Status{} : Status{stored.error()});
@@ -47,6 +48,23 @@ Status SettingsBook::load(Context& context, const std::vector<TopicSettings>& st
     }
   }
   return first_problem;
+}
+
+std::vector<std::string> SettingsBook::reload(Context& context, const std::vector<TopicSettings>& stored) {
+  std::vector<std::string> changed;
+  absl::btree_map<std::string, Settings, std::less<>> wanted;
+  wanted[std::string{kDefaultsName}];
+  for (const auto& [name, entry] : topics_) wanted[name];
+  for (const TopicSettings& row : stored) {
+    Result<Settings> settings = decode_settings(row.settings);
+    wanted[row.topic] = settings.ok() ? std::move(*settings) : own(row.topic);
+  }
+  for (auto& [name, settings] : wanted) {
+    if (settings == own(name)) continue;
+    apply(context, name, std::move(settings));
+    changed.push_back(name);
+  }
+  return changed;
 }
 
 const Settings& SettingsBook::own(std::string_view name) const {

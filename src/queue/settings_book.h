@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <absl/container/btree_map.h>
 
@@ -24,6 +26,12 @@ class SettingsBook {
   /// What was stored before. Settings that cannot be read are the error that is answered; the others are in
   /// force.
   Status load(Context& context, const std::vector<TopicSettings>& stored);
+
+  /// What is stored now, perhaps by others: what is not there says nothing any more. Answers whose settings
+  /// are not as they were. What cannot be read stays as it was.
+  std::vector<std::string> reload(Context& context, const std::vector<TopicSettings>& stored);
+  /// How often set() was called: what was asked for before the last call does not have it.
+  uint64_t sets() const { return sets_; }
 
   /// What the topic (or "*") says itself.
   const Settings& own(std::string_view name) const;
@@ -47,6 +55,7 @@ class SettingsBook {
   void apply_defaults(Settings settings);
   void refresh(Entry& entry) const;
 
+  uint64_t sets_ = 0;
   Settings configured_;
   Settings stored_defaults_;
   EffectiveSettings defaults_;
