@@ -42,6 +42,11 @@ std::string whole_file(const std::filesystem::path& path) {
 
 }  // namespace
 
+std::vector<std::string> usual_redis_arguments() {
+  return {"--bind", "127.0.0.1", "--save", "", "--repl-diskless-sync-delay", "0", "--enable-debug-command",
+          "yes"};
+}
+
 uint16_t free_port() { return LoopbackListener().port(); }
 
 void wait_until(std::string_view what, const std::function<bool()>& is_so, int seconds) {
@@ -53,12 +58,9 @@ void wait_until(std::string_view what, const std::function<bool()>& is_so, int s
   }
 }
 
-RedisProcess::RedisProcess(std::vector<std::string> arguments)
-    : port_(free_port()), arguments_(std::move(arguments)) {
-  const std::vector<std::string> common{"--bind", "127.0.0.1", "--save", "", "--daemonize", "no"};
-  arguments_.insert(arguments_.begin(), common.begin(), common.end());
-  const std::vector<std::string> quick{"--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"};
-  arguments_.insert(arguments_.begin(), quick.begin(), quick.end());
+RedisProcess::RedisProcess(const std::vector<std::string>& arguments)
+    : port_(free_port()), arguments_(usual_redis_arguments()) {
+  arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
   // Somebody else may have taken the port meanwhile.
   for (int attempt = 0; !is_running(); ++attempt) {
     try {
@@ -70,9 +72,6 @@ RedisProcess::RedisProcess(std::vector<std::string> arguments)
     }
   }
 }
-
-RedisProcess::RedisProcess(Later, uint16_t port, std::vector<std::string> arguments)
-    : port_(port), arguments_(std::move(arguments)) {}
 
 RedisProcess::~RedisProcess() { kill(); }
 

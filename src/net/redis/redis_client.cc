@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "net/redis/cluster.h"
 #include "net/redis/single.h"
 #include "net/redis/slot.h"
 
@@ -40,6 +41,7 @@ void RedisClient::start() { deployment_->start(); }
 std::unique_ptr<Deployment> RedisClient::make_deployment() {
   LinkEvents& links = *this;
   DeploymentEvents& events = *this;
+  if (is_cluster()) return std::make_unique<Cluster>(factory_, options_, links, events);
   return std::make_unique<Single>(factory_, options_, links, events);
 }
 
