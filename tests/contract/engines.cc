@@ -5,6 +5,7 @@
 
 #include "engine/journal/journal_engine.h"
 #include "engine/memory/memory_engine.h"
+#include "tests/contract/redis_under_test.h"
 #include "tests/support/job_spec.h"
 #include "tests/support/stepped_io.h"
 #include "tests/support/virtual_disk.h"
@@ -67,10 +68,20 @@ class JournalUnderTest final : public EngineUnderTest {
 };
 
 constexpr std::array kEngines{
-    EngineEntry{"memory", false, true, false,
-                []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<MemoryUnderTest>(); }},
-    EngineEntry{"journal", true, true, true,
-                []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }},
+    EngineEntry{
+        .name = "memory",
+        .durable = false,
+        .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<MemoryUnderTest>(); }},
+    EngineEntry{
+        .name = "journal",
+        .durable = true,
+        .makes_backups = true,
+        .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }},
+    EngineEntry{.name = "redis",
+                .durable = true,
+                .lists_delayed_in_order = false,
+                .wakes_all_topics = false,
+                .make = make_redis},
 };
 
 }  // namespace

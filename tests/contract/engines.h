@@ -26,10 +26,13 @@ class EngineUnderTest {
 };
 
 struct EngineEntry {
-  std::string_view name;        ///< that of its folder under src/engine
-  bool durable;                 ///< its jobs outlive it: reopen() finds them
-  bool lists_delayed_in_order;  ///< makes the stronger of the two promises of JobPage
-  bool makes_backups;           ///< what it stands on has no means of its own
+  std::string_view name;  ///< that of its folder under src/engine
+  bool durable;           ///< its jobs outlive it: reopen() finds them
+  /// Makes the stronger of the two promises of JobPage.
+  bool lists_delayed_in_order = true;
+  /// A verb does for all topics what a tick would do, not just for its own.
+  bool wakes_all_topics = true;
+  bool makes_backups = false;  ///< what it stands on has no means of its own
   std::unique_ptr<EngineUnderTest> (*make)();
 };
 

@@ -247,17 +247,20 @@ std::vector<TopicSettings> EngineDriver::load_settings() {
 Moment EngineDriver::tick() {
   for (int ticks = 0; ticks < kMostTicks; ++ticks) {
     const Moment next = engine_->tick(now_);
-    settle();
-    if (next > now_) return next;
+    // What happened elsewhere may have told the engine of more, or of something earlier.
+    const bool has_pumped = settle();
+    if (next > now_ && !has_pumped) return next;
   }
   throw std::runtime_error("ticks found no end of what is due");
 }
 
-void EngineDriver::settle() {
+bool EngineDriver::settle() {
+  bool has_ever_pumped = false;
   for (int polls = 0; polls < kMostPolls; ++polls) {
     const bool has_polled = engine_->poll(*this);
     const bool has_pumped = pump_ && pump_();
-    if (!has_polled && !has_pumped) return;
+    has_ever_pumped |= has_pumped;
+    if (!has_polled && !has_pumped) return has_ever_pumped;
   }
   throw std::runtime_error("there is no end of news");
 }

@@ -90,8 +90,8 @@ class EngineDriver : public EngineListener {
   // ---- running
   /// Ticks until nothing more is due and hands out the news. Answers when the engine wants to be called next.
   Moment tick();
-  /// Polls and pumps until nothing happens any more.
-  void settle();
+  /// Polls and pumps until nothing happens any more. Answers whether there was anything to pump.
+  bool settle();
   void flush();
   BackupReport backup(std::string_view name);
 

@@ -1,5 +1,7 @@
 #include "engine/redis/hints.h"
 
+#include <algorithm>
+
 namespace delayq::redis {
 
 bool Hints::may_have(uint32_t shard, std::string_view topic, Outlet outlet) const {
@@ -11,17 +13,17 @@ void Hints::note_ready(uint32_t shard, std::string_view topic, Outlet outlet) {
   // A topic that is not known has no shard that is left out. But a take may be on its way.
   const auto found = topics_.find(topic);
   if (found == topics_.end()) {
-    ++forgotten_;
+    forgotten_ = ++noted_;
     return;
   }
   Line& line = found->second[place(shard, outlet)];
-  ++line.heard;
+  line.heard = ++noted_;
   line.is_empty = false;
 }
 
 uint64_t Hints::heard(uint32_t shard, std::string_view topic, Outlet outlet) const {
   const auto found = topics_.find(topic);
-  return forgotten_ + (found == topics_.end() ? 0 : found->second[place(shard, outlet)].heard);
+  return found == topics_.end() ? forgotten_ : std::max(forgotten_, found->second[place(shard, outlet)].heard);
 }
 
 void Hints::note_empty(uint32_t shard, std::string_view topic, Outlet outlet, uint64_t heard) {

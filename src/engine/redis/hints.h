@@ -20,14 +20,14 @@ class Hints {
   bool may_have(uint32_t shard, std::string_view topic, Outlet outlet) const;
   /// A job of that topic has become ready, or is about to.
   void note_ready(uint32_t shard, std::string_view topic, Outlet outlet);
-  /// How many times that was noted; for note_empty().
+  /// A number that is another one after that was noted; for note_empty().
   uint64_t heard(uint32_t shard, std::string_view topic, Outlet outlet) const;
   /// The shard had no more. Counts only when nothing was noted since heard() answered that.
   void note_empty(uint32_t shard, std::string_view topic, Outlet outlet, uint64_t heard);
   /// News may have been missed.
   void forget() {
     topics_.clear();
-    ++forgotten_;
+    forgotten_ = ++noted_;
   }
 
  private:
@@ -44,7 +44,8 @@ class Hints {
   }
 
   uint32_t shards_;
-  uint64_t forgotten_ = 0;  ///< grows whenever a note may have got lost
+  uint64_t noted_ = 0;      ///< how many times anything was
+  uint64_t forgotten_ = 0;  ///< the last time that a note was not kept at its topic
   std::map<std::string, Lines, std::less<>> topics_;
 };
 

@@ -1,45 +1,68 @@
-// Verbs that change many jobs of a group, a topic or a list.
+// Verbs that change many jobs by their ids.
 #include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
 
 namespace delayq {
 
-void RedisEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
-                          Reply<std::vector<PushAnswer>> reply) {
-  (void)now;
-  (void)jobs;
-  answer<std::vector<PushAnswer>>(reply, Error{ErrorCode::kUnavailable, "restore", "not yet"});
+using redis::Arguments;
+using redis::Bundle;
+using redis::Gather;
+
+namespace {
+
+constexpr size_t kRestoredItems = 3;
+
+void add(Arguments& arguments, const RestoreRequest& request) {
+  const redis::RecordPieces record = redis::write_job(request.job, arguments.storage());
+  arguments.text(request.job.id).text(record.before).text(record.after);
+  arguments.number(static_cast<uint32_t>(request.on_conflict)).number(request.keep_count);
 }
 
-void RedisEngine::cancel_group(Moment now, std::string_view group, uint32_t max,
-                               Reply<GroupCancelAnswer> reply) {
-  (void)now;
-  (void)group;
-  (void)max;
-  answer<GroupCancelAnswer>(reply, Error{ErrorCode::kUnavailable, "cancel_group", "not yet"});
+bool read_restored(const resp::Value& value, const std::string& topic, const Bundle& bundle,
+                   std::vector<PushAnswer>& answers) {
+  (void)topic;
+  const std::vector<resp::Value>& said = value.items;
+  if (said.size() != 2 + bundle.items.size() * kRestoredItems) return false;
+  for (size_t i = 0; i < bundle.items.size(); ++i) {
+    const size_t at = 2 + i * kRestoredItems;
+    answers[bundle.items[i]] = {static_cast<PushOutcome>(said[at].integer),
+                                static_cast<JobState>(said[at + 1].integer),
+                                redis::from_stored(said[at + 2].integer)};
+  }
+  return true;
+}
+
+}  // namespace
+
+void RedisEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
+                          Reply<std::vector<PushAnswer>> reply) {
+  auto gather = Gather<std::vector<PushAnswer>>::make(std::vector<PushAnswer>(jobs.size()), std::move(reply));
+  const auto where = [this](const RestoreRequest& request) {
+    return std::pair(keys_.shard_of(request.job.id), request.job.topic);
+  };
+  for (const Bundle& bundle : redis::make_bundles(jobs, where)) {
+    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+    for (const uint32_t item : bundle.items) add(arguments, jobs[item]);
+    send(redis::scripts::kRestore, bundle, arguments, *gather, read_restored);
+  }
+  gather->close(answers_);
 }
 
 void RedisEngine::redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
                           Reply<uint64_t> reply) {
-  (void)now;
-  (void)topic;
-  (void)ids;
-  answer<uint64_t>(reply, Error{ErrorCode::kUnavailable, "redrive", "not yet"});
-}
-
-void RedisEngine::redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) {
-  (void)now;
-  (void)topic;
-  (void)max;
-  answer<uint64_t>(reply, Error{ErrorCode::kUnavailable, "redrive_oldest", "not yet"});
-}
-
-void RedisEngine::purge(Moment now, std::string_view topic, JobState state, uint32_t max,
-                        Reply<uint64_t> reply) {
-  (void)now;
-  (void)topic;
-  (void)state;
-  (void)max;
-  answer<uint64_t>(reply, Error{ErrorCode::kUnavailable, "purge", "not yet"});
+  auto gather = Gather<uint64_t>::make(0, std::move(reply));
+  const auto where = [&](std::string_view id) { return std::pair(keys_.shard_of(id), topic); };
+  for (const Bundle& bundle : redis::make_bundles(ids, where)) {
+    Arguments arguments = arguments_for(now, bundle.shard, topic);
+    for (const uint32_t item : bundle.items) arguments.text(ids[item]);
+    send(redis::scripts::kRedrive, bundle, arguments, *gather,
+         [](const resp::Value& value, const std::string&, const Bundle&, uint64_t& redriven) {
+           if (value.items.size() != 3) return false;
+           redriven += static_cast<uint64_t>(value.items[2].integer);
+           return true;
+         });
+  }
+  gather->close(answers_);
 }
 
 }  // namespace delayq

@@ -1,24 +1,67 @@
-// Looking at jobs.
+// Looking for one job.
+#include "engine/redis/lease.h"
 #include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
 
 namespace delayq {
 
+using redis::Arguments;
+using redis::Gather;
+
+namespace {
+
+constexpr uint32_t kTopicsPerCall = 500;
+
+}  // namespace
+
 void RedisEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) {
-  (void)now;
-  (void)job;
-  answer<std::optional<FoundJob>>(reply, Error{ErrorCode::kUnavailable, "get", "not yet"});
+  const uint32_t shard = keys_.shard_of(job.id);
+  const redis::TopicKeys keys = keys_.topic(shard, job.topic);
+  Arguments arguments = arguments_for(now, shard, job.topic);
+  arguments.text(job.id);
+  auto gather = Gather<std::optional<FoundJob>>::make(std::nullopt, std::move(reply));
+  run(redis::scripts::kGet, keys.all(), arguments,
+      gather->expect([shard, topic = std::string(job.topic), id = std::string(job.id)](
+                         resp::Value& value, std::optional<FoundJob>& found) -> Status {
+        if (value.items.empty()) return {};
+        const auto record = value.items.size() == 2 ? redis::read_record(value.items[1].text) : std::nullopt;
+        if (!record) return not_understood("get");
+        found.emplace();
+        found->job = redis::copy_job(*record, topic, id, true, found->storage);
+        found->job.state = static_cast<JobState>(value.items[0].integer);
+        if (record->state == JobState::kReserved)
+          found->lease = found->storage.copy(redis::lease_text(shard, record->lease));
+        return {};
+      }));
+  gather->close(answers_);
 }
+
+struct RedisEngine::Locating {
+  Moment now{};
+  uint32_t shard = 0;
+  std::string id;
+  std::string after;  ///< the topic that was looked at last
+  std::vector<std::string> found;
+  Reply<std::vector<std::string>> reply;
+};
 
 void RedisEngine::locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) {
-  (void)now;
-  (void)id;
-  answer<std::vector<std::string>>(reply, Error{ErrorCode::kUnavailable, "locate", "not yet"});
+  locate_next(std::make_shared<Locating>(
+      Locating{now, keys_.shard_of(id), std::string(id), {}, {}, std::move(reply)}));
 }
 
-void RedisEngine::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
-  (void)now;
-  (void)request;
-  answer<JobPage>(reply, Error{ErrorCode::kUnavailable, "list", "not yet"});
+void RedisEngine::locate_next(const std::shared_ptr<Locating>& locating) {
+  Arguments arguments = arguments_for(locating->now, locating->shard, {});
+  arguments.text(locating->id).text(locating->after).number(kTopicsPerCall);
+  run(redis::scripts::kLocate, shard_keys(locating->shard).all(), arguments,
+      [this, locating](const Result<resp::Value>& answer) {
+        if (!answer.ok()) return locating->reply(answer.error());
+        if (answer->items.empty()) return locating->reply(not_understood("locate"));
+        for (size_t i = 1; i < answer->items.size(); ++i) locating->found.push_back(answer->items[i].text);
+        locating->after = answer->items[0].text;
+        if (locating->after.empty()) return locating->reply(std::move(locating->found));
+        locate_next(locating);
+      });
 }
 
 }  // namespace delayq

@@ -52,7 +52,8 @@ class RedisEngine final : public Engine {
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override;
 
-  // ---- many at once (look_bulk.cc)
+  // ---- many at once (look_bulk.cc, look_sweeps.cc). With several shards the oldest of each shard count as the
+  // oldest of all; what is more than one call may do is done by further calls, and verbs come between them.
   void restore(Moment now, std::span<const RestoreRequest> jobs,
                Reply<std::vector<PushAnswer>> reply) override;
   void cancel_group(Moment now, std::string_view group, uint32_t max,
@@ -63,7 +64,7 @@ class RedisEngine final : public Engine {
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
 
-  // ---- looking around (look_jobs.cc, look_topics.cc)
+  // ---- looking around (look_jobs.cc, look_list.cc, look_topics.cc, look_usage.cc)
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
   void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override;
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override;
@@ -131,6 +132,33 @@ class RedisEngine final : public Engine {
   /// The next one last.
   std::vector<uint32_t> shards_to_ask(Moment now, std::string_view topic, Outlet outlet);
 
+  /// As note(), of an answer that names its topics.
+  bool note_topics(uint32_t shard, const resp::Value& answer);
+  /// The keys for scripts about many topics (scripts/prelude_look.lua).
+  redis::TopicKeys shard_keys(uint32_t shard) const { return keys_.topic(shard, {}); }
+  /// As run(), for a plain command. `key` says where to.
+  void call(std::string_view key, std::initializer_list<std::string_view> words, net::redis::Answer answer);
+
+  struct Sweep;
+  void sweep(const std::shared_ptr<Sweep>& sweep);
+  void send_share(const std::shared_ptr<Sweep>& sweep, uint32_t shard, uint32_t share);
+  struct Listing;
+  void list_next(const std::shared_ptr<Listing>& listing);
+  struct Locating;
+  void locate_next(const std::shared_ptr<Locating>& locating);
+  struct Forecasting;
+  void forecast_next(const std::shared_ptr<Forecasting>& forecasting, uint32_t shard, std::string_view after,
+                     std::shared_ptr<redis::Gather<Forecast>> gather);
+  void count_next(Moment now, uint32_t shard, std::string_view after,
+                  std::shared_ptr<redis::Gather<TopicCounts>> gather);
+  struct Loading;
+  void load_next(const std::shared_ptr<Loading>& loading, std::string_view from);
+  /// Asks for new figures of use, when those that are there are old enough. Answers when to call this again.
+  Moment refresh_usage(Moment now);
+  struct Measuring;
+  void measure(Reply<bool> reply);
+  void measure_next(const std::shared_ptr<Measuring>& measuring);
+
   /// What another server said, or this one.
   void hear(std::string_view message);
   /// News may have been missed: every shard is looked at, and every topic that somebody asked about is
@@ -160,6 +188,11 @@ class RedisEngine final : public Engine {
   uint32_t first_shard_ = 0;          ///< that the next take asks first
   std::vector<std::string> senders_;  ///< by shard: how this server signs its news
   std::shared_ptr<char> alive_ = std::make_shared<char>();
+
+  EngineUsage usage_;
+  Moment usage_due_ = Moment::min();  ///< when its figures are to be asked for next
+  uint64_t measured_ = 0;             ///< the latest of the askings that has figures to show
+  uint64_t measurings_ = 0;           ///< askings so far
 
   // What the next poll() hands out.
   Answers answers_;

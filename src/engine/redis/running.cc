@@ -57,7 +57,7 @@ Moment RedisEngine::tick(Moment now) {
     if (driving_.wants_round(shard, now)) begin_round(shard, now);
   }
   // The answers of a round wake the loop by themselves.
-  return std::max(now, driving_.next_round());
+  return std::max(now, std::min(driving_.next_round(), refresh_usage(now)));
 }
 
 void RedisEngine::begin_round(uint32_t shard, Moment now) {

@@ -17,6 +17,19 @@ std::string_view redis_due();
 std::string_view redis_ended();
 std::string_view redis_expire();
 std::string_view redis_resign();
+std::string_view redis_restore();
+std::string_view redis_redrive();
+std::string_view redis_redrive_oldest();
+std::string_view redis_purge();
+std::string_view redis_cancel_group();
+std::string_view redis_get();
+std::string_view redis_locate();
+std::string_view redis_list();
+std::string_view redis_counts();
+std::string_view redis_topics();
+std::string_view redis_sizes();
+std::string_view redis_forecast();
+std::string_view redis_settings();
 }  // namespace delayq::embedded
 
 namespace delayq::redis::scripts {
@@ -36,5 +49,18 @@ inline const Script kDue{"due", embedded::redis_due()};
 inline const Script kEnded{"ended", embedded::redis_ended()};
 inline const Script kExpire{"expire", embedded::redis_expire()};
 inline const Script kResign{"resign", embedded::redis_resign()};
+inline const Script kRestore{"restore", embedded::redis_restore()};
+inline const Script kRedrive{"redrive", embedded::redis_redrive()};
+inline const Script kRedriveOldest{"redrive_oldest", embedded::redis_redrive_oldest()};
+inline const Script kPurge{"purge", embedded::redis_purge()};
+inline const Script kCancelGroup{"cancel_group", embedded::redis_cancel_group()};
+inline const Script kGet{"get", embedded::redis_get()};
+inline const Script kLocate{"locate", embedded::redis_locate()};
+inline const Script kList{"list", embedded::redis_list()};
+inline const Script kCounts{"counts", embedded::redis_counts()};
+inline const Script kTopics{"topics", embedded::redis_topics()};
+inline const Script kSizes{"sizes", embedded::redis_sizes()};
+inline const Script kForecast{"forecast", embedded::redis_forecast()};
+inline const Script kSettings{"settings", embedded::redis_settings()};
 
 }  // namespace delayq::redis::scripts

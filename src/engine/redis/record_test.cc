@@ -1,0 +1,106 @@
+#include "engine/redis/record.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+namespace delayq::redis {
+namespace {
+
+/// The record as push.lua puts it together.
+std::string joined(const RecordPieces& pieces, uint64_t sequence) {
+  std::string record(pieces.before);
+  record += '\xcf';
+  for (int shift = 56; shift >= 0; shift -= 8) record += static_cast<char>(sequence >> shift);
+  record += pieces.after;
+  return record;
+}
+
+TEST(Record, ANewJobIsReadBack) {
+  const NewJob job{.topic = "t",
+                   .id = "a",
+                   .group = "g",
+                   .body = std::string_view("\0\xff body", 7),
+                   .options = "o",
+                   .due = from_unix_ms(1'700'000'000'123),
+                   .priority = 4'294'967'295,
+                   .outlet = Outlet::kCallback};
+  Arena storage;
+  const std::string bytes = joined(write_new_job(job, from_unix_ms(1'600'000'000'000), storage), 77);
+  const std::optional<Record> record = read_record(bytes);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->state, JobState::kDelayed);
+  EXPECT_EQ(record->priority, job.priority);
+  EXPECT_EQ(record->due, job.due);
+  EXPECT_EQ(record->pushed, from_unix_ms(1'600'000'000'000));
+  EXPECT_EQ(record->sequence, 77U);
+  EXPECT_EQ(record->outlet, Outlet::kCallback);
+  EXPECT_EQ(record->attempts, 0U);
+  EXPECT_EQ(record->lease, 0U);
+  EXPECT_EQ(record->until, Moment{});
+  EXPECT_FALSE(record->cancel_requested);
+  EXPECT_EQ(record->outcome, "");
+  EXPECT_EQ(record->group, "g");
+  EXPECT_EQ(record->options, "o");
+  EXPECT_EQ(record->body, job.body);
+}
+
+TEST(Record, OnlyKeptJobsKeepStateAndUntil) {
+  Job job;
+  job.until = from_unix_ms(5'000);
+  job.attempts = 3;
+  job.outcome = "broken";
+  for (const JobState state :
+       {JobState::kDelayed, JobState::kReady, JobState::kReserved, JobState::kDone, JobState::kDead}) {
+    SCOPED_TRACE(name_of(state));
+    job.state = state;
+    Arena storage;
+    const std::string bytes = joined(write_job(job, storage), 1);
+    const std::optional<Record> record = read_record(bytes);
+    ASSERT_TRUE(record);
+    EXPECT_EQ(record->state, is_live(state) ? JobState::kDelayed : state);
+    EXPECT_EQ(record->until, is_live(state) ? Moment{} : job.until);
+    EXPECT_EQ(record->attempts, 3U);
+    EXPECT_EQ(record->outcome, "broken");
+  }
+}
+
+TEST(Record, MomentsThatADoubleCannotTellApartAreNever) {
+  EXPECT_EQ(from_stored(to_stored(kNever)), kNever);
+  EXPECT_EQ(to_stored(Moment::min()), -to_stored(kNever));
+  EXPECT_EQ(from_stored(to_stored(from_unix_ms(-5))), from_unix_ms(-5));
+  EXPECT_EQ(read_moment("1700000000000"), from_unix_ms(1'700'000'000'000));
+  EXPECT_EQ(read_moment("1.7e+12"), from_unix_ms(1'700'000'000'000));
+  EXPECT_EQ(read_moment("1e+300"), kNever);
+  EXPECT_EQ(read_moment(""), kNever);
+  EXPECT_EQ(read_moment("soon"), kNever);
+}
+
+TEST(Record, ALaterVersionIsNotGuessed) {
+  Arena storage;
+  std::string bytes = joined(write_job(Job{}, storage), 1);
+  ASSERT_TRUE(read_record(bytes));
+  bytes[1] = kRecordVersion + 1;
+  EXPECT_FALSE(read_record(bytes));
+}
+
+TEST(Record, WhatIsCutOffIsNone) {
+  Job job;
+  job.body = "body";
+  Arena storage;
+  const std::string bytes = joined(write_job(job, storage), 1);
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(read_record(bytes.substr(0, size))) << size;
+}
+
+RC_GTEST_PROP(Record, AnyBytesAreReadOrRefused, (const std::string& noise, uint8_t place)) {
+  Arena storage;
+  std::string bytes = joined(write_job(Job{}, storage), 1);
+  bytes.replace(place % bytes.size(), noise.size(), noise);
+  // Whatever it says, it lies within the bytes.
+  if (const std::optional<Record> record = read_record(bytes); record && !record->body.empty()) {
+    RC_ASSERT(record->body.data() >= bytes.data());
+    RC_ASSERT(record->body.data() + record->body.size() <= bytes.data() + bytes.size());
+  }
+}
+
+}  // namespace
+}  // namespace delayq::redis

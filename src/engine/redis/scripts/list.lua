@@ -1,0 +1,88 @@
+-- A page of the jobs of a topic that are in one state.
+-- KEYS  prelude.lua
+-- ARGV  5 state: 0 delayed ... 4 dead   6 how many at most   7 1 with bodies   8 what ids begin with
+--       9 what outcomes contain   10 how many jobs   11 and bytes of records are enough for one call
+--       12... where to go on, as the last page said; '' for the start:
+--       delayed: a step of the walk, its end, the id after which to go on in it
+--       ready: the outlet, the member after which to go on
+--       others: the number after which to go on
+-- RETURNS prelude.lua; 3 what ARGV from 12 on is for the next page, empty when this was the last
+--         4... id and record for each job; without bodies the records have empty ones
+local state, most, with_bodies = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
+local prefix, part = ARGV[8], ARGV[9]
+local looks, bytes = tonumber(ARGV[10]), tonumber(ARGV[11])
+local said = {false, 0, {}}
+local listed = 0
+
+-- The record with an empty body: the tail's array, its two first texts, and a text of no bytes.
+local function without_body(record, at)
+  local body = cmsgpack.unpack_limit(record, 2, at + 1)
+  return string.sub(record, 1, body) .. string.char(0xa0)
+end
+
+-- Looks at a job, and lists it if it is wanted. Answers whether the page has room for another.
+local function look(id)
+  looks = looks - 1
+  if string.sub(id, 1, #prefix) == prefix then
+    local record = call('HGET', POOL, id)
+    local at, head = cmsgpack.unpack_one(record)
+    bytes = bytes - #record
+    if part == '' or string.find(head[OUTCOME], part, 1, true) then
+      listed = listed + 1
+      said[2 + 2 * listed], said[3 + 2 * listed] = id, with_bodies and record or without_body(record, at)
+    end
+  end
+  return listed < most and looks > 0 and bytes > 0
+end
+
+-- A step has a few ids, or all while they are few. What is left of it is told by their order, as long as the step is the
+-- same; when it ends elsewhere than it did, it is another one, and is listed from its beginning.
+local function list_delayed(from, ended, last)
+  if from == '' then from = '0' end
+  repeat
+    local following, ids = delayed_step(from)
+    for i, id in ipairs(ids) do
+      if (following ~= ended or id > last) and not look(id) then
+        if i < #ids or following ~= '0' then said[3] = {from, following, id} end
+        return
+      end
+    end
+    looks = looks - 1
+    from, ended = following, ''
+    if from == '0' then return end
+  until looks <= 0
+  said[3] = {from, '', ''}
+end
+
+local function list_ready(outlet, last)
+  for each = outlet == '' and 0 or tonumber(outlet), 1 do
+    local from = last == '' and '-' or '(' .. last
+    for _, member in ipairs(call('ZRANGE', line_of(each), from, '+', 'BYLEX', 'LIMIT', 0, looks)) do
+      if not look(string.sub(member, RANK_BYTES + 1)) then
+        said[3] = {each, member}
+        return
+      end
+    end
+    last = ''
+  end
+end
+
+local function list_entered(line, last)
+  local found = call('ZRANGE', line, last == '' and '-inf' or '(' .. last, '+inf', 'BYSCORE', 'LIMIT', 0, looks, 'WITHSCORES')
+  for i = 1, #found, 2 do
+    if not look(found[i]) then
+      said[3] = {found[i + 1]}
+      return
+    end
+  end
+end
+
+catch_up(1000)
+if state == 0 then
+  list_delayed(ARGV[12], ARGV[13], ARGV[14])
+elseif state == 1 then
+  list_ready(ARGV[12], ARGV[13])
+else
+  list_entered(({HELD, DONE, DEAD})[state - 1], ARGV[12])
+end
+return answer(said)

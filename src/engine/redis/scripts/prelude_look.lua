@@ -1,0 +1,47 @@
+-- What the scripts that look around share.
+
+-- Does what is due in the topic, about `most` jobs: what a look sees is then as if it had been driven in time.
+local function catch_up(most)
+  move_due(most)
+  expire(most)
+end
+
+-- For scripts about many topics of a shard. Their KEYS are those of a topic without a name: what the names of all
+-- others begin with. All have the shard's tag.
+local function enter(topic)
+  TOPIC = topic
+  POOL, DELAY, READY, CALLED, HELD = KEYS[1] .. topic, KEYS[2] .. topic, KEYS[3] .. topic, KEYS[4] .. topic, KEYS[5] .. topic
+  LEASES, DONE, DEAD, KEPT, FULL = KEYS[6] .. topic, KEYS[7] .. topic, KEYS[8] .. topic, KEYS[9] .. topic, KEYS[10] .. topic
+end
+
+-- The end of what was done in a topic; what answer() does for one. Adds the topic to `told` if it got ready jobs.
+local function depart(told)
+  if is_smaller and call('EXISTS', POOL) == 0 then call('ZREM', TOPICS, TOPIC) end
+  if is_delay_shorter then delay_wake_anew() end
+  if news > 0 then
+    told[#told + 1] = TOPIC
+    told[#told + 1] = news
+  end
+  is_smaller, is_delay_shorter, news, is_told = false, false, 0, {}
+end
+
+-- Up to `most` names of topics after that one, in their order; '' for the first.
+local function topics_after(name, most)
+  return call('ZRANGE', TOPICS, name == '' and '-' or '(' .. name, '+', 'BYLEX', 'LIMIT', 0, most)
+end
+
+-- How many jobs of the topic are delayed, ready, reserved, done, dead; then priority and due time of the first in line,
+-- if there is one.
+local function add_counts(said)
+  local waiting, due = delayed_count()
+  local at = #said
+  said[at + 1] = waiting
+  said[at + 2] = due + call('ZCARD', READY) + call('ZCARD', CALLED)
+  said[at + 3], said[at + 4], said[at + 5] = call('ZCARD', HELD), call('ZCARD', DONE), call('ZCARD', DEAD)
+  local first
+  for outlet = 0, 1 do
+    local member = call('ZRANGE', line_of(outlet), 0, 0)[1]
+    if member and (not first or member < first) then first = member end
+  end
+  if first then said[at + 6], said[at + 7] = struct.unpack('>I4I8', first) else said[at + 6], said[at + 7] = -1, 0 end
+end

@@ -1,0 +1,36 @@
+-- Forgets jobs of a topic that are in one state.
+-- KEYS  prelude.lua
+-- ARGV  5 state: 0 delayed ... 4 dead   6 how many at most   7 how many bytes of records are enough for one call
+-- RETURNS prelude.lua; 3 how many there were   4 1 when there may be more
+local state, most, bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local function ready_ids()
+  local ids = {}
+  for outlet = 0, 1 do
+    if #ids < most then
+      for _, member in ipairs(call('ZRANGE', line_of(outlet), 0, most - #ids - 1)) do
+        ids[#ids + 1] = string.sub(member, RANK_BYTES + 1)
+      end
+    end
+  end
+  return ids
+end
+
+local function candidates()
+  if state == 0 then return delayed_ids(most) end
+  if state == 1 then return ready_ids() end
+  return call('ZRANGE', ({HELD, DONE, DEAD})[state - 1], 0, most - 1)
+end
+
+catch_up(1000)
+local purged = 0
+local ids = candidates()
+for _, id in ipairs(ids) do
+  if bytes <= 0 then break end
+  local record = call('HGET', POOL, id)
+  bytes = bytes - #record
+  local head, tail = open(record)
+  erase(id, head, tail)
+  purged = purged + 1
+end
+return answer({false, 0, purged, (purged < #ids or #ids == most) and 1 or 0})

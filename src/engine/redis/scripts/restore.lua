@@ -1,0 +1,48 @@
+-- Stores jobs of one topic as they were elsewhere, in their order.
+-- KEYS  prelude.lua
+-- ARGV  5... five for each job: id, its record before and after the place of its sequence number, what to do when the
+--       id is in use (0 reject, 1 replace, 2 keep), and of a done or dead job how many of these are kept
+-- RETURNS prelude.lua; 3... three for each: 0 created | 1 replaced | 2 kept | 3 conflict, and state and due of the job
+--         that now has the id
+local EACH = 5
+local count = (#ARGV - 4) / EACH
+local place = numbers(count)
+local said = {false, 0}
+
+local function say(outcome, id, head)
+  local state = head[STATE]
+  if state == WAITING and not is_delayed(id) then state = 1 end
+  local at = #said
+  said[at + 1], said[at + 2], said[at + 3] = outcome, state, head[DUE]
+end
+
+-- Whether there was one. Retention that has ended leaves none.
+local function make_room(id, existing)
+  local head, tail = open(existing)
+  leave(id, head)
+  if head[STATE] < IS_DONE then leave_group(id, tail) end
+  return head[STATE] < IS_DONE or head[UNTIL] > NOW
+end
+
+local function restore(i)
+  local at = 4 + (i - 1) * EACH
+  local id, policy = ARGV[at + 1], tonumber(ARGV[at + 4])
+  local present = find(id)
+  if present and policy ~= 1 then return say(policy == 0 and 3 or 2, id, present) end
+  local existing = call('HGET', POOL, id)
+  local outcome = 0
+  if existing and make_room(id, existing) then outcome = 1 end
+  local head, tail = open(ARGV[at + 2] .. struct.pack('>BI8', 0xcf, place + i) .. ARGV[at + 3])
+  if head[STATE] == WAITING then
+    join_group(id, tail)
+    wait(id, head, tail, head[DUE])
+  else
+    keep(id, head, tail, head[STATE], head[UNTIL], tonumber(ARGV[at + 5]))
+  end
+  call('ZADD', TOPICS, 0, TOPIC)
+  say(outcome, id, head)
+end
+
+expire(100)
+for i = 1, count do restore(i) end
+return answer(said)
