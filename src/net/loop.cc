@@ -47,8 +47,8 @@ void Loop::wait_until(Moment deadline) {
 
 bool Loop::finish_turn() {
   bool any_read = false;
-  for (const std::shared_ptr<Session>& session : std::exchange(touched_, {})) {
-    any_read |= session->finish_turn();
+  for (const std::shared_ptr<AtTurnEnd>& whoever : std::exchange(touched_, {})) {
+    any_read |= whoever->finish_turn();
   }
   return any_read;
 }

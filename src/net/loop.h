@@ -16,6 +16,14 @@ namespace delayq::net {
 
 class Session;
 
+/// Whoever has something to send at the end of a turn.
+class AtTurnEnd {
+ public:
+  virtual ~AtTurnEnd() = default;
+  /// Answers whether it read something meanwhile: then there is new work.
+  virtual bool finish_turn() = 0;
+};
+
 /// One thread's sockets and the wait for them.
 ///
 ///   for (;;) {
@@ -41,6 +49,9 @@ class Loop {
   void wait_until(Moment deadline);
   /// Sends what is to be sent. Answers whether a connection read something meanwhile: then there is new work.
   bool finish_turn();
+  /// Lets `whoever` finish this turn. To be called once a turn: it is not looked up whether it is there
+  /// already.
+  void touch(std::shared_ptr<AtTurnEnd> whoever) { touched_.push_back(std::move(whoever)); }
   /// Ends a wait_until(), or the next one. The one method that any thread may call.
   void wake();
 
@@ -54,7 +65,7 @@ class Loop {
   boost::asio::steady_timer timer_;
   Moment timer_set_for_ = kNever;
   std::atomic<bool> is_woken_ = false;
-  std::vector<std::shared_ptr<Session>> touched_;  ///< sessions with something to do at the end of this turn
+  std::vector<std::shared_ptr<AtTurnEnd>> touched_;  ///< those with something to do at the end of this turn
   std::string scratch_;  ///< every read goes here first: idle connections own no buffer
   absl::flat_hash_set<std::shared_ptr<Session>>
       sessions_;  ///< those that are open: they live as long as they are here

@@ -65,7 +65,7 @@ std::string_view Session::peer() const {
 void Session::touch() {
   if (is_touched_ || is_closed_) return;
   is_touched_ = true;
-  loop_.touched_.push_back(shared_from_this());
+  loop_.touch(shared_from_this());
 }
 
 bool Session::may_read() const {

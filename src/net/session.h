@@ -26,14 +26,14 @@ struct SessionLimits {
 };
 
 /// One accepted connection and the protocol spoken over it.
-class Session final : public Connection, public std::enable_shared_from_this<Session> {
+class Session final : public Connection, public AtTurnEnd, public std::enable_shared_from_this<Session> {
  public:
   Session(Loop& loop, boost::asio::ip::tcp::socket socket, std::unique_ptr<Stream> stream,
           SessionLimits limits);
 
   void start(const MakeProtocol& make);
   /// Sends and reads what was held up in this turn. Answers whether it read something.
-  bool finish_turn();
+  bool finish_turn() override;
   void on_output() override { touch(); }
   void on_resume() override { touch(); }
   std::string_view peer() const override;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <sys/types.h>
 
 namespace delayq::net {
@@ -19,6 +20,8 @@ class Stream {
   virtual bool waits_for_room() const { return false; }
   /// The two sides are still agreeing on how to talk.
   virtual bool is_greeting() const { return false; }
+  /// Why it broke, where that is more than errno tells.
+  virtual std::string problem() const { return {}; }
   /// Says goodbye, as far as that can be done now.
   virtual void finish() {}
 };

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/container/flat_hash_set.h>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "net/loop.h"
+#include "net/redis/greeting.h"
+#include "net/redis/request.h"
+#include "net/stream.h"
+#include "net/tls_client.h"
+
+namespace delayq::net::redis {
+
+struct ConnectionSettings {
+  GreetingSettings greeting;
+  std::shared_ptr<TlsClient> tls;  ///< null: none
+  std::string server_name;         ///< in the server's certificate; empty: the host
+  bool is_subscriber = false;      ///< for SUBSCRIBE and PING only
+  Millis connect_timeout{};
+  Millis reply_timeout{};
+  Millis keep_alive{};
+};
+
+/// What a connection tells whoever uses it, from inside the loop's turn.
+class ConnectionEvents {
+ public:
+  virtual ~ConnectionEvents() = default;
+  virtual void on_ready() = 0;
+  virtual void on_reply(Request request, resp::Value reply) = 0;
+  virtual void on_message(std::string_view channel, std::string_view message) = 0;
+  /// It broke, and is of no use any more; `unanswered` have been sent, or not.
+  virtual void on_broken(const Error& why, std::vector<Request> unanswered) = 0;
+};
+
+/// One connection to one server, from connecting to its end: it greets, sends requests in order, all of a
+/// turn at once, and gives each its reply.
+class Connection final : public AtTurnEnd, public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Loop& loop, const ConnectionSettings& settings, Address address, ConnectionEvents& events);
+
+  void start();
+  /// REQUIRES: is_ready(), or it is internal.
+  void send(Request request);
+  /// Ends it without a word to `events`, which may go then. Requests that have no answer are destroyed.
+  void close();
+  /// Ends it as if it had broken: `events` is told.
+  void abandon(std::string why) {
+    if (!is_closed()) fail(std::move(why));
+  }
+  bool is_ready() const { return state_ == State::kReady; }
+  const Address& address() const { return address_; }
+  size_t outstanding() const { return pending_.size(); }
+
+  bool finish_turn() override;
+
+ private:
+  enum class State : uint8_t { kConnecting, kGreeting, kReady, kClosed };
+  struct Pending {
+    Request request;
+    Loop::Steady sent_at;
+  };
+  using Endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
+
+  void resolve();
+  void connect(const Endpoints& endpoints);
+  void greet();
+  void touch();
+  void flush();
+  void wait_for_input();
+  void wait_for_room();
+  void receive();
+  /// What recv() answers; what came is behind input_.
+  ssize_t receive_some();
+  void take_replies();
+  void handle(resp::Value reply);
+  void hear_greeting(const resp::Value& reply);
+  void check_time();
+  void arm(Loop::Steady until);
+  void fail(std::string why);
+  void shut();
+  bool is_closed() const { return state_ == State::kClosed; }
+
+  Loop& loop_;
+  const ConnectionSettings settings_;
+  const Address address_;
+  ConnectionEvents* events_;
+  State state_ = State::kConnecting;
+  Greeting greeting_;
+  boost::asio::ip::tcp::resolver resolver_;
+  boost::asio::ip::tcp::socket socket_;
+  std::unique_ptr<Stream> stream_;
+  boost::asio::steady_timer timer_;
+  Loop::Steady armed_until_{};
+  Loop::Steady last_received_{};
+  std::deque<Pending> pending_;
+  absl::flat_hash_set<const KnownScript*> sent_scripts_;  ///< the server has seen their source
+  std::string output_;
+  size_t sent_ = 0;  ///< of output_
+  std::string input_;
+  size_t filled_ = 0;  ///< of input_
+  bool is_touched_ = false;
+  bool waits_for_input_ = false;
+  bool waits_for_room_ = false;
+};
+
+}  // namespace delayq::net::redis

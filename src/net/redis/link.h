@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/random.h"
+#include "net/redis/connection.h"
+#include "net/redis/timer.h"
+
+namespace delayq::net::redis {
+
+class Link;
+
+/// What a link tells its owner, from inside the loop's turn. The owner may close the link meanwhile, but not
+/// destroy it.
+class LinkEvents {
+ public:
+  virtual ~LinkEvents() = default;
+  virtual void on_ready(Link& link) = 0;
+  virtual void on_reply(Link& link, Request request, resp::Value reply) = 0;
+  virtual void on_message(std::string_view channel, std::string_view message) = 0;
+  /// There is no connection: it broke, or could not be made. The link tries again by itself.
+  virtual void on_down(Link& link, const Error& why, std::vector<Request> unanswered) = 0;
+};
+
+struct BackoffSettings {
+  Millis base{};
+  Millis cap{};
+};
+
+/// How long to wait before attempt `failures` + 1: evenly from zero to base * 2^(failures - 1), at most the
+/// cap. `random` is any 64 random bits. REQUIRES: failures > 0.
+Millis reconnect_delay(const BackoffSettings& settings, int failures, uint64_t random);
+
+/// A connection that is made anew whenever it is lost.
+class Link final : private ConnectionEvents {
+ public:
+  Link(Loop& loop, ConnectionSettings settings, BackoffSettings backoff, uint64_t seed, LinkEvents& events);
+  ~Link() override;
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  /// Connects to the first of `places` now; when that fails, to the next. A connection to another place is
+  /// dropped, and its requests are answered by on_down().
+  void go_to(std::vector<Address> places);
+  /// The same, but stays where it is when that is one of `places`.
+  void stay_at(std::vector<Address> places);
+  /// REQUIRES: is_ready().
+  void send(Request request) { connection_->send(std::move(request)); }
+  bool is_ready() const { return connection_ != nullptr && connection_->is_ready(); }
+  /// Drops the connection as if it had broken: what is at the other end is not what was looked for.
+  void drop(std::string why);
+  /// Where it is, or tries to be; nothing before go_to() was called.
+  const Address* address() const { return places_.empty() ? nullptr : &places_[place_]; }
+  size_t outstanding() const { return connection_ == nullptr ? 0 : connection_->outstanding(); }
+  /// How often it became ready.
+  uint64_t times_ready() const { return times_ready_; }
+
+ private:
+  void on_ready() override;
+  void on_reply(Request request, resp::Value reply) override;
+  void on_message(std::string_view channel, std::string_view message) override;
+  void on_broken(const Error& why, std::vector<Request> unanswered) override;
+  void connect();
+  void retry_later();
+
+  Loop& loop_;
+  ConnectionSettings settings_;
+  BackoffSettings backoff_;
+  Random random_;
+  LinkEvents& events_;
+  std::vector<Address> places_;
+  size_t place_ = 0;
+  std::shared_ptr<Connection> connection_;
+  Timer retry_;
+  int failures_ = 0;
+  uint64_t times_ready_ = 0;
+};
+
+}  // namespace delayq::net::redis

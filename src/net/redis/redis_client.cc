@@ -1,0 +1,230 @@
+#include "net/redis/redis_client.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "net/redis/cluster.h"
+#include "net/redis/single.h"
+#include "net/redis/slot.h"
+
+namespace delayq::net::redis {
+
+namespace {
+
+/// What is refused this often is given up. With kPause this is about half a second.
+constexpr int kMaxTries = 6;
+/// Before what Redis cannot do now is sent again; doubles each time.
+constexpr Millis kPause{8};
+constexpr Millis kClockPeriod = std::chrono::minutes{1};
+/// The parked requests are looked through at most this often.
+constexpr Millis kParkedPeriod{5};
+
+Error failure(ErrorCode code, std::string detail) { return {code, "redis", std::move(detail), {}}; }
+
+}  // namespace
+
+RedisClient::RedisClient(Loop& loop, ClientOptions options, std::shared_ptr<TlsClient> tls)
+    : loop_(loop),
+      options_(std::move(options)),
+      factory_(loop, options_, std::move(tls)),
+      random_(mix64(options_.seed)),
+      parked_timer_(loop),
+      clock_timer_(loop),
+      deployment_(make_deployment()),
+      subscriber_(factory_, *this) {}
+
+void RedisClient::start() { deployment_->start(); }
+
+std::unique_ptr<Deployment> RedisClient::make_deployment() {
+  LinkEvents& links = *this;
+  DeploymentEvents& events = *this;
+  if (is_cluster()) return std::make_unique<Cluster>(factory_, options_, links, events);
+  return std::make_unique<Single>(factory_, options_, links, events);
+}
+
+void RedisClient::call(std::string_view key, std::span<const std::string_view> words, Answer answer) {
+  Request request = make_command(words, std::move(answer));
+  if (!key.empty()) request.slot = slot_of(key);
+  accept(std::move(request));
+}
+
+void RedisClient::run(const Script& script, std::span<const std::string_view> keys,
+                      std::span<const std::string_view> arguments, Answer answer) {
+  Request request = make_run(scripts_.know(script), keys, arguments, std::move(answer));
+  request.slot = slot_of(keys.front());
+  accept(std::move(request));
+}
+
+void RedisClient::accept(Request request) {
+  ++figures_.commands;
+  ++outstanding_commands_;
+  outstanding_bytes_ += request.bytes();
+  const bool is_too_much = outstanding_commands_ > options_.max_outstanding_commands ||
+                           outstanding_bytes_ > options_.max_outstanding_bytes;
+  if (is_too_much) {
+    finish(std::move(request), failure(ErrorCode::kOverloaded, "too many commands wait for Redis"));
+    return loop_.wake();
+  }
+  if (options_.wait > Millis::zero()) request.give_up = Loop::steady_now() + options_.wait;
+  dispatch(std::move(request));
+}
+
+void RedisClient::dispatch(Request request) {
+  Link* const link = request.ask ? deployment_->link_at(*request.ask, request.slot.value_or(0))
+                                 : deployment_->link_for(request.slot);
+  const bool is_ready = link != nullptr && link->is_ready();
+  const bool is_plain = request.give_up == Loop::Steady{} && request.not_before == Loop::Steady{};
+  if (is_plain && is_ready) return link->send(std::move(request));
+  const Loop::Steady now = Loop::steady_now();
+  if (is_ready && request.not_before <= now) return link->send(std::move(request));
+  if (request.give_up > now) return park(std::move(request), now);
+  finish(std::move(request), no_connection());
+  loop_.wake();
+}
+
+Error RedisClient::no_connection() const {
+  return failure(ErrorCode::kUnavailable,
+                 last_error_.empty() ? "no connection yet" : fmt::format("no connection: {}", last_error_));
+}
+
+void RedisClient::on_ready(Link& link) {
+  ++figures_.connects;
+  if (link.times_ready() > 1) ++figures_.reconnects;
+  deployment_->on_ready(link);
+  if (&link == deployment_->link_for(0)) measure_clock();
+}
+
+void RedisClient::on_down(Link& link, const Error& why, std::vector<Request> unanswered) {
+  last_error_ = why.detail;
+  for (Request& request : unanswered) finish(std::move(request), why);
+  deployment_->on_down(link);
+}
+
+void RedisClient::on_change() {
+  subscriber_.listen_at(deployment_->places());
+  revisit_parked();
+}
+
+void RedisClient::on_reply(Link& link, Request request, resp::Value reply) {
+  if (reply.is_error()) return on_refused(link, std::move(request), reply.text);
+  finish(std::move(request), std::move(reply));
+}
+
+bool RedisClient::may_retry(Request& request) {
+  if (++request.tries > kMaxTries) return false;
+  ++figures_.retries;
+  // The node to ask next may have to be connected first.
+  request.give_up = std::max(request.give_up, Loop::steady_now() + options_.connect_timeout);
+  return true;
+}
+
+void RedisClient::on_refused(Link& link, Request request, const std::string& text) {
+  const Refusal refusal = refusal_of(text);
+  switch (refusal) {
+    case Refusal::kNoScript:
+      if (request.script == nullptr || request.wants_source || !may_retry(request)) break;
+      request.wants_source = true;
+      return dispatch(std::move(request));
+    case Refusal::kMoved:
+    case Refusal::kAsk: {
+      const auto redirection = redirection_of(text, *link.address());
+      if (!redirection || !is_cluster() || !may_retry(request)) break;
+      request.ask.reset();
+      if (refusal == Refusal::kAsk) {
+        request.ask = redirection->to;
+      } else {
+        deployment_->on_moved(redirection->slot, redirection->to);
+      }
+      return dispatch(std::move(request));
+    }
+    case Refusal::kTryAgain: {
+      if (!may_retry(request)) break;
+      const Millis pause{static_cast<int64_t>(random_.between(1, kPause.count() << request.tries))};
+      request.not_before = Loop::steady_now() + pause;
+      deployment_->on_cluster_down();
+      return dispatch(std::move(request));
+    }
+    case Refusal::kNotMaster:
+      finish(std::move(request), error_of(text));
+      return deployment_->on_replica(link);
+    case Refusal::kFinal:
+    case Refusal::kNotNow:
+    case Refusal::kOutOfMemory:
+      break;
+  }
+  finish(std::move(request), error_of(text));
+}
+
+void RedisClient::finish(Request request, Result<resp::Value> result) {
+  outstanding_bytes_ -= request.bytes();
+  if (!result.ok()) ++figures_.errors;
+  events_.emplace_back(Answered{std::move(request.answer), std::move(result)});
+}
+
+void RedisClient::park(Request request, Loop::Steady now) {
+  const Loop::Steady next = request.not_before > now ? request.not_before : request.give_up;
+  parked_.push_back(std::move(request));
+  const Loop::Steady at = std::max(next, now + kParkedPeriod);
+  if (!parked_timer_.is_set() || at < parked_timer_.at()) parked_timer_.set(at, [this] { revisit_parked(); });
+}
+
+void RedisClient::revisit_parked() {
+  std::vector<Request> all = std::exchange(parked_, {});
+  for (Request& request : all) dispatch(std::move(request));
+}
+
+void RedisClient::subscribe(std::string channel, std::function<void(std::string_view)> heard,
+                            std::function<void()> listening) {
+  subscriber_.add({std::move(channel), std::move(heard), std::move(listening)});
+}
+
+void RedisClient::on_heard(const Channel& channel, std::string_view message) {
+  events_.emplace_back(Heard{&channel, std::string(message)});
+}
+
+void RedisClient::on_listening(const Channel& channel) { events_.emplace_back(Listening{&channel}); }
+
+size_t RedisClient::poll() {
+  std::vector<Event> events = std::exchange(events_, {});
+  for (Event& event : events) {
+    if (auto* const answered = std::get_if<Answered>(&event)) {
+      --outstanding_commands_;
+      answered->answer(std::move(answered->result));
+    } else if (const auto* const heard = std::get_if<Heard>(&event)) {
+      heard->channel->heard(heard->message);
+    } else if (const auto* const listening = std::get_if<Listening>(&event)) {
+      listening->channel->listening();
+    }
+  }
+  return events.size();
+}
+
+void RedisClient::measure_clock() {
+  clock_timer_.set_after(kClockPeriod, [this] { measure_clock(); });
+  Link* const link = deployment_->link_for(0);
+  if (link == nullptr || !link->is_ready()) return;
+  if (clock_of_ != *link->address()) {
+    clock_of_ = *link->address();
+    clock_.forget();
+  }
+  const auto asked = Loop::now().time_since_epoch();
+  const Loop::Steady sent = Loop::steady_now();
+  link->send(make_internal({"TIME"}, [this, asked, sent](const Result<resp::Value>& answer) {
+    if (!answer.ok() || answer->items.size() != 2) return;
+    const auto number = [](const std::string& text) {
+      int64_t value = 0;
+      std::from_chars(text.data(), text.data() + text.size(), value);
+      return value;
+    };
+    using Micros = ClockEstimate::Micros;
+    const Micros told =
+        std::chrono::seconds(number(answer->items[0].text)) + Micros(number(answer->items[1].text));
+    const Loop::Steady now = Loop::steady_now();
+    clock_.add(asked, std::chrono::duration_cast<Micros>(now - sent), told, now);
+  }));
+}
+
+}  // namespace delayq::net::redis

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "net/redis/client.h"
+#include "net/redis/clock_estimate.h"
+#include "net/redis/deployment.h"
+#include "net/redis/refusal.h"
+#include "net/redis/script_book.h"
+#include "net/redis/subscriber.h"
+
+namespace delayq::net::redis {
+
+/// The client over real connections: finds each request its link, sends again what Redis refused without
+/// doing it, keeps what has to wait, and collects answers for poll().
+class RedisClient final : public Client,
+                          private LinkEvents,
+                          private DeploymentEvents,
+                          private SubscriberEvents {
+ public:
+  RedisClient(Loop& loop, ClientOptions options, std::shared_ptr<TlsClient> tls);
+  void start();
+
+  void call(std::string_view key, std::span<const std::string_view> words, Answer answer) override;
+  void run(const Script& script, std::span<const std::string_view> keys,
+           std::span<const std::string_view> arguments, Answer answer) override;
+  void subscribe(std::string channel, std::function<void(std::string_view)> heard,
+                 std::function<void()> listening) override;
+  size_t poll() override;
+  size_t outstanding() const override { return outstanding_commands_; }
+  bool is_connected() const override { return deployment_->is_connected(); }
+  bool is_cluster() const override { return options_.mode == Mode::kCluster; }
+  std::string_view last_error() const override { return last_error_; }
+  Millis clock_offset() const override { return clock_.offset(); }
+  const ClientFigures& figures() const override { return figures_; }
+
+ private:
+  struct Answered {
+    Answer answer;
+    Result<resp::Value> result;
+  };
+  struct Heard {
+    const Channel* channel;
+    std::string message;
+  };
+  struct Listening {
+    const Channel* channel;
+  };
+  using Event = std::variant<Answered, Heard, Listening>;
+
+  void on_ready(Link& link) override;
+  void on_reply(Link& link, Request request, resp::Value reply) override;
+  void on_message(std::string_view, std::string_view) override {}
+  void on_down(Link& link, const Error& why, std::vector<Request> unanswered) override;
+  void on_change() override;
+  void on_trouble(const Error& why) override { last_error_ = why.detail; }
+  void on_heard(const Channel& channel, std::string_view message) override;
+  void on_listening(const Channel& channel) override;
+
+  std::unique_ptr<Deployment> make_deployment();
+  void accept(Request request);
+  void dispatch(Request request);
+  void on_refused(Link& link, Request request, const std::string& text);
+  /// Sends it once more. False: it was refused too often.
+  bool may_retry(Request& request);
+  void finish(Request request, Result<resp::Value> result);
+  void park(Request request, Loop::Steady now);
+  void revisit_parked();
+  Error no_connection() const;
+  void measure_clock();
+
+  Loop& loop_;
+  const ClientOptions options_;
+  LinkFactory factory_;
+  ScriptBook scripts_;
+  Random random_;
+  ClientFigures figures_;
+  std::string last_error_;
+  ClockEstimate clock_;
+  std::optional<Address> clock_of_;
+  std::vector<Event> events_;
+  size_t outstanding_commands_ = 0;
+  size_t outstanding_bytes_ = 0;
+  std::vector<Request> parked_;  ///< these wait for a link, or for their time
+  Timer parked_timer_;
+  Timer clock_timer_;
+  std::unique_ptr<Deployment> deployment_;
+  Subscriber subscriber_;
+};
+
+}  // namespace delayq::net::redis

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/redis/deployment.h"
+
+namespace delayq::net::redis {
+
+class SentinelEvents {
+ public:
+  virtual ~SentinelEvents() = default;
+  /// A sentinel names the master; it may be the same as before.
+  virtual void on_master(const Address& master) = 0;
+  virtual void on_sentinel_trouble(const Error& why) = 0;
+};
+
+/// Asks sentinels who the master is: at the start, when one of them announces another one, when the master is
+/// gone, and now and then in case an announcement was missed. One sentinel at a time; when it fails, the
+/// next.
+class SentinelWatch final : private LinkEvents {
+ public:
+  SentinelWatch(LinkFactory& factory, std::vector<Address> sentinels, std::string master_name,
+                SentinelEvents& events);
+
+  void start();
+  /// The master is gone or is none: asks now, and often until calm() is called.
+  void look();
+  void calm() { is_urgent_ = false; }
+
+ private:
+  void on_ready(Link& link) override;
+  void on_reply(Link& link, Request request, resp::Value reply) override;
+  void on_message(std::string_view channel, std::string_view message) override;
+  void on_down(Link& link, const Error& why, std::vector<Request> unanswered) override;
+  void ask();
+  void hear(const Result<resp::Value>& answer);
+  void ask_later();
+
+  std::vector<Address> sentinels_;
+  std::string master_name_;
+  SentinelEvents& events_;
+  std::unique_ptr<Link> asking_;
+  std::unique_ptr<Link> listening_;
+  Timer next_;
+  bool is_asking_ = false;
+  bool is_urgent_ = true;
+};
+
+}  // namespace delayq::net::redis

@@ -1,0 +1,113 @@
+// One redis-server, and all that can happen to it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/redis_driver.h"
+#include "tests/support/redis_process.h"
+
+namespace delayq::net::redis {
+namespace {
+
+using support::RedisDriver;
+using support::RedisProcess;
+using support::text_of;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+ClientOptions to(uint16_t port) {
+  ClientOptions options;
+  options.addresses = {{"127.0.0.1", port}};
+  options.backoff = Millis{5};
+  options.backoff_cap = Millis{50};
+  return options;
+}
+ClientOptions to(const RedisProcess& redis) { return to(redis.port()); }
+
+constexpr Script kSum{"sum", "return redis.call('INCRBY', KEYS[1], ARGV[1] + ARGV[2])"};
+
+TEST(Standalone, TalksToAServer) {
+  RedisProcess redis;
+  RedisDriver driver(to(redis));
+  EXPECT_FALSE(driver.client().is_connected());
+  EXPECT_FALSE(driver.client().is_cluster());
+  driver.connect();
+  EXPECT_EQ(driver.client().last_error(), "");
+  EXPECT_EQ(text_of(driver.call("k", {"SET", "k", "v\r\n"})), "OK");
+  EXPECT_EQ(text_of(driver.call("k", {"GET", "k"})), "v\r\n");
+  EXPECT_EQ(text_of(driver.call("k", {"GET", "other"})), "nil");
+  EXPECT_EQ(text_of(driver.call("k", {"MGET", "k", "other"})), "[v\r\n nil]");
+  EXPECT_EQ(driver.client().outstanding(), 0);
+  EXPECT_EQ(driver.client().figures().commands, 4);
+  EXPECT_EQ(driver.client().figures().errors, 0);
+  EXPECT_EQ(driver.client().figures().connects, 1);
+  EXPECT_EQ(driver.client().figures().reconnects, 0);
+}
+
+TEST(Standalone, AnErrorReplyIsAnError) {
+  RedisProcess redis;
+  RedisDriver driver(to(redis));
+  driver.connect();
+  EXPECT_EQ(text_of(driver.call("k", {"SET", "k", "text"})), "OK");
+  const auto reply = driver.call("k", {"INCR", "k"});
+  ASSERT_FALSE(reply.ok());
+  EXPECT_EQ(reply.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(reply.error().detail, "ERR value is not an integer or out of range");
+  EXPECT_EQ(driver.client().figures().errors, 1);
+}
+
+TEST(Standalone, NoAnswerComesFromInsideACall) {
+  RedisProcess redis;
+  RedisDriver driver(to(redis));
+  bool is_answered = false;
+  driver.client().call("k", {"GET", "k"}, [&](const auto& reply) {
+    is_answered = true;
+    EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable);  // there is no connection yet
+  });
+  EXPECT_FALSE(is_answered);
+  EXPECT_EQ(driver.client().outstanding(), 1);
+  EXPECT_EQ(driver.client().poll(), 1);
+  EXPECT_TRUE(is_answered);
+  EXPECT_EQ(driver.client().outstanding(), 0);
+}
+
+TEST(Standalone, PipelinesTenThousandCommandsInOrder) {
+  RedisProcess redis;
+  RedisDriver driver(to(redis));
+  driver.connect();
+  constexpr int kCount = 10'000;
+  int next = 1;
+  for (int i = 0; i < kCount; ++i) {
+    driver.client().call("n", {"INCR", "n"}, [&](const auto& reply) {
+      ASSERT_TRUE(reply.ok());
+      EXPECT_EQ(reply->integer, next++);
+    });
+  }
+  driver.turn_until("all replies", [&] { return driver.client().outstanding() == 0; });
+  EXPECT_EQ(next, kCount + 1);
+}
+
+TEST(Standalone, LargeValuesGoThereAndBack) {
+  RedisProcess redis;
+  RedisDriver driver(to(redis));
+  driver.connect();
+  const std::string large(20u << 20, 'x');
+  EXPECT_EQ(text_of(driver.call("k", {"SET", "k", large})), "OK");
+  EXPECT_EQ(text_of(driver.call("k", {"GET", "k"})), large);
+}
+
+TEST(Standalone, RunsScriptsAlsoAfterTheServerForgotThem) {
+  RedisProcess redis;
+  RedisDriver driver(to(redis));
+  driver.connect();
+  EXPECT_EQ(text_of(driver.run(kSum, {"n"}, {"1", "2"})), "3");
+  EXPECT_EQ(text_of(driver.run(kSum, {"n"}, {"1", "2"})), "6");
+  EXPECT_EQ(driver.client().figures().retries, 0);
+  redis.command({"SCRIPT", "FLUSH"});
+  EXPECT_EQ(text_of(driver.run(kSum, {"n"}, {"1", "2"})), "9");
+  EXPECT_EQ(driver.client().figures().retries, 1);
+  EXPECT_EQ(text_of(driver.run(kSum, {"n"}, {"1", "2"})), "12");
+  EXPECT_EQ(driver.client().figures().retries, 1);
+}
+
+}  // namespace
+}  // namespace delayq::net::redis

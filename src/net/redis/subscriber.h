@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/redis/deployment.h"
+
+namespace delayq::net::redis {
+
+/// One subscription.
+struct Channel {
+  std::string name;
+  std::function<void(std::string_view)> heard;
+  std::function<void()> listening;
+};
+
+class SubscriberEvents {
+ public:
+  virtual ~SubscriberEvents() = default;
+  virtual void on_heard(const Channel& channel, std::string_view message) = 0;
+  virtual void on_listening(const Channel& channel) = 0;
+};
+
+/// Subscriptions, on a connection of their own, which is made when there is one.
+class Subscriber final : private LinkEvents {
+ public:
+  Subscriber(LinkFactory& factory, SubscriberEvents& events) : factory_(factory), events_(events) {}
+
+  void add(Channel channel);
+  /// Where it can listen. It stays where it is when that is one of them.
+  void listen_at(std::vector<Address> places);
+
+ private:
+  void on_ready(Link& link) override;
+  void on_reply(Link&, Request, resp::Value) override {}
+  void on_message(std::string_view channel, std::string_view message) override;
+  void on_down(Link&, const Error&, std::vector<Request>) override {}
+  void subscribe(const Channel& channel);
+  void go();
+
+  LinkFactory& factory_;
+  SubscriberEvents& events_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<Address> places_;
+  std::unique_ptr<Link> link_;
+};
+
+}  // namespace delayq::net::redis

@@ -1,0 +1,145 @@
+#include "tests/support/redis_process.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/loopback_listener.h"
+
+namespace delayq::support {
+
+namespace {
+
+/// How long to wait before asking again; the wait itself is for an event: the end of the process.
+constexpr int kStepMs = 5;
+
+std::string whole_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// In the child, between fork and exec: only calls that are safe there.
+[[noreturn]] void become(char* const* arguments, const char* log, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(126);  // it died before the line above
+  const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(in, 0);
+  ::dup2(out, 1);
+  ::dup2(out, 2);
+  ::execvp(arguments[0], arguments);
+  ::_exit(127);
+}
+
+}  // namespace
+
+std::vector<std::string> usual_redis_arguments() {
+  return {"--bind", "127.0.0.1", "--save", "", "--repl-diskless-sync-delay", "0", "--enable-debug-command",
+          "yes"};
+}
+
+uint16_t free_port() { return LoopbackListener().port(); }
+
+void wait_until(std::string_view what, const std::function<bool()>& is_so, int seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("waited in vain: " + std::string(what));
+    ::poll(nullptr, 0, kStepMs);
+  }
+}
+
+RedisProcess::RedisProcess(const std::vector<std::string>& arguments)
+    : port_(free_port()), arguments_(usual_redis_arguments()) {
+  arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
+  // Somebody else may have taken the port meanwhile.
+  for (int attempt = 0; !is_running(); ++attempt) {
+    try {
+      start();
+    } catch (const std::runtime_error&) {
+      kill();
+      if (attempt == 2) throw;
+      port_ = free_port();
+    }
+  }
+}
+
+RedisProcess::~RedisProcess() { kill(); }
+
+void RedisProcess::start() {
+  if (is_running()) return;
+  launch();
+  wait_for_ping();
+}
+
+void RedisProcess::launch() {
+  std::vector<std::string> words{"redis-server"};
+  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  for (const std::string& word :
+       {std::string("--port"), std::to_string(port_), std::string("--dir"), directory_.path().string()}) {
+    words.push_back(word);
+  }
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  const std::string log = directory_ / "log";
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) become(pointers.data(), log.c_str(), parent);
+  if (child < 0) throw std::runtime_error("no new process");
+  pid_ = child;
+  pid_file_descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+}
+
+bool RedisProcess::has_ended() {
+  pollfd end{pid_file_descriptor_, POLLIN, 0};
+  return ::poll(&end, 1, kStepMs) != 0;
+}
+
+void RedisProcess::wait_for_ping() {
+  wait_until("redis-server answers to PING", [this] {
+    wire_ = std::make_unique<RedisWire>(port_);
+    const auto pong = wire_->command({"PING"});
+    // Without a password that is all it says; it is there.
+    if (pong && (!pong->is_error() || pong->text.starts_with("NOAUTH"))) return true;
+    if (has_ended())
+      throw std::runtime_error("redis-server ended as it started:\n" + whole_file(directory_ / "log"));
+    return false;
+  });
+}
+
+void RedisProcess::kill() {
+  if (!is_running()) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  ::close(pid_file_descriptor_);
+  pid_ = 0;
+  wire_.reset();
+}
+
+void RedisProcess::pause() { ::kill(pid_, SIGSTOP); }
+void RedisProcess::resume() { ::kill(pid_, SIGCONT); }
+
+resp::Value RedisProcess::command(std::initializer_list<std::string_view> words) {
+  if (wire_ == nullptr || !wire_->is_open()) wire_ = std::make_unique<RedisWire>(port_);
+  auto reply = wire_->command(words);
+  if (!reply) throw std::runtime_error("redis-server does not answer:\n" + whole_file(directory_ / "log"));
+  return std::move(*reply);
+}
+
+void RedisProcess::kill_clients() {
+  command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  command({"CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes"});
+}
+
+}  // namespace delayq::support

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "resp/value.h"
+#include "tests/support/redis_wire.h"
+#include "tests/support/temporary_directory.h"
+
+namespace delayq::support {
+
+/// A port of 127.0.0.1 on which nobody listens now.
+uint16_t free_port();
+
+/// For a redis-server that only tests use: no persistence, replicas without delay.
+std::vector<std::string> usual_redis_arguments();
+
+/// Asks `is_so` again and again until it says yes. Throws after `seconds`, naming `what`; so a test that went
+/// wrong fails instead of hanging.
+void wait_until(std::string_view what, const std::function<bool()>& is_so, int seconds = 20);
+
+/// A redis-server of its own on 127.0.0.1, in a directory that goes with it. It is killed by its pid when
+/// this goes, and by the kernel should the test die first. Whoever makes one must outlive it: it is bound to
+/// that thread.
+///
+///   RedisProcess redis;                          // no persistence
+///   RedisProcess redis({"--appendonly", "yes"}); // and it has its data again after kill() and start()
+class RedisProcess {
+ public:
+  explicit RedisProcess(const std::vector<std::string>& arguments = {});
+  /// One that needs to be told more before start(), with set_arguments().
+  struct NotYet {};
+  explicit RedisProcess(NotYet) : port_(free_port()) {}
+  ~RedisProcess();
+  RedisProcess(const RedisProcess&) = delete;
+  RedisProcess& operator=(const RedisProcess&) = delete;
+
+  uint16_t port() const { return port_; }
+  const TemporaryDirectory& directory() const { return directory_; }
+
+  /// What its command line says, besides its port and its directory.
+  void set_arguments(std::vector<std::string> arguments) { arguments_ = std::move(arguments); }
+
+  /// kill -9, and waits for its end.
+  void kill();
+  /// On the same port with the same files. Answers when it answers to PING.
+  void start();
+  /// SIGSTOP: connections stay, nothing is answered.
+  void pause();
+  void resume();
+  bool is_running() const { return pid_ > 0; }
+
+  /// Runs a command on a connection that is kept for this. Throws when there is no reply; an error reply is a
+  /// value.
+  resp::Value command(std::initializer_list<std::string_view> words);
+  /// Closes the connections of all clients but this one.
+  void kill_clients();
+
+ private:
+  void launch();
+  bool has_ended();
+  void wait_for_ping();
+
+  TemporaryDirectory directory_;
+  uint16_t port_ = 0;
+  std::vector<std::string> arguments_;
+  int pid_ = 0;
+  int pid_file_descriptor_ = -1;
+  std::unique_ptr<RedisWire> wire_;
+};
+
+}  // namespace delayq::support
