@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "app/redis_options.h"
 #include "delivery/webhook/address_guard.h"
 #include "ops/config_check.h"
 #include "ops/seed_config.h"
@@ -58,6 +59,7 @@ ConfigOutcome read_config(const ConfigOptions& options) {
   keep_to_this_machine(outcome);
   tell_engine(outcome);
   for (std::string& error : check_config(outcome.config, errors.empty())) errors.push_back(std::move(error));
+  for (std::string& error : check_redis(outcome.config.redis)) errors.push_back(std::move(error));
   const Config::Webhook& webhook = outcome.config.webhook;
   const auto guard = webhook::AddressGuard::create(webhook.allow, webhook.deny);
   if (!guard.ok()) errors.push_back("webhook." + guard.error().detail);

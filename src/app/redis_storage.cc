@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/open_client.h"
-#include "ops/redis_url.h"
 
 namespace delayq {
 
@@ -28,18 +25,6 @@ constexpr uint32_t kClusterShards = 16;
 constexpr std::pair<uint32_t, uint32_t> kOldest{6, 2};
 /// A Redis that restarts, or a failover, is not to end a start at once.
 constexpr Millis kLeastPatience = std::chrono::seconds{1};
-
-Result<std::string> first_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  if (!in || !std::getline(in, line))
-    return Error{ErrorCode::kInvalid,
-                 "open",
-                 fmt::format("redis.password_file: {} cannot be read, or is empty", path),
-                 {}};
-  if (line.ends_with('\r')) line.pop_back();
-  return line;
-}
 
 /// One line of INFO's answer.
 std::string_view fact(std::string_view info, std::string_view name) {
@@ -226,50 +211,6 @@ std::optional<http::RedisFigures> RedisStorage::redis_figures() const {
 }
 
 }  // namespace
-
-Result<RedisStorageOptions> redis_storage_options(const Config::Redis& said) {
-  const auto url = parse_redis_url(said.url);
-  if (!url.ok()) return url.error();
-  RedisStorageOptions options;
-  options.where = describe(*url);
-  options.prefix = said.prefix;
-  options.shards = said.shards;
-  options.start_wait = said.start_wait;
-  net::redis::ClientOptions& client = options.client;
-  switch (url->mode) {
-    case RedisUrl::Mode::kOne:
-      client.mode = Mode::kStandalone;
-      break;
-    case RedisUrl::Mode::kSentinel:
-      client.mode = Mode::kSentinel;
-      break;
-    case RedisUrl::Mode::kCluster:
-      client.mode = Mode::kCluster;
-      break;
-  }
-  for (const Address& host : url->hosts) client.addresses.push_back({host.host, host.port});
-  client.master_name = url->master;
-  client.user = said.user.empty() ? url->user : said.user;
-  client.password = said.password.empty() ? url->password : said.password;
-  if (!said.password_file.empty()) {
-    auto password = first_line(said.password_file);
-    if (!password.ok()) return password.error();
-    client.password = std::move(*password);
-  }
-  client.sentinel_user = said.sentinel_user;
-  client.sentinel_password = said.sentinel_password;
-  client.database = said.database != 0 ? said.database : url->database.value_or(0);
-  client.tls.is_on = url->has_tls;
-  client.tls.ca_file = said.ca_file;
-  client.tls.certificate = said.certificate;
-  client.tls.key = said.key;
-  client.tls.skips_check = said.insecure;
-  client.connections = said.connections;
-  client.connect_timeout = said.connect_timeout;
-  client.reply_timeout = said.timeout;
-  client.wait = said.wait;
-  return options;
-}
 
 Result<std::unique_ptr<Storage>> open_redis_storage(
     const RedisStorageOptions& options, net::Loop& loop,

@@ -7,12 +7,8 @@
 #include "app/storage.h"
 #include "core/result.h"
 #include "net/loop.h"
-#include "ops/config.h"
 
 namespace delayq {
-
-/// What the configuration says of the redis engine; reads the file with the password.
-Result<RedisStorageOptions> redis_storage_options(const Config::Redis& said);
 
 /// Connects, and waits at most `start_wait` for a Redis that is not there yet. Fails with what an operator
 /// can do about it: nobody answers, the password is wrong, the Redis is too old, the deployment was made with

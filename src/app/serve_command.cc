@@ -16,7 +16,7 @@
 
 #include "api/compat/compat.h"
 #include "app/config_options.h"
-#include "app/redis_storage.h"
+#include "app/redis_options.h"
 #include "app/server.h"
 #include "app/version.h"
 #include "core/quote.h"

@@ -63,8 +63,8 @@ net::Listener::Options Server::listening(std::string host, uint16_t port, std::s
 
 Status Server::listen_for_resp(Moment now) {
   resp_host_ =
-      std::make_unique<resp::Host>(resp::Host{*queue_, [this] { return this->now(); }, std::string(kVersion), now,
-                                              [this] { return loop_.sessions(); }, 0, front_});
+      std::make_unique<resp::Host>(resp::Host{*queue_, [this] { return this->now(); }, std::string(kVersion),
+                                              now, [this] { return loop_.sessions(); }, 0, front_});
   resp::CommandLimits limits;
   // A body that is a little too large is refused by name; one that is far too large is not even taken in.
   limits.argument_bytes = 2 * options_.queue.limits.body_bytes + (size_t{64} << 10);

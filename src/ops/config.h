@@ -131,9 +131,18 @@ struct Config {
     bool operator==(const Redis&) const = default;
   };
 
+  struct RedisDelivery {
+    std::string url{};  ///< empty: none
+    Millis timeout = std::chrono::seconds{5};
+    uint32_t in_flight = 4'096;
+
+    bool operator==(const RedisDelivery&) const = default;
+  };
+
   Server server;
   Redis redis;
   Webhook webhook;
+  RedisDelivery redis_delivery;
   Tls tls;
   Compat compat;
   Journal journal;

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "ops/redis_url.h"
-
 namespace delayq {
 
 namespace {
@@ -43,26 +41,6 @@ void check_addresses(const Config& config, std::vector<std::string>& errors) {
   }
 }
 
-void check_redis(const Config::Redis& redis, std::vector<std::string>& errors) {
-  const auto url = parse_redis_url(redis.url);
-  if (!url.ok()) return;  // that has been told
-  const auto refuse_two = [&](std::string_view key, bool is_said_twice) {
-    if (is_said_twice) errors.push_back(fmt::format("redis.{}: redis.url says one, too: leave one out", key));
-  };
-  refuse_two("user", !redis.user.empty() && !url->user.empty());
-  refuse_two("password", !redis.password.empty() && !url->password.empty());
-  refuse_two("password_file", !redis.password_file.empty() && !url->password.empty());
-  refuse_two("database", redis.database != 0 && url->database && *url->database != redis.database);
-  if (!redis.password.empty() && !redis.password_file.empty())
-    errors.emplace_back("redis.password_file: redis.password is there, too: leave one out");
-  if (redis.database != 0 && url->mode == RedisUrl::Mode::kCluster)
-    errors.emplace_back("redis.database: a Cluster has only database 0");
-  if (redis.certificate.empty() != redis.key.empty())
-    errors.emplace_back("redis: certificate and key are needed together");
-  if (!url->has_tls && !(redis.ca_file.empty() && redis.certificate.empty() && !redis.insecure))
-    errors.emplace_back("redis: ca_file, certificate and insecure are for TLS: write redis.url with rediss");
-}
-
 }  // namespace
 
 std::vector<std::string> check_config(const Config& config, bool all_was_read) {
@@ -70,7 +48,6 @@ std::vector<std::string> check_config(const Config& config, bool all_was_read) {
   if (all_was_read) {
     check_tokens(config.tokens, errors);
     check_tls(config.tls, errors);
-    check_redis(config.redis, errors);
   }
   check_addresses(config, errors);
   return errors;

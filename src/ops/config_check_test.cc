@@ -33,19 +33,6 @@ TEST(ConfigCheck, tls_needs_both_files) {
   EXPECT_THAT(problems_of("[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n"), IsEmpty());
 }
 
-TEST(ConfigCheck, redis_is_said_once) {
-  EXPECT_THAT(
-      problems_of("[redis]\nurl = \"redis://u:p@a/1\"\nuser = \"v\"\npassword = \"q\"\ndatabase = 2\n"),
-      ElementsAre(HasSubstr("redis.user: redis.url says one, too"), HasSubstr("redis.password: "),
-                  HasSubstr("redis.database: ")));
-  EXPECT_THAT(problems_of("[redis]\npassword = \"q\"\npassword_file = \"f\"\n"),
-              ElementsAre(HasSubstr("redis.password_file: redis.password is there")));
-  EXPECT_THAT(problems_of("[redis]\nurl = \"redis-cluster://a\"\ndatabase = 2\n"),
-              ElementsAre(HasSubstr("only database 0")));
-  EXPECT_THAT(problems_of("[redis]\nca_file = \"c.pem\"\n"), ElementsAre(HasSubstr("are for TLS")));
-  EXPECT_THAT(problems_of("[redis]\nurl = \"rediss://a/2\"\nca_file = \"c.pem\"\ndatabase = 2\n"), IsEmpty());
-}
-
 TEST(ConfigCheck, where_other_machines_come_somebody_must_be_asked) {
   EXPECT_THAT(problems_of("[server]\nhttp = \":1\"\nresp = \"10.0.0.1:2\"\n"),
               ElementsAre(HasSubstr("server.http: :1 can be reached"),

@@ -72,8 +72,6 @@ TEST(SeedConfig, redis_is_where_the_file_says) {
   EXPECT_EQ(outcome.config.redis.password, "p");
   EXPECT_THAT(config_in_force(outcome.said),
               AllOf(HasSubstr("engine = \"redis\"  # f:4\n"), HasSubstr("url = \"redis://r:7\"  # f:4\n")));
-  EXPECT_THAT(read("redis.host = a b\njob.key = k\n").errors,
-              ElementsAre(AllOf(HasSubstr("f:1: redis.host: "), HasSubstr("(it is redis.url here)"))));
 }
 
 TEST(SeedConfig, the_engine_may_be_chosen_elsewhere) {
