@@ -49,6 +49,14 @@ class RedisStorage final : public Storage {
                std::function<void(bool, std::string_view)> tell)
       : options_(options), loop_(loop), tell_(std::move(tell)) {}
 
+  /// The engine says goodbye, so that another server need not wait until this one is missed.
+  ~RedisStorage() override {
+    engine_.reset();
+    loop_.finish_turn();
+  }
+  RedisStorage(const RedisStorage&) = delete;
+  RedisStorage& operator=(const RedisStorage&) = delete;
+
   Status open();
 
   Engine& engine() override { return *engine_; }
