@@ -239,8 +239,8 @@ class Sentinels(Topology):
 
 
 class Cluster(Topology):
-    """Three masters, three replicas; another is chosen after a second. As under Sentinel, a master that has no replica
-    refuses to write."""
+    """Three masters with a replica each, which takes over after a second. It has none itself then, so that none is asked
+    for before a master writes."""
 
     def __init__(self, *options):
         super().__init__()
@@ -249,9 +249,9 @@ class Cluster(Topology):
             for number, port in enumerate(ports):
                 self.members.append(Redis(
                     self.directory / f"redis{number}", port, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
-                    "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0", "--min-replicas-to-write", "1",
-                    "--min-replicas-max-lag", "2", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
-                    "--cluster-allow-replica-migration", "no", *options))
+                    "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
+                    "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--cluster-allow-replica-migration", "no",
+                    *options))
             made = subprocess.run(
                 ["redis-cli", "--cluster", "create", *(f"127.0.0.1:{port}" for port in ports), "--cluster-replicas", "1",
                  "--cluster-yes"], capture_output=True, text=True, timeout=DEADLINE, check=False)
