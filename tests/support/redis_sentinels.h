@@ -24,7 +24,7 @@ class RedisSentinels {
   std::vector<uint16_t> sentinel_ports() const;
   /// The one that the first sentinel that runs names.
   RedisProcess& master();
-  /// Waits until both replicas of `master` have all that it has.
+  /// Waits until so many replicas of `master` have all that it has.
   static void wait_for_replicas(RedisProcess& master, int count);
 
  private:

@@ -108,14 +108,28 @@ TEST(Cluster, GoesOnWhenAMasterIsKilled) {
   const size_t victim = cluster.owner_of(slot_of(key));
   ClientOptions options = to(cluster, 0);
   options.addresses = {{"127.0.0.1", cluster.ports()[victim]}};
+  options.reply_timeout = std::chrono::seconds{5};
+  options.connections = 2;
   RedisDriver driver(options);
   driver.connect();
+  int times_listening = 0;
+  std::string heard;
+  driver.client().subscribe(
+      "news", [&](std::string_view message) { heard = message; }, [&] { ++times_listening; });
+  driver.turn_until("it listens", [&] { return times_listening == 1; });
   EXPECT_EQ(text_of(driver.call(key, {"SET", key, "1"})), "OK");
-  cluster.nodes()[victim]->command({"WAIT", "1", "5000"});
+  EXPECT_EQ(text_of(driver.call(key, {"WAIT", "1", "4000"})), "1");  // of the writes of its connection
   cluster.nodes()[victim]->kill();
   EXPECT_EQ(text_of(driver.insist(key, {"INCR", key})), "2");
   driver.turn_until("all masters are connected", [&] { return driver.client().is_connected(); });
-  EXPECT_NE(cluster.owner_of(slot_of(key)), victim);
+  support::wait_until("every node knows", [&] { return cluster.owner_of(slot_of(key)) != victim; });
+  // It listens to one of the others now, if that was the one.
+  const size_t other = (victim + 1) % 3;
+  driver.turn_until("news", [&] {
+    cluster.nodes()[other]->command({"PUBLISH", "news", "hello"});
+    driver.turn();
+    return heard == "hello";
+  });
   // It comes back, as a replica of the one that took its place.
   cluster.nodes()[victim]->start();
   cluster.wait_until_well();

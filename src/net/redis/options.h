@@ -11,7 +11,7 @@ namespace delayq::net::redis {
 
 /// Where a server listens.
 struct Address {
-  std::string host;
+  std::string host{};
   uint16_t port = 6379;
 
   bool operator==(const Address&) const = default;
@@ -29,11 +29,11 @@ enum class Mode : uint8_t {
 
 struct Tls {
   bool is_on = false;
-  std::string ca_file;       ///< PEM; empty: the system's authorities
-  std::string certificate;   ///< PEM: the client's own, empty: none
-  std::string key;           ///< PEM
-  std::string server_name;   ///< the name in the server's certificate; empty: the host
-  bool skips_check = false;  ///< believes everybody
+  std::string ca_file{};      ///< PEM; empty: the system's authorities
+  std::string certificate{};  ///< PEM: the client's own, empty: none
+  std::string key{};          ///< PEM
+  std::string server_name{};  ///< the name in the server's certificate; empty: the host
+  bool skips_check = false;   ///< believes everybody
 
   bool operator==(const Tls&) const = default;
 };
@@ -44,14 +44,14 @@ struct Tls {
 /// connection per node carries all of them at once. `connections` is what is left of it.
 struct ClientOptions {
   Mode mode = Mode::kStandalone;
-  std::vector<Address> addresses;  ///< at least one
-  std::string master_name;         ///< of a group under Sentinel
-  std::string user;                ///< of an ACL; empty: the default user
-  std::string password;            ///< empty: no AUTH
-  std::string sentinel_user;
-  std::string sentinel_password;
+  std::vector<Address> addresses{};  ///< at least one
+  std::string master_name{};         ///< of a group under Sentinel
+  std::string user{};                ///< of an ACL; empty: the default user
+  std::string password{};            ///< empty: no AUTH
+  std::string sentinel_user{};
+  std::string sentinel_password{};
   uint32_t database = 0;  ///< 0 in a cluster
-  Tls tls;                ///< also to sentinels
+  Tls tls{};              ///< also to sentinels
   /// Per node. A hash tag always uses the same one, so that its commands stay in order.
   size_t connections = 1;
 

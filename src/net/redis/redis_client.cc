@@ -116,9 +116,11 @@ void RedisClient::on_reply(Link& link, Request request, resp::Value reply) {
 bool RedisClient::may_retry(Request& request) {
   if (++request.tries > kMaxTries) return false;
   ++figures_.retries;
-  // The node to ask next may have to be connected first.
-  request.give_up = std::max(request.give_up, Loop::steady_now() + options_.connect_timeout);
   return true;
+}
+
+void RedisClient::let_wait(Request& request, Millis how_long) const {
+  request.give_up = std::max(request.give_up, Loop::steady_now() + how_long);
 }
 
 void RedisClient::on_refused(Link& link, Request request, const std::string& text) {
@@ -127,12 +129,13 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
     case Refusal::kNoScript:
       if (request.script == nullptr || request.wants_source || !may_retry(request)) break;
       request.wants_source = true;
-      return dispatch(std::move(request));
+      return link.send(std::move(request));
     case Refusal::kMoved:
     case Refusal::kAsk: {
       const auto redirection = redirection_of(text, *link.address());
       if (!redirection || !is_cluster() || !may_retry(request)) break;
       request.ask.reset();
+      let_wait(request, options_.connect_timeout);
       if (refusal == Refusal::kAsk) {
         request.ask = redirection->to;
       } else {
@@ -144,6 +147,7 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
       if (!may_retry(request)) break;
       const Millis pause{static_cast<int64_t>(random_.between(1, kPause.count() << request.tries))};
       request.not_before = Loop::steady_now() + pause;
+      let_wait(request, pause + 2 * kParkedPeriod);
       deployment_->on_cluster_down();
       return dispatch(std::move(request));
     }

@@ -48,6 +48,21 @@ TEST(Sentinel, FollowsTheMasterWhenItIsKilled) {
   driver.turn_until("news", [&] { return heard == "hello"; });
 }
 
+TEST(Sentinel, FollowsTheMasterWhenItHangs) {
+  RedisSentinels group;
+  RedisDriver driver(to(group));
+  driver.connect();
+  RedisProcess& former = *group.servers()[0];
+  former.pause();
+  EXPECT_EQ(text_of(driver.insist("n", {"SET", "n", "1"})), "OK");
+  RedisProcess& master = group.master();
+  EXPECT_NE(master.port(), former.port());
+  // It wakes up and believes for a while that it is the master; nobody writes there any more.
+  former.resume();
+  for (int i = 2; i <= 20; ++i) EXPECT_EQ(text_of(driver.call("n", {"INCR", "n"})), std::to_string(i));
+  EXPECT_EQ(text_of(master.command({"GET", "n"})), "20");
+}
+
 TEST(Sentinel, GoesOnWhenOneSentinelAfterTheOtherIsGone) {
   RedisSentinels group;
   RedisDriver driver(to(group));

@@ -142,11 +142,13 @@ Result<ClientOptions> parse_url(std::string_view text) {
   }
   std::string_view hosts = take(rest, '/');
   const uint16_t port = options.mode == Mode::kSentinel ? 26379 : 6379;
+  bool is_last = false;
   do {
+    is_last = hosts.find(',') == std::string_view::npos;
     Result<Address> address = parse_address(take(hosts, ','), port);
     if (!address.ok()) return address.error();
     options.addresses.push_back(std::move(*address));
-  } while (!hosts.empty());
+  } while (!is_last);
   if (const Status read = parse_path(rest, options); !read.ok()) return read.error();
   return options;
 }
