@@ -6,8 +6,8 @@
 
 namespace delayq::contract {
 
-/// The redis engine over a real client, on a redis-server that all tests of the binary share: each has a prefix of its
-/// own. Its jobs outlive it, so to close it and to lose power come to the same here.
+/// The redis engine over a real client, on a redis-server that all tests of the binary share: each has a
+/// prefix of its own. Its jobs outlive it, so to close it and to lose power come to the same here.
 std::unique_ptr<EngineUnderTest> make_redis();
 /// The same with its jobs spread over several shards, as on a cluster.
 std::unique_ptr<EngineUnderTest> make_redis_shards();

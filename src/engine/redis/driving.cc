@@ -34,12 +34,12 @@ void Driving::set_next(uint32_t shard, Moment next) {
 
 void Driving::note_mine(uint32_t shard) {
   shards_[shard].is_mine = true;
-  shards_[shard].look = shards_[shard].round + kRenew;
+  shards_[shard].look = shards_[shard].round + hold_ / 2;
 }
 
 void Driving::note_theirs(uint32_t shard, Millis left) {
   shards_[shard].is_mine = false;
-  shards_[shard].look = shards_[shard].round + std::clamp(left, Millis{1}, kHold);
+  shards_[shard].look = shards_[shard].round + std::clamp(left, Millis{1}, hold_);
 }
 
 void Driving::note_failed(uint32_t shard) {

@@ -14,11 +14,12 @@ namespace delayq::redis {
 /// for each of these. A shard has at most one round at a time.
 class Driving {
  public:
-  static constexpr Millis kHold{2'000};   ///< how long the key lives
-  static constexpr Millis kRenew{1'000};  ///< how often its owner renews it
-  static constexpr Millis kRetry{500};    ///< after a round that failed
+  static constexpr Millis kRetry{500};  ///< after a round that failed
 
-  explicit Driving(uint32_t shards) : shards_(shards) {}
+  /// The key lives for `hold`; its owner renews it in half that time.
+  Driving(uint32_t shards, Millis hold) : hold_(hold), shards_(shards) {}
+
+  Millis hold() const { return hold_; }
 
   /// Whether a round is wanted now.
   bool wants_round(uint32_t shard, Moment now) const;
@@ -61,6 +62,7 @@ class Driving {
 
   Moment due(const Shard& shard) const;
 
+  Millis hold_;
   std::vector<Shard> shards_;
 };
 

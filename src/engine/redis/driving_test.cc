@@ -5,6 +5,8 @@
 namespace delayq::redis {
 namespace {
 
+constexpr Millis kHold{2'000};
+
 constexpr Moment at(int64_t ms) { return from_unix_ms(1'000'000 + ms); }
 
 /// One whole round without anything due.
@@ -16,12 +18,12 @@ void round(Driving& driving, Moment now, Moment next) {
 }
 
 TEST(Driving, BeginsWithALook) {
-  const Driving driving(1);
+  const Driving driving(1, kHold);
   EXPECT_TRUE(driving.wants_round(0, at(0)));
 }
 
 TEST(Driving, HasOneRoundAtATime) {
-  Driving driving(1);
+  Driving driving(1, kHold);
   driving.begin_round(0, at(0));
   EXPECT_FALSE(driving.wants_round(0, at(10'000)));
   driving.add_call(0);
@@ -31,18 +33,17 @@ TEST(Driving, HasOneRoundAtATime) {
 }
 
 TEST(Driving, TheDriverLooksWhenSomethingIsDueAndRenews) {
-  Driving driving(1);
+  Driving driving(1, kHold);
   round(driving, at(0), at(300));
   EXPECT_FALSE(driving.wants_round(0, at(299)));
   EXPECT_TRUE(driving.wants_round(0, at(300)));
   EXPECT_EQ(driving.next_round(), at(300));
   round(driving, at(300), kNever);
-  EXPECT_EQ(driving.next_round(), at(300) + Driving::kRenew);
-  EXPECT_LT(Driving::kRenew, Driving::kHold);
+  EXPECT_EQ(driving.next_round(), at(300) + kHold / 2);
 }
 
 TEST(Driving, TheOthersWaitUntilTheHoldRunsOut) {
-  Driving driving(1);
+  Driving driving(1, kHold);
   driving.begin_round(0, at(0));
   driving.note_theirs(0, Millis{1'200});
   driving.end_call(0);
@@ -52,7 +53,7 @@ TEST(Driving, TheOthersWaitUntilTheHoldRunsOut) {
 }
 
 TEST(Driving, AFailedRoundIsTriedAgainSoon) {
-  Driving driving(1);
+  Driving driving(1, kHold);
   driving.begin_round(0, at(0));
   driving.note_failed(0);
   driving.end_call(0);
@@ -61,7 +62,7 @@ TEST(Driving, AFailedRoundIsTriedAgainSoon) {
 }
 
 TEST(Driving, NewsAreNotForgottenForAnOlderAnswer) {
-  Driving driving(1);
+  Driving driving(1, kHold);
   round(driving, at(0), kNever);
   driving.note_earlier(0, at(100));
   driving.set_next(0, at(900));  // was on its way when the news came
@@ -71,7 +72,7 @@ TEST(Driving, NewsAreNotForgottenForAnOlderAnswer) {
 }
 
 TEST(Driving, NewsDuringARoundCountAfterIt) {
-  Driving driving(1);
+  Driving driving(1, kHold);
   driving.begin_round(0, at(0));
   driving.note_earlier(0, at(100));
   driving.note_mine(0);
@@ -81,13 +82,13 @@ TEST(Driving, NewsDuringARoundCountAfterIt) {
 }
 
 TEST(Driving, AClockThatWasSetBackDoesNotStopIt) {
-  Driving driving(1);
+  Driving driving(1, kHold);
   round(driving, at(1'000'000), kNever);
   EXPECT_TRUE(driving.wants_round(0, at(0)));
 }
 
 TEST(Driving, ShardsAreDrivenApart) {
-  Driving driving(2);
+  Driving driving(2, kHold);
   round(driving, at(0), at(300));
   EXPECT_FALSE(driving.wants_round(0, at(0)));
   EXPECT_TRUE(driving.wants_round(1, at(0)));

@@ -25,7 +25,7 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
       options_(std::move(options)),
       keys_(options_.prefix, options_.shards),
       channel_(keys_.shared(kNewsChannel)),
-      driving_(options_.shards),
+      driving_(options_.shards, options_.hold),
       hints_(options_.shards) {
   for (uint32_t shard = 0; shard < options_.shards; ++shard)
     senders_.push_back(fmt::format("{}@{}", shard, options_.server));

@@ -22,6 +22,8 @@ struct RedisEngineOptions {
   uint32_t shards = 1;            ///< the same for all servers of a deployment, for ever
   /// Who this server is among those that share the deployment. Never two alike at the same time.
   std::string server = "server";
+  /// How long this server drives a shard without saying so again: when it dies, another takes over after that.
+  Millis hold{2'000};
 };
 
 /// Jobs in Redis, shared by any number of servers. Every transition is one script on one shard (ADR 0012).

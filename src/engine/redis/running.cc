@@ -10,7 +10,6 @@
 namespace delayq {
 
 using redis::Arguments;
-using redis::Driving;
 using redis::TopicKeys;
 
 namespace {
@@ -66,7 +65,7 @@ void RedisEngine::begin_round(uint32_t shard, Moment now) {
   const std::string next = keys_.in_shard(shard, "next");
   const std::string_view keys[] = {driver, next};
   Arguments arguments;
-  arguments.moment(now).text(options_.server).number(Driving::kHold.count()).number(kEntriesPerRound);
+  arguments.moment(now).text(options_.server).number(driving_.hold().count()).number(kEntriesPerRound);
   run(redis::scripts::kHead, keys, arguments,
       [this, shard](const Result<resp::Value>& answer) { head_came(shard, answer); });
 }
