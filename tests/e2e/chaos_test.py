@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "chaos")
 import chaos
 from history_test import HistoryTest  # noqa: F401  pylint: disable=unused-import
 
-SECONDS = os.environ.get("DELAYQ_CHAOS_SECONDS", "60")
+SECONDS = os.environ.get("DELAYQ_CHAOS_SECONDS", "20" if harness.SANITIZED else "60")
 
 
 class Chaos(unittest.TestCase):

@@ -1,9 +1,11 @@
 """Several servers over one Redis: any of them takes a push, any hands it over, any may die. Among these tests are the
 faults that were seen in other delay queues on Redis."""
 import http.client
+import http.server
 import itertools
 import json
 import os
+import queue
 import signal
 import subprocess
 import threading
@@ -155,7 +157,52 @@ class Sharing(RedisTest):
         self.assertEqual(ids(self.at_b.read()), ["1"])
 
 
+    def test_concurrency_is_of_all_servers_together(self):
+        for number in range(2):
+            self.at_a.ask("PUSH", "order", "0", "x", "ID", number)
+        self.set_topic(self.a, "order", {"concurrency": 1})
+        self.wait_for(lambda: json.loads(self.get(self.b, "/v1/topics/order")[1])["settings"].get("concurrency") == 1,
+                      "the other server hears of the limit")
+        lease = self.pops(self.at_a, "order", "LEASE", "1m")[0][0]
+        self.assertEqual(self.pops(self.at_b, "order", "WAIT", "200ms"), [])
+        self.at_b.send(("POP", "order", "WAIT", "30s"))
+        self.assertEqual(self.at_a.ask("ACK", lease), 1)
+        self.assertEqual(ids(self.at_b.read()), ["1"], "the place is free for those who wait at another server")
+
+    def set_topic(self, server, topic, settings):
+        with closing(http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=DEADLINE)) as web:
+            web.request("PATCH", f"/v1/topics/{topic}", json.dumps(settings))
+            response = web.getresponse()
+            self.assertEqual(response.status, 200, response.read())
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):  # pylint: disable=invalid-name
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.server.called.put(body)
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
 class Dying(RedisTest):
+    def test_another_calls_back_what_a_dead_server_had_taken(self):
+        with http.server.HTTPServer(("127.0.0.1", 0), Receiver) as receiver:
+            receiver.called = queue.Queue()
+            thread = threading.Thread(target=receiver.serve_forever, daemon=True)
+            thread.start()
+            self.addCleanup(receiver.shutdown)
+            other = self.over()
+            a = self.over()
+            self.connect(a).ask("PUSH", "call", "500ms", "hello", "CALLBACK", f"http://127.0.0.1:{receiver.server_port}/")
+            a.kill()
+            self.assertEqual(receiver.called.get(timeout=DEADLINE), b"hello")
+            client = self.connect(other)
+            self.wait_for(lambda: client.stats("call")["done"] == 1, "its success is noted")
+            receiver.shutdown()
+
     def test_what_a_dead_server_had_handed_out_comes_again(self):
         a, b = self.over(), self.over()
         at_a, at_b = self.connect(a), self.connect(b)
