@@ -1,6 +1,6 @@
 # What a newcomer types. The work is done by CMake's presets and by the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help build run deb test lint format coverage schemathesis bench clean
+.PHONY: help build run deb test lint format coverage schemathesis chaos bench clean
 JOBS ?= $(shell nproc)
 export JOBS
 
@@ -38,6 +38,10 @@ coverage:  ## run the tests and print which share of src/ they reach
 schemathesis: build  ## ask the server all that its OpenAPI description allows and more, at length; EXAMPLES=n of each call
 	@tools/setup test
 	@DELAYQ_SCHEMATHESIS_EXAMPLES=$(or $(EXAMPLES),1000) /usr/bin/python3 -B tests/e2e/schemathesis_test.py
+
+chaos: build  ## kill servers and Redises for ten minutes and see that nothing is lost; SECONDS=n, TOPOLOGY=sentinel|cluster|one|journal, SEED=n
+	@tools/setup test
+	@/usr/bin/python3 -B tests/chaos/chaos.py --topology $(or $(TOPOLOGY),sentinel) --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 bench:  ## measure; BENCH="name ..." picks, `rivals` are the peers from Debian
 	@tools/setup bench

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "app/redis_options.h"
 #include "delivery/webhook/address_guard.h"
 #include "ops/config_check.h"
 #include "ops/seed_config.h"
@@ -21,9 +22,10 @@ void ConfigOptions::add_to(CLI::App& command) {
     said.emplace_back(key, "");
     command.add_option(flags, said.back().second, help);
   };
-  add("-t,--engine", "server.engine", "Where jobs wait: journal (default) or memory");
+  add("-t,--engine", "server.engine", "Where jobs wait: journal (default), memory or redis");
   add("--http", "server.http", "Address of the HTTP API, default 127.0.0.1:9277; port 0: any free one");
   add("--resp", "server.resp", "Address for Redis clients, default 127.0.0.1:9278; port 0: any free one");
+  add("--redis", "redis.url", "Where the redis engine's Redis is, default redis://127.0.0.1:6379");
   add("--data", "server.data", "The journal's directory, default ./data");
   add("--durability", "journal.durability",
       "commit: a reply means it is on disk (default); interval: it will be soon");
@@ -55,7 +57,9 @@ ConfigOutcome read_config(const ConfigOptions& options) {
     }
   }
   keep_to_this_machine(outcome);
+  tell_engine(outcome);
   for (std::string& error : check_config(outcome.config, errors.empty())) errors.push_back(std::move(error));
+  for (std::string& error : check_redis(outcome.config.redis)) errors.push_back(std::move(error));
   const Config::Webhook& webhook = outcome.config.webhook;
   const auto guard = webhook::AddressGuard::create(webhook.allow, webhook.deny);
   if (!guard.ok()) errors.push_back("webhook." + guard.error().detail);

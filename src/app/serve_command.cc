@@ -16,6 +16,7 @@
 
 #include "api/compat/compat.h"
 #include "app/config_options.h"
+#include "app/redis_options.h"
 #include "app/server.h"
 #include "app/version.h"
 #include "core/quote.h"
@@ -69,10 +70,31 @@ WebhookOptions webhook_options(const Config::Webhook& said) {
   return options;
 }
 
-ServerOptions server_options(const Config& config) {
+EngineKind engine_kind(Config::Engine engine) {
+  switch (engine) {
+    case Config::Engine::kMemory:
+      return EngineKind::kMemory;
+    case Config::Engine::kRedis:
+      return EngineKind::kRedis;
+    case Config::Engine::kJournal:
+      break;
+  }
+  return EngineKind::kJournal;
+}
+
+void log_storage(bool is_bad, std::string_view what) {
+  spdlog::log(is_bad ? spdlog::level::warn : spdlog::level::info, "{}", what);
+}
+
+Result<ServerOptions> server_options(const Config& config) {
   ServerOptions options;
-  options.storage.engine =
-      config.server.engine == Config::Engine::kMemory ? EngineKind::kMemory : EngineKind::kJournal;
+  options.storage.engine = engine_kind(config.server.engine);
+  options.storage.tell = log_storage;
+  if (options.storage.engine == EngineKind::kRedis) {
+    auto redis = redis_storage_options(config.redis);
+    if (!redis.ok()) return redis.error();
+    options.storage.redis = std::move(*redis);
+  }
   options.storage.directory = config.server.data;
   options.storage.backups = config.server.backups;
   options.storage.journal.segment_bytes = config.journal.segment_bytes;
@@ -222,7 +244,9 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
   Surroundings around;
   if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());
   log_file(said, outcome);
-  ServerOptions options = server_options(config);
+  auto server_said = server_options(config);
+  if (!server_said.ok()) return fail(server_said.error());
+  ServerOptions options = std::move(*server_said);
   options.served = request_log(around.access.get(), config.log.slow);
   options.tells_commands = around.access != nullptr;
   options.turned_away = [&around](const Served& served) { around.refusals.note(served); };
@@ -255,7 +279,8 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
     server.run();
   }
   ignore_signals({SIGTERM, SIGINT, SIGHUP});
-  spdlog::info("stopped; everything that was answered is on disk");
+  spdlog::info("stopped; everything that was answered is {}",
+               config.server.engine == Config::Engine::kRedis ? "in Redis" : "on disk");
   return EXIT_SUCCESS;
 }
 

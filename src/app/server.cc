@@ -25,12 +25,12 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options) {
 }
 
 Status Server::start() {
-  const Moment now = net::Loop::now();
-  started_ = now;
+  started_ = net::Loop::now();
   options_.storage.journal.seed = random_seed();
-  auto storage = Storage::open(options_.storage, now);
+  auto storage = Storage::open(options_.storage, started_, &loop_);
   if (!storage.ok()) return storage.error();
   storage_ = std::move(*storage);
+  const Moment now = this->now();
   storage_->engine().set_wakeup([this] { loop_.wake(); });
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
@@ -63,7 +63,7 @@ net::Listener::Options Server::listening(std::string host, uint16_t port, std::s
 
 Status Server::listen_for_resp(Moment now) {
   resp_host_ =
-      std::make_unique<resp::Host>(resp::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion),
+      std::make_unique<resp::Host>(resp::Host{*queue_, [this] { return this->now(); }, std::string(kVersion),
                                               now, [this] { return loop_.sessions(); }, 0, front_});
   resp::CommandLimits limits;
   // A body that is a little too large is refused by name; one that is far too large is not even taken in.
@@ -83,13 +83,14 @@ Status Server::listen_for_resp(Moment now) {
 
 Status Server::listen_for_http() {
   http_host_ = std::make_unique<http::Host>(
-      http::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion), front_,
+      http::Host{*queue_, [this] { return this->now(); }, std::string(kVersion), front_,
                  2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
                  http::IdempotencyBook({options_.idempotency})});
   http_host_->process = [this] { return process_figures(); };
   http_host_->metrics_topics = options_.metrics_topics;
   http_host_->dialects = options_.dialects;
   http_host_->webhooks = [this] { return dispatcher_->figures(); };
+  http_host_->redis = [this] { return storage_->redis_figures(); };
   net::HttpLimits limits;
   limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch
   auto listener = net::Listener::open(
@@ -133,6 +134,7 @@ Status Server::start_queue(Moment now) {
     while (!answer) {
       queue_->tick(now);
       queue_->poll(now);
+      loop_.finish_turn();
       if (!answer) loop_.wait_until(net::Loop::now() + Millis{10});
     }
     return *answer;
@@ -156,7 +158,7 @@ std::optional<Settings> Server::wanted(const std::string& topic, const Settings&
 
 void Server::set_topics(const std::map<std::string, Settings>& topics,
                         const std::function<void(const std::string& topic, const Error&)>& failed) {
-  const Moment now = net::Loop::now();
+  const Moment now = this->now();
   const auto defaults = topics.find(std::string(kDefaultsName));
   queue_->set_configured_defaults(now, defaults == topics.end() ? Settings{} : defaults->second);
   for (const auto& [name, said] : topics) {
@@ -169,14 +171,18 @@ void Server::set_topics(const std::map<std::string, Settings>& topics,
   }
 }
 
+Moment Server::to_local(Moment moment) const {
+  return moment == kNever ? kNever : moment - storage_->clock_offset();
+}
+
 void Server::run() {
   Moment next = net::Loop::now();
   while (!is_stopped_) {
     loop_.wait_until(next);
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
-    const Moment next_event = http_host_->events.tick(net::Loop::now());
+    const Moment next_event = http_host_->events.tick(now());
     do {
-      const Moment now = net::Loop::now();
+      const Moment now = this->now();
       bool is_busy = true;
       while (is_busy) {
         next = std::min({queue_->tick(now), dispatcher_->tick(now), next_event});
@@ -184,6 +190,8 @@ void Server::run() {
         is_busy |= dispatcher_->poll(now);
       }
     } while (loop_.finish_turn());
+    next = to_local(next);
+    storage_->look();
     if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
   }
 }
@@ -223,8 +231,8 @@ void Server::begin_stop() {
   }
   // The listeners stay open until the grace period is over: for acks of those who come back with one, and for
   // /readyz, which says that no job is taken any more. The queue refuses what is new.
-  dispatcher_->stop(net::Loop::now(), options_.grace);
-  queue_->stop(net::Loop::now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
+  dispatcher_->stop(now(), options_.grace);
+  queue_->stop(now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
 }
 
 }  // namespace delayq

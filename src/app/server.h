@@ -100,6 +100,10 @@ class Server {
   Status listen_for_resp(Moment now);
   Status listen_for_http();
   net::Listener::Options listening(std::string host, uint16_t port, std::string refusal) const;
+  /// The time by which jobs fall due: the machine's clock, or the one of where the jobs are.
+  Moment now() const { return net::Loop::now() + storage_->clock_offset(); }
+  /// When that is by the machine's clock, which is what a loop waits by.
+  Moment to_local(Moment moment) const;
   void begin_stop();
   http::ProcessFigures process_figures() const;
 

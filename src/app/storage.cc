@@ -1,9 +1,11 @@
 #include "app/storage.h"
 
+#include <cassert>
 #include <filesystem>
 
 #include <fmt/format.h>
 
+#include "app/redis_storage.h"
 #include "core/limits.h"
 #include "engine/journal/posix_disk.h"
 #include "engine/journal/posix_shelf.h"
@@ -79,7 +81,11 @@ class JournalStorage final : public Storage {
 
 }  // namespace
 
-Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now) {
+Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now, net::Loop* loop) {
+  if (options.engine == EngineKind::kRedis) {
+    assert(loop != nullptr);
+    return open_redis_storage(options.redis, *loop, options.tell);
+  }
   if (options.engine == EngineKind::kMemory)
     return std::unique_ptr<Storage>(std::make_unique<MemoryStorage>());
   if (Status status = check_not_partial(options.directory); !status.ok()) return status.error();

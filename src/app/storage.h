@@ -1,32 +1,61 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "api/http/metrics.h"
 #include "core/result.h"
 #include "engine/engine.h"
 #include "engine/journal/journal_engine.h"
+#include "net/redis/options.h"
+
+namespace delayq::net {
+class Loop;
+}
 
 namespace delayq {
 
-enum class EngineKind : uint8_t { kJournal, kMemory };
+enum class EngineKind : uint8_t { kJournal, kMemory, kRedis };
+
+struct RedisStorageOptions {
+  net::redis::ClientOptions client;
+  std::string where;  ///< for the log: "redis at 127.0.0.1:6379"
+  std::string prefix = "delayq";
+  uint32_t shards = 0;   ///< 0: as the deployment has it; a new one gets 1, a Cluster 16
+  Millis start_wait{0};  ///< for a Redis that is not there yet
+};
 
 struct StorageOptions {
   EngineKind engine = EngineKind::kJournal;
   std::string directory = "data";  ///< the journal's
   std::string backups;             ///< empty: "backups" beside the directory
   journal::JournalOptions journal;
+  RedisStorageOptions redis;
+  /// Told what an operator should know of where the jobs are: it cannot be reached, it is back.
+  std::function<void(bool is_bad, std::string_view what)> tell = [](bool, std::string_view) {};
 };
 
 /// An engine with what it stands on.
 class Storage {
  public:
-  static Result<std::unique_ptr<Storage>> open(const StorageOptions& options, Moment now);
+  /// The loop is for engines that are reached by sockets; only the journal and the memory need none. It
+  /// outlives the storage.
+  static Result<std::unique_ptr<Storage>> open(const StorageOptions& options, Moment now,
+                                               net::Loop* loop = nullptr);
   virtual ~Storage() = default;
 
   virtual Engine& engine() = 0;
   /// For the start-up line: "journal in data, 12 jobs".
   virtual std::string describe() = 0;
+  /// What to add to this machine's clock: servers that share their jobs share a clock as well.
+  virtual Millis clock_offset() const { return Millis{0}; }
+  /// Once in each turn of the loop: tells what has changed.
+  virtual void look() {}
+  /// Of the connection to where the jobs are; nothing when that is this machine.
+  virtual std::optional<http::RedisFigures> redis_figures() const { return std::nullopt; }
 };
 
 }  // namespace delayq

@@ -27,6 +27,10 @@ class EngineListener {
 
   /// Leases that ran out. The queue answers each with a nack (`expired` set). Told at least once each.
   virtual void on_expired(std::vector<LeaseInfo> leases) = 0;
+
+  /// Another server may have changed the notes on topics: load_settings() answers what holds now. Only from
+  /// engines that servers share.
+  virtual void on_settings_changed() {}
 };
 
 /// Where jobs wait.

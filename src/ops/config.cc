@@ -13,6 +13,7 @@
 #include "core/limits.h"
 #include "json/writer.h"
 #include "ops/config_table.h"
+#include "ops/redis_url.h"
 #include "ops/seed_config.h"
 
 namespace delayq {
@@ -124,7 +125,12 @@ std::string toml_of(const Given& given) {
 
 /// Secrets are not for those who look at a configuration.
 std::string shown_value(std::string_view key, const Given& given) {
-  return key.ends_with("secrets") ? "[\"(not shown)\"]" : toml_of(given);
+  if (key.ends_with("secrets")) return "[\"(not shown)\"]";
+  if (given.kind == Given::Kind::kText && !given.text.empty()) {
+    if (key.ends_with("password")) return "\"(not shown)\"";
+    if (key == "url") return quoted(without_password(given.text));
+  }
+  return toml_of(given);
 }
 
 void record(std::vector<Said>* said, std::span<const std::string> path, const Given& given,
@@ -253,6 +259,7 @@ QueueConfig queue_config(const Config& config) {
   queue.jobs = config.limits.jobs.value_or(QueueConfig::kUnbounded);
   queue.memory_bytes = config.limits.memory_bytes.value_or(QueueConfig::kUnbounded);
   queue.disk_free_bytes = config.journal.disk_reserve;
+  queue.delivers_to_redis = !config.redis_delivery.url.empty();
   const auto defaults = config.topics.find(std::string(kDefaultsName));
   if (defaults != config.topics.end()) queue.defaults = defaults->second;
   return queue;

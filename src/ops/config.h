@@ -20,7 +20,7 @@ namespace delayq {
 /// Everything that a server's operator decides. A Config{} is what an empty file says; what each value means,
 /// its range and its default are rows of the one table in ops/config_table.h.
 struct Config {
-  enum class Engine : uint8_t { kJournal, kMemory };
+  enum class Engine : uint8_t { kJournal, kMemory, kRedis };
   enum class Durability : uint8_t { kCommit, kInterval };
   enum class LogLevel : uint8_t { kDebug, kInfo, kWarn, kError, kOff };
   enum class LogFormat : uint8_t { kText, kJson };
@@ -107,8 +107,42 @@ struct Config {
     bool operator==(const Webhook&) const = default;
   };
 
+  /// The redis engine's.
+  struct Redis {
+    std::string url = "redis://127.0.0.1:6379";
+    std::string user{};           ///< empty: the one in the URL
+    std::string password{};       ///< empty: the one in the URL, or in the file
+    std::string password_file{};  ///< empty: none
+    std::string sentinel_user{};
+    std::string sentinel_password{};
+    uint32_t database = 0;  ///< 0: the one in the URL
+    std::string prefix = "delayq";
+    uint32_t shards = 0;  ///< 0: 1, and 16 on a Cluster
+    uint32_t connections = 1;
+    Millis connect_timeout = std::chrono::seconds{2};
+    Millis timeout = std::chrono::seconds{5};
+    Millis wait{0};
+    Millis start_wait{0};
+    std::string ca_file{};  ///< empty: the system's authorities
+    std::string certificate{};
+    std::string key{};
+    bool insecure = false;
+
+    bool operator==(const Redis&) const = default;
+  };
+
+  struct RedisDelivery {
+    std::string url{};  ///< empty: none
+    Millis timeout = std::chrono::seconds{5};
+    uint32_t in_flight = 4'096;
+
+    bool operator==(const RedisDelivery&) const = default;
+  };
+
   Server server;
+  Redis redis;
   Webhook webhook;
+  RedisDelivery redis_delivery;
   Tls tls;
   Compat compat;
   Journal journal;

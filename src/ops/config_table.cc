@@ -8,6 +8,7 @@
 
 #include "core/limits.h"
 #include "core/nearest.h"
+#include "ops/redis_url.h"
 
 namespace delayq {
 
@@ -25,8 +26,8 @@ constexpr uint64_t kMaxJobs = 10'000'000'000;
 constexpr size_t kPathBytes = 4'095;
 
 /// In the order of the enumerators of Config.
-constexpr std::array<string_view, 2> kEngines{"journal", "memory"};
-constexpr std::array<string_view, 2> kLaterEngines{"redis", "kafka"};
+constexpr std::array<string_view, 3> kEngines{"journal", "memory", "redis"};
+constexpr std::array<string_view, 1> kLaterEngines{"kafka"};
 constexpr std::array<string_view, 2> kDurabilities{"commit", "interval"};
 constexpr std::array<string_view, 5> kLevels{"debug", "info", "warn", "error", "off"};
 constexpr std::array<string_view, 2> kFormats{"text", "json"};
@@ -36,9 +37,11 @@ constexpr std::array kSections{
     ConfigSection{"tls", "Encrypted connections, on both ports. The files are read again on SIGHUP."},
     ConfigSection{"compat", "The APIs of other delay queues, on the HTTP port."},
     ConfigSection{"journal", "The embedded engine."},
+    ConfigSection{"redis", "The engine that several servers share: a Redis, its Sentinels or a Cluster."},
     ConfigSection{"webhook",
                   "Calls that deliver jobs. Read again on SIGHUP, except in_flight, allow, deny, ca_file, "
                   "insecure and user_agent."},
+    ConfigSection{"redis_delivery", "The Redis that jobs are written to, of topics that say so."},
     ConfigSection{"limits", "Bounds. A request above one is refused with an error that names it."},
     ConfigSection{"log", "What the server writes about itself."},
     ConfigSection{"topics",
@@ -55,10 +58,13 @@ const std::array kServer{
               "\"127.0.0.1:9278\"", "", "Where Redis clients connect."},
     ConfigRow{"server", "http", AddressField{[](T& t, Address v) { t.config.server.http = std::move(v); }},
               "\"127.0.0.1:9277\"", "", "Where HTTP clients connect."},
-    ConfigRow{"server", "engine",
-              ChoiceField{kEngines, kLaterEngines,
-                          [](T& t, size_t v) { t.config.server.engine = static_cast<Config::Engine>(v); }},
-              "\"journal\"", "", "Where jobs wait: journal is durable, memory forgets them at the end."},
+    ConfigRow{
+        "server", "engine",
+        ChoiceField{kEngines, kLaterEngines,
+                    [](T& t, size_t v) { t.config.server.engine = static_cast<Config::Engine>(v); }},
+        "\"journal\"", "",
+        "Where jobs wait: journal is durable, memory forgets them at the end, redis is shared by several "
+        "servers."},
     ConfigRow{"server", "data",
               TextField{1, kPathBytes, [](T& t, std::string v) { t.config.server.data = std::move(v); }},
               "\"data\"", "", "The journal's directory; made when it is not there."},
@@ -129,6 +135,76 @@ const std::array kJournal{
     ConfigRow{"journal", "disk_reserve",
               SizeField{0, kTiB, [](T& t, uint64_t v) { t.config.journal.disk_reserve = v; }}, "\"128MiB\"",
               "", "Pushes are refused while the disk has less room than this."},
+};
+
+const std::array kRedis{
+    ConfigRow{"redis", "url",
+              TextField{1, kPathBytes, [](T& t, std::string v) { t.config.redis.url = std::move(v); },
+                        nullptr, /*is_secret=*/true},
+              "\"redis://127.0.0.1:6379\"", "",
+              "Where it is: redis://HOST:PORT/DATABASE, redis-sentinel://HOST,HOST,HOST/MASTER, or "
+              "redis-cluster://HOST,HOST,HOST; with rediss instead of redis by TLS."},
+    ConfigRow{"redis", "user",
+              TextField{0, 255, [](T& t, std::string v) { t.config.redis.user = std::move(v); }}, "\"\"", "",
+              "The ACL user; empty is the one in the URL, or Redis's default user."},
+    ConfigRow{"redis", "password",
+              TextField{0, 1'024, [](T& t, std::string v) { t.config.redis.password = std::move(v); },
+                        nullptr, /*is_secret=*/true},
+              "\"\"", "", "Its password; empty is the one in the URL or in password_file, or none."},
+    ConfigRow{
+        "redis", "password_file",
+        TextField{0, kPathBytes, [](T& t, std::string v) { t.config.redis.password_file = std::move(v); }},
+        "\"\"", "", "A file with the password in its first line; empty is none."},
+    ConfigRow{"redis", "sentinel_user",
+              TextField{0, 255, [](T& t, std::string v) { t.config.redis.sentinel_user = std::move(v); }},
+              "\"\"", "", "The ACL user at the Sentinels; empty is none."},
+    ConfigRow{
+        "redis", "sentinel_password",
+        TextField{0, 1'024, [](T& t, std::string v) { t.config.redis.sentinel_password = std::move(v); },
+                  nullptr, /*is_secret=*/true},
+        "\"\"", "", "The password at the Sentinels, which have none of their own mostly."},
+    ConfigRow{"redis", "database",
+              NumberField{0, 1'000'000,
+                          [](T& t, uint64_t v) { t.config.redis.database = static_cast<uint32_t>(v); }},
+              "0", "", "The number of the database; 0 is the one in the URL. A Cluster has only 0."},
+    ConfigRow{"redis", "prefix",
+              TextField{1, 100, [](T& t, std::string v) { t.config.redis.prefix = std::move(v); },
+                        check_redis_prefix},
+              "\"delayq\"", "", "What all its keys begin with; servers with the same one share their jobs."},
+    ConfigRow{
+        "redis", "shards",
+        NumberField{0, 256, [](T& t, uint64_t v) { t.config.redis.shards = static_cast<uint32_t>(v); }}, "0",
+        "",
+        "Parts into which the jobs are cut, the same for all servers and for ever; 0 is 1, on a Cluster "
+        "16. Jobs leave in order within each of them."},
+    ConfigRow{
+        "redis", "connections",
+        NumberField{1, 64, [](T& t, uint64_t v) { t.config.redis.connections = static_cast<uint32_t>(v); }},
+        "1", "", "To each Redis; commands are pipelined, so that one is enough for most."},
+    ConfigRow{"redis", "connect_timeout",
+              DurationField{10ms, 1min, [](T& t, Millis v) { t.config.redis.connect_timeout = v; }}, "\"2s\"",
+              "", "How long to connect, shake hands and log in."},
+    ConfigRow{"redis", "timeout",
+              DurationField{10ms, 1min, [](T& t, Millis v) { t.config.redis.timeout = v; }}, "\"5s\"", "",
+              "A connection whose answers take longer is given up and made anew."},
+    ConfigRow{"redis", "wait", DurationField{0s, 1min, [](T& t, Millis v) { t.config.redis.wait = v; }},
+              "\"0s\"", "",
+              "How long a request waits while Redis is away before it is refused as unavailable."},
+    ConfigRow{"redis", "start_wait",
+              DurationField{0s, 1h, [](T& t, Millis v) { t.config.redis.start_wait = v; }}, "\"0s\"", "",
+              "How long the server waits at its start for a Redis that is not there yet."},
+    ConfigRow{"redis", "ca_file",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.redis.ca_file = std::move(v); }},
+              "\"\"", "", "A PEM file: who may vouch for Redis, instead of the system's authorities."},
+    ConfigRow{
+        "redis", "certificate",
+        TextField{0, kPathBytes, [](T& t, std::string v) { t.config.redis.certificate = std::move(v); }},
+        "\"\"", "", "A PEM file: the certificate to show to Redis; empty is none."},
+    ConfigRow{"redis", "key",
+              TextField{0, kPathBytes, [](T& t, std::string v) { t.config.redis.key = std::move(v); }},
+              "\"\"", "", "A PEM file: the key of that certificate."},
+    ConfigRow{"redis", "insecure", BooleanField{[](T& t, bool v) { t.config.redis.insecure = v; }}, "false",
+              "", "Believe every certificate: anybody on the way can read and answer."},
 };
 
 const std::array kWebhook{
@@ -277,10 +353,13 @@ const std::array kTopics{
               "1024", "", "Of jobs that do not say their own; a lower number goes first."},
     ConfigRow{"topics", "paused", BooleanField{[](T& t, bool v) { t.topic->paused = v; }}, "false", "",
               "Nothing is handed over while this is true."},
-    ConfigRow{"topics", "delivery",
-              ChoiceField{kDeliveryNames, kLaterDeliveryNames,
-                          [](T& t, size_t v) { t.topic->delivery = static_cast<Delivery>(v); }},
-              "\"pull\"", "", "How jobs leave: consumers pop them, or the server calls their callback."},
+    ConfigRow{
+        "topics", "delivery",
+        ChoiceField{kDeliveryNames, kLaterDeliveryNames,
+                    [](T& t, size_t v) { t.topic->delivery = static_cast<Delivery>(v); }},
+        "\"pull\"", "",
+        "How jobs leave: consumers pop them, the server calls their callback, or writes them to a list or "
+        "a stream in Redis."},
     ConfigRow{"topics", "callback",
               TextField{0, Limits::kCallbackBytes,
                         [](T& t, std::string v) { t.topic->callback = std::move(v); }, check_callback},
@@ -303,6 +382,35 @@ const std::array kTopics{
                         [](T& t, std::vector<std::string> v) { t.topic->callback_secrets = std::move(v); },
                         check_callback_secrets},
               "[]", "", "Sign the calls, each of them; empty is webhook.secrets."},
+    ConfigRow{"topics", "redis_key",
+              TextField{0, kRedisKeyBytes, [](T& t, std::string v) { t.topic->redis_key = std::move(v); },
+                        check_redis_key},
+              "\"\"", "", "The list or stream of delivery to Redis; empty is the topic's name."},
+    ConfigRow{"topics", "redis_content",
+              ChoiceField{kRedisContentNames,
+                          {},
+                          [](T& t, size_t v) { t.topic->redis_content = static_cast<RedisContent>(v); }},
+              "\"job\"", "", "What is written there: the whole job as JSON, or its id alone."},
+    ConfigRow{"topics", "redis_maxlen",
+              NumberField{0, kMaxRedisMaxlen, [](T& t, uint64_t v) { t.topic->redis_maxlen = v; }}, "0", "",
+              "About so many entries of a stream are kept; 0 is all."},
+};
+
+const std::array kRedisDelivery{
+    ConfigRow{"redis_delivery", "url",
+              TextField{0, 1'024, [](T& t, std::string v) { t.config.redis_delivery.url = std::move(v); }},
+              "\"\"", "",
+              "Where delivery = \"redis_list\" and \"redis_stream\" write: "
+              "redis://[USER:PASSWORD@]HOST:PORT/DATABASE, "
+              "or rediss:// for TLS. Empty: nowhere."},
+    ConfigRow{"redis_delivery", "timeout",
+              DurationField{100ms, 1min, [](T& t, Millis v) { t.config.redis_delivery.timeout = v; }},
+              "\"5s\"", "", "Of connecting, and of a write; then the jobs are written again."},
+    ConfigRow{
+        "redis_delivery", "in_flight",
+        NumberField{1, 1'000'000,
+                    [](T& t, uint64_t v) { t.config.redis_delivery.in_flight = static_cast<uint32_t>(v); }},
+        "4096", "", "Jobs that are being written at the same time."},
 };
 
 const std::array kTokens{
@@ -345,8 +453,8 @@ std::string with_suggestion(std::string_view what, std::string_view meant,
 std::span<const ConfigSection> config_sections() { return kSections; }
 
 std::span<const ConfigRow> config_rows() {
-  static const std::vector<ConfigRow> kRows =
-      joined(kServer, kTls, kCompat, kJournal, kWebhook, kBounds, kLog, kTopics, kTokens);
+  static const std::vector<ConfigRow> kRows = joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook,
+                                                     kRedisDelivery, kBounds, kLog, kTopics, kTokens);
   return kRows;
 }
 

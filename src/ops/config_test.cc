@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/config_in_force.h"
+
 namespace delayq {
 namespace {
 
@@ -68,6 +70,9 @@ concurrency = 8
 priority = 1
 paused = true
 delivery = "webhook"
+redis_key = "orders"
+redis_content = "id"
+redis_maxlen = 5000
 callback = "https://shop.example/hook"
 callback_timeout = "5s"
 callback_format = "cloudevents"
@@ -92,6 +97,9 @@ keep_dead.count = 3
   order.callback_timeout = seconds{5};
   order.callback_format = CallbackFormat::kCloudEvents;
   order.callback_secrets = {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"};
+  order.redis_key = "orders";
+  order.redis_content = RedisContent::kId;
+  order.redis_maxlen = 5'000;
   order.keep_dead = Retention{EffectiveSettings{}.keep_dead.time, 3};
   EXPECT_EQ(outcome.config.topics,
             (std::map<std::string, Settings>{{"*", defaults}, {"order", order}, {"order.paid", {}}}));
@@ -120,7 +128,7 @@ TEST(Config, tells_all_errors_and_what_would_be_right) {
   const ConfigOutcome outcome = parse_config(R"([server]
 resp = "nowhere"
 engin = "journal"
-engine = "redis"
+engine = "kafka"
 grace = "2h"
 [limits]
 body = "65MiB"
@@ -136,7 +144,7 @@ lease = "1ms"
 backoff = [1.5]
 paused = "maybe"
 rate = "5/2d"
-delivery = "redis_list"
+delivery = "kafka_topic"
 callback = "shop.example"
 callback_secrets = ["hunter2!"]
 )",
@@ -146,7 +154,7 @@ callback_secrets = ["hunter2!"]
       ElementsAre(
           R"(a.toml:2: server.resp: "nowhere" is not an address: use "host:port", ":port" or "[::1]:port")",
           "a.toml:3: server.engin: unknown key: did you mean engine?",
-          R"(a.toml:4: server.engine: "redis" is not yet in this version: use journal or memory)",
+          R"(a.toml:4: server.engine: "kafka" is not yet in this version: use journal or memory or redis)",
           R"(a.toml:5: server.grace: "2h" is out of range: 0s to 1h is allowed)",
           R"(a.toml:7: limits.body: "65MiB" is out of range: 1B to 64MiB is allowed)",
           "a.toml:8: limits.topics: -1 cannot stand here: use a whole number from 1 to 10000000",
@@ -155,9 +163,24 @@ callback_secrets = ["hunter2!"]
           HasSubstr("a.toml:13: topics.order.paid.attempts: unknown key: a topic's name with dots"),
           HasSubstr("a.toml:15: topics.a b.lease: topic"), HasSubstr("a.toml:17: topics.x.backoff: "),
           HasSubstr("a.toml:18: topics.x.paused: "), HasSubstr("a.toml:19: topics.x.rate: "),
-          HasSubstr("a.toml:20: topics.x.delivery: \"redis_list\" is not yet in this version"),
+          HasSubstr("a.toml:20: topics.x.delivery: \"kafka_topic\" is not yet in this version"),
           HasSubstr("a.toml:21: topics.x.callback: callback \"shop.example\" is not a URL"),
           AllOf(HasSubstr("a.toml:22: topics.x.callback_secrets: "), Not(HasSubstr("hunter2")))));
+}
+
+TEST(Config, passwords_are_in_no_message) {
+  const ConfigOutcome outcome =
+      parse_config("[redis]\npassword = \"hush\"\nurl = \"redis://u:hush@a\"\n", "a");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  EXPECT_EQ(outcome.config.redis.password, "hush");
+  EXPECT_THAT(config_in_force(outcome.said),
+              AllOf(HasSubstr("url = \"redis://u:***@a\"  # a:3\n"),
+                    HasSubstr("password = \"(not shown)\"  # a:2\n"), Not(HasSubstr("hush"))));
+  for (const std::string text : {"password = 4711", "url = 4711", "password = \"4711\\u0000\""}) {
+    EXPECT_THAT(parse_config("[redis]\n" + text + "\n", "a").errors,
+                ElementsAre(AllOf(HasSubstr("a:2: redis."), Not(HasSubstr("4711")))))
+        << text;
+  }
 }
 
 TEST(Config, knows_sections_from_keys) {

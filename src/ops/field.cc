@@ -114,9 +114,14 @@ Status read(const BooleanField& field, const Given& given, FieldTarget& target) 
 }
 
 Status read(const TextField& field, const Given& given, FieldTarget& target) {
-  if (given.kind != Given::Kind::kText) return wrong_kind(given, "use a text in quotes");
+  if (given.kind != Given::Kind::kText) {
+    return field.is_secret ? invalid("what is there cannot stand here: use a text in quotes")
+                           : wrong_kind(given, "use a text in quotes");
+  }
   // These become paths, where a NUL would end them early.
-  if (given.text.find('\0') != std::string::npos) return wrong_kind(given, "a text has no NUL bytes");
+  if (given.text.find('\0') != std::string::npos)
+    return invalid(fmt::format("{} cannot stand here: a text has no NUL bytes",
+                               field.is_secret ? "what is there" : shown(given)));
   if (given.text.size() < field.min_bytes) return invalid("it is empty: a text is needed");
   if (given.text.size() > field.max_bytes) {
     return invalid(

@@ -44,6 +44,7 @@ struct TextField {
   size_t min_bytes, max_bytes;
   Put<std::string> put;
   Status (*check)(std::string_view) = nullptr;  ///< what else must be right of one that is not empty
+  bool is_secret = false;                       ///< no message repeats it
 };
 /// Texts; on a command line with commas between them.
 struct ListField {

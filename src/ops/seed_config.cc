@@ -94,6 +94,7 @@ class SeedReader {
     }
     tell_errors(std::numeric_limits<uint32_t>::max());
     take_log_file();
+    take_redis();
     return std::move(out_);
   }
 
@@ -124,21 +125,33 @@ class SeedReader {
       case Kind::kLogName:
         log_name_ = &entry;
         return;
+      case Kind::kRedisHost:
+        redis_host_ = &entry;
+        return;
+      case Kind::kRedisPort:
+        if (number_of(entry.value, 1, key->most)) {
+          redis_port_ = &entry;
+          return;
+        }
+        return take_number(entry, *key);
       case Kind::kNumber:
       case Kind::kTries:
       case Kind::kSeconds:
+      case Kind::kMillis:
         return take_number(entry, *key);
     }
   }
 
   void take_number(const IniEntry& entry, const SeedKey& key) {
-    const uint32_t least = key.kind == Kind::kTries ? 1 : 0;
+    const bool is_from_one = key.kind == Kind::kTries || key.kind == Kind::kRedisPort;
+    const uint32_t least = is_from_one ? 1 : 0;
     const uint32_t most = key.most != 0 ? key.most : std::numeric_limits<int32_t>::max();
     const std::optional<uint32_t> number = number_of(entry.value, least, most);
     if (!number)
       return complain(entry, fmt::format("{} cannot stand here: use a whole number from {} to {}",
                                          quote(entry.value), least, most));
-    set(entry, key.to, fmt::format("{}{}", *number, key.kind == Kind::kSeconds ? "s" : ""));
+    const std::string_view unit = key.kind == Kind::kSeconds ? "s" : key.kind == Kind::kMillis ? "ms" : "";
+    set(entry, key.to, fmt::format("{}{}", *number, unit));
   }
 
   void warn_of_unknown(const IniEntry& entry) {
@@ -173,12 +186,33 @@ class SeedReader {
         (folder / name).lexically_normal().string());
   }
 
+  /// Host and port together, as go-delay-queue and the callback system write them, or apart. Who says where
+  /// the Redis is has the jobs there.
+  void take_redis() {
+    if (redis_host_ == nullptr && redis_port_ == nullptr) return;
+    const IniEntry& first = redis_host_ != nullptr ? *redis_host_ : *redis_port_;
+    std::string host = redis_host_ != nullptr ? redis_host_->value : "127.0.0.1";
+    if (redis_port_ != nullptr) host += fmt::format(":{}", redis_port_->value);
+    set(first, "redis.url", fmt::format("redis://{}", host));
+    set(first, "server.engine", "redis");
+  }
+
   SeedForm form_;
   std::string_view file_name_;
   const IniEntry* log_folder_ = nullptr;
   const IniEntry* log_name_ = nullptr;
+  const IniEntry* redis_host_ = nullptr;
+  const IniEntry* redis_port_ = nullptr;
   ConfigOutcome out_;
 };
+
+/// What counts about a key; null when nobody said anything.
+Said* last_said(ConfigOutcome& outcome, std::string_view section, std::string_view key) {
+  const auto last = std::find_if(outcome.said.rbegin(), outcome.said.rend(), [&](const Said& said) {
+    return said.section == section && said.key == key;
+  });
+  return last == outcome.said.rend() ? nullptr : &*last;
+}
 
 }  // namespace
 
@@ -197,11 +231,9 @@ std::optional<ConfigOutcome> read_seed_config(std::string_view text, std::string
 }
 
 void keep_to_this_machine(ConfigOutcome& outcome) {
-  const auto last = std::find_if(outcome.said.rbegin(), outcome.said.rend(), [](const Said& said) {
-    return said.section == "server" && said.key == "http";
-  });
+  Said* const last = last_said(outcome, "server", "http");
   Config& config = outcome.config;
-  const bool is_asked = last != outcome.said.rend() && last->is_foreign;
+  const bool is_asked = last != nullptr && last->is_foreign;
   if (!is_asked || is_loopback(config.server.http) || config.server.allow_anonymous || !config.tokens.empty())
     return;
   const Address asked = config.server.http;
@@ -211,6 +243,23 @@ void keep_to_this_machine(ConfigOutcome& outcome) {
       "instead; server.allow_anonymous = true opens it (--set, or DELAYQ_SERVER_ALLOW_ANONYMOUS=true)",
       last->origin, to_string(asked), to_string(config.server.http)));
   last->value = fmt::format("\"{}\"", to_string(config.server.http));
+}
+
+void tell_engine(ConfigOutcome& outcome) {
+  const Said* const where = last_said(outcome, "redis", "url");
+  const Said* const engine = last_said(outcome, "server", "engine");
+  if (where == nullptr || engine == nullptr || !where->is_foreign) return;
+  const std::string_view url = outcome.config.redis.url;
+  if (engine->is_foreign) {
+    outcome.warnings.push_back(
+        fmt::format("{}: jobs are kept in this Redis ({}), below the keys {}:*, by the redis engine; -t "
+                    "journal keeps them "
+                    "in the directory {} of this machine instead, and needs no Redis",
+                    where->origin, url, outcome.config.redis.prefix, outcome.config.server.data));
+  } else if (outcome.config.server.engine != Config::Engine::kRedis) {
+    outcome.warnings.push_back(fmt::format("{}: {} is not used: another engine was chosen by {}",
+                                           where->origin, url, engine->origin));
+  }
 }
 
 }  // namespace delayq

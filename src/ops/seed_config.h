@@ -25,4 +25,9 @@ std::optional<ConfigOutcome> read_seed_config(std::string_view text, std::string
 /// instead, and that is a warning. To be called when everything was said.
 void keep_to_this_machine(ConfigOutcome& outcome);
 
+/// These systems keep their jobs in Redis: a file that says where it is chooses the redis engine there, and
+/// that is told as a warning, with how to choose the journal. Where the engine was chosen elsewhere, only
+/// what is then not used is told. To be called when everything was said.
+void tell_engine(ConfigOutcome& outcome);
+
 }  // namespace delayq

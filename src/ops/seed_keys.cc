@@ -16,10 +16,12 @@ constexpr uint8_t kDelayQ = bit(SeedForm::kDelayQ);
 
 constexpr uint32_t kPorts = 65'535;
 
-constexpr string_view kRedis =
-    "not used by the journal engine; it is for the redis engine, which is not yet in this version";
-constexpr string_view kKafka =
-    "not used by the journal engine; it is for the kafka engine, which is not yet in this version";
+constexpr string_view kNames = "not used: redis.prefix says what the keys of all jobs begin with";
+constexpr string_view kPool =
+    "not needed: commands are pipelined over redis.connections, which stay open for as long as the server "
+    "runs";
+constexpr string_view kSend = "not needed: redis.timeout is for sending and for the answer together";
+constexpr string_view kKafka = "not used: it is for the kafka engine, which is not yet in this version";
 constexpr string_view kBuckets = "not needed: all jobs wait in one timing wheel, however many they are";
 constexpr string_view kTimer = "not needed: a job is handed over at its time, not at the next scan";
 constexpr string_view kWrite = "not needed: a client that takes none of its answer for 30s is dropped";
@@ -51,29 +53,29 @@ constexpr std::array kKeys{
     // How they wait for the time.
     SeedKey{"delayq.timer_interval", kDelayQ, Kind::kNumber, {}, kTimer},
     SeedKey{"bucket_size", kGo, Kind::kNumber, {}, kBuckets},
-    SeedKey{"bucket_name", kGo, Kind::kText, {}, kRedis},
-    SeedKey{"queue_name", kGo, Kind::kText, {}, kRedis},
+    SeedKey{"bucket_name", kGo, Kind::kText, {}, kNames},
+    SeedKey{"queue_name", kGo, Kind::kText, {}, kNames},
     SeedKey{"queue_block_timeout", kGo, Kind::kNumber, {}, kBlock},
     SeedKey{"redisqueue.bucket_size", kGo, Kind::kNumber, {}, kBuckets},
-    SeedKey{"redisqueue.bucket_name", kGo, Kind::kText, {}, kRedis},
+    SeedKey{"redisqueue.bucket_name", kGo, Kind::kText, {}, kNames},
     SeedKey{"bucket.size", kBack, Kind::kNumber, {}, kBuckets},
-    SeedKey{"bucket.name", kBack, Kind::kText, {}, kRedis},
+    SeedKey{"bucket.name", kBack, Kind::kText, {}, kNames},
     SeedKey{"job.extent_ttl", kGo, Kind::kNumber, {}, kKept},
-    SeedKey{"job.key", kGo, Kind::kText, {}, kRedis},
+    SeedKey{"job.key", kGo, Kind::kText, {}, kNames},
     // Redis.
-    SeedKey{"redis.host", kGo | kBack | kDelayQ, Kind::kText, {}, kRedis},
-    SeedKey{"redis.port", kDelayQ, Kind::kNumber, {}, kRedis, kPorts},
-    SeedKey{"redis.db", kGo | kBack, Kind::kNumber, {}, kRedis},
-    SeedKey{"redis.database", kDelayQ, Kind::kNumber, {}, kRedis},
-    SeedKey{"redis.password", kGo | kBack | kDelayQ, Kind::kText, {}, kRedis},
-    SeedKey{"redis.passwd", kBack, Kind::kText, {}, kRedis},
-    SeedKey{"redis.max_idle", kGo | kDelayQ, Kind::kNumber, {}, kRedis},
-    SeedKey{"redis.max_active", kGo | kDelayQ, Kind::kNumber, {}, kRedis},
-    SeedKey{"redis.idle_timeout", kGo | kDelayQ, Kind::kNumber, {}, kRedis},
-    SeedKey{"redis.conn_max_lifetime", kDelayQ, Kind::kNumber, {}, kRedis},
-    SeedKey{"redis.connect_timeout", kGo, Kind::kNumber, {}, kRedis},
-    SeedKey{"redis.read_timeout", kGo, Kind::kNumber, {}, kRedis},
-    SeedKey{"redis.write_timeout", kGo, Kind::kNumber, {}, kRedis},
+    SeedKey{"redis.host", kGo | kBack | kDelayQ, Kind::kRedisHost, "redis.url"},
+    SeedKey{"redis.port", kDelayQ, Kind::kRedisPort, "redis.url", {}, kPorts},
+    SeedKey{"redis.db", kGo | kBack, Kind::kNumber, "redis.database"},
+    SeedKey{"redis.database", kDelayQ, Kind::kNumber, "redis.database"},
+    SeedKey{"redis.password", kGo | kBack | kDelayQ, Kind::kText, "redis.password"},
+    SeedKey{"redis.passwd", kBack, Kind::kText, "redis.password"},
+    SeedKey{"redis.max_idle", kGo | kDelayQ, Kind::kNumber, {}, kPool},
+    SeedKey{"redis.max_active", kGo | kDelayQ, Kind::kNumber, {}, kPool},
+    SeedKey{"redis.idle_timeout", kGo | kDelayQ, Kind::kNumber, {}, kPool},
+    SeedKey{"redis.conn_max_lifetime", kDelayQ, Kind::kNumber, {}, kPool},
+    SeedKey{"redis.connect_timeout", kGo, Kind::kMillis, "redis.connect_timeout"},
+    SeedKey{"redis.read_timeout", kGo, Kind::kMillis, "redis.timeout"},
+    SeedKey{"redis.write_timeout", kGo, Kind::kMillis, {}, kSend},
     SeedKey{"delayqcli.host", kDelayQ, Kind::kText, {}, kClients},
     SeedKey{"delayqcli.port", kDelayQ, Kind::kNumber, {}, kClients, kPorts},
     SeedKey{"delayqcli.database", kDelayQ, Kind::kNumber, {}, kClients},

@@ -21,9 +21,12 @@ struct SeedKey {
     kNumber,     ///< a whole number up to `most`
     kTries,      ///< the same from 1
     kSeconds,    ///< the same, of seconds
+    kMillis,     ///< the same, of milliseconds
     kLevel,      ///< of a log, as the loggers of Go call them
     kLogFolder,  ///< of the log's file
     kLogName,    ///< in that folder
+    kRedisHost,  ///< with its port, or without
+    kRedisPort,  ///< where it is said apart
   };
 
   std::string_view name;  ///< "redis.host", also for host below [redis]

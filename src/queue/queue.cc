@@ -33,11 +33,16 @@ struct Queue::Parts final : EngineListener {
       : config(std::move(configuration)), random(seed), context{engine, config, topics} {}
 
   void on_ready(std::string_view topic, Outlet outlet) override {
-    if (const TopicPtr found = topics.find(topic)) hand_over.wake(found, outlet);
+    TopicPtr found = topics.find(topic);
+    // Jobs that call back may have been pushed at another server, which may be gone.
+    if (found == nullptr && outlet == Outlet::kCallback) found = topics.open(topic, context.now);
+    if (found != nullptr) hand_over.wake(found, outlet);
   }
+  void on_settings_changed() override { reload_settings(); }
   void on_expired(std::vector<LeaseInfo> expired) override { recoverer.recover(std::move(expired)); }
 
   void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
+  void reload_settings();
   /// A limit may have been lifted for somebody who waits for the topic, or for any ("*").
   void wake(std::string_view name) {
     if (name == kDefaultsName) return hand_over.all_settings_changed();
@@ -97,6 +102,15 @@ void Queue::start(Moment now, Reply<void> reply) {
       [&parts, reply = std::move(reply)](const Result<std::vector<TopicSettings>>& stored) mutable {
         if (!stored.ok()) return parts.context.refuse(reply, stored.error());
         parts.load_topics({}, parts.settings.load(parts.context, *stored), std::move(reply));
+      });
+}
+
+void Queue::Parts::reload_settings() {
+  context.engine.load_settings(
+      [this, sets = settings.sets()](const Result<std::vector<TopicSettings>>& stored) {
+        if (!stored.ok()) return;  // the engine tells again when it can be asked
+        if (sets != settings.sets()) return reload_settings();
+        for (const std::string& name : settings.reload(context, *stored)) wake(name);
       });
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "core/quote.h"
 
 namespace delayq {
@@ -16,19 +18,27 @@ void SettingsBook::configure(Settings defaults) {
 void SettingsBook::set(Context& context, std::string_view name, Settings settings, Reply<void> reply) {
   Status status = name == kDefaultsName ? Status{} : check_topic(name);
   if (status.ok()) status = check_settings(settings);
-  if (status.ok() && name != kDefaultsName) status = check_has_callback(settings);
+  if (status.ok() && name != kDefaultsName) status = check_can_deliver(context, settings);
   if (!status) return context.refuse(reply, in_verb("settings", status.error()));
   const std::string encoded = encode_settings(settings);
   apply(context, name, std::move(settings));
+  ++sets_;
   context.engine.store_settings(name, encoded,
                                 [&context, reply = std::move(reply)](const Result<bool>& stored) mutable {
                                   context.answer(reply, stored.ok() ? Status{} : Status{stored.error()});
                                 });
 }
 
-Status SettingsBook::check_has_callback(const Settings& settings) const {
+Status SettingsBook::check_can_deliver(const Context& context, const Settings& settings) const {
   EffectiveSettings effective = defaults_;
   apply_settings(settings, effective);
+  if (goes_to_redis(effective.delivery) && !context.config.delivers_to_redis) {
+    return Error{ErrorCode::kInvalid,
+                 {},
+                 fmt::format("delivery = {} needs a Redis: say redis_delivery.url in the server's "
+                             "configuration",
+                             name_of(effective.delivery))};
+  }
   if (effective.delivery != Delivery::kWebhook || !effective.callback.empty()) return {};
   return Error{
       ErrorCode::kInvalid, {}, "callback is missing: delivery = webhook needs to know where to call"};
@@ -47,6 +57,23 @@ Status SettingsBook::load(Context& context, const std::vector<TopicSettings>& st
     }
   }
   return first_problem;
+}
+
+std::vector<std::string> SettingsBook::reload(Context& context, const std::vector<TopicSettings>& stored) {
+  std::vector<std::string> changed;
+  absl::btree_map<std::string, Settings, std::less<>> wanted;
+  wanted[std::string{kDefaultsName}];
+  for (const auto& [name, entry] : topics_) wanted[name];
+  for (const TopicSettings& row : stored) {
+    Result<Settings> settings = decode_settings(row.settings);
+    wanted[row.topic] = settings.ok() ? std::move(*settings) : own(row.topic);
+  }
+  for (auto& [name, settings] : wanted) {
+    if (settings == own(name)) continue;
+    apply(context, name, std::move(settings));
+    changed.push_back(name);
+  }
+  return changed;
 }
 
 const Settings& SettingsBook::own(std::string_view name) const {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <absl/container/btree_map.h>
 
@@ -25,6 +27,12 @@ class SettingsBook {
   /// force.
   Status load(Context& context, const std::vector<TopicSettings>& stored);
 
+  /// What is stored now, perhaps by others: what is not there says nothing any more. Answers whose settings
+  /// are not as they were. What cannot be read stays as it was.
+  std::vector<std::string> reload(Context& context, const std::vector<TopicSettings>& stored);
+  /// How often set() was called: what was asked for before the last call does not have it.
+  uint64_t sets() const { return sets_; }
+
   /// What the topic (or "*") says itself.
   const Settings& own(std::string_view name) const;
   /// What holds for it.
@@ -41,12 +49,13 @@ class SettingsBook {
     TopicPtr topic;  ///< held, so that the janitor leaves it alone
   };
 
-  /// A topic that calls back must say where.
-  Status check_has_callback(const Settings& settings) const;
+  /// A topic that calls back must say where, and one whose jobs go to Redis needs a server that has one.
+  Status check_can_deliver(const Context& context, const Settings& settings) const;
   void apply(Context& context, std::string_view name, Settings settings);
   void apply_defaults(Settings settings);
   void refresh(Entry& entry) const;
 
+  uint64_t sets_ = 0;
   Settings configured_;
   Settings stored_defaults_;
   EffectiveSettings defaults_;

@@ -4,6 +4,7 @@
 
 #include "engine/memory/memory_engine.h"
 #include "tests/support/engine_driver.h"
+#include "tests/support/forwarding_engine.h"
 #include "tests/support/queue_driver.h"
 
 namespace delayq {
@@ -50,6 +51,40 @@ TEST(SettingsBook, OtherConfiguredDefaultsReachAllTopicsThatSayNothingElse) {
   EXPECT_EQ(queue.pop("t").size(), 1U) << "nobody says paused any more";
 }
 
+/// An engine whose notes another server may change.
+class SharedNotes final : public support::ForwardingEngine {
+ public:
+  using ForwardingEngine::ForwardingEngine;
+  bool poll(EngineListener& listener) override {
+    if (std::exchange(is_changed, false)) listener.on_settings_changed();
+    return ForwardingEngine::poll(listener);
+  }
+  bool is_changed = false;
+};
+
+TEST(SettingsBook, WhatAnotherServerSetHoldsHereToo) {
+  MemoryEngine memory;
+  SharedNotes engine{memory};
+  support::QueueDriver queue{engine};
+  queue.set("t", {.paused = true});
+  queue.set("u", {.concurrency = 1});
+  queue.push({.topic = "t", .id = "a"});
+  EXPECT_THAT(queue.pop("t"), testing::IsEmpty());
+  {
+    support::QueueDriver other{memory};
+    other.set("t", {});
+    other.set("*", {.lease = Millis{777}});
+    other.set("v", {.concurrency = 2});
+  }
+  engine.is_changed = true;
+  queue.run();
+  EXPECT_EQ(queue.pop("t").size(), 1U) << "it is paused no more";
+  EXPECT_EQ(queue.queue().settings("t"), Settings{});
+  EXPECT_EQ(queue.queue().settings("u"), Settings{.concurrency = 1});
+  EXPECT_EQ(queue.queue().effective_settings("v").concurrency, 2U);
+  EXPECT_EQ(queue.queue().effective_settings("u").lease, Millis{777});
+}
+
 TEST(SettingsBook, SettingsSurviveARestart) {
   MemoryEngine engine;
   const Settings settings{
@@ -83,6 +118,23 @@ TEST(SettingsBook, SettingsOutOfRangeAreRefusedAndNothingChanges) {
   EXPECT_EQ(refused.error().op, "settings");
   EXPECT_EQ(queue.queue().settings("t").lease, Millis{500});
   EXPECT_THAT(set("no/topic", {}).error().detail, HasSubstr("topic"));
+}
+
+TEST(SettingsBook, JobsGoToRedisOnlyWhereThereIsOne) {
+  const auto set = [](bool has_redis) {
+    MemoryEngine engine;
+    QueueConfig config;
+    config.delivers_to_redis = has_redis;
+    support::QueueDriver queue{engine, config};
+    return queue.ask<void>("set_settings", [&](auto reply) {
+      queue.queue().set_settings(queue.now(), "t", {.delivery = Delivery::kRedisStream}, std::move(reply));
+    });
+  };
+  EXPECT_TRUE(set(true).ok());
+  const Status refused = set(false);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(refused.error().detail,
+              HasSubstr("delivery = redis_stream needs a Redis: say redis_delivery.url"));
 }
 
 TEST(SettingsBook, StoredSettingsThatCannotBeReadAreToldAndTheOthersHold) {

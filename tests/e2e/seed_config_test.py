@@ -8,6 +8,7 @@ import socket
 import subprocess
 
 import harness
+import redis_topology
 from harness import DEADLINE, PROGRAM, ROOT
 
 SEEDS = ROOT / "tests" / "data" / "seeds"
@@ -58,7 +59,10 @@ class SeedConfig(harness.ServerTest):
 
     def test_delayq(self):
         # The document's example needs root for one line; the rest of it is as it is.
-        name = self.write("delayq.conf", ("/var/run/delayq.pid", "delayq.pid"))
+        redis = redis_topology.One()
+        self.addCleanup(redis.close)
+        port = redis.redis.port
+        name = self.write("delayq.conf", ("/var/run/delayq.pid", "delayq.pid"), ("port = 6379", f"port = {port}"))
         server = self.start("-c", name, "--http", "127.0.0.1:0")
         self.assertEqual((self.directory / "delayq.pid").read_text().strip(), str(server.process.pid))
         self.connect(server).ask("PUSH", "order", "0", "x", "ID", "a")
@@ -68,42 +72,43 @@ class SeedConfig(harness.ServerTest):
         log = (self.directory / "logs" / "error.log").read_text()
         for text in (said, log):
             self.assertIn("delayq.conf:3: delayq.timer_interval: not needed: a job is handed over at its time", text)
-            self.assertIn("delayq.conf:8: redis.host: not used by the journal engine", text)
-            self.assertEqual(len(re.findall(r"delayq.conf:\d+: redis\.\w+: not used", text)), 8)
+            self.assertIn(f"delayq.conf:8: jobs are kept in this Redis (redis://127.0.0.1:{port}), below the keys delayq:*", text)
+            self.assertEqual(len(re.findall(r"delayq.conf:\d+: redis\.\w+: not needed", text)), 4)
         self.assertIn("delayq.conf is read as a file of DelayQ", log)
         self.assertIn(" PUSH order ", (self.directory / "logs" / "access.log").read_text())
         self.assertFalse((self.directory / "delayq.pid").exists())
+        self.assertFalse((self.directory / "data").exists(), "no journal was begun")
 
     def test_delayq_exactly_as_documented_is_right(self):
         done = self.run_program("config", "check", "-c", self.write("delayq.conf"))
-        self.assertEqual((done.returncode, done.stdout), (0, "delayq.conf is right, as a file of DelayQ; 9 warnings.\n"))
-        self.assertEqual(len(done.stderr.splitlines()), 9)
+        self.assertEqual((done.returncode, done.stdout), (0, "delayq.conf is right, as a file of DelayQ; 6 warnings.\n"))
+        self.assertEqual(len(done.stderr.splitlines()), 6)
         self.assertTrue(all(line.startswith("warning: delayq.conf:") for line in done.stderr.splitlines()))
 
     def test_go_delay_queue(self):
         port = free_port()
         name = self.write("go-delay-queue.conf", ("0.0.0.0:9277", f"0.0.0.0:{port}"))
-        server = self.start("-c", name)
+        server = self.start("-c", name, "-t", "journal")
         self.assertEqual(server.http_port, port)
         self.assertEqual(self.get(port, "/v1/topics")["topics"], [])
         said = server.stop()[1]
         self.assertIn(f"{name}:4: 0.0.0.0:{port} can be reached from other machines, and nobody would be asked who they "
                       f"are: listening on 127.0.0.1:{port} instead", said)
-        self.assertIn("kafkaqueue.delay_durations: not used by the journal engine", said)
+        self.assertIn("kafkaqueue.delay_durations: not used: it is for the kafka engine", said)
+        self.assertIn("redis://127.0.0.1:6379 is not used: another engine was chosen by command line", said)
         self.assertTrue((self.directory / "logs" / "delay-queue.log").exists())
 
     def test_an_engine_that_is_not_there_is_said_so(self):
         name = self.write("go-delay-queue.conf")
-        for engine in ("redis", "kafka"):
-            done = self.run_program("-c", name, "-t", engine)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(f'server.engine: "{engine}" is not yet in this version: use journal or memory', done.stderr)
+        done = self.run_program("-c", name, "-t", "kafka")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('server.engine: "kafka" is not yet in this version: use journal or memory or redis', done.stderr)
         self.assertEqual(os.listdir(self.directory), [name], "something was started")
 
     def test_callback(self):
         port = free_port()
         name = self.write("callback.conf", ("127.0.0.1:9527", f"127.0.0.1:{port}"))
-        server = self.start("-c", name)
+        server = self.start("-c", name, "-t", "journal")
         self.assertEqual(server.http_port, port)
         self.connect(server).ask("PUSH", "inform", "1h", "x")
         settings = self.get(port, "/v1/topics/inform")["settings"]
@@ -131,7 +136,7 @@ class SeedConfig(harness.ServerTest):
 
     def test_sighup_reads_such_a_file_again(self):
         name = self.write("delayq.conf", ("/var/run/delayq.pid", "delayq.pid"))
-        server = self.start("-c", name, "--http", "127.0.0.1:0")
+        server = self.start("-c", name, "--http", "127.0.0.1:0", "-t", "journal")
         log = self.directory / "logs" / "error.log"
         self.write("delayq.conf", ("port = 6379", "port = many"))
         server.process.send_signal(signal.SIGHUP)

@@ -36,7 +36,8 @@ struct Host {
   IdempotencyBook idempotency{};
   std::function<ProcessFigures()> process = [] { return ProcessFigures(); };
   std::function<webhook::Figures()> webhooks = {};  ///< may be empty
-  uint32_t metrics_topics = 200;                    ///< with labels of their own
+  std::function<std::optional<RedisFigures>()> redis = [] { return std::nullopt; };
+  uint32_t metrics_topics = 200;  ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< that are spoken here besides HTTP v1
 };
@@ -196,6 +197,7 @@ class Conversation final : public api::Conversation, public Watcher {
   Status health(const Call& call);
   Status openapi(const Call& call);
   Status metrics(const Call& call);
+  void send_metrics(Place place, Moment now, const TotalStats* totals, const TopicSummaries* topics);
 
   // ---- what changes, as it does (watching.cc)
   Status events(const Call& call);

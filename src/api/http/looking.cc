@@ -198,11 +198,13 @@ int Conversation::write_well(json::Writer& json) const {
   return 200;
 }
 
-/// Answered by the queue: a server whose queue does not turn is not healthy.
+/// Answered by the queue: a server whose queue does not turn is not healthy. One whose jobs cannot be reached
+/// is: another start would not bring them back.
 Status Conversation::health(const Call& call) {
   if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
-  queue_.totals(
-      now_, respond<TotalStats>([this](json::Writer& json, const TotalStats&) { return write_well(json); }));
+  queue_.totals(now_, [self = self(), place = reserve()](const Result<TotalStats>&) {
+    self->answer(place, [self](json::Writer& json) { return self->write_well(json); });
+  });
   return {};
 }
 
@@ -218,25 +220,27 @@ Status Conversation::openapi(const Call& call) {
   return {};
 }
 
-/// Two questions to the queue, whatever it holds: the totals, and one page of topics.
+/// Two questions to the queue, whatever it holds: the totals, and one page of topics. Where it cannot be
+/// asked, the rest is told all the same: that is when it is looked at.
 Status Conversation::metrics(const Call& call) {
   if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.totals(now_, [self = self(), place = reserve(), now = now_](const Result<TotalStats>& totals) {
-    if (!totals.ok()) return self->problem(place, totals.error());
-    self->queue_.topics(
-        now, {}, self->host_.metrics_topics,
-        [self, place, now, totals = *totals](const Result<TopicSummaries>& topics) {
-          if (!topics.ok()) return self->problem(place, topics.error());
-          self->send(place,
-                     {200,
-                      "text/plain; version=0.0.4; charset=utf-8",
-                      {},
-                      metrics_text({self->host_.version, now, totals, *topics, self->front_.http,
-                                    self->front_.resp, self->host_.process(),
-                                    self->host_.webhooks ? self->host_.webhooks() : webhook::Figures{}})});
-        });
+    if (!totals.ok()) return self->send_metrics(place, now, nullptr, nullptr);
+    self->queue_.topics(now, {}, self->host_.metrics_topics,
+                        [self, place, now, totals = *totals](const Result<TopicSummaries>& topics) {
+                          self->send_metrics(place, now, topics.ok() ? &totals : nullptr,
+                                             topics.ok() ? &*topics : nullptr);
+                        });
   });
   return {};
+}
+
+void Conversation::send_metrics(Place place, Moment now, const TotalStats* totals,
+                                const TopicSummaries* topics) {
+  Metrics metrics{host_.version, now, totals, topics, front_.http, front_.resp, host_.process()};
+  if (host_.webhooks) metrics.webhooks = host_.webhooks();
+  metrics.redis = host_.redis();
+  send(place, {200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_text(metrics)});
 }
 
 }  // namespace delayq::http

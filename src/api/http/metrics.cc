@@ -19,14 +19,14 @@ TopicSummary others_of(const Metrics& metrics) {
   TopicSummary others;
   others.topic = kOthers;
   for (size_t i = 0; i < kJobStateCount; ++i) {
-    uint64_t left = metrics.totals.counts.by_state[i];
-    for (const TopicSummary& topic : metrics.topics.topics) left -= std::min(left, topic.counts.by_state[i]);
+    uint64_t left = metrics.totals->counts.by_state[i];
+    for (const TopicSummary& topic : metrics.topics->topics) left -= std::min(left, topic.counts.by_state[i]);
     others.counts.by_state[i] = left;
   }
   for (size_t i = 0; i < kTallyCount; ++i) {
     const auto tally = static_cast<Tally>(i);
-    uint64_t left = metrics.totals.tallies.of(tally);
-    for (const TopicSummary& topic : metrics.topics.topics) left -= std::min(left, topic.tallies.of(tally));
+    uint64_t left = metrics.totals->tallies.of(tally);
+    for (const TopicSummary& topic : metrics.topics->topics) left -= std::min(left, topic.tallies.of(tally));
     others.tallies.add(tally, left);
   }
   return others;
@@ -36,12 +36,12 @@ double seconds(Millis time) { return static_cast<double>(time.count()) / 1000; }
 
 void write_topics(Exposition& out, const Metrics& metrics) {
   std::vector<std::string> labels;
-  for (const TopicSummary& topic : metrics.topics.topics)
+  for (const TopicSummary& topic : metrics.topics->topics)
     labels.push_back(Exposition::label("topic", topic.topic));
-  const bool has_others = !metrics.topics.cursor.empty();
+  const bool has_others = !metrics.topics->cursor.empty();
   const TopicSummary others = has_others ? others_of(metrics) : TopicSummary();
   const auto each = [&](auto&& write) {
-    for (size_t i = 0; i < labels.size(); ++i) write(labels[i], metrics.topics.topics[i]);
+    for (size_t i = 0; i < labels.size(); ++i) write(labels[i], metrics.topics->topics[i]);
     if (has_others) write(Exposition::label("topic", others.topic), others);
   };
   out.begin("delayq_topic_jobs", "gauge", "Jobs of a topic by state.");
@@ -59,11 +59,11 @@ void write_topics(Exposition& out, const Metrics& metrics) {
   out.begin("delayq_topic_oldest_ready_seconds", "gauge",
             "For how long the first ready job of a topic has been due.");
   for (size_t i = 0; i < labels.size(); ++i) {
-    const auto& oldest = metrics.topics.topics[i].counts.oldest_ready;
+    const auto& oldest = metrics.topics->topics[i].counts.oldest_ready;
     out.sample(labels[i], oldest ? std::max(0.0, seconds(metrics.now - *oldest)) : 0.0);
   }
   out.begin("delayq_topic_waiters", "gauge", "Consumers that wait for a job of a topic.");
-  for (size_t i = 0; i < labels.size(); ++i) out.sample(labels[i], metrics.topics.topics[i].waiters);
+  for (size_t i = 0; i < labels.size(); ++i) out.sample(labels[i], metrics.topics->topics[i].waiters);
 }
 
 void write_totals(Exposition& out, const TotalStats& totals) {
@@ -134,6 +134,23 @@ void write_webhooks(Exposition& out, const webhook::Figures& figures) {
                 figures.micros.sum(), 1e6);
 }
 
+void write_redis(Exposition& out, const RedisFigures& figures) {
+  out.one("delayq_redis_connected", "gauge", "1 while all masters of the Redis are connected.",
+          figures.is_connected ? 1 : 0);
+  out.one("delayq_redis_outstanding", "gauge", "Commands to Redis without an answer.", figures.outstanding);
+  out.one("delayq_redis_commands_total", "counter", "Commands and scripts for Redis.", figures.commands);
+  out.one("delayq_redis_errors_total", "counter", "Of them answered with an error, or not at all.",
+          figures.errors);
+  out.one("delayq_redis_retries_total", "counter",
+          "Commands sent again because Redis said that it did nothing: moved, a script it did not have.",
+          figures.retries);
+  out.one("delayq_redis_connects_total", "counter", "Connections to Redis that were made.", figures.connects);
+  out.one("delayq_redis_reconnects_total", "counter", "Of them in the place of one that was lost.",
+          figures.reconnects);
+  out.one("delayq_redis_clock_offset_seconds", "gauge",
+          "By how much Redis's clock is ahead of the machine's.", seconds(figures.clock_offset));
+}
+
 }  // namespace
 
 std::string metrics_text(const Metrics& metrics) {
@@ -141,11 +158,14 @@ std::string metrics_text(const Metrics& metrics) {
   Exposition out(text);
   out.begin("delayq_info", "gauge", "The server's version.");
   out.sample(Exposition::label("version", metrics.version), 1);
-  write_totals(out, metrics.totals);
-  write_engine(out, metrics.totals.usage, metrics.totals.commits);
+  if (metrics.totals != nullptr) {
+    write_totals(out, *metrics.totals);
+    write_engine(out, metrics.totals->usage, metrics.totals->commits);
+  }
   write_apis(out, metrics);
   write_webhooks(out, metrics.webhooks);
-  write_topics(out, metrics);
+  if (metrics.redis) write_redis(out, *metrics.redis);
+  if (metrics.totals != nullptr) write_topics(out, metrics);
   out.one("process_resident_memory_bytes", "gauge", "RAM of the process.", metrics.process.resident_bytes);
   out.one("process_start_time_seconds", "gauge", "When it started, in Unix time.",
           seconds(metrics.process.started.time_since_epoch()));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,15 +20,28 @@ struct ProcessFigures {
   Moment started{};
 };
 
+/// How a server gets on with the Redis that its jobs are in.
+struct RedisFigures {
+  bool is_connected = false;
+  uint64_t outstanding = 0;  ///< commands without an answer
+  uint64_t commands = 0;     ///< since the start, and so the others
+  uint64_t errors = 0;
+  uint64_t retries = 0;     ///< sent again because Redis said that nothing was done
+  uint64_t connects = 0;    ///< connections that came to stand
+  uint64_t reconnects = 0;  ///< of them in the place of one that was lost
+  Millis clock_offset{0};   ///< Redis's clock is ahead of the machine's by this
+};
+
 struct Metrics {
   std::string_view version;
   Moment now{};
-  const TotalStats& totals;
-  const TopicSummaries& topics;  ///< those that get labels of their own; the others are told together
+  const TotalStats* totals;      ///< null, and so `topics`: where the jobs are cannot be asked now
+  const TopicSummaries* topics;  ///< those that get labels of their own; the others are told together
   const api::Traffic& http;
   const api::Traffic& resp;
   ProcessFigures process;
   webhook::Figures webhooks{};
+  std::optional<RedisFigures> redis{};  ///< none where jobs are elsewhere
 };
 
 /// Everything that can be watched, in Prometheus's text format. Its size has a bound: it depends on how many

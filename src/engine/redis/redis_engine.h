@@ -203,6 +203,7 @@ class RedisEngine final : public Engine {
   Answers answers_;
   std::set<std::pair<std::string, Outlet>> ready_topics_;
   std::vector<LeaseInfo> ended_;
+  bool settings_changed_ = false;  ///< by another server, as far as is known
 };
 
 }  // namespace delayq

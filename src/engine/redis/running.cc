@@ -131,6 +131,10 @@ void RedisEngine::note_ended(uint32_t shard, const std::string& topic, const res
 
 void RedisEngine::hear(std::string_view message) {
   if (message.empty()) return;
+  if (message.front() == 's') {
+    settings_changed_ = true;
+    return;
+  }
   const std::optional<News> news = read_news(message.substr(1));
   // What this server said it knows from the answer.
   if (!news || news->server == options_.server) return;
@@ -144,6 +148,7 @@ void RedisEngine::hear(std::string_view message) {
 
 void RedisEngine::look_at_everything() {
   driving_.forget();
+  settings_changed_ = true;
   hints_.forget();
 }
 
@@ -158,6 +163,10 @@ bool RedisEngine::poll(EngineListener& listener) {
   std::vector<LeaseInfo> ended = std::exchange(ended_, {});
   any |= !ready_topics.empty() || !ended.empty();
   if (!ended.empty()) listener.on_expired(std::move(ended));
+  if (std::exchange(settings_changed_, false)) {
+    any = true;
+    listener.on_settings_changed();
+  }
   return any;
 }
 

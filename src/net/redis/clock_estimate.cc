@@ -7,6 +7,10 @@ void ClockEstimate::add(Micros asked, Micros round_trip, Micros answer, Steady n
   if (is_better) best_ = Sample{answer - (asked + round_trip / 2), round_trip, now};
 }
 
-Millis ClockEstimate::offset() const { return best_ ? std::chrono::round<Millis>(best_->offset) : Millis{0}; }
+Millis ClockEstimate::offset() const {
+  if (!best_) return Millis{0};
+  const Micros doubt = best_->round_trip / 2 + Millis{1};
+  return std::chrono::abs(best_->offset) <= doubt ? Millis{0} : std::chrono::round<Millis>(best_->offset);
+}
 
 }  // namespace delayq::net::redis

@@ -19,7 +19,9 @@ class ClockEstimate {
   void add(Micros asked, Micros round_trip, Micros answer, Steady now);
   /// The other machine is another one now.
   void forget() { best_.reset(); }
-  /// What to add to our clock to have the other one's, rounded to milliseconds. Zero while nothing is known.
+  /// What to add to our clock to have the other one's, rounded to milliseconds. Zero while nothing is known,
+  /// and where the difference is not more than the trip and the clocks' milliseconds explain: on one machine
+  /// nobody is early by an error of measurement.
   Millis offset() const;
 
   /// Clocks drift apart (100 us a second is much): a good sample is not kept for longer than this.

@@ -1,0 +1,231 @@
+#include "app/redis_storage.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/random_seed.h"
+#include "engine/redis/redis_engine.h"
+#include "net/redis/open_client.h"
+
+namespace delayq {
+
+namespace {
+
+using net::redis::Client;
+using net::redis::Mode;
+
+/// How keys and records are written; a server that finds another number leaves them alone.
+constexpr std::string_view kFormat = "1";
+constexpr uint32_t kClusterShards = 16;
+/// ZADD has LT since then.
+constexpr std::pair<uint32_t, uint32_t> kOldest{6, 2};
+/// A Redis that restarts, or a failover, is not to end a start at once.
+constexpr Millis kLeastPatience = std::chrono::seconds{1};
+
+/// One line of INFO's answer.
+std::string_view fact(std::string_view info, std::string_view name) {
+  const std::string start = fmt::format("\n{}:", name);
+  const size_t at = info.find(start);
+  if (at == std::string_view::npos) return {};
+  info.remove_prefix(at + start.size());
+  return info.substr(0, info.find_first_of("\r\n"));
+}
+
+std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
+  std::pair<uint32_t, uint32_t> version;
+  const char* const end = text.data() + text.size();
+  const auto [dot, problem] = std::from_chars(text.data(), end, version.first);
+  if (problem == std::errc{} && dot != end) std::from_chars(dot + 1, end, version.second);
+  return version;
+}
+
+class RedisStorage final : public Storage {
+ public:
+  RedisStorage(const RedisStorageOptions& options, net::Loop& loop,
+               std::function<void(bool, std::string_view)> tell)
+      : options_(options), loop_(loop), tell_(std::move(tell)) {}
+
+  /// The engine says goodbye, so that another server need not wait until this one is missed.
+  ~RedisStorage() override {
+    engine_.reset();
+    loop_.finish_turn();
+  }
+  RedisStorage(const RedisStorage&) = delete;
+  RedisStorage& operator=(const RedisStorage&) = delete;
+
+  Status open();
+
+  Engine& engine() override { return *engine_; }
+  std::string describe() override {
+    return fmt::format("{}, {} shard{}, {} jobs", options_.where, options_.shards,
+                       options_.shards == 1 ? "" : "s", engine_->usage().jobs);
+  }
+  Millis clock_offset() const override { return client_->clock_offset(); }
+  void look() override;
+  std::optional<http::RedisFigures> redis_figures() const override;
+
+ private:
+  Status connect();
+  Status look_at_server();
+  Status settle_meta();
+  /// Blocks: only before anybody is served.
+  Result<resp::Value> ask(std::string_view key, std::initializer_list<std::string_view> words);
+  void turn();
+  Error refused(std::string detail) const {
+    return {ErrorCode::kUnavailable, "open", fmt::format("{}: {}", options_.where, detail), {}};
+  }
+
+  RedisStorageOptions options_;
+  net::Loop& loop_;
+  std::function<void(bool, std::string_view)> tell_;
+  std::unique_ptr<Client> client_;
+  std::unique_ptr<RedisEngine> engine_;
+  bool was_connected_ = true;
+};
+
+Status RedisStorage::open() {
+  options_.client.seed = random_seed();
+  auto client = net::redis::open_client(loop_, options_.client);
+  if (!client.ok()) return client.error();
+  client_ = std::move(*client);
+  for (const auto step :
+       {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::settle_meta}) {
+    if (Status status = (this->*step)(); !status.ok()) return status;
+  }
+  RedisEngineOptions engine;
+  engine.prefix = options_.prefix;
+  engine.shards = options_.shards;
+  engine.server = fmt::format("{:016x}", random_seed());
+  engine_ = std::make_unique<RedisEngine>(*client_, std::move(engine));
+  return {};
+}
+
+void RedisStorage::turn() {
+  loop_.wait_until(net::Loop::now() + Millis{10});
+  client_->poll();
+  loop_.finish_turn();
+}
+
+Status RedisStorage::connect() {
+  const auto begin = net::Loop::steady_now();
+  const Millis patience = std::max(options_.start_wait, kLeastPatience);
+  while (!client_->is_connected()) {
+    turn();
+    const std::string_view problem = client_->last_error();
+    const auto waited = net::Loop::steady_now() - begin;
+    // No waiting mends these.
+    const bool is_login = problem.find("WRONGPASS") != std::string_view::npos ||
+                          problem.find("NOAUTH") != std::string_view::npos ||
+                          problem.find("invalid password") != std::string_view::npos ||
+                          problem.find("without any password configured") != std::string_view::npos;
+    if (is_login)
+      return refused(fmt::format("{}; look at redis.user and redis.password (or password_file)", problem));
+    if (!problem.empty() ? waited > patience : waited > patience + options_.client.connect_timeout) {
+      return refused(fmt::format(
+          "cannot be reached: {}; is redis.url right? redis.start_wait lets a server wait for a Redis that "
+          "starts later, and -t journal needs none",
+          problem.empty() ? "no answer" : problem));
+    }
+  }
+  return {};
+}
+
+Result<resp::Value> RedisStorage::ask(std::string_view key, std::initializer_list<std::string_view> words) {
+  std::optional<Result<resp::Value>> answer;
+  client_->call(key, words, [&answer](Result<resp::Value> value) { answer = std::move(value); });
+  while (!answer) turn();
+  return *std::move(answer);
+}
+
+Status RedisStorage::look_at_server() {
+  auto info = ask({}, {"INFO"});
+  if (!info.ok()) return refused(info.error().detail);
+  const std::string_view version = fact(info->text, "redis_version");
+  if (version_of(version) < kOldest)
+    return refused(
+        fmt::format("it is version {}: at least {}.{} is needed", version, kOldest.first, kOldest.second));
+  const std::string_view policy = fact(info->text, "maxmemory_policy");
+  if (fact(info->text, "maxmemory") != "0" && policy != "noeviction") {
+    tell_(true,
+          fmt::format("{} forgets keys when its memory is full (maxmemory-policy {}): jobs may be lost; "
+                      "set noeviction, so that pushes are refused instead",
+                      options_.where, policy));
+  }
+  if (fact(info->text, "aof_enabled") == "0") {
+    tell_(true, fmt::format("{} keeps no append-only file: a crash of it loses the jobs since its last "
+                            "snapshot; set appendonly yes",
+                            options_.where));
+  }
+  return {};
+}
+
+Status RedisStorage::settle_meta() {
+  const std::string key = options_.prefix + ":meta";
+  const uint32_t initial = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
+  const std::string wanted = fmt::format("{}", options_.shards != 0 ? options_.shards : initial);
+  // Of several servers that start for the first time, one says what holds for all.
+  for (const auto& [field, value] : {std::pair{std::string_view("format"), kFormat},
+                                     {std::string_view("shards"), std::string_view(wanted)}}) {
+    auto set = ask(key, {"HSETNX", key, field, value});
+    if (!set.ok()) return refused(set.error().detail);
+    auto got = ask(key, {"HGET", key, field});
+    if (!got.ok()) return refused(got.error().detail);
+    if (field == "format" && got->text != kFormat)
+      return refused(fmt::format("the jobs below {}:* are in format {}: this version knows {}",
+                                 options_.prefix, got->text, kFormat));
+    if (field == "format") continue;
+    uint32_t shards = 0;
+    std::from_chars(got->text.data(), got->text.data() + got->text.size(), shards);
+    if (shards == 0) return refused(fmt::format("{} has no number of shards: it is {}", key, got->text));
+    if (options_.shards != 0 && shards != options_.shards)
+      return refused(fmt::format(
+          "redis.shards is {}, and the jobs below {}:* were cut into {} when they were first used: leave it "
+          "out, or take another redis.prefix",
+          options_.shards, options_.prefix, shards));
+    options_.shards = shards;
+  }
+  return {};
+}
+
+void RedisStorage::look() {
+  const bool is_connected = client_->is_connected();
+  if (is_connected == was_connected_) return;
+  was_connected_ = is_connected;
+  if (is_connected) {
+    tell_(false, fmt::format("{} is back", options_.where));
+  } else {
+    tell_(true,
+          fmt::format("{} cannot be reached: {}; what needs it is refused as unavailable until it is back",
+                      options_.where, client_->last_error()));
+  }
+}
+
+std::optional<http::RedisFigures> RedisStorage::redis_figures() const {
+  const net::redis::ClientFigures& figures = client_->figures();
+  http::RedisFigures told;
+  told.is_connected = client_->is_connected();
+  told.outstanding = client_->outstanding();
+  told.commands = figures.commands;
+  told.errors = figures.errors;
+  told.retries = figures.retries;
+  told.connects = figures.connects;
+  told.reconnects = figures.reconnects;
+  told.clock_offset = client_->clock_offset();
+  return told;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Storage>> open_redis_storage(
+    const RedisStorageOptions& options, net::Loop& loop,
+    std::function<void(bool is_bad, std::string_view what)> tell) {
+  auto storage = std::make_unique<RedisStorage>(options, loop, std::move(tell));
+  if (Status status = storage->open(); !status.ok()) return status.error();
+  return std::unique_ptr<Storage>(std::move(storage));
+}
+
+}  // namespace delayq

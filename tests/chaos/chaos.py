@@ -1,0 +1,298 @@
+"""Servers and the Redis under them are killed, paused and cut off at random while producers and consumers work; a history
+of what was asked and answered says afterwards whether anything was lost, early, or handed to two at once.
+
+  tests/chaos/chaos.py [--topology sentinel|cluster|one|journal] [--seconds 600] [--seed n] [--servers 3] [--canary NAME]
+
+A canary does by stealth what must not happen (loss, double, early), and the run must fail by it."""
+import argparse
+import itertools
+import pathlib
+import random
+import sys
+import tempfile
+import threading
+import time
+import shutil
+import signal
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+# pylint: disable=wrong-import-position
+import redis_topology
+from harness import Client, Refused, Server
+from history import History, now_ms
+from workers import Consumer, LEASE_MS, Producer, TOPICS, WebProducer, topic_of
+
+SETTLING = 60.0
+DRAINING = 90.0
+
+
+class Confirmer(threading.Thread):
+    """Finds out what Redis has kept: see history.py. With one Redis whose file is written before it answers, and with the
+    journal, that is everything that was answered."""
+
+    def __init__(self, chaos):
+        super().__init__(daemon=True, name="Confirmer")
+        self.chaos = chaos
+        self.keys = {}  # by port: one that this master has
+
+    def run(self):
+        while not self.chaos.is_over.is_set():
+            self.confirm()
+            self.chaos.rest(0.1)
+
+    def confirm(self):
+        snapshot = self.chaos.history.snapshot()
+        topology = self.chaos.topology
+        if topology is None or isinstance(topology, redis_topology.One):
+            return self.chaos.history.confirm(snapshot)
+        try:
+            masters = topology.masters()
+            wanted = 3 if isinstance(topology, redis_topology.Cluster) else 1
+            if len(masters) == wanted and all(self.reaches_replica(master) for master in masters):
+                self.chaos.history.confirm(snapshot)
+        except (OSError, ConnectionError, Refused):
+            pass
+        return None
+
+    def reaches_replica(self, master):
+        client = Client(master.port)
+        client.socket.settimeout(2)
+        try:
+            candidates = itertools.chain([self.keys.get(master.port)], (f"chaos:{n}" for n in range(200)))
+            for key in candidates:
+                if key is None:
+                    continue
+                client.send(("SET", key, "x"))
+                reply = client.read()
+                if isinstance(reply, Refused) and reply.code == "MOVED":
+                    continue
+                if isinstance(reply, Refused):
+                    return False
+                self.keys[master.port] = key
+                return client.ask("WAIT", 1, 1_000) >= 1
+            return False
+        finally:
+            client.close()
+
+
+class Chaos:
+    def __init__(self, options):
+        self.options = options
+        self.random = random.Random(options.seed)
+        self.history = History()
+        self.rate = options.rate
+        self.no_more_pushes, self.no_more_pops, self.is_over = threading.Event(), threading.Event(), threading.Event()
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="delayq-chaos-"))
+        self.topology = None
+        self.servers = []
+        self.last_received = time.monotonic()
+        self.faults = {}
+
+    def rest(self, seconds):
+        """Sooner over when everything is."""
+        self.is_over.wait(seconds)
+
+    def start(self):
+        settings = [part for topic in TOPICS for part in ("--set", f"topics.{topic}.attempts=0", "--set",
+                                                          f"topics.{topic}.backoff=50ms")]
+        if self.options.topology == "journal":
+            self.servers = [Server(self.directory / "data", *settings)]
+            return
+        kinds = {"one": redis_topology.One, "sentinel": redis_topology.Sentinels, "cluster": redis_topology.Cluster}
+        always = ("--appendfsync", "always") if self.options.topology == "one" else ()
+        self.topology = kinds[self.options.topology](*always)
+        for number in range(self.options.servers):
+            self.servers.append(Server(self.directory / f"data{number}", "--engine", "redis", "--redis", self.topology.url,
+                                       "--set", "redis.timeout=2s", "--set", "redis.start_wait=1m", *settings))
+
+    def close(self):
+        self.is_over.set()
+        for server in self.servers:
+            if server.process.poll() is None:
+                server.process.send_signal(signal.SIGCONT)
+            server.close()
+        if self.topology is not None:
+            self.topology.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # ---- faults
+    def kill_server(self):
+        server = self.random.choice(self.servers)
+        server.process.kill()
+        server.process.wait()
+        if self.topology is None:
+            self.history.leases_forgotten()
+        self.rest(self.random.uniform(0, 1.5))
+        server.start()
+
+    def pause_server(self):
+        server = self.random.choice(self.servers)
+        server.process.send_signal(signal.SIGSTOP)
+        self.rest(self.random.uniform(0.2, 5))
+        server.process.send_signal(signal.SIGCONT)
+
+    def cut_connections(self):
+        for member in self.topology.masters():
+            try:
+                member.cut_connections()
+            except (OSError, ConnectionError, Refused):
+                pass
+
+    def kill_redis(self):
+        masters = self.topology.masters()
+        if not masters:
+            return
+        master = self.random.choice(masters)
+        master.kill()
+        self.rest(self.random.uniform(0.5, 5))
+        master.start()
+        self.settle()
+
+    def pause_redis(self):
+        masters = self.topology.masters()
+        if not masters:
+            return
+        master = self.random.choice(masters)
+        master.pause()
+        self.rest(self.random.uniform(0.2, 5))
+        master.resume()
+        self.settle()
+
+    def settle(self):
+        """Two masters of one group at once are more than any of them survives."""
+        if hasattr(self.topology, "is_settled"):
+            redis_topology.wait_for(self.topology.is_settled, "the Redises have found together again", SETTLING)
+
+    def break_things(self):
+        faults = [self.kill_server]
+        if self.topology is not None:
+            faults += [self.kill_server, self.pause_server, self.cut_connections, self.kill_redis, self.kill_redis, self.pause_redis]
+        end = time.monotonic() + self.options.seconds
+        while time.monotonic() < end and not self.history.violations:
+            self.rest(self.random.uniform(0.5, 3))
+            if self.options.canary is not None:
+                self.act_by_stealth()
+                continue
+            fault = self.random.choice(faults)
+            self.faults[fault.__name__] = self.faults.get(fault.__name__, 0) + 1
+            fault()
+
+    def act_by_stealth(self):
+        """What nobody is told of, and the history must find out."""
+        client = Client(self.servers[0].port)
+        try:
+            with self.history.lock:
+                jobs = list(self.history.jobs.items())
+            if self.options.canary == "double":
+                held = [each for _, job in jobs for each in job.handed
+                        if each.is_confirmed and not each.is_over and each.until > now_ms() + LEASE_MS / 2]
+                for each in held[:20]:
+                    client.send(("NACK", each.lease, "DELAY", "0"))
+                    client.read()
+                return
+            waiting = [name for name, job in jobs if job.is_confirmed and not job.handed and not job.may_be_over
+                       and not job.is_over and job.due > now_ms() + 1_000]
+            for name in waiting[:20]:
+                topic = topic_of(name)
+                if self.options.canary == "loss":
+                    client.send(("CANCEL", topic, name))
+                else:
+                    client.send(("RESCHEDULE", topic, name, "0"))
+                client.read()
+        finally:
+            client.close()
+
+    # ---- the run
+    def run(self):
+        make = random.Random(self.options.seed + 1)
+        workers = [Producer(self, number, random.Random(make.random())) for number in range(3)]
+        workers.append(WebProducer(self, 3, random.Random(make.random())))
+        consumers = [Consumer(self, number, random.Random(make.random())) for number in range(4)]
+        confirmer = Confirmer(self)
+        for thread in [*workers, *consumers, confirmer]:
+            thread.start()
+        self.break_things()
+        self.no_more_pushes.set()
+        for worker in workers:
+            worker.join(SETTLING)
+        if self.topology is not None:
+            self.settle()
+        confirmer.join(0)
+        end = time.monotonic() + (DRAINING if self.options.canary is None else DRAINING / 6)
+        # All that is known to be there has come, and nothing has for longer than a lease and the longest delay last.
+        while time.monotonic() < end and (self.history.unfinished() or time.monotonic() - self.last_handed() < 1):
+            self.rest(0.1)
+        quiet = time.monotonic() + (LEASE_MS / 1000 + 6 if self.history.unfinished() == 0 else 0)
+        while time.monotonic() < quiet and self.live_jobs():
+            self.rest(0.1)
+        left = self.live_jobs()
+        self.no_more_pops.set()
+        for consumer in consumers:
+            consumer.join(SETTLING)
+        self.history.finish()
+        if left:
+            self.history.violations.append(f"{left} jobs are still there at the end")
+        for thread in [*workers, *consumers]:
+            if thread.failure is not None or thread.is_alive():
+                self.history.violations.append(f"{thread.name}: {thread.failure or 'did not end'}")
+        for server in self.servers:
+            if server.process.poll() is not None:
+                self.history.violations.append(f"a server ended by itself with {server.process.returncode}")
+
+    def last_handed(self):
+        return self.last_received if self.history.unfinished() else 0
+
+    def live_jobs(self):
+        for server in self.servers:
+            try:
+                client = Client(server.port)
+                try:
+                    flat = client.ask("STATS")
+                finally:
+                    client.close()
+                stats = {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
+                return int(stats["delayed"]) + int(stats["ready"]) + int(stats["reserved"])
+            except (OSError, ConnectionError, Refused):
+                continue
+        return -1
+
+    def report(self):
+        history = self.history
+        print(f"faults: {', '.join(f'{name} {count}' for name, count in sorted(self.faults.items())) or 'none'}")
+        print(f"jobs: {', '.join(f'{name} {count}' for name, count in history.counts.items())}")
+        print("answered by Redis, not on a replica yet, and lost with a master: "
+              f"{', '.join(f'{name} {count}' for name, count in history.by_redis.items())}")
+        for violation in history.violations[:20]:
+            print(f"VIOLATION: {violation}")
+        if len(history.violations) > 20:
+            print(f"and {len(history.violations) - 20} more")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topology", choices=("sentinel", "cluster", "one", "journal"), default="sentinel")
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--servers", type=int, default=3)
+    parser.add_argument("--rate", type=float, default=100, help="pushes a second of each of four producers")
+    parser.add_argument("--canary", choices=("loss", "double", "early"))
+    options = parser.parse_args(arguments)
+    print(f"chaos: --topology {options.topology} --seconds {options.seconds:g} --seed {options.seed}", flush=True)
+    chaos = Chaos(options)
+    try:
+        chaos.start()
+        chaos.run()
+    finally:
+        chaos.close()
+    chaos.report()
+    if options.canary is not None:
+        expected = {"loss": "is lost", "double": "two live leases", "early": "early"}[options.canary]
+        found = any(expected in violation for violation in chaos.history.violations)
+        print(f"the canary was {'found' if found else 'NOT FOUND'}")
+        return 0 if found else 1
+    print("FAILED" if chaos.history.violations else "nothing lost, nothing early, nothing handed to two")
+    return 1 if chaos.history.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""A minute of what `make chaos` does for ten, and that it would notice: see tests/chaos/chaos.py."""
+import os
+import pathlib
+import sys
+import unittest
+
+import harness
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "chaos"))
+# pylint: disable=wrong-import-position
+import chaos
+from history_test import HistoryTest  # noqa: F401  pylint: disable=unused-import
+
+SECONDS = os.environ.get("DELAYQ_CHAOS_SECONDS", "20" if harness.SANITIZED else "60")
+
+
+class Chaos(unittest.TestCase):
+    def run_for(self, seconds, *arguments):
+        seed = str(harness.new_random().randrange(1 << 32))
+        self.assertEqual(chaos.main(["--seconds", str(seconds), "--seed", seed, *arguments]), 0)
+
+    def test_a_loss_would_be_noticed(self):
+        self.run_for(8, "--topology", "journal", "--canary", "loss")
+
+    def test_a_double_hand_over_would_be_noticed(self):
+        self.run_for(8, "--topology", "journal", "--canary", "double")
+
+    def test_a_job_that_is_early_would_be_noticed(self):
+        self.run_for(8, "--topology", "journal", "--canary", "early")
+
+    def test_sentinel(self):
+        self.run_for(float(SECONDS) / 2, "--topology", "sentinel")
+
+    def test_cluster(self):
+        self.run_for(float(SECONDS) / 2, "--topology", "cluster")
+
+
+if __name__ == "__main__":
+    harness.main()
