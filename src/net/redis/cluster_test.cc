@@ -101,6 +101,45 @@ TEST(Cluster, FollowsASlotThatMoves) {
   EXPECT_EQ(driver.client().figures().retries, before + 1);
 }
 
+TEST(Cluster, CountsEachOnceWhileItsSlotMoves) {
+  RedisCluster cluster;
+  RedisDriver driver(to(cluster, 3));
+  driver.connect();
+  const std::string key = "{a}:n";
+  const std::string slot = std::to_string(slot_of(key));
+  int sent = 0;
+  int done = 0;
+  int refused = 0;
+  const auto count_on = [&] {
+    for (int i = 0; i < 200; ++i) {
+      ++sent;
+      driver.client().call(key, {"INCR", key}, [&](const auto& reply) { ++(reply.ok() ? done : refused); });
+    }
+    driver.turn();
+  };
+  size_t from = cluster.owner_of(slot_of(key));
+  for (int round = 0; round < 6; ++round) {
+    const size_t into = (from + 1) % 3;
+    RedisProcess& source = *cluster.nodes()[from];
+    RedisProcess& target = *cluster.nodes()[into];
+    count_on();
+    target.command({"CLUSTER", "SETSLOT", slot, "IMPORTING", RedisCluster::id_of(from)});
+    count_on();
+    source.command({"CLUSTER", "SETSLOT", slot, "MIGRATING", RedisCluster::id_of(into)});
+    count_on();
+    source.command({"MIGRATE", "127.0.0.1", std::to_string(target.port()), key, "0", "1000"});
+    count_on();
+    give_slot(cluster, slot_of(key), into);
+    count_on();
+    from = into;
+  }
+  driver.turn_until("all replies", [&] { return driver.client().outstanding() == 0; });
+  EXPECT_EQ(done + refused, sent);
+  EXPECT_GT(driver.client().figures().retries, 0);
+  EXPECT_EQ(text_of(driver.insist(key, {"GET", key})), std::to_string(done));
+  EXPECT_EQ(refused, 0);
+}
+
 TEST(Cluster, GoesOnWhenAMasterIsKilled) {
   RedisCluster cluster;
   // Only the node that will be killed is named: the others are known by then.

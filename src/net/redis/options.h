@@ -44,7 +44,9 @@ struct Tls {
 /// How to reach a deployment of Redis.
 ///
 /// There is no pool of connections (max idle, max active, idle timeout): commands are pipelined, so one
-/// connection per node carries all of them at once. `connections` is what is left of it.
+/// connection per node carries all of them at once. `connections` is what is left of it. For the same reason
+/// there is one timeout where others have two, for reading and for writing: what cannot be sent is not
+/// answered.
 struct ClientOptions {
   Mode mode = Mode::kStandalone;
   std::vector<Address> addresses{};  ///< at least one
