@@ -81,6 +81,7 @@ constexpr std::array kEngines{
                 .durable = true,
                 .lists_delayed_in_order = false,
                 .verbs_tick = false,
+                .model_seeds = 12,
                 .make = make_redis},
 };
 
