@@ -32,7 +32,14 @@ class RedisServers : public testing::Test {
     options.shards = shards;
     options.server = std::move(name);
     options.hold = hold;
-    return std::make_unique<Member>(std::move(options));
+    const int64_t heard_by = listeners();
+    auto member = std::make_unique<Member>(std::move(options));
+    hear(*member, "a subscription", [&] { return listeners() > heard_by; });
+    return member;
+  }
+
+  int64_t listeners() const {
+    return shared_redis().command({"PUBSUB", "NUMSUB", prefix_ + ":news"}).items.at(1).integer;
   }
 
   /// As kill -9 does it: it says nothing to Redis any more.

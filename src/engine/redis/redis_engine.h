@@ -22,7 +22,8 @@ struct RedisEngineOptions {
   uint32_t shards = 1;            ///< the same for all servers of a deployment, for ever
   /// Who this server is among those that share the deployment. Never two alike at the same time.
   std::string server = "server";
-  /// How long this server drives a shard without saying so again: when it dies, another takes over after that.
+  /// How long this server drives a shard without saying so again: when it dies, another takes over after
+  /// that.
   Millis hold{2'000};
 };
 
@@ -54,8 +55,9 @@ class RedisEngine final : public Engine {
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override;
 
-  // ---- many at once (look_bulk.cc, look_sweeps.cc). With several shards the oldest of each shard count as the
-  // oldest of all; what is more than one call may do is done by further calls, and verbs come between them.
+  // ---- many at once (look_bulk.cc, look_sweeps.cc). With several shards the oldest of each shard count as
+  // the oldest of all; what is more than one call may do is done by further calls, and verbs come between
+  // them.
   void restore(Moment now, std::span<const RestoreRequest> jobs,
                Reply<std::vector<PushAnswer>> reply) override;
   void cancel_group(Moment now, std::string_view group, uint32_t max,
@@ -131,6 +133,7 @@ class RedisEngine final : public Engine {
   void go_on_taking(const std::shared_ptr<Taking>& taking, const std::optional<Error>& failed);
   Status read_taken(uint32_t shard, Taking& taking, const resp::Value& answer, uint32_t asked,
                     uint64_t heard);
+  void note_asked(std::string_view topic, Outlet outlet);
   /// The next one last.
   std::vector<uint32_t> shards_to_ask(Moment now, std::string_view topic, Outlet outlet);
 
@@ -187,8 +190,9 @@ class RedisEngine final : public Engine {
   std::string channel_;
   redis::Driving driving_;
   redis::Hints hints_;
-  uint32_t first_shard_ = 0;          ///< that the next take asks first
-  std::vector<std::string> senders_;  ///< by shard: how this server signs its news
+  std::set<std::pair<std::string, Outlet>> asked_topics_;  ///< that somebody took from, or tried to
+  uint32_t first_shard_ = 0;                               ///< that the next take asks first
+  std::vector<std::string> senders_;                       ///< by shard: how this server signs its news
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   EngineUsage usage_;

@@ -145,6 +145,7 @@ void RedisEngine::hear(std::string_view message) {
 void RedisEngine::look_at_everything() {
   driving_.forget();
   hints_.forget();
+  ready_topics_.insert(asked_topics_.begin(), asked_topics_.end());
 }
 
 bool RedisEngine::poll(EngineListener& listener) {
