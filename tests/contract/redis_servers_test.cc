@@ -98,6 +98,14 @@ TEST_F(RedisServers, AReadyJobIsTold) {
   hear(*a, "news of a callback at a", [&] { return a->driver.callback_news().contains("t"); });
 }
 
+TEST_F(RedisServers, AfterABreakWhatWasAskedForIsToldAgain) {
+  const auto a = join("a");
+  EXPECT_THAT(a->driver.take("t"), IsEmpty());
+  a->driver.ready_news();
+  shared_redis().kill_clients();
+  hear(*a, "news at a", [&] { return a->driver.ready_news().contains("t"); });
+}
+
 TEST_F(RedisServers, OneDrivesAShardAndHearsOfEarlierJobs) {
   const auto a = join("a");
   const auto b = join("b");

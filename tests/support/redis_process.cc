@@ -9,11 +9,15 @@
 #include <poll.h>
 #include <stdexcept>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/support/loopback_listener.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "core/random.h"
 
 namespace delayq::support {
 
@@ -42,7 +46,29 @@ std::string whole_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-uint16_t free_port() { return LoopbackListener().port(); }
+std::vector<std::string> usual_redis_arguments() {
+  return {"--bind", "127.0.0.1", "--save", "", "--repl-diskless-sync-delay", "0", "--enable-debug-command",
+          "yes"};
+}
+
+uint16_t free_port() {
+  // Not where the system takes the ports of outgoing connections from: one of these could have it when a
+  // server that was killed comes back, even the client's own that keeps trying to reach it.
+  static Random random(static_cast<uint64_t>(::getpid()) ^
+                       static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const auto port = static_cast<uint16_t>(random.between(12'000, 32'000));
+    const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    const bool is_free = ::bind(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    ::close(probe);
+    if (is_free) return port;
+  }
+  throw std::runtime_error("no port is free");
+}
 
 void wait_until(std::string_view what, const std::function<bool()>& is_so, int seconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
@@ -53,12 +79,9 @@ void wait_until(std::string_view what, const std::function<bool()>& is_so, int s
   }
 }
 
-RedisProcess::RedisProcess(std::vector<std::string> arguments)
-    : port_(free_port()), arguments_(std::move(arguments)) {
-  const std::vector<std::string> common{"--bind", "127.0.0.1", "--save", "", "--daemonize", "no"};
-  arguments_.insert(arguments_.begin(), common.begin(), common.end());
-  const std::vector<std::string> quick{"--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"};
-  arguments_.insert(arguments_.begin(), quick.begin(), quick.end());
+RedisProcess::RedisProcess(const std::vector<std::string>& arguments)
+    : port_(free_port()), arguments_(usual_redis_arguments()) {
+  arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
   // Somebody else may have taken the port meanwhile.
   for (int attempt = 0; !is_running(); ++attempt) {
     try {
@@ -70,9 +93,6 @@ RedisProcess::RedisProcess(std::vector<std::string> arguments)
     }
   }
 }
-
-RedisProcess::RedisProcess(Later, uint16_t port, std::vector<std::string> arguments)
-    : port_(port), arguments_(std::move(arguments)) {}
 
 RedisProcess::~RedisProcess() { kill(); }
 

@@ -28,13 +28,20 @@ void RedisWire::close() {
   socket_ = -1;
 }
 
+bool RedisWire::is_open() {
+  char byte = 0;
+  const bool has_ended = socket_ >= 0 && ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  if (has_ended) close();
+  return socket_ >= 0;
+}
+
 std::optional<resp::Value> RedisWire::command(std::initializer_list<std::string_view> words) {
   if (!is_open()) return std::nullopt;
   std::string bytes;
   resp::append_command(bytes, words);
   if (::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
     close();
-  while (is_open()) {
+  while (socket_ >= 0) {
     std::string_view rest = input_;
     Result<std::optional<resp::Value>> reply = resp::take_reply(rest);
     if (!reply.ok()) break;

@@ -19,7 +19,8 @@ class RedisWire {
   RedisWire(const RedisWire&) = delete;
   RedisWire& operator=(const RedisWire&) = delete;
 
-  bool is_open() const { return socket_ >= 0; }
+  /// Whether the server has not hung up so far.
+  bool is_open();
   /// Nothing when the connection is gone.
   std::optional<resp::Value> command(std::initializer_list<std::string_view> words);
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/time.h"
@@ -11,11 +12,13 @@ namespace delayq::net::redis {
 
 /// Where a server listens.
 struct Address {
-  std::string host;
+  std::string host{};
   uint16_t port = 6379;
 
   bool operator==(const Address&) const = default;
-  auto operator<=>(const Address&) const = default;
+  bool operator<(const Address& other) const {
+    return std::tie(host, port) < std::tie(other.host, other.port);
+  }
 };
 
 /// "host:port", with brackets round an IPv6 address.
@@ -29,11 +32,11 @@ enum class Mode : uint8_t {
 
 struct Tls {
   bool is_on = false;
-  std::string ca_file;       ///< PEM; empty: the system's authorities
-  std::string certificate;   ///< PEM: the client's own, empty: none
-  std::string key;           ///< PEM
-  std::string server_name;   ///< the name in the server's certificate; empty: the host
-  bool skips_check = false;  ///< believes everybody
+  std::string ca_file{};      ///< PEM; empty: the system's authorities
+  std::string certificate{};  ///< PEM: the client's own, empty: none
+  std::string key{};          ///< PEM
+  std::string server_name{};  ///< the name in the server's certificate; empty: the host
+  bool skips_check = false;   ///< believes everybody
 
   bool operator==(const Tls&) const = default;
 };
@@ -41,17 +44,19 @@ struct Tls {
 /// How to reach a deployment of Redis.
 ///
 /// There is no pool of connections (max idle, max active, idle timeout): commands are pipelined, so one
-/// connection per node carries all of them at once. `connections` is what is left of it.
+/// connection per node carries all of them at once. `connections` is what is left of it. For the same reason
+/// there is one timeout where others have two, for reading and for writing: what cannot be sent is not
+/// answered.
 struct ClientOptions {
   Mode mode = Mode::kStandalone;
-  std::vector<Address> addresses;  ///< at least one
-  std::string master_name;         ///< of a group under Sentinel
-  std::string user;                ///< of an ACL; empty: the default user
-  std::string password;            ///< empty: no AUTH
-  std::string sentinel_user;
-  std::string sentinel_password;
+  std::vector<Address> addresses{};  ///< at least one
+  std::string master_name{};         ///< of a group under Sentinel
+  std::string user{};                ///< of an ACL; empty: the default user
+  std::string password{};            ///< empty: no AUTH
+  std::string sentinel_user{};
+  std::string sentinel_password{};
   uint32_t database = 0;  ///< 0 in a cluster
-  Tls tls;                ///< also to sentinels
+  Tls tls{};              ///< also to sentinels
   /// Per node. A hash tag always uses the same one, so that its commands stay in order.
   size_t connections = 1;
 

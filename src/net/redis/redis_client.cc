@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "net/redis/cluster.h"
 #include "net/redis/single.h"
 #include "net/redis/slot.h"
 
@@ -18,8 +19,10 @@ constexpr int kMaxTries = 6;
 /// Before what Redis cannot do now is sent again; doubles each time.
 constexpr Millis kPause{8};
 constexpr Millis kClockPeriod = std::chrono::minutes{1};
-/// The parked requests are looked through at most this often.
+/// All parked requests are looked through, at most this often: for one whose pause is over,
 constexpr Millis kParkedPeriod{5};
+/// and for one that has waited in vain. There may be many of these, each with its own end.
+constexpr Millis kGiveUpPeriod{50};
 
 Error failure(ErrorCode code, std::string detail) { return {code, "redis", std::move(detail), {}}; }
 
@@ -40,6 +43,7 @@ void RedisClient::start() { deployment_->start(); }
 std::unique_ptr<Deployment> RedisClient::make_deployment() {
   LinkEvents& links = *this;
   DeploymentEvents& events = *this;
+  if (is_cluster()) return std::make_unique<Cluster>(factory_, options_, links, events);
   return std::make_unique<Single>(factory_, options_, links, events);
 }
 
@@ -114,9 +118,11 @@ void RedisClient::on_reply(Link& link, Request request, resp::Value reply) {
 bool RedisClient::may_retry(Request& request) {
   if (++request.tries > kMaxTries) return false;
   ++figures_.retries;
-  // The node to ask next may have to be connected first.
-  request.give_up = std::max(request.give_up, Loop::steady_now() + options_.connect_timeout);
   return true;
+}
+
+void RedisClient::let_wait(Request& request, Millis how_long) const {
+  request.give_up = std::max(request.give_up, Loop::steady_now() + how_long);
 }
 
 void RedisClient::on_refused(Link& link, Request request, const std::string& text) {
@@ -125,12 +131,13 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
     case Refusal::kNoScript:
       if (request.script == nullptr || request.wants_source || !may_retry(request)) break;
       request.wants_source = true;
-      return dispatch(std::move(request));
+      return link.send(std::move(request));
     case Refusal::kMoved:
     case Refusal::kAsk: {
       const auto redirection = redirection_of(text, *link.address());
       if (!redirection || !is_cluster() || !may_retry(request)) break;
       request.ask.reset();
+      let_wait(request, options_.connect_timeout);
       if (refusal == Refusal::kAsk) {
         request.ask = redirection->to;
       } else {
@@ -142,6 +149,7 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
       if (!may_retry(request)) break;
       const Millis pause{static_cast<int64_t>(random_.between(1, kPause.count() << request.tries))};
       request.not_before = Loop::steady_now() + pause;
+      let_wait(request, pause + 4 * kParkedPeriod);
       deployment_->on_cluster_down();
       return dispatch(std::move(request));
     }
@@ -163,9 +171,10 @@ void RedisClient::finish(Request request, Result<resp::Value> result) {
 }
 
 void RedisClient::park(Request request, Loop::Steady now) {
-  const Loop::Steady next = request.not_before > now ? request.not_before : request.give_up;
+  const bool has_pause = request.not_before > now;
+  const Loop::Steady at = has_pause ? std::max(request.not_before, now + kParkedPeriod)
+                                    : std::max(request.give_up, now + kGiveUpPeriod);
   parked_.push_back(std::move(request));
-  const Loop::Steady at = std::max(next, now + kParkedPeriod);
   if (!parked_timer_.is_set() || at < parked_timer_.at()) parked_timer_.set(at, [this] { revisit_parked(); });
 }
 

@@ -59,13 +59,16 @@ class RedisClient final : public Client,
   void on_trouble(const Error& why) override { last_error_ = why.detail; }
   void on_heard(const Channel& channel, std::string_view message) override;
   void on_listening(const Channel& channel) override;
+  void on_deaf(const Error& why) override { last_error_ = why.detail; }
 
   std::unique_ptr<Deployment> make_deployment();
   void accept(Request request);
   void dispatch(Request request);
   void on_refused(Link& link, Request request, const std::string& text);
-  /// Sends it once more. False: it was refused too often.
+  /// Counts one more attempt. False: it was refused too often.
   bool may_retry(Request& request);
+  /// It may wait for a connection that has to be made first.
+  void let_wait(Request& request, Millis how_long) const;
   void finish(Request request, Result<resp::Value> result);
   void park(Request request, Loop::Steady now);
   void revisit_parked();

@@ -28,7 +28,8 @@ void Subscriber::on_ready(Link&) {
 
 void Subscriber::subscribe(const Channel& channel) {
   link_->send(make_internal({"SUBSCRIBE", channel.name}, [this, &channel](const Result<resp::Value>& answer) {
-    if (answer.ok()) events_.on_listening(channel);
+    if (!answer.ok()) return events_.on_deaf(answer.error());
+    events_.on_listening(channel);
   }));
 }
 

@@ -21,6 +21,8 @@ class SubscriberEvents {
   virtual ~SubscriberEvents() = default;
   virtual void on_heard(const Channel& channel, std::string_view message) = 0;
   virtual void on_listening(const Channel& channel) = 0;
+  /// There is no connection, or the server does not let us listen.
+  virtual void on_deaf(const Error& why) = 0;
 };
 
 /// Subscriptions, on a connection of their own, which is made when there is one.
@@ -36,7 +38,7 @@ class Subscriber final : private LinkEvents {
   void on_ready(Link& link) override;
   void on_reply(Link&, Request, resp::Value) override {}
   void on_message(std::string_view channel, std::string_view message) override;
-  void on_down(Link&, const Error&, std::vector<Request>) override {}
+  void on_down(Link&, const Error& why, std::vector<Request>) override { events_.on_deaf(why); }
   void subscribe(const Channel& channel);
   void go();
 

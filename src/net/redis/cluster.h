@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "net/redis/deployment.h"
+#include "net/redis/slot.h"
+#include "net/redis/slot_map.h"
+
+namespace delayq::net::redis {
+
+/// Many masters, each with some of the slots. Linked are all masters, and the nodes that the options name:
+/// these are asked for the way when all masters that were known are gone.
+class Cluster final : public Deployment {
+ public:
+  Cluster(LinkFactory& factory, const ClientOptions& options, LinkEvents& links, DeploymentEvents& events);
+
+  void start() override;
+  Link* link_for(std::optional<uint16_t> slot) override;
+  Link* link_at(const Address& address, uint16_t slot) override;
+  bool on_moved(uint16_t slot, const Address& to) override;
+  /// A former master, which says so by MOVED as well.
+  void on_replica(Link&) override { refresh(); }
+  void on_cluster_down() override { refresh(); }
+  void on_ready(Link& link) override;
+  void on_down(Link& link) override;
+  bool is_connected() const override;
+  std::vector<Address> places() const override;
+
+ private:
+  struct Node {
+    std::vector<std::unique_ptr<Link>> links;
+    bool is_seed = false;
+    bool is_master = false;
+  };
+
+  Node& node_at(const Address& address);
+  Link* any_ready_link();
+  /// Asks a node that answers for the map, unless that is on its way.
+  void refresh();
+  void refresh_later();
+  void hear(const resp::Value& reply, const Address& asked);
+  void adopt(const std::vector<SlotRange>& ranges);
+  void drop_useless_nodes();
+
+  LinkFactory& factory_;
+  const ClientOptions& options_;
+  LinkEvents& links_;
+  DeploymentEvents& events_;
+  std::map<Address, std::unique_ptr<Node>> nodes_;
+  /// Nodes of no use any more: they go with the next map, when nothing of theirs is on the stack.
+  std::vector<std::unique_ptr<Node>> retired_;
+  std::array<Node*, kSlots> owners_{};
+  Timer next_;
+  size_t turn_ = 0;  ///< whom to ask next
+  bool is_refreshing_ = false;
+  bool is_covered_ = false;  ///< every slot has an owner
+};
+
+}  // namespace delayq::net::redis
