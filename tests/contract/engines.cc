@@ -80,11 +80,7 @@ constexpr EngineEntry kJournal{
     .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }};
 
 constexpr EngineEntry redis_as(std::string_view name, std::unique_ptr<EngineUnderTest> (*make)()) {
-  return {.name = name,
-          .durable = true,
-          .lists_delayed_in_order = false,
-          .wakes_all_topics = false,
-          .make = make};
+  return {.name = name, .durable = true, .lists_delayed_in_order = false, .verbs_tick = false, .make = make};
 }
 
 std::vector<EngineEntry> make_list() {

@@ -30,8 +30,9 @@ struct EngineEntry {
   bool durable;           ///< its jobs outlive it: reopen() finds them
   /// Makes the stronger of the two promises of JobPage.
   bool lists_delayed_in_order = true;
-  /// A verb does for all topics what a tick would do, not just for its own.
-  bool wakes_all_topics = true;
+  /// Every verb does all that a tick would do. Else a verb only sees what is due: what is cancelled before a
+  /// tick never was ready, and a clock that is set back without one leaves no trace.
+  bool verbs_tick = true;
   bool makes_backups = false;  ///< what it stands on has no means of its own
   std::unique_ptr<EngineUnderTest> (*make)();
 };
