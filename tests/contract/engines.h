@@ -40,7 +40,10 @@ struct EngineEntry {
   std::unique_ptr<EngineUnderTest> (*make)();
 };
 
-/// Every engine there is. A test compares this list with the folders under src/engine.
+/// Every engine there is. A test compares this list with the folders under src/engine. With DELAYQ_TOPOLOGIES
+/// in the environment, the redis engine under Sentinel and on a cluster too: these take seconds to start, so
+/// that ctest runs the whole suite over each of them in one process.
 std::span<const EngineEntry> engines();
+bool has_topologies();
 
 }  // namespace delayq::contract

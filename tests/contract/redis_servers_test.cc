@@ -4,7 +4,6 @@
 
 #include "tests/contract/engine_contract.h"
 #include "tests/contract/redis_server.h"
-#include "tests/contract/redis_under_test.h"
 
 namespace delayq::contract {
 namespace {
@@ -12,6 +11,12 @@ namespace {
 using support::EngineDriver;
 
 constexpr Millis kShortHold{200};
+
+/// The redis-server that all tests here share; each has a prefix of its own.
+support::RedisProcess& shared_redis() {
+  static support::RedisProcess redis;
+  return redis;
+}
 
 class RedisServers : public testing::Test {
  protected:

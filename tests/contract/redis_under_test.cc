@@ -1,8 +1,14 @@
 #include "tests/contract/redis_under_test.h"
 
+#include <stdexcept>
 #include <string>
 
-#include "tests/contract/redis_server.h"
+#include "engine/redis/redis_engine.h"
+#include "net/loop.h"
+#include "net/redis/open_client.h"
+#include "tests/support/redis_cluster.h"
+#include "tests/support/redis_process.h"
+#include "tests/support/redis_sentinels.h"
 
 namespace delayq::contract {
 
@@ -11,38 +17,102 @@ namespace {
 /// The clock of these tests jumps by years, that of Redis does not: a hold that is never renewed keeps out of
 /// the way.
 constexpr Millis kHold = std::chrono::days{36'525};
+constexpr uint32_t kManyShards = 4;
+constexpr uint32_t kClusterShards = 16;
+/// How long one turn waits for answers that are outstanding. They come far sooner.
+constexpr Millis kTurn{100};
+
+net::redis::ClientOptions to(const std::vector<uint16_t>& ports) {
+  net::redis::ClientOptions options;
+  for (const uint16_t port : ports) options.addresses.push_back({"127.0.0.1", port});
+  return options;
+}
+
+net::redis::ClientOptions to_server() {
+  static support::RedisProcess redis;
+  return to({redis.port()});
+}
+
+net::redis::ClientOptions to_sentinels() {
+  static support::RedisSentinels redis;
+  net::redis::ClientOptions options = to(redis.sentinel_ports());
+  options.mode = net::redis::Mode::kSentinel;
+  options.master_name = support::RedisSentinels::kMasterName;
+  return options;
+}
+
+net::redis::ClientOptions to_cluster() {
+  static support::RedisCluster redis;
+  net::redis::ClientOptions options = to(redis.ports());
+  options.mode = net::redis::Mode::kCluster;
+  return options;
+}
 
 class RedisUnderTest final : public EngineUnderTest {
  public:
-  Engine& engine() override { return server_.engine(); }
-  bool pump() override { return server_.pump(); }
-  void reopen() override {
-    RedisEngineOptions options = server_.options();
-    options.server += "'";  // another process has another name
-    server_.set_options(std::move(options));
-    server_.open();
+  RedisUnderTest(net::redis::ClientOptions client, uint32_t shards) {
+    static int tests = 0;
+    options_.prefix = "test" + std::to_string(++tests);
+    options_.shards = shards;
+    options_.hold = kHold;
+    auto opened = net::redis::open_client(loop_, std::move(client));
+    if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));
+    client_ = std::move(*opened);
+    support::wait_until("a connection to Redis", [&] {
+      turn();
+      return client_->is_connected();
+    });
+    reopen();
   }
+
+  Engine& engine() override { return *engine_; }
+
+  bool pump() override {
+    const bool has_work = client_->outstanding() > 0;
+    turn();
+    return has_work;
+  }
+
+  void reopen() override {
+    engine_.reset();
+    options_.server = "server" + std::to_string(++opened_);
+    engine_ = std::make_unique<RedisEngine>(*client_, options_);
+  }
+
   void lose_power() override { reopen(); }
 
  private:
-  static RedisEngineOptions options() {
-    static int tests = 0;
-    RedisEngineOptions options;
-    options.prefix = "test" + std::to_string(++tests);
-    options.hold = kHold;
-    return options;
+  void turn() {
+    loop_.finish_turn();
+    const bool is_waiting = client_ != nullptr && (client_->outstanding() > 0 || !client_->is_connected());
+    loop_.wait_until(net::Loop::now() + (is_waiting ? kTurn : Millis{0}));
   }
 
-  RedisServer server_{shared_redis().port(), options()};
+  net::Loop loop_;
+  RedisEngineOptions options_;
+  std::unique_ptr<net::redis::Client> client_;
+  std::unique_ptr<RedisEngine> engine_;
+  int opened_ = 0;
 };
 
 }  // namespace
 
-support::RedisProcess& shared_redis() {
-  static support::RedisProcess redis;
-  return redis;
+std::unique_ptr<EngineUnderTest> make_redis() { return std::make_unique<RedisUnderTest>(to_server(), 1); }
+
+std::unique_ptr<EngineUnderTest> make_redis_shards() {
+  return std::make_unique<RedisUnderTest>(to_server(), kManyShards);
 }
 
-std::unique_ptr<EngineUnderTest> make_redis() { return std::make_unique<RedisUnderTest>(); }
+std::unique_ptr<EngineUnderTest> make_redis_sentinel() {
+  return std::make_unique<RedisUnderTest>(to_sentinels(), 1);
+}
+
+std::unique_ptr<EngineUnderTest> make_redis_cluster() {
+  return std::make_unique<RedisUnderTest>(to_cluster(), 1);
+}
+
+std::unique_ptr<EngineUnderTest> make_redis_cluster_shards() {
+  return std::make_unique<RedisUnderTest>(to_cluster(), kClusterShards);
+}
 
 }  // namespace delayq::contract

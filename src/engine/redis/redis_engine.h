@@ -158,8 +158,9 @@ class RedisEngine final : public Engine {
                   std::shared_ptr<redis::Gather<TopicCounts>> gather);
   struct Loading;
   void load_next(const std::shared_ptr<Loading>& loading, std::string_view from);
-  /// Asks for new figures of use, when those that are there are old enough. Answers when to call this again.
-  Moment refresh_usage(Moment now);
+  /// Asks for new figures of use when those that are there are a second old. No tick is wanted for this
+  /// alone.
+  void refresh_usage(Moment now);
   struct Measuring;
   void measure(Reply<bool> reply);
   void measure_next(const std::shared_ptr<Measuring>& measuring);
@@ -196,9 +197,9 @@ class RedisEngine final : public Engine {
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   EngineUsage usage_;
-  Moment usage_due_ = Moment::min();  ///< when its figures are to be asked for next
-  uint64_t measured_ = 0;             ///< the latest of the askings that has figures to show
-  uint64_t measurings_ = 0;           ///< askings so far
+  Moment usage_asked_ = Moment::min();  ///< when its figures were asked for last
+  uint64_t measured_ = 0;               ///< the latest of the askings that has figures to show
+  uint64_t measurings_ = 0;             ///< askings so far
 
   // What the next poll() hands out.
   Answers answers_;
