@@ -84,6 +84,7 @@ constexpr EngineEntry redis_as(std::string_view name, std::unique_ptr<EngineUnde
           .durable = true,
           .lists_delayed_in_order = false,
           .verbs_tick = false,
+          .model_seeds = 12,
           .make = make};
 }
 

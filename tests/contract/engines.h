@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -33,6 +34,8 @@ struct EngineEntry {
   /// Every verb does all that a tick would do. Else a verb only sees what is due: what is cancelled before a
   /// tick never was ready, and a clock that is set back without one leaves no trace.
   bool verbs_tick = true;
+  /// How many seeds it plays against the model: fewer where a step takes longer.
+  uint32_t model_seeds = 60;
   bool makes_backups = false;  ///< what it stands on has no means of its own
   std::unique_ptr<EngineUnderTest> (*make)();
 };

@@ -12,9 +12,9 @@ namespace {
 constexpr int kStepsPerSeed = 400;
 
 /// How many seeds each test plays. DELAYQ_MODEL_SEEDS=10000 in the environment makes a long search of it.
-uint64_t seeds() {
+uint64_t seeds(const EngineEntry& entry) {
   const char* wanted = std::getenv("DELAYQ_MODEL_SEEDS");
-  return wanted == nullptr ? 60 : std::strtoull(wanted, nullptr, 10);
+  return wanted == nullptr ? entry.model_seeds : std::strtoull(wanted, nullptr, 10);
 }
 
 class AgainstTheModel : public testing::TestWithParam<EngineEntry> {
@@ -49,7 +49,7 @@ class AgainstTheModel : public testing::TestWithParam<EngineEntry> {
   }
 
   static void play_many(uint64_t first_seed, const support::WorkloadShape& shape) {
-    for (uint64_t seed = first_seed; seed < first_seed + seeds(); ++seed) {
+    for (uint64_t seed = first_seed; seed < first_seed + seeds(GetParam()); ++seed) {
       const std::optional<std::string> difference = play(seed, shape);
       ASSERT_FALSE(difference) << "seed " << seed << ", " << *difference;
     }

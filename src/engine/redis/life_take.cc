@@ -17,6 +17,7 @@ constexpr uint32_t kTakenPerCall = 1'000;
 /// that cannot keep up, is asked again with the next take. Until then the order holds among those that have
 /// become ready.
 constexpr uint32_t kDueBefore = 1'000;
+constexpr size_t kMostAsked = 10'000;
 
 /// The shard's part of a topic's limit. Together they are the limit, unless that is smaller than their
 /// number.
@@ -38,6 +39,7 @@ struct RedisEngine::Taking {
 };
 
 void RedisEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
+  note_asked(request.topic, request.outlet);
   auto taking = std::make_shared<Taking>();
   taking->now = now;
   taking->topic = request.topic;
@@ -107,9 +109,19 @@ Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value
     taking.taken.jobs.push_back(taken);
   }
   const size_t found = (answer.items.size() - 2) / 2;
-  if (found < asked && request.max_reserved == 0)
+  // One that a limit held back may have more, too.
+  if (found < asked && request.max_reserved == 0) {
     hints_.note_empty(shard, taking.topic, request.outlet, heard);
+  } else {
+    hints_.note_ready(shard, taking.topic, request.outlet);
+  }
   return {};
+}
+
+void RedisEngine::note_asked(std::string_view topic, Outlet outlet) {
+  // Those that are forgotten are only not announced after a break.
+  if (asked_topics_.size() >= kMostAsked) asked_topics_.clear();
+  asked_topics_.emplace(topic, outlet);
 }
 
 std::vector<uint32_t> RedisEngine::shards_to_ask(Moment now, std::string_view topic, Outlet outlet) {

@@ -51,7 +51,7 @@ class LookScripts : public testing::Test {
   }
 
   /// Runs a script on the keys of that topic, with its own arguments after the four that all have.
-  resp::Value run(const Script& script, std::string_view topic, std::vector<std::string> own,
+  resp::Value run(const Script& script, std::string_view topic, const std::vector<std::string>& own,
                   int64_t now = kNow) {
     Arguments arguments = about(topic, now);
     for (const std::string& each : own) arguments.text(each);
@@ -65,7 +65,8 @@ class LookScripts : public testing::Test {
     return *reply;
   }
   /// On the keys of no topic, as scripts about many have them.
-  resp::Value run_over(const Script& script, std::vector<std::string> own, std::string_view wanted = {}) {
+  resp::Value run_over(const Script& script, const std::vector<std::string>& own,
+                       std::string_view wanted = {}) {
     Arguments arguments = about(wanted);
     for (const std::string& each : own) arguments.text(each);
     return run(script, {}, arguments);

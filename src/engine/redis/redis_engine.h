@@ -133,6 +133,7 @@ class RedisEngine final : public Engine {
   void go_on_taking(const std::shared_ptr<Taking>& taking, const std::optional<Error>& failed);
   Status read_taken(uint32_t shard, Taking& taking, const resp::Value& answer, uint32_t asked,
                     uint64_t heard);
+  void note_asked(std::string_view topic, Outlet outlet);
   /// The next one last.
   std::vector<uint32_t> shards_to_ask(Moment now, std::string_view topic, Outlet outlet);
 
@@ -190,8 +191,9 @@ class RedisEngine final : public Engine {
   std::string channel_;
   redis::Driving driving_;
   redis::Hints hints_;
-  uint32_t first_shard_ = 0;          ///< that the next take asks first
-  std::vector<std::string> senders_;  ///< by shard: how this server signs its news
+  std::set<std::pair<std::string, Outlet>> asked_topics_;  ///< that somebody took from, or tried to
+  uint32_t first_shard_ = 0;                               ///< that the next take asks first
+  std::vector<std::string> senders_;                       ///< by shard: how this server signs its news
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   EngineUsage usage_;

@@ -150,6 +150,7 @@ void RedisEngine::look_at_everything() {
   driving_.forget();
   settings_changed_ = true;
   hints_.forget();
+  ready_topics_.insert(asked_topics_.begin(), asked_topics_.end());
 }
 
 bool RedisEngine::poll(EngineListener& listener) {

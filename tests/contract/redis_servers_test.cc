@@ -1,0 +1,258 @@
+// Several servers over one Redis: what one of them does the others see, and any may die.
+#include <map>
+#include <set>
+
+#include "tests/contract/engine_contract.h"
+#include "tests/contract/redis_server.h"
+
+namespace delayq::contract {
+namespace {
+
+using support::EngineDriver;
+
+constexpr Millis kShortHold{200};
+
+/// The redis-server that all tests here share; each has a prefix of its own.
+support::RedisProcess& shared_redis() {
+  static support::RedisProcess redis;
+  return redis;
+}
+
+class RedisServers : public testing::Test {
+ protected:
+  /// A server with the driver that calls it.
+  struct Member {
+    explicit Member(RedisEngineOptions options)
+        : server(std::make_unique<RedisServer>(shared_redis().port(), std::move(options))),
+          driver(server->engine(), [this] { return server->pump(); }) {}
+
+    std::unique_ptr<RedisServer> server;
+    EngineDriver driver;
+  };
+
+  std::unique_ptr<Member> join(std::string name, uint32_t shards = 1,
+                               Millis hold = std::chrono::hours{1}) const {
+    RedisEngineOptions options;
+    options.prefix = prefix_;
+    options.shards = shards;
+    options.server = std::move(name);
+    options.hold = hold;
+    const int64_t heard_by = listeners();
+    auto member = std::make_unique<Member>(std::move(options));
+    hear(*member, "a subscription", [&] { return listeners() > heard_by; });
+    return member;
+  }
+
+  int64_t listeners() const {
+    return shared_redis().command({"PUBSUB", "NUMSUB", prefix_ + ":news"}).items.at(1).integer;
+  }
+
+  /// As kill -9 does it: it says nothing to Redis any more.
+  static void kill(std::unique_ptr<Member>& member) { member.reset(); }
+
+  /// Lets the member hear news until `is_so`.
+  static void hear(Member& member, std::string_view what, const std::function<bool()>& is_so) {
+    support::wait_until(what, [&] {
+      member.driver.settle();
+      return is_so();
+    });
+  }
+
+  std::string driver_of(uint32_t shard) const {
+    return shared_redis().command({"GET", prefix_ + ":{" + std::to_string(shard) + "}:driver"}).text;
+  }
+
+  static inline int tests_ = 0;
+  std::string prefix_ = "servers" + std::to_string(++tests_);
+};
+
+TEST_F(RedisServers, AllTakeAndNoneTwice) {
+  const auto a = join("a", 4);
+  const auto b = join("b", 4);
+  for (int i = 0; i < 400; ++i) (i % 2 == 0 ? a : b)->driver.push(JobSpec("t", std::to_string(i)));
+  std::map<std::string, int> taken;
+  for (;;) {
+    const std::vector<Taken> by_a = a->driver.take("t", 7);
+    const std::vector<Taken> by_b = b->driver.take("t", 5);
+    for (const std::string& id : ids_of(by_a)) ++taken[id];
+    for (const std::string& id : ids_of(by_b)) ++taken[id];
+    if (by_a.empty() && by_b.empty()) break;
+  }
+  EXPECT_THAT(taken, SizeIs(400));
+  for (const auto& [id, times] : taken) EXPECT_EQ(times, 1) << id;
+}
+
+TEST_F(RedisServers, ATakeFindsTheJobsOfEveryShard) {
+  const auto a = join("a", 8);
+  const auto b = join("b", 8);
+  EXPECT_THAT(a->driver.take("t", 10), IsEmpty()) << "a knows now that no shard has any";
+  for (int i = 0; i < 50; ++i) b->driver.push(JobSpec("t", std::to_string(i)));
+  std::set<std::string> taken;
+  hear(*a, "all jobs at a", [&] {
+    for (const std::string& id : ids_of(a->driver.take("t", 10))) taken.insert(id);
+    return taken.size() == 50;
+  });
+}
+
+TEST_F(RedisServers, AReadyJobIsTold) {
+  const auto a = join("a");
+  const auto b = join("b");
+  b->driver.push(JobSpec("t", "first"));
+  hear(*a, "news at a", [&] { return a->driver.ready_news().contains("t"); });
+  b->driver.push(JobSpec("t", "called").called_back());
+  hear(*a, "news of a callback at a", [&] { return a->driver.callback_news().contains("t"); });
+}
+
+TEST_F(RedisServers, AfterABreakWhatWasAskedForIsToldAgain) {
+  const auto a = join("a");
+  EXPECT_THAT(a->driver.take("t"), IsEmpty());
+  a->driver.ready_news();
+  shared_redis().kill_clients();
+  hear(*a, "news at a", [&] { return a->driver.ready_news().contains("t"); });
+}
+
+TEST_F(RedisServers, OneDrivesAShardAndHearsOfEarlierJobs) {
+  const auto a = join("a");
+  const auto b = join("b");
+  a->driver.tick();
+  b->driver.tick();
+  EXPECT_EQ(driver_of(0), "a");
+  a->driver.push(JobSpec("t", "late").due_at(at(900'000)));
+  EXPECT_EQ(a->driver.tick(), at(900'000));
+  b->driver.push(JobSpec("t", "early").due_at(at(50)));
+  hear(*a, "an earlier tick at a", [&] { return a->driver.tick() == at(50); });
+  a->driver.go_to(at(50));
+  a->driver.tick();
+  EXPECT_TRUE(a->driver.ready_news().contains("t"));
+  hear(*b, "news at b", [&] { return b->driver.ready_news().contains("t"); });
+}
+
+TEST_F(RedisServers, AnotherTakesOverWhenTheDriverDies) {
+  auto a = join("a", 1, kShortHold);
+  const auto b = join("b", 1, kShortHold);
+  a->driver.tick();
+  EXPECT_EQ(driver_of(0), "a");
+  b->driver.push(JobSpec("t", "job").due_at(at(60'000)));
+  EXPECT_LE(b->driver.tick(), at(0) + kShortHold) << "it looks when the hold runs out";
+  kill(a);
+  support::wait_until("the end of a's hold", [&] { return driver_of(0).empty(); });
+  b->driver.go_to(at(60'000));
+  b->driver.tick();
+  EXPECT_EQ(driver_of(0), "b");
+  EXPECT_TRUE(b->driver.ready_news().contains("t"));
+}
+
+TEST_F(RedisServers, WhoGoesInOrderIsReplacedAtOnce) {
+  const auto a = join("a");
+  const auto b = join("b");
+  a->driver.tick();
+  RedisEngineOptions options = a->server->options();
+  options.server = "c";
+  a->server->set_options(options);
+  a->server->open();
+  a->driver.attach(a->server->engine());
+  a->driver.tick();
+  EXPECT_EQ(driver_of(0), "c");
+}
+
+TEST_F(RedisServers, AHoldIsRenewed) {
+  const auto a = join("a", 1, kShortHold);
+  const auto b = join("b", 1, kShortHold);
+  a->driver.tick();
+  for (int i = 1; i <= 20; ++i) {
+    a->driver.go_to(at(i * kShortHold.count() / 2));
+    a->driver.tick();
+    b->driver.go_to(a->driver.now());
+    b->driver.tick();
+    ASSERT_EQ(driver_of(0), "a");
+  }
+}
+
+TEST_F(RedisServers, ALeaseIsGoodAtEveryServer) {
+  const auto a = join("a", 4);
+  const auto b = join("b", 4);
+  a->driver.push_all({JobSpec("t", "acked"), JobSpec("t", "nacked"), JobSpec("t", "extended")});
+  std::map<std::string, Taken> taken;
+  for (const Taken& each : a->driver.take("t", 3)) taken[each.job.id] = each;
+  ASSERT_THAT(taken, SizeIs(3));
+  EXPECT_EQ(b->driver.ack(taken["acked"]), AckOutcome::kAcked);
+  EXPECT_EQ(a->driver.ack(taken["acked"]), AckOutcome::kStale);
+  EXPECT_EQ(b->driver.retry(taken["nacked"], at(5)), NackOutcome::kRetried);
+  EXPECT_TRUE(b->driver.extend(taken["extended"], at(90'000)));
+  EXPECT_THAT(b->driver.inspect({taken["extended"].ref()}), SizeIs(1));
+}
+
+TEST_F(RedisServers, ALeaseOfADeadServerEndsAndAnotherResolvesIt) {
+  auto a = join("a", 1, kShortHold);
+  const auto b = join("b", 1, kShortHold);
+  a->driver.push(JobSpec("t", "job").with_options("o"));
+  const Taken taken = a->driver.take_one("t", Millis{1'000});
+  a->driver.tick();
+  kill(a);
+  support::wait_until("the end of a's hold", [&] { return driver_of(0).empty(); });
+  b->driver.go_to(at(1'000));
+  b->driver.tick();
+  const std::vector<LeaseInfo> ended = b->driver.expired_news();
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].lease, taken.lease);
+  EXPECT_EQ(ended[0].options, "o");
+  const auto c = join("c");
+  NackRequest request;
+  request.lease = {ended[0].topic, ended[0].lease};
+  request.retry_at = at(1'000);
+  request.expired = true;
+  c->driver.go_to(at(1'000));
+  EXPECT_EQ(c->driver.nack_all({request}), std::vector{NackOutcome::kRetried});
+  EXPECT_EQ(b->driver.nack_all({request}), std::vector{NackOutcome::kStale});
+  EXPECT_EQ(b->driver.take_one("t").job.attempts, 2U);
+}
+
+TEST_F(RedisServers, AnEndThatNobodyResolvedIsToldAgain) {
+  const auto a = join("a");
+  a->driver.push(JobSpec("t", "job"));
+  a->driver.take_one("t", Millis{1'000});
+  a->driver.go_to(at(1'000));
+  a->driver.tick();
+  EXPECT_THAT(a->driver.expired_news(), SizeIs(1));
+  const Moment next = a->driver.tick();
+  EXPECT_THAT(a->driver.expired_news(), IsEmpty());
+  EXPECT_LE(next, at(1'000) + std::chrono::seconds{10});
+  a->driver.go_to(next);
+  a->driver.tick();
+  EXPECT_THAT(a->driver.expired_news(), SizeIs(1));
+}
+
+TEST_F(RedisServers, WhoWasHeldBackByALimitIsToldWhenThereIsRoom) {
+  const auto a = join("a");
+  const auto b = join("b");
+  a->driver.push_all({JobSpec("t", "first"), JobSpec("t", "second")});
+  TakeRequest request;
+  request.topic = "t";
+  request.max_reserved = 1;
+  request.lease_until = at(60'000);
+  const std::vector<Taken> first = a->driver.take(request);
+  ASSERT_THAT(first, SizeIs(1));
+  b->driver.settle();
+  EXPECT_THAT(b->driver.take(request), IsEmpty());
+  hear(*b, "old news at b", [&] { return b->driver.ready_news().contains("t"); });
+  a->driver.ack(first[0]);
+  hear(*b, "news of room at b", [&] { return b->driver.ready_news().contains("t"); });
+  EXPECT_THAT(b->driver.take(request), SizeIs(1));
+}
+
+TEST_F(RedisServers, NothingIsLeftOfATopicWithoutJobs) {
+  const auto a = join("a", 2);
+  for (int i = 0; i < 20; ++i)
+    a->driver.push(JobSpec("t", std::to_string(i)).in_group("g").due_at(at(i % 3 == 0 ? 100 : 0)));
+  for (const Taken& taken : a->driver.take("t", 5)) a->driver.ack(taken, kKeepNone);
+  for (const Taken& taken : a->driver.take("t", 5)) a->driver.ack(taken, {at(50), 10});
+  for (int i = 0; i < 20; ++i) a->driver.cancel("t", std::to_string(i));
+  a->driver.go_to(at(10'000'000));
+  a->driver.tick();
+  const resp::Value left = shared_redis().command({"KEYS", prefix_ + ":*"});
+  for (const resp::Value& key : left.items)
+    EXPECT_TRUE(key.text.ends_with(":seq") || key.text.ends_with(":driver")) << key.text;
+}
+
+}  // namespace
+}  // namespace delayq::contract
