@@ -1,11 +1,11 @@
 #include "cli/listen_view.h"
 
-#include <algorithm>
 #include <strings.h>
 
 #include <fmt/format.h>
 
 #include "cli/human.h"
+#include "core/ascii.h"
 #include "core/moment.h"
 #include "json/writer.h"
 
@@ -22,13 +22,6 @@ bool is_ours(std::string_view name) {
          ::strncasecmp(name.data(), kOurHeaders.data(), kOurHeaders.size()) == 0;
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
-  return result;
-}
-
 }  // namespace
 
 std::string call_for_people(const ReceivedRequest& request, signing::Verdict verdict, Moment now) {
@@ -38,7 +31,7 @@ std::string call_for_people(const ReceivedRequest& request, signing::Verdict ver
   std::string about;
   for (const auto& [name, value] : request.headers) {
     if (!is_ours(name)) continue;
-    about += fmt::format(" {}={}", printable(lower(name.substr(kOurHeaders.size())), 40),
+    about += fmt::format(" {}={}", printable(lowered(name.substr(kOurHeaders.size())), 40),
                          printable(value, kShownText));
   }
   if (!about.empty()) line += " " + about;
@@ -56,7 +49,7 @@ std::string call_for_programs(const ReceivedRequest& request, signing::Verdict v
   json.key("path").text(request.target);
   json.key("verdict").text(signing::name_of(verdict));
   json.key("headers").begin_object();
-  for (const auto& [name, value] : request.headers) json.key(lower(name)).text(value);
+  for (const auto& [name, value] : request.headers) json.key(lowered(name)).text(value);
   json.end_object();
   json.bytes("body", request.body);
   json.end_object();

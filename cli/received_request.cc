@@ -4,6 +4,7 @@
 #include <charconv>
 #include <strings.h>
 
+#include "core/ascii.h"
 #include "core/limits.h"
 
 namespace delayq::cli {
@@ -12,15 +13,11 @@ namespace {
 
 constexpr size_t kMostHeaderBytes = size_t{64} << 10;
 constexpr size_t kMostBodyBytes = Limits::kMaxBodyBytes + (size_t{1} << 20);
+/// With the lines around the chunks, and whatever somebody writes in them.
+constexpr size_t kMostChunkedBytes = 2 * kMostBodyBytes;
 
 bool equals(std::string_view a, std::string_view b) {
   return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 /// The text up to the line's end, which is taken away with it. REQUIRES: there is one.
@@ -109,8 +106,8 @@ std::string_view ReceivedRequest::header(std::string_view name) const {
 
 Reading read_request(std::string_view& input, ReceivedRequest& request) {
   const size_t end = input.find("\r\n\r\n");
-  if (end == std::string_view::npos)
-    return input.size() > kMostHeaderBytes ? Reading::kBroken : Reading::kPartial;
+  if (std::min(end, input.size()) > kMostHeaderBytes) return Reading::kBroken;
+  if (end == std::string_view::npos) return Reading::kPartial;
   std::string_view head = input.substr(0, end + 2);
   std::string_view rest = input.substr(end + 4);
   if (!parse_start_line(take_line(head), request)) return Reading::kBroken;
@@ -129,7 +126,9 @@ Reading read_request(std::string_view& input, ReceivedRequest& request) {
       framing.asks_to_continue && rest.empty() ? Reading::kAsksToContinue : Reading::kPartial;
   if (framing.is_chunked) {
     request.unchunked.clear();
+    const size_t came = rest.size();
     const Reading reading = read_chunks(rest, request.unchunked);
+    if (reading == Reading::kPartial && came > kMostChunkedBytes) return Reading::kBroken;
     if (reading != Reading::kWhole) return reading == Reading::kPartial ? partial : reading;
     request.body = request.unchunked;
   } else {

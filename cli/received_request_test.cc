@@ -87,5 +87,18 @@ TEST(ReceivedRequest, RefusesWhatIsNone) {
   EXPECT_EQ(read(std::string(70'000, 'x')), Reading::kBroken) << "a header without end";
 }
 
+TEST(ReceivedRequest, HasBoundsHoweverItComes) {
+  ReceivedRequest request;
+  const std::string long_header = "GET / HTTP/1.1\r\nX: " + std::string(70'000, 'x');
+  for (const std::string& text : {long_header, long_header + "\r\n\r\n"}) {
+    std::string_view input = text;
+    EXPECT_EQ(read_request(input, request), Reading::kBroken);
+  }
+  const std::string endless =
+      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string(140 << 20, '0');
+  std::string_view input = endless;
+  EXPECT_EQ(read_request(input, request), Reading::kBroken) << "a line of a chunk that never ends";
+}
+
 }  // namespace
 }  // namespace delayq::cli

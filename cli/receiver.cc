@@ -177,13 +177,18 @@ void Receiver::serve(Connection& connection, const Handler& handler) {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count <= 0) return close(connection);
     connection.input.append(scratch.data(), static_cast<size_t>(count));
-    if (!answer_all(connection, handler)) return close(connection);
   }
-  if (!connection.output.empty()) {
+  bool are_left = true;
+  while (are_left) {
+    if (!answer_all(connection, handler)) return close(connection);
+    // Then requests were left unanswered, and nothing more may come to remind of them.
+    are_left = connection.output.size() >= kMostUnsent;
+    if (connection.output.empty()) break;
     const ssize_t sent =
         send(connection.fd, connection.output.data(), connection.output.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN) return close(connection);
     if (sent > 0) connection.output.erase(0, static_cast<size_t>(sent));
+    are_left &= connection.output.empty();
   }
   const bool has_more = !connection.output.empty();
   if (connection.is_closing && !has_more) return close(connection);

@@ -44,7 +44,8 @@ void HostGate::leave(const std::string& name, Moment now, bool failed) {
   if (failed) {
     ++host.failures;
     const bool is_enough = options_.failures != 0 && host.failures >= options_.failures;
-    // Calls that were under way when it opened change nothing; the probe does.
+    // Calls that were under way when it opened change nothing, unless they end during a probe: then they say
+    // of the host what the probe would.
     if ((is_enough && !host.is_open) || host.is_probing) {
       host.open_until = saturating_add(now, options_.cooldown);
       set_open(host, true);
