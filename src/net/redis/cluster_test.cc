@@ -101,6 +101,45 @@ TEST(Cluster, FollowsASlotThatMoves) {
   EXPECT_EQ(driver.client().figures().retries, before + 1);
 }
 
+TEST(Cluster, CountsEachOnceWhileItsSlotMoves) {
+  RedisCluster cluster;
+  RedisDriver driver(to(cluster, 3));
+  driver.connect();
+  const std::string key = "{a}:n";
+  const std::string slot = std::to_string(slot_of(key));
+  int sent = 0;
+  int done = 0;
+  int refused = 0;
+  const auto count_on = [&] {
+    for (int i = 0; i < 200; ++i) {
+      ++sent;
+      driver.client().call(key, {"INCR", key}, [&](const auto& reply) { ++(reply.ok() ? done : refused); });
+    }
+    driver.turn();
+  };
+  size_t from = cluster.owner_of(slot_of(key));
+  for (int round = 0; round < 6; ++round) {
+    const size_t into = (from + 1) % 3;
+    RedisProcess& source = *cluster.nodes()[from];
+    RedisProcess& target = *cluster.nodes()[into];
+    count_on();
+    target.command({"CLUSTER", "SETSLOT", slot, "IMPORTING", RedisCluster::id_of(from)});
+    count_on();
+    source.command({"CLUSTER", "SETSLOT", slot, "MIGRATING", RedisCluster::id_of(into)});
+    count_on();
+    source.command({"MIGRATE", "127.0.0.1", std::to_string(target.port()), key, "0", "1000"});
+    count_on();
+    give_slot(cluster, slot_of(key), into);
+    count_on();
+    from = into;
+  }
+  driver.turn_until("all replies", [&] { return driver.client().outstanding() == 0; });
+  EXPECT_EQ(done + refused, sent);
+  EXPECT_GT(driver.client().figures().retries, 0);
+  EXPECT_EQ(text_of(driver.insist(key, {"GET", key})), std::to_string(done));
+  EXPECT_EQ(refused, 0);
+}
+
 TEST(Cluster, GoesOnWhenAMasterIsKilled) {
   RedisCluster cluster;
   // Only the node that will be killed is named: the others are known by then.
@@ -134,6 +173,34 @@ TEST(Cluster, GoesOnWhenAMasterIsKilled) {
   cluster.nodes()[victim]->start();
   cluster.wait_until_well();
   EXPECT_EQ(text_of(driver.call(key, {"INCR", key})), "3");
+}
+
+TEST(Cluster, GoesOnWhenAllOfItWasGone) {
+  RedisCluster cluster;
+  RedisDriver driver(to(cluster, 6));
+  driver.connect();
+  const std::string lost = "{a}:n";
+  const size_t victim = cluster.owner_of(slot_of(lost));
+  std::string kept = "{0}:n";
+  for (int i = 1; cluster.owner_of(slot_of(kept)) == victim; ++i) kept = "{" + std::to_string(i) + "}:n";
+  // A third of the slots is gone, with its replica: soon the others refuse to work as well.
+  cluster.nodes()[victim + 3]->kill();
+  cluster.nodes()[victim]->kill();
+  driver.turn_until("the cluster is down", [&] {
+    const auto reply = driver.call(kept, {"GET", kept});
+    return !reply.ok() && reply.error().code == ErrorCode::kUnavailable &&
+           reply.error().detail.starts_with("CLUSTERDOWN");
+  });
+  const auto refused = driver.call(lost, {"GET", lost});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  // Then the rest.
+  for (const auto& node : cluster.nodes()) node->kill();
+  driver.turn_until("nobody is there", [&] { return !driver.client().is_connected(); });
+  for (const auto& node : cluster.nodes()) node->start();
+  EXPECT_EQ(text_of(driver.insist(lost, {"INCR", lost})), "1");
+  EXPECT_EQ(text_of(driver.insist(kept, {"INCR", kept})), "1");
+  driver.connect();
 }
 
 }  // namespace

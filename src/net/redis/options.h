@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/time.h"
@@ -15,7 +16,9 @@ struct Address {
   uint16_t port = 6379;
 
   bool operator==(const Address&) const = default;
-  auto operator<=>(const Address&) const = default;
+  bool operator<(const Address& other) const {
+    return std::tie(host, port) < std::tie(other.host, other.port);
+  }
 };
 
 /// "host:port", with brackets round an IPv6 address.
@@ -41,7 +44,9 @@ struct Tls {
 /// How to reach a deployment of Redis.
 ///
 /// There is no pool of connections (max idle, max active, idle timeout): commands are pipelined, so one
-/// connection per node carries all of them at once. `connections` is what is left of it.
+/// connection per node carries all of them at once. `connections` is what is left of it. For the same reason
+/// there is one timeout where others have two, for reading and for writing: what cannot be sent is not
+/// answered.
 struct ClientOptions {
   Mode mode = Mode::kStandalone;
   std::vector<Address> addresses{};  ///< at least one

@@ -19,8 +19,10 @@ constexpr int kMaxTries = 6;
 /// Before what Redis cannot do now is sent again; doubles each time.
 constexpr Millis kPause{8};
 constexpr Millis kClockPeriod = std::chrono::minutes{1};
-/// The parked requests are looked through at most this often.
+/// All parked requests are looked through, at most this often: for one whose pause is over,
 constexpr Millis kParkedPeriod{5};
+/// and for one that has waited in vain. There may be many of these, each with its own end.
+constexpr Millis kGiveUpPeriod{50};
 
 Error failure(ErrorCode code, std::string detail) { return {code, "redis", std::move(detail), {}}; }
 
@@ -147,7 +149,7 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
       if (!may_retry(request)) break;
       const Millis pause{static_cast<int64_t>(random_.between(1, kPause.count() << request.tries))};
       request.not_before = Loop::steady_now() + pause;
-      let_wait(request, pause + 2 * kParkedPeriod);
+      let_wait(request, pause + 4 * kParkedPeriod);
       deployment_->on_cluster_down();
       return dispatch(std::move(request));
     }
@@ -169,9 +171,10 @@ void RedisClient::finish(Request request, Result<resp::Value> result) {
 }
 
 void RedisClient::park(Request request, Loop::Steady now) {
-  const Loop::Steady next = request.not_before > now ? request.not_before : request.give_up;
+  const bool has_pause = request.not_before > now;
+  const Loop::Steady at = has_pause ? std::max(request.not_before, now + kParkedPeriod)
+                                    : std::max(request.give_up, now + kGiveUpPeriod);
   parked_.push_back(std::move(request));
-  const Loop::Steady at = std::max(next, now + kParkedPeriod);
   if (!parked_timer_.is_set() || at < parked_timer_.at()) parked_timer_.set(at, [this] { revisit_parked(); });
 }
 

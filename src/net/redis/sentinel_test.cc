@@ -108,6 +108,20 @@ TEST(Sentinel, NeverWritesToAReplica) {
   any.turn_until("it noticed", [&] { return !any.client().is_connected(); });
 }
 
+TEST(Sentinel, HasItsOwnPassword) {
+  RedisSentinels group;
+  for (const auto& sentinel : group.sentinels())
+    sentinel->command({"ACL", "SETUSER", "default", "resetpass", ">guard"});
+  ClientOptions options = to(group);
+  RedisDriver stranger(options);
+  stranger.turn_until("it says why", [&] { return !stranger.client().last_error().empty(); });
+  EXPECT_THAT(std::string(stranger.client().last_error()), HasSubstr("NOAUTH"));
+  options.sentinel_password = "guard";
+  RedisDriver driver(options);
+  driver.connect();
+  EXPECT_EQ(text_of(driver.call("k", {"SET", "k", "1"})), "OK");
+}
+
 TEST(Sentinel, SaysThatNobodyKnowsTheName) {
   RedisSentinels group;
   ClientOptions options = to(group);

@@ -1,5 +1,4 @@
-// One redis-server, and all that can happen to it.
-#include <gmock/gmock.h>
+// One redis-server that is well.
 #include <gtest/gtest.h>
 
 #include "tests/support/redis_driver.h"
@@ -11,8 +10,6 @@ namespace {
 using support::RedisDriver;
 using support::RedisProcess;
 using support::text_of;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 ClientOptions to(uint16_t port) {
   ClientOptions options;
