@@ -186,7 +186,7 @@ struct ListRequest {
 /// empty, and still have a cursor: the work per page is bounded, not the result. It is never longer than its
 /// limit.
 ///
-/// An engine that cannot afford an order of entry promises less of the jobs that wait (ADR 12): delayed ones
+/// An engine that cannot afford an order of entry promises less of the jobs that wait (ADR 13): delayed ones
 /// come in no particular order, and one that stays is listed at least once; ready ones come in the order of
 /// their hand-over, outlet by outlet, and one that is moved within the line may be listed twice or not at
 /// all.

@@ -1,7 +1,8 @@
 #include "tests/contract/engines.h"
 
-#include <array>
+#include <cstdlib>
 #include <stdexcept>
+#include <vector>
 
 #include "engine/journal/journal_engine.h"
 #include "engine/memory/memory_engine.h"
@@ -67,25 +68,37 @@ class JournalUnderTest final : public EngineUnderTest {
   std::unique_ptr<journal::JournalEngine> engine_;
 };
 
-constexpr std::array kEngines{
-    EngineEntry{
-        .name = "memory",
-        .durable = false,
-        .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<MemoryUnderTest>(); }},
-    EngineEntry{
-        .name = "journal",
-        .durable = true,
-        .makes_backups = true,
-        .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }},
-    EngineEntry{.name = "redis",
-                .durable = true,
-                .lists_delayed_in_order = false,
-                .wakes_all_topics = false,
-                .make = make_redis},
-};
+constexpr EngineEntry kMemory{
+    .name = "memory", .durable = false, .make = []() -> std::unique_ptr<EngineUnderTest> {
+      return std::make_unique<MemoryUnderTest>();
+    }};
+
+constexpr EngineEntry kJournal{
+    .name = "journal",
+    .durable = true,
+    .makes_backups = true,
+    .make = []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<JournalUnderTest>(); }};
+
+constexpr EngineEntry redis_as(std::string_view name, std::unique_ptr<EngineUnderTest> (*make)()) {
+  return {.name = name, .durable = true, .lists_delayed_in_order = false, .verbs_tick = false, .make = make};
+}
+
+std::vector<EngineEntry> make_list() {
+  std::vector<EngineEntry> all{kMemory, kJournal, redis_as("redis", make_redis)};
+  if (has_topologies()) {
+    all.push_back(redis_as("redis_sentinel", make_redis_sentinel));
+    all.push_back(redis_as("redis_cluster", make_redis_cluster));
+  }
+  return all;
+}
 
 }  // namespace
 
-std::span<const EngineEntry> engines() { return kEngines; }
+bool has_topologies() { return std::getenv("DELAYQ_TOPOLOGIES") != nullptr; }
+
+std::span<const EngineEntry> engines() {
+  static const std::vector<EngineEntry> kAll = make_list();
+  return kAll;
+}
 
 }  // namespace delayq::contract

@@ -30,13 +30,17 @@ struct EngineEntry {
   bool durable;           ///< its jobs outlive it: reopen() finds them
   /// Makes the stronger of the two promises of JobPage.
   bool lists_delayed_in_order = true;
-  /// A verb does for all topics what a tick would do, not just for its own.
-  bool wakes_all_topics = true;
+  /// Every verb does all that a tick would do. Else a verb only sees what is due: what is cancelled before a
+  /// tick never was ready, and a clock that is set back without one leaves no trace.
+  bool verbs_tick = true;
   bool makes_backups = false;  ///< what it stands on has no means of its own
   std::unique_ptr<EngineUnderTest> (*make)();
 };
 
-/// Every engine there is. A test compares this list with the folders under src/engine.
+/// Every engine there is. A test compares this list with the folders under src/engine. With DELAYQ_TOPOLOGIES
+/// in the environment, the redis engine under Sentinel and on a cluster too: these take seconds to start, so
+/// that ctest runs the whole suite over each of them in one process.
 std::span<const EngineEntry> engines();
+bool has_topologies();
 
 }  // namespace delayq::contract

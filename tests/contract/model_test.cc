@@ -28,7 +28,9 @@ class AgainstTheModel : public testing::TestWithParam<EngineEntry> {
     for (int i = 1; i <= kStepsPerSeed; ++i) {
       std::optional<std::string> difference;
       try {
-        difference = lockstep.play(workload.next());
+        support::Step step = workload.next();
+        step.tick_first |= !GetParam().verbs_tick;
+        difference = lockstep.play(step);
         if (!difference && i % 40 == 0) difference = lockstep.compare_everything();
         if (!difference && i % 100 == 0 && shape.restarts) {
           subject->reopen();

@@ -6,32 +6,55 @@
 #include "engine/redis/redis_engine.h"
 #include "net/loop.h"
 #include "net/redis/open_client.h"
+#include "tests/support/redis_cluster.h"
 #include "tests/support/redis_process.h"
+#include "tests/support/redis_sentinels.h"
 
 namespace delayq::contract {
 
 namespace {
 
-/// The clock of these tests jumps by years, that of Redis does not: a hold that is never renewed keeps out of the way.
+/// The clock of these tests jumps by years, that of Redis does not: a hold that is never renewed keeps out of
+/// the way.
 constexpr Millis kHold = std::chrono::days{36'525};
 constexpr uint32_t kManyShards = 4;
+constexpr uint32_t kClusterShards = 16;
 /// How long one turn waits for answers that are outstanding. They come far sooner.
 constexpr Millis kTurn{100};
 
-support::RedisProcess& shared_redis() {
+net::redis::ClientOptions to(const std::vector<uint16_t>& ports) {
+  net::redis::ClientOptions options;
+  for (const uint16_t port : ports) options.addresses.push_back({"127.0.0.1", port});
+  return options;
+}
+
+net::redis::ClientOptions to_server() {
   static support::RedisProcess redis;
-  return redis;
+  return to({redis.port()});
+}
+
+net::redis::ClientOptions to_sentinels() {
+  static support::RedisSentinels redis;
+  net::redis::ClientOptions options = to(redis.sentinel_ports());
+  options.mode = net::redis::Mode::kSentinel;
+  options.master_name = support::RedisSentinels::kMasterName;
+  return options;
+}
+
+net::redis::ClientOptions to_cluster() {
+  static support::RedisCluster redis;
+  net::redis::ClientOptions options = to(redis.ports());
+  options.mode = net::redis::Mode::kCluster;
+  return options;
 }
 
 class RedisUnderTest final : public EngineUnderTest {
  public:
-  explicit RedisUnderTest(uint32_t shards) {
+  RedisUnderTest(net::redis::ClientOptions client, uint32_t shards) {
     static int tests = 0;
     options_.prefix = "test" + std::to_string(++tests);
     options_.shards = shards;
     options_.hold = kHold;
-    net::redis::ClientOptions client;
-    client.addresses = {{"127.0.0.1", shared_redis().port()}};
     auto opened = net::redis::open_client(loop_, std::move(client));
     if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));
     client_ = std::move(*opened);
@@ -74,8 +97,22 @@ class RedisUnderTest final : public EngineUnderTest {
 
 }  // namespace
 
-std::unique_ptr<EngineUnderTest> make_redis() { return std::make_unique<RedisUnderTest>(1); }
+std::unique_ptr<EngineUnderTest> make_redis() { return std::make_unique<RedisUnderTest>(to_server(), 1); }
 
-std::unique_ptr<EngineUnderTest> make_redis_shards() { return std::make_unique<RedisUnderTest>(kManyShards); }
+std::unique_ptr<EngineUnderTest> make_redis_shards() {
+  return std::make_unique<RedisUnderTest>(to_server(), kManyShards);
+}
+
+std::unique_ptr<EngineUnderTest> make_redis_sentinel() {
+  return std::make_unique<RedisUnderTest>(to_sentinels(), 1);
+}
+
+std::unique_ptr<EngineUnderTest> make_redis_cluster() {
+  return std::make_unique<RedisUnderTest>(to_cluster(), 1);
+}
+
+std::unique_ptr<EngineUnderTest> make_redis_cluster_shards() {
+  return std::make_unique<RedisUnderTest>(to_cluster(), kClusterShards);
+}
 
 }  // namespace delayq::contract

@@ -11,5 +11,12 @@ namespace delayq::contract {
 std::unique_ptr<EngineUnderTest> make_redis();
 /// The same with its jobs spread over several shards, as on a cluster.
 std::unique_ptr<EngineUnderTest> make_redis_shards();
+/// On a master that three sentinels watch, with two replicas.
+std::unique_ptr<EngineUnderTest> make_redis_sentinel();
+/// On a cluster of three masters with a replica each, in one shard and so on one master: all orders are
+/// strict.
+std::unique_ptr<EngineUnderTest> make_redis_cluster();
+/// The same in as many shards as a cluster has by default.
+std::unique_ptr<EngineUnderTest> make_redis_cluster_shards();
 
 }  // namespace delayq::contract

@@ -91,8 +91,7 @@ std::optional<std::string> Lockstep::compare_everything() {
                                       to_text(subject_.driver.load_settings()))) {
     return difference;
   }
-  if (model_.driver.usage().jobs != subject_.driver.usage().jobs)
-    return "usage().jobs differs";
+  if (model_.driver.usage().jobs != subject_.driver.usage().jobs) return "usage().jobs differs";
   return compare_forecast();
 }
 

@@ -23,7 +23,8 @@ void Hints::note_ready(uint32_t shard, std::string_view topic, Outlet outlet) {
 
 uint64_t Hints::heard(uint32_t shard, std::string_view topic, Outlet outlet) const {
   const auto found = topics_.find(topic);
-  return found == topics_.end() ? forgotten_ : std::max(forgotten_, found->second[place(shard, outlet)].heard);
+  return found == topics_.end() ? forgotten_
+                                : std::max(forgotten_, found->second[place(shard, outlet)].heard);
 }
 
 void Hints::note_empty(uint32_t shard, std::string_view topic, Outlet outlet, uint64_t heard) {

@@ -87,13 +87,13 @@ struct RedisEngine::Measuring {
   }
 };
 
-Moment RedisEngine::refresh_usage(Moment now) {
+void RedisEngine::refresh_usage(Moment now) {
   // A clock that was set back does not make the figures fresh for longer.
-  if (now < usage_due_ && usage_due_ - now <= kFreshFor) return usage_due_;
-  usage_due_ = now + kFreshFor;
+  const bool is_fresh = now >= usage_asked_ && now - kFreshFor < usage_asked_;
   // One walk at a time: through very many topics it takes longer.
-  if (measured_ == measurings_) measure([](const Result<bool>&) {});
-  return usage_due_;
+  if (is_fresh || measured_ != measurings_) return;
+  usage_asked_ = now;
+  measure([](const Result<bool>&) {});
 }
 
 void RedisEngine::measure(Reply<bool> reply) {

@@ -22,7 +22,8 @@ struct RedisEngineOptions {
   uint32_t shards = 1;            ///< the same for all servers of a deployment, for ever
   /// Who this server is among those that share the deployment. Never two alike at the same time.
   std::string server = "server";
-  /// How long this server drives a shard without saying so again: when it dies, another takes over after that.
+  /// How long this server drives a shard without saying so again: when it dies, another takes over after
+  /// that.
   Millis hold{2'000};
 };
 
@@ -54,8 +55,9 @@ class RedisEngine final : public Engine {
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override;
 
-  // ---- many at once (look_bulk.cc, look_sweeps.cc). With several shards the oldest of each shard count as the
-  // oldest of all; what is more than one call may do is done by further calls, and verbs come between them.
+  // ---- many at once (look_bulk.cc, look_sweeps.cc). With several shards the oldest of each shard count as
+  // the oldest of all; what is more than one call may do is done by further calls, and verbs come between
+  // them.
   void restore(Moment now, std::span<const RestoreRequest> jobs,
                Reply<std::vector<PushAnswer>> reply) override;
   void cancel_group(Moment now, std::string_view group, uint32_t max,
@@ -155,8 +157,9 @@ class RedisEngine final : public Engine {
                   std::shared_ptr<redis::Gather<TopicCounts>> gather);
   struct Loading;
   void load_next(const std::shared_ptr<Loading>& loading, std::string_view from);
-  /// Asks for new figures of use, when those that are there are old enough. Answers when to call this again.
-  Moment refresh_usage(Moment now);
+  /// Asks for new figures of use when those that are there are a second old. No tick is wanted for this
+  /// alone.
+  void refresh_usage(Moment now);
   struct Measuring;
   void measure(Reply<bool> reply);
   void measure_next(const std::shared_ptr<Measuring>& measuring);
@@ -192,9 +195,9 @@ class RedisEngine final : public Engine {
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   EngineUsage usage_;
-  Moment usage_due_ = Moment::min();  ///< when its figures are to be asked for next
-  uint64_t measured_ = 0;             ///< the latest of the askings that has figures to show
-  uint64_t measurings_ = 0;           ///< askings so far
+  Moment usage_asked_ = Moment::min();  ///< when its figures were asked for last
+  uint64_t measured_ = 0;               ///< the latest of the askings that has figures to show
+  uint64_t measurings_ = 0;             ///< askings so far
 
   // What the next poll() hands out.
   Answers answers_;

@@ -55,8 +55,9 @@ Moment RedisEngine::tick(Moment now) {
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     if (driving_.wants_round(shard, now)) begin_round(shard, now);
   }
+  refresh_usage(now);
   // The answers of a round wake the loop by themselves.
-  return std::max(now, std::min(driving_.next_round(), refresh_usage(now)));
+  return std::max(now, driving_.next_round());
 }
 
 void RedisEngine::begin_round(uint32_t shard, Moment now) {

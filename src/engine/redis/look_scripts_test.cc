@@ -1,0 +1,429 @@
+// The scripts that look around and act in bulk, each by itself on a real Redis: KEYS and ARGV in, replies
+// out, and what is in Redis afterwards.
+#include <map>
+
+#include <gmock/gmock.h>
+
+#include "engine/redis/arguments.h"
+#include "engine/redis/keys.h"
+#include "engine/redis/scripts.h"
+#include "tests/support/redis_driver.h"
+#include "tests/support/redis_process.h"
+
+namespace delayq::redis {
+namespace {
+
+using net::redis::Script;
+using support::text_of;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+constexpr int64_t kNow = 1'700'000'000'000;
+constexpr std::string_view kEnough = "1000000";
+
+std::vector<std::string> hostile_names() {
+  return {"a b", "ünï/cödé", "colon:and{tag}", std::string("\0\r\n", 3), std::string(255, '\xff')};
+}
+
+class LookScripts : public testing::Test {
+ protected:
+  LookScripts() { driver_.connect(); }
+
+  static support::RedisProcess& server() {
+    static support::RedisProcess process;
+    return process;
+  }
+  static net::redis::ClientOptions options() {
+    net::redis::ClientOptions options;
+    options.addresses = {{"127.0.0.1", server().port()}};
+    return options;
+  }
+  static std::string new_prefix() {
+    static int tests = 0;
+    return "test" + std::to_string(++tests);
+  }
+
+  static Arguments about(std::string_view topic, int64_t now = kNow) {
+    Arguments arguments;
+    arguments.number(now).text(topic).text("news").text("0@me");
+    return arguments;
+  }
+
+  /// Runs a script on the keys of that topic, with its own arguments after the four that all have.
+  resp::Value run(const Script& script, std::string_view topic, std::vector<std::string> own,
+                  int64_t now = kNow) {
+    Arguments arguments = about(topic, now);
+    for (const std::string& each : own) arguments.text(each);
+    return run(script, topic, arguments);
+  }
+  resp::Value run(const Script& script, std::string_view topic, const Arguments& arguments) {
+    const TopicKeys keys = keys_.topic(0, topic);
+    const auto reply = driver_.run(script, {keys.all().begin(), keys.all().end()},
+                                   {arguments.words().begin(), arguments.words().end()});
+    if (!reply.ok()) throw std::runtime_error(to_string(reply.error()));
+    return *reply;
+  }
+  /// On the keys of no topic, as scripts about many have them.
+  resp::Value run_over(const Script& script, std::vector<std::string> own, std::string_view wanted = {}) {
+    Arguments arguments = about(wanted);
+    for (const std::string& each : own) arguments.text(each);
+    return run(script, {}, arguments);
+  }
+
+  static Job job(std::string_view id, JobState state, int64_t due = kNow + 500) {
+    Job job;
+    job.topic = "t";
+    job.id = id;
+    job.group = "g";
+    job.options = "options";
+    job.outcome = "connection refused";
+    job.body = kBody;
+    job.state = state;
+    job.due = from_unix_ms(due);
+    if (!is_live(state)) job.until = from_unix_ms(kNow + 1'000);
+    return job;
+  }
+  resp::Value store(const Job& job, OnConflict policy = OnConflict::kReject, uint32_t keep = 1'000) {
+    Arguments arguments = about(job.topic);
+    const RecordPieces record = write_job(job, arguments.storage());
+    arguments.text(job.id)
+        .text(record.before)
+        .text(record.after)
+        .number(static_cast<int>(policy))
+        .number(keep);
+    return run(scripts::kRestore, job.topic, arguments);
+  }
+  /// As a take leaves it.
+  void reserve(std::string_view topic) {
+    const resp::Value taken =
+        run(scripts::kTake, topic, {"0", "1", std::to_string(kNow + 60'000), "0", "0", "0", "0", "1000"});
+    ASSERT_EQ(taken.items.size(), 4U);
+  }
+
+  std::string command(std::initializer_list<std::string_view> words) {
+    return text_of(server().command(words));
+  }
+  std::string key(Key which, std::string_view topic = "t") {
+    return std::string(keys_.topic(0, topic)[which]);
+  }
+  std::string group(std::string_view name) { return key(Key::kGroups) + std::string(name); }
+  /// The names of all keys of this test, without what they begin with.
+  std::vector<std::string> names() {
+    std::vector<std::string> names;
+    for (const resp::Value& name : server().command({"KEYS", prefix_ + ":*"}).items)
+      names.push_back(name.text.substr(prefix_.size() + 5));
+    return names;
+  }
+  /// The ids of a listing's answer, and what it says of the next page.
+  static std::vector<std::string> ids(const resp::Value& page) {
+    std::vector<std::string> ids;
+    for (size_t i = 3; i < page.items.size(); i += 2) ids.push_back(page.items[i].text);
+    return ids;
+  }
+  static std::vector<std::string> place(const resp::Value& page) {
+    std::vector<std::string> place;
+    for (const resp::Value& word : page.items[2].items) place.push_back(text_of(word));
+    place.resize(3);
+    return place;
+  }
+  resp::Value list(JobState state, const std::string& most, std::vector<std::string> from = {"", "", ""},
+                   const std::string& prefix = {}, const std::string& part = {},
+                   const std::string& looks = "1000", const std::string& bodies = "1") {
+    std::vector<std::string> own{
+        std::to_string(static_cast<int>(state)), most, bodies, prefix, part, looks, std::string(kEnough)};
+    own.insert(own.end(), from.begin(), from.end());
+    return run(scripts::kList, "t", own);
+  }
+
+  static constexpr std::string_view kBody{"zeros \0 and \r\n", 14};
+  std::string prefix_ = new_prefix();
+  Keyspace keys_{prefix_, 1};
+  support::RedisDriver driver_{options()};
+};
+
+TEST_F(LookScripts, RestorePutsEachStateInItsPlace) {
+  EXPECT_EQ(text_of(store(job("later", JobState::kDelayed))), "[1700000000500 0 0 0 1700000000500]");
+  EXPECT_EQ(text_of(store(job("now", JobState::kReserved, kNow))), "[nil 1 0 1 1700000000000]");
+  EXPECT_EQ(text_of(store(job("done", JobState::kDone))), "[1700000000500 0 0 3 1700000000500]");
+  EXPECT_EQ(text_of(store(job("dead", JobState::kDead))), "[nil 0 0 4 1700000000500]");
+  EXPECT_EQ(command({"HLEN", key(Key::kPool)}), "4");
+  EXPECT_EQ(command({"ZSCORE", key(Key::kDelay), "later"}), "1700000000500");
+  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "1");
+  EXPECT_EQ(command({"ZRANGE", key(Key::kDone), "0", "-1"}), "[done]");
+  EXPECT_EQ(command({"ZRANGE", key(Key::kDead), "0", "-1"}), "[dead]");
+  EXPECT_EQ(command({"ZRANGE", key(Key::kKept), "0", "-1", "WITHSCORES"}),
+            "[dead 1700000001000 done 1700000001000]");
+  EXPECT_EQ(command({"SCARD", group("g")}), "2") << "the live ones";
+  EXPECT_EQ(command({"ZRANGE", key(Key::kTopics), "0", "-1"}), "[t]");
+}
+
+TEST_F(LookScripts, RestoreLooksAtWhatIsThere) {
+  store(job("a", JobState::kDead));
+  EXPECT_EQ(text_of(store(job("a", JobState::kDelayed), OnConflict::kReject)), "[nil 0 3 4 1700000000500]");
+  EXPECT_EQ(text_of(store(job("a", JobState::kDelayed, kNow + 9), OnConflict::kKeep)),
+            "[nil 0 2 4 1700000000500]");
+  EXPECT_EQ(text_of(store(job("a", JobState::kDelayed, kNow + 9), OnConflict::kReplace)),
+            "[1700000000009 0 1 0 1700000000009]");
+  EXPECT_EQ(command({"ZCARD", key(Key::kDead)}), "0");
+  EXPECT_EQ(command({"ZCARD", key(Key::kKept)}), "0");
+  EXPECT_EQ(command({"HLEN", key(Key::kPool)}), "1");
+}
+
+TEST_F(LookScripts, HostileNamesComeBackAsTheyWere) {
+  for (const std::string& id : hostile_names()) {
+    for (const JobState state : {JobState::kDelayed, JobState::kReady, JobState::kDone, JobState::kDead}) {
+      Job hostile = job(id, state, state == JobState::kReady ? kNow : kNow + 500);
+      hostile.group = id;
+      store(hostile, OnConflict::kReplace);
+      const resp::Value found = run(scripts::kGet, "t", {id});
+      ASSERT_EQ(found.items.size(), 2U);
+      EXPECT_EQ(found.items[0].integer, static_cast<int64_t>(state));
+      const std::optional<Record> record = read_record(found.items[1].text);
+      ASSERT_TRUE(record);
+      EXPECT_EQ(record->body, kBody);
+      EXPECT_EQ(record->group, id);
+      EXPECT_EQ(ids(list(state, "10")), std::vector{id});
+      EXPECT_EQ(text_of(run_over(scripts::kLocate, {id, "", "10"})), is_live(state) ? "[t]" : "[]");
+      EXPECT_EQ(run_over(scripts::kCancelGroup, {id, "10", std::string(kEnough)}).items[2].integer,
+                is_live(state) ? 1 : 0);
+      EXPECT_EQ(
+          run(scripts::kPurge, "t", {std::to_string(static_cast<int>(state)), "10", std::string(kEnough)})
+              .items[2]
+              .integer,
+          is_live(state) ? 0 : 1);
+    }
+  }
+  EXPECT_THAT(names(), UnorderedElementsAre("seq", "next")) << "nothing else is left behind";
+}
+
+TEST_F(LookScripts, TopicsWithColonsAreNotMixedUp) {
+  for (const char* topic : {"t", "t:t", "callback", "t:callback", "заказы"}) {
+    Job each = job("a", JobState::kReady, kNow);
+    each.topic = topic;
+    each.body = topic;
+    store(each);
+  }
+  for (const char* topic : {"t", "t:t", "callback", "t:callback", "заказы"}) {
+    EXPECT_EQ(read_record(run(scripts::kGet, topic, {"a"}).items[1].text)->body, topic);
+    EXPECT_EQ(run(scripts::kCounts, topic, {"10"}).items[3].integer, 1);
+  }
+}
+
+TEST_F(LookScripts, GetFindsNothingWhereRetentionHasEnded) {
+  EXPECT_EQ(text_of(run(scripts::kGet, "t", {"nobody"})), "[]");
+  store(job("done", JobState::kDone));
+  EXPECT_EQ(run(scripts::kGet, "t", {"done"}, kNow + 999).items.size(), 2U);
+  EXPECT_EQ(run(scripts::kGet, "t", {"done"}, kNow + 1'000).items.size(), 0U);
+  store(job("late", JobState::kDelayed));
+  EXPECT_EQ(run(scripts::kGet, "t", {"late"}, kNow + 499).items[0].integer, 0);
+  EXPECT_EQ(run(scripts::kGet, "t", {"late"}, kNow + 500).items[0].integer, 1)
+      << "due, though nobody has moved it yet";
+}
+
+TEST_F(LookScripts, RedriveMovesTheDeadOnly) {
+  store(job("dead", JobState::kDead));
+  store(job("done", JobState::kDone));
+  EXPECT_EQ(text_of(run(scripts::kRedrive, "t", {"dead", "done", "nobody", "dead"})), "[nil 1 1]");
+  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "1");
+  EXPECT_EQ(command({"SMEMBERS", group("g")}), "[t/dead]");
+  EXPECT_EQ(command({"ZRANGE", key(Key::kKept), "0", "-1"}), "[done]");
+  EXPECT_EQ(read_record(run(scripts::kGet, "t", {"dead"}).items[1].text)->attempts, 0U);
+}
+
+TEST_F(LookScripts, RedriveOldestIsBoundedByNumberAndBytes) {
+  for (const char* id : {"3", "1", "2"}) store(job(id, JobState::kDead));
+  EXPECT_EQ(text_of(run(scripts::kRedriveOldest, "t", {"1", "1000"})), "[nil 1 1 1]");
+  EXPECT_EQ(command({"ZRANGE", key(Key::kDead), "0", "-1"}), "[1 2]");
+  EXPECT_EQ(text_of(run(scripts::kRedriveOldest, "t", {"9", "1"})), "[nil 1 1 1]")
+      << "one is more than a byte";
+  EXPECT_EQ(text_of(run(scripts::kRedriveOldest, "t", {"9", "1000"})), "[nil 1 1 0]");
+  EXPECT_EQ(text_of(run(scripts::kRedriveOldest, "t", {"9", "1000"})), "[nil 0 0 0]");
+}
+
+TEST_F(LookScripts, PurgeTakesOneStateAndLeavesNothingBehind) {
+  store(job("reserved", JobState::kReady, kNow));
+  reserve("t");
+  store(job("delayed", JobState::kDelayed));
+  store(job("ready", JobState::kReady, kNow));
+  store(job("done", JobState::kDone));
+  store(job("dead", JobState::kDead));
+  for (int state = 0; state < 5; ++state) {
+    const resp::Value purged = run(scripts::kPurge, "t", {std::to_string(state), "10", std::string(kEnough)});
+    EXPECT_EQ(purged.items[2].integer, 1) << "state " << state;
+    EXPECT_EQ(purged.items[3].integer, 0);
+    EXPECT_EQ(command({"HLEN", key(Key::kPool)}), std::to_string(4 - state));
+  }
+  EXPECT_THAT(names(), UnorderedElementsAre("seq", "next"));
+}
+
+TEST_F(LookScripts, PurgeIsBounded) {
+  for (int i = 0; i < 5; ++i) store(job(std::to_string(i), JobState::kDelayed));
+  const resp::Value first = run(scripts::kPurge, "t", {"0", "2", std::string(kEnough)});
+  EXPECT_EQ(first.items[2].integer, 2);
+  EXPECT_EQ(first.items[3].integer, 1);
+  const resp::Value second = run(scripts::kPurge, "t", {"0", "9", "1"});
+  EXPECT_EQ(second.items[2].integer, 1) << "one is more than a byte";
+  EXPECT_EQ(second.items[3].integer, 1);
+}
+
+TEST_F(LookScripts, CancelGroupMeetsEachOnce) {
+  store(job("running", JobState::kReady, kNow));
+  reserve("t");
+  Job other = job("other", JobState::kDelayed);
+  other.topic = "u:1";
+  store(other);
+  store(job("done", JobState::kDone));
+  EXPECT_EQ(command({"SCARD", group("g")}), "2");
+  const resp::Value answer = run_over(scripts::kCancelGroup, {"g", "10", std::string(kEnough)});
+  EXPECT_EQ(answer.items[2].integer, 1) << "cancelled";
+  EXPECT_EQ(answer.items[3].integer, 1) << "running";
+  EXPECT_EQ(answer.items[4].integer, 0) << "no more";
+  EXPECT_TRUE(read_record(run(scripts::kGet, "t", {"running"}).items[1].text)->cancel_requested);
+  EXPECT_EQ(command({"ZRANGE", key(Key::kTopics), "0", "-1"}), "[t]");
+  EXPECT_EQ(text_of(run_over(scripts::kCancelGroup, {"g", "10", std::string(kEnough)})), "[nil [] 0 0 0]");
+}
+
+TEST_F(LookScripts, CancelGroupIsBounded) {
+  for (int i = 0; i < 5; ++i) store(job(std::to_string(i), JobState::kDelayed));
+  EXPECT_EQ(run_over(scripts::kCancelGroup, {"g", "2", std::string(kEnough)}).items[2].integer, 2);
+  const resp::Value second = run_over(scripts::kCancelGroup, {"g", "9", "1"});
+  EXPECT_EQ(second.items[2].integer, 1) << "one is more than a byte";
+  EXPECT_EQ(second.items[4].integer, 1);
+}
+
+TEST_F(LookScripts, LocateGoesFromTopicToTopic) {
+  for (const char* topic : {"a", "b", "c", "d"}) {
+    Job each = job(topic == std::string_view("b") ? "other" : "x", JobState::kDelayed);
+    each.topic = topic;
+    store(each);
+  }
+  EXPECT_EQ(text_of(run_over(scripts::kLocate, {"x", "", "2"})), "[b a]");
+  EXPECT_EQ(text_of(run_over(scripts::kLocate, {"x", "b", "2"})), "[d c d]");
+  EXPECT_EQ(text_of(run_over(scripts::kLocate, {"x", "d", "2"})), "[]");
+}
+
+TEST_F(LookScripts, ListsInPages) {
+  for (const JobState state : {JobState::kDelayed, JobState::kReady, JobState::kDone, JobState::kDead}) {
+    for (int i = 0; i < 5; ++i)
+      store(job(std::to_string(i), state, state == JobState::kReady ? kNow : kNow + 500),
+            OnConflict::kReplace);
+    std::vector<std::string> all;
+    std::vector<std::string> from{"", "", ""};
+    do {
+      const resp::Value page = list(state, "2", from);
+      EXPECT_LE(ids(page).size(), 2U);
+      for (const std::string& id : ids(page)) all.push_back(id);
+      from = place(page);
+    } while (!from[0].empty() && all.size() < 20);
+    EXPECT_THAT(all, ElementsAre("0", "1", "2", "3", "4")) << name_of(state);
+  }
+}
+
+TEST_F(LookScripts, AWalkThroughManyDelayedMissesNoneThatStays) {
+  constexpr int kJobs = 700;
+  for (int i = 0; i < kJobs; ++i) store(job(std::to_string(i), JobState::kDelayed));
+  std::map<std::string, int> times;
+  std::vector<std::string> from{"", "", ""};
+  int changed = 0;
+  do {
+    const resp::Value page = list(JobState::kDelayed, "7", from);
+    for (const std::string& id : ids(page)) ++times[id];
+    from = place(page);
+    // First it shrinks to less than a tenth, then it grows again: the zset's table changes its size.
+    for (int i = 0; i < 30; ++i, ++changed) {
+      const std::string id = std::to_string(changed % kJobs);
+      if (changed % 10 == 0) continue;
+      if (changed < kJobs) run(scripts::kCancel, "t", {id});
+      if (changed >= 2 * kJobs && changed < 4 * kJobs)
+        store(job("new " + std::to_string(changed), JobState::kDelayed));
+    }
+    ASSERT_LT(changed, 100 * kJobs) << "the walk does not end";
+  } while (!from[0].empty());
+  for (int i = 0; i < kJobs; i += 10) EXPECT_GE(times[std::to_string(i)], 1) << i;
+}
+
+TEST_F(LookScripts, ListFiltersAndIsBounded) {
+  for (int i = 0; i < 10; ++i) {
+    const std::string id = "id" + std::string(1, static_cast<char>('a' + i));
+    Job each = job(id, JobState::kDead);
+    if (i == 7) each.outcome = "100% [odd] (pattern)";
+    store(each);
+  }
+  EXPECT_THAT(ids(list(JobState::kDead, "9", {"", "", ""}, "idc")), ElementsAre("idc"));
+  EXPECT_THAT(ids(list(JobState::kDead, "9", {"", "", ""}, "", "% [odd] (")), ElementsAre("idh"))
+      << "as it is written, not as a pattern";
+  const resp::Value page = list(JobState::kDead, "9", {"", "", ""}, "nobody", "", "4");
+  EXPECT_THAT(ids(page), IsEmpty());
+  EXPECT_NE(place(page)[0], "") << "four were looked at, and there are more";
+  const resp::Value without = list(JobState::kDead, "1", {"", "", ""}, "", "", "1000", "0");
+  const std::optional<Record> record = read_record(without.items.at(4).text);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->body, "");
+  EXPECT_EQ(record->options, "options");
+  EXPECT_EQ(record->group, "g");
+}
+
+TEST_F(LookScripts, CountsSeeWhatIsDue) {
+  store(job("later", JobState::kDelayed));
+  store(job("soon", JobState::kDelayed, kNow + 5));
+  Job first = job("first", JobState::kDelayed, kNow + 6);
+  first.priority = 1;
+  first.outlet = Outlet::kCallback;
+  store(first);
+  EXPECT_EQ(text_of(run(scripts::kCounts, "t", {"10"})), "[nil 0 3 0 0 0 0 -1 0]");
+  const resp::Value counts = run(scripts::kCounts, "t", {"10"}, kNow + 10);
+  EXPECT_EQ(text_of(counts), "[1700000000500 3 1 2 0 0 0 1 1700000000006]") << "both outlets got something";
+  store(job("due", JobState::kDelayed, kNow + 20));
+  EXPECT_EQ(run(scripts::kCounts, "t", {"0"}, kNow + 20).items[3].integer, 3)
+      << "one is ready without being moved";
+}
+
+TEST_F(LookScripts, TopicsAndSizesGoFromNameToName) {
+  for (const char* topic : {"b", "a", "ä", "B"}) {
+    Job each = job("x", JobState::kDelayed);
+    each.topic = topic;
+    store(each);
+  }
+  EXPECT_EQ(text_of(run_over(scripts::kTopics, {"", "3", "10"})),
+            "[nil [] b B 1 0 0 0 0 -1 0 a 1 0 0 0 0 -1 0 b 1 0 0 0 0 -1 0]");
+  EXPECT_EQ(text_of(run_over(scripts::kTopics, {"b", "3", "10"})), "[nil []  ä 1 0 0 0 0 -1 0]");
+  EXPECT_EQ(text_of(run_over(scripts::kSizes, {"", "2"})), "[a B 1 a 1]");
+  EXPECT_EQ(text_of(run_over(scripts::kSizes, {"a", "9"})), "[b 1 ä 1]");
+}
+
+TEST_F(LookScripts, ForecastsOfFewAndOfManyAgree) {
+  for (int i = 0; i < 20; ++i) store(job(std::to_string(i), JobState::kDelayed, kNow + 1 + i * 10));
+  const auto edges = [](int bins, int64_t from, int64_t to) {
+    std::vector<std::string> words{"", "10"};
+    for (int bin = 0; bin <= bins; ++bin) words.push_back(std::to_string(from + (to - from) * bin / bins));
+    return words;
+  };
+  // Fewer jobs than bins, and more.
+  const resp::Value fine = run_over(scripts::kForecast, edges(40, kNow, kNow + 200), "t");
+  const resp::Value coarse = run_over(scripts::kForecast, edges(4, kNow, kNow + 200), "t");
+  EXPECT_EQ(text_of(coarse), "[5 5 5 5]");
+  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(fine.items[i + 1].integer, i % 2 == 0 ? 1 : 0) << i;
+  EXPECT_EQ(text_of(run_over(scripts::kForecast, edges(2, kNow - 100, kNow + 100))), "[0 10]")
+      << "of all topics";
+  EXPECT_EQ(text_of(run_over(scripts::kForecast, edges(1, kNow, kNow + 200), "nobody")), "[0]");
+}
+
+TEST_F(LookScripts, SettingsAreKeptAndTold) {
+  const std::string notes = keys_.shared("settings");
+  std::vector<std::string> heard;
+  bool is_listening = false;
+  driver_.client().subscribe(
+      "news", [&](std::string_view message) { heard.emplace_back(message); }, [&] { is_listening = true; });
+  driver_.turn_until("the subscription", [&] { return is_listening; });
+  const std::string note("\0\xff note\r\n", 9);
+  ASSERT_TRUE(driver_.run(scripts::kSettings, {notes}, {"0", "t:1", "news", "me", note}).ok());
+  EXPECT_EQ(command({"HGET", notes, "t:1"}), note);
+  ASSERT_TRUE(driver_.run(scripts::kSettings, {notes}, {"0", "t:1", "news", "me", ""}).ok());
+  EXPECT_EQ(command({"EXISTS", notes}), "0");
+  driver_.turn_until("the news", [&] { return heard.size() == 2; });
+  EXPECT_THAT(heard, ElementsAre("st:1", "st:1"));
+}
+
+}  // namespace
+}  // namespace delayq::redis
