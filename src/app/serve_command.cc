@@ -86,6 +86,23 @@ void log_storage(bool is_bad, std::string_view what) {
   spdlog::log(is_bad ? spdlog::level::warn : spdlog::level::info, "{}", what);
 }
 
+void log_redis(std::string_view why) {
+  if (why.empty()) {
+    spdlog::info("redis delivery: Redis takes jobs again");
+  } else {
+    spdlog::warn("redis delivery: jobs wait until Redis takes them: {}", why);
+  }
+}
+
+RedisDeliveryOptions redis_delivery_options(const Config::RedisDelivery& said) {
+  RedisDeliveryOptions options;
+  options.url = said.url;
+  options.timeout = said.timeout;
+  options.in_flight = said.in_flight;
+  options.log = log_redis;
+  return options;
+}
+
 Result<ServerOptions> server_options(const Config& config) {
   ServerOptions options;
   options.storage.engine = engine_kind(config.server.engine);
@@ -105,6 +122,7 @@ Result<ServerOptions> server_options(const Config& config) {
                                            : journal::Durability::kCommit;
   options.queue = queue_config(config);
   options.webhook = webhook_options(config.webhook);
+  options.redis_delivery = redis_delivery_options(config.redis_delivery);
   options.topics = config.topics;
   options.resp_host = config.server.resp.host;
   options.resp_port = config.server.resp.port;

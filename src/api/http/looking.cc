@@ -240,6 +240,7 @@ void Conversation::send_metrics(Place place, Moment now, const TotalStats* total
   Metrics metrics{host_.version, now, totals, topics, front_.http, front_.resp, host_.process()};
   if (host_.webhooks) metrics.webhooks = host_.webhooks();
   metrics.redis = host_.redis();
+  if (host_.redis_delivery) metrics.redis_delivery = host_.redis_delivery();
   send(place, {200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_text(metrics)});
 }
 
