@@ -47,14 +47,14 @@ class Confirmer(threading.Thread):
             return self.chaos.history.confirm(snapshot)
         try:
             masters = topology.masters()
-            wanted = 3 if isinstance(topology, redis_topology.Cluster) else 1
-            if len(masters) == wanted and all(self.reaches_replica(master) for master in masters):
+            masters_wanted, replicas = (3, 1) if isinstance(topology, redis_topology.Cluster) else (1, 2)
+            if len(masters) == masters_wanted and all(self.reaches(replicas, master) for master in masters):
                 self.chaos.history.confirm(snapshot)
         except (OSError, ConnectionError, Refused):
             pass
         return None
 
-    def reaches_replica(self, master):
+    def reaches(self, replicas, master):
         client = Client(master.port)
         client.socket.settimeout(2)
         try:
@@ -69,7 +69,7 @@ class Confirmer(threading.Thread):
                 if isinstance(reply, Refused):
                     return False
                 self.keys[master.port] = key
-                return client.ask("WAIT", 1, 1_000) >= 1
+                return client.ask("WAIT", replicas, 1_000) >= replicas
             return False
         finally:
             client.close()

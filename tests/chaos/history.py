@@ -1,8 +1,9 @@
 """What was asked and answered while things broke, and whether all of it can be true together.
 
 Redis answers before its replicas have a write, so a master that dies may take the last answered writes with it. What counts
-as kept is therefore what was confirmed: answered, and then a later write to every master reached a replica (WAIT 1), which
-it cannot before the writes in front of it. What was answered and not confirmed may be lost, and is counted apart."""
+as kept is therefore what was confirmed: answered, and then a later write to every master reached all of its replicas (WAIT),
+which it cannot before the writes in front of it. All of them: which one becomes the master, others decide. What was answered
+and not confirmed may be lost, and is counted apart."""
 import threading
 import time
 

@@ -452,6 +452,20 @@ class Starting(harness.ServerTest):
             self.connect(server).ask("PUSH", "order", "0", "x")
             self.assertNotIn("hush", server.stop()[1])
 
+    def test_a_user_with_no_more_than_the_guide_says(self):
+        with redis_topology.One() as topology:
+            topology.redis.ask("ACL", "SETUSER", "queue", "on", ">hush-hush", "~delayq:*", "&delayq:news", "+@read", "+@write",
+                               "+@scripting", "+@pubsub", "+@connection", "+info", "+time", "+role")
+            server = self.serve("--engine", "redis", "--redis", topology.url.replace("//", "//queue:hush-hush@"))
+            client = self.connect(server)
+            client.ask("PUSH", "order", "100ms", "x", "ID", "1")
+            jobs = client.ask("POP", "order", "WAIT", "5s")
+            self.assertEqual(client.ask("ACK", jobs[0][0]), 1)
+            client.ask("PAUSE", "order")
+            self.assertEqual(client.stats("order")["done"], 1)
+            code, said = server.stop()
+            self.assertEqual((code, "NOPERM" in said, "hush" in said), (0, False, False), said)
+
     def test_the_number_of_shards_stays(self):
         with redis_topology.One() as topology:
             first = self.serve("--engine", "redis", "--redis", topology.url, "--set", "redis.shards=4")

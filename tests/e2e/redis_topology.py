@@ -140,6 +140,12 @@ class Redis:
         self.kill()
 
 
+def has_replicas(master, count):
+    """Whether so many follow it; one that is still being sent the whole of it does not yet."""
+    facts = master.info("replication")
+    return sum(1 for name, fact in facts.items() if name.startswith("slave") and "state=online" in fact) == count
+
+
 class Topology:
     """What the three have in common."""
 
@@ -210,7 +216,7 @@ class Sentinels(Topology):
     def is_settled(self):
         try:
             master = self.master()
-            if master is None or master.info("replication").get("connected_slaves") != "2":
+            if master is None or not has_replicas(master, 2):
                 return False
             for sentinel in self.others:
                 known = sentinel.ask("SENTINEL", "MASTER", self.NAME)
@@ -271,7 +277,7 @@ class Cluster(Topology):
                       for member in self.members]
             masters = self.masters()
             return (all(state["cluster_state"] == "ok" for state in states) and len(masters) == 3
-                    and all(master.info("replication").get("connected_slaves") == "1" for master in masters))
+                    and all(has_replicas(master, 1) for master in masters))
         except (OSError, ConnectionError, Refused):
             return False
 

@@ -61,8 +61,8 @@ TEST(ClockEstimate, TakesHalfTheRoundTripOff) {
   clock.add(Micros{0}, Micros{0}, Micros{-7'000}, start + std::chrono::minutes{8});
   EXPECT_EQ(clock.offset(), Millis{-7});
   clock.forget();
-  clock.add(Micros{0}, Micros{1'000'000}, Micros{600'000}, start + std::chrono::minutes{8});
-  EXPECT_EQ(clock.offset(), Millis{100});
+  clock.add(Micros{0}, Micros{1'000'000}, Micros{1'600'000}, start + std::chrono::minutes{8});
+  EXPECT_EQ(clock.offset(), Millis{1'100});
 }
 
 TEST(Greeting, SaysWhoItIsAndLooksAround) {
