@@ -107,8 +107,17 @@ struct Config {
     bool operator==(const Webhook&) const = default;
   };
 
+  struct RedisDelivery {
+    std::string url{};  ///< empty: none
+    Millis timeout = std::chrono::seconds{5};
+    uint32_t in_flight = 4'096;
+
+    bool operator==(const RedisDelivery&) const = default;
+  };
+
   Server server;
   Webhook webhook;
+  RedisDelivery redis_delivery;
   Tls tls;
   Compat compat;
   Journal journal;

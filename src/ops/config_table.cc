@@ -39,6 +39,7 @@ constexpr std::array kSections{
     ConfigSection{"webhook",
                   "Calls that deliver jobs. Read again on SIGHUP, except in_flight, allow, deny, ca_file, "
                   "insecure and user_agent."},
+    ConfigSection{"redis_delivery", "The Redis that jobs are written to, of topics that say so."},
     ConfigSection{"limits", "Bounds. A request above one is refused with an error that names it."},
     ConfigSection{"log", "What the server writes about itself."},
     ConfigSection{"topics",
@@ -277,10 +278,13 @@ const std::array kTopics{
               "1024", "", "Of jobs that do not say their own; a lower number goes first."},
     ConfigRow{"topics", "paused", BooleanField{[](T& t, bool v) { t.topic->paused = v; }}, "false", "",
               "Nothing is handed over while this is true."},
-    ConfigRow{"topics", "delivery",
-              ChoiceField{kDeliveryNames, kLaterDeliveryNames,
-                          [](T& t, size_t v) { t.topic->delivery = static_cast<Delivery>(v); }},
-              "\"pull\"", "", "How jobs leave: consumers pop them, or the server calls their callback."},
+    ConfigRow{
+        "topics", "delivery",
+        ChoiceField{kDeliveryNames, kLaterDeliveryNames,
+                    [](T& t, size_t v) { t.topic->delivery = static_cast<Delivery>(v); }},
+        "\"pull\"", "",
+        "How jobs leave: consumers pop them, the server calls their callback, or writes them to a list or "
+        "a stream in Redis."},
     ConfigRow{"topics", "callback",
               TextField{0, Limits::kCallbackBytes,
                         [](T& t, std::string v) { t.topic->callback = std::move(v); }, check_callback},
@@ -303,6 +307,35 @@ const std::array kTopics{
                         [](T& t, std::vector<std::string> v) { t.topic->callback_secrets = std::move(v); },
                         check_callback_secrets},
               "[]", "", "Sign the calls, each of them; empty is webhook.secrets."},
+    ConfigRow{"topics", "redis_key",
+              TextField{0, kRedisKeyBytes, [](T& t, std::string v) { t.topic->redis_key = std::move(v); },
+                        check_redis_key},
+              "\"\"", "", "The list or stream of delivery to Redis; empty is the topic's name."},
+    ConfigRow{"topics", "redis_content",
+              ChoiceField{kRedisContentNames,
+                          {},
+                          [](T& t, size_t v) { t.topic->redis_content = static_cast<RedisContent>(v); }},
+              "\"job\"", "", "What is written there: the whole job as JSON, or its id alone."},
+    ConfigRow{"topics", "redis_maxlen",
+              NumberField{0, kMaxRedisMaxlen, [](T& t, uint64_t v) { t.topic->redis_maxlen = v; }}, "0", "",
+              "About so many entries of a stream are kept; 0 is all."},
+};
+
+const std::array kRedisDelivery{
+    ConfigRow{"redis_delivery", "url",
+              TextField{0, 1'024, [](T& t, std::string v) { t.config.redis_delivery.url = std::move(v); }},
+              "\"\"", "",
+              "Where delivery = \"redis_list\" and \"redis_stream\" write: "
+              "redis://[USER:PASSWORD@]HOST:PORT/DATABASE, "
+              "or rediss:// for TLS. Empty: nowhere."},
+    ConfigRow{"redis_delivery", "timeout",
+              DurationField{100ms, 1min, [](T& t, Millis v) { t.config.redis_delivery.timeout = v; }},
+              "\"5s\"", "", "Of connecting, and of a write; then the jobs are written again."},
+    ConfigRow{
+        "redis_delivery", "in_flight",
+        NumberField{1, 1'000'000,
+                    [](T& t, uint64_t v) { t.config.redis_delivery.in_flight = static_cast<uint32_t>(v); }},
+        "4096", "", "Jobs that are being written at the same time."},
 };
 
 const std::array kTokens{
@@ -346,7 +379,7 @@ std::span<const ConfigSection> config_sections() { return kSections; }
 
 std::span<const ConfigRow> config_rows() {
   static const std::vector<ConfigRow> kRows =
-      joined(kServer, kTls, kCompat, kJournal, kWebhook, kBounds, kLog, kTopics, kTokens);
+      joined(kServer, kTls, kCompat, kJournal, kWebhook, kRedisDelivery, kBounds, kLog, kTopics, kTokens);
   return kRows;
 }
 

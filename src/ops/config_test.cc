@@ -68,6 +68,9 @@ concurrency = 8
 priority = 1
 paused = true
 delivery = "webhook"
+redis_key = "orders"
+redis_content = "id"
+redis_maxlen = 5000
 callback = "https://shop.example/hook"
 callback_timeout = "5s"
 callback_format = "cloudevents"
@@ -92,6 +95,9 @@ keep_dead.count = 3
   order.callback_timeout = seconds{5};
   order.callback_format = CallbackFormat::kCloudEvents;
   order.callback_secrets = {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"};
+  order.redis_key = "orders";
+  order.redis_content = RedisContent::kId;
+  order.redis_maxlen = 5'000;
   order.keep_dead = Retention{EffectiveSettings{}.keep_dead.time, 3};
   EXPECT_EQ(outcome.config.topics,
             (std::map<std::string, Settings>{{"*", defaults}, {"order", order}, {"order.paid", {}}}));
@@ -136,7 +142,7 @@ lease = "1ms"
 backoff = [1.5]
 paused = "maybe"
 rate = "5/2d"
-delivery = "redis_list"
+delivery = "kafka_topic"
 callback = "shop.example"
 callback_secrets = ["hunter2!"]
 )",
@@ -155,7 +161,7 @@ callback_secrets = ["hunter2!"]
           HasSubstr("a.toml:13: topics.order.paid.attempts: unknown key: a topic's name with dots"),
           HasSubstr("a.toml:15: topics.a b.lease: topic"), HasSubstr("a.toml:17: topics.x.backoff: "),
           HasSubstr("a.toml:18: topics.x.paused: "), HasSubstr("a.toml:19: topics.x.rate: "),
-          HasSubstr("a.toml:20: topics.x.delivery: \"redis_list\" is not yet in this version"),
+          HasSubstr("a.toml:20: topics.x.delivery: \"kafka_topic\" is not yet in this version"),
           HasSubstr("a.toml:21: topics.x.callback: callback \"shop.example\" is not a URL"),
           AllOf(HasSubstr("a.toml:22: topics.x.callback_secrets: "), Not(HasSubstr("hunter2")))));
 }

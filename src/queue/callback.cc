@@ -9,6 +9,7 @@
 #include "core/ascii.h"
 #include "core/limits.h"
 #include "core/quote.h"
+#include "queue/delivery.h"
 #include "signing/signature.h"
 
 namespace delayq {
@@ -18,13 +19,6 @@ namespace {
 constexpr size_t kSecretBytes = 256;
 
 Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
-
-template <class Word, size_t kCount>
-std::optional<Word> find_word(const std::array<std::string_view, kCount>& names, std::string_view word) {
-  const auto found = std::find(names.begin(), names.end(), word);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Word>(found - names.begin());
-}
 
 struct Parts {
   std::string_view scheme;
@@ -53,14 +47,6 @@ bool is_port(std::string_view text) {
 }
 
 }  // namespace
-
-Result<Delivery> parse_delivery(std::string_view word) {
-  if (const auto found = find_word<Delivery>(kDeliveryNames, word)) return *found;
-  const bool is_later = find_word<uint8_t>(kLaterDeliveryNames, word).has_value();
-  return invalid(fmt::format("{} is {}: use one of {}", quote(word),
-                             is_later ? "not yet in this version" : "not known",
-                             fmt::join(kDeliveryNames, ", ")));
-}
 
 Result<CallbackFormat> parse_callback_format(std::string_view word) {
   if (const auto found = find_word<CallbackFormat>(kCallbackFormatNames, word)) return *found;

@@ -12,21 +12,6 @@
 /// What a topic or a job may say about its callback: words, and which of them are right.
 namespace delayq {
 
-/// How ready jobs of a topic leave.
-enum class Delivery : uint8_t {
-  kPull,     ///< consumers pop them
-  kWebhook,  ///< the server calls the topic's callback
-};
-inline constexpr std::array<std::string_view, 2> kDeliveryNames{"pull", "webhook"};
-/// Known words that this version cannot serve.
-inline constexpr std::array<std::string_view, 3> kLaterDeliveryNames{"redis_list", "redis_stream",
-                                                                     "kafka_topic"};
-constexpr std::string_view name_of(Delivery delivery) {
-  return kDeliveryNames[static_cast<size_t>(delivery)];
-}
-/// The error names the words there are; the caller puts the field's name in front, here and below.
-Result<Delivery> parse_delivery(std::string_view word);
-
 /// What a callback's request looks like, and which answer to it is a success.
 enum class CallbackFormat : uint8_t {
   kWebhook,      ///< Standard Webhooks headers, the job's body as it is; any 2xx
@@ -38,6 +23,7 @@ inline constexpr std::array<std::string_view, 3> kCallbackFormatNames{"webhook",
 constexpr std::string_view name_of(CallbackFormat format) {
   return kCallbackFormatNames[static_cast<size_t>(format)];
 }
+/// The error names the words there are; the caller puts the field's name in front.
 Result<CallbackFormat> parse_callback_format(std::string_view word);
 
 /// Requests that have a body.

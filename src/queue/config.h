@@ -16,6 +16,8 @@ struct QueueConfig {
 
   Limits limits;
   Settings defaults;  ///< for all topics; settings stored under "*" go before these
+  /// Whether somebody brings jobs to Redis; else a topic cannot have them delivered there.
+  bool delivers_to_redis = false;
 
   uint64_t unanswered_bytes = uint64_t{64} << 20;  ///< of pushes that are not durable yet
   uint64_t jobs = kUnbounded;

@@ -70,6 +70,13 @@ Status check_settings(const Settings& settings) {
   if (Status status = check_retention("keep_done", settings.keep_done); !status) return status;
   if (Status status = check_retention("keep_dead", settings.keep_dead); !status) return status;
   if (Status status = check_rate(settings.rate); !status) return status;
+  if (settings.redis_key) {
+    if (Status status = check_redis_key(*settings.redis_key); !status) return status;
+  }
+  if (settings.redis_maxlen.value_or(0) > kMaxRedisMaxlen) {
+    return invalid(fmt::format("redis_maxlen {} is out of range: 1 to {} is allowed, or 0 for no bound",
+                               *settings.redis_maxlen, kMaxRedisMaxlen));
+  }
   return check_callback_settings(settings);
 }
 
@@ -89,6 +96,9 @@ void apply_settings(const Settings& settings, EffectiveSettings& onto) {
   copy_if_said(settings.callback_timeout, onto.callback_timeout);
   copy_if_said(settings.callback_format, onto.callback_format);
   copy_if_said(settings.callback_secrets, onto.callback_secrets);
+  copy_if_said(settings.redis_key, onto.redis_key);
+  copy_if_said(settings.redis_content, onto.redis_content);
+  copy_if_said(settings.redis_maxlen, onto.redis_maxlen);
 }
 
 Settings overlay(Settings below, const Settings& above) {
@@ -110,6 +120,9 @@ Settings overlay(Settings below, const Settings& above) {
   lay(above.callback_timeout, below.callback_timeout);
   lay(above.callback_format, below.callback_format);
   lay(above.callback_secrets, below.callback_secrets);
+  lay(above.redis_key, below.redis_key);
+  lay(above.redis_content, below.redis_content);
+  lay(above.redis_maxlen, below.redis_maxlen);
   return below;
 }
 

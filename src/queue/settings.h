@@ -8,6 +8,7 @@
 #include "core/job.h"
 #include "core/retry_policy.h"
 #include "queue/callback.h"
+#include "queue/delivery.h"
 
 namespace delayq {
 
@@ -47,6 +48,9 @@ struct Settings {
   /// Sign the calls; empty: the server's own. Told to nobody: kept where jobs are kept, and left out of every
   /// answer, log and export.
   std::optional<std::vector<std::string>> callback_secrets{};
+  std::optional<std::string> redis_key{};  ///< the list or stream; empty: named like the topic
+  std::optional<RedisContent> redis_content{};
+  std::optional<uint64_t> redis_maxlen{};  ///< about so many entries of a stream are kept; 0: all
 
   bool operator==(const Settings&) const = default;
 };
@@ -71,6 +75,9 @@ struct EffectiveSettings {
   Millis callback_timeout{};
   CallbackFormat callback_format = CallbackFormat::kWebhook;
   std::vector<std::string> callback_secrets;
+  std::string redis_key;
+  RedisContent redis_content = RedisContent::kJob;
+  uint64_t redis_maxlen = 0;
 
   bool operator==(const EffectiveSettings&) const = default;
 };

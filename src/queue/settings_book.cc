@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "core/quote.h"
 
 namespace delayq {
@@ -16,7 +18,7 @@ void SettingsBook::configure(Settings defaults) {
 void SettingsBook::set(Context& context, std::string_view name, Settings settings, Reply<void> reply) {
   Status status = name == kDefaultsName ? Status{} : check_topic(name);
   if (status.ok()) status = check_settings(settings);
-  if (status.ok() && name != kDefaultsName) status = check_has_callback(settings);
+  if (status.ok() && name != kDefaultsName) status = check_can_deliver(context, settings);
   if (!status) return context.refuse(reply, in_verb("settings", status.error()));
   const std::string encoded = encode_settings(settings);
   apply(context, name, std::move(settings));
@@ -26,9 +28,16 @@ void SettingsBook::set(Context& context, std::string_view name, Settings setting
                                 });
 }
 
-Status SettingsBook::check_has_callback(const Settings& settings) const {
+Status SettingsBook::check_can_deliver(const Context& context, const Settings& settings) const {
   EffectiveSettings effective = defaults_;
   apply_settings(settings, effective);
+  if (goes_to_redis(effective.delivery) && !context.config.delivers_to_redis) {
+    return Error{ErrorCode::kInvalid,
+                 {},
+                 fmt::format("delivery = {} needs a Redis: say redis_delivery.url in the server's "
+                             "configuration",
+                             name_of(effective.delivery))};
+  }
   if (effective.delivery != Delivery::kWebhook || !effective.callback.empty()) return {};
   return Error{
       ErrorCode::kInvalid, {}, "callback is missing: delivery = webhook needs to know where to call"};

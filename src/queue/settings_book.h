@@ -41,8 +41,8 @@ class SettingsBook {
     TopicPtr topic;  ///< held, so that the janitor leaves it alone
   };
 
-  /// A topic that calls back must say where.
-  Status check_has_callback(const Settings& settings) const;
+  /// A topic that calls back must say where, and one whose jobs go to Redis needs a server that has one.
+  Status check_can_deliver(const Context& context, const Settings& settings) const;
   void apply(Context& context, std::string_view name, Settings settings);
   void apply_defaults(Settings settings);
   void refresh(Entry& entry) const;

@@ -85,6 +85,23 @@ TEST(SettingsBook, SettingsOutOfRangeAreRefusedAndNothingChanges) {
   EXPECT_THAT(set("no/topic", {}).error().detail, HasSubstr("topic"));
 }
 
+TEST(SettingsBook, JobsGoToRedisOnlyWhereThereIsOne) {
+  const auto set = [](bool has_redis) {
+    MemoryEngine engine;
+    QueueConfig config;
+    config.delivers_to_redis = has_redis;
+    support::QueueDriver queue{engine, config};
+    return queue.ask<void>("set_settings", [&](auto reply) {
+      queue.queue().set_settings(queue.now(), "t", {.delivery = Delivery::kRedisStream}, std::move(reply));
+    });
+  };
+  EXPECT_TRUE(set(true).ok());
+  const Status refused = set(false);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(refused.error().detail,
+              HasSubstr("delivery = redis_stream needs a Redis: say redis_delivery.url"));
+}
+
 TEST(SettingsBook, StoredSettingsThatCannotBeReadAreToldAndTheOthersHold) {
   MemoryEngine engine;
   support::EngineDriver before{engine};

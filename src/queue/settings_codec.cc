@@ -22,6 +22,9 @@ enum class Field : uint64_t {
   kCallbackTimeout = 12,
   kCallbackFormat = 13,
   kCallbackSecrets = 14,
+  kRedisKey = 15,
+  kRedisContent = 16,
+  kRedisMaxlen = 17,
 };
 
 /// Writes the fields that are said, and counts them, since a map says its size first.
@@ -147,6 +150,15 @@ void read_field(uint64_t field, MsgpackReader& reader, Settings& settings) {
     case Field::kCallbackSecrets:
       settings.callback_secrets = read_texts(reader);
       return;
+    case Field::kRedisKey:
+      settings.redis_key = std::string{reader.text()};
+      return;
+    case Field::kRedisContent:
+      settings.redis_content = read_word(reader, parse_redis_content);
+      return;
+    case Field::kRedisMaxlen:
+      settings.redis_maxlen = reader.uint();
+      return;
   }
   reader.skip();
 }
@@ -174,6 +186,10 @@ std::string encode_settings(const Settings& settings) {
             [](MsgpackWriter& to, Millis value) { to.millis(value); });
   out.field(Field::kCallbackFormat, settings.callback_format, write_word<CallbackFormat>);
   out.field(Field::kCallbackSecrets, settings.callback_secrets, write_texts);
+  out.field(Field::kRedisKey, settings.redis_key, write_text);
+  out.field(Field::kRedisContent, settings.redis_content, write_word<RedisContent>);
+  out.field(Field::kRedisMaxlen, settings.redis_maxlen,
+            [](MsgpackWriter& to, uint64_t value) { to.uint(value); });
   return out.finish();
 }
 

@@ -24,7 +24,10 @@ Settings everything() {
       .callback_method = "PUT",
       .callback_timeout = Millis{7'000},
       .callback_format = CallbackFormat::kCloudEvents,
-      .callback_secrets = {{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODk="}}};
+      .callback_secrets = {{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODk="}},
+      .redis_key = "orders",
+      .redis_content = RedisContent::kId,
+      .redis_maxlen = 1'000'000};
 }
 
 TEST(Settings, ComeBackAsTheyWere) {
@@ -48,6 +51,9 @@ TEST(Settings, WhatIsUnsaidIsLeftAsItWas) {
   EXPECT_EQ(effective.callback, "https://shop.example/hook");
   EXPECT_EQ(effective.callback_format, CallbackFormat::kCloudEvents);
   EXPECT_EQ(effective.callback_secrets.size(), 2U);
+  EXPECT_EQ(effective.redis_key, "orders");
+  EXPECT_EQ(effective.redis_content, RedisContent::kId);
+  EXPECT_EQ(effective.redis_maxlen, 1'000'000U);
 }
 
 TEST(Settings, TheBuiltInDefaultsAreThoseOfTheRules) {
@@ -82,6 +88,10 @@ TEST(Settings, ChecksNameTheField) {
       {{.callback_method = "GET"}, "callback_method"},
       {{.callback_timeout = std::chrono::hours{2}}, "callback_timeout"},
       {{.callback_secrets = {{"whsec_"}}}, "callback_secrets"},
+      {{.redis_key = std::string(513, 'x')}, "redis_key"},
+      {{.redis_key = "a\nb"}, "redis_key"},
+      {{.redis_key = "\xff"}, "redis_key"},
+      {{.redis_maxlen = kMaxRedisMaxlen + 1}, "redis_maxlen"},
   };
   for (const auto& [settings, field] : cases) {
     const Status status = check_settings(settings);

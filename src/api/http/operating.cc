@@ -36,21 +36,29 @@ std::optional<std::string> owned(std::optional<std::string_view> text) {
   return text ? std::optional(std::string(*text)) : std::nullopt;
 }
 
-void read_callback(Fields& fields, Settings& change) {
-  if (const auto word = fields.text("delivery")) {
-    const Result<Delivery> delivery = parse_delivery(*word);
-    if (delivery.ok()) {
-      change.delivery = *delivery;
-    } else {
-      fields.note("delivery", delivery.error().detail);
-    }
-  }
+/// One of several words, as `parse` knows them.
+template <class Word>
+std::optional<Word> read_word(Fields& fields, std::string_view name,
+                              Result<Word> (*parse)(std::string_view)) {
+  const auto text = fields.text(name);
+  if (!text) return std::nullopt;
+  const Result<Word> word = parse(*text);
+  if (word.ok()) return *word;
+  fields.note(name, word.error().detail);
+  return std::nullopt;
+}
+
+void read_delivery(Fields& fields, Settings& change) {
+  change.delivery = read_word(fields, "delivery", parse_delivery);
   change.callback = owned(fields.text("callback"));
   change.callback_method = owned(fields.text("callback_method"));
   change.callback_timeout = fields.duration("callback_timeout");
   change.callback_format = read_format(fields);
   if (const auto secrets = fields.texts("callback_secrets"))
     change.callback_secrets.emplace(secrets->begin(), secrets->end());
+  change.redis_key = owned(fields.text("redis_key"));
+  change.redis_content = read_word(fields, "redis_content", parse_redis_content);
+  change.redis_maxlen = fields.number("redis_maxlen");
 }
 
 int write_count(json::Writer& json, uint64_t count) {
@@ -86,6 +94,8 @@ void write_settings(json::Writer& json, const EffectiveSettings& settings) {
   json.key("callback_format").text(name_of(settings.callback_format));
   // How many there are, never which.
   json.key("callback_secret_count").number(uint64_t{settings.callback_secrets.size()});
+  json.key("redis_key").text(settings.redis_key).key("redis_content").text(name_of(settings.redis_content));
+  json.key("redis_maxlen").number(settings.redis_maxlen);
 }
 
 Status Conversation::change_settings(const Call& call) {
@@ -102,7 +112,7 @@ Status Conversation::change_settings(const Call& call) {
   change.concurrency = fields->small_number("concurrency");
   change.paused = fields->boolean("paused");
   change.priority = fields->small_number("priority");
-  read_callback(*fields, change);
+  read_delivery(*fields, change);
   if (Status status = fields->finish(); !status.ok()) return status;
   if (change.rate) {
     // The period must make sense even while no count makes use of it.

@@ -22,7 +22,7 @@ constexpr std::array kBeginnings{
     Beginning{"from and to", "to"},
 };
 /// Those that others start with, with a space behind them.
-constexpr std::array<std::string_view, 26> kFields{"topic",
+constexpr std::array<std::string_view, 29> kFields{"topic",
                                                    "id",
                                                    "group",
                                                    "body",
@@ -47,7 +47,10 @@ constexpr std::array<std::string_view, 26> kFields{"topic",
                                                    "callback_method",
                                                    "callback_timeout",
                                                    "callback_format",
-                                                   "callback_secrets"};
+                                                   "callback_secrets",
+                                                   "redis_key",
+                                                   "redis_content",
+                                                   "redis_maxlen"};
 
 /// Of the names of fields and headers.
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-";

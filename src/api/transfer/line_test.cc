@@ -159,6 +159,9 @@ TEST(Line, SettingsComeBack) {
   settings.callback_method = "PATCH";
   settings.callback_timeout = Millis{2'000};
   settings.callback_format = CallbackFormat::kCallbackApi;
+  settings.redis_key = "orders";
+  settings.redis_content = RedisContent::kId;
+  settings.redis_maxlen = uint64_t{10'000'000'000};
   for (const Settings& each : {settings, Settings{}, Settings{.paused = true}}) {
     ExportItem item;
     item.job.topic = "*";

@@ -51,12 +51,17 @@ class Members {
   }
 
   std::optional<uint32_t> number(std::string_view name) {
+    const auto found = large_number(name, std::numeric_limits<uint32_t>::max());
+    return found ? std::optional(static_cast<uint32_t>(*found)) : std::nullopt;
+  }
+
+  std::optional<uint64_t> large_number(std::string_view name,
+                                       uint64_t most = std::numeric_limits<uint64_t>::max()) {
     const json::Slice* value = find(name);
     if (value == nullptr || !is(name, *value, json::Type::kNumber)) return std::nullopt;
     const Result<uint64_t> number = json::whole_number_of(*value);
-    if (number.ok() && *number <= std::numeric_limits<uint32_t>::max()) return static_cast<uint32_t>(*number);
-    note(name, fmt::format("expected a whole number up to {}, got {}", std::numeric_limits<uint32_t>::max(),
-                           quote(value->text)));
+    if (number.ok() && *number <= most) return *number;
+    note(name, fmt::format("expected a whole number up to {}, got {}", most, quote(value->text)));
     return std::nullopt;
   }
 
@@ -227,6 +232,9 @@ Status read_settings(const json::Slice& object, Line& line) {
   settings.callback_method = owned(members.text("callback_method"));
   settings.callback_timeout = members.parsed("callback_timeout", parse_duration);
   settings.callback_format = members.parsed("callback_format", parse_callback_format);
+  settings.redis_key = owned(members.text("redis_key"));
+  settings.redis_content = members.parsed("redis_content", parse_redis_content);
+  settings.redis_maxlen = members.large_number("redis_maxlen");
   return members.finish();
 }
 

@@ -78,6 +78,9 @@ void write_settings(json::Writer& json, const Settings& settings) {
   if (settings.callback_timeout)
     json.key("callback_timeout").text(format_duration(*settings.callback_timeout));
   if (settings.callback_format) json.key("callback_format").text(name_of(*settings.callback_format));
+  if (settings.redis_key) json.key("redis_key").text(*settings.redis_key);
+  if (settings.redis_content) json.key("redis_content").text(name_of(*settings.redis_content));
+  if (settings.redis_maxlen) json.key("redis_maxlen").number(*settings.redis_maxlen);
   // Secrets stay where they are: an export is a file that is handed around.
   json.end_object();
 }
