@@ -1,45 +1,12 @@
-#include <algorithm>
-
 #include "api/transfer/line.h"
-#include "core/base64.h"
 #include "core/duration.h"
 #include "core/moment.h"
-#include "core/utf8.h"
-#include "json/reader.h"
+#include "json/body.h"
 #include "json/writer.h"
 
 namespace delayq::transfer {
 
 namespace {
-
-/// Whether the body can stand in the line as it is and be found there again. The line itself is one level.
-bool is_plain_json(std::string_view body) {
-  if (body.find_first_of("\r\n") != std::string_view::npos) return false;
-  const auto brackets = std::count_if(body.begin(), body.end(), [](char c) { return c == '[' || c == '{'; });
-  if (brackets >= json::kMaxDepth) return false;
-  const Result<json::Slice> value = json::parse(body);
-  return value.ok() && value->text.size() == body.size();
-}
-
-/// Whether it is worth reading as text: UTF-8 that does not grow too much by its escapes.
-bool is_readable(std::string_view body) {
-  size_t growth = 0;
-  for (const char c : body) {
-    if (static_cast<unsigned char>(c) < 0x20) growth += c == '\n' || c == '\r' || c == '\t' ? 1 : 5;
-    growth += c == '"' || c == '\\' ? 1 : 0;
-  }
-  return growth <= body.size() && is_utf8(body);
-}
-
-void write_body(json::Writer& json, std::string_view body) {
-  if (is_plain_json(body)) {
-    json.key("body").raw(body);
-  } else if (is_readable(body)) {
-    json.key("body_text").text(body);
-  } else {
-    json.key("body_base64").text(to_base64(body));
-  }
-}
 
 void write_options(json::Writer& json, const JobOptions& options) {
   if (options.attempts) json.key("max_attempts").number(uint64_t{*options.attempts});
@@ -90,7 +57,7 @@ void write_job(json::Writer& json, const Job& job) {
   json.key("due_at").text(format_moment(job.due)).key("pushed_at").text(format_moment(job.pushed));
   json.key("attempts").number(uint64_t{job.attempts}).key("priority").number(uint64_t{job.priority});
   if (!job.group.empty()) json.key("group").text(job.group);
-  write_body(json, job.body);
+  json::write_body(json, job.body);
   if (!job.options.empty()) write_options(json, decode_job_options(job.options));
   if (!job.outcome.empty()) json.bytes("outcome", job.outcome);
   if (!is_live(job.state)) json.key("kept_until").text(format_moment(job.until));

@@ -11,16 +11,20 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "core/random.h"
+#include "delivery/settlement.h"
+#include "delivery/sources.h"
 #include "delivery/webhook/caller.h"
 #include "delivery/webhook/figures.h"
 #include "delivery/webhook/host_gate.h"
 #include "delivery/webhook/message.h"
 #include "delivery/webhook/outcome.h"
-#include "delivery/webhook/settlement.h"
-#include "delivery/webhook/sources.h"
 #include "queue/queue.h"
 
 namespace delayq::webhook {
+
+using delivery::Settlement;
+using delivery::Source;
+using delivery::Sources;
 
 struct DispatcherOptions {
   Millis connect_timeout = std::chrono::seconds{5};

@@ -1,4 +1,4 @@
-#include "delivery/webhook/settlement.h"
+#include "delivery/settlement.h"
 
 #include <algorithm>
 #include <span>
@@ -6,7 +6,7 @@
 
 #include "core/limits.h"
 
-namespace delayq::webhook {
+namespace delayq::delivery {
 
 namespace {
 
@@ -66,4 +66,4 @@ bool Settlement::send(Moment now) {
   return !done.empty() || !failed.empty() || !back.empty();
 }
 
-}  // namespace delayq::webhook
+}  // namespace delayq::delivery

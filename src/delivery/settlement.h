@@ -6,7 +6,7 @@
 
 #include "queue/queue.h"
 
-namespace delayq::webhook {
+namespace delayq::delivery {
 
 /// What was decided about taken jobs since the queue was last told, so that it is told in batches. When the
 /// queue cannot do it the leases run out by themselves, and the jobs are tried again.
@@ -39,4 +39,4 @@ class Settlement {
   std::vector<Item> back_;
 };
 
-}  // namespace delayq::webhook
+}  // namespace delayq::delivery

@@ -1,8 +1,8 @@
-#include "delivery/webhook/sources.h"
+#include "delivery/sources.h"
 
 #include <algorithm>
 
-namespace delayq::webhook {
+namespace delayq::delivery {
 
 Source& Sources::tell(std::string_view topic, Outlet outlet) {
   std::unique_ptr<Source>& source = all_[Key{topic, outlet}];
@@ -80,4 +80,4 @@ void Sources::host_is_closed(const std::string& host) {
   while (held_.contains(host)) run(*held_.find(host)->second.front());
 }
 
-}  // namespace delayq::webhook
+}  // namespace delayq::delivery

@@ -1,4 +1,4 @@
-#include "delivery/webhook/settlement.h"
+#include "delivery/settlement.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include "engine/memory/memory_engine.h"
 #include "tests/support/queue_driver.h"
 
-namespace delayq::webhook {
+namespace delayq::delivery {
 namespace {
 
 using support::at;
@@ -56,4 +56,4 @@ TEST_F(SettlementTest, GivesBackMoreThanOneRequestMayHave) {
 }
 
 }  // namespace
-}  // namespace delayq::webhook
+}  // namespace delayq::delivery

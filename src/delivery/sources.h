@@ -12,7 +12,7 @@
 
 #include "core/job.h"
 
-namespace delayq::webhook {
+namespace delayq::delivery {
 
 /// An outlet of a topic that may have jobs to deliver.
 struct Source {
@@ -76,4 +76,4 @@ class Sources {
   uint64_t last_serial_ = 0;
 };
 
-}  // namespace delayq::webhook
+}  // namespace delayq::delivery
