@@ -82,6 +82,7 @@ Commands::Commands(CLI::App& app) {
   add_consumer_verbs(verbs);
   add_operator_verbs(verbs);
   add_transfer_verbs(verbs);
+  add_migrate_verb(verbs);
   add_top_verb(verbs);
   add_listen_verb(verbs);
   add_shell_verbs(verbs);

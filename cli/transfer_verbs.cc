@@ -1,6 +1,5 @@
 // Everything at once: export, import, backup.
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -10,9 +9,11 @@
 #include <fmt/format.h>
 
 #include "cli/human.h"
+#include "cli/importing.h"
 #include "cli/line_reader.h"
 #include "cli/progress.h"
 #include "cli/show.h"
+#include "cli/takeover.h"
 #include "cli/verb.h"
 #include "core/limits.h"
 
@@ -21,24 +22,10 @@ namespace delayq::cli {
 namespace {
 
 using Text = std::optional<std::string>;
-using Ask = std::function<Result<resp::Value>(const Words&)>;
 
 constexpr Millis kBackupPatience = std::chrono::hours{24};
 
 Error failure(std::string detail) { return {ErrorCode::kUnavailable, {}, std::move(detail)}; }
-
-/// Asks the server, or the data directory where nobody serves.
-Result<Ask> ask_where(const Session& session, const Text& data) {
-  if (!data) return Ask([&session](const Words& command) { return session.ask(command); });
-  if (!session.world.open_directory) return failure("this program cannot open a data directory");
-  Result<std::function<Result<resp::Value>(const Words&)>> opened = session.world.open_directory(*data);
-  if (!opened) return opened.error();
-  return Ask([ask = std::move(*opened)](const Words& command) -> Result<resp::Value> {
-    Result<resp::Value> reply = ask(command);
-    if (reply && reply->is_error()) return error_of_reply(reply->text);
-    return reply;
-  });
-}
 
 // ---- export
 // ---------------------------------------------------------------------------------------------------------
@@ -164,9 +151,12 @@ class Export final : public Verb {
 class Import final : public Verb {
  public:
   std::string_view name() const override { return "import"; }
-  std::string_view help() const override { return "Store jobs and settings that export wrote, as they were"; }
+  std::string_view help() const override {
+    return "Store jobs and settings that export wrote, as they were; or take over another system's jobs";
+  }
   void add_options(CLI::App& app) override {
-    app.add_option("FILE", files_, "Where from; - or none: standard input");
+    app.add_option("FILE", files_, "Where from; - or none: standard input; with --from a redis:// URL");
+    takeover_.add_to(app);
     app.add_option(
            "--on-conflict", on_conflict_,
            "What to do with an id that is there: keep it (so that an import can be repeated), replace "
@@ -176,6 +166,7 @@ class Import final : public Verb {
   }
 
   Status run(const Session& session) override {
+    if (takeover_.is_wanted()) return takeover_.run(session, files_, data_);
     if (files_.empty()) files_.emplace_back("-");
     if (session.world.in_is_terminal && files_ == std::vector<std::string>{"-"})
       return Error{ErrorCode::kInvalid, {}, "FILE: is missing: name one, or pipe it in"};
@@ -191,23 +182,21 @@ class Import final : public Verb {
     }
     tell(session);
     if (!status) return status;
-    if (failed_ == 0) return {};
-    return Error{first_error_, {}, fmt::format("{} of {} lines were not imported", failed_, lines_)};
+    if (counts_.failed() == 0) return {};
+    return Error{counts_.first_error(),
+                 {},
+                 fmt::format("{} of {} lines were not imported", counts_.failed(), counts_.lines())};
   }
 
  private:
-  /// A command stays well below what the server takes at once.
-  static constexpr size_t kMostLines = 1'000;
-  static constexpr size_t kMostBytes = size_t{512} << 10;
   static constexpr uint64_t kMostTold = 20;
-  static constexpr std::array<std::string_view, 4> kOutcomes{"created", "replaced", "kept", "dropped"};
 
   struct Batch {
     Words lines;
     std::vector<uint64_t> numbers;
     size_t bytes = 0;
 
-    bool is_full() const { return lines.size() >= kMostLines || bytes >= kMostBytes; }
+    bool is_full() const { return lines.size() >= kMostImportLines || bytes >= kMostImportBytes; }
   };
 
   Status import_file(const Session& session, const Ask& ask, const std::string& name, Progress& progress) {
@@ -231,7 +220,7 @@ class Import final : public Verb {
       }
       if (!*more || batch.is_full()) {
         if (Status status = send(session, ask, shown, batch); !status) return status;
-        progress.show(bytes_ + reader.bytes(), lines_);
+        progress.show(bytes_ + reader.bytes(), counts_.lines());
       }
       if (!*more) break;
     }
@@ -246,58 +235,36 @@ class Import final : public Verb {
 
   Status send(const Session& session, const Ask& ask, const std::string& file, Batch& batch) {
     if (batch.lines.empty()) return {};
-    Words command{"IMPORT"};
-    if (on_conflict_ == "keep") command.emplace_back("KEEP");
-    if (on_conflict_ == "replace") command.emplace_back("REPLACE");
-    std::move(batch.lines.begin(), batch.lines.end(), std::back_inserter(command));
-    const Result<resp::Value> reply = ask(command);
-    if (!reply) {
-      Error error = reply.error();
+    const Result<std::vector<resp::Value>> answers = import_lines(ask, on_conflict_, std::move(batch.lines));
+    if (!answers) {
+      Error error = answers.error();
       error.detail += fmt::format("; not known what became of {}:{} and what follows: import it again", file,
                                   batch.numbers.front());
       return error;
     }
-    if (reply->items.size() != batch.numbers.size()) return unexpected_reply();
     for (size_t i = 0; i < batch.numbers.size(); ++i) {
-      ++lines_;
-      const resp::Value& answer = reply->items[i];
-      const auto* const outcome = std::find(kOutcomes.begin(), kOutcomes.end(), answer.text);
-      if (outcome != kOutcomes.end() && !answer.is_error()) {
-        ++counts_[static_cast<size_t>(outcome - kOutcomes.begin())];
-      } else {
-        complain(session, file, batch.numbers[i], answer.text);
-      }
+      if (const auto error = counts_.add((*answers)[i])) complain(session, file, batch.numbers[i], *error);
     }
     batch = {};
     return {};
   }
 
-  void complain(const Session& session, const std::string& file, uint64_t line, const std::string& text) {
-    const Error error = error_of_reply(text);
-    if (failed_++ == 0) first_error_ = error.code;
-    if (failed_ <= kMostTold) session.world.err << to_string(at(file, line, error)) << "\n";
-    if (failed_ == kMostTold + 1) session.world.err << "and more\n";
+  void complain(const Session& session, const std::string& file, uint64_t line, const Error& error) {
+    if (counts_.failed() <= kMostTold) session.world.err << to_string(at(file, line, error)) << "\n";
+    if (counts_.failed() == kMostTold + 1) session.world.err << "and more\n";
   }
 
   void tell(const Session& session) const {
-    std::string human = grouped(static_cast<int64_t>(lines_)) + " lines:";
-    std::string machine = fmt::format("{{\"lines\":{}", lines_);
-    for (size_t i = 0; i < kOutcomes.size(); ++i) {
-      human += fmt::format(" {} {},", grouped(static_cast<int64_t>(counts_[i])), kOutcomes[i]);
-      machine += fmt::format(",\"{}\":{}", kOutcomes[i], counts_[i]);
-    }
-    session.say(human + fmt::format(" {} failed", grouped(static_cast<int64_t>(failed_))),
-                machine + fmt::format(",\"failed\":{}}}", failed_));
+    session.say(fmt::format("{} lines: {}", grouped(static_cast<int64_t>(counts_.lines())), counts_.text()),
+                fmt::format("{{\"lines\":{},{}}}", counts_.lines(), counts_.members()));
   }
 
   std::vector<std::string> files_;
   std::string on_conflict_ = "keep";
   Text data_;
-  std::array<uint64_t, kOutcomes.size()> counts_{};
-  uint64_t failed_ = 0;
-  uint64_t lines_ = 0;
+  ImportCounts counts_;
   uint64_t bytes_ = 0;
-  ErrorCode first_error_ = ErrorCode::kInvalid;
+  TakeoverOptions takeover_;
 };
 
 // ---- backup

@@ -70,6 +70,7 @@ void add_consumer_verbs(Verbs& verbs);
 void add_pop_verbs(Verbs& verbs);
 void add_operator_verbs(Verbs& verbs);
 void add_transfer_verbs(Verbs& verbs);
+void add_migrate_verb(Verbs& verbs);
 void add_top_verb(Verbs& verbs);
 void add_listen_verb(Verbs& verbs);
 void add_shell_verbs(Verbs& verbs);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "delivery/webhook/address_guard.h"
+#include "net/redis/url.h"
 #include "ops/config_check.h"
 #include "ops/seed_config.h"
 
@@ -59,6 +60,9 @@ ConfigOutcome read_config(const ConfigOptions& options) {
   const Config::Webhook& webhook = outcome.config.webhook;
   const auto guard = webhook::AddressGuard::create(webhook.allow, webhook.deny);
   if (!guard.ok()) errors.push_back("webhook." + guard.error().detail);
+  const std::string& url = outcome.config.redis_delivery.url;
+  const auto where = net::redis::parse_url(url);
+  if (!url.empty() && !where.ok()) errors.push_back("redis_delivery.url: " + where.error().detail);
   return outcome;
 }
 

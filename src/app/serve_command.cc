@@ -69,6 +69,23 @@ WebhookOptions webhook_options(const Config::Webhook& said) {
   return options;
 }
 
+void log_redis(std::string_view why) {
+  if (why.empty()) {
+    spdlog::info("redis delivery: Redis takes jobs again");
+  } else {
+    spdlog::warn("redis delivery: jobs wait until Redis takes them: {}", why);
+  }
+}
+
+RedisDeliveryOptions redis_delivery_options(const Config::RedisDelivery& said) {
+  RedisDeliveryOptions options;
+  options.url = said.url;
+  options.timeout = said.timeout;
+  options.in_flight = said.in_flight;
+  options.log = log_redis;
+  return options;
+}
+
 ServerOptions server_options(const Config& config) {
   ServerOptions options;
   options.storage.engine =
@@ -83,6 +100,7 @@ ServerOptions server_options(const Config& config) {
                                            : journal::Durability::kCommit;
   options.queue = queue_config(config);
   options.webhook = webhook_options(config.webhook);
+  options.redis_delivery = redis_delivery_options(config.redis_delivery);
   options.topics = config.topics;
   options.resp_host = config.server.resp.host;
   options.resp_port = config.server.resp.port;

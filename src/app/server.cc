@@ -45,6 +45,7 @@ Status Server::start() {
   }
   front_->stopwatch = [] { return net::Loop::steady_now().time_since_epoch(); };
   if (Status status = start_webhooks(); !status.ok()) return status;
+  if (Status status = start_deliveries(); !status.ok()) return status;
   if (Status status = start_queue(now); !status.ok()) return status.error();
   if (Status status = listen_for_resp(now); !status.ok()) return status;
   return listen_for_http();
@@ -90,6 +91,8 @@ Status Server::listen_for_http() {
   http_host_->metrics_topics = options_.metrics_topics;
   http_host_->dialects = options_.dialects;
   http_host_->webhooks = [this] { return dispatcher_->figures(); };
+  if (redis_delivery_ != nullptr)
+    http_host_->redis_delivery = [this] { return redis_delivery_->pusher().figures(); };
   net::HttpLimits limits;
   limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch
   auto listener = net::Listener::open(
@@ -122,7 +125,18 @@ Status Server::start_webhooks() {
   caller_->set_wakeup([this] { loop_.wake(); });
   dispatcher_ = std::make_unique<webhook::Dispatcher>(*queue_, *caller_, said.dispatch, random_seed());
   dispatcher_->set_log(said.failed);
-  queue_->set_delivery_listener(dispatcher_.get());
+  return {};
+}
+
+Status Server::start_deliveries() {
+  if (!options_.redis_delivery.url.empty()) {
+    auto opened = RedisDelivery::open(loop_, *queue_, options_.redis_delivery, random_seed());
+    if (!opened.ok()) return opened.error();
+    redis_delivery_ = std::move(*opened);
+  }
+  DeliveryListener* const redis = redis_delivery_ == nullptr ? nullptr : &redis_delivery_->pusher();
+  fan_out_ = std::make_unique<delivery::FanOut>(*queue_, *dispatcher_, redis);
+  queue_->set_delivery_listener(fan_out_.get());
   return {};
 }
 
@@ -171,6 +185,7 @@ void Server::set_topics(const std::map<std::string, Settings>& topics,
 
 void Server::run() {
   Moment next = net::Loop::now();
+  redis_delivery::Pusher* const pusher = redis_delivery_ == nullptr ? nullptr : &redis_delivery_->pusher();
   while (!is_stopped_) {
     loop_.wait_until(next);
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
@@ -180,8 +195,10 @@ void Server::run() {
       bool is_busy = true;
       while (is_busy) {
         next = std::min({queue_->tick(now), dispatcher_->tick(now), next_event});
+        if (pusher != nullptr) next = std::min(next, pusher->tick(now));
         is_busy = queue_->poll(now);
         is_busy |= dispatcher_->poll(now);
+        if (pusher != nullptr) is_busy |= pusher->poll(now);
       }
     } while (loop_.finish_turn());
     if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
@@ -224,6 +241,7 @@ void Server::begin_stop() {
   // The listeners stay open until the grace period is over: for acks of those who come back with one, and for
   // /readyz, which says that no job is taken any more. The queue refuses what is new.
   dispatcher_->stop(net::Loop::now(), options_.grace);
+  if (redis_delivery_ != nullptr) redis_delivery_->pusher().stop(net::Loop::now(), options_.grace);
   queue_->stop(net::Loop::now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
 }
 

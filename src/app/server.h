@@ -9,8 +9,10 @@
 
 #include "api/http/conversation.h"
 #include "api/resp/conversation.h"
+#include "app/redis_delivery.h"
 #include "app/storage.h"
 #include "core/served.h"
+#include "delivery/fan_out.h"
 #include "delivery/webhook/curl_caller.h"
 #include "delivery/webhook/dispatcher.h"
 #include "net/listener.h"
@@ -35,6 +37,7 @@ struct WebhookOptions {
 struct ServerOptions {
   StorageOptions storage;
   WebhookOptions webhook;
+  RedisDeliveryOptions redis_delivery;
   QueueConfig queue;
   /// What the operator says of topics; goes before what was said at run time about the same things.
   std::map<std::string, Settings> topics;
@@ -94,6 +97,8 @@ class Server {
   explicit Server(ServerOptions options);
   Status start();
   Status start_webhooks();
+  /// Where jobs leave to; after start_webhooks().
+  Status start_deliveries();
   Status start_queue(Moment now);
   /// What a topic is to be set to for what the operator says of it; nothing when it says so already.
   std::optional<Settings> wanted(const std::string& topic, const Settings& said) const;
@@ -112,6 +117,8 @@ class Server {
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<webhook::CurlCaller> caller_;
   std::unique_ptr<webhook::Dispatcher> dispatcher_;
+  std::unique_ptr<RedisDelivery> redis_delivery_;  ///< null: there is none
+  std::unique_ptr<delivery::FanOut> fan_out_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
   std::unique_ptr<resp::Host> resp_host_;
   std::unique_ptr<http::Host> http_host_;

@@ -35,8 +35,9 @@ struct Host {
   size_t job_bytes = size_t{4} << 20;  ///< of one job's text in a batch
   IdempotencyBook idempotency{};
   std::function<ProcessFigures()> process = [] { return ProcessFigures(); };
-  std::function<webhook::Figures()> webhooks = {};  ///< may be empty
-  uint32_t metrics_topics = 200;                    ///< with labels of their own
+  std::function<webhook::Figures()> webhooks = {};               ///< may be empty
+  std::function<redis_delivery::Figures()> redis_delivery = {};  ///< empty: jobs do not go there
+  uint32_t metrics_topics = 200;                                 ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< that are spoken here besides HTTP v1
 };

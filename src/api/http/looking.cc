@@ -233,7 +233,9 @@ Status Conversation::metrics(const Call& call) {
                       {},
                       metrics_text({self->host_.version, now, totals, *topics, self->front_.http,
                                     self->front_.resp, self->host_.process(),
-                                    self->host_.webhooks ? self->host_.webhooks() : webhook::Figures{}})});
+                                    self->host_.webhooks ? self->host_.webhooks() : webhook::Figures{},
+                                    self->host_.redis_delivery ? std::optional(self->host_.redis_delivery())
+                                                               : std::nullopt})});
         });
   });
   return {};

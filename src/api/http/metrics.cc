@@ -134,6 +134,18 @@ void write_webhooks(Exposition& out, const webhook::Figures& figures) {
                 figures.micros.sum(), 1e6);
 }
 
+void write_redis_delivery(Exposition& out, const redis_delivery::Figures& figures) {
+  out.begin("delayq_redis_delivery_jobs_total", "counter",
+            "Jobs for lists and streams in Redis: delivered, failed (refused by Redis), or given back.");
+  out.sample(Exposition::label("outcome", "delivered"), figures.delivered);
+  out.sample(Exposition::label("outcome", "failed"), figures.failed);
+  out.sample(Exposition::label("outcome", "given_back"), figures.given_back);
+  out.one("delayq_redis_delivery_in_flight", "gauge", "Jobs that are being written to Redis.",
+          figures.in_flight);
+  out.one("delayq_redis_delivery_connected", "gauge", "Whether that Redis can be reached.",
+          uint64_t{figures.connected});
+}
+
 }  // namespace
 
 std::string metrics_text(const Metrics& metrics) {
@@ -145,6 +157,7 @@ std::string metrics_text(const Metrics& metrics) {
   write_engine(out, metrics.totals.usage, metrics.totals.commits);
   write_apis(out, metrics);
   write_webhooks(out, metrics.webhooks);
+  if (metrics.redis_delivery) write_redis_delivery(out, *metrics.redis_delivery);
   write_topics(out, metrics);
   out.one("process_resident_memory_bytes", "gauge", "RAM of the process.", metrics.process.resident_bytes);
   out.one("process_start_time_seconds", "gauge", "When it started, in Unix time.",

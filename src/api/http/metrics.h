@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "api/traffic.h"
+#include "delivery/redis/figures.h"
 #include "delivery/webhook/figures.h"
 #include "queue/verbs.h"
 
@@ -28,6 +30,7 @@ struct Metrics {
   const api::Traffic& resp;
   ProcessFigures process;
   webhook::Figures webhooks{};
+  std::optional<redis_delivery::Figures> redis_delivery{};  ///< nothing: jobs do not go there
 };
 
 /// Everything that can be watched, in Prometheus's text format. Its size has a bound: it depends on how many

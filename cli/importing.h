@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/verb.h"
+
+namespace delayq::cli {
+
+/// Asks whoever has the jobs: a server, or a data directory where nobody serves. An error reply is an error.
+using Ask = std::function<Result<resp::Value>(const Words&)>;
+
+/// Asks the data directory, or the session's server when there is none.
+Result<Ask> ask_where(const Session& session, const std::optional<std::string>& data);
+/// Asks a data directory that no server uses.
+Result<Ask> ask_directory(const Surroundings& world, const std::string& directory);
+
+/// Lines that are sent together. A command stays well below what the server takes at once.
+inline constexpr size_t kMostImportLines = 1'000;
+inline constexpr size_t kMostImportBytes = size_t{512} << 10;
+
+/// Stores lines as `export` writes them: an answer for each, in their order. `on_conflict` is keep, replace
+/// or reject. When it answers, what it answers is durable.
+Result<std::vector<resp::Value>> import_lines(const Ask& ask, std::string_view on_conflict, Words lines);
+
+/// What became of lines.
+class ImportCounts {
+ public:
+  static constexpr std::array<std::string_view, 4> kOutcomes{"created", "replaced", "kept", "dropped"};
+
+  /// Counts an answer; the error that it is, if it is one.
+  std::optional<Error> add(const resp::Value& answer);
+
+  uint64_t lines() const { return lines_; }
+  uint64_t failed() const { return failed_; }
+  /// Of the first line that failed.
+  ErrorCode first_error() const { return first_error_; }
+  uint64_t of(std::string_view outcome) const;
+
+  /// "2 created, 0 replaced, ..., 0 failed".
+  std::string text() const;
+  /// The same as members of a JSON object.
+  std::string members() const;
+
+ private:
+  std::array<uint64_t, kOutcomes.size()> counts_{};
+  uint64_t failed_ = 0;
+  uint64_t lines_ = 0;
+  ErrorCode first_error_ = ErrorCode::kInvalid;
+};
+
+}  // namespace delayq::cli

@@ -1,0 +1,90 @@
+// delay_queue_callback: `<topic>-<id>` is the job as JSON, `dqc_bucket_<n>` are zsets of those names by the
+// second at which they are due.
+#include <fmt/format.h>
+
+#include "cli/seeds/json_job.h"
+#include "cli/seeds/layout.h"
+
+namespace delayq::cli::seeds {
+
+namespace {
+
+constexpr std::string_view kBucketPrefix = "dqc_bucket_";
+constexpr uint32_t kTries = 3;  // what it does when its configuration says nothing
+
+/// The body is any JSON value, as it was written.
+Result<SeedJob> job_of(std::string_view text) {
+  const Result<JsonJob> found = JsonJob::parse(text);
+  if (!found) return found.error();
+  SeedJob job;
+  job.topic = found->text("topic");
+  job.id = found->text("id");
+  job.callback = found->text("callback");
+  const json::Slice* const body = found->find("body");
+  job.body = body == nullptr ? "null" : std::string(body->text);
+  for (const auto& [name, value] :
+       {std::pair{"topic", &job.topic}, {"id", &job.id}, {"callback", &job.callback}}) {
+    if (value->empty()) return Error{ErrorCode::kCorrupt, {}, fmt::format("the job has no {}", name)};
+  }
+  job.callback_method = "PUT";
+  job.callback_format = "callback-api";
+  job.max_attempts = kTries;
+  return job;
+}
+
+class Callback final : public Layout {
+ public:
+  explicit Callback(uint32_t buckets) : buckets_(buckets) {}
+
+  Result<uint64_t> total(const RedisReader& redis) const override {
+    const auto keys = bucket_keys(redis, kBucketPrefix, buckets_);
+    if (!keys) return keys.error();
+    return count_in_buckets(redis, *keys);
+  }
+
+  Status read(const RedisReader& redis, Sink& sink) const override {
+    const auto keys = bucket_keys(redis, kBucketPrefix, buckets_);
+    if (!keys) return keys.error();
+    for (const std::string& key : *keys) {
+      const Status status = redis.scan_zset(key, [&](const std::vector<RedisReader::Pair>& page) {
+        return read_bucket(redis, key, page, sink);
+      });
+      if (!status) return status;
+    }
+    return {};
+  }
+
+ private:
+  static Status read_bucket(const RedisReader& redis, const std::string& bucket,
+                            const std::vector<RedisReader::Pair>& page, Sink& sink) {
+    std::vector<std::string> signs;
+    for (const auto& [sign, score] : page) signs.push_back(sign);
+    const auto jobs = redis.get(signs);
+    if (!jobs) return jobs.error();
+    for (size_t i = 0; i < page.size(); ++i) {
+      const std::string where = fmt::format("{} {}", bucket, signs[i]);
+      const std::optional<Moment> due = moment_of_seconds(page[i].second);
+      if (!(*jobs)[i] || !due) {
+        sink.unreadable(where, due ? "its job is gone: it was removed" : "its score is not a time");
+        continue;
+      }
+      Result<SeedJob> job = job_of(*(*jobs)[i]);
+      if (!job) {
+        sink.unreadable(where, job.error().detail);
+        continue;
+      }
+      job->due = *due;
+      job->removal = {{"ZREM", bucket, signs[i]}, {"DEL", signs[i]}};
+      if (Status status = sink.job(std::move(*job)); !status) return status;
+    }
+    return {};
+  }
+
+  uint32_t buckets_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layout> callback_layout(uint32_t buckets) { return std::make_unique<Callback>(buckets); }
+
+}  // namespace delayq::cli::seeds

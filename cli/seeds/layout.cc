@@ -1,0 +1,49 @@
+#include "cli/seeds/layout.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/limits.h"
+
+namespace delayq::cli::seeds {
+
+std::unique_ptr<Layout> layout_of(std::string_view system, uint32_t buckets) {
+  if (system == kSystems[0]) return go_delay_queue_layout(buckets);
+  if (system == kSystems[1]) return callback_layout(buckets);
+  if (system == kSystems[2]) return delayq_server_layout();
+  if (system == kSystems[3]) return delayq_library_layout();
+  return nullptr;
+}
+
+Result<std::vector<std::string>> bucket_keys(const RedisReader& redis, std::string_view prefix,
+                                             uint32_t buckets) {
+  std::vector<std::string> keys;
+  for (uint32_t i = 1; i <= buckets; ++i) keys.push_back(fmt::format("{}{}", prefix, i));
+  if (buckets > 0) return keys;
+  const Status status = redis.scan_keys(prefix, "zset", [&](const RedisReader::Page& page) {
+    for (const std::string& key : page) {
+      const std::string_view number = std::string_view(key).substr(prefix.size());
+      if (!number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos)
+        keys.push_back(key);
+    }
+    return Status{};
+  });
+  if (!status) return status.error();
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
+}
+
+uint64_t count_in_buckets(const RedisReader& redis, const std::vector<std::string>& keys) {
+  uint64_t total = 0;
+  for (const std::string& key : keys) total += redis.count("ZCARD", key);
+  return total;
+}
+
+std::string lease_of_seconds(int64_t seconds) {
+  constexpr auto kMost = std::chrono::duration_cast<std::chrono::seconds>(Limits::kMaxLease).count();
+  return seconds <= 0 ? std::string() : fmt::format("{}s", std::min<int64_t>(seconds, kMost));
+}
+
+}  // namespace delayq::cli::seeds

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/seeds/redis_reader.h"
+#include "cli/seeds/seed_job.h"
+
+namespace delayq::cli::seeds {
+
+/// Takes what a layout finds.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  /// An error ends the reading.
+  virtual Status job(SeedJob job) = 0;
+  /// Something waits there that cannot be taken over. `why` is the same for all of a kind; `where` is the
+  /// key, or the key and what is in it.
+  virtual void unreadable(std::string where, std::string why) = 0;
+  /// A job that is still there, but waits for nothing any more.
+  virtual void over() = 0;
+};
+
+/// How one of the other systems keeps its jobs in Redis.
+class Layout {
+ public:
+  virtual ~Layout() = default;
+
+  /// About how many jobs there are, for a progress bar.
+  virtual Result<uint64_t> total(const RedisReader& redis) const = 0;
+  /// Finds all that wait: delayed, due, and being worked on. Changes nothing. Some may be found twice.
+  virtual Status read(const RedisReader& redis, Sink& sink) const = 0;
+};
+
+inline constexpr std::array<std::string_view, 4> kSystems{"go-delay-queue", "callback", "DelayQ", "delayq"};
+
+/// The layout of one of kSystems; null for any other name. `buckets` is how many delay buckets the systems
+/// that have several were configured with; 0: as many as there are.
+std::unique_ptr<Layout> layout_of(std::string_view system, uint32_t buckets);
+
+/// Each system's own; layout_of() knows them by name.
+std::unique_ptr<Layout> go_delay_queue_layout(uint32_t buckets);
+std::unique_ptr<Layout> callback_layout(uint32_t buckets);
+std::unique_ptr<Layout> delayq_server_layout();
+std::unique_ptr<Layout> delayq_library_layout();
+
+/// The keys of delay buckets: PREFIX1 to PREFIXn, or, when `buckets` is 0, all that are there with a number.
+Result<std::vector<std::string>> bucket_keys(const RedisReader& redis, std::string_view prefix,
+                                             uint32_t buckets);
+/// All members of those together.
+uint64_t count_in_buckets(const RedisReader& redis, const std::vector<std::string>& keys);
+
+/// Seconds as a lease, within what a lease may be.
+std::string lease_of_seconds(int64_t seconds);
+
+}  // namespace delayq::cli::seeds

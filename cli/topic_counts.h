@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "cli/importing.h"
+
+namespace delayq::cli {
+
+/// How many jobs of a topic are in which state.
+struct TopicCounts {
+  static constexpr std::array<std::string_view, 5> kStates{"delayed", "ready", "reserved", "done", "dead"};
+
+  std::array<uint64_t, kStates.size()> states{};
+
+  /// Those that wait, whichever way: time alone moves them from one state to the next, and one that was
+  /// reserved is ready where it is restored.
+  uint64_t live() const { return states[0] + states[1] + states[2]; }
+  uint64_t done() const { return states[3]; }
+  uint64_t dead() const { return states[4]; }
+  uint64_t all() const { return live() + done() + dead(); }
+};
+
+/// By topic. Of a topic without jobs all counts are zero.
+Result<std::map<std::string, TopicCounts>> count_topics(const Ask& ask);
+
+}  // namespace delayq::cli
