@@ -1,0 +1,226 @@
+"""`delayq import --from SYSTEM redis://...`: each system's layout as that system writes it, taken over into a real server."""
+import base64
+import json
+import struct
+import subprocess
+import time
+import unittest
+
+import harness
+from redis_server import RedisServer
+
+DAY = 86_400
+INVALID, CORRUPT = 2, 13  # exit codes
+
+
+def packed(value):
+    """MessagePack of what go-delay-queue stores: maps, texts, numbers, bytes."""
+    if isinstance(value, dict):
+        assert len(value) < 16
+        return bytes([0x80 | len(value)]) + b"".join(packed(key) + packed(each) for key, each in value.items())
+    if isinstance(value, int):
+        return bytes([value]) if 0 <= value < 128 else b"\xd3" + struct.pack(">q", value)
+    if isinstance(value, bytes):
+        return b"\xc5" + struct.pack(">H", len(value)) + value
+    text = value.encode()
+    return (bytes([0xa0 | len(text)]) if len(text) < 32 else b"\xda" + struct.pack(">H", len(text))) + text
+
+
+class Takeover(harness.ServerTest):
+    def setUp(self):
+        super().setUp()
+        self.redis = RedisServer(self.directory / "redis")
+        self.addCleanup(self.redis.close)
+        self.source = self.redis.client(3)
+        self.addCleanup(self.source.close)
+        self.server = self.serve()
+        self.client = self.connect(self.server)
+        self.now = int(time.time())
+
+    def take_over(self, system, *options, code=0):
+        done = subprocess.run(
+            [harness.PROGRAM, "import", "--from", system, self.redis.url(3), "--server", f"127.0.0.1:{self.server.port}",
+             "--json", *options], capture_output=True, timeout=harness.DEADLINE, check=False)
+        self.assertEqual(done.returncode, code, done.stderr.decode())
+        return json.loads(done.stdout) if done.stdout else done.stderr.decode()
+
+    def job(self, topic, name):
+        flat = self.client.ask("GET", topic, name)
+        self.assertIsNotNone(flat, f"{topic} {name} is not there")
+        return {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
+
+    def exported(self, topic):
+        done = subprocess.run([harness.PROGRAM, "export", "--topic", topic, "--server", f"127.0.0.1:{self.server.port}"],
+                              capture_output=True, timeout=harness.DEADLINE, check=True)
+        return {line["id"]: line for line in map(json.loads, done.stdout.splitlines()) if "id" in line}
+
+    def everything(self):
+        """All that is in the source, to see that it stays as it was."""
+        return {key: self.source.dump(key) for key in self.source.scan_iter()}
+
+    def fill_go_delay_queue(self, count=2500):
+        with self.source.pipeline(transaction=False) as pipe:
+            for i in range(count):
+                name, due = f"job{i}", self.now + 1000 + i
+                body = {"1": "order", "2": name, "3": 1000 + i, "4": due, "5": f'{{"uid": {i}}}'}
+                pipe.setex(f"delay_job:{name}", 1000 + DAY, packed(body))
+                pipe.zadd(f"dq_bucket_{i % 3 + 1}", {name: due})
+            pipe.execute()
+        late = {"1": "mail", "2": "late", "3": 10, "4": self.now - 50, "5": b"\xff\x00bytes"}
+        self.source.setex("delay_job:late", DAY, packed(late))
+        self.source.zadd("dq_bucket_1", {"late": self.now - 50})
+        ready = {"1": "mail", "2": "ready", "3": 10, "4": self.now - 90, "5": "in the list"}
+        self.source.setex("delay_job:ready", DAY, packed(ready))
+        self.source.rpush("mail", "ready")
+        handed_over = {"1": "mail", "2": "gone", "3": 10, "4": self.now - 500, "5": "a consumer has it"}
+        self.source.setex("delay_job:gone", DAY, packed(handed_over))
+
+    def test_go_delay_queue(self):
+        self.fill_go_delay_queue()
+        before = self.everything()
+        told = self.take_over("go-delay-queue")
+        self.assertTrue(told["dry_run"])
+        self.assertEqual((told["jobs"], told["due"], told["unreadable"]), (2502, 2, 0))
+        self.assertEqual(told["topics"], [{"topic": "mail", "delayed": 0, "due": 2}, {"topic": "order", "delayed": 2500, "due": 0}])
+        self.assertEqual(self.client.ask("TOPICS")[1], [], "a dry run stores nothing")
+
+        told = self.take_over("go-delay-queue", "--yes")
+        self.assertEqual((told["created"], told["kept"], told["failed"]), (2502, 0, 0))
+        self.assertEqual(self.everything(), before, "nothing there is changed")
+        jobs = self.exported("order")
+        self.assertEqual(len(jobs), 2500)
+        for i in (0, 1, 777, 2499):
+            line = jobs[f"job{i}"]
+            self.assertEqual((line["state"], line["body"]), ("delayed", {"uid": i}))
+            self.assertEqual(self.job("order", f"job{i}")["due_ms"], (self.now + 1000 + i) * 1000)
+        mail = self.exported("mail")
+        self.assertEqual(set(mail), {"late", "ready"})
+        self.assertEqual((mail["late"]["state"], mail["late"]["body_base64"]), ("ready", base64.b64encode(b"\xff\x00bytes").decode()))
+        self.assertEqual(self.pop("mail", 2), [b"ready", b"late"], "the longer overdue goes first")
+
+        again = self.take_over("go-delay-queue", "--yes")
+        self.assertEqual((again["created"], again["kept"]), (0, 2502))
+
+    def pop(self, topic, count):
+        return [job[2] for job in self.client.ask("POP", topic, "COUNT", str(count))]
+
+    def test_removal_leaves_what_is_not_here(self):
+        self.fill_go_delay_queue(300)
+        self.client.ask("PUSH", "order", "1h", "another job", "ID", "job7")
+        self.take_over("go-delay-queue", "--yes")
+        told = self.take_over("go-delay-queue", "--yes", "--remove")
+        self.assertEqual((told["kept"], told["removed"], told["left"]), (302, 301, 1))
+        left = {key.decode() for key in self.source.scan_iter()}
+        self.assertEqual(left, {"delay_job:job7", "dq_bucket_2", "delay_job:gone"})
+        self.assertEqual(self.source.zrange("dq_bucket_2", 0, -1), [b"job7"])
+
+    def test_hostile_contents(self):
+        good = packed({"1": "order", "2": "good", "3": 1, "4": self.now + 99, "5": "fine"})
+        jobs = {"good": good, "garbage": b"\x00\xff\x01", "empty": b"", "cut": good[:-2], "array": b"\x93\x01\x02\x03",
+                "deep": b"\x91" * 5000, "notopic": packed({"2": "notopic", "4": self.now, "5": "x"}),
+                "other": packed({"1": "order", "2": "someone", "4": self.now, "5": "x"}),
+                "badtopic": packed({"1": "a b", "2": "badtopic", "3": 1, "4": self.now, "5": "x"}),
+                "line\nend": packed({"1": "order", "2": "line\nend", "3": 1, "4": self.now, "5": "x"})}
+        for name, body in jobs.items():
+            self.source.set(f"delay_job:{name}", body)
+            self.source.zadd("dq_bucket_1", {name: self.now + 99})
+        self.source.zadd("dq_bucket_1", {"expired": self.now, "never": float("inf")})
+        self.source.set("delay_job:never", good)
+        self.source.set("dq_bucket_2", "not a zset")
+        self.source.hset("delay_job:hash", "a", "b")
+        self.source.zadd("dq_bucket_1", {"hash": self.now})
+        told = self.take_over("go-delay-queue")
+        self.assertEqual((told["jobs"], told["unreadable"]), (1, 12))
+        told = self.take_over("go-delay-queue", "--yes", code=CORRUPT)
+        self.assertEqual((told["created"], told["failed"]), (1, 0))
+        problems = {each["problem"]: each["jobs"] for each in told["problems"]}
+        self.assertEqual(problems["its job is gone: it has expired, or was removed"], 2)
+        self.assertEqual(problems["its score is not a time"], 1)
+        self.assertEqual(problems["the job has another id"], 1)
+
+    def test_callback(self):
+        def add(topic, name, due, bucket, body):
+            sign = f"{topic}-{name}"
+            self.source.set(sign, json.dumps({"topic": topic, "id": name, "delay": due, "callback": "http://127.0.0.1:9/hook",
+                                              "body": body, "job_sign": sign}))
+            self.source.zadd(f"dqc_bucket_{bucket}", {sign: due})
+
+        add("inform", "08019413123", self.now + 500, 1, {"example": True})
+        add("inform", "2", self.now + 600, 2, "text")
+        add("close-order", "3", self.now + 3, 10, None)
+        self.source.zadd("dqc_bucket_1", {"inform-removed": self.now})
+        self.source.zadd("dqc_bucket_other", {"x": 1})
+        told = self.take_over("callback")
+        self.assertEqual((told["jobs"], told["unreadable"]), (3, 1))
+        told = self.take_over("callback", "--yes", code=CORRUPT)
+        self.assertEqual(told["created"], 3)
+        line = self.exported("inform")["08019413123"]
+        self.assertEqual((line["callback"], line["callback_method"], line["callback_format"], line["max_attempts"], line["body"]),
+                         ("http://127.0.0.1:9/hook", "PUT", "callback-api", 3, {"example": True}))
+        self.assertEqual(self.exported("inform")["2"]["body"], "text")
+        self.assertEqual(self.job("inform", "2")["due_ms"], (self.now + 600) * 1000)
+        self.assertEqual(self.take_over("callback", "--yes", code=CORRUPT)["kept"], 3)
+
+    def test_delayq_server(self):
+        def add(name, state, due, tryes=0):
+            self.source.hset(f"dqjobs:{name}", mapping={
+                "jobid": name, "name": "a label", "topic": "top1", "data": f"data of {name}", "addtime": self.now - 60,
+                "exectime": due, "tryes": tryes, "ttr": 20, "state": state})
+
+        add("waits", 0, self.now + 900)
+        self.source.zadd("dqbucket", {"waits": self.now + 900})
+        add("again", 0, self.now - 900, tryes=2)  # it failed twice, and the bucket knows when it is due
+        self.source.zadd("dqbucket", {"again": self.now + 300})
+        add("ready", 1, self.now - 5)
+        self.source.lpush("dqready:top1", "ready")
+        add("running", 2, self.now - 7, tryes=1)
+        self.source.lpush("dqreserved", "running")
+        add("finished", 3, self.now - 100)
+        add("failed", 4, self.now - 100)
+        self.source.sadd("dqfail", "failed")
+        self.source.hset("dqjobs:odd", mapping={"jobid": "odd", "topic": "top1", "state": "x"})
+        told = self.take_over("DelayQ")
+        self.assertEqual((told["jobs"], told["due"], told["unreadable"], told["over"]), (4, 2, 1, 2))
+        told = self.take_over("DelayQ", "--yes", "--remove", code=CORRUPT)
+        self.assertEqual((told["created"], told["removed"]), (4, 4))
+        lines = self.exported("top1")
+        self.assertEqual({name: (line["state"], line["attempts"]) for name, line in lines.items()},
+                         {"waits": ("delayed", 0), "again": ("delayed", 2), "ready": ("ready", 0), "running": ("ready", 1)})
+        self.assertEqual((lines["waits"]["lease"], lines["waits"]["name"], lines["waits"]["body_text"]), ("20s", "a label", "data of waits"))
+        self.assertEqual(self.job("top1", "again")["due_ms"], (self.now + 300) * 1000)
+        self.assertEqual({key.decode() for key in self.source.scan_iter()}, {"dqjobs:finished", "dqjobs:failed", "dqjobs:odd", "dqfail"})
+
+    def test_delayq_library(self):
+        def add(topic, name, due, body, **more):
+            self.source.hset(f"delayq:jp:{topic}", name, json.dumps(
+                {"Topic": topic, "ID": name, "Delay": due, "TTR": 30, "Boday": base64.b64encode(body).decode(), **more}))
+
+        for i in range(600):
+            add("deleted_space", f"space{i}", self.now + 100 + i, json.dumps({"SpaceID": i}).encode(), Retry=4)
+            self.source.zadd("delayq:dq:deleted_space", {f"space{i}": self.now + 100 + i})
+        add("sms", "now", 0, b"\x00\x01", Timeout=90_000_000_000)
+        self.source.rpush("delayq:rq:sms", "now")
+        add("sms", "running", 0, b"text")
+        self.source.sadd("delayq:process:sms", "running")
+        self.source.hset("delayq:jp:sms", "broken", "{no json")
+        told = self.take_over("delayq")
+        self.assertEqual((told["jobs"], told["due"], told["unreadable"]), (602, 2, 1))
+        told = self.take_over("delayq", "--yes", "--remove", code=CORRUPT)
+        self.assertEqual((told["created"], told["removed"]), (602, 602))
+        line = self.exported("deleted_space")["space7"]
+        self.assertEqual((line["body"], line["max_attempts"], line["backoff"], line["lease"]),
+                         ({"SpaceID": 7}, 5, "exponential:2s:2:1h8m16s:0", "30s"))
+        self.assertEqual(self.job("deleted_space", "space599")["due_ms"], (self.now + 699) * 1000)
+        sms = self.exported("sms")
+        self.assertEqual((sms["now"]["body_base64"], sms["now"]["lease"], sms["now"]["max_attempts"]), ("AAE=", "1m30s", 0))
+        self.assertEqual({key.decode() for key in self.source.scan_iter()}, {"delayq:jp:sms"})
+
+    def test_what_is_asked_for_wrongly(self):
+        for options, words in [(["--remove"], "--yes"), (["--yes", "--dry-run"], "one of them")]:
+            self.assertIn(words, self.take_over("callback", *options, code=INVALID))
+        done = subprocess.run([harness.PROGRAM, "import", "--from", "callback", "http://x"], capture_output=True, check=False)
+        self.assertIn(b"scheme", done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
