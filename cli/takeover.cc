@@ -43,6 +43,7 @@ class Takeover final : public seeds::Sink {
   }
   void unreadable(std::string where, std::string why) override { report_.unreadable(where, why); }
   void over() override { report_.over(); }
+  void gone() override { report_.gone(); }
 
   /// What is left of the last batch.
   Status send() {
@@ -132,11 +133,12 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
   const Result<uint64_t> total = layout->total(redis->reader);
   if (!total) return total.error();
   Status status;
-  Progress progress(session.world, yes_ ? "taking over" : "reading", *total);
+  std::optional<Progress> progress(std::in_place, session.world, yes_ ? "taking over" : "reading", *total);
   Takeover takeover(redis->reader, yes_ ? &*ask : nullptr, session.world.now(), remove_,
-                    [&progress](uint64_t jobs) { progress.show(jobs, jobs); });
+                    [&progress](uint64_t jobs) { progress->show(jobs, jobs); });
   status = layout->read(redis->reader, takeover);
   if (status && yes_) status = takeover.send();
+  progress.reset();
   const TakeoverReport& report = takeover.report();
   const TakeoverReport::Heading heading{from_, redis->name, data ? *data : session.server_name, !yes_,
                                         remove_};
@@ -149,7 +151,7 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
   if (!yes_ || report.missed() == 0) return {};
   return Error{report.counts().failed() > 0 ? report.counts().first_error() : ErrorCode::kCorrupt,
                {},
-               fmt::format("{} jobs were not taken over", report.missed())};
+               fmt::format("{} of {} jobs were not taken over", report.missed(), report.found())};
 }
 
 }  // namespace delayq::cli

@@ -60,7 +60,9 @@ std::string TakeoverReport::problems_text() const {
 std::string TakeoverReport::text(const Heading& heading) const {
   std::string text = fmt::format("{} in {}: {} jobs wait, {} of them are due", heading.system, heading.from,
                                  number(jobs_), number(due_));
-  text += over_ == 0 ? "\n" : fmt::format("; {} that are over stay there\n", number(over_));
+  if (over_ > 0) text += fmt::format("; {} that are over stay there", number(over_));
+  if (gone_ > 0) text += fmt::format("; {} ids without a job: removed there, or expired", number(gone_));
+  text += "\n";
   Table table;
   table.row({"TOPIC", "DELAYED", "DUE"});
   size_t shown = 0;
@@ -89,7 +91,7 @@ std::string TakeoverReport::json(const Heading& heading) const {
   json.begin_object().key("system").text(heading.system).key("from").text(heading.from);
   json.key("dry_run").boolean(heading.is_dry_run);
   json.key("jobs").number(jobs_).key("due").number(due_).key("unreadable").number(unreadable_);
-  json.key("over").number(over_).key("topics").begin_array();
+  json.key("over").number(over_).key("gone").number(gone_).key("topics").begin_array();
   for (const auto& [name, topic] : topics_) {
     json.begin_object().key("topic").text(name).key("delayed").number(topic.delayed);
     json.key("due").number(topic.due).end_object();

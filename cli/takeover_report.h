@@ -16,6 +16,7 @@ class TakeoverReport {
   void found(const seeds::SeedJob& job, Moment now);
   void unreadable(const std::string& where, const std::string& why);
   void over() { ++over_; }
+  void gone() { ++gone_; }
   /// What the server said to a job.
   void answered(const std::string& where, const resp::Value& answer);
   void removed(uint64_t jobs) { removed_ += jobs; }
@@ -23,6 +24,8 @@ class TakeoverReport {
   void left(const std::string& where);
 
   uint64_t jobs() const { return jobs_; }
+  /// Those that cannot be read among them.
+  uint64_t found() const { return jobs_ + unreadable_; }
   /// Jobs that wait there and are not here.
   uint64_t missed() const { return unreadable_ + counts_.failed(); }
   const ImportCounts& counts() const { return counts_; }
@@ -56,6 +59,7 @@ class TakeoverReport {
   uint64_t due_ = 0;
   uint64_t unreadable_ = 0;
   uint64_t over_ = 0;
+  uint64_t gone_ = 0;
   uint64_t removed_ = 0;
   uint64_t left_ = 0;
   ImportCounts counts_;

@@ -64,8 +64,12 @@ class Callback final : public Layout {
     for (size_t i = 0; i < page.size(); ++i) {
       const std::string where = fmt::format("{} {}", bucket, signs[i]);
       const std::optional<Moment> due = moment_of_seconds(page[i].second);
-      if (!(*jobs)[i] || !due) {
-        sink.unreadable(where, due ? "its job is gone: it was removed" : "its score is not a time");
+      if (!(*jobs)[i]) {
+        sink.gone();
+        continue;
+      }
+      if (!due) {
+        sink.unreadable(where, "its score is not a time");
         continue;
       }
       Result<SeedJob> job = job_of(*(*jobs)[i]);

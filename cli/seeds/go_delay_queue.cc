@@ -92,7 +92,7 @@ class GoDelayQueue final : public Layout {
                           std::optional<Moment> due, const std::string& where, std::vector<Words> removal,
                           Sink& sink) {
     if (!bytes) {
-      sink.unreadable(where, "its job is gone: it has expired, or was removed");
+      sink.gone();
       return {};
     }
     Result<PackedJob> packed = unpack_job(*bytes);

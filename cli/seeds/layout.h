@@ -23,6 +23,9 @@ class Sink {
   virtual void unreadable(std::string where, std::string why) = 0;
   /// A job that is still there, but waits for nothing any more.
   virtual void over() = 0;
+  /// Something waits whose job is not there any more. Two of the systems leave it behind when a job is
+  /// removed.
+  virtual void gone() = 0;
 };
 
 /// How one of the other systems keeps its jobs in Redis.

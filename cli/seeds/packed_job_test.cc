@@ -34,7 +34,7 @@ TEST(PackedJob, IsReadAsItWasWritten) {
 
 TEST(PackedJob, NumbersAsKeysAndBytesAsBodiesAreFine) {
   const Result<PackedJob> job =
-      unpack_job(std::string("\x84\x01\xa1t\x02\xa1i\x05\xc4\x02\xff\x00\x09\xc0", 16));
+      unpack_job(std::string("\x84\x01\xa1t\x02\xa1i\x05\xc4\x02\xff\x00\x09\xc0", 14));
   ASSERT_TRUE(job.ok()) << job.error().detail;
   EXPECT_EQ(job->topic, "t");
   EXPECT_EQ(job->body, std::string("\xff\x00", 2));
@@ -70,7 +70,9 @@ TEST(PackedJob, NoBytesHarm) {
       bytes[random.below(bytes.size())] = static_cast<char>(random.below(256));
     bytes.resize(random.between(1, bytes.size()));
     const Result<PackedJob> job = unpack_job({bytes.data(), bytes.size()});
-    if (job.ok()) EXPECT_FALSE(job->topic.empty());
+    if (job.ok()) {
+      EXPECT_FALSE(job->topic.empty());
+    }
   }
 }
 

@@ -23,12 +23,20 @@ std::string text_of(const resp::Value& value) {
   return value.type == resp::Value::Type::kInteger ? std::to_string(value.integer) : value.text;
 }
 
+/// A key that the user may not write is a matter of its topic. The others need not wait for it, as they do
+/// when Redis itself is away.
+Error refusal_of(Error error) {
+  if (error.detail.starts_with("NOPERM ")) error.code = ErrorCode::kForbidden;
+  return error;
+}
+
 }  // namespace
 
 void RedisDelivery::ClientTarget::call(std::string_view key, std::span<const std::string_view> words,
                                        Answer answer) {
   client_.call(key, words, [answer = std::move(answer)](const Result<resp::Value>& reply) mutable {
-    answer(reply.ok() ? Result<std::string>(text_of(*reply)) : Result<std::string>(reply.error()));
+    answer(reply.ok() ? Result<std::string>(text_of(*reply))
+                      : Result<std::string>(refusal_of(reply.error())));
   });
 }
 

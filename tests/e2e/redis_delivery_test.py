@@ -8,6 +8,8 @@ import urllib.request
 import harness
 from redis_server import RedisServer
 
+NEEDED = ["+ping", "+select", "+role", "+time"]  # as the guide says
+
 
 class RedisDelivery(harness.ServerTest):
     def setUp(self):
@@ -148,6 +150,19 @@ class RedisDelivery(harness.ServerTest):
         self.redis.start()
         server.start()
         self.assertEqual(set(self.take("order", 100)), {f"id{i}".encode() for i in range(100)})
+
+    def test_a_user_needs_little(self):
+        self.reader.execute_command("ACL", "SETUSER", "writer", "on", ">secret", "~orders", "+rpush", "+xadd", *NEEDED)
+        server = self.serve("--set", f"redis_delivery.url=redis://writer:secret@127.0.0.1:{self.redis.port}/2")
+        client = self.connect(server)
+        self.set(server, "order", delivery="redis_list", redis_key="orders", redis_content="id")
+        self.set(server, "other", delivery="redis_list", attempts=1)
+        self.push(client, "order", ["a"])
+        self.push(client, "other", ["b"])
+        self.wait_until(lambda: client.stats("order")["done"] == 1, "it is written")
+        self.wait_until(lambda: client.stats("other")["dead"] == 1, "it is refused")
+        with self.redis.client(2) as second:
+            self.assertEqual(second.lrange("orders", 0, -1), [b"a"])
 
     def test_without_a_redis_such_a_topic_is_refused(self):
         server = self.serve()
