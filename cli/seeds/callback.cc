@@ -34,24 +34,14 @@ Result<SeedJob> job_of(std::string_view text) {
 
 class Callback final : public Layout {
  public:
-  explicit Callback(uint32_t buckets) : buckets_(buckets) {}
+  explicit Callback(uint32_t buckets) : buckets_(kBucketPrefix, buckets) {}
 
-  Result<uint64_t> total(const RedisReader& redis) const override {
-    const auto keys = bucket_keys(redis, kBucketPrefix, buckets_);
-    if (!keys) return keys.error();
-    return count_in_buckets(redis, *keys);
-  }
+  Result<uint64_t> total(const RedisReader& redis) const override { return buckets_.total(redis); }
 
   Status read(const RedisReader& redis, Sink& sink) const override {
-    const auto keys = bucket_keys(redis, kBucketPrefix, buckets_);
-    if (!keys) return keys.error();
-    for (const std::string& key : *keys) {
-      const Status status = redis.scan_zset(key, [&](const std::vector<RedisReader::Pair>& page) {
-        return read_bucket(redis, key, page, sink);
-      });
-      if (!status) return status;
-    }
-    return {};
+    return buckets_.read(redis, [&](const std::string& bucket, const std::vector<RedisReader::Pair>& page) {
+      return read_bucket(redis, bucket, page, sink);
+    });
   }
 
  private:
@@ -84,7 +74,7 @@ class Callback final : public Layout {
     return {};
   }
 
-  uint32_t buckets_;
+  Buckets buckets_;
 };
 
 }  // namespace

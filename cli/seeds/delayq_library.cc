@@ -78,7 +78,7 @@ class DelayqLibrary final : public Layout {
     const auto scores = redis.ask(commands);
     if (!scores) return scores.error();
     for (size_t i = 0; i < page.size(); ++i) {
-      const Status status = read_job(topic, page[i].first, page[i].second, (*scores)[i], sink);
+      Status status = read_job(topic, page[i].first, page[i].second, (*scores)[i], sink);
       if (!status) return status;
     }
     return {};

@@ -18,32 +18,23 @@ std::string job_key(const std::string& id) { return std::string(kJobPrefix) + id
 
 class GoDelayQueue final : public Layout {
  public:
-  explicit GoDelayQueue(uint32_t buckets) : buckets_(buckets) {}
+  explicit GoDelayQueue(uint32_t buckets) : buckets_(kBucketPrefix, buckets) {}
 
-  Result<uint64_t> total(const RedisReader& redis) const override {
-    const auto keys = bucket_keys(redis, kBucketPrefix, buckets_);
-    if (!keys) return keys.error();
-    return count_in_buckets(redis, *keys);
-  }
+  Result<uint64_t> total(const RedisReader& redis) const override { return buckets_.total(redis); }
 
   Status read(const RedisReader& redis, Sink& sink) const override {
-    const auto keys = bucket_keys(redis, kBucketPrefix, buckets_);
-    if (!keys) return keys.error();
     // Before anything is taken out: topics whose last job waits in a bucket have to be known as well.
     std::set<std::string> topics;
     if (Status status = find_topics(redis, topics); !status) return status;
-    for (const std::string& key : *keys) {
-      const Status status = redis.scan_zset(key, [&](const std::vector<RedisReader::Pair>& page) {
-        return read_bucket(redis, key, page, sink);
-      });
-      if (!status) return status;
+    Status status =
+        buckets_.read(redis, [&](const std::string& bucket, const std::vector<RedisReader::Pair>& page) {
+          return read_bucket(redis, bucket, page, sink);
+        });
+    for (auto topic = topics.begin(); status && topic != topics.end(); ++topic) {
+      status = redis.walk_list(
+          *topic, [&](const RedisReader::Page& ids) { return read_list(redis, *topic, ids, sink); });
     }
-    for (const std::string& topic : topics) {
-      const Status status = redis.walk_list(
-          topic, [&](const RedisReader::Page& ids) { return read_list(redis, topic, ids, sink); });
-      if (!status) return status;
-    }
-    return {};
+    return status;
   }
 
  private:
@@ -130,7 +121,7 @@ class GoDelayQueue final : public Layout {
     });
   }
 
-  uint32_t buckets_;
+  Buckets buckets_;
 };
 
 }  // namespace

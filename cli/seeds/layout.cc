@@ -16,14 +16,13 @@ std::unique_ptr<Layout> layout_of(std::string_view system, uint32_t buckets) {
   return nullptr;
 }
 
-Result<std::vector<std::string>> bucket_keys(const RedisReader& redis, std::string_view prefix,
-                                             uint32_t buckets) {
+Result<std::vector<std::string>> Buckets::keys(const RedisReader& redis) const {
   std::vector<std::string> keys;
-  for (uint32_t i = 1; i <= buckets; ++i) keys.push_back(fmt::format("{}{}", prefix, i));
-  if (buckets > 0) return keys;
-  const Status status = redis.scan_keys(prefix, "zset", [&](const RedisReader::Page& page) {
+  for (uint32_t i = 1; i <= count_; ++i) keys.push_back(fmt::format("{}{}", prefix_, i));
+  if (count_ > 0) return keys;
+  const Status status = redis.scan_keys(prefix_, "zset", [&](const RedisReader::Page& page) {
     for (const std::string& key : page) {
-      const std::string_view number = std::string_view(key).substr(prefix.size());
+      const std::string_view number = std::string_view(key).substr(prefix_.size());
       if (!number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos)
         keys.push_back(key);
     }
@@ -35,10 +34,23 @@ Result<std::vector<std::string>> bucket_keys(const RedisReader& redis, std::stri
   return keys;
 }
 
-uint64_t count_in_buckets(const RedisReader& redis, const std::vector<std::string>& keys) {
+Result<uint64_t> Buckets::total(const RedisReader& redis) const {
+  const auto found = keys(redis);
+  if (!found) return found.error();
   uint64_t total = 0;
-  for (const std::string& key : keys) total += redis.count("ZCARD", key);
+  for (const std::string& key : *found) total += redis.count("ZCARD", key);
   return total;
+}
+
+Status Buckets::read(const RedisReader& redis, const Take& take) const {
+  const auto found = keys(redis);
+  if (!found) return found.error();
+  for (const std::string& key : *found) {
+    Status status =
+        redis.scan_zset(key, [&](const std::vector<RedisReader::Pair>& page) { return take(key, page); });
+    if (!status) return status;
+  }
+  return {};
 }
 
 std::string lease_of_seconds(int64_t seconds) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,11 +52,24 @@ std::unique_ptr<Layout> callback_layout(uint32_t buckets);
 std::unique_ptr<Layout> delayq_server_layout();
 std::unique_ptr<Layout> delayq_library_layout();
 
-/// The keys of delay buckets: PREFIX1 to PREFIXn, or, when `buckets` is 0, all that are there with a number.
-Result<std::vector<std::string>> bucket_keys(const RedisReader& redis, std::string_view prefix,
-                                             uint32_t buckets);
-/// All members of those together.
-uint64_t count_in_buckets(const RedisReader& redis, const std::vector<std::string>& keys);
+/// The delay buckets of a system that has several: zsets PREFIX1 to PREFIXn.
+class Buckets {
+ public:
+  using Take = std::function<Status(const std::string& bucket, const std::vector<RedisReader::Pair>& page)>;
+
+  /// A count of 0: all that are there with a number.
+  Buckets(std::string_view prefix, uint32_t count) : prefix_(prefix), count_(count) {}
+
+  Result<std::vector<std::string>> keys(const RedisReader& redis) const;
+  /// Members of all of them together.
+  Result<uint64_t> total(const RedisReader& redis) const;
+  /// All members with their scores, page by page.
+  Status read(const RedisReader& redis, const Take& take) const;
+
+ private:
+  std::string_view prefix_;
+  uint32_t count_;
+};
 
 /// Seconds as a lease, within what a lease may be.
 std::string lease_of_seconds(int64_t seconds);

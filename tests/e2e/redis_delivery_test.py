@@ -164,6 +164,19 @@ class RedisDelivery(harness.ServerTest):
         with self.redis.client(2) as second:
             self.assertEqual(second.lrange("orders", 0, -1), [b"a"])
 
+    def test_a_server_killed_while_it_writes_loses_nothing(self):
+        server = self.start()
+        client = self.connect(server)
+        self.set(server, "order", delivery="redis_list", redis_content="id")
+        ids = [f"id{i}" for i in range(5_000)]
+        self.push(client, "order", ids, delay="500ms")
+        self.wait_until(lambda: self.reader.llen("order") > 0, "the first have come")
+        server.kill()
+        server.start()
+        # What was under way comes once more when its lease has run out.
+        seen = self.take("order", len(ids))
+        self.assertEqual(set(seen), {each.encode() for each in ids})
+
     def test_without_a_redis_such_a_topic_is_refused(self):
         server = self.serve()
         problem = self.set(server, "order", expected=400, delivery="redis_list")

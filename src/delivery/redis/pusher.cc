@@ -154,7 +154,7 @@ void Pusher::send(std::string_view key, std::span<const std::string_view> words,
   const uint64_t number = ++last_flight_;
   in_flight_ += flight.items.size();
   bytes_ += flight.bytes;
-  flights_.emplace(number, std::move(flight));
+  flights_[number] = std::move(flight);
   target_.call(key, words, [this, number](const Result<std::string>& result) { ended(number, result); });
 }
 
