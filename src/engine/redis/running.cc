@@ -143,6 +143,7 @@ void RedisEngine::hear(std::string_view message) {
 }
 
 void RedisEngine::look_at_everything() {
+  if (!is_layout_known_) check_layout();
   driving_.forget();
   hints_.forget();
   ready_topics_.insert(asked_topics_.begin(), asked_topics_.end());
