@@ -62,8 +62,8 @@ class RedisServers : public testing::Test {
     return shared_redis().command({"GET", prefix_ + ":{" + std::to_string(shard) + "}:driver"}).text;
   }
 
-  static inline int tests_ = 0;
-  std::string prefix_ = "servers" + std::to_string(++tests_);
+  static inline int tests = 0;
+  std::string prefix_ = "servers" + std::to_string(++tests);
 };
 
 TEST_F(RedisServers, WhoCountsTheShardsOtherwiseIsRefused) {
