@@ -62,9 +62,26 @@ class RedisServers : public testing::Test {
     return shared_redis().command({"GET", prefix_ + ":{" + std::to_string(shard) + "}:driver"}).text;
   }
 
-  static inline int tests_ = 0;
-  std::string prefix_ = "servers" + std::to_string(++tests_);
+  static inline int tests = 0;
+  std::string prefix_ = "servers" + std::to_string(++tests);
 };
+
+TEST_F(RedisServers, WhoCountsTheShardsOtherwiseIsRefused) {
+  const auto a = join("a", 4);
+  a->driver.push(JobSpec("t", "job"));
+  const auto b = join("b", 2);
+  b->driver.settle();
+  const Result<std::vector<PushAnswer>> answer =
+      b->driver.ask<std::vector<PushAnswer>>("push", [&](auto reply) {
+        const JobSpec spec("t", "other");
+        const NewJob job = spec.view();
+        b->driver.engine().push(kStart, {&job, 1}, std::move(reply));
+      });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(answer.error().detail, testing::HasSubstr("are in 4 shards, and redis.shards is 2"));
+  EXPECT_THAT(a->driver.take("t", 9), SizeIs(1)) << "and the others go on";
+}
 
 TEST_F(RedisServers, AllTakeAndNoneTwice) {
   const auto a = join("a", 4);
@@ -251,7 +268,8 @@ TEST_F(RedisServers, NothingIsLeftOfATopicWithoutJobs) {
   a->driver.tick();
   const resp::Value left = shared_redis().command({"KEYS", prefix_ + ":*"});
   for (const resp::Value& key : left.items)
-    EXPECT_TRUE(key.text.ends_with(":seq") || key.text.ends_with(":driver")) << key.text;
+    EXPECT_TRUE(key.text.ends_with(":seq") || key.text.ends_with(":driver") || key.text.ends_with(":meta"))
+        << key.text;
 }
 
 }  // namespace

@@ -11,6 +11,11 @@ using redis::Gather;
 
 void RedisEngine::call(std::string_view key, std::initializer_list<std::string_view> words,
                        net::redis::Answer answer) {
+  if (refused_) {
+    answers_.push_back(
+        [refused = *refused_, answer = std::move(answer)]() mutable { answer(std::move(refused)); });
+    return;
+  }
   client_.call(
       key, words,
       [alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {

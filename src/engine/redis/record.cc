@@ -21,73 +21,50 @@ char* put_moment(char* at, Moment moment) {
 }
 
 char* put_text(char* at, std::string_view text) {
-  return mp_encode_str(at, text.data(), static_cast<uint32_t>(text.size()));
+  at = mp_encode_strl(at, static_cast<uint32_t>(text.size()));
+  return std::copy(text.begin(), text.end(), at);
 }
 
-/// Reads what has been checked to be well-formed, and to have as many items as are asked for.
+/// Reads bytes that may be anything: what is not as asked, or goes past the end, reads as zero, and so does
+/// all that follows.
 class Reader {
  public:
-  explicit Reader(const char* at) : at_(at) {}
+  explicit Reader(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   uint64_t number() {
-    if (mp_typeof(*at_) == MP_UINT) return mp_decode_uint(&at_);
-    return reject<uint64_t>();
+    if (!is(MP_UINT) || mp_check_uint(at_, end_) > 0) return reject<uint64_t>();
+    return mp_decode_uint(&at_);
   }
-  int64_t signed_number() {
-    if (mp_typeof(*at_) == MP_INT) return mp_decode_int(&at_);
-    return static_cast<int64_t>(number());
+  Moment moment() {
+    if (!is(MP_INT)) return from_stored(static_cast<int64_t>(number()));
+    if (mp_check_int(at_, end_) > 0) return reject<Moment>();
+    return from_stored(mp_decode_int(&at_));
   }
-  Moment moment() { return from_stored(signed_number()); }
   std::string_view text() {
-    uint32_t size = 0;
-    if (mp_typeof(*at_) == MP_STR) {
-      const char* const bytes = mp_decode_str(&at_, &size);
-      return {bytes, size};
-    }
-    return reject<std::string_view>();
+    if (!is(MP_STR) || mp_check_strl(at_, end_) > 0) return reject<std::string_view>();
+    const uint32_t size = mp_decode_strl(&at_);
+    if (size > static_cast<size_t>(end_ - at_)) return reject<std::string_view>();
+    const std::string_view text(at_, size);
+    at_ += size;
+    return text;
   }
-  bool array_of(uint32_t items) { return mp_typeof(*at_) == MP_ARRAY && mp_decode_array(&at_) >= items; }
+  void array_of(uint32_t items) {
+    if (!is(MP_ARRAY) || mp_check_array(at_, end_) > 0 || mp_decode_array(&at_) != items) ok_ = false;
+  }
   bool ok() const { return ok_; }
 
  private:
+  bool is(mp_type type) const { return ok_ && at_ < end_ && mp_typeof(*at_) == type; }
   template <class T>
   T reject() {
     ok_ = false;
-    mp_next(&at_);
     return {};
   }
 
   const char* at_;
+  const char* end_;
   bool ok_ = true;
 };
-
-bool read_head(const char* bytes, Record& record) {
-  Reader reader(bytes);
-  if (!reader.array_of(kHeadItems) || reader.number() != kRecordVersion) return false;
-  const uint64_t state = reader.number();
-  record.state = static_cast<JobState>(state);
-  record.priority = static_cast<uint32_t>(reader.number());
-  record.due = reader.moment();
-  record.pushed = reader.moment();
-  record.sequence = reader.number();
-  const uint64_t outlet = reader.number();
-  record.outlet = static_cast<Outlet>(outlet);
-  record.attempts = static_cast<uint32_t>(reader.number());
-  record.lease = reader.number();
-  record.until = reader.moment();
-  record.cancel_requested = (reader.number() & kFlagCancelRequested) != 0;
-  record.outcome = reader.text();
-  return reader.ok() && state < kJobStateCount && outlet < kOutletCount;
-}
-
-bool read_tail(const char* bytes, Record& record) {
-  Reader reader(bytes);
-  if (!reader.array_of(kTailItems)) return false;
-  record.group = reader.text();
-  record.options = reader.text();
-  record.body = reader.text();
-  return reader.ok();
-}
 
 }  // namespace
 
@@ -105,13 +82,28 @@ Moment read_moment(std::string_view text) {
 }
 
 std::optional<Record> read_record(std::string_view bytes) {
-  const char* const end = bytes.data() + bytes.size();
-  const char* tail = bytes.data();
-  if (bytes.empty() || mp_check(&tail, end) != 0 || tail == end) return std::nullopt;
-  const char* after = tail;
-  if (mp_check(&after, end) != 0) return std::nullopt;
+  Reader reader(bytes);
   Record record;
-  if (!read_head(bytes.data(), record) || !read_tail(tail, record)) return std::nullopt;
+  reader.array_of(kHeadItems);
+  if (reader.number() != kRecordVersion) return std::nullopt;
+  const uint64_t state = reader.number();
+  record.state = static_cast<JobState>(state);
+  record.priority = static_cast<uint32_t>(reader.number());
+  record.due = reader.moment();
+  record.pushed = reader.moment();
+  record.sequence = reader.number();
+  const uint64_t outlet = reader.number();
+  record.outlet = static_cast<Outlet>(outlet);
+  record.attempts = static_cast<uint32_t>(reader.number());
+  record.lease = reader.number();
+  record.until = reader.moment();
+  record.cancel_requested = (reader.number() & kFlagCancelRequested) != 0;
+  record.outcome = reader.text();
+  reader.array_of(kTailItems);
+  record.group = reader.text();
+  record.options = reader.text();
+  record.body = reader.text();
+  if (!reader.ok() || state >= kJobStateCount || outlet >= kOutletCount) return std::nullopt;
   return record;
 }
 

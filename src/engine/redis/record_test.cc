@@ -91,6 +91,21 @@ TEST(Record, WhatIsCutOffIsNone) {
   for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(read_record(bytes.substr(0, size))) << size;
 }
 
+TEST(Record, AnyByteAnywhereIsReadOrRefused) {
+  Arena storage;
+  const std::string bytes = joined(write_job(Job{}, storage), 1);
+  for (size_t place = 0; place < bytes.size(); ++place) {
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string changed = bytes;
+      changed[place] = static_cast<char>(byte);
+      const std::optional<Record> record = read_record(changed);
+      if (!record) continue;
+      for (const std::string_view text : {record->outcome, record->group, record->options, record->body})
+        ASSERT_LE(text.data() + text.size(), changed.data() + changed.size()) << place << " " << byte;
+    }
+  }
+}
+
 RC_GTEST_PROP(Record, AnyBytesAreReadOrRefused, (const std::string& noise, uint8_t place)) {
   Arena storage;
   std::string bytes = joined(write_job(Job{}, storage), 1);

@@ -37,6 +37,37 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
       [this, alive = std::weak_ptr(alive_)] {
         if (!alive.expired()) look_at_everything();
       });
+  check_layout();
+}
+
+void RedisEngine::check_layout() {
+  const std::string meta = keys_.shared("meta");
+  const std::string_view key = meta;
+  Arguments arguments;
+  arguments.number(redis::kRecordVersion).number(options_.shards);
+  run(redis::scripts::kMeta, {&key, 1}, arguments,
+      [this](const Result<resp::Value>& answer) { layout_came(answer); });
+}
+
+void RedisEngine::layout_came(const Result<resp::Value>& answer) {
+  // Without an answer there is no connection; with the next one it is asked again.
+  if (!answer.ok() || answer->items.size() != 2) return;
+  is_layout_known_ = true;
+  const std::string& version = answer->items[0].text;
+  const std::string& shards = answer->items[1].text;
+  if (version != std::to_string(redis::kRecordVersion)) {
+    refused_ =
+        Error{ErrorCode::kUnavailable, "redis",
+              fmt::format("the jobs under the prefix \"{}\" have layout {}; this program knows layout {}",
+                          options_.prefix, version, redis::kRecordVersion)};
+  } else if (shards != std::to_string(options_.shards)) {
+    refused_ =
+        Error{ErrorCode::kUnavailable, "redis",
+              fmt::format(
+                  "the jobs under the prefix \"{}\" are in {} shards, and redis.shards is {}: set it to {}, "
+                  "or use another prefix",
+                  options_.prefix, shards, options_.shards, shards)};
+  }
 }
 
 Arguments RedisEngine::arguments_for(Moment now, uint32_t shard, std::string_view topic) const {
@@ -47,6 +78,11 @@ Arguments RedisEngine::arguments_for(Moment now, uint32_t shard, std::string_vie
 
 void RedisEngine::run(const Script& script, std::span<const std::string_view> keys,
                       const Arguments& arguments, Answer answer) {
+  if (refused_) {
+    answers_.push_back(
+        [refused = *refused_, answer = std::move(answer)]() mutable { answer(std::move(refused)); });
+    return;
+  }
   client_.run(script, keys, arguments.words(),
               [alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
                 if (!alive.expired()) answer(std::move(value));

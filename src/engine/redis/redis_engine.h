@@ -93,6 +93,9 @@ class RedisEngine final : public Engine {
   friend class RedisEngineTest;
   using Answers = std::vector<absl::AnyInvocable<void()>>;
 
+  /// Makes sure that the deployment has as many shards as this server believes; else everything is refused.
+  void check_layout();
+  void layout_came(const Result<resp::Value>& answer);
   /// Runs a script. Nothing is answered to an engine that is gone.
   void run(const net::redis::Script& script, std::span<const std::string_view> keys,
            const redis::Arguments& arguments, net::redis::Answer answer);
@@ -193,7 +196,9 @@ class RedisEngine final : public Engine {
   redis::Hints hints_;
   std::set<std::pair<std::string, Outlet>> asked_topics_;  ///< that somebody took from, or tried to
   uint32_t first_shard_ = 0;                               ///< that the next take asks first
-  std::vector<std::string> senders_;                       ///< by shard: how this server signs its news
+  bool is_layout_known_ = false;
+  std::optional<Error> refused_;      ///< the deployment is not as this server believes
+  std::vector<std::string> senders_;  ///< by shard: how this server signs its news
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   EngineUsage usage_;

@@ -147,6 +147,7 @@ void RedisEngine::hear(std::string_view message) {
 }
 
 void RedisEngine::look_at_everything() {
+  if (!is_layout_known_) check_layout();
   driving_.forget();
   settings_changed_ = true;
   hints_.forget();
