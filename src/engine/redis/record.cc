@@ -24,45 +24,49 @@ char* put_text(char* at, std::string_view text) {
   return mp_encode_str(at, text.data(), static_cast<uint32_t>(text.size()));
 }
 
-/// Reads what has been checked to be well-formed, and to have as many items as are asked for.
+/// Reads one item after the other, and never beyond the end: what comes from Redis may be anything, and
+/// msgpuck's own check of a whole value takes an array of four thousand million items for a short one.
 class Reader {
  public:
-  explicit Reader(const char* at) : at_(at) {}
+  explicit Reader(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   uint64_t number() {
-    if (mp_typeof(*at_) == MP_UINT) return mp_decode_uint(&at_);
+    if (is(MP_UINT) && mp_check_uint(at_, end_) <= 0) return mp_decode_uint(&at_);
     return reject<uint64_t>();
   }
   int64_t signed_number() {
-    if (mp_typeof(*at_) == MP_INT) return mp_decode_int(&at_);
+    if (is(MP_INT) && mp_check_int(at_, end_) <= 0) return mp_decode_int(&at_);
     return static_cast<int64_t>(number());
   }
   Moment moment() { return from_stored(signed_number()); }
   std::string_view text() {
-    uint32_t size = 0;
-    if (mp_typeof(*at_) == MP_STR) {
-      const char* const bytes = mp_decode_str(&at_, &size);
-      return {bytes, size};
-    }
-    return reject<std::string_view>();
+    if (!is(MP_STR) || mp_check_strl(at_, end_) > 0) return reject<std::string_view>();
+    const uint32_t size = mp_decode_strl(&at_);
+    if (static_cast<size_t>(end_ - at_) < size) return reject<std::string_view>();
+    const char* const bytes = at_;
+    at_ += size;
+    return {bytes, size};
   }
-  bool array_of(uint32_t items) { return mp_typeof(*at_) == MP_ARRAY && mp_decode_array(&at_) >= items; }
+  bool array_of(uint32_t items) {
+    return is(MP_ARRAY) && mp_check_array(at_, end_) <= 0 && mp_decode_array(&at_) == items;
+  }
   bool ok() const { return ok_; }
 
  private:
+  bool is(mp_type type) const { return at_ < end_ && mp_typeof(*at_) == type; }
   template <class T>
   T reject() {
     ok_ = false;
-    mp_next(&at_);
+    at_ = end_;
     return {};
   }
 
   const char* at_;
+  const char* end_;
   bool ok_ = true;
 };
 
-bool read_head(const char* bytes, Record& record) {
-  Reader reader(bytes);
+bool read_head(Reader& reader, Record& record) {
   if (!reader.array_of(kHeadItems) || reader.number() != kRecordVersion) return false;
   const uint64_t state = reader.number();
   record.state = static_cast<JobState>(state);
@@ -80,8 +84,7 @@ bool read_head(const char* bytes, Record& record) {
   return reader.ok() && state < kJobStateCount && outlet < kOutletCount;
 }
 
-bool read_tail(const char* bytes, Record& record) {
-  Reader reader(bytes);
+bool read_tail(Reader& reader, Record& record) {
   if (!reader.array_of(kTailItems)) return false;
   record.group = reader.text();
   record.options = reader.text();
@@ -105,13 +108,9 @@ Moment read_moment(std::string_view text) {
 }
 
 std::optional<Record> read_record(std::string_view bytes) {
-  const char* const end = bytes.data() + bytes.size();
-  const char* tail = bytes.data();
-  if (bytes.empty() || mp_check(&tail, end) != 0 || tail == end) return std::nullopt;
-  const char* after = tail;
-  if (mp_check(&after, end) != 0) return std::nullopt;
+  Reader reader(bytes);
   Record record;
-  if (!read_head(bytes.data(), record) || !read_tail(tail, record)) return std::nullopt;
+  if (!read_head(reader, record) || !read_tail(reader, record)) return std::nullopt;
   return record;
 }
 
