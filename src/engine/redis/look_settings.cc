@@ -48,7 +48,8 @@ void RedisEngine::load_next(const std::shared_ptr<Loading>& loading, std::string
   const std::string notes = keys_.shared("settings");
   call(notes, {"HSCAN", notes, from, "COUNT", "500"}, [this, loading](const Result<resp::Value>& answer) {
     if (!answer.ok()) return loading->reply(answer.error());
-    if (answer->items.size() != 2) return loading->reply(not_understood("HSCAN"));
+    if (answer->items.size() != 2 || answer->items[0].text.empty())
+      return loading->reply(not_understood("HSCAN"));
     const std::vector<resp::Value>& found = answer->items[1].items;
     for (size_t i = 0; i + 1 < found.size(); i += 2) loading->notes[found[i].text] = found[i + 1].text;
     const std::string& next = answer->items[0].text;

@@ -91,6 +91,17 @@ TEST(Record, WhatIsCutOffIsNone) {
   for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(read_record(bytes.substr(0, size))) << size;
 }
 
+TEST(Record, CountsBeyondAllBoundsAreRefused) {
+  Arena storage;
+  const std::string bytes = joined(write_job(Job{}, storage), 1);
+  const std::string many("\xdd\xff\xff\xff\xff", 5);
+  EXPECT_FALSE(read_record(many + bytes.substr(1)));
+  for (size_t place = 1; place < bytes.size(); ++place) {
+    std::string changed = bytes;
+    read_record(changed.replace(place, many.size(), many));
+  }
+}
+
 TEST(Record, AnyByteAnywhereIsReadOrRefused) {
   Arena storage;
   const std::string bytes = joined(write_job(Job{}, storage), 1);

@@ -1,0 +1,170 @@
+// What becomes of the verbs that look around and act in bulk when Redis is away, goes away in the middle, or
+// answers what no script says: an error each, once, and no crash.
+#include <deque>
+#include <functional>
+
+#include <gmock/gmock.h>
+
+#include "engine/redis/redis_engine.h"
+
+namespace delayq {
+namespace {
+
+using net::redis::Answer;
+using net::redis::Script;
+using Type = resp::Value::Type;
+
+/// Answers every command as the test says, at the next poll().
+class ScriptedClient final : public net::redis::Client {
+ public:
+  using net::redis::Client::call;
+  void call(std::string_view, std::span<const std::string_view> words, Answer answer) override {
+    waiting_.emplace_back(std::string(words[0]), std::move(answer));
+  }
+  void run(const Script& script, std::span<const std::string_view>, std::span<const std::string_view>,
+           Answer answer) override {
+    waiting_.emplace_back(std::string(script.name), std::move(answer));
+  }
+  void subscribe(std::string, std::function<void(std::string_view)>, std::function<void()>) override {}
+  size_t poll() override {
+    auto waiting = std::exchange(waiting_, {});
+    for (auto& [name, answer] : waiting) answer(reply(name));
+    return waiting.size();
+  }
+  size_t outstanding() const override { return waiting_.size(); }
+  bool is_connected() const override { return true; }
+  bool is_cluster() const override { return false; }
+  std::string_view last_error() const override { return {}; }
+  Millis clock_offset() const override { return Millis{0}; }
+  const net::redis::ClientFigures& figures() const override { return figures_; }
+
+  std::function<Result<resp::Value>(const std::string& name)> reply;
+
+ private:
+  std::deque<std::pair<std::string, Answer>> waiting_;
+  net::redis::ClientFigures figures_;
+};
+
+class Deaf final : public EngineListener {
+ public:
+  void on_ready(std::string_view, Outlet) override {}
+  void on_expired(std::vector<LeaseInfo>) override {}
+};
+
+class LookFailures : public testing::Test {
+ protected:
+  /// The code of the error that each verb answers, in the order of their names; kInvalid stands for none.
+  std::vector<ErrorCode> codes() {
+    std::vector<ErrorCode> codes;
+    ask<std::vector<PushAnswer>>(codes, [&](auto reply) {
+      RestoreRequest request;
+      request.job.topic = "t";
+      request.job.id = "a";
+      engine_.restore(kNow, {&request, 1}, std::move(reply));
+    });
+    ask<uint64_t>(codes, [&](auto reply) {
+      const std::string_view id = "a";
+      engine_.redrive(kNow, "t", {&id, 1}, std::move(reply));
+    });
+    ask<uint64_t>(codes, [&](auto reply) { engine_.redrive_oldest(kNow, "t", 10, std::move(reply)); });
+    ask<uint64_t>(codes,
+                  [&](auto reply) { engine_.purge(kNow, "t", JobState::kDead, 10, std::move(reply)); });
+    ask<GroupCancelAnswer>(codes, [&](auto reply) { engine_.cancel_group(kNow, "g", 10, std::move(reply)); });
+    ask<std::vector<std::string>>(codes, [&](auto reply) { engine_.locate(kNow, "a", std::move(reply)); });
+    ask<JobPage>(codes, [&](auto reply) {
+      ListRequest request;
+      request.topic = "t";
+      engine_.list(kNow, request, std::move(reply));
+    });
+    ask<TopicCounts>(codes, [&](auto reply) { engine_.counts(kNow, "t", std::move(reply)); });
+    ask<TopicCounts>(codes, [&](auto reply) { engine_.counts(kNow, "", std::move(reply)); });
+    ask<TopicPage>(codes, [&](auto reply) { engine_.topics(kNow, "", 10, std::move(reply)); });
+    ask<Forecast>(codes, [&](auto reply) {
+      ForecastRequest request;
+      request.from = kNow;
+      request.to = kNow + Millis{10};
+      engine_.forecast(kNow, request, std::move(reply));
+    });
+    ask<std::vector<TopicSettings>>(codes, [&](auto reply) { engine_.load_settings(std::move(reply)); });
+    ask<bool>(codes, [&](auto reply) { engine_.flush(std::move(reply)); });
+    return codes;
+  }
+
+  template <class T, class Verb>
+  void ask(std::vector<ErrorCode>& codes, Verb verb) {
+    int answers = 0;
+    verb(Reply<T>([&](const Result<T>& result) {
+      ++answers;
+      codes.push_back(result.ok() ? ErrorCode::kInvalid : result.error().code);
+    }));
+    for (int polls = 0; polls < 20; ++polls) engine_.poll(listener_);
+    EXPECT_EQ(answers, 1);
+  }
+
+  static constexpr Moment kNow{Millis{1'800'000'000'000}};
+  ScriptedClient client_;
+  Deaf listener_;
+  RedisEngine engine_{client_, {.prefix = "p", .shards = 3, .server = "s"}};
+};
+
+TEST_F(LookFailures, WhileRedisIsAway) {
+  client_.reply = [](const std::string&) { return Error{ErrorCode::kUnavailable, "redis", "away"}; };
+  EXPECT_THAT(codes(), testing::Each(ErrorCode::kUnavailable));
+}
+
+TEST_F(LookFailures, OneShardOfThree) {
+  int calls = 0;
+  client_.reply = [&calls](const std::string& name) -> Result<resp::Value> {
+    // Each third call fails; the others are answered as if there was nothing.
+    if (name != "INFO" && ++calls % 3 == 0) return Error{ErrorCode::kUnavailable, "redis", "away"};
+    const resp::Value none{.type = Type::kInteger, .text = {}, .items = {}};
+    resp::Value counts{.type = Type::kArray, .text = {}, .items = {}};
+    counts.items.resize(name == "counts" ? 9 : name == "topics" ? 3 : 4, none);
+    if (name == "sizes") counts.items.resize(1);
+    return counts;
+  };
+  std::vector<ErrorCode> codes;
+  ask<uint64_t>(codes, [&](auto reply) { engine_.redrive_oldest(kNow, "t", 10, std::move(reply)); });
+  ask<uint64_t>(codes, [&](auto reply) { engine_.purge(kNow, "t", JobState::kDead, 10, std::move(reply)); });
+  ask<TopicCounts>(codes, [&](auto reply) { engine_.counts(kNow, "t", std::move(reply)); });
+  ask<TopicPage>(codes, [&](auto reply) { engine_.topics(kNow, "", 10, std::move(reply)); });
+  ask<bool>(codes, [&](auto reply) { engine_.flush(std::move(reply)); });
+  EXPECT_THAT(codes, testing::Each(ErrorCode::kUnavailable)) << "two thirds of an answer are none";
+}
+
+TEST_F(LookFailures, AnswersThatMakeNoSense) {
+  resp::Value two{.type = Type::kArray, .text = {}, .items = {}};
+  two.items.resize(2);
+  for (const resp::Value& nonsense : {resp::Value{}, two}) {
+    client_.reply = [&nonsense](const std::string&) { return nonsense; };
+    const std::vector<ErrorCode> all = codes();
+    // Two items are an answer of locate: one topic.
+    EXPECT_GE(std::count(all.begin(), all.end(), ErrorCode::kInternal), 9) << nonsense.items.size();
+  }
+}
+
+TEST_F(LookFailures, FiguresOfUseOutliveARedisThatIsAway) {
+  client_.reply = [](const std::string& name) -> Result<resp::Value> {
+    if (name == "INFO")
+      return resp::Value{
+          .type = Type::kBulk, .text = "# Server\r\nrun_id:abc\r\nused_memory:123\r\n", .items = {}};
+    if (name != "sizes") return Error{ErrorCode::kUnavailable, "redis", "not asked"};
+    resp::Value sizes{.type = Type::kArray, .text = {}, .items = {}};
+    sizes.items.resize(3);
+    sizes.items[1].text = "t";
+    sizes.items[2].integer = 5;
+    return sizes;
+  };
+  std::vector<ErrorCode> codes;
+  ask<bool>(codes, [&](auto reply) { engine_.flush(std::move(reply)); });
+  EXPECT_EQ(engine_.usage().jobs, 15U) << "five in each shard";
+  EXPECT_EQ(engine_.usage().topics, 1U);
+  EXPECT_EQ(engine_.usage().memory_bytes, 123U) << "all shards are on one server";
+  client_.reply = [](const std::string&) { return Error{ErrorCode::kUnavailable, "redis", "away"}; };
+  ask<bool>(codes, [&](auto reply) { engine_.flush(std::move(reply)); });
+  EXPECT_THAT(codes, testing::ElementsAre(ErrorCode::kInvalid, ErrorCode::kUnavailable));
+  EXPECT_EQ(engine_.usage().jobs, 15U);
+}
+
+}  // namespace
+}  // namespace delayq
