@@ -65,8 +65,8 @@ std::vector<std::string> SettingsBook::reload(Context& context, const std::vecto
   wanted[std::string{kDefaultsName}];
   for (const auto& [name, entry] : topics_) wanted[name];
   for (const TopicSettings& row : stored) {
-    Result<Settings> settings = decode_settings(row.settings);
-    wanted[row.topic] = settings.ok() ? std::move(*settings) : own(row.topic);
+    const Result<Settings> settings = decode_settings(row.settings);
+    wanted[row.topic] = settings.ok() ? *settings : own(row.topic);
   }
   for (auto& [name, settings] : wanted) {
     if (settings == own(name)) continue;

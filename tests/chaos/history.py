@@ -15,9 +15,10 @@ def now_ms():
 class Handed:
     """One hand-over of a job."""
 
-    def __init__(self, lease, asked, until):
+    def __init__(self, lease, asked, came, until):
         self.lease = lease
         self.asked = asked  # when the consumer asked: the lease did not begin before
+        self.came = came
         self.until = until  # it is not over before
         self.is_confirmed = False
         self.is_over = False  # acked, nacked, or asked to be
@@ -30,6 +31,7 @@ class Job:
         self.is_confirmed = False
         self.may_be_over = False  # somebody asked for an ack or a cancel
         self.is_over = False  # and was told that it is
+        self.over_at = 0
         self.over_confirmed = False
         self.handed = []
 
@@ -40,7 +42,7 @@ class History:
         self.jobs = {}
         self.violations = []
         self.by_redis = {"pushes": 0, "leases": 0, "acks": 0}  # answered, not confirmed, and gone
-        self.counts = {"pushed": 0, "refused": 0, "unanswered": 0, "handed over": 0, "acked": 0, "cancelled": 0, "stale": 0}
+        self.counts = {"pushed": 0, "refused": 0, "handed over": 0, "acked": 0, "cancelled": 0, "stale": 0}
 
     # ---- producers
     def pushing(self, name, due):
@@ -64,11 +66,13 @@ class History:
 
     def cancelled(self, name):
         with self.lock:
-            self.jobs[name].is_over = True
+            self.jobs[name].is_over, self.jobs[name].over_at = True, now_ms()
             self.counts["cancelled"] += 1
 
     # ---- consumers
     def received(self, name, lease, asked, lease_ms, due):
+        """What was asked for before something happened may have been taken before it, and come late: from a server that
+        was paused. It is then stale, which is for the server to say."""
         came = now_ms()
         with self.lock:
             self.counts["handed over"] += 1
@@ -78,20 +82,21 @@ class History:
                 return
             if came < due or came < job.due:
                 self.violations.append(f"{name} came {max(due, job.due) - came} ms early")
-            if job.over_confirmed:
+            was_over = job.is_over and asked > job.over_at
+            if was_over and job.over_confirmed:
                 self.violations.append(f"{name} came back after it was over")
-            elif job.is_over:
+            elif was_over:
                 self.by_redis["acks"] += 1
                 job.is_over = False
             for other in job.handed:
-                if other.is_over or came >= other.until or other.lease == lease:
+                if other.is_over or came >= other.until or asked <= other.came:
                     continue
                 if other.is_confirmed:
                     self.violations.append(
                         f"{name} has two live leases: {other.lease} until {other.until}, and at {came} {lease}, asked at {asked}")
                 else:
                     self.by_redis["leases"] += 1
-            job.handed.append(Handed(lease, asked, asked + lease_ms))
+            job.handed.append(Handed(lease, asked, came, asked + lease_ms))
 
     def ending(self, name, lease):
         """The lease is about to be acked or nacked: from now on another may be given."""
@@ -114,7 +119,7 @@ class History:
 
     def acked(self, name):
         with self.lock:
-            self.jobs[name].is_over = True
+            self.jobs[name].is_over, self.jobs[name].over_at = True, now_ms()
             self.counts["acked"] += 1
 
     def stale(self):

@@ -14,8 +14,15 @@ class HistoryTest(unittest.TestCase):
         if confirm:
             self.history.confirm(self.history.snapshot())
 
-    def receive(self, lease="l1", lease_ms=60_000):
-        self.history.received("a", lease, now_ms(), lease_ms, now_ms() - 10)
+    def receive(self, lease="l1", lease_ms=60_000, asked=None):
+        """Asked for after all that was before, if nothing else is said."""
+        self.history.received("a", lease, asked or self.later(), lease_ms, now_ms() - 10)
+
+    def later(self):
+        before = now_ms()
+        while now_ms() == before:
+            pass
+        return now_ms()
 
     def test_a_job_that_was_done_is_not_lost(self):
         self.push()
@@ -91,6 +98,18 @@ class HistoryTest(unittest.TestCase):
         self.history.confirm(self.history.snapshot())
         self.receive("l2")
         self.assertIn("came back", self.history.violations[0])
+
+    def test_what_was_taken_before_may_come_late(self):
+        self.push()
+        asked = self.later()
+        self.receive("l2")
+        self.history.confirm(self.history.snapshot())
+        self.receive("l1", asked=asked)
+        self.history.ending("a", "l2")
+        self.history.acked("a")
+        self.history.confirm(self.history.snapshot())
+        self.receive("l0", asked=asked)
+        self.assertEqual(self.history.violations, [])
 
     def test_a_stranger(self):
         self.history.received("x", "l", now_ms(), 1_000, 0)

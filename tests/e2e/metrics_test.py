@@ -4,6 +4,7 @@ import re
 import socket
 
 import harness
+import redis_topology
 
 SAMPLE = re.compile(r'^([a-z_]+)(\{[a-z]+="[^"\n]*"(?:,[a-z]+="[^"\n]*")*\})? (-?[0-9.e+-]+|NaN|\+Inf)$')
 
@@ -73,6 +74,10 @@ class Metrics(harness.ServerTest):
         there = {re.sub(r"\{.*", "", name) for name in self.read()}
         self.connect(self.server).ask("PUSH", "t", "0", "x")
         there |= {re.sub(r"\{.*", "", name) for name in self.read()}
+        # Those of the redis engine are there where it is.
+        with redis_topology.One() as topology:
+            self.server = self.serve("--engine", "redis", "--redis", topology.url)
+            there |= {re.sub(r"\{.*", "", name) for name in self.read()}
         self.assertEqual(asked - there, set())
 
     def test_events_come_as_things_change(self):
