@@ -245,7 +245,7 @@ TEST_F(FullDiskTest, pushes_go_on_when_there_is_room_again) {
   fill();
   on_disk.disk.set_capacity(kCapacity * 4);
   EXPECT_FALSE(push(JobSpec("mail", "x").with_body("x")).ok()) << "nobody has looked yet";
-  Moment wanted = on_disk.driver->tick();
+  const Moment wanted = on_disk.engine->tick(on_disk.driver->now());
   EXPECT_LE(wanted, kStart + std::chrono::seconds{1}) << "it must look again soon";
   on_disk.settle();
   EXPECT_TRUE(push(JobSpec("mail", "x").with_body("x")).ok());
