@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
+#include "engine/redis/record.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/open_client.h"
 
@@ -18,8 +19,6 @@ namespace {
 using net::redis::Client;
 using net::redis::Mode;
 
-/// How keys and records are written; a server that finds another number leaves them alone.
-constexpr std::string_view kFormat = "1";
 constexpr uint32_t kClusterShards = 16;
 /// ZADD has LT since then.
 constexpr std::pair<uint32_t, uint32_t> kOldest{6, 2};
@@ -166,18 +165,19 @@ Status RedisStorage::look_at_server() {
 Status RedisStorage::settle_meta() {
   const std::string key = options_.prefix + ":meta";
   const uint32_t initial = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
-  const std::string wanted = fmt::format("{}", options_.shards != 0 ? options_.shards : initial);
+  const std::string wanted = fmt::to_string(options_.shards != 0 ? options_.shards : initial);
+  const std::string version = fmt::to_string(redis::kRecordVersion);
   // Of several servers that start for the first time, one says what holds for all.
-  for (const auto& [field, value] : {std::pair{std::string_view("format"), kFormat},
+  for (const auto& [field, value] : {std::pair{std::string_view("version"), std::string_view(version)},
                                      {std::string_view("shards"), std::string_view(wanted)}}) {
     auto set = ask(key, {"HSETNX", key, field, value});
     if (!set.ok()) return refused(set.error().detail);
     auto got = ask(key, {"HGET", key, field});
     if (!got.ok()) return refused(got.error().detail);
-    if (field == "format" && got->text != kFormat)
-      return refused(fmt::format("the jobs below {}:* are in format {}: this version knows {}",
-                                 options_.prefix, got->text, kFormat));
-    if (field == "format") continue;
+    if (field == "version" && got->text != version)
+      return refused(fmt::format("the jobs below {}:* have layout {}: this program knows layout {}",
+                                 options_.prefix, got->text, version));
+    if (field == "version") continue;
     uint32_t shards = 0;
     std::from_chars(got->text.data(), got->text.data() + got->text.size(), shards);
     if (shards == 0) return refused(fmt::format("{} has no number of shards: it is {}", key, got->text));
