@@ -25,17 +25,18 @@ bool is_json(std::string_view content_type) {
 }  // namespace
 
 Status Conversation::push_one(const PushRequest& job) {
-  queue_.push(now_, {&job, 1},
-              [self = self(), place = reserve(), topic = std::string(job.topic)](Result<PushReport> report) {
-                const Result<PushReceipt> receipt = api::only_result(report);
-                if (!receipt.ok()) return self->problem(place, receipt.error());
-                self->answer(place, [&](json::Writer& json) {
-                  json.begin_object();
-                  write_receipt(json, topic, *receipt);
-                  json.end_object();
-                  return receipt->outcome == PushOutcome::kKept ? 200 : 201;
-                });
-              });
+  queue_.push(
+      now_, {&job, 1},
+      [self = self(), place = reserve(), topic = std::string(job.topic)](const Result<PushReport>& report) {
+        const Result<PushReceipt> receipt = api::only_result(report);
+        if (!receipt.ok()) return self->problem(place, receipt.error());
+        self->answer(place, [&](json::Writer& json) {
+          json.begin_object();
+          write_receipt(json, topic, *receipt);
+          json.end_object();
+          return receipt->outcome == PushOutcome::kKept ? 200 : 201;
+        });
+      });
   return {};
 }
 
