@@ -11,7 +11,7 @@ namespace delayq::bench {
 namespace {
 
 constexpr size_t kCommitBytes = 6'000;
-constexpr uint64_t kFileBytes = uint64_t{64} << 20;
+constexpr uint64_t kFileBytes = uint64_t{256} << 20;  ///< never written full: no room is met twice
 
 enum class Room { kAppended, kUnwritten, kJournal };
 

@@ -15,7 +15,7 @@ constexpr size_t kScratchBytes = 256 * 1024;
 /// The wall clock may be set while we sleep. Waking once a second bounds what that can delay.
 constexpr std::chrono::seconds kLongestSleep{1};
 /// A turn ends after so many sessions had input, though more have some: what came is then on its way to the
-/// disk while the rest is read. (With 50 clients that each wait for their answer: 9 % more pushes a second.)
+/// disk while the rest is read.
 constexpr int kHandlersPerTurn = 32;
 
 }  // namespace

@@ -384,7 +384,8 @@ class Webhooks(harness.ServerTest):
                 receiver.stop()
             server.start()
             if number % 2 == 1:
-                self.wait_until(lambda: "connect" in read_text(server, "/metrics"), "it is up")
+                none_refused = 'delayq_webhook_calls_total{result="connect"} 0\n'
+                self.wait_until(lambda: none_refused not in read_text(server, "/metrics"), "it found nobody there")
                 receiver.start()
         self.wait_until(lambda: self.counts(server, "bad")["dead"] == len(bad)
                         and self.counts(server, "good")["done"] == len(due) - len(bad), "all are done or dead")
