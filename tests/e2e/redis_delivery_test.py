@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 
 import harness
-from redis_server import RedisServer
+import redis_topology
 
 NEEDED = ["+ping", "+select", "+role", "+time"]  # as the guide says
 
@@ -14,8 +14,9 @@ NEEDED = ["+ping", "+select", "+role", "+time"]  # as the guide says
 class RedisDelivery(harness.ServerTest):
     def setUp(self):
         super().setUp()
-        self.redis = RedisServer(self.directory / "redis")
-        self.addCleanup(self.redis.close)
+        topology = redis_topology.One("--appendfsync", "always")  # what is answered survives a kill
+        self.addCleanup(topology.close)
+        self.redis = topology.redis
         self.reader = self.redis.client()
         self.addCleanup(self.reader.close)
 
