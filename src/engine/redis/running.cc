@@ -141,9 +141,9 @@ void RedisEngine::hear(std::string_view message) {
   if (!news || news->server == options_.server) return;
   if (message.front() == 'e') {
     driving_.note_earlier(news->shard, redis::read_moment(news->rest));
-  } else if (message.front() == 'r' && news->rest.size() > 1) {
-    ready_topics_.emplace(news->rest.substr(1),
-                          news->rest.front() == '0' ? Outlet::kTopic : Outlet::kCallback);
+  } else if (message.front() == 'r' && news->rest.size() > 1 && news->shard < keys_.shards()) {
+    note_ready(news->shard, news->rest.substr(1),
+               news->rest.front() == '0' ? Outlet::kTopic : Outlet::kCallback);
   }
 }
 
