@@ -201,6 +201,45 @@ TEST_F(RedisServers, ALeaseIsGoodAtEveryServer) {
   EXPECT_THAT(b->driver.inspect({taken["extended"].ref()}), SizeIs(1));
 }
 
+TEST_F(RedisServers, AnOldLeaseIsNotANewOneAfterRedisHasLostItsLastNumbers) {
+  const auto a = join("a");
+  a->driver.push_all({JobSpec("t", "old"), JobSpec("t", "new")});
+  const std::string sequence = prefix_ + ":{0}:seq";
+  const std::string before = shared_redis().command({"GET", sequence}).text;
+  const Taken old = a->driver.take_one("t");
+  ASSERT_EQ(a->driver.ack(old), AckOutcome::kAcked);
+  shared_redis().command({"SET", sequence, before});
+  a->driver.go_to(at(1));
+  const Taken taken = a->driver.take_one("t");
+  EXPECT_NE(taken.lease, old.lease);
+  EXPECT_EQ(a->driver.ack(old), AckOutcome::kStale);
+  NackRequest ended;
+  ended.lease = old.ref();
+  ended.retry_at = at(1);
+  ended.expired = true;
+  EXPECT_EQ(a->driver.nack_all({ended}), std::vector{NackOutcome::kStale});
+  EXPECT_EQ(a->driver.ack(taken), AckOutcome::kAcked);
+}
+
+TEST_F(RedisServers, LeasesDifferWhateverTheClockSays) {
+  const auto a = join("a");
+  std::set<std::string> leases;
+  const auto take_at = [&](Moment now, int count) {
+    std::vector<JobSpec> jobs;
+    for (int i = 0; i < count; ++i)
+      jobs.emplace_back("t", std::to_string(leases.size()) + "." + std::to_string(i));
+    a->driver.push_all(jobs);
+    a->driver.go_to(now);
+    for (const Taken& each : a->driver.take("t", static_cast<uint32_t>(count))) leases.insert(each.lease);
+  };
+  take_at(at(1), 1'000);
+  take_at(at(1), 1'000);
+  take_at(at(2), 1'000);  // more than the milliseconds have numbers for
+  take_at(at(1'000'000'000'000'000), 1'000);
+  take_at(at(1'000'000'000'000'001), 1'000);
+  EXPECT_THAT(leases, SizeIs(5'000));
+}
+
 TEST_F(RedisServers, ALeaseOfADeadServerEndsAndAnotherResolvesIt) {
   auto a = join("a", 1, kShortHold);
   const auto b = join("b", 1, kShortHold);

@@ -22,8 +22,18 @@ local ids = {}
 for i = 1, #popped, 2 do ids[#ids + 1] = string.sub(popped[i], RANK_BYTES + 1) end
 local records = call('HMGET', POOL, unpack(ids))
 
+-- As many numbers of leases as there are ids: those after the answer. They begin above the time, so that a Redis that has
+-- lost its last numbers (a failover does that) never gives one out again that a consumer still has. 1,024 numbers a
+-- millisecond are more than a shard uses, and scores are exact up to 2^53.
+local function lease_numbers()
+  local first, least = numbers(#ids), math.min(NOW * 1024, 2 ^ 52)
+  if first >= least then return first end
+  call('SET', SEQUENCE, least + #ids)
+  return least
+end
+
 local function lease_all()
-  local lease = numbers(#ids)
+  local lease = lease_numbers()
   local fields, held, leases = {}, {}, {}
   for i, id in ipairs(ids) do
     local head, tail = open(records[i])
