@@ -102,6 +102,8 @@ TEST_F(RedisServers, AllTakeAndNoneTwice) {
 TEST_F(RedisServers, ATakeFindsTheJobsOfEveryShard) {
   const auto a = join("a", 8);
   const auto b = join("b", 8);
+  a->driver.tick();
+  ASSERT_EQ(driver_of(0), "a");
   EXPECT_THAT(a->driver.take("t", 10), IsEmpty()) << "a knows now that no shard has any";
   for (int i = 0; i < 50; ++i) b->driver.push(JobSpec("t", std::to_string(i)));
   std::set<std::string> taken;
