@@ -239,6 +239,22 @@ class RedisIsFull(Promises):
         self.push_until_taken(self.at_a, "new")
         self.assertEqual(self.take("nacked", 1, self.at_b)[0] != nacked[0], True)
 
+    def test_jobs_still_fall_due_and_leases_still_end(self):
+        topology = self.two_servers(ONE)
+        for name in ("forgotten", "extended"):
+            self.at_a.ask("PUSH", "order", "0", "x", "ID", name, "BACKOFF", "10ms")
+        forgotten, extended = self.pops(self.at_a, "order", "COUNT", 2, "LEASE", "2s")
+        self.at_a.ask("PUSH", "order", "2s", "x", "ID", "delayed")
+        topology.redis.ask("CONFIG", "SET", "maxmemory", "1")
+        self.assertGreater(self.at_a.ask("EXTEND", extended[0], "1h"), harness.now_ms())
+        came = []
+        while len(came) < 2:
+            jobs = self.pops(self.at_b, "order", "WAIT", "30s", "LEASE", "1h")
+            self.assertTrue(jobs, f"only {came} came")
+            came += ids(jobs)
+        self.assertEqual(sorted(came), ["delayed", "forgotten"])
+        self.assertEqual(self.at_b.ask("ACK", forgotten[0], extended[0]), 1)
+
     def everything(self):
         """All keys about jobs, and what they hold."""
         found = {}
