@@ -275,6 +275,39 @@ class RedisIsFull(Promises):
         self.check(CLUSTER)
 
 
+class MasterIsAlone(Promises):
+    def test_it_stops_writing_and_goes_on_when_its_replicas_are_back(self):
+        topology = self.two_servers(SENTINELS)
+        master = topology.master()
+        replicas = [member for member in topology.members if member is not master]
+        for replica in replicas:
+            replica.pause()
+        taken = []
+
+        def is_refused():
+            try:
+                self.at_a.ask("PUSH", "order", "0", "x", "ID", len(taken))
+                taken.append(str(len(taken)))
+                return False
+            except Refused as refused:
+                self.assertEqual(refused.code, "UNAVAILABLE", refused)
+                self.assertIn("NOREPLICAS", str(refused))
+                return True
+        self.wait_for(is_refused, "a push is refused: min-replicas-max-lag is 2 s")
+        with self.assertRaises(Refused):
+            self.at_b.ask("POP", "order")
+        for replica in replicas:
+            replica.resume()
+        self.push_until_taken(self.at_a, "new")
+        self.assertIs(topology.master(), master)
+        jobs = []
+        while len(jobs) < len(taken) + 1:
+            more = self.until_available(self.at_b, "POP", "order", "COUNT", 1_000, "WAIT", "5s", "LEASE", "1h")
+            self.assertTrue(more, f"{len(jobs)} of {len(taken) + 1} came")
+            jobs += more
+        self.assertEqual(ids(jobs), [*taken, "new"])
+
+
 class ReadOnly(Promises):
     def test_a_server_does_not_start_over_a_replica(self):
         master = self.start()
