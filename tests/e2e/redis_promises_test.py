@@ -255,6 +255,21 @@ class RedisIsFull(Promises):
         self.assertEqual(sorted(came), ["delayed", "forgotten"])
         self.assertEqual(self.at_b.ask("ACK", forgotten[0], extended[0]), 1)
 
+    def test_a_topic_can_be_paused_and_a_limit_holds(self):
+        topology = self.start(ONE)
+        server = self.over("--set", "topics.order.concurrency=1")
+        client = self.connect(server)
+        for number in range(2):
+            client.ask("PUSH", "order", "0", "x", "ID", number)
+        first = self.pops(client, "order", "LEASE", "1h")
+        topology.redis.ask("CONFIG", "SET", "maxmemory", "1")
+        self.assertEqual(self.pops(client, "order"), [], "one at a time")
+        client.ask("PAUSE", "order")
+        self.assertEqual(client.ask("ACK", first[0][0]), 1)
+        self.assertEqual(self.pops(client, "order"), [])
+        client.ask("RESUME", "order")
+        self.assertEqual(ids(self.pops(client, "order", "WAIT", "5s")), ["1"])
+
     def everything(self):
         """All keys about jobs, and what they hold."""
         found = {}
