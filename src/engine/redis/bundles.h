@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -54,7 +55,9 @@ std::vector<Bundle> make_bundles(const Items& items, Where where, bool in_strict
 
 /// Reads what a script said of each item, a number from the third place on, as the verb's outcomes.
 template <class Outcome>
-bool read_outcomes(const resp::Value& value, const Bundle& bundle, std::vector<Outcome>& all) {
+bool read_each(const resp::Value& value, const std::string& topic, const Bundle& bundle,
+               std::vector<Outcome>& all) {
+  (void)topic;
   if (value.items.size() != bundle.items.size() + 2) return false;
   for (size_t i = 0; i < bundle.items.size(); ++i)
     all[bundle.items[i]] = static_cast<Outcome>(value.items[i + 2].integer);

@@ -14,7 +14,7 @@ constexpr size_t kRestoredItems = 3;
 
 void add(Arguments& arguments, const RestoreRequest& request) {
   const redis::RecordPieces record = redis::write_job(request.job, arguments.storage());
-  arguments.text(request.job.id).text(record.before).text(record.after);
+  arguments.view(request.job.id).view(record.before).view(record.after);
   arguments.number(static_cast<uint32_t>(request.on_conflict)).number(request.keep_count);
 }
 
