@@ -18,7 +18,7 @@ class LifeScriptTest : public ScriptTest {
     bool is_auto = false;
     int64_t keep_until = 0;
     uint32_t keep_count = 0;
-    uint32_t due_before = 1'000;
+    uint32_t due_before = 1'000;  ///< besides `count`
     int outlet = 0;
   };
 
@@ -43,9 +43,9 @@ class LifeScriptTest : public ScriptTest {
 
   resp::Value take(const Wish& wish, int64_t now = kNow, std::string_view topic = "t") {
     Arguments arguments = about(topic, now);
-    arguments.number(wish.outlet).number(wish.count).number(wish.lease_until).number(wish.limit);
+    arguments.number(wish.outlet).number(wish.lease_until).number(wish.limit);
     arguments.number(wish.is_auto ? 1 : 0).number(wish.keep_until).number(wish.keep_count);
-    arguments.number(wish.due_before);
+    arguments.number(wish.due_before).number(wish.count);
     return run(scripts::kTake, topic, arguments);
   }
   /// The ids of a take's answer.
@@ -63,6 +63,17 @@ class LifeScriptTest : public ScriptTest {
     const resp::Value taken = take(wish, kNow, job.topic);
     if (ids(taken) != std::vector{job.id}) throw std::runtime_error("the job was not taken: " + job.id);
     return std::to_string(read_record(taken.items.at(3).text)->lease);
+  }
+
+  /// Finishes jobs by their leases.
+  resp::Value ack(const std::vector<std::string>& leases, const std::string& keep_until = "0",
+                  const std::string& keep_count = "0", const std::string& outcome = "", int64_t now = kNow) {
+    std::vector<std::string> own{keep_until, keep_count};
+    for (const std::string& lease : leases) {
+      own.push_back(lease);
+      own.push_back(outcome);
+    }
+    return run(scripts::kAck, "t", own, now);
   }
 
   /// What an answer says after the two that all say.

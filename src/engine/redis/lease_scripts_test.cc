@@ -12,14 +12,6 @@ using testing::UnorderedElementsAre;
 class LeaseScripts : public LifeScriptTest {
  protected:
   static std::string ms(int64_t after) { return std::to_string(kNow + after); }
-  resp::Value ack(const std::vector<std::string>& leases, const std::string& keep_until = "0",
-                  const std::string& keep_count = "0", const std::string& outcome = "", int64_t now = kNow) {
-    std::vector<std::string> own;
-    for (const std::string& lease : leases) {
-      for (const std::string& word : {lease, keep_until, keep_count, outcome}) own.push_back(word);
-    }
-    return run(scripts::kAck, "t", own, now);
-  }
   /// `retry_at` "": it is dead.
   resp::Value nack(const std::string& lease, const std::string& retry_at, const std::string& keep_until = "0",
                    const std::string& keep_count = "0", const std::string& reason = "why", int flags = 0,

@@ -2,7 +2,7 @@
 // out, and what is in Redis afterwards.
 #include <map>
 
-#include "tests/support/redis_scripts.h"
+#include "tests/support/redis_life_scripts.h"
 
 namespace delayq::redis {
 namespace {
@@ -18,12 +18,11 @@ std::vector<std::string> hostile_names() {
   return {"a b", "ünï/cödé", "colon:and{tag}", std::string("\0\r\n", 3), std::string(255, '\xff')};
 }
 
-class LookScripts : public ScriptTest {
+class LookScripts : public LifeScriptTest {
  protected:
   /// As a take leaves it.
   void reserve(std::string_view topic) {
-    const resp::Value taken =
-        run(scripts::kTake, topic, {"0", "1", std::to_string(kNow + 60'000), "0", "0", "0", "0", "1000"});
+    const resp::Value taken = take({}, kNow, topic);
     ASSERT_EQ(taken.items.size(), 4U);
   }
 
