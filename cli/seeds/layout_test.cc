@@ -212,7 +212,7 @@ TEST_F(Hostile, GoDelayQueueIdsThatLeadNowhere) {
   EXPECT_THAT(found_.jobs, IsEmpty());
   EXPECT_EQ(found_.gones, 2);
   EXPECT_EQ(found_.problems["dq_bucket_1 never"], "its score is not a time");
-  EXPECT_EQ(found_.problems["dq_bucket_1 bytes"], "the job is not MessagePack");
+  EXPECT_EQ(found_.problems["dq_bucket_1 bytes"], "the job is not a map of MessagePack");
   EXPECT_THAT(layout_of("go-delay-queue", 2)->read(redis_.reader(), found_).error().detail,
               HasSubstr("ZSCAN \"dq_bucket_2\": WRONGTYPE"))
       << "one that was named is to be there";

@@ -44,7 +44,9 @@ class Migrate(MigrateTest):
 
         told = self.migrate(self.url(one), self.url(other), "--yes")
         self.assertEqual((told["created"], told["failed"]), (len(before), 0))
-        self.assertTrue(all(row["from"] == row["to"] for row in told["topics"]), told)
+        for row in told["topics"]:
+            for kind in ("waiting", "done", "dead"):
+                self.assertEqual(row["from"][kind], row["to"][kind], told)
         self.assertEqual(sorted(self.lines(other)), after_import(before))
         self.assertEqual(self.lines(one), before, "the source is as it was")
 
@@ -142,7 +144,12 @@ class BetweenEngines(MigrateTest):
         moved = sorted(line for line in before if '"state":"reserved"' not in line)
         self.assertEqual(self.lines_in(self.redis.url), moved)
         server = self.serve()
-        self.assertEqual([json.loads(line)["id"] for line in self.lines(server) if '"id"' in line], ["running"])
+        left = [json.loads(line)["id"] for line in self.lines(server) if '"id"' in line]
+        self.assertEqual(left, ["running", "done", "dead"], "what is finished stays while its topic is not")
+        client = self.connect(server)
+        client.ask("PURGE", "work", "reserved")
+        told = self.migrate(self.url(server), self.redis.url, "--yes", "--remove")
+        self.assertEqual((told["kept"], told["removed"]), (3, 2), "settings, and the two")
 
     def test_it_is_killed_and_run_again(self):
         choices = harness.new_random()
