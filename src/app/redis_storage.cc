@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
-#include "engine/redis/record.h"
+#include "engine/redis/layout.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/open_client.h"
 
@@ -82,7 +82,7 @@ class RedisStorage final : public Storage {
   Millis waited() const { return std::chrono::duration_cast<Millis>(net::Loop::steady_now() - begin_); }
   Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
-  Status settle_meta();
+  Status settle_shards();
   /// Blocks: only before anybody is served.
   Result<resp::Value> ask(std::string_view key, std::initializer_list<std::string_view> words);
   void turn();
@@ -105,7 +105,7 @@ Status RedisStorage::open() {
   if (!client.ok()) return client.error();
   client_ = std::move(*client);
   for (const auto step :
-       {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::settle_meta}) {
+       {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::settle_shards}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
   RedisEngineOptions engine;
@@ -173,32 +173,19 @@ Status RedisStorage::look_at_server() {
   return {};
 }
 
-Status RedisStorage::settle_meta() {
-  const std::string key = options_.prefix + ":meta";
+Status RedisStorage::settle_shards() {
   const uint32_t initial = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
-  const std::string wanted = fmt::to_string(options_.shards != 0 ? options_.shards : initial);
-  const std::string version = fmt::to_string(redis::kRecordVersion);
+  std::optional<Result<resp::Value>> answer;
   // Of several servers that start for the first time, one says what holds for all.
-  for (const auto& [field, value] : {std::pair{std::string_view("version"), std::string_view(version)},
-                                     {std::string_view("shards"), std::string_view(wanted)}}) {
-    auto set = ask(key, {"HSETNX", key, field, value});
-    if (!set.ok()) return refused(set.error().detail);
-    auto got = ask(key, {"HGET", key, field});
-    if (!got.ok()) return refused(got.error().detail);
-    if (field == "version" && got->text != version)
-      return refused(fmt::format("the jobs below {}:* have layout {}: this program knows layout {}",
-                                 options_.prefix, got->text, version));
-    if (field == "version") continue;
-    uint32_t shards = 0;
-    std::from_chars(got->text.data(), got->text.data() + got->text.size(), shards);
-    if (shards == 0) return refused(fmt::format("{} has no number of shards: it is {}", key, got->text));
-    if (options_.shards != 0 && shards != options_.shards)
-      return refused(fmt::format(
-          "redis.shards is {}, and the jobs below {}:* were cut into {} when they were first used: leave it "
-          "out, or take another redis.prefix",
-          options_.shards, options_.prefix, shards));
-    options_.shards = shards;
-  }
+  redis::settle_layout(*client_, options_.prefix + ":meta", options_.shards != 0 ? options_.shards : initial,
+                       [&answer](Result<resp::Value> value) { answer = std::move(value); });
+  while (!answer) turn();
+  if (!answer->ok()) return refused(answer->error().detail);
+  const std::optional<redis::Layout> layout = redis::read_layout(**answer);
+  if (!layout) return refused(fmt::format("{}:meta is not what it should be", options_.prefix));
+  const Result<uint32_t> shards = redis::shards_of(*layout, options_.prefix, options_.shards);
+  if (!shards.ok()) return refused(shards.error().detail);
+  options_.shards = *shards;
   return {};
 }
 

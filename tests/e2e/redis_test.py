@@ -446,7 +446,7 @@ class Starting(harness.ServerTest):
             self.connect(first).ask("PUSH", "order", "0", "x", "ID", "1")
             done = self.try_to_serve("--redis", topology.url, "--set", "redis.shards=8")
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn("redis.shards is 8, and the jobs below delayq:* were cut into 4", done.stderr)
+            self.assertIn('the jobs under the prefix "delayq" are in 4 shards, and redis.shards is 8', done.stderr)
             second = self.serve("--engine", "redis", "--redis", topology.url)
             self.assertEqual(ids(self.connect(second).ask("POP", "order", "WAIT", "5s")), ["1"])
 

@@ -59,7 +59,7 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
   auto gather = Gather<std::vector<PushAnswer>>::make(std::move(created), std::move(reply));
   for (const Bundle& bundle : redis::make_bundles(
            jobs, [this](const NewJob& job) { return std::pair(keys_.shard_of(job.id), job.topic); },
-           in_strict_order)) {
+           [](const NewJob& job) { return job.body.size() + job.options.size(); }, in_strict_order)) {
     const redis::Terms terms{.script = redis::scripts::kPush,
                              .share = redis::Share::kExceptions,
                              .shard = bundle.shard,

@@ -40,7 +40,10 @@ void RedisEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
   const auto where = [this](const RestoreRequest& request) {
     return std::pair(keys_.shard_of(request.job.id), request.job.topic);
   };
-  for (const Bundle& bundle : redis::make_bundles(jobs, where)) {
+  const auto bytes = [](const RestoreRequest& request) {
+    return request.job.body.size() + request.job.options.size();
+  };
+  for (const Bundle& bundle : redis::make_bundles(jobs, where, bytes, false)) {
     Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
     for (const uint32_t item : bundle.items) add(arguments, jobs[item]);
     send(redis::scripts::kRestore, bundle, arguments, *gather, read_restored);

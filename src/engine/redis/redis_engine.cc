@@ -1,12 +1,11 @@
 #include "engine/redis/redis_engine.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
 #include <fmt/format.h>
 
-#include "engine/redis/scripts.h"
+#include "engine/redis/layout.h"
 
 namespace delayq {
 
@@ -45,33 +44,19 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
 }
 
 void RedisEngine::check_layout() {
-  const std::string meta = keys_.shared("meta");
-  const std::string_view key = meta;
-  Arguments arguments;
-  arguments.number(redis::kRecordVersion).number(options_.shards);
-  run(redis::scripts::kMeta, {&key, 1}, arguments,
-      [this](const Result<resp::Value>& answer) { layout_came(answer); });
+  redis::settle_layout(client_, keys_.shared("meta"), options_.shards,
+                       [this, alive = std::weak_ptr(alive_)](const Result<resp::Value>& answer) {
+                         if (!alive.expired()) layout_came(answer);
+                       });
 }
 
 void RedisEngine::layout_came(const Result<resp::Value>& answer) {
   // Without an answer there is no connection; with the next one it is asked again.
-  if (!answer.ok() || answer->items.size() != 2) return;
+  const auto layout = answer.ok() ? redis::read_layout(*answer) : std::nullopt;
+  if (!layout) return;
   is_layout_known_ = true;
-  const std::string& version = answer->items[0].text;
-  const std::string& shards = answer->items[1].text;
-  if (version != std::to_string(redis::kRecordVersion)) {
-    refused_ =
-        Error{ErrorCode::kUnavailable, "redis",
-              fmt::format("the jobs under the prefix \"{}\" have layout {}; this program knows layout {}",
-                          options_.prefix, version, redis::kRecordVersion)};
-  } else if (shards != std::to_string(options_.shards)) {
-    refused_ =
-        Error{ErrorCode::kUnavailable, "redis",
-              fmt::format(
-                  "the jobs under the prefix \"{}\" are in {} shards, and redis.shards is {}: set it to {}, "
-                  "or use another prefix",
-                  options_.prefix, shards, options_.shards, shards)};
-  }
+  if (const auto shards = redis::shards_of(*layout, options_.prefix, options_.shards); !shards.ok())
+    refused_ = shards.error();
 }
 
 Arguments RedisEngine::arguments_for(Moment now, uint32_t shard, std::string_view topic) const {
