@@ -93,6 +93,8 @@ class Keeper(threading.Thread):
         # A fault that is under way is an odd number. Between faults there is one master only, the same before and after.
         if before is None or faults % 2 or before != self.chaos.topology.lives() or faults != self.chaos.redis_faults:
             return
+        if any(self.shards.port(shard) not in before for shard in range(self.shards.count)):
+            return
         changed = False
         for shard in range(self.shards.count):
             life = (self.shards.port(shard), before[self.shards.port(shard)])
