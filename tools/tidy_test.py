@@ -27,6 +27,7 @@ class TextRules(unittest.TestCase):
         self.assertEqual(found(text.whitespace, {"a.h": "one\ntwo \n"}), ["a.h:2"])
         self.assertEqual(found(text.whitespace, {"a.h": "\tone\n"}), ["a.h:1"])
         self.assertEqual(found(text.whitespace, {"Makefile": "a:\n\tb\n"}), [])
+        self.assertEqual(found(text.whitespace, {"a.go": "func a() {\n\tb()\n}\n"}), [])
         self.assertEqual(found(text.whitespace, {"a.h": "one"}), ["a.h:1"])
 
     def test_words(self):

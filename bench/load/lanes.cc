@@ -27,14 +27,14 @@ Status watch(const Descriptor& poller, int operation, int socket, size_t lane, b
 
 }  // namespace
 
-Result<Lanes> Lanes::connect(const Address& address, size_t count) {
+Result<Lanes> Lanes::connect(const std::vector<Address>& servers, size_t count) {
   Lanes lanes;
   lanes.poller_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
   if (!lanes.poller_.is_open()) return failed("no epoll to be had");
   lanes.states_.resize(count);
   lanes.events_.resize(std::min<size_t>(count, 1'024));
   for (size_t i = 0; i < count; ++i) {
-    Result<Descriptor> socket = connect_to(address);
+    Result<Descriptor> socket = connect_to(servers[i % servers.size()]);
     if (!socket.ok()) return socket.error();
     if (::fcntl(socket->get(), F_SETFL, O_NONBLOCK) != 0) return failed("a socket that only blocks");
     if (Status watched = watch(lanes.poller_, EPOLL_CTL_ADD, socket->get(), i, false); !watched.ok())

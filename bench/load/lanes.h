@@ -13,7 +13,8 @@ namespace delayq::bench {
 /// Many connections to one server, watched together.
 class Lanes {
  public:
-  static Result<Lanes> connect(const Address& address, size_t count);
+  /// Connects to the servers in turn. REQUIRES: at least one.
+  static Result<Lanes> connect(const std::vector<Address>& servers, size_t count);
 
   size_t size() const { return connections_.size(); }
   Connection& operator[](size_t lane) { return connections_[lane]; }

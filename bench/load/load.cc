@@ -24,13 +24,17 @@ int complain(const Error& error) {
 Result<Report> measure(const LoadOptions& options) {
   const Deadline deadline = std::chrono::steady_clock::now() + kLongest;
   raise_descriptor_limit();
-  if (options.resp) {
-    const Result<Address> address = resolve(*options.resp);
-    if (!address.ok()) return address.error();
+  if (!options.resp.empty()) {
+    std::vector<Address> servers;
+    for (const std::string& name : options.resp) {
+      const Result<Address> address = resolve(name);
+      if (!address.ok()) return address.error();
+      servers.push_back(*address);
+    }
     // The server may hold jobs of others, or of the run before: this run's topics are its own.
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const std::string topic = fmt::format("bench-{:x}", std::chrono::duration_cast<Millis>(now).count());
-    return run_scenario(options, *address, topic, deadline);
+    return run_scenario(options, servers, topic, deadline);
   }
   const std::string program = options.program.empty() ? "/proc/self/exe" : options.program;
   // Ctrl-C must not leave the directory behind.
@@ -38,7 +42,7 @@ Result<Report> measure(const LoadOptions& options) {
   std::signal(SIGTERM, [](int) { interrupt_loads(); });
   const auto server = OwnServer::start(program, options.durability, deadline);
   if (!server.ok()) return server.error();
-  return run_scenario(options, (*server)->address(), "bench", deadline);
+  return run_scenario(options, {(*server)->address()}, "bench", deadline);
 }
 
 }  // namespace

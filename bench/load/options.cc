@@ -57,7 +57,12 @@ void add_load_options(CLI::App& command, LoadOptions& options) {
       ->check(CLI::IsMember(names))
       ->type_name("SCENARIO");
   const auto positive = [](uint64_t most) { return CLI::Range(uint64_t{1}, most); };
-  command.add_option("--resp", options.resp, "Drive this server (host:port); without it one is started");
+  command
+      .add_option("--resp", options.resp,
+                  "Drive this server (host:port), or several with the connections shared out among them; "
+                  "without it one is started")
+      ->allow_extra_args(false)
+      ->type_name("TEXT ...");
   command.add_option("--connections", options.connections, "Connections")
       ->check(positive(100'000))
       ->capture_default_str();

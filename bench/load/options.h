@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): theirs
 class App;
@@ -25,7 +26,7 @@ std::string_view name_of(Scenario scenario);
 /// What `delayq bench` is asked for. What is not given is chosen by the scenario, see the with_defaults().
 struct LoadOptions {
   Scenario scenario = Scenario::kPush;
-  std::optional<std::string> resp;  ///< host:port; none: a server of its own
+  std::vector<std::string> resp;  ///< host:port each; none: a server of its own
   std::optional<uint64_t> jobs;
   size_t connections = 50;
   size_t pipeline = 32;

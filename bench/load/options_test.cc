@@ -1,7 +1,7 @@
 #include "bench/load/options.h"
 
 #include <CLI/CLI.hpp>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace delayq::bench {
 namespace {
@@ -16,11 +16,12 @@ LoadOptions parsed(const std::string& line) {
 
 TEST(LoadOptions, AreWhatTheIssueSays) {
   const LoadOptions options = parsed(
-      "lateness --resp 127.0.0.1:9278 --connections 7 --pipeline 3 --body 64 --topics 2 --rate 100 --seconds "
+      "lateness --resp 127.0.0.1:9278 --resp 127.0.0.1:9279 --connections 7 --pipeline 3 --body 64 --topics "
+      "2 --rate 100 --seconds "
       "5 "
       "--json --plot x.svg --durability interval");
   EXPECT_EQ(options.scenario, Scenario::kLateness);
-  EXPECT_EQ(options.resp, "127.0.0.1:9278");
+  EXPECT_THAT(options.resp, testing::ElementsAre("127.0.0.1:9278", "127.0.0.1:9279"));
   EXPECT_EQ(options.connections, 7U);
   EXPECT_EQ(options.pipeline, 3U);
   EXPECT_EQ(options.body, 64U);

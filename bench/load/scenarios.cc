@@ -23,7 +23,7 @@ Error failed(std::string detail) { return {ErrorCode::kInvalid, "bench", std::mo
 /// One run: what the scenarios share.
 struct Run {
   const LoadOptions& options;
-  const Address& server;
+  const std::vector<Address>& servers;
   Deadline deadline;
   DelayqDialect dialect;
   Report report{};
@@ -32,7 +32,7 @@ struct Run {
 
   Result<LoadResult> drive_with_bar(const std::string& what, Traffic& traffic) const {
     ProgressBar bar(what, jobs());
-    return drive(server, traffic, deadline, [&bar](uint64_t answered) { bar.show(answered); });
+    return drive(servers, traffic, deadline, [&bar](uint64_t answered) { bar.show(answered); });
   }
 
   /// One request per job.
@@ -135,10 +135,10 @@ Result<Report> run_spike(Run& run) {
 
 }  // namespace
 
-Result<Report> run_scenario(const LoadOptions& given, const Address& server, const std::string& topic,
-                            Deadline deadline) {
+Result<Report> run_scenario(const LoadOptions& given, const std::vector<Address>& servers,
+                            const std::string& topic, Deadline deadline) {
   const LoadOptions options = with_defaults(given);
-  Run run{options, server, deadline, DelayqDialect({topic, options.topics, options.body})};
+  Run run{options, servers, deadline, DelayqDialect({topic, options.topics, options.body})};
   run.report.options = options;
   switch (options.scenario) {
     case Scenario::kPush:

@@ -23,7 +23,7 @@ class ScenariosTest : public testing::Test {
 
   static Result<Report> run(const LoadOptions& options, const ToyServer& server) {
     EXPECT_TRUE(server.is_listening());
-    return run_scenario(options, server.address(), "t",
+    return run_scenario(options, {server.address()}, "t",
                         std::chrono::steady_clock::now() + std::chrono::seconds(30));
   }
 
@@ -109,7 +109,7 @@ TEST_F(ScenariosTest, ALoadThatCannotBePreparedIsAnError) {
 }
 
 TEST_F(ScenariosTest, NobodyThereIsAnError) {
-  const Result<Report> report = run_scenario(small(Scenario::kPush), loopback(free_loopback_port().value()),
+  const Result<Report> report = run_scenario(small(Scenario::kPush), {loopback(free_loopback_port().value())},
                                              "t", std::chrono::steady_clock::now() + std::chrono::seconds(5));
   ASSERT_FALSE(report.ok());
   EXPECT_THAT(report.error().detail, HasSubstr("refused"));

@@ -55,9 +55,9 @@ void LoadResult::count_error(std::string_view reply) {
 
 void interrupt_loads() { is_interrupted = true; }
 
-Result<LoadResult> drive(const Address& address, Traffic& traffic, Deadline deadline,
+Result<LoadResult> drive(const std::vector<Address>& servers, Traffic& traffic, Deadline deadline,
                          const Progress& progress) {
-  Result<Lanes> connected = Lanes::connect(address, traffic.lanes());
+  Result<Lanes> connected = Lanes::connect(servers, traffic.lanes());
   if (!connected.ok()) return connected.error();
   Lanes& lanes = *connected;
   const TimePoint begun = std::chrono::steady_clock::now();

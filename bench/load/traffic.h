@@ -51,7 +51,7 @@ void interrupt_loads();
 
 /// Connects the lanes and drives the traffic until it is done: an error when a connection fails or nothing at
 /// all is answered for half a minute, a shorter result when the deadline comes first.
-Result<LoadResult> drive(const Address& address, Traffic& traffic, Deadline deadline,
+Result<LoadResult> drive(const std::vector<Address>& servers, Traffic& traffic, Deadline deadline,
                          const Progress& progress = {});
 
 }  // namespace delayq::bench

@@ -11,7 +11,7 @@ Result<std::unique_ptr<OwnServer>> start_ours(const Plan& plan, const std::strin
 }
 
 Result<Report> run_ours(OwnServer& server, const LoadOptions& options, const std::string& topic) {
-  Result<Report> report = run_scenario(options, server.address(), topic, row_deadline());
+  Result<Report> report = run_scenario(options, {server.address()}, topic, row_deadline());
   if (!report.ok()) return report;
   const LoadResult& result = report->result;
   if (result.errors > 0 || result.answered < report->options.jobs) {

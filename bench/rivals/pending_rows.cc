@@ -34,7 +34,7 @@ Status fill(const Address& server, uint64_t requests, std::string good,
   const DelayqDialect dialect({"bench", 1, kBodySize});
   const Stream stream{requests, 50, 32, std::move(append), 4, std::move(good)};
   StreamTraffic traffic(stream, dialect);
-  const Result<LoadResult> result = drive(server, traffic, row_deadline());
+  const Result<LoadResult> result = drive({server}, traffic, row_deadline());
   if (!result.ok()) return result.error();
   if (result->answered == requests) return {};
   return Error{ErrorCode::kInternal, "rivals.fill", "the first error: " + result->first_error, {}};

@@ -39,7 +39,7 @@ Result<double> measure_redis(std::string_view fsync, uint64_t jobs) {
                       4,
                       ":1"};
   StreamTraffic traffic(stream, dialect);
-  const Result<LoadResult> result = drive((*peer)->address(), traffic, row_deadline());
+  const Result<LoadResult> result = drive({(*peer)->address()}, traffic, row_deadline());
   if (!result.ok()) return result.error();
   if (result->errors > 0) return Error{ErrorCode::kInternal, "rivals.redis", result->first_error, {}};
   return static_cast<double>(result->answered) / result->seconds;

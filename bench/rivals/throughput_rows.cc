@@ -40,7 +40,7 @@ Result<Sample> measure_beanstalkd(const Shape& shape, uint64_t jobs) {
   LifeTraffic lives({jobs, shape.connections, shape.pipeline}, dialect);
   Traffic& traffic = shape.scenario == Scenario::kPush ? static_cast<Traffic&>(pushes) : lives;
   const auto before = static_cast<double>((*peer)->process().resident_bytes());
-  const Result<LoadResult> result = drive((*peer)->address(), traffic, row_deadline());
+  const Result<LoadResult> result = drive({(*peer)->address()}, traffic, row_deadline());
   if (!result.ok()) return result.error();
   if (result->answered < jobs)
     return Error{ErrorCode::kInternal, "rivals.beanstalkd", "the first error: " + result->first_error, {}};

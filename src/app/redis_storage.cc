@@ -1,6 +1,7 @@
 #include "app/redis_storage.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -8,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
-#include "engine/redis/record.h"
+#include "engine/redis/layout.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/open_client.h"
 
@@ -42,6 +43,15 @@ std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
   return version;
 }
 
+/// No waiting mends these.
+bool is_login_problem(std::string_view problem) {
+  constexpr std::array kSigns{"WRONGPASS", "NOAUTH", "NOPERM", "invalid password",
+                              "without any password configured"};
+  return std::any_of(kSigns.begin(), kSigns.end(), [problem](std::string_view sign) {
+    return problem.find(sign) != std::string_view::npos;
+  });
+}
+
 class RedisStorage final : public Storage {
  public:
   RedisStorage(const RedisStorageOptions& options, net::Loop& loop,
@@ -69,8 +79,10 @@ class RedisStorage final : public Storage {
 
  private:
   Status connect();
+  Millis waited() const { return std::chrono::duration_cast<Millis>(net::Loop::steady_now() - begin_); }
+  Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
-  Status settle_meta();
+  Status settle_shards();
   /// Blocks: only before anybody is served.
   Result<resp::Value> ask(std::string_view key, std::initializer_list<std::string_view> words);
   void turn();
@@ -84,6 +96,7 @@ class RedisStorage final : public Storage {
   std::unique_ptr<Client> client_;
   std::unique_ptr<RedisEngine> engine_;
   bool was_connected_ = true;
+  std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
 Status RedisStorage::open() {
@@ -92,7 +105,7 @@ Status RedisStorage::open() {
   if (!client.ok()) return client.error();
   client_ = std::move(*client);
   for (const auto step :
-       {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::settle_meta}) {
+       {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::settle_shards}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
   RedisEngineOptions engine;
@@ -110,20 +123,12 @@ void RedisStorage::turn() {
 }
 
 Status RedisStorage::connect() {
-  const auto begin = net::Loop::steady_now();
-  const Millis patience = std::max(options_.start_wait, kLeastPatience);
   while (!client_->is_connected()) {
     turn();
     const std::string_view problem = client_->last_error();
-    const auto waited = net::Loop::steady_now() - begin;
-    // No waiting mends these.
-    const bool is_login = problem.find("WRONGPASS") != std::string_view::npos ||
-                          problem.find("NOAUTH") != std::string_view::npos ||
-                          problem.find("invalid password") != std::string_view::npos ||
-                          problem.find("without any password configured") != std::string_view::npos;
-    if (is_login)
+    if (is_login_problem(problem))
       return refused(fmt::format("{}; look at redis.user and redis.password (or password_file)", problem));
-    if (!problem.empty() ? waited > patience : waited > patience + options_.client.connect_timeout) {
+    if (!problem.empty() ? waited() > patience() : waited() > patience() + options_.client.connect_timeout) {
       return refused(fmt::format(
           "cannot be reached: {}; is redis.url right? redis.start_wait lets a server wait for a Redis that "
           "starts later, and -t journal needs none",
@@ -134,10 +139,16 @@ Status RedisStorage::connect() {
 }
 
 Result<resp::Value> RedisStorage::ask(std::string_view key, std::initializer_list<std::string_view> words) {
-  std::optional<Result<resp::Value>> answer;
-  client_->call(key, words, [&answer](Result<resp::Value> value) { answer = std::move(value); });
-  while (!answer) turn();
-  return *std::move(answer);
+  for (;;) {
+    std::optional<Result<resp::Value>> answer;
+    client_->call(key, words, [&answer](Result<resp::Value> value) { answer = std::move(value); });
+    while (!answer) turn();
+    // In a failover, or while its replicas are missing, Redis takes it after a moment.
+    const bool may_be_taken_later = !answer->ok() && answer->error().code == ErrorCode::kUnavailable &&
+                                    !is_login_problem(answer->error().detail);
+    if (!may_be_taken_later || waited() > patience()) return *std::move(answer);
+    turn();
+  }
 }
 
 Status RedisStorage::look_at_server() {
@@ -162,32 +173,19 @@ Status RedisStorage::look_at_server() {
   return {};
 }
 
-Status RedisStorage::settle_meta() {
-  const std::string key = options_.prefix + ":meta";
+Status RedisStorage::settle_shards() {
   const uint32_t initial = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
-  const std::string wanted = fmt::to_string(options_.shards != 0 ? options_.shards : initial);
-  const std::string version = fmt::to_string(redis::kRecordVersion);
+  std::optional<Result<resp::Value>> answer;
   // Of several servers that start for the first time, one says what holds for all.
-  for (const auto& [field, value] : {std::pair{std::string_view("version"), std::string_view(version)},
-                                     {std::string_view("shards"), std::string_view(wanted)}}) {
-    auto set = ask(key, {"HSETNX", key, field, value});
-    if (!set.ok()) return refused(set.error().detail);
-    auto got = ask(key, {"HGET", key, field});
-    if (!got.ok()) return refused(got.error().detail);
-    if (field == "version" && got->text != version)
-      return refused(fmt::format("the jobs below {}:* have layout {}: this program knows layout {}",
-                                 options_.prefix, got->text, version));
-    if (field == "version") continue;
-    uint32_t shards = 0;
-    std::from_chars(got->text.data(), got->text.data() + got->text.size(), shards);
-    if (shards == 0) return refused(fmt::format("{} has no number of shards: it is {}", key, got->text));
-    if (options_.shards != 0 && shards != options_.shards)
-      return refused(fmt::format(
-          "redis.shards is {}, and the jobs below {}:* were cut into {} when they were first used: leave it "
-          "out, or take another redis.prefix",
-          options_.shards, options_.prefix, shards));
-    options_.shards = shards;
-  }
+  redis::settle_layout(*client_, options_.prefix + ":meta", options_.shards != 0 ? options_.shards : initial,
+                       [&answer](Result<resp::Value> value) { answer = std::move(value); });
+  while (!answer) turn();
+  if (!answer->ok()) return refused(answer->error().detail);
+  const std::optional<redis::Layout> layout = redis::read_layout(**answer);
+  if (!layout) return refused(fmt::format("{}:meta is not what it should be", options_.prefix));
+  const Result<uint32_t> shards = redis::shards_of(*layout, options_.prefix, options_.shards);
+  if (!shards.ok()) return refused(shards.error().detail);
+  options_.shards = *shards;
   return {};
 }
 

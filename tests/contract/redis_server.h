@@ -15,9 +15,8 @@ namespace delayq::contract {
 /// A redis engine with the loop and the client that it stands on: what a delayq server has of Redis.
 class RedisServer {
  public:
-  RedisServer(uint16_t port, RedisEngineOptions options) : options_(std::move(options)) {
-    net::redis::ClientOptions client;
-    client.addresses = {{"127.0.0.1", port}};
+  RedisServer(uint16_t port, RedisEngineOptions options) : RedisServer(to(port), std::move(options)) {}
+  RedisServer(net::redis::ClientOptions client, RedisEngineOptions options) : options_(std::move(options)) {
     auto opened = net::redis::open_client(loop_, std::move(client));
     if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));
     client_ = std::move(*opened);
@@ -26,6 +25,12 @@ class RedisServer {
       return client_->is_connected();
     });
     open();
+  }
+
+  static net::redis::ClientOptions to(uint16_t port) {
+    net::redis::ClientOptions client;
+    client.addresses = {{"127.0.0.1", port}};
+    return client;
   }
 
   /// Closes the engine in order, if it is open, and opens it again.

@@ -102,6 +102,8 @@ TEST_F(RedisServers, AllTakeAndNoneTwice) {
 TEST_F(RedisServers, ATakeFindsTheJobsOfEveryShard) {
   const auto a = join("a", 8);
   const auto b = join("b", 8);
+  a->driver.tick();
+  ASSERT_EQ(driver_of(0), "a");
   EXPECT_THAT(a->driver.take("t", 10), IsEmpty()) << "a knows now that no shard has any";
   for (int i = 0; i < 50; ++i) b->driver.push(JobSpec("t", std::to_string(i)));
   std::set<std::string> taken;
@@ -197,6 +199,60 @@ TEST_F(RedisServers, ALeaseIsGoodAtEveryServer) {
   EXPECT_EQ(b->driver.retry(taken["nacked"], at(5)), NackOutcome::kRetried);
   EXPECT_TRUE(b->driver.extend(taken["extended"], at(90'000)));
   EXPECT_THAT(b->driver.inspect({taken["extended"].ref()}), SizeIs(1));
+}
+
+TEST_F(RedisServers, AnOldLeaseIsNotANewOneAfterRedisHasLostItsLastNumbers) {
+  const auto a = join("a");
+  a->driver.push_all({JobSpec("t", "old"), JobSpec("t", "new")});
+  const std::string sequence = prefix_ + ":{0}:seq";
+  const std::string before = shared_redis().command({"GET", sequence}).text;
+  const Taken old = a->driver.take_one("t");
+  ASSERT_EQ(a->driver.ack(old), AckOutcome::kAcked);
+  shared_redis().command({"SET", sequence, before});
+  a->driver.go_to(at(1));
+  const Taken taken = a->driver.take_one("t");
+  EXPECT_NE(taken.lease, old.lease);
+  EXPECT_EQ(a->driver.ack(old), AckOutcome::kStale);
+  NackRequest ended;
+  ended.lease = old.ref();
+  ended.retry_at = at(1);
+  ended.expired = true;
+  EXPECT_EQ(a->driver.nack_all({ended}), std::vector{NackOutcome::kStale});
+  EXPECT_EQ(a->driver.ack(taken), AckOutcome::kAcked);
+}
+
+TEST_F(RedisServers, LeasesDifferWhateverTheClockSays) {
+  const auto a = join("a");
+  std::set<std::string> leases;
+  const auto take_at = [&](Moment now, int count) {
+    std::vector<JobSpec> jobs;
+    for (int i = 0; i < count; ++i)
+      jobs.emplace_back("t", std::to_string(leases.size()) + "." + std::to_string(i));
+    a->driver.push_all(jobs);
+    a->driver.go_to(now);
+    for (const Taken& each : a->driver.take("t", static_cast<uint32_t>(count))) leases.insert(each.lease);
+  };
+  take_at(at(1), 1'000);
+  take_at(at(1), 1'000);
+  take_at(at(2), 1'000);  // more than the milliseconds have numbers for
+  take_at(at(1'000'000'000'000'000), 1'000);
+  take_at(at(1'000'000'000'000'001), 1'000);
+  EXPECT_THAT(leases, SizeIs(5'000));
+}
+
+TEST_F(RedisServers, WhenTheClockGoesBackJobsAreLateByAsMuchAndLeasesHold) {
+  const auto a = join("a");
+  a->driver.go_to(at(10'000));
+  a->driver.push_all({JobSpec("t", "taken"), JobSpec("t", "due").due_at(at(11'000))});
+  const Taken taken = a->driver.take_one("t", Millis{1'000});
+  a->driver.go_to(at(5'000));
+  a->driver.tick();
+  EXPECT_THAT(a->driver.take("t", 9), IsEmpty());
+  EXPECT_EQ(a->driver.ack(taken), AckOutcome::kAcked);
+  a->driver.go_to(at(10'999));
+  EXPECT_THAT(a->driver.take("t", 9), IsEmpty());
+  a->driver.go_to(at(11'000));
+  EXPECT_THAT(ids_of(a->driver.take("t", 9)), testing::ElementsAre("due"));
 }
 
 TEST_F(RedisServers, ALeaseOfADeadServerEndsAndAnotherResolvesIt) {

@@ -76,7 +76,7 @@ class Metrics(harness.ServerTest):
         there |= {re.sub(r"\{.*", "", name) for name in self.read()}
         # Those of the redis engine are there where it is.
         with redis_topology.One() as topology:
-            self.server = self.serve("--engine", "redis", "--redis", topology.url)
+            self.server = self.serve("--engine", "redis", "--redis", topology.url, "--set", f"redis_delivery.url={topology.url}")
             there |= {re.sub(r"\{.*", "", name) for name in self.read()}
         self.assertEqual(asked - there, set())
 

@@ -8,7 +8,6 @@ import urllib.request
 
 import harness
 import redis_topology
-from redis_server import RedisServer
 
 NEEDED = ["+ping", "+select", "+role", "+time"]  # as the guide says
 
@@ -38,8 +37,9 @@ class DeliveryTest(harness.ServerTest):
 class RedisDelivery(DeliveryTest):
     def setUp(self):
         super().setUp()
-        self.redis = RedisServer(self.directory / "redis")
-        self.addCleanup(self.redis.close)
+        topology = redis_topology.One("--appendfsync", "always")  # what is answered survives a kill
+        self.addCleanup(topology.close)
+        self.redis = topology.redis
         self.reader = self.redis.client()
         self.addCleanup(self.reader.close)
 
@@ -290,8 +290,9 @@ class TheEnginesOwn(DeliveryTest):
             self.assertIn("redis_key: keys that begin with delayq: are the engine's own", problem["detail"])
             self.assertIn("redis_key", self.set(server, "delayq:t", expected=400, delivery="redis_list")["detail"])
             self.assertEqual(server.stop()[0], 0)
-            other = RedisServer(self.directory / "redis")
-            self.addCleanup(other.close)
+            another = redis_topology.One()
+            self.addCleanup(another.close)
+            other = another.redis
             server = self.over(topology, "--set", f"redis_delivery.url={other.url()}")
             self.set(server, "t", delivery="redis_list", redis_content="id")
             self.push(self.connect(server), "t", ["a"])

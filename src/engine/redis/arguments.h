@@ -11,26 +11,32 @@
 
 namespace delayq::redis {
 
-/// The ARGV of one call. Texts are only pointed to; numbers are written out here.
+/// The ARGV of one call.
 class Arguments {
  public:
-  Arguments& text(std::string_view word) {
+  /// A copy.
+  Arguments& text(std::string_view word) { return view(storage_.copy(word)); }
+  /// A text that lives as long as this, or is in its storage.
+  Arguments& view(std::string_view word) {
     words_.push_back(word);
+    bytes_ += word.size();
     return *this;
   }
   Arguments& number(std::integral auto value) {
     char digits[24];
     const char* const end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
-    return text(storage_.copy({digits, static_cast<size_t>(end - digits)}));
+    return text({digits, static_cast<size_t>(end - digits)});
   }
   Arguments& moment(Moment moment) { return number(to_stored(moment)); }
 
   /// Room for texts that live as long as this.
   Arena& storage() { return storage_; }
   std::span<const std::string_view> words() const { return words_; }
+  size_t bytes() const { return bytes_; }
 
  private:
   std::vector<std::string_view> words_;
+  size_t bytes_ = 0;
   Arena storage_;
 };
 

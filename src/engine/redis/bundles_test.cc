@@ -49,6 +49,17 @@ TEST(Bundles, HaveABound) {
   EXPECT_EQ(items, places.size());
 }
 
+TEST(Bundles, OfLargeItemsHaveFewOfThem) {
+  const std::vector<size_t> sizes{kBytesPerCall / 2, kBytesPerCall / 2, 1, 1, 3 * kBytesPerCall, 1};
+  const auto where = [](size_t) { return std::pair(uint32_t{0}, std::string_view("t")); };
+  std::vector<std::vector<uint32_t>> items;
+  for (const Bundle& each : make_bundles(
+           sizes, where, [](size_t size) { return size; }, false))
+    items.push_back(each.items);
+  EXPECT_EQ(items, (std::vector<std::vector<uint32_t>>{{0, 1}, {2, 3, 4}, {5}}))
+      << "full when it has the bytes; one that is too large by itself is sent all the same";
+}
+
 TEST(Bundles, OfNothingAreNone) { EXPECT_TRUE(bundle({}).empty()); }
 
 }  // namespace

@@ -12,12 +12,12 @@ void RedisEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::ve
   auto gather = Gather<std::vector<CancelOutcome>>::make(std::vector(jobs.size(), CancelOutcome::kUnknown),
                                                          std::move(reply));
   const auto where = [this](const JobRef& job) { return std::pair(keys_.shard_of(job.id), job.topic); };
-  for (Bundle& bundle : redis::make_bundles(jobs, where)) {
-    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+  for (const Bundle& bundle : redis::make_bundles(jobs, where)) {
+    const redis::Terms terms{
+        .script = redis::scripts::kCancel, .shard = bundle.shard, .topic = bundle.topic, .now = now};
+    Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
+                                expect(terms.script, bundle, *gather, redis::read_each<CancelOutcome>));
     for (const uint32_t item : bundle.items) arguments.text(jobs[item].id);
-    send(redis::scripts::kCancel, std::move(bundle), arguments, *gather,
-         [](const resp::Value& value, const std::string&, const Bundle& sent,
-            std::vector<CancelOutcome>& all) { return redis::read_outcomes(value, sent, all); });
   }
   gather->close(answers_);
 }
@@ -29,12 +29,12 @@ void RedisEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs
   const auto where = [this](const RescheduleRequest& request) {
     return std::pair(keys_.shard_of(request.job.id), request.job.topic);
   };
-  for (Bundle& bundle : redis::make_bundles(jobs, where)) {
-    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+  for (const Bundle& bundle : redis::make_bundles(jobs, where)) {
+    const redis::Terms terms{
+        .script = redis::scripts::kReschedule, .shard = bundle.shard, .topic = bundle.topic, .now = now};
+    Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
+                                expect(terms.script, bundle, *gather, redis::read_each<RescheduleOutcome>));
     for (const uint32_t item : bundle.items) arguments.text(jobs[item].job.id).moment(jobs[item].due);
-    send(redis::scripts::kReschedule, std::move(bundle), arguments, *gather,
-         [](const resp::Value& value, const std::string&, const Bundle& sent,
-            std::vector<RescheduleOutcome>& all) { return redis::read_outcomes(value, sent, all); });
   }
   gather->close(answers_);
 }

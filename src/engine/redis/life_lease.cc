@@ -1,4 +1,7 @@
 // What a lease allows.
+#include <algorithm>
+#include <array>
+
 #include "engine/redis/lease.h"
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
@@ -19,20 +22,14 @@ constexpr uint32_t kUncounted = 2;
 const LeaseRef& ref_of(const LeaseRef& lease) { return lease; }
 const LeaseRef& ref_of(const auto& request) { return request.lease; }
 
-void add_keep(Arguments& arguments, const Keep& keep) { arguments.moment(keep.until).number(keep.count); }
-
-template <class Outcome>
-bool read_each(const resp::Value& value, const std::string& topic, const Bundle& bundle,
-               std::vector<Outcome>& all) {
-  (void)topic;
-  return redis::read_outcomes(value, bundle, all);
-}
+/// Of scripts whose leases have no argument in common.
+constexpr auto kNoNumbers = [](const auto&) { return std::array<int64_t, 0>{}; };
 
 }  // namespace
 
-template <class T, class Request, class Add, class Read>
+template <class T, class Request, class Numbers, class Add, class Read>
 void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
-                              Gather<T>& gather, Add add, Read read) {
+                              Gather<T>& gather, Numbers numbers, Add add, Read read, redis::Share share) {
   std::vector<std::pair<uint32_t, Lease>> current;  // place in the batch, lease
   current.reserve(requests.size());
   for (uint32_t i = 0; i < requests.size(); ++i) {
@@ -42,26 +39,37 @@ void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std:
   const auto where = [&](const std::pair<uint32_t, Lease>& each) {
     return std::pair(each.second.shard, ref_of(requests[each.first]).topic);
   };
-  for (Bundle& bundle : redis::make_bundles(current, where)) {
-    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
-    for (uint32_t& item : bundle.items) {
-      const auto& [place, lease] = current[item];
-      arguments.number(lease.number);
-      add(arguments, requests[place]);
-      item = place;
+  for (const Bundle& bundle : redis::make_bundles(current, where)) {
+    for (auto item = bundle.items.begin(); item != bundle.items.end();) {
+      const auto common = numbers(requests[current[*item].first]);
+      const auto is_other = [&](uint32_t other) { return numbers(requests[current[other].first]) != common; };
+      const auto end = std::find_if(item, bundle.items.end(), is_other);
+      const redis::Terms terms{.script = script,
+                               .share = share,
+                               .shard = bundle.shard,
+                               .topic = bundle.topic,
+                               .now = now,
+                               .numbers = common};
+      Bundle together{bundle.shard, bundle.topic, {}};
+      for (auto each = item; each != end; ++each) together.items.push_back(current[*each].first);
+      Arguments& arguments = join(terms, static_cast<uint32_t>(end - item),
+                                  expect(script, std::move(together), gather, read));
+      for (; item != end; ++item) {
+        arguments.number(current[*item].second.number);
+        add(arguments, requests[current[*item].first]);
+      }
     }
-    send(script, std::move(bundle), arguments, gather, read);
   }
 }
 
 void RedisEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) {
   auto gather =
       Gather<std::vector<AckOutcome>>::make(std::vector(leases.size(), AckOutcome::kStale), std::move(reply));
-  const auto add = [](Arguments& arguments, const AckRequest& request) {
-    add_keep(arguments, request.keep);
-    arguments.text(request.outcome);
+  const auto keep = [](const AckRequest& request) {
+    return std::array{redis::to_stored(request.keep.until), int64_t{request.keep.count}};
   };
-  send_leases(redis::scripts::kAck, now, leases, *gather, add, read_each<AckOutcome>);
+  const auto add = [](Arguments& arguments, const AckRequest& request) { arguments.text(request.outcome); };
+  send_leases(redis::scripts::kAck, now, leases, *gather, keep, add, redis::read_each<AckOutcome>);
   gather->close(answers_);
 }
 
@@ -75,11 +83,12 @@ void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
     } else {
       arguments.text({});
     }
-    add_keep(arguments, request.keep);
-    arguments.text(request.reason)
+    arguments.moment(request.keep.until)
+        .number(request.keep.count)
+        .text(request.reason)
         .number((request.expired ? kExpired : 0) + (request.uncounted ? kUncounted : 0));
   };
-  send_leases(redis::scripts::kNack, now, leases, *gather, add, read_each<NackOutcome>);
+  send_leases(redis::scripts::kNack, now, leases, *gather, kNoNumbers, add, redis::read_each<NackOutcome>);
   gather->close(answers_);
 }
 
@@ -88,7 +97,7 @@ void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases, Repl
   const auto add = [](Arguments& arguments, const ExtendRequest& request) {
     arguments.moment(request.until);
   };
-  send_leases(redis::scripts::kExtend, now, leases, *gather, add, read_each<bool>);
+  send_leases(redis::scripts::kExtend, now, leases, *gather, kNoNumbers, add, redis::read_each<bool>);
   gather->close(answers_);
 }
 
@@ -115,7 +124,8 @@ void RedisEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<st
     return true;
   };
   send_leases(
-      redis::scripts::kInspect, now, leases, *gather, [](Arguments&, const LeaseRef&) {}, read);
+      redis::scripts::kInspect, now, leases, *gather, kNoNumbers, [](Arguments&, const LeaseRef&) {}, read,
+      redis::Share::kTwoEach);
   gather->close(answers_);
 }
 

@@ -23,7 +23,7 @@ void add(Arguments& arguments, const NewJob& job, Moment now) {
   uint32_t flags = static_cast<uint32_t>(job.on_conflict);
   if (job.unique_across_topics) flags += kUniqueAcrossTopics;
   if (!job.group.empty()) flags += kHasGroup;
-  arguments.text(job.id).text(record.before).text(record.after).moment(job.due).number(flags);
+  arguments.text(job.id).view(record.before).view(record.after).moment(job.due).number(flags);
 }
 
 /// Reads the script's exceptions into the answers that all have got already as created.
@@ -54,13 +54,21 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
   // Who asks for an id that is nowhere else must see what came before it in the same batch.
   const bool in_strict_order =
       std::any_of(jobs.begin(), jobs.end(), [](const NewJob& job) { return job.unique_across_topics; });
+  // And what came before the batch, in any topic.
+  if (in_strict_order) send_all_joint();
   auto gather = Gather<std::vector<PushAnswer>>::make(std::move(created), std::move(reply));
-  for (Bundle& bundle : redis::make_bundles(
+  for (const Bundle& bundle : redis::make_bundles(
            jobs, [this](const NewJob& job) { return std::pair(keys_.shard_of(job.id), job.topic); },
-           in_strict_order)) {
-    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+           [](const NewJob& job) { return job.body.size() + job.options.size(); }, in_strict_order)) {
+    const redis::Terms terms{.script = redis::scripts::kPush,
+                             .share = redis::Share::kExceptions,
+                             .shard = bundle.shard,
+                             .topic = bundle.topic,
+                             .now = now};
+    Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
+                                expect(terms.script, bundle, *gather, read_exceptions));
     for (const uint32_t item : bundle.items) add(arguments, jobs[item], now);
-    send(redis::scripts::kPush, bundle, arguments, *gather, read_exceptions);
+    if (in_strict_order) send_all_joint();
   }
   gather->close(answers_);
 }

@@ -7,12 +7,10 @@
 
 namespace delayq {
 
-using redis::Arguments;
-
 namespace {
 
 /// No call hands out more than this; a take of more is several calls, one after the other.
-constexpr uint32_t kTakenPerCall = 1'000;
+constexpr uint32_t kTakenPerCall = redis::JointCall::kMostCounted;
 /// A take lets jobs that are due become ready first, but not endlessly many: a shard without a driver, or one
 /// that cannot keep up, is asked again with the next take. Until then the order holds among those that have
 /// become ready.
@@ -59,23 +57,31 @@ void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
   taking->shards.pop_back();
   const TakeRequest& request = taking->request;
   const uint32_t wanted = request.count - static_cast<uint32_t>(taking->taken.jobs.size());
-  const redis::TopicKeys keys = keys_.topic(shard, taking->topic);
+  const int64_t numbers[] = {static_cast<int64_t>(request.outlet),
+                             redis::to_stored(request.lease_until),
+                             share_of(request.max_reserved, shard, keys_.shards()),
+                             request.auto_ack ? 1 : 0,
+                             redis::to_stored(request.keep_done.until),
+                             request.keep_done.count,
+                             kDueBefore};
+  const redis::Terms terms{.script = redis::scripts::kTake,
+                           .share = redis::Share::kTwoEach,
+                           .shard = shard,
+                           .topic = taking->topic,
+                           .now = taking->now,
+                           .numbers = numbers,
+                           .is_count_enough = true};
   auto left = std::make_shared<uint32_t>((wanted + kTakenPerCall - 1) / kTakenPerCall);
   auto failed = std::make_shared<std::optional<Error>>();
   const uint64_t heard = hints_.heard(shard, taking->topic, request.outlet);
   for (uint32_t asked = 0; asked < wanted; asked += kTakenPerCall) {
     const uint32_t count = std::min(wanted - asked, kTakenPerCall);
-    Arguments arguments = arguments_for(taking->now, shard, taking->topic);
-    arguments.number(static_cast<uint32_t>(request.outlet)).number(count).moment(request.lease_until);
-    arguments.number(share_of(request.max_reserved, shard, keys_.shards())).number(request.auto_ack ? 1 : 0);
-    arguments.moment(request.keep_done.until).number(request.keep_done.count).number(kDueBefore + wanted);
-    run(redis::scripts::kTake, keys.all(), arguments,
-        [this, taking, shard, left, failed, heard, count](Result<resp::Value> answer) {
-          Status status =
-              answer.ok() ? read_taken(shard, *taking, *answer, count, heard) : Status(answer.error());
-          if (!status.ok()) *failed = status.error();
-          if (--*left == 0) go_on_taking(taking, *failed);
-        });
+    join(terms, count, [this, taking, shard, left, failed, heard, count](Result<resp::Value> answer) {
+      Status status =
+          answer.ok() ? read_taken(shard, *taking, *answer, count, heard) : Status(answer.error());
+      if (!status.ok()) *failed = status.error();
+      if (--*left == 0) go_on_taking(taking, *failed);
+    });
   }
 }
 

@@ -14,7 +14,7 @@ constexpr size_t kRestoredItems = 3;
 
 void add(Arguments& arguments, const RestoreRequest& request) {
   const redis::RecordPieces record = redis::write_job(request.job, arguments.storage());
-  arguments.text(request.job.id).text(record.before).text(record.after);
+  arguments.view(request.job.id).view(record.before).view(record.after);
   arguments.number(static_cast<uint32_t>(request.on_conflict)).number(request.keep_count);
 }
 
@@ -40,7 +40,10 @@ void RedisEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
   const auto where = [this](const RestoreRequest& request) {
     return std::pair(keys_.shard_of(request.job.id), request.job.topic);
   };
-  for (const Bundle& bundle : redis::make_bundles(jobs, where)) {
+  const auto bytes = [](const RestoreRequest& request) {
+    return request.job.body.size() + request.job.options.size();
+  };
+  for (const Bundle& bundle : redis::make_bundles(jobs, where, bytes, false)) {
     Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
     for (const uint32_t item : bundle.items) add(arguments, jobs[item]);
     send(redis::scripts::kRestore, bundle, arguments, *gather, read_restored);

@@ -2,120 +2,30 @@
 // out, and what is in Redis afterwards.
 #include <map>
 
-#include <gmock/gmock.h>
-
-#include "engine/redis/arguments.h"
-#include "engine/redis/keys.h"
-#include "engine/redis/scripts.h"
-#include "tests/support/redis_driver.h"
-#include "tests/support/redis_process.h"
+#include "tests/support/redis_life_scripts.h"
 
 namespace delayq::redis {
 namespace {
 
-using net::redis::Script;
 using support::text_of;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-constexpr int64_t kNow = 1'700'000'000'000;
 constexpr std::string_view kEnough = "1000000";
 
 std::vector<std::string> hostile_names() {
   return {"a b", "ünï/cödé", "colon:and{tag}", std::string("\0\r\n", 3), std::string(255, '\xff')};
 }
 
-class LookScripts : public testing::Test {
+class LookScripts : public LifeScriptTest {
  protected:
-  LookScripts() { driver_.connect(); }
-
-  static support::RedisProcess& server() {
-    static support::RedisProcess process;
-    return process;
-  }
-  static net::redis::ClientOptions options() {
-    net::redis::ClientOptions options;
-    options.addresses = {{"127.0.0.1", server().port()}};
-    return options;
-  }
-  static std::string new_prefix() {
-    static int tests = 0;
-    return "test" + std::to_string(++tests);
-  }
-
-  static Arguments about(std::string_view topic, int64_t now = kNow) {
-    Arguments arguments;
-    arguments.number(now).text(topic).text("news").text("0@me");
-    return arguments;
-  }
-
-  /// Runs a script on the keys of that topic, with its own arguments after the four that all have.
-  resp::Value run(const Script& script, std::string_view topic, const std::vector<std::string>& own,
-                  int64_t now = kNow) {
-    Arguments arguments = about(topic, now);
-    for (const std::string& each : own) arguments.text(each);
-    return run(script, topic, arguments);
-  }
-  resp::Value run(const Script& script, std::string_view topic, const Arguments& arguments) {
-    const TopicKeys keys = keys_.topic(0, topic);
-    const auto reply = driver_.run(script, {keys.all().begin(), keys.all().end()},
-                                   {arguments.words().begin(), arguments.words().end()});
-    if (!reply.ok()) throw std::runtime_error(to_string(reply.error()));
-    return *reply;
-  }
-  /// On the keys of no topic, as scripts about many have them.
-  resp::Value run_over(const Script& script, const std::vector<std::string>& own,
-                       std::string_view wanted = {}) {
-    Arguments arguments = about(wanted);
-    for (const std::string& each : own) arguments.text(each);
-    return run(script, {}, arguments);
-  }
-
-  static Job job(std::string_view id, JobState state, int64_t due = kNow + 500) {
-    Job job;
-    job.topic = "t";
-    job.id = id;
-    job.group = "g";
-    job.options = "options";
-    job.outcome = "connection refused";
-    job.body = kBody;
-    job.state = state;
-    job.due = from_unix_ms(due);
-    if (!is_live(state)) job.until = from_unix_ms(kNow + 1'000);
-    return job;
-  }
-  resp::Value store(const Job& job, OnConflict policy = OnConflict::kReject, uint32_t keep = 1'000) {
-    Arguments arguments = about(job.topic);
-    const RecordPieces record = write_job(job, arguments.storage());
-    arguments.text(job.id)
-        .text(record.before)
-        .text(record.after)
-        .number(static_cast<int>(policy))
-        .number(keep);
-    return run(scripts::kRestore, job.topic, arguments);
-  }
   /// As a take leaves it.
   void reserve(std::string_view topic) {
-    const resp::Value taken =
-        run(scripts::kTake, topic, {"0", "1", std::to_string(kNow + 60'000), "0", "0", "0", "0", "1000"});
+    const resp::Value taken = take({}, kNow, topic);
     ASSERT_EQ(taken.items.size(), 4U);
   }
 
-  std::string command(std::initializer_list<std::string_view> words) {
-    return text_of(server().command(words));
-  }
-  std::string key(Key which, std::string_view topic = "t") {
-    return std::string(keys_.topic(0, topic)[which]);
-  }
-  std::string group(std::string_view name) { return key(Key::kGroups) + std::string(name); }
-  /// The names of all keys of this test, without what they begin with.
-  std::vector<std::string> names() {
-    std::vector<std::string> names;
-    for (const resp::Value& name : server().command({"KEYS", prefix_ + ":*"}).items)
-      names.push_back(name.text.substr(prefix_.size() + 5));
-    return names;
-  }
   /// The ids of a listing's answer, and what it says of the next page.
   static std::vector<std::string> ids(const resp::Value& page) {
     std::vector<std::string> ids;
@@ -136,11 +46,6 @@ class LookScripts : public testing::Test {
     own.insert(own.end(), from.begin(), from.end());
     return run(scripts::kList, "t", own);
   }
-
-  static constexpr std::string_view kBody{"zeros \0 and \r\n", 14};
-  std::string prefix_ = new_prefix();
-  Keyspace keys_{prefix_, 1};
-  support::RedisDriver driver_{options()};
 };
 
 TEST_F(LookScripts, RestorePutsEachStateInItsPlace) {
@@ -412,18 +317,13 @@ TEST_F(LookScripts, ForecastsOfFewAndOfManyAgree) {
 
 TEST_F(LookScripts, SettingsAreKeptAndTold) {
   const std::string notes = keys_.shared("settings");
-  std::vector<std::string> heard;
-  bool is_listening = false;
-  driver_.client().subscribe(
-      "news", [&](std::string_view message) { heard.emplace_back(message); }, [&] { is_listening = true; });
-  driver_.turn_until("the subscription", [&] { return is_listening; });
+  listen();
   const std::string note("\0\xff note\r\n", 9);
-  ASSERT_TRUE(driver_.run(scripts::kSettings, {notes}, {"0", "t:1", "news", "me", note}).ok());
+  ASSERT_TRUE(driver_.run(scripts::kSettings, {notes}, {"0", "t:1", channel_, "me", note}).ok());
   EXPECT_EQ(command({"HGET", notes, "t:1"}), note);
-  ASSERT_TRUE(driver_.run(scripts::kSettings, {notes}, {"0", "t:1", "news", "me", ""}).ok());
+  ASSERT_TRUE(driver_.run(scripts::kSettings, {notes}, {"0", "t:1", channel_, "me", ""}).ok());
   EXPECT_EQ(command({"EXISTS", notes}), "0");
-  driver_.turn_until("the news", [&] { return heard.size() == 2; });
-  EXPECT_THAT(heard, ElementsAre("st:1", "st:1"));
+  EXPECT_THAT(news(), ElementsAre("st:1", "st:1"));
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 #include "engine/redis/redis_engine.h"
 
-#include <charconv>
+#include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
-#include "engine/redis/scripts.h"
+#include "engine/redis/layout.h"
 
 namespace delayq {
 
@@ -17,6 +18,8 @@ namespace {
 constexpr std::string_view kNewsChannel = "news";
 constexpr int64_t kOwnOutlet = 1;
 constexpr int64_t kCallbackOutlet = 2;
+/// They are looked through for each verb.
+constexpr size_t kMostJointCalls = 32;
 
 }  // namespace
 
@@ -41,43 +44,35 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
 }
 
 void RedisEngine::check_layout() {
-  const std::string meta = keys_.shared("meta");
-  const std::string_view key = meta;
-  Arguments arguments;
-  arguments.number(redis::kRecordVersion).number(options_.shards);
-  run(redis::scripts::kMeta, {&key, 1}, arguments,
-      [this](const Result<resp::Value>& answer) { layout_came(answer); });
+  redis::settle_layout(client_, keys_.shared("meta"), options_.shards,
+                       [this, alive = std::weak_ptr(alive_)](const Result<resp::Value>& answer) {
+                         if (!alive.expired()) layout_came(answer);
+                       });
 }
 
 void RedisEngine::layout_came(const Result<resp::Value>& answer) {
   // Without an answer there is no connection; with the next one it is asked again.
-  if (!answer.ok() || answer->items.size() != 2) return;
+  const auto layout = answer.ok() ? redis::read_layout(*answer) : std::nullopt;
+  if (!layout) return;
   is_layout_known_ = true;
-  const std::string& version = answer->items[0].text;
-  const std::string& shards = answer->items[1].text;
-  if (version != std::to_string(redis::kRecordVersion)) {
-    refused_ =
-        Error{ErrorCode::kUnavailable, "redis",
-              fmt::format("the jobs under the prefix \"{}\" have layout {}; this program knows layout {}",
-                          options_.prefix, version, redis::kRecordVersion)};
-  } else if (shards != std::to_string(options_.shards)) {
-    refused_ =
-        Error{ErrorCode::kUnavailable, "redis",
-              fmt::format(
-                  "the jobs under the prefix \"{}\" are in {} shards, and redis.shards is {}: set it to {}, "
-                  "or use another prefix",
-                  options_.prefix, shards, options_.shards, shards)};
-  }
+  if (const auto shards = redis::shards_of(*layout, options_.prefix, options_.shards); !shards.ok())
+    refused_ = shards.error();
 }
 
 Arguments RedisEngine::arguments_for(Moment now, uint32_t shard, std::string_view topic) const {
   Arguments arguments;
-  arguments.moment(now).text(topic).text(channel_).text(senders_[shard]);
+  arguments.moment(now).text(topic).view(channel_).view(senders_[shard]);
   return arguments;
 }
 
 void RedisEngine::run(const Script& script, std::span<const std::string_view> keys,
                       const Arguments& arguments, Answer answer) {
+  send_all_joint();
+  submit(script, keys, arguments, std::move(answer));
+}
+
+void RedisEngine::submit(const Script& script, std::span<const std::string_view> keys,
+                         const Arguments& arguments, Answer answer) {
   if (refused_) {
     answers_.push_back(
         [refused = *refused_, answer = std::move(answer)]() mutable { answer(std::move(refused)); });
@@ -87,6 +82,37 @@ void RedisEngine::run(const Script& script, std::span<const std::string_view> ke
               [alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
                 if (!alive.expired()) answer(std::move(value));
               });
+}
+
+Arguments& RedisEngine::join(const redis::Terms& terms, uint32_t items, Answer answer) {
+  const auto same_topic = [&terms](const redis::JointCall& call) {
+    return call.is_about(terms.shard, terms.topic);
+  };
+  auto call = std::find_if(joint_calls_.begin(), joint_calls_.end(), same_topic);
+  if (call != joint_calls_.end() && !call->takes(terms, items)) {
+    redis::JointCall full = std::move(*call);
+    joint_calls_.erase(call);
+    send_joint(std::move(full));
+    call = joint_calls_.end();
+  }
+  if (call == joint_calls_.end()) {
+    if (joint_calls_.size() == kMostJointCalls) send_all_joint();
+    joint_calls_.emplace_back(terms, arguments_for(terms.now, terms.shard, terms.topic));
+    call = std::prev(joint_calls_.end());
+  }
+  return call->add(items, std::move(answer));
+}
+
+void RedisEngine::send_joint(redis::JointCall call) {
+  const redis::TopicKeys keys = keys_.topic(call.shard(), call.topic());
+  const Script& script = call.script();
+  const Arguments arguments = std::move(call.finish());
+  submit(script, keys.all(), arguments,
+         [call = std::move(call)](Result<resp::Value> value) mutable { call.answer(std::move(value)); });
+}
+
+void RedisEngine::send_all_joint() {
+  for (redis::JointCall& call : std::exchange(joint_calls_, {})) send_joint(std::move(call));
 }
 
 bool RedisEngine::note(uint32_t shard, std::string_view topic, const resp::Value& answer) {

@@ -12,6 +12,7 @@
 #include "engine/redis/driving.h"
 #include "engine/redis/gather.h"
 #include "engine/redis/hints.h"
+#include "engine/redis/joint_call.h"
 #include "engine/redis/keys.h"
 #include "net/redis/client.h"
 
@@ -23,14 +24,15 @@ struct RedisEngineOptions {
   /// Who this server is among those that share the deployment. Never two alike at the same time.
   std::string server = "server";
   /// How long this server drives a shard without saying so again: when it dies, another takes over after
-  /// that.
-  Millis hold{2'000};
+  /// that. A little less than the 2 s that are promised.
+  Millis hold{1'800};
 };
 
 /// Jobs in Redis, shared by any number of servers. Every transition is one script on one shard (ADR 0012).
 ///
-/// Order. Calls about one shard are carried out in the order of the verbs that made them, so a verb sees all
-/// that was called before it. What holds of verbs that ask several shards is said at each of them.
+/// Order. Calls about a topic in one shard are carried out in the order of the verbs that made them, and so
+/// are those about a whole shard, so a verb sees all that was called before it. What holds of verbs that ask
+/// several shards is said at each of them. Verbs that ask the same of a topic are sent together by poll().
 ///
 /// While Redis is away every verb is answered with kUnavailable.
 class RedisEngine final : public Engine {
@@ -96,9 +98,12 @@ class RedisEngine final : public Engine {
   /// Makes sure that the deployment has as many shards as this server believes; else everything is refused.
   void check_layout();
   void layout_came(const Result<resp::Value>& answer);
-  /// Runs a script. Nothing is answered to an engine that is gone.
+  /// Runs a script after all that was called before it. Nothing is answered to an engine that is gone.
   void run(const net::redis::Script& script, std::span<const std::string_view> keys,
            const redis::Arguments& arguments, net::redis::Answer answer);
+  /// The same, whatever else was called.
+  void submit(const net::redis::Script& script, std::span<const std::string_view> keys,
+              const redis::Arguments& arguments, net::redis::Answer answer);
   /// What every script about a topic is told first (see scripts/prelude.lua); its own arguments follow.
   redis::Arguments arguments_for(Moment now, uint32_t shard, std::string_view topic) const;
   /// Every such script answers first when its shard is to be looked at next, if that has changed, and which
@@ -106,28 +111,40 @@ class RedisEngine final : public Engine {
   bool note(uint32_t shard, std::string_view topic, const resp::Value& answer);
   /// The topic has got ready jobs in that shard: tells the listener, and takes ask it.
   void note_ready(uint32_t shard, std::string_view topic, Outlet outlet);
-  /// Makes the call of a bundle. `read` reads what the script said into the verb's answer, and answers false
-  /// when that makes no sense: bool(const resp::Value&, const std::string& topic, const redis::Bundle&, T&
-  /// all).
+  /// The answer of a bundle's call, as one of those that `gather` puts together. `read` reads what the script
+  /// said into the verb's answer, and answers false when that makes no sense: bool(const resp::Value&, const
+  /// std::string& topic, const redis::Bundle&, T& all).
+  template <class T, class Read>
+  net::redis::Answer expect(const net::redis::Script& script, redis::Bundle bundle, redis::Gather<T>& gather,
+                            Read read) {
+    std::string topic(bundle.topic);
+    bundle.topic = {};
+    return gather.expect([this, name = script.name, topic = std::move(topic), bundle = std::move(bundle),
+                          read](resp::Value& value, T& all) -> Status {
+      if (!note(bundle.shard, topic, value) || !read(value, topic, bundle, all)) return not_understood(name);
+      return {};
+    });
+  }
+  /// Makes the call of a bundle, alone.
   template <class T, class Read>
   void send(const net::redis::Script& script, redis::Bundle bundle, const redis::Arguments& arguments,
             redis::Gather<T>& gather, Read read) {
     const redis::TopicKeys keys = keys_.topic(bundle.shard, bundle.topic);
-    std::string topic(bundle.topic);
-    bundle.topic = {};
-    run(script, keys.all(), arguments,
-        gather.expect([this, name = script.name, topic = std::move(topic), bundle = std::move(bundle), read](
-                          resp::Value& value, T& all) -> Status {
-          if (!note(bundle.shard, topic, value) || !read(value, topic, bundle, all))
-            return not_understood(name);
-          return {};
-        }));
+    run(script, keys.all(), arguments, expect(script, std::move(bundle), gather, read));
   }
+  /// The call that a verb's items go into: one that verbs before it have begun, if that is for the same and
+  /// has room. It is sent before any other call about the topic, and at the latest by poll(). The caller adds
+  /// the items' arguments to what this answers.
+  redis::Arguments& join(const redis::Terms& terms, uint32_t items, net::redis::Answer answer);
+  void send_joint(redis::JointCall call);
+  void send_all_joint();
   /// Calls a script about leases for those of a batch that may be current. `add` adds the arguments of one
-  /// after the number of its lease; `read` is as above.
-  template <class T, class Request, class Add, class Read>
+  /// after the number of its lease; `read` is as above. `numbers` answers the call's first arguments, an
+  /// array that those in one call have in common.
+  template <class T, class Request, class Numbers, class Add, class Read>
   void send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
-                   redis::Gather<T>& gather, Add add, Read read);
+                   redis::Gather<T>& gather, Numbers numbers, Add add, Read read,
+                   redis::Share share = redis::Share::kOneEach);
   /// The error of an answer that is not as its script's RETURNS says.
   static Error not_understood(std::string_view script);
 
@@ -197,8 +214,9 @@ class RedisEngine final : public Engine {
   std::set<std::pair<std::string, Outlet>> asked_topics_;  ///< that somebody took from, or tried to
   uint32_t first_shard_ = 0;                               ///< that the next take asks first
   bool is_layout_known_ = false;
-  std::optional<Error> refused_;      ///< the deployment is not as this server believes
-  std::vector<std::string> senders_;  ///< by shard: how this server signs its news
+  std::optional<Error> refused_;               ///< the deployment is not as this server believes
+  std::vector<std::string> senders_;           ///< by shard: how this server signs its news
+  std::vector<redis::JointCall> joint_calls_;  ///< not sent yet; one for a topic in a shard
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   EngineUsage usage_;

@@ -42,6 +42,7 @@ std::optional<News> read_news(std::string_view text) {
 }  // namespace
 
 RedisEngine::~RedisEngine() {
+  send_all_joint();
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     if (!driving_.is_mine(shard)) continue;
     const std::string driver = keys_.in_shard(shard, "driver");
@@ -140,9 +141,9 @@ void RedisEngine::hear(std::string_view message) {
   if (!news || news->server == options_.server) return;
   if (message.front() == 'e') {
     driving_.note_earlier(news->shard, redis::read_moment(news->rest));
-  } else if (message.front() == 'r' && news->rest.size() > 1) {
-    ready_topics_.emplace(news->rest.substr(1),
-                          news->rest.front() == '0' ? Outlet::kTopic : Outlet::kCallback);
+  } else if (message.front() == 'r' && news->rest.size() > 1 && news->shard < keys_.shards()) {
+    note_ready(news->shard, news->rest.substr(1),
+               news->rest.front() == '0' ? Outlet::kTopic : Outlet::kCallback);
   }
 }
 
@@ -155,6 +156,7 @@ void RedisEngine::look_at_everything() {
 }
 
 bool RedisEngine::poll(EngineListener& listener) {
+  send_all_joint();
   // What is called here may call verbs; their answers and news are for the next poll().
   Answers answers = std::exchange(answers_, {});
   bool any = !answers.empty();
@@ -169,6 +171,7 @@ bool RedisEngine::poll(EngineListener& listener) {
     any = true;
     listener.on_settings_changed();
   }
+  send_all_joint();  // of what was called here
   return any;
 }
 

@@ -40,12 +40,12 @@ struct ClientFigures {
 
 /// A deployment of Redis (one server, a group under Sentinel, a cluster), as those see it who use it.
 ///
-/// For one thread, the loop's. No call waits, and no answer comes from inside a call: answers and messages
-/// are collected while the loop turns, and poll() hands them out. Commands are sent at the end of the loop's
-/// turn, all at once; those with keys of one hash tag are carried out in the order in which they were given,
-/// except one that Redis refused and that was sent again.
-///
-/// Nothing is sent twice unless Redis said that it did nothing the first time.
+/// For one thread, the loop's. No call waits, and no answer comes from inside a call: poll() hands out what
+/// came while the loop turned. Commands are sent at the end of its turn, all at once, and nothing is sent
+/// twice unless Redis said that it did nothing. Those with keys of one hash tag are carried out in the order
+/// in which they were given, also those that Redis refuses at first (a script is forgotten, a slot moves),
+/// unless one on its way behind them is not refused: slot_order.h tells when that can be. A client may be
+/// destroyed at any time, also by what poll() calls; answers that were not handed out then never come.
 ///
 /// Replies are those of RESP2: a map is an array of keys and values, a double is text.
 class Client {

@@ -92,7 +92,7 @@ void Connection::greet() {
 void Connection::send(Request request) {
   if (is_closed()) return;
   const Loop::Steady now = Loop::steady_now();
-  if (request.ask) {
+  if (request.is_asking) {
     Request asking = make_internal({"ASKING"}, [](const Result<resp::Value>&) {});
     append(output_, asking, false);
     pending_.push_back({std::move(asking), now});
@@ -209,7 +209,8 @@ void Connection::take_replies() {
   }
   if (is_closed()) return;
   filled_ = rest.size();
-  std::memmove(input_.data(), rest.data(), rest.size());
+  // Of a long reply nothing was taken; it would be moved to where it is, read after read.
+  if (rest.data() != input_.data()) std::memmove(input_.data(), rest.data(), rest.size());
   if (filled_ == 0 && input_.size() > kKeptCapacity) std::string().swap(input_);
 }
 

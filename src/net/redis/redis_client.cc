@@ -16,6 +16,8 @@ namespace {
 
 /// What is refused this often is given up. With kPause this is about half a second.
 constexpr int kMaxTries = 6;
+/// So often it is sent elsewhere at once.
+constexpr int kQuickTries = 2;
 /// Before what Redis cannot do now is sent again; doubles each time.
 constexpr Millis kPause{8};
 constexpr Millis kClockPeriod = std::chrono::minutes{1};
@@ -61,22 +63,48 @@ void RedisClient::run(const Script& script, std::span<const std::string_view> ke
 }
 
 void RedisClient::accept(Request request) {
-  ++figures_.commands;
+  request.number = ++figures_.commands;
   ++outstanding_commands_;
   outstanding_bytes_ += request.bytes();
   const bool is_too_much = outstanding_commands_ > options_.max_outstanding_commands ||
                            outstanding_bytes_ > options_.max_outstanding_bytes;
   if (is_too_much) {
-    finish(std::move(request), failure(ErrorCode::kOverloaded, "too many commands wait for Redis"));
+    answer(request, failure(ErrorCode::kOverloaded, "too many commands wait for Redis"));
     return loop_.wake();
   }
   if (options_.wait > Millis::zero()) request.give_up = Loop::steady_now() + options_.wait;
+  if (request.slot) {
+    request.lane = is_cluster() ? *request.slot : static_cast<uint16_t>(*request.slot % options_.connections);
+    if (order_.is_stopped(request.lane)) return order_.hold(std::move(request));
+    order_.leave(request.lane);
+  }
   dispatch(std::move(request));
 }
 
+void RedisClient::send_again(Request request) {
+  if (!request.slot) return dispatch(std::move(request));
+  const uint16_t lane = request.lane;
+  order_.stop(std::move(request));
+  if (order_.come_back(lane)) resume(lane);
+}
+
+void RedisClient::resume(uint16_t lane) {
+  std::vector<Request> next = order_.resume(lane);
+  // All of them before the first: it may come back at once, and is not the last then.
+  for (size_t i = 0; i < next.size(); ++i) order_.leave(lane);
+  for (Request& request : next) dispatch(std::move(request));
+}
+
+Link* RedisClient::link_of(const Request& request) {
+  if (request.to) {
+    Link* const named = deployment_->link_at(*request.to, request.slot.value_or(0));
+    if (request.is_asking || named->is_ready()) return named;
+  }
+  return deployment_->link_for(request.slot);
+}
+
 void RedisClient::dispatch(Request request) {
-  Link* const link = request.ask ? deployment_->link_at(*request.ask, request.slot.value_or(0))
-                                 : deployment_->link_for(request.slot);
+  Link* const link = link_of(request);
   const bool is_ready = link != nullptr && link->is_ready();
   const bool is_plain = request.give_up == Loop::Steady{} && request.not_before == Loop::Steady{};
   if (is_plain && is_ready) return link->send(std::move(request));
@@ -121,6 +149,12 @@ bool RedisClient::may_retry(Request& request) {
   return true;
 }
 
+void RedisClient::pause(Request& request) {
+  const Millis pause{static_cast<int64_t>(random_.between(1, kPause.count() << request.tries))};
+  request.not_before = Loop::steady_now() + pause;
+  let_wait(request, pause + 4 * kParkedPeriod);
+}
+
 void RedisClient::let_wait(Request& request, Millis how_long) const {
   request.give_up = std::max(request.give_up, Loop::steady_now() + how_long);
 }
@@ -131,27 +165,25 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
     case Refusal::kNoScript:
       if (request.script == nullptr || request.wants_source || !may_retry(request)) break;
       request.wants_source = true;
-      return link.send(std::move(request));
+      return send_again(std::move(request));
     case Refusal::kMoved:
     case Refusal::kAsk: {
       const auto redirection = redirection_of(text, *link.address());
       if (!redirection || !is_cluster() || !may_retry(request)) break;
-      request.ask.reset();
+      request.to = redirection->to;
+      request.is_asking = refusal == Refusal::kAsk;
+      // Nodes that send it to and fro have not yet told each other who has the slot.
+      if (request.tries > kQuickTries) pause(request);
       let_wait(request, options_.connect_timeout);
-      if (refusal == Refusal::kAsk) {
-        request.ask = redirection->to;
-      } else {
-        deployment_->on_moved(redirection->slot, redirection->to);
-      }
-      return dispatch(std::move(request));
+      if (!request.is_asking) deployment_->on_moved(redirection->slot, redirection->to);
+      return send_again(std::move(request));
     }
     case Refusal::kTryAgain: {
       if (!may_retry(request)) break;
-      const Millis pause{static_cast<int64_t>(random_.between(1, kPause.count() << request.tries))};
-      request.not_before = Loop::steady_now() + pause;
-      let_wait(request, pause + 4 * kParkedPeriod);
+      if (!request.is_asking) request.to.reset();
+      pause(request);
       deployment_->on_cluster_down();
-      return dispatch(std::move(request));
+      return send_again(std::move(request));
     }
     case Refusal::kNotMaster:
       finish(std::move(request), error_of(text));
@@ -165,6 +197,11 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
 }
 
 void RedisClient::finish(Request request, Result<resp::Value> result) {
+  answer(request, std::move(result));
+  if (request.slot && order_.come_back(request.lane)) resume(request.lane);
+}
+
+void RedisClient::answer(Request& request, Result<resp::Value> result) {
   outstanding_bytes_ -= request.bytes();
   if (!result.ok()) ++figures_.errors;
   events_.emplace_back(Answered{std::move(request.answer), std::move(result)});
@@ -188,15 +225,18 @@ void RedisClient::subscribe(std::string channel, std::function<void(std::string_
   subscriber_.add({std::move(channel), std::move(heard), std::move(listening)});
 }
 
-void RedisClient::on_heard(const Channel& channel, std::string_view message) {
-  events_.emplace_back(Heard{&channel, std::string(message)});
+void RedisClient::on_heard(const SharedChannel& channel, std::string_view message) {
+  events_.emplace_back(Heard{channel, std::string(message)});
 }
 
-void RedisClient::on_listening(const Channel& channel) { events_.emplace_back(Listening{&channel}); }
+void RedisClient::on_listening(const SharedChannel& channel) { events_.emplace_back(Listening{channel}); }
 
 size_t RedisClient::poll() {
   std::vector<Event> events = std::exchange(events_, {});
+  const std::weak_ptr<char> alive = alive_;
   for (Event& event : events) {
+    // Whoever was called last may have destroyed this client; then nothing more is handed out.
+    if (alive.expired()) break;
     if (auto* const answered = std::get_if<Answered>(&event)) {
       --outstanding_commands_;
       answered->answer(std::move(answered->result));

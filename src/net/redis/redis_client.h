@@ -10,6 +10,7 @@
 #include "net/redis/deployment.h"
 #include "net/redis/refusal.h"
 #include "net/redis/script_book.h"
+#include "net/redis/slot_order.h"
 #include "net/redis/subscriber.h"
 
 namespace delayq::net::redis {
@@ -43,11 +44,11 @@ class RedisClient final : public Client,
     Result<resp::Value> result;
   };
   struct Heard {
-    const Channel* channel;
+    SharedChannel channel;
     std::string message;
   };
   struct Listening {
-    const Channel* channel;
+    SharedChannel channel;
   };
   using Event = std::variant<Answered, Heard, Listening>;
 
@@ -57,19 +58,29 @@ class RedisClient final : public Client,
   void on_down(Link& link, const Error& why, std::vector<Request> unanswered) override;
   void on_change() override;
   void on_trouble(const Error& why) override { last_error_ = why.detail; }
-  void on_heard(const Channel& channel, std::string_view message) override;
-  void on_listening(const Channel& channel) override;
+  void on_heard(const SharedChannel& channel, std::string_view message) override;
+  void on_listening(const SharedChannel& channel) override;
   void on_deaf(const Error& why) override { last_error_ = why.detail; }
 
   std::unique_ptr<Deployment> make_deployment();
   void accept(Request request);
+  Link* link_of(const Request& request);
+  /// Sends it, or lets it wait, or fails. It is on its way by then.
   void dispatch(Request request);
+  /// It was refused without being done: once more, in its order.
+  void send_again(Request request);
+  void resume(uint16_t lane);
   void on_refused(Link& link, Request request, const std::string& text);
   /// Counts one more attempt. False: it was refused too often.
   bool may_retry(Request& request);
+  /// Lets some time pass before it is sent again; longer each time.
+  void pause(Request& request);
   /// It may wait for a connection that has to be made first.
   void let_wait(Request& request, Millis how_long) const;
+  /// The end of a request that was on its way,
   void finish(Request request, Result<resp::Value> result);
+  /// and of any.
+  void answer(Request& request, Result<resp::Value> result);
   void park(Request request, Loop::Steady now);
   void revisit_parked();
   Error no_connection() const;
@@ -85,6 +96,7 @@ class RedisClient final : public Client,
   ClockEstimate clock_;
   std::optional<Address> clock_of_;
   std::vector<Event> events_;
+  SlotOrder order_;
   size_t outstanding_commands_ = 0;
   size_t outstanding_bytes_ = 0;
   std::vector<Request> parked_;  ///< these wait for a link, or for their time
@@ -92,6 +104,7 @@ class RedisClient final : public Client,
   Timer clock_timer_;
   std::unique_ptr<Deployment> deployment_;
   Subscriber subscriber_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace delayq::net::redis

@@ -24,14 +24,17 @@ struct Request {
   size_t words = 0;  ///< in all
   const KnownScript* script = nullptr;
   Answer answer;
+  uint64_t number = 0;           ///< counts those of a client, in the order in which they were given
   std::optional<uint16_t> slot;  ///< of its key; none: any node will do
+  uint16_t lane = 0;             ///< all of one lane stay in order; none without a slot
   /// The client's own: its answer is called at once, not by poll().
   bool is_internal = false;
-  bool wants_source = false;   ///< the node has said that it does not know the script
-  std::optional<Address> ask;  ///< the one node that this is for, while its slot moves there
-  int tries = 0;               ///< how often it was sent and refused
-  Loop::Steady give_up{};      ///< until then it waits for a connection
-  Loop::Steady not_before{};   ///< it is not sent again before this
+  bool wants_source = false;  ///< the node has said that it does not know the script
+  std::optional<Address> to;  ///< where another node said that it belongs
+  bool is_asking = false;     ///< there only this once, while its slot moves
+  int tries = 0;              ///< how often it was sent and refused
+  Loop::Steady give_up{};     ///< until then it waits for a connection
+  Loop::Steady not_before{};  ///< it is not sent again before this
 
   size_t bytes() const { return body.size(); }
 };

@@ -106,5 +106,62 @@ TEST(Standalone, RunsScriptsAlsoAfterTheServerForgotThem) {
   EXPECT_EQ(driver.client().figures().retries, 1);
 }
 
+/// A client without a driver, so that it can be destroyed while it is polled.
+class Mortal {
+ public:
+  explicit Mortal(const RedisProcess& redis) {
+    auto opened = open_client(loop_, to(redis));
+    if (opened.ok()) client_ = std::move(*opened);
+    turn_until([&] { return client_->is_connected(); });
+  }
+  void turn_until(const std::function<bool()>& is_so) {
+    support::wait_until("it is so", [&] {
+      loop_.finish_turn();
+      loop_.wait_until(Loop::now() + Millis{20});
+      if (client_ != nullptr) client_->poll();
+      return is_so();
+    });
+  }
+  Client& client() { return *client_; }
+  void die() { client_.reset(); }
+
+ private:
+  Loop loop_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST(Standalone, AClientMayBeDestroyedInsideAnAnswer) {
+  RedisProcess redis;
+  Mortal mortal(redis);
+  int answers = 0;
+  for (int i = 0; i < 3; ++i) {
+    mortal.client().call("n", {"INCR", "n"}, [&](const auto& reply) {
+      EXPECT_TRUE(reply.ok());
+      ++answers;
+      mortal.die();
+    });
+  }
+  mortal.turn_until([&] { return answers > 0; });
+  EXPECT_EQ(answers, 1) << "the others never come";
+}
+
+TEST(Standalone, AClientMayBeDestroyedInsideAMessage) {
+  RedisProcess redis;
+  Mortal mortal(redis);
+  std::string heard;
+  bool is_listening = false;
+  mortal.client().subscribe(
+      "news",
+      [&, text = std::string(100, 'x')](std::string_view message) {
+        mortal.die();
+        heard = text + std::string(message);  // what was called is still there
+      },
+      [&] { is_listening = true; });
+  mortal.turn_until([&] { return is_listening; });
+  redis.command({"PUBLISH", "news", "!"});
+  mortal.turn_until([&] { return !heard.empty(); });
+  EXPECT_EQ(heard, std::string(100, 'x') + "!");
+}
+
 }  // namespace
 }  // namespace delayq::net::redis

@@ -5,8 +5,8 @@
 namespace delayq::net::redis {
 
 void Subscriber::add(Channel channel) {
-  channels_.push_back(std::make_unique<Channel>(std::move(channel)));
-  if (link_ != nullptr && link_->is_ready()) subscribe(*channels_.back());
+  channels_.push_back(std::make_shared<const Channel>(std::move(channel)));
+  if (link_ != nullptr && link_->is_ready()) subscribe(channels_.back());
   go();
 }
 
@@ -23,11 +23,11 @@ void Subscriber::go() {
 }
 
 void Subscriber::on_ready(Link&) {
-  for (const auto& channel : channels_) subscribe(*channel);
+  for (const auto& channel : channels_) subscribe(channel);
 }
 
-void Subscriber::subscribe(const Channel& channel) {
-  link_->send(make_internal({"SUBSCRIBE", channel.name}, [this, &channel](const Result<resp::Value>& answer) {
+void Subscriber::subscribe(const SharedChannel& channel) {
+  link_->send(make_internal({"SUBSCRIBE", channel->name}, [this, channel](const Result<resp::Value>& answer) {
     if (!answer.ok()) return events_.on_deaf(answer.error());
     events_.on_listening(channel);
   }));
@@ -35,7 +35,7 @@ void Subscriber::subscribe(const Channel& channel) {
 
 void Subscriber::on_message(std::string_view name, std::string_view message) {
   for (const auto& channel : channels_) {
-    if (channel->name == name) events_.on_heard(*channel, message);
+    if (channel->name == name) events_.on_heard(channel, message);
   }
 }
 

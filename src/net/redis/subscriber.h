@@ -16,11 +16,14 @@ struct Channel {
   std::function<void()> listening;
 };
 
+/// Shared with the messages that have come and are not handed out yet.
+using SharedChannel = std::shared_ptr<const Channel>;
+
 class SubscriberEvents {
  public:
   virtual ~SubscriberEvents() = default;
-  virtual void on_heard(const Channel& channel, std::string_view message) = 0;
-  virtual void on_listening(const Channel& channel) = 0;
+  virtual void on_heard(const SharedChannel& channel, std::string_view message) = 0;
+  virtual void on_listening(const SharedChannel& channel) = 0;
   /// There is no connection, or the server does not let us listen.
   virtual void on_deaf(const Error& why) = 0;
 };
@@ -39,12 +42,12 @@ class Subscriber final : private LinkEvents {
   void on_reply(Link&, Request, resp::Value) override {}
   void on_message(std::string_view channel, std::string_view message) override;
   void on_down(Link&, const Error& why, std::vector<Request>) override { events_.on_deaf(why); }
-  void subscribe(const Channel& channel);
+  void subscribe(const SharedChannel& channel);
   void go();
 
   LinkFactory& factory_;
   SubscriberEvents& events_;
-  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<SharedChannel> channels_;
   std::vector<Address> places_;
   std::unique_ptr<Link> link_;
 };

@@ -25,7 +25,7 @@ local function nack(lease, retry_at, keep_until, keep_count, reason, flags)
     forget({id})
   else
     expire(100)
-    keep(id, head, tail, IS_DEAD, keep_until, keep_count)
+    keep_all({{id, head, tail, keep_until}}, IS_DEAD, keep_count)
   end
   return 1
 end

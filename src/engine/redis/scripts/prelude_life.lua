@@ -110,6 +110,25 @@ local function erase(id, head, tail)
   forget({id})
 end
 
+-- The same of jobs that wait, as {id, head, tail}, each named once.
+local function erase_waiting(jobs)
+  local ids, ready_ones = {}, {}
+  for i, job in ipairs(jobs) do
+    ids[i] = job[1]
+    leave_group(job[1], job[3])
+  end
+  local is_taken = undelay_all(ids)
+  for i, job in ipairs(jobs) do
+    if not is_taken[i] then
+      local line = line_of(job[2][OUTLET])
+      ready_ones[line] = ready_ones[line] or {}
+      table.insert(ready_ones[line], rank(job[2]) .. job[1])
+    end
+  end
+  for line, members in pairs(ready_ones) do call('ZREM', line, unpack(members)) end
+  forget(ids)
+end
+
 -- Forgets up to `most` kept jobs whose retention has ended. Answers how many.
 local function expire(most)
   local ids = call('ZRANGE', KEPT, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
@@ -122,15 +141,26 @@ local function expire(most)
   return #ids
 end
 
--- A job that is in no place and no group is kept as done or dead, and the oldest of these make room.
+-- Jobs that are in no place and no group are kept as done or dead, and the oldest of these make room. Each of `jobs` is
+-- {id, head, tail, until when it is kept}; `count` is how many are kept.
 local MOST_TRIMMED = 1000
-local function keep(id, head, tail, state, keep_until, count)
+local function keep_all(jobs, state, count)
   local line = state == IS_DONE and DONE or DEAD
-  head[STATE], head[UNTIL], head[LEASE], head[FLAGS] = state, keep_until, 0, 0
-  store(id, head, tail)
-  call('ZADD', line, numbers(1) + 1, id)
-  call('ZADD', KEPT, keep_until, id)
-  wake_by('k', keep_until)
+  local number = numbers(#jobs)
+  local records, order, ends, first_end = {}, {}, {}, math.huge
+  for i, job in ipairs(jobs) do
+    local id, head, keep_until = job[1], job[2], job[4]
+    head[STATE], head[UNTIL], head[LEASE], head[FLAGS] = state, keep_until, 0, 0
+    local at = 2 * i
+    records[at - 1], records[at] = id, cmsgpack.pack(head) .. job[3]
+    order[at - 1], order[at] = number + i, id
+    ends[at - 1], ends[at] = keep_until, id
+    first_end = math.min(first_end, keep_until)
+  end
+  call('HSET', POOL, unpack(records))
+  call('ZADD', line, unpack(order))
+  call('ZADD', KEPT, unpack(ends))
+  wake_by('k', first_end)
   local excess = math.min(call('ZCARD', line) - count, MOST_TRIMMED)
   if excess <= 0 then return end
   local oldest = call('ZRANGE', line, 0, excess - 1)
@@ -148,12 +178,49 @@ local function find(id)
   return head, tail
 end
 
+-- The same of many, by id: {id, head, tail}.
+local function find_all(ids)
+  local jobs = {}
+  for i, record in ipairs(call('HMGET', POOL, unpack(ids))) do
+    if record then
+      local head, tail = open(record)
+      if head[STATE] < IS_DONE or head[UNTIL] > NOW then jobs[ids[i]] = {ids[i], head, tail} end
+    end
+  end
+  return jobs
+end
+
 -- The job that is held under this lease, whether or not its deadline has passed: id, head, tail; nil when stale.
 local function held_by(lease)
   local id = call('ZRANGE', HELD, lease, lease, 'BYSCORE')[1]
   if not id then return nil end
   local head, tail = open(call('HGET', POOL, id))
   return id, head, tail
+end
+
+-- The same of many leases, which are numbers: id, head and tail by lease; nothing of those that are stale. One look finds
+-- them all, unless very many others lie between them.
+local function all_held_by(leases)
+  local low, high = math.huge, 0
+  for _, lease in ipairs(leases) do low, high = math.min(low, lease), math.max(high, lease) end
+  local held, ids, by_lease = {}, {}, {}
+  local most = 4 * #leases
+  local found = call('ZRANGE', HELD, low, high, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
+  for i = 1, #found, 2 do held[tonumber(found[i + 1])] = found[i] end
+  if #found == 2 * most then
+    for _, lease in ipairs(leases) do held[lease] = call('ZRANGE', HELD, lease, lease, 'BYSCORE')[1] end
+  end
+  local current = {}
+  for _, lease in ipairs(leases) do
+    if held[lease] then
+      ids[#ids + 1] = held[lease]
+      current[#ids] = lease
+    end
+  end
+  for i, record in ipairs(#ids > 0 and call('HMGET', POOL, unpack(ids)) or {}) do
+    by_lease[current[i]] = {ids[i], open(record)}
+  end
+  return by_lease
 end
 
 -- The end of every script that changed something. `said` has the script's own answers, from place 3 on.

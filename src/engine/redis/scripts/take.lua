@@ -1,56 +1,72 @@
 -- Hands out the first ready jobs of a topic, under leases or, with auto-ack, for good.
 -- KEYS  prelude.lua
--- ARGV  5 outlet   6 how many at most   7 the leases' deadline   8 most jobs reserved at once, 0 for no limit
---       9 1 for auto-ack, and then   10 until when and   11 how many done jobs are kept, 0 and 0 for none
---       12 how many delayed jobs may become ready before
+-- ARGV  5 outlet   6 the leases' deadline   7 most jobs reserved at once, 0 for no limit
+--       8 1 for auto-ack, and then   9 until when and   10 how many done jobs are kept, 0 and 0 for none
+--       11 how many delayed jobs may become ready before, besides   12 how many are taken at most
 -- RETURNS prelude.lua; 3... id and record for each job
-local outlet, count, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[8])
-local is_auto, keep_until, keep_count = ARGV[9] == '1', tonumber(ARGV[10]), tonumber(ARGV[11])
+local outlet, deadline, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local is_auto, keep_until, keep_count = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[10])
+local count = tonumber(ARGV[12])
 local said = {false, 0}
 
-move_due(tonumber(ARGV[12]))
+move_due(tonumber(ARGV[11]) + count)
 
 local room = count
 if limit > 0 then room = math.min(count, math.max(limit - call('ZCARD', HELD), 0)) end
 local popped = room > 0 and call('ZPOPMIN', line_of(outlet), room) or {}
 -- Whoever lets go of a job then says that there is room.
-if room < count and not is_auto and call('EXISTS', line_of(outlet)) == 1 then call('SET', FULL, 1) end
+if room < count and not is_auto and call('EXISTS', line_of(outlet)) == 1 then
+  go_on_when_full(NEXT)
+  call('SET', FULL, 1)
+end
 if #popped == 0 then return answer(said) end
 
 local ids = {}
 for i = 1, #popped, 2 do ids[#ids + 1] = string.sub(popped[i], RANK_BYTES + 1) end
 local records = call('HMGET', POOL, unpack(ids))
 
+-- As many numbers of leases as there are ids: those after the answer. They begin above the time, so that a Redis that has
+-- lost its last numbers (a failover does that) never gives one out again that a consumer still has. 1,024 numbers a
+-- millisecond are more than a shard uses, and scores are exact up to 2^53.
+local function lease_numbers()
+  local first, least = numbers(#ids), math.min(NOW * 1024, 2 ^ 52)
+  if first >= least then return first end
+  call('SET', SEQUENCE, least + #ids)
+  return least
+end
+
 local function lease_all()
-  local lease = numbers(#ids)
+  local lease = lease_numbers()
   local fields, held, leases = {}, {}, {}
   for i, id in ipairs(ids) do
     local head, tail = open(records[i])
-    head[STATE], head[ATTEMPTS], head[LEASE], head[UNTIL] = RESERVED, head[ATTEMPTS] + 1, lease + i, tonumber(ARGV[7])
+    head[STATE], head[ATTEMPTS], head[LEASE], head[UNTIL] = RESERVED, head[ATTEMPTS] + 1, lease + i, deadline
     local record = cmsgpack.pack(head) .. tail
     local at = 2 * i
     fields[at - 1], fields[at] = id, record
     held[at - 1], held[at] = lease + i, id
-    leases[at - 1], leases[at] = ARGV[7], id
+    leases[at - 1], leases[at] = ARGV[6], id
     said[at + 1], said[at + 2] = id, record
   end
   call('HSET', POOL, unpack(fields))
   call('ZADD', HELD, unpack(held))
   call('ZADD', LEASES, unpack(leases))
-  wake_by('l', ARGV[7])
+  wake_by('l', deadline)
 end
 
 local function finish_all()
   local is_kept = keep_until ~= 0 and keep_count > 0
-  if is_kept then expire(100) end
+  local kept = {}
   for i, id in ipairs(ids) do
     local head, tail = open(records[i])
     head[ATTEMPTS] = head[ATTEMPTS] + 1
     leave_group(id, tail)
     said[2 * i + 1], said[2 * i + 2] = id, cmsgpack.pack(head) .. tail
-    if is_kept then keep(id, head, tail, IS_DONE, keep_until, keep_count) end
+    kept[i] = {id, head, tail, keep_until}
   end
-  if not is_kept then forget(ids) end
+  if not is_kept then return forget(ids) end
+  expire(100)
+  keep_all(kept, IS_DONE, keep_count)
 end
 
 if is_auto then finish_all() else lease_all() end

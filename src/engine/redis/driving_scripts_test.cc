@@ -1,0 +1,180 @@
+// The scripts by which servers share a deployment and let time pass in it, each by itself on a real Redis.
+#include "tests/support/redis_life_scripts.h"
+
+namespace delayq::redis {
+namespace {
+
+using support::text_of;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class DrivingScripts : public LifeScriptTest {
+ protected:
+  resp::Value head(std::string_view who, int64_t now = kNow, std::string_view hold = "60000",
+                   std::string_view most = "10") {
+    const std::string moment = std::to_string(now);
+    const std::vector<std::string_view> arguments{moment, who, hold, most};
+    const std::string next = key(Key::kNext);
+    return run(scripts::kHead, {driver_key_, next}, arguments);
+  }
+  resp::Value resign(std::string_view who) {
+    return run(scripts::kResign, std::vector<std::string_view>{driver_key_}, std::vector{who});
+  }
+  resp::Value meta(std::string_view version, std::string_view shards) {
+    const std::string meta = keys_.shared("meta");
+    const std::vector<std::string_view> arguments{version, shards};
+    return run(scripts::kMeta, std::vector<std::string_view>{meta}, arguments);
+  }
+
+  const std::string driver_key_ = keys_.in_shard(0, "driver");
+};
+
+// ---- head and resign
+
+TEST_F(DrivingScripts, HeadGivesAFreeShardToWhoAsksFirst) {
+  EXPECT_EQ(text_of(head("a")), "[1 60000 ]");
+  EXPECT_EQ(command({"GET", driver_key_}), "a");
+  const resp::Value other = head("b");
+  EXPECT_EQ(other.items.at(0).integer, 0);
+  EXPECT_GT(other.items.at(1).integer, 0) << "how long to wait";
+  EXPECT_LE(other.items.at(1).integer, 60'000);
+  EXPECT_EQ(command({"GET", driver_key_}), "a");
+}
+
+TEST_F(DrivingScripts, HeadRenewsItsOwnHold) {
+  head("a", kNow, "1000");
+  head("a", kNow, "90000");
+  EXPECT_GT(server().command({"PTTL", driver_key_}).integer, 80'000);
+  head("b", kNow, "900000");
+  EXPECT_LE(server().command({"PTTL", driver_key_}).integer, 90'000) << "another cannot";
+}
+
+TEST_F(DrivingScripts, HeadTakesOverWhenAHoldHasEnded) {
+  head("a", kNow, "1");
+  support::wait_until("the end of a's hold", [&] { return head("b").items.at(0).integer == 1; });
+  EXPECT_EQ(command({"GET", driver_key_}), "b");
+  EXPECT_EQ(head("a").items.at(0).integer, 0);
+}
+
+TEST_F(DrivingScripts, HeadTellsTheDriverWhatIsDue) {
+  for (const char* topic : {"c", "a", "b", "d"}) {
+    JobSpec each = spec("x", kNow + (*topic - 'a'));
+    each.topic = topic;
+    push({each}, kNow - 1);
+  }
+  EXPECT_EQ(text_of(head("me", kNow - 1)), "[1 60000 1700000000000]") << "none yet";
+  EXPECT_EQ(text_of(head("me", kNow + 2)), "[1 60000 1700000000000 da db dc]");
+  EXPECT_EQ(text_of(head("me", kNow + 2, "60000", "2")), "[1 60000 1700000000000 da db]") << "bounded";
+  EXPECT_EQ(head("other", kNow + 2).items.size(), 3U) << "no business of another";
+}
+
+TEST_F(DrivingScripts, ResignIsForTheDriver) {
+  EXPECT_EQ(text_of(resign("a")), "0");
+  head("a");
+  EXPECT_EQ(text_of(resign("b")), "0");
+  EXPECT_EQ(command({"GET", driver_key_}), "a");
+  EXPECT_EQ(text_of(resign("a")), "1");
+  EXPECT_THAT(names(), IsEmpty());
+  EXPECT_EQ(head("b").items.at(0).integer, 1) << "at once";
+}
+
+// ---- due
+
+TEST_F(DrivingScripts, DueMovesNoMoreThanItMay) {
+  for (int i = 0; i < 5; ++i) push({spec(std::to_string(i), kNow + i)}, kNow - 1);
+  listen();
+  EXPECT_EQ(text_of(run(scripts::kDue, "t", {"2"}, kNow + 3)), "[1700000000002 1]");
+  EXPECT_THAT(line(), ElementsAre("0", "1"));
+  EXPECT_EQ(members(Key::kDelay), "[2 3 4]");
+  EXPECT_EQ(scores(Key::kNext), "[dt 1700000000002]") << "it is due still";
+  EXPECT_EQ(text_of(run(scripts::kDue, "t", {"1000"}, kNow + 3)), "[1700000000004 1]");
+  EXPECT_THAT(line(), ElementsAre("0", "1", "2", "3"));
+  EXPECT_THAT(news(), ElementsAre("r0@me:0t")) << "told once: the line was empty";
+  EXPECT_EQ(text_of(run(scripts::kDue, "t", {"1000"}, kNow + 4)), "[1]") << "nothing is to be looked at";
+  EXPECT_EQ(command({"EXISTS", key(Key::kDelay), key(Key::kNext)}), "0");
+}
+
+TEST_F(DrivingScripts, DueMovesEachToItsOutlet) {
+  push({spec("own"), spec("called").called_back()});
+  listen();
+  EXPECT_EQ(text_of(run(scripts::kDue, "t", {"10"}, kNow + 500)), "[3]");
+  EXPECT_THAT(line(), ElementsAre("own"));
+  EXPECT_THAT(line(Key::kReadyCallback), ElementsAre("called"));
+  EXPECT_THAT(news(), UnorderedElementsAre("r0@me:0t", "r0@me:1t"));
+}
+
+TEST_F(DrivingScripts, DueOfMoreThanAThousand) {
+  std::vector<JobSpec> jobs;
+  for (int i = 0; i < 1'200; ++i) jobs.push_back(spec(std::to_string(i), kNow + 1));
+  push(jobs);
+  run(scripts::kDue, "t", {"1000"}, kNow + 1);
+  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "1000");
+  run(scripts::kDue, "t", {"1000"}, kNow + 1);
+  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "1200");
+}
+
+TEST_F(DrivingScripts, DueOfATopicThatHasNone) {
+  server().command({"ZADD", key(Key::kNext), std::to_string(kNow), "dt"});  // left over, whatever from
+  EXPECT_EQ(text_of(run(scripts::kDue, "t", {"10"})), "[0]");
+  EXPECT_THAT(names(), IsEmpty());
+}
+
+// ---- ended
+
+TEST_F(DrivingScripts, EndedTellsEachLeaseAndPutsItOff) {
+  const std::string a = lease_of(spec("a", kNow).with_options("how"), kNow + 10);
+  lease_of(spec("b", kNow), kNow + 20);
+  EXPECT_EQ(said(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 9)), "[]");
+  EXPECT_EQ(text_of(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 10)),
+            "[1700000000020 0 " + a + " 1 how]");
+  EXPECT_EQ(scores(Key::kLease), "[b 1700000000020 a 1700000005010]");
+  EXPECT_EQ(said(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 11)), "[]") << "not at once again";
+  EXPECT_EQ(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 5'010).items.size(), 2U + 2 * 3U)
+      << "when nobody resolved it";
+  EXPECT_EQ(record_of("a").state, JobState::kReserved) << "what becomes of it others decide";
+}
+
+TEST_F(DrivingScripts, EndedKnowsALeaseThatWasExtended) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 10);
+  server().command(
+      {"ZADD", key(Key::kLease), std::to_string(kNow + 1), "a"});  // to be looked at before its end
+  EXPECT_EQ(text_of(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 5)), "[1700000000010 0]");
+  EXPECT_EQ(scores(Key::kLease), "[a 1700000000010]");
+}
+
+TEST_F(DrivingScripts, EndedIsBounded) {
+  for (int i = 0; i < 5; ++i) lease_of(spec(std::to_string(i), kNow), kNow + i + 1);
+  EXPECT_EQ(run(scripts::kEnded, "t", {"2", "5000"}, kNow + 10).items.size(), 2U + 2 * 3U);
+  EXPECT_EQ(scores(Key::kNext), "[lt 1700000000003]") << "there are more";
+  EXPECT_EQ(text_of(run(scripts::kEnded, "nobody", {"2", "5000"})), "[1700000000003 0]");
+}
+
+// ---- expire
+
+TEST_F(DrivingScripts, ExpireForgetsNoMoreThanItMay) {
+  for (int i = 0; i < 4; ++i) {
+    Job each = job(std::to_string(i), i % 2 == 0 ? JobState::kDone : JobState::kDead);
+    each.until = from_unix_ms(kNow + i + 1);
+    store(each);
+  }
+  EXPECT_EQ(text_of(run(scripts::kExpire, "t", {"2"}, kNow + 3)), "[1700000000003 0]");
+  EXPECT_EQ(members(Key::kKept), "[2 3]");
+  EXPECT_EQ(members(Key::kDone), "[2]");
+  EXPECT_EQ(members(Key::kDead), "[3]");
+  EXPECT_EQ(members(Key::kTopics), "[t]");
+  EXPECT_EQ(text_of(run(scripts::kExpire, "t", {"10"}, kNow + 3)), "[1700000000004 0]") << "one is not over";
+  EXPECT_EQ(text_of(run(scripts::kExpire, "t", {"10"}, kNow + 4)), "[0]");
+  EXPECT_THAT(names(), UnorderedElementsAre("seq")) << "the topic went with its last job";
+}
+
+// ---- meta
+
+TEST_F(DrivingScripts, MetaHoldsForAllWhoComeLater) {
+  EXPECT_EQ(text_of(meta("1", "4")), "[1 4]");
+  EXPECT_EQ(text_of(meta("2", "16")), "[1 4]");
+  EXPECT_EQ(command({"HGETALL", keys_.shared("meta")}), "[version 1 shards 4]");
+}
+
+}  // namespace
+}  // namespace delayq::redis

@@ -1,0 +1,102 @@
+#include "engine/redis/joint_call.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace delayq::redis {
+
+namespace {
+
+/// Before what a script itself says: when its shard is to be looked at next, and who got ready jobs.
+constexpr size_t kSaidFirst = 2;
+constexpr size_t kExceptionItems = 4;
+
+}  // namespace
+
+JointCall::JointCall(const Terms& terms, Arguments arguments)
+    : script_(&terms.script),
+      share_(terms.share),
+      shard_(terms.shard),
+      topic_(terms.topic),
+      now_(terms.now),
+      numbers_(terms.numbers.begin(), terms.numbers.end()),
+      is_count_enough_(terms.is_count_enough),
+      arguments_(std::move(arguments)) {
+  for (const int64_t number : numbers_) arguments_.number(number);
+}
+
+bool JointCall::takes(const Terms& terms, uint32_t items) const {
+  return script_ == &terms.script && now_ == terms.now && is_about(terms.shard, terms.topic) &&
+         items_ + items <= (is_count_enough_ ? kMostCounted : kMostItems) &&
+         arguments_.bytes() < kMostBytes &&
+         std::equal(numbers_.begin(), numbers_.end(), terms.numbers.begin(), terms.numbers.end());
+}
+
+Arguments& JointCall::add(uint32_t items, net::redis::Answer answer) {
+  items_ += items;
+  parts_.push_back({items, std::move(answer)});
+  return arguments_;
+}
+
+Arguments& JointCall::finish() {
+  if (is_count_enough_) arguments_.number(items_);
+  return arguments_;
+}
+
+void JointCall::answer(Result<resp::Value> value) {
+  if (parts_.size() == 1) return parts_.front().answer(std::move(value));
+  std::vector<resp::Value> shares;
+  if (value.ok()) shares = shares_of(*value);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (value.ok()) {
+      parts_[i].answer(std::move(shares[i]));
+    } else {
+      parts_[i].answer(value.error());
+    }
+  }
+}
+
+std::vector<resp::Value> JointCall::shares_of(resp::Value& whole) const {
+  std::vector<resp::Value> shares(parts_.size());
+  // Of an answer that makes no sense all get nothing, and say that they do not understand it.
+  if (whole.type != resp::Value::Type::kArray || whole.items.size() < kSaidFirst) return shares;
+  for (resp::Value& share : shares) {
+    share.type = resp::Value::Type::kArray;
+    share.items.resize(kSaidFirst);
+  }
+  for (size_t i = 0; i < kSaidFirst; ++i) shares.front().items[i] = std::move(whole.items[i]);
+  switch (share_) {
+    case Share::kOneEach:
+      share_in_turn(whole, 1, shares);
+      break;
+    case Share::kTwoEach:
+      share_in_turn(whole, 2, shares);
+      break;
+    case Share::kExceptions:
+      share_exceptions(whole, shares);
+      break;
+  }
+  return shares;
+}
+
+void JointCall::share_in_turn(resp::Value& whole, size_t for_each, std::vector<resp::Value>& shares) const {
+  size_t next = kSaidFirst;
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    const size_t end = std::min(next + for_each * parts_[part].items, whole.items.size());
+    for (; next < end; ++next) shares[part].items.push_back(std::move(whole.items[next]));
+  }
+}
+
+void JointCall::share_exceptions(resp::Value& whole, std::vector<resp::Value>& shares) const {
+  size_t part = 0;
+  int64_t first = 0;  // of that part
+  for (size_t i = kSaidFirst; i + kExceptionItems <= whole.items.size(); i += kExceptionItems) {
+    // They are told in the order of the items.
+    while (part + 1 < parts_.size() && whole.items[i].integer >= first + parts_[part].items)
+      first += parts_[part++].items;
+    whole.items[i].integer -= first;
+    for (size_t k = 0; k < kExceptionItems; ++k) shares[part].items.push_back(std::move(whole.items[i + k]));
+  }
+}
+
+}  // namespace delayq::redis

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/redis/arguments.h"
+#include "net/redis/client.h"
+
+namespace delayq::redis {
+
+/// How a script's answer, from its third place on, is shared out among verbs whose items it was given
+/// together.
+enum class Share : uint8_t {
+  kOneEach,     ///< it says one thing of each item
+  kTwoEach,     ///< it says two; when it says them only of the first items, the others get nothing
+  kExceptions,  ///< it says four of some items, the first being the item's place (push.lua)
+};
+
+/// What must be the same of items that go into one call.
+struct Terms {
+  const net::redis::Script& script;
+  Share share = Share::kOneEach;
+  uint32_t shard = 0;
+  std::string_view topic;
+  Moment now{};
+  std::span<const int64_t> numbers{};  ///< the first of the script's own arguments
+  bool is_count_enough = false;        ///< items have no arguments: the script is told how many there are
+};
+
+/// A call that grows until it is sent. Verbs of one turn of the loop often ask the same of the same topic,
+/// each for few jobs; a script that is run once for many of them costs Redis a fraction.
+class JointCall {
+ public:
+  /// No call has more items than this: a script that runs is all that Redis does.
+  static constexpr uint32_t kMostItems = 128;
+  static constexpr uint32_t kMostCounted = 1'000;  ///< when they are only counted
+  /// A call that is so large takes no more items.
+  static constexpr size_t kMostBytes = 1u << 20;
+
+  /// `arguments` are those that every script about a topic is given first.
+  JointCall(const Terms& terms, Arguments arguments);
+
+  const net::redis::Script& script() const { return *script_; }
+  uint32_t shard() const { return shard_; }
+  const std::string& topic() const { return topic_; }
+  bool is_about(uint32_t shard, std::string_view topic) const { return shard_ == shard && topic_ == topic; }
+
+  /// Whether so many more items may be added under these terms.
+  bool takes(const Terms& terms, uint32_t items) const;
+  /// Adds a verb's items. It gets its share of the answer; its arguments are for the caller to add.
+  Arguments& add(uint32_t items, net::redis::Answer answer);
+  /// The whole call's arguments.
+  Arguments& finish();
+  /// Shares the answer out. To be called once, after which nothing is left of this.
+  void answer(Result<resp::Value> value);
+
+ private:
+  struct Part {
+    uint32_t items;
+    net::redis::Answer answer;
+  };
+
+  std::vector<resp::Value> shares_of(resp::Value& whole) const;
+  void share_in_turn(resp::Value& whole, size_t for_each, std::vector<resp::Value>& shares) const;
+  void share_exceptions(resp::Value& whole, std::vector<resp::Value>& shares) const;
+
+  const net::redis::Script* script_;
+  Share share_;
+  uint32_t shard_;
+  std::string topic_;
+  Moment now_;
+  std::vector<int64_t> numbers_;
+  bool is_count_enough_;
+  Arguments arguments_;
+  uint32_t items_ = 0;
+  std::vector<Part> parts_;
+};
+
+}  // namespace delayq::redis

@@ -1,0 +1,171 @@
+// The scripts about leases, each by itself on a real Redis.
+#include "tests/support/redis_life_scripts.h"
+
+namespace delayq::redis {
+namespace {
+
+using support::text_of;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class LeaseScripts : public LifeScriptTest {
+ protected:
+  static std::string ms(int64_t after) { return std::to_string(kNow + after); }
+  /// `retry_at` "": it is dead.
+  resp::Value nack(const std::string& lease, const std::string& retry_at, const std::string& keep_until = "0",
+                   const std::string& keep_count = "0", const std::string& reason = "why", int flags = 0,
+                   int64_t now = kNow) {
+    return run(scripts::kNack, "t", {lease, retry_at, keep_until, keep_count, reason, std::to_string(flags)},
+               now);
+  }
+  static constexpr int kExpired = 1;
+  static constexpr int kUncounted = 2;
+};
+
+TEST_F(LeaseScripts, AckForgetsAndLeavesNothing) {
+  const std::string a = lease_of(spec("a", kNow).in_group("g"));
+  const std::string b = lease_of(spec("b", kNow));
+  EXPECT_EQ(said(ack({a, "999", a, b})), "[0 1 1 0]") << "one lease twice in a batch counts once";
+  run(scripts::kEnded, "t", {"10", "5000"}, kNow + 60'000);
+  EXPECT_THAT(names(), UnorderedElementsAre("seq"));
+  EXPECT_EQ(said(ack({a})), "[1]") << "stale";
+}
+
+TEST_F(LeaseScripts, AckAtTheDeadlineIsTooLate) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 10);
+  EXPECT_EQ(said(ack({a}, "0", "0", "", kNow + 10)), "[1]");
+  EXPECT_EQ(members(Key::kHeld), "[a]") << "until it is nacked";
+  EXPECT_EQ(said(ack({a}, "0", "0", "", kNow + 9)), "[0]");
+}
+
+TEST_F(LeaseScripts, AckKeepsNoMoreThanItMay) {
+  std::vector<std::string> leases;
+  for (const char* id : {"1", "2", "3"}) leases.push_back(lease_of(spec(id, kNow).in_group("g")));
+  listen();
+  EXPECT_EQ(text_of(ack(leases, ms(70), "2", "result")), "[1700000000070 0 0 0 0]");
+  EXPECT_EQ(members(Key::kDone), "[2 3]") << "in the order in which they were done";
+  EXPECT_EQ(scores(Key::kKept), "[2 1700000000070 3 1700000000070]");
+  EXPECT_EQ(command({"HLEN", key(Key::kPool)}), "2");
+  const Record record = record_of("3");
+  EXPECT_EQ(record.state, JobState::kDone);
+  EXPECT_EQ(record.outcome, "result");
+  EXPECT_EQ(record.lease, 0U);
+  EXPECT_EQ(record.body, kBody);
+  EXPECT_EQ(command({"EXISTS", group("g"), key(Key::kHeld), key(Key::kLease)}), "0");
+  EXPECT_THAT(news(), ElementsAre("e0@me:1700000000070")) << "the end of a retention is the next wake-up";
+}
+
+TEST_F(LeaseScripts, AckDropsWhatIsPastItsRetention) {
+  ack({lease_of(spec("old", kNow))}, ms(5), "10");
+  const std::string lease = lease_of(spec("new", kNow));
+  ack({lease}, ms(50), "10", "", kNow + 5);
+  EXPECT_EQ(members(Key::kDone), "[new]");
+  EXPECT_EQ(scores(Key::kKept), "[new 1700000000050]");
+  EXPECT_EQ(command({"HLEN", key(Key::kPool)}), "1");
+}
+
+TEST_F(LeaseScripts, NackWaitsForItsRetry) {
+  const std::string a = lease_of(spec("a", kNow).in_group("g"));
+  listen();
+  EXPECT_EQ(text_of(nack(a, ms(30))), "[1700000000030 0 0]");
+  const Record record = record_of("a");
+  EXPECT_EQ(record.attempts, 1U);
+  EXPECT_EQ(record.outcome, "why");
+  EXPECT_EQ(record.lease, 0U);
+  EXPECT_EQ(scores(Key::kDelay), "[a 1700000000030]");
+  EXPECT_EQ(command({"EXISTS", key(Key::kHeld), key(Key::kLease)}), "0");
+  EXPECT_EQ(command({"SMEMBERS", group("g")}), "[t/a]");
+  EXPECT_THAT(news(), ElementsAre("e0@me:1700000000030"));
+  EXPECT_EQ(said(nack(a, ms(30))), "[3]") << "stale";
+}
+
+TEST_F(LeaseScripts, NackThatIsDueAtOnceIsReady) {
+  const std::string a = lease_of(spec("a", kNow));
+  listen();
+  EXPECT_EQ(nack(a, ms(0)).items[1].integer, 1);
+  EXPECT_THAT(line(), ElementsAre("a"));
+  EXPECT_THAT(news(), ElementsAre("r0@me:0t"));
+}
+
+TEST_F(LeaseScripts, NackWithoutARetryIsDead) {
+  const std::string a = lease_of(spec("a", kNow).in_group("g"));
+  const std::string b = lease_of(spec("b", kNow));
+  const std::string c = lease_of(spec("c", kNow));
+  EXPECT_EQ(said(nack(a, "", ms(90), "1")), "[1]");
+  EXPECT_EQ(said(nack(b, "", ms(80), "1", "")), "[1]");
+  EXPECT_EQ(members(Key::kDead), "[b]") << "the oldest makes room";
+  EXPECT_EQ(scores(Key::kKept), "[b 1700000000080]");
+  EXPECT_EQ(record_of("b").state, JobState::kDead);
+  EXPECT_EQ(command({"EXISTS", group("g")}), "0");
+  EXPECT_EQ(said(nack(c, "")), "[1]") << "and is not kept";
+  EXPECT_EQ(command({"HLEN", key(Key::kPool)}), "1");
+}
+
+TEST_F(LeaseScripts, NackThatDoesNotCount) {
+  const std::string a = lease_of(spec("a", kNow));
+  EXPECT_EQ(said(nack(a, ms(0), "0", "0", "nobody was there", kUncounted)), "[0]");
+  EXPECT_EQ(record_of("a").attempts, 0U);
+  EXPECT_EQ(record_of("a").outcome, "") << "it says nothing of the job";
+  EXPECT_THAT(line(), ElementsAre("a"));
+}
+
+TEST_F(LeaseScripts, NackAfterTheDeadlineIsForWhoSaysSo) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 10);
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", 0, kNow + 10)), "[3]");
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[0]");
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[3]") << "once";
+}
+
+TEST_F(LeaseScripts, NacksOfOneLeaseTwiceInABatch) {
+  const std::string a = lease_of(spec("a", kNow));
+  const std::vector<std::string> twice{a, ms(30), "0", "0", "one", "0", a, "", "0", "0", "two", "0"};
+  EXPECT_EQ(said(run(scripts::kNack, "t", twice)), "[0 3]");
+  EXPECT_EQ(record_of("a").outcome, "one");
+}
+
+TEST_F(LeaseScripts, WhateverEndsALeaseSaysThatThereIsRoom) {
+  const std::vector<std::string> leases{lease_of(spec("a", kNow)), lease_of(spec("b", kNow)),
+                                        lease_of(spec("c", kNow))};
+  push({spec("d", kNow), spec("called", kNow).called_back()});
+  const auto be_full = [&] {
+    Wish limited;
+    limited.limit = 1;
+    EXPECT_THAT(ids(take(limited)), IsEmpty());
+    EXPECT_EQ(command({"EXISTS", key(Key::kFull)}), "1");
+  };
+  listen();
+  be_full();
+  EXPECT_EQ(ack({leases[0]}).items[1].integer, 3) << "both lines have jobs that waited";
+  EXPECT_THAT(news(), ElementsAre("r0@me:0t", "r0@me:1t"));
+  be_full();
+  nack(leases[1], "");
+  EXPECT_THAT(news(), ElementsAre("r0@me:0t", "r0@me:1t"));
+  be_full();
+  run(scripts::kPurge, "t", {"2", "1", "1000"});
+  EXPECT_THAT(news(), ElementsAre("r0@me:0t", "r0@me:1t"));
+}
+
+TEST_F(LeaseScripts, ExtendMovesTheDeadlineBothWays) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 100);
+  listen();
+  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, ms(300), "999", ms(300)})), "[1 0]");
+  EXPECT_EQ(record_of("a").until, from_unix_ms(kNow + 300));
+  EXPECT_EQ(scores(Key::kLease), "[a 1700000000300]");
+  EXPECT_THAT(news(), IsEmpty()) << "later: the look that is due sees that there is nothing";
+  EXPECT_EQ(text_of(run(scripts::kExtend, "t", {a, ms(20)})), "[1700000000020 0 1]");
+  EXPECT_THAT(news(), ElementsAre("e0@me:1700000000020"));
+  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, ms(400)}, kNow + 20)), "[0]") << "it has run out";
+  EXPECT_EQ(record_of("a").until, from_unix_ms(kNow + 20));
+}
+
+TEST_F(LeaseScripts, InspectTellsAndChangesNothing) {
+  const std::string a = lease_of(spec("a", kNow).with_options("how"), kNow + 100);
+  const std::string before = text_of(server().command({"HGETALL", key(Key::kPool)}));
+  EXPECT_EQ(said(run(scripts::kInspect, "t", {"999", a})), "[nil nil 1 how]");
+  EXPECT_EQ(said(run(scripts::kInspect, "t", {a}, kNow + 100)), "[nil nil]") << "it has run out";
+  EXPECT_EQ(text_of(server().command({"HGETALL", key(Key::kPool)})), before);
+}
+
+}  // namespace
+}  // namespace delayq::redis

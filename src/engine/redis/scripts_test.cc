@@ -1,0 +1,75 @@
+// That no script is without its contract and its tests.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace delayq::redis {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path& folder() {
+  static const fs::path path = fs::path(DELAYQ_SOURCE_FOLDER) / "src/engine/redis";
+  return path;
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// All scripts, without what is put in front of them.
+std::vector<std::string> script_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder() / "scripts")) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() == ".lua" && !name.starts_with("prelude")) names.push_back(name);
+  }
+  return names;
+}
+
+/// redrive_oldest -> kRedriveOldest
+std::string constant_of(std::string_view script) {
+  std::string constant = "k";
+  bool begins_word = true;
+  for (const char letter : script) {
+    if (letter != '_') constant += static_cast<char>(begins_word ? std::toupper(letter) : letter);
+    begins_word = letter == '_';
+  }
+  return constant;
+}
+
+TEST(Scripts, SayWhatTheyAreGivenAndWhatTheyAnswer) {
+  ASSERT_GE(script_names().size(), 20U);
+  for (const std::string& name : script_names()) {
+    const std::string text = text_of(folder() / "scripts" / (name + ".lua"));
+    EXPECT_EQ(text.find("-- "), 0U) << name << " begins with what it is for";
+    for (const char* part : {"\n-- KEYS  ", "\n-- ARGV  ", "\n-- RETURNS "})
+      EXPECT_NE(text.find(part), std::string::npos) << name << " has no" << part;
+  }
+}
+
+TEST(Scripts, AreAllNamedAndTested) {
+  const std::string named = text_of(folder() / "scripts.h");
+  std::string tests;
+  for (const auto& entry : fs::directory_iterator(folder())) {
+    if (entry.path().filename().string().ends_with("_scripts_test.cc")) tests += text_of(entry.path());
+  }
+  tests += text_of(fs::path(DELAYQ_SOURCE_FOLDER) / "tests/support/redis_scripts.h");
+  tests += text_of(fs::path(DELAYQ_SOURCE_FOLDER) / "tests/support/redis_life_scripts.h");
+  for (const std::string& name : script_names()) {
+    const std::string constant = constant_of(name);
+    EXPECT_NE(named.find("Script " + constant + "{\"" + name + "\""), std::string::npos)
+        << name << " is not in scripts.h";
+    // With its end: kRedrive is not tested by a test of kRedriveOldest.
+    const bool is_tested = tests.find("scripts::" + constant + ",") != std::string::npos;
+    EXPECT_TRUE(is_tested) << name << " has no test of its own";
+  }
+}
+
+}  // namespace
+}  // namespace delayq::redis

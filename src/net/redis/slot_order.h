@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "net/redis/request.h"
+#include "net/redis/slot.h"
+
+namespace delayq::net::redis {
+
+/// Keeps the requests of one lane in order when Redis refuses some of them without doing them (NOSCRIPT,
+/// MOVED, TRYAGAIN, ...). Those are sent again, and nobody who came later may overtake them: the lane is
+/// stopped, and later requests are held here, until all that are on their way have come back. Then the
+/// refused ones go first. A lane is a slot of a cluster, and elsewhere all that uses one connection.
+///
+/// What was on its way behind a refused request and was not refused has overtaken it; no client can help
+/// that. Of a slot that moved all are refused. Of scripts that the server forgot all are, too, unless one is
+/// just sent with its source, for the first time or by another connection: SCRIPT FLUSH is for a Redis that
+/// only one server uses, or none.
+class SlotOrder {
+ public:
+  SlotOrder() : away_(kSlots) {}
+
+  /// Requests of a lane go on their way: one by one, or all of resume() before the first is sent.
+  void leave(uint16_t lane) { ++away_[lane]; }
+  /// One came back, with an answer or refused. True: it was the last one of a lane that is stopped, and
+  /// resume() is to be called.
+  [[nodiscard]] bool come_back(uint16_t lane) { return --away_[lane] == 0 && is_stopped(lane); }
+
+  bool is_stopped(uint16_t lane) const { return !stopped_.empty() && stopped_.contains(lane); }
+  /// It was refused, and is to be sent again. Called before its come_back().
+  void stop(Request request);
+  /// It came later. REQUIRES: is_stopped().
+  void hold(Request request);
+
+  /// What is to be sent now, in its order: the refused ones, as far as they go to one node (of those for
+  /// another, none may be faster); and when there are none all that were held, and the lane is not stopped
+  /// any more.
+  std::vector<Request> resume(uint16_t lane);
+
+ private:
+  struct Stopped {
+    std::vector<Request> refused;
+    std::vector<Request> held;
+  };
+
+  std::vector<uint32_t> away_;  ///< how many requests of each lane are on their way
+  absl::flat_hash_map<uint16_t, Stopped> stopped_;
+};
+
+}  // namespace delayq::net::redis

@@ -1,0 +1,87 @@
+#pragma once
+
+#include "tests/support/job_spec.h"
+#include "tests/support/redis_scripts.h"
+
+namespace delayq::redis {
+
+/// With the calls that a job's life begins with. How a script is given its arguments is written here only.
+class LifeScriptTest : public ScriptTest {
+ protected:
+  using JobSpec = support::JobSpec;
+
+  /// What a take is asked.
+  struct Wish {
+    uint32_t count = 10;
+    int64_t lease_until = kNow + 60'000;
+    uint32_t limit = 0;
+    bool is_auto = false;
+    int64_t keep_until = 0;
+    uint32_t keep_count = 0;
+    uint32_t due_before = 1'000;  ///< besides `count`
+    int outlet = 0;
+  };
+
+  static JobSpec spec(std::string id, int64_t due = kNow + 500) {
+    return JobSpec("t", std::move(id)).due_at(from_unix_ms(due)).with_body(std::string(kBody));
+  }
+
+  /// All of one topic.
+  resp::Value push(const std::vector<JobSpec>& jobs, int64_t now = kNow) {
+    constexpr uint32_t kUnique = 4;
+    constexpr uint32_t kHasGroup = 8;
+    Arguments arguments = about(jobs[0].topic, now);
+    for (const JobSpec& job : jobs) {
+      const RecordPieces record = write_new_job(job.view(), from_unix_ms(now), arguments.storage());
+      uint32_t flags = static_cast<uint32_t>(job.on_conflict);
+      if (job.unique_across_topics) flags += kUnique;
+      if (!job.group.empty()) flags += kHasGroup;
+      arguments.text(job.id).text(record.before).text(record.after).moment(job.due).number(flags);
+    }
+    return run(scripts::kPush, jobs[0].topic, arguments);
+  }
+
+  resp::Value take(const Wish& wish, int64_t now = kNow, std::string_view topic = "t") {
+    Arguments arguments = about(topic, now);
+    arguments.number(wish.outlet).number(wish.lease_until).number(wish.limit);
+    arguments.number(wish.is_auto ? 1 : 0).number(wish.keep_until).number(wish.keep_count);
+    arguments.number(wish.due_before).number(wish.count);
+    return run(scripts::kTake, topic, arguments);
+  }
+  /// The ids of a take's answer.
+  static std::vector<std::string> ids(const resp::Value& taken) {
+    std::vector<std::string> ids;
+    for (size_t i = 2; i < taken.items.size(); i += 2) ids.push_back(taken.items[i].text);
+    return ids;
+  }
+  /// Pushes a job that is ready, takes it, and answers the number of its lease.
+  std::string lease_of(const JobSpec& job, int64_t until = kNow + 60'000) {
+    push({job});
+    Wish wish;
+    wish.count = 1;
+    wish.lease_until = until;
+    const resp::Value taken = take(wish, kNow, job.topic);
+    if (ids(taken) != std::vector{job.id}) throw std::runtime_error("the job was not taken: " + job.id);
+    return std::to_string(read_record(taken.items.at(3).text)->lease);
+  }
+
+  /// Finishes jobs by their leases.
+  resp::Value ack(const std::vector<std::string>& leases, const std::string& keep_until = "0",
+                  const std::string& keep_count = "0", const std::string& outcome = "", int64_t now = kNow) {
+    std::vector<std::string> own{keep_until, keep_count};
+    for (const std::string& lease : leases) {
+      own.push_back(lease);
+      own.push_back(outcome);
+    }
+    return run(scripts::kAck, "t", own, now);
+  }
+
+  /// What an answer says after the two that all say.
+  static std::string said(const resp::Value& answer) {
+    resp::Value own = answer;
+    own.items.erase(own.items.begin(), own.items.begin() + 2);
+    return support::text_of(own);
+  }
+};
+
+}  // namespace delayq::redis
