@@ -112,7 +112,7 @@ class Migrate final : public Verb {
     // The source as it is now: its jobs went on meanwhile, as far as it was left to serve.
     const Result<Counts> left = count_topics(from.ask);
     if (!left) return in_place(from, left.error());
-    const Status shown = tell(session, from, to, *left, *after, &migration);
+    Status shown = tell(session, from, to, *left, *after, &migration);
     const auto differences = migration.differences(before, *left, *after, session.world.now());
     if (differences.empty()) return shown;
     for (size_t i = 0; i < std::min<size_t>(differences.size(), kMostTold); ++i)

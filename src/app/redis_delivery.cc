@@ -77,7 +77,7 @@ RedisDelivery::RedisDelivery(net::Loop& loop, Queue& queue, RedisDeliveryOptions
 }
 
 Result<std::unique_ptr<RedisDelivery>> RedisDelivery::open(net::Loop& loop, Queue& queue,
-                                                           RedisDeliveryOptions options,
+                                                           const RedisDeliveryOptions& options,
                                                            const net::redis::ClientOptions* engine,
                                                            uint64_t seed) {
   std::unique_ptr<RedisDelivery> delivery(new RedisDelivery(loop, queue, options, seed));

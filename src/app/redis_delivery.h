@@ -32,7 +32,7 @@ class RedisDelivery {
   /// All must outlive it. `engine` is how its Redis is reached; null: it has none. Fails for a URL that is
   /// none; a Redis that is away is waited for.
   static Result<std::unique_ptr<RedisDelivery>> open(net::Loop& loop, Queue& queue,
-                                                     RedisDeliveryOptions options,
+                                                     const RedisDeliveryOptions& options,
                                                      const net::redis::ClientOptions* engine, uint64_t seed);
 
   /// Another Redis, or none, from now on. What was sent to the one before is still answered by that one. With

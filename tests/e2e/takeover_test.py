@@ -215,6 +215,64 @@ class Takeover(harness.ServerTest):
         self.assertEqual((sms["now"]["body_base64"], sms["now"]["lease"], sms["now"]["max_attempts"]), ("AAE=", "1m30s", 0))
         self.assertEqual({key.decode() for key in self.source.scan_iter()}, {"delayq:jp:sms"})
 
+    def check_hostile(self, system, good, unreadable, gone=0):
+        """A dry run and a run find the same; the good one comes, and its removal leaves the others where they are."""
+        told = self.take_over(system)
+        self.assertEqual((told["jobs"], told["unreadable"], told["gone"]), (1, unreadable, gone), told)
+        before = len(self.everything())
+        told = self.take_over(system, "--yes", "--remove", code=CORRUPT)
+        self.assertEqual((told["created"], told["failed"], told["removed"]), (1, 0, 1))
+        self.assertEqual(list(self.exported("t")), [good])
+        self.assertGreater(len(self.everything()), before - 3)
+
+    def test_hostile_contents_of_callback(self):
+        good = {"topic": "t", "id": "good", "callback": "http://127.0.0.1:9/", "body": "\u0000"}
+        jobs = {"t-good": json.dumps(good), "cut": json.dumps(good)[:20], "bytes": b'{"topic":"\xff"}', "deep": "[" * 5000,
+                "types": json.dumps({**good, "topic": ["t"]}), "spaces": json.dumps({**good, "topic": "a b"}),
+                "long": json.dumps({**good, "id": "x" * 5000})}
+        for sign, text in jobs.items():
+            self.source.set(sign, text)
+            self.source.zadd("dqc_bucket_1", {sign: self.now + 99})
+        self.source.set("never", json.dumps(good))
+        self.source.zadd("dqc_bucket_1", {"never": float("inf"), "nothing": 5, "hash": 5})
+        self.source.hset("hash", "a", "b")
+        self.source.set("dqc_bucket_2", "not a zset")
+        self.check_hostile("callback", "good", 7, gone=2)
+
+    def test_hostile_contents_of_delayq_server(self):
+        def add(job, **fields):
+            self.source.hset(f"dqjobs:{job}", mapping={"jobid": job, "topic": "t", "state": 1, "exectime": 5, **fields})
+
+        add("good", name=b"\xff\xfe", tryes=10**30, ttr=-4, addtime="x", data=b"\xff")
+        for job, fields in {"state": {"state": "x"}, "topic": {"topic": ""}, "early": {"exectime": -5}, "far": {"exectime": "1e300"},
+                             "id": {"jobid": "another"}, "spaces": {"topic": "a b"}, "line\nend": {}}.items():
+            add(job, **fields)
+        add("never")
+        self.source.zadd("dqbucket", {"never": float("inf"), "nothing": 5})
+        self.source.set("dqjobs:text", "not a hash")
+        self.check_hostile("DelayQ", "good", 8)
+        self.source.delete("dqbucket")
+        self.source.set("dqbucket", "not a zset")
+        self.assertIn('ZSCORE "dqbucket": WRONGTYPE', self.told_wrong("DelayQ"))
+
+    def told_wrong(self, system):
+        done = subprocess.run([harness.PROGRAM, "import", "--from", system, self.redis.url(3)], capture_output=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr.decode()
+
+    def test_hostile_contents_of_the_library(self):
+        huge = 2**63 - 1
+        jobs = {"good": json.dumps({"Timeout": huge, "Retry": huge, "Boday": "not base64!"}), "cut": '{"Topic":', "array": "[]",
+                "bytes": b"\xff\xfe", "early": '{"Delay":-7}', "far": f'{{"Delay":{huge}}}', "line\nend": "{}"}
+        for name, text in jobs.items():
+            self.source.hset("delayq:jp:t", name, text)
+        self.source.hset("delayq:jp:a b", "x", "{}")
+        self.source.hset("delayq:jp:broken", "x", "{}")
+        self.source.set("delayq:dq:broken", "not a zset")
+        self.source.set("delayq:jp:text", "not a hash")
+        self.source.zadd("delayq:dq:t", {"not in the pool": 5})
+        self.check_hostile("delayq", "good", 8)
+
     def test_what_is_asked_for_wrongly(self):
         for options, words in [(["--remove"], "--yes"), (["--yes", "--dry-run"], "one of them")]:
             self.assertIn(words, self.take_over("callback", *options, code=INVALID))

@@ -16,7 +16,14 @@
 
 namespace {
 
-using namespace delayq::cli::seeds;
+using delayq::cli::seeds::FakeRedis;
+using delayq::cli::seeds::kSystems;
+using delayq::cli::seeds::layout_of;
+using delayq::cli::seeds::line_of;
+using delayq::cli::seeds::RedisReader;
+using delayq::cli::seeds::SeedJob;
+using delayq::cli::seeds::Sink;
+using delayq::cli::seeds::unpack_job;
 
 void require(bool condition) {
   if (!condition) __builtin_trap();
@@ -50,7 +57,8 @@ class Input {
     return value;
   }
   std::string text() {
-    const size_t size = std::min<size_t>(byte(), bytes_.size());
+    const size_t wanted = byte();
+    const size_t size = std::min(wanted, bytes_.size());
     std::string taken(bytes_.substr(0, size));
     bytes_.remove_prefix(size);
     return taken;

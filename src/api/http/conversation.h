@@ -39,7 +39,7 @@ struct Host {
   std::function<std::optional<RedisFigures>()> redis = [] { return std::nullopt; };
   /// Nothing: jobs do not go there.
   std::function<std::optional<redis_delivery::Figures>()> redis_delivery = [] { return std::nullopt; };
-  uint32_t metrics_topics = 200;                                 ///< with labels of their own
+  uint32_t metrics_topics = 200;  ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< that are spoken here besides HTTP v1
 };
