@@ -1,22 +1,22 @@
-// All jobs and settings of one server, or data directory, into another one, whatever their engines are.
+// All jobs and settings of one server, data directory or Redis into another one, whatever their engines are.
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "cli/human.h"
+#include "cli/migration.h"
 #include "cli/place.h"
 #include "cli/progress.h"
 #include "cli/topic_counts.h"
 #include "cli/verb.h"
-#include "core/limits.h"
 #include "json/writer.h"
 
 namespace delayq::cli {
 
 namespace {
 
-using Counts = std::map<std::string, TopicCounts>;
+using Counts = Migration::Counts;
 
 constexpr size_t kShownName = 60;
 constexpr uint64_t kMostTold = 20;
@@ -34,96 +34,100 @@ TopicCounts counts_of(const Counts& topics, const std::string& name) {
   return found == topics.end() ? TopicCounts{} : found->second;
 }
 
+uint64_t removed_of(const Migration& migration) {
+  uint64_t removed = 0;
+  for (const auto& [name, ledger] : migration.topics()) removed += ledger.removed;
+  return removed;
+}
+
+void write_side(json::Writer& json, std::string_view side, const TopicCounts& counts) {
+  json.key(side).begin_object().key("waiting").number(counts.live());
+  for (size_t i = 0; i < TopicCounts::kStates.size(); ++i)
+    json.key(TopicCounts::kStates[i]).number(counts.states[i]);
+  json.end_object();
+}
+
 class Migrate final : public Verb {
  public:
   std::string_view name() const override { return "migrate"; }
   std::string_view help() const override {
-    return "Copy all jobs and settings of a server into another one, whatever their engines";
+    return "Copy or move all jobs and settings from one engine or server to another";
   }
   bool is_client() const override { return false; }
   void add_options(CLI::App& app) override {
-    constexpr const char* kWhere = "delayq://[TOKEN@]HOST:PORT (delayqs:// over TLS), or a data directory";
+    constexpr const char* kWhere =
+        "a data directory, redis://HOST:PORT[/DATABASE][?prefix=NAME] (redis-sentinel://, redis-cluster://), "
+        "or a running server: delayq://[TOKEN@]HOST:PORT (delayqs:// over TLS)";
     app.add_option("--from", from_, std::string("Where the jobs are: ") + kWhere)
         ->required()
-        ->type_name("URL");
-    app.add_option("--to", to_, "Where they are to be, named in the same way")->required()->type_name("URL");
+        ->type_name("PLACE");
+    app.add_option("--to", to_, "Where they are to be, named in the same way")
+        ->required()
+        ->type_name("PLACE");
     app.add_flag("--yes", yes_, "Do it; else it only says what there is to do");
     app.add_flag("--dry-run", dry_run_, "Do not do it, which is the default");
+    app.add_flag("--remove", remove_,
+                 "With --yes: move them, so that the source has none in the end; else it keeps all");
   }
 
   Status run(const Session& session) override {
     if (yes_ && dry_run_) return Error{ErrorCode::kInvalid, {}, "--yes and --dry-run: one of them"};
+    if (remove_ && !yes_)
+      return Error{ErrorCode::kInvalid, {}, "--remove: needs --yes, after a look at what a dry run says"};
     if (from_ == to_) return Error{ErrorCode::kInvalid, {}, "--to: is the same as --from"};
     const Result<Place> from = open_place(session.world, "--from", from_);
     if (!from) return from.error();
     const Result<Place> to = open_place(session.world, "--to", to_);
     if (!to) return to.error();
     const Result<Counts> there = count_topics(from->ask);
-    if (!there) return at(*from, there.error());
+    if (!there) return in_place(*from, there.error());
     const Result<Counts> before = count_topics(to->ask);
-    if (!before) return at(*to, before.error());
-    if (!yes_) return tell(session, *from, *to, *there, *before);
-    Status status = copy(session, *from, *to, total_of(*there));
+    if (!before) return in_place(*to, before.error());
+    if (!yes_) return tell(session, *from, *to, *there, *before, nullptr);
+    return carry_out(session, *from, *to, *there, *before);
+  }
+
+ private:
+  Status carry_out(const Session& session, const Place& from, const Place& to, const Counts& there,
+                   const Counts& before) {
+    std::optional<Progress> progress(std::in_place, session.world, remove_ ? "moving" : "copying",
+                                     total_of(there));
+    uint64_t told = 0;
+    Migration migration(from, to, remove_,
+                        {[&](uint64_t lines) { progress->show(lines, lines); },
+                         [&](const std::string& line, const Error& error) {
+                           if (++told > kMostTold) return;
+                           session.world.err
+                               << fmt::format("{}: {}\n", printable(line, 2 * kShownName), error.detail);
+                         }});
+    const Status status = migration.run();
+    progress.reset();
     if (!status) {
       Error error = status.error();
       error.detail += "; what was copied stays, and the same command goes on from here";
       return error;
     }
+    const Result<Counts> after = count_topics(to.ask);
+    if (!after) return in_place(to, after.error());
     // The source as it is now: its jobs went on meanwhile, as far as it was left to serve.
-    const Result<Counts> left = count_topics(from->ask);
-    if (!left) return at(*from, left.error());
-    const Result<Counts> after = count_topics(to->ask);
-    if (!after) return at(*to, after.error());
-    if (Status told = tell(session, *from, *to, *left, *after); !told) return told;
-    return verdict(*left, *after);
-  }
-
- private:
-  static Error at(const Place& place, Error error) {
-    error.detail = fmt::format("{}: {}", place.name, error.detail);
-    return error;
-  }
-
-  Status copy(const Session& session, const Place& from, const Place& to, uint64_t total) {
-    Progress progress(session.world, "copying", total);
-    std::string cursor;
-    do {
-      Words command{"EXPORT", "COUNT", std::to_string(Limits::kPageJobs)};
-      if (!cursor.empty()) append_option(command, "CURSOR", cursor);
-      Result<resp::Value> page = from.ask(command);
-      if (!page) return at(from, page.error());
-      if (page->items.size() != 2) return unexpected_reply();
-      if (Status status = store(session, to, page->items[1].items); !status) return status;
-      cursor = page->items[0].text;
-      progress.show(counts_.lines(), counts_.lines());
-    } while (!cursor.empty());
-    return {};
-  }
-
-  Status store(const Session& session, const Place& to, std::vector<resp::Value>& page) {
-    for (size_t begin = 0; begin < page.size();) {
-      Words lines;
-      size_t bytes = 0;
-      const size_t first = begin;
-      for (; begin < page.size() && lines.size() < kMostImportLines && bytes < kMostImportBytes; ++begin) {
-        bytes += page[begin].text.size();
-        lines.push_back(page[begin].text);
-      }
-      const auto answers = import_lines(to.ask, "keep", std::move(lines));
-      if (!answers) return at(to, answers.error());
-      for (size_t i = 0; i < answers->size(); ++i) {
-        const std::optional<Error> error = counts_.add((*answers)[i]);
-        if (!error || counts_.failed() > kMostTold) continue;
-        session.world.err << fmt::format("{}: {}\n", printable(page[first + i].text, 2 * kShownName),
-                                         error->detail);
-      }
-    }
-    return {};
+    const Result<Counts> left = count_topics(from.ask);
+    if (!left) return in_place(from, left.error());
+    const Status shown = tell(session, from, to, *left, *after, &migration);
+    const auto differences = migration.differences(before, *left, *after, session.world.now());
+    if (differences.empty()) return shown;
+    for (size_t i = 0; i < std::min<size_t>(differences.size(), kMostTold); ++i)
+      session.world.err << differences[i] << "\n";
+    const bool has_failed = migration.lines().failed() > 0;
+    return Error{has_failed ? migration.lines().first_error() : ErrorCode::kConflict,
+                 {},
+                 fmt::format("not everything is as it should be: {} of {} topics differ, or had lines that "
+                             "were not stored",
+                             differences.size(), std::max(left->size(), migration.topics().size()))};
   }
 
   /// Both sides by topic; after a copy, what became of the lines.
   Status tell(const Session& session, const Place& from, const Place& to, const Counts& there,
-              const Counts& here) const {
+              const Counts& here, const Migration* migration) const {
     Table table;
     table.row({"TOPIC", "WAITING", "DONE", "DEAD", "THERE: WAITING", "DONE", "DEAD"});
     std::string text;
@@ -135,53 +139,42 @@ class Migrate final : public Verb {
       table.row({printable(name, kShownName), number(counts.live()), number(counts.done()),
                  number(counts.dead()), number(other.live()), number(other.done()), number(other.dead())});
       json.begin_object().key("topic").text(name);
-      for (const auto& [side, each] : {std::pair{"from", counts}, {"to", other}}) {
-        json.key(side).begin_object().key("waiting").number(each.live()).key("done").number(each.done());
-        json.key("dead").number(each.dead()).end_object();
-      }
+      write_side(json, "from", counts);
+      write_side(json, "to", other);
       json.end_object();
     }
     json.end_array();
-    if (yes_) {
+    if (migration != nullptr) {
       for (const std::string_view outcome : ImportCounts::kOutcomes)
-        json.key(outcome).number(counts_.of(outcome));
-      json.key("failed").number(counts_.failed());
+        json.key(outcome).number(migration->lines().of(outcome));
+      json.key("failed").number(migration->lines().failed()).key("removed").number(removed_of(*migration));
     }
     json.end_object();
     std::string human = fmt::format("{} -> {}: {} jobs in {} topics\n", from.name, to.name,
                                     number(total_of(there)), number(there.size()));
     if (!there.empty()) human += table.text();
-    human += yes_ ? fmt::format("{} lines: {}", number(counts_.lines()), counts_.text())
-                  : std::string("Nothing was changed. --yes copies them.");
+    human += migration == nullptr
+                 ? std::string("Nothing was changed. --yes copies them, --yes --remove moves them.")
+                 : outcome_text(*migration, from);
     session.say(human, text);
     return {};
   }
 
-  Status verdict(const Counts& there, const Counts& here) const {
-    if (counts_.failed() > 0) {
-      return Error{counts_.first_error(),
-                   {},
-                   fmt::format("{} of {} lines were not stored", counts_.failed(), counts_.lines())};
-    }
-    for (const auto& [name, counts] : there) {
-      const TopicCounts other = counts_of(here, name);
-      const bool has_all =
-          other.live() >= counts.live() && other.done() >= counts.done() && other.dead() >= counts.dead();
-      if (has_all) continue;
-      return Error{
-          ErrorCode::kConflict,
-          {},
-          fmt::format("topic {} has fewer jobs there than here: were they taken meanwhile, or are fewer kept "
-                      "there? The same command brings what is missing",
-                      printable(name, kShownName))};
-    }
-    return {};
+  std::string outcome_text(const Migration& migration, const Place& from) const {
+    std::string text =
+        fmt::format("{} lines: {}", number(migration.lines().lines()), migration.lines().text());
+    if (remove_) return text + fmt::format("; {} removed from {}", number(removed_of(migration)), from.name);
+    return text +
+           fmt::format(
+               ".\n{} still has its jobs, and would hand them over as well: do not serve it any more, or "
+               "run this again with --remove.",
+               from.name);
   }
 
   std::string from_, to_;
   bool yes_ = false;
   bool dry_run_ = false;
-  ImportCounts counts_;
+  bool remove_ = false;
 };
 
 }  // namespace

@@ -28,41 +28,108 @@ Result<Server> server_of_url(std::string_view option, std::string_view text, boo
   return server;
 }
 
+/// A data directory, or a Redis, without a server between: one question after the other.
+Result<Place> open_storage(const Surroundings& world, const std::string& text, std::string name,
+                           bool is_exclusive) {
+  if (!world.open_directory)
+    return Error{ErrorCode::kUnavailable, {}, "this program cannot open where jobs are stored"};
+  Result<Surroundings::AskDirectory> opened = world.open_directory(text);
+  if (!opened) return opened.error();
+  Place place;
+  place.name = std::move(name);
+  place.is_exclusive = is_exclusive;
+  place.ask = [ask = *opened](const Words& command) -> Result<resp::Value> {
+    Result<resp::Value> reply = ask(command);
+    if (reply && reply->is_error()) return error_of_reply(reply->text);
+    return reply;
+  };
+  place.ask_all =
+      [ask = *std::move(opened)](std::span<const Words> commands) -> Result<std::vector<resp::Value>> {
+    std::vector<resp::Value> replies;
+    for (const Words& command : commands) {
+      Result<resp::Value> reply = ask(command);
+      if (!reply) return reply.error();
+      replies.push_back(std::move(*reply));
+    }
+    return replies;
+  };
+  return place;
+}
+
+/// A conversation that begins anew after an error.
+class ServerLine {
+ public:
+  explicit ServerLine(Server server) : server_(std::move(server)) {}
+
+  Result<std::vector<resp::Value>> ask_all(std::span<const Words> commands) {
+    if (commands.empty()) return std::vector<resp::Value>{};
+    if (!connection_) {
+      Result<Connection> opened = Connection::open(server_, kConnectPatience);
+      if (!opened) return opened.error();
+      connection_.emplace(std::move(*opened));
+    }
+    Result<std::vector<resp::Value>> replies = connection_->ask_all(commands, kReplyPatience);
+    if (!replies) connection_.reset();
+    return replies;
+  }
+
+ private:
+  Server server_;
+  std::optional<Connection> connection_;
+};
+
+Place open_server(const Server& server) {
+  auto line = std::make_shared<ServerLine>(server);
+  Place place;
+  place.name = to_string(server.address);
+  place.ask = [line](const Words& command) -> Result<resp::Value> {
+    Result<std::vector<resp::Value>> replies = line->ask_all(std::span(&command, 1));
+    if (!replies) return replies.error();
+    if (replies->front().is_error()) return error_of_reply(replies->front().text);
+    return std::move(replies->front());
+  };
+  place.ask_all = [line](std::span<const Words> commands) { return line->ask_all(commands); };
+  return place;
+}
+
+Error not_a_place(std::string_view option, std::string_view scheme) {
+  const bool is_http = scheme == "http" || scheme == "https";
+  return {ErrorCode::kInvalid,
+          {},
+          fmt::format("{}: {}expected delayq://HOST:PORT, a server's port for RESP (delayqs:// over TLS), "
+                      "redis://HOST:PORT, the redis engine's Redis, or a data directory with a / in it",
+                      option,
+                      is_http ? "a server is reached at its port for RESP, 9278 unless server.resp says "
+                                "otherwise, not over HTTP; "
+                              : "")};
+}
+
+/// Without user and password, and without what stands behind the question mark.
+std::string without_secrets(std::string_view url) {
+  const size_t begin = url.find("://") + 3;
+  const size_t sign = url.rfind('@');
+  std::string shown(url.substr(0, begin));
+  shown += url.substr(sign == std::string_view::npos ? begin : sign + 1);
+  return shown;
+}
+
 }  // namespace
+
+Error in_place(const Place& place, Error error) {
+  error.detail = fmt::format("{}: {}", place.name, error.detail);
+  return error;
+}
 
 Result<Place> open_place(const Surroundings& world, std::string_view option, const std::string& text) {
   const size_t colon = text.find("://");
   const std::string scheme = colon == std::string::npos ? std::string() : text.substr(0, colon);
-  if (scheme.empty() && text.find('/') != std::string::npos) {
-    Result<Ask> ask = ask_directory(world, text);
-    if (!ask) return ask.error();
-    return Place{std::move(*ask), text};
-  }
-  if (scheme != "delayq" && scheme != "delayqs") {
-    return Error{
-        ErrorCode::kInvalid,
-        {},
-        fmt::format("{}: expected delayq://HOST:PORT, a server's port for RESP (delayqs:// over TLS), or a "
-                    "data directory",
-                    option)};
-  }
+  if (scheme.empty() && text.find('/') != std::string::npos) return open_storage(world, text, text, true);
+  if (scheme.starts_with("redis")) return open_storage(world, text, without_secrets(text), false);
+  if (scheme != "delayq" && scheme != "delayqs") return not_a_place(option, scheme);
   const Result<Server> server =
       server_of_url(option, std::string_view(text).substr(colon + 3), scheme == "delayqs");
   if (!server) return server.error();
-  auto connection = std::make_shared<std::optional<Connection>>();
-  Ask ask = [connection, server = *server](const Words& command) -> Result<resp::Value> {
-    if (!*connection) {
-      Result<Connection> opened = Connection::open(server, kConnectPatience);
-      if (!opened) return opened.error();
-      connection->emplace(std::move(*opened));
-    }
-    const std::vector<std::string_view> words(command.begin(), command.end());
-    Result<resp::Value> reply = (*connection)->ask(words, kReplyPatience);
-    if (!reply) connection->reset();
-    if (reply && reply->is_error()) return error_of_reply(reply->text);
-    return reply;
-  };
-  return Place{std::move(ask), to_string(server->address)};
+  return open_server(*server);
 }
 
 }  // namespace delayq::cli

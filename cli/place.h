@@ -1,6 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "cli/importing.h"
 
@@ -8,13 +11,22 @@ namespace delayq::cli {
 
 /// Where jobs are, as `migrate` names it.
 struct Place {
+  /// The replies to commands in their order; those that are errors are among them.
+  using AskAll = std::function<Result<std::vector<resp::Value>>(std::span<const Words> commands)>;
+
   Ask ask;
-  std::string name;  ///< for people: without the token
+  AskAll ask_all;
+  std::string name;           ///< for people: without token and password
+  bool is_exclusive = false;  ///< nobody else can use it meanwhile
 };
 
-/// delayq://[TOKEN@]HOST:PORT is a running server (delayqs:// over TLS), at its port for RESP; anything with
-/// a slash in it and no scheme is a data directory that no server uses. `option` is for messages. Servers are
-/// connected to at the first question.
+/// delayq://[TOKEN@]HOST:PORT is a running server (delayqs:// over TLS), at its port for RESP; redis:// and
+/// its kin name the Redis of the redis engine, whether servers use it or not; anything with a slash in it and
+/// no scheme is a data directory that no server uses. `option` is for messages. Servers are connected to at
+/// the first question.
 Result<Place> open_place(const Surroundings& world, std::string_view option, const std::string& text);
+
+/// The error with the place's name in it.
+Error in_place(const Place& place, Error error);
 
 }  // namespace delayq::cli

@@ -34,7 +34,7 @@ Result<SeedJob> job_of(std::string_view text) {
 
 class Callback final : public Layout {
  public:
-  explicit Callback(uint32_t buckets) : buckets_(kBucketPrefix, buckets) {}
+  explicit Callback(uint32_t buckets) : buckets_(kBucketPrefix, 0, buckets) {}
 
   Result<uint64_t> total(const RedisReader& redis) const override { return buckets_.total(redis); }
 

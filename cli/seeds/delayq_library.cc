@@ -36,7 +36,8 @@ std::string body_of(const JsonJob& found) {
 
 std::string lease_of(const JsonJob& found) {
   int64_t timeout = found.number("timeout").value_or(found.number("ttr").value_or(0));
-  if (timeout >= kLeastNanoseconds) timeout = (timeout + kNanosecondsPerSecond - 1) / kNanosecondsPerSecond;
+  if (timeout >= kLeastNanoseconds)
+    timeout = timeout / kNanosecondsPerSecond + (timeout % kNanosecondsPerSecond == 0 ? 0 : 1);
   return lease_of_seconds(timeout);
 }
 
@@ -75,8 +76,12 @@ class DelayqLibrary final : public Layout {
                           const std::vector<RedisReader::Pair>& page, Sink& sink) {
     std::vector<Words> commands;
     for (const auto& [id, text] : page) commands.push_back({"ZSCORE", in(kDelayPrefix, topic), id});
-    const auto scores = redis.ask(commands);
+    const auto scores = redis.ask_each(commands);
     if (!scores) return scores.error();
+    for (const resp::Value& score : *scores) {
+      if (score.is_error() && !score.text.starts_with("WRONGTYPE"))
+        return Error{ErrorCode::kUnavailable, {}, fmt::format("Redis says: {}", score.text)};
+    }
     for (size_t i = 0; i < page.size(); ++i) {
       Status status = read_job(topic, page[i].first, page[i].second, (*scores)[i], sink);
       if (!status) return status;
@@ -87,6 +92,10 @@ class DelayqLibrary final : public Layout {
   static Status read_job(const std::string& topic, const std::string& id, const std::string& text,
                          const resp::Value& score, Sink& sink) {
     const std::string where = fmt::format("{} {}", in(kPoolPrefix, topic), id);
+    if (score.is_error()) {
+      sink.unreadable(where, "the delay queue of its topic is not a sorted set");
+      return {};
+    }
     const Result<JsonJob> found = JsonJob::parse(text);
     if (!found) {
       sink.unreadable(where, found.error().detail);
@@ -110,7 +119,7 @@ class DelayqLibrary final : public Layout {
     // So many retries come after the first try; none said: for ever.
     const int64_t retries = found->number("retry").value_or(0);
     const auto most = static_cast<int64_t>(Limits::kMaxAttempts);
-    job.max_attempts = retries <= 0 ? 0 : static_cast<uint32_t>(std::min(retries + 1, most));
+    job.max_attempts = retries <= 0 ? 0 : static_cast<uint32_t>(std::min(retries, most - 1) + 1);
     if (is_delayed) {
       job.removal = {{"ZREM", in(kDelayPrefix, topic), id}};
     } else {

@@ -1,6 +1,6 @@
 // DelayQ: the hash `dqjobs:<id>` is the job, with its state; `dqbucket` is the zset of ids by the second at
 // which they are due, `dqready:<topic>` and `dqreserved` are the lists of those that are due and being worked
-// on.
+// on; the latter are in the bucket, too.
 #include <charconv>
 #include <map>
 
@@ -95,7 +95,8 @@ class DelayqServer final : public Layout {
     job.attempts = static_cast<uint32_t>(std::min<int64_t>(number(fields, "tryes").value_or(0), 1'000'000));
     job.lease = lease_of_seconds(number(fields, "ttr").value_or(0));
     job.removal = {{"ZREM", std::string(kBucket), job.id}};
-    if (!is_delayed) {
+    // One that is being worked on is in the bucket as well, by when it would come again.
+    if (!is_delayed || state != 0) {
       job.removal.push_back({"LREM", std::string(kReadyPrefix) + job.topic, "0", job.id});
       job.removal.push_back({"LREM", std::string(kReserved), "0", job.id});
     }

@@ -18,7 +18,7 @@ std::string job_key(const std::string& id) { return std::string(kJobPrefix) + id
 
 class GoDelayQueue final : public Layout {
  public:
-  explicit GoDelayQueue(uint32_t buckets) : buckets_(kBucketPrefix, buckets) {}
+  explicit GoDelayQueue(uint32_t buckets) : buckets_(kBucketPrefix, 1, buckets) {}
 
   Result<uint64_t> total(const RedisReader& redis) const override { return buckets_.total(redis); }
 

@@ -18,7 +18,7 @@ std::unique_ptr<Layout> layout_of(std::string_view system, uint32_t buckets) {
 
 Result<std::vector<std::string>> Buckets::keys(const RedisReader& redis) const {
   std::vector<std::string> keys;
-  for (uint32_t i = 1; i <= count_; ++i) keys.push_back(fmt::format("{}{}", prefix_, i));
+  for (uint32_t i = first_; count_ > 0 && i <= count_; ++i) keys.push_back(fmt::format("{}{}", prefix_, i));
   if (count_ > 0) return keys;
   const Status status = redis.scan_keys(prefix_, "zset", [&](const RedisReader::Page& page) {
     for (const std::string& key : page) {

@@ -52,13 +52,17 @@ std::unique_ptr<Layout> callback_layout(uint32_t buckets);
 std::unique_ptr<Layout> delayq_server_layout();
 std::unique_ptr<Layout> delayq_library_layout();
 
-/// The delay buckets of a system that has several: zsets PREFIX1 to PREFIXn.
+/// The delay buckets of a system that has several: zsets with a number behind a prefix. go-delay-queue has 1
+/// to N, as its source says; of delay_queue_callback it is known only that there is a number (neither
+/// document speaks of buckets), so that where they are counted, one with the number 0 is looked for as well.
+/// A bucket that is not there is an empty one.
 class Buckets {
  public:
   using Take = std::function<Status(const std::string& bucket, const std::vector<RedisReader::Pair>& page)>;
 
-  /// A count of 0: all that are there with a number.
-  Buckets(std::string_view prefix, uint32_t count) : prefix_(prefix), count_(count) {}
+  /// From `first` to `count`; a count of 0: all that are there with a number.
+  Buckets(std::string_view prefix, uint32_t first, uint32_t count)
+      : prefix_(prefix), first_(first), count_(count) {}
 
   Result<std::vector<std::string>> keys(const RedisReader& redis) const;
   /// Members of all of them together.
@@ -68,6 +72,7 @@ class Buckets {
 
  private:
   std::string_view prefix_;
+  uint32_t first_;
   uint32_t count_;
 };
 

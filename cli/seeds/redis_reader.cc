@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/quote.h"
+
 namespace delayq::cli::seeds {
 
 namespace {
@@ -14,8 +16,12 @@ constexpr std::string_view kPage = "256";
 constexpr int64_t kListPage = 256;
 constexpr double kLastSecond = 253'402'300'799;  // the year 9999
 
-Error error_of(const resp::Value& reply) {
-  return {ErrorCode::kUnavailable, {}, fmt::format("Redis says: {}", reply.text)};
+/// With the command and its key, which is what somebody who looks for the cause needs.
+Error error_of(const Words& command, const resp::Value& reply) {
+  return {ErrorCode::kUnavailable,
+          {},
+          fmt::format("Redis says to {} {}: {}", command[0],
+                      command.size() > 1 ? quote(command[1]) : std::string(), reply.text)};
 }
 
 Error unexpected(std::string_view command) {
@@ -41,11 +47,18 @@ Result<ScanPage> page_of(resp::Value reply, std::string_view command) {
 
 Result<std::vector<resp::Value>> RedisReader::ask(std::span<const Words> commands) const {
   if (commands.empty()) return std::vector<resp::Value>{};
-  Result<std::vector<resp::Value>> replies = ask_(commands);
+  Result<std::vector<resp::Value>> replies = ask_each(commands);
   if (!replies) return replies;
-  for (const resp::Value& reply : *replies) {
-    if (reply.is_error()) return error_of(reply);
+  for (size_t i = 0; i < replies->size(); ++i) {
+    if ((*replies)[i].is_error()) return error_of(commands[i], (*replies)[i]);
   }
+  return replies;
+}
+
+Result<std::vector<resp::Value>> RedisReader::ask_each(std::span<const Words> commands) const {
+  if (commands.empty()) return std::vector<resp::Value>{};
+  Result<std::vector<resp::Value>> replies = ask_(commands);
+  if (replies && replies->size() != commands.size()) return unexpected(commands.front().front());
   return replies;
 }
 

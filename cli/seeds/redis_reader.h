@@ -27,6 +27,8 @@ class RedisReader {
 
   /// The replies; the first error among them is the error.
   Result<std::vector<resp::Value>> ask(std::span<const Words> commands) const;
+  /// The replies; those that are errors are among them.
+  Result<std::vector<resp::Value>> ask_each(std::span<const Words> commands) const;
   Result<resp::Value> ask_one(const Words& command) const;
 
   /// Keys that begin so, and are of that type ("zset", "hash", ...).

@@ -85,7 +85,8 @@ TEST(RedisReader, AnErrorReplyOrAStrangeOneEndsIt) {
 
 TEST(RedisReader, BucketsAreFoundOrCounted) {
   Script script;
-  EXPECT_THAT(*Buckets("b_", 3).keys(script.reader()), ElementsAre("b_1", "b_2", "b_3"));
+  EXPECT_THAT(*Buckets("b_", 0, 1).keys(script.reader()), ElementsAre("b_0", "b_1"));
+  EXPECT_THAT(*Buckets("b_", 1, 3).keys(script.reader()), ElementsAre("b_1", "b_2", "b_3"));
   script.replies = {
       array({bulk("0"), array({bulk("b_2"), bulk("b_x"), bulk("b_"), bulk("b_1"), bulk("b_2")})}),
       bulk("zset"),
@@ -93,7 +94,7 @@ TEST(RedisReader, BucketsAreFoundOrCounted) {
       bulk("zset"),
       bulk("zset"),
       bulk("zset")};
-  EXPECT_THAT(*Buckets("b_", 0).keys(script.reader()), ElementsAre("b_1", "b_2"));
+  EXPECT_THAT(*Buckets("b_", 1, 0).keys(script.reader()), ElementsAre("b_1", "b_2"));
 }
 
 TEST(RedisReader, OnlyTimesAreTimes) {

@@ -1,12 +1,14 @@
 #include "app/local_server.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
+#include "app/redis_options.h"
 #include "app/version.h"
-#include "net/loop.h"
+#include "ops/config.h"
 #include "resp/writer.h"
 
 namespace delayq {
@@ -16,20 +18,59 @@ namespace {
 /// No longer than this without a look at the clock.
 constexpr Millis kLongestWait{100};
 
+/// redis://...?prefix=NAME&shards=N, as the configuration says it.
+Result<RedisStorageOptions> redis_of_url(std::string_view url) {
+  const size_t sign = url.find('?');
+  Config::Redis said;
+  said.url = std::string(url.substr(0, sign));
+  std::string_view rest = sign == std::string_view::npos ? std::string_view() : url.substr(sign + 1);
+  Config config;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    const size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    if (equals == std::string_view::npos || (name != "prefix" && name != "shards"))
+      return Error{ErrorCode::kInvalid, "open", "behind ? only prefix=NAME and shards=N may stand", {}};
+    const Status status =
+        set_option(config, fmt::format("redis.{}", name), std::string(word.substr(equals + 1)));
+    if (!status.ok()) return status.error();
+  }
+  said.prefix = config.redis.prefix;
+  said.shards = config.redis.shards;
+  if (const auto errors = check_redis(said); !errors.empty())
+    return Error{ErrorCode::kInvalid, "open", errors.front(), {}};
+  return redis_storage_options(said);
+}
+
+/// Where jobs are, by how it is written.
+Result<StorageOptions> storage_of(const std::string& place) {
+  StorageOptions options;
+  if (place.starts_with("redis") && place.find("://") != std::string::npos) {
+    auto redis = redis_of_url(place);
+    if (!redis.ok()) return redis.error();
+    options.engine = EngineKind::kRedis;
+    options.redis = std::move(*redis);
+    return options;
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(place, error))
+    return Error{ErrorCode::kNotFound, "open", fmt::format("there is no directory {}", place), {}};
+  options.directory = place;
+  options.journal.seed = random_seed();
+  return options;
+}
+
 }  // namespace
 
-Result<std::shared_ptr<LocalServer>> LocalServer::open(const std::string& directory) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(directory, error)) {
-    return Error{ErrorCode::kNotFound, "open", fmt::format("there is no directory {}", directory), {}};
-  }
-  StorageOptions options;
-  options.directory = directory;
-  options.journal.seed = random_seed();
-  auto storage = Storage::open(options, net::Loop::now());
-  if (!storage.ok()) return storage.error();
+Result<std::shared_ptr<LocalServer>> LocalServer::open(const std::string& place) {
+  const auto options = storage_of(place);
+  if (!options.ok()) return options.error();
   std::shared_ptr<LocalServer> server(new LocalServer());
+  auto storage = Storage::open(*options, net::Loop::now(), &server->loop_);
+  if (!storage.ok()) return storage.error();
   server->storage_ = std::move(*storage);
+  server->has_sockets_ = options->engine == EngineKind::kRedis;
   if (Status status = server->start(); !status.ok()) return status.error();
   return server;
 }
@@ -46,14 +87,14 @@ Status LocalServer::start() {
   });
   QueueConfig config;
   config.limits.body_bytes = Limits::kMaxBodyBytes;
+  config.redis.is_there = true;  // nothing leaves here, and a server that serves it may have one
   queue_ = std::make_unique<Queue>(storage_->engine(), config, random_seed());
   std::optional<Status> started;
-  queue_->start(net::Loop::now(), [&started](Status status) { started = std::move(status); });
+  queue_->start(now(), [&started](Status status) { started = std::move(status); });
   while (!started) turn();
   if (!started->ok()) return *started;
-  host_ =
-      std::make_unique<resp::Host>(resp::Host{*queue_, [] { return net::Loop::now(); }, std::string(kVersion),
-                                              net::Loop::now(), [] { return size_t{1}; }, 0});
+  host_ = std::make_unique<resp::Host>(resp::Host{*queue_, [this] { return now(); }, std::string(kVersion),
+                                                  now(), [] { return size_t{1}; }, 0});
   resp::CommandLimits limits;
   limits.argument_bytes = 3 * Limits::kMaxBodyBytes;
   limits.command_bytes = 2 * limits.argument_bytes;
@@ -87,9 +128,15 @@ Result<resp::Value> LocalServer::ask(const std::vector<std::string>& command) {
 }
 
 void LocalServer::turn() {
-  const Moment now = net::Loop::now();
+  const Moment now = this->now();
   const Moment next = queue_->tick(now);
-  if (queue_->poll(now) || next <= now) return;
+  const bool is_busy = queue_->poll(now) || next <= now;
+  if (has_sockets_) {
+    loop_.finish_turn();
+    loop_.wait_until(net::Loop::now() + (is_busy ? Millis::zero() : kLongestWait));
+    return;
+  }
+  if (is_busy) return;
   std::unique_lock lock(mutex_);
   awake_.wait_for(lock, kLongestWait, [this] { return is_awake_; });
   is_awake_ = false;

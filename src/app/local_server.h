@@ -8,17 +8,19 @@
 
 #include "api/resp/conversation.h"
 #include "app/storage.h"
+#include "net/loop.h"
 #include "queue/queue.h"
 #include "resp/value.h"
 
 namespace delayq {
 
-/// A data directory that no server uses, asked as if one did: the same commands and replies, without a
-/// socket. Nothing is handed over here, so nothing falls due but what is asked for.
+/// A data directory that no server uses, or the redis engine's Redis, asked as if a server had it: the same
+/// commands and replies, without a socket to it. Nothing is handed over here.
 class LocalServer final : private net::Connection {
  public:
-  /// kUnavailable while a server has the directory; kNotFound when there is none.
-  static Result<std::shared_ptr<LocalServer>> open(const std::string& directory);
+  /// The place is a directory, or redis://... with ?prefix=NAME&shards=N behind it. kUnavailable while a
+  /// server has the directory, and when Redis does not answer; kNotFound when there is no directory.
+  static Result<std::shared_ptr<LocalServer>> open(const std::string& place);
   ~LocalServer() override;
 
   /// Blocks until there is a reply.
@@ -31,7 +33,10 @@ class LocalServer final : private net::Connection {
   void on_resume() override {}
   /// One turn of the queue; waits for the disk when there was nothing to do.
   void turn();
+  Moment now() const { return net::Loop::now() + storage_->clock_offset(); }
 
+  net::Loop loop_;  // for the storage, which goes before it
+  bool has_sockets_ = false;
   std::mutex mutex_;
   std::condition_variable awake_;
   bool is_awake_ = false;

@@ -1,5 +1,6 @@
 #include "app/redis_delivery.h"
 
+#include <cassert>
 #include <utility>
 
 #include "net/redis/url.h"
@@ -32,31 +33,82 @@ Error refusal_of(Error error) {
 
 }  // namespace
 
+std::optional<net::redis::ClientOptions> redis_target(const RedisDeliveryOptions& said,
+                                                      const net::redis::ClientOptions* engine) {
+  std::optional<net::redis::ClientOptions> where;
+  if (!said.url.empty()) {
+    if (auto parsed = net::redis::parse_url(said.url); parsed.ok()) where = std::move(*parsed);
+  } else if (engine != nullptr) {
+    where = *engine;
+    where->connections = 1;
+    where->wait = Millis::zero();  // jobs wait in the queue
+  }
+  if (!where) return where;
+  where->connect_timeout = said.timeout;
+  where->reply_timeout = said.timeout;
+  where->seed = 0;
+  return where;
+}
+
 void RedisDelivery::ClientTarget::call(std::string_view key, std::span<const std::string_view> words,
                                        Answer answer) {
-  client_.call(key, words, [answer = std::move(answer)](const Result<resp::Value>& reply) mutable {
+  assert(client_ != nullptr);  // nothing is written while it is not connected
+  client_->call(key, words, [answer = std::move(answer)](const Result<resp::Value>& reply) mutable {
     answer(reply.ok() ? Result<std::string>(text_of(*reply))
                       : Result<std::string>(refusal_of(reply.error())));
   });
 }
 
-RedisDelivery::RedisDelivery(std::unique_ptr<net::redis::Client> client, Queue& queue,
-                             RedisDeliveryOptions options, uint64_t seed)
-    : client_(std::move(client)), target_(*client_), pusher_(queue, target_, pusher_options(options), seed) {
+bool RedisDelivery::ClientTarget::poll() {
+  size_t heard = client_ == nullptr ? 0 : client_->poll();
+  for (const auto& client : retired_) heard += client->poll();
+  std::erase_if(retired_, [](const auto& client) { return client->outstanding() == 0; });
+  return heard > 0;
+}
+
+void RedisDelivery::ClientTarget::replace(std::unique_ptr<net::redis::Client> client) {
+  if (client_ != nullptr && client_->outstanding() > 0) retired_.push_back(std::move(client_));
+  client_ = std::move(client);
+}
+
+RedisDelivery::RedisDelivery(net::Loop& loop, Queue& queue, RedisDeliveryOptions options, uint64_t seed)
+    : loop_(loop), pusher_(queue, target_, pusher_options(options), seed) {
   pusher_.set_log(std::move(options.log));
 }
 
 Result<std::unique_ptr<RedisDelivery>> RedisDelivery::open(net::Loop& loop, Queue& queue,
-                                                           RedisDeliveryOptions options, uint64_t seed) {
-  Result<net::redis::ClientOptions> where = net::redis::parse_url(options.url);
-  if (!where.ok()) return where.error();
-  where->connect_timeout = options.timeout;
-  where->reply_timeout = options.timeout;
-  where->seed = seed;
-  auto client = net::redis::open_client(loop, std::move(*where));
-  if (!client.ok()) return client.error();
-  return std::unique_ptr<RedisDelivery>(
-      new RedisDelivery(std::move(*client), queue, std::move(options), seed));
+                                                           RedisDeliveryOptions options,
+                                                           const net::redis::ClientOptions* engine,
+                                                           uint64_t seed) {
+  std::unique_ptr<RedisDelivery> delivery(new RedisDelivery(loop, queue, options, seed));
+  if (Status status = delivery->change(options, engine, seed); !status.ok()) return status.error();
+  return delivery;
+}
+
+Status RedisDelivery::change(const RedisDeliveryOptions& options, const net::redis::ClientOptions* engine,
+                             uint64_t seed) {
+  if (!options.url.empty()) {
+    if (const auto parsed = net::redis::parse_url(options.url); !parsed.ok()) return parsed.error();
+  }
+  std::optional<net::redis::ClientOptions> where = redis_target(options, engine);
+  if (where != where_) {
+    std::unique_ptr<net::redis::Client> client;
+    if (where) {
+      net::redis::ClientOptions seeded = *where;
+      seeded.seed = seed;
+      auto opened = net::redis::open_client(loop_, std::move(seeded));
+      if (!opened.ok()) return opened.error();
+      client = std::move(*opened);
+    }
+    target_.replace(std::move(client));
+    where_ = std::move(where);
+  }
+  pusher_.set_options(pusher_options(options));
+  return {};
+}
+
+std::optional<redis_delivery::Figures> RedisDelivery::figures() const {
+  return target_.is_there() ? std::optional(pusher_.figures()) : std::nullopt;
 }
 
 }  // namespace delayq

@@ -2,7 +2,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "delivery/redis/pusher.h"
 #include "net/loop.h"
@@ -11,39 +13,55 @@
 namespace delayq {
 
 struct RedisDeliveryOptions {
-  std::string url;  ///< empty: none
+  std::string url;  ///< empty: the engine's own Redis, if it has one
   Millis timeout = std::chrono::seconds{5};
   uint32_t in_flight = 4'096;
   /// Told when Redis goes away, with the reason, and when it is back, with nothing; may be empty.
   std::function<void(std::string_view why)> log;
 };
 
-/// The Redis that jobs are written to, and who writes them.
+/// Where jobs are written to: the URL's Redis, else the one that the engine has, over a connection of its
+/// own, so that neither waits for the other; nothing when there is neither. REQUIRES: a URL that can be read,
+/// or none.
+std::optional<net::redis::ClientOptions> redis_target(const RedisDeliveryOptions& said,
+                                                      const net::redis::ClientOptions* engine);
+
+/// The Redis that jobs are written to, if there is one, and who writes them.
 class RedisDelivery {
  public:
-  /// All must outlive it. Fails for a URL that is none; a Redis that is away is waited for.
+  /// All must outlive it. `engine` is how its Redis is reached; null: it has none. Fails for a URL that is
+  /// none; a Redis that is away is waited for.
   static Result<std::unique_ptr<RedisDelivery>> open(net::Loop& loop, Queue& queue,
-                                                     RedisDeliveryOptions options, uint64_t seed);
+                                                     RedisDeliveryOptions options,
+                                                     const net::redis::ClientOptions* engine, uint64_t seed);
+
+  /// Another Redis, or none, from now on. What was sent to the one before is still answered by that one. With
+  /// an error everything stays as it is.
+  Status change(const RedisDeliveryOptions& options, const net::redis::ClientOptions* engine, uint64_t seed);
 
   redis_delivery::Pusher& pusher() { return pusher_; }
+  /// Nothing: there is no Redis.
+  std::optional<redis_delivery::Figures> figures() const;
 
  private:
-  /// A client as the pusher sees it.
+  /// Clients as the pusher sees them: one takes what is new, those before it may owe answers.
   class ClientTarget final : public redis_delivery::Target {
    public:
-    explicit ClientTarget(net::redis::Client& client) : client_(client) {}
     void call(std::string_view key, std::span<const std::string_view> words, Answer answer) override;
-    bool poll() override { return client_.poll() > 0; }
-    bool is_connected() const override { return client_.is_connected(); }
+    bool poll() override;
+    bool is_connected() const override { return client_ != nullptr && client_->is_connected(); }
+    bool is_there() const { return client_ != nullptr; }
+    void replace(std::unique_ptr<net::redis::Client> client);
 
    private:
-    net::redis::Client& client_;
+    std::unique_ptr<net::redis::Client> client_;
+    std::vector<std::unique_ptr<net::redis::Client>> retired_;
   };
 
-  RedisDelivery(std::unique_ptr<net::redis::Client> client, Queue& queue, RedisDeliveryOptions options,
-                uint64_t seed);
+  RedisDelivery(net::Loop& loop, Queue& queue, RedisDeliveryOptions options, uint64_t seed);
 
-  std::unique_ptr<net::redis::Client> client_;
+  net::Loop& loop_;
+  std::optional<net::redis::ClientOptions> where_;
   ClientTarget target_;
   redis_delivery::Pusher pusher_;
 };

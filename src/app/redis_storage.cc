@@ -1,6 +1,7 @@
 #include "app/redis_storage.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -42,6 +43,15 @@ std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
   return version;
 }
 
+/// No waiting mends these.
+bool is_login_problem(std::string_view problem) {
+  constexpr std::array kSigns{"WRONGPASS", "NOAUTH", "NOPERM", "invalid password",
+                              "without any password configured"};
+  return std::any_of(kSigns.begin(), kSigns.end(), [problem](std::string_view sign) {
+    return problem.find(sign) != std::string_view::npos;
+  });
+}
+
 class RedisStorage final : public Storage {
  public:
   RedisStorage(const RedisStorageOptions& options, net::Loop& loop,
@@ -69,6 +79,8 @@ class RedisStorage final : public Storage {
 
  private:
   Status connect();
+  Millis waited() const { return std::chrono::duration_cast<Millis>(net::Loop::steady_now() - begin_); }
+  Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
   Status settle_shards();
   /// Blocks: only before anybody is served.
@@ -84,6 +96,7 @@ class RedisStorage final : public Storage {
   std::unique_ptr<Client> client_;
   std::unique_ptr<RedisEngine> engine_;
   bool was_connected_ = true;
+  std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
 Status RedisStorage::open() {
@@ -110,20 +123,12 @@ void RedisStorage::turn() {
 }
 
 Status RedisStorage::connect() {
-  const auto begin = net::Loop::steady_now();
-  const Millis patience = std::max(options_.start_wait, kLeastPatience);
   while (!client_->is_connected()) {
     turn();
     const std::string_view problem = client_->last_error();
-    const auto waited = net::Loop::steady_now() - begin;
-    // No waiting mends these.
-    const bool is_login = problem.find("WRONGPASS") != std::string_view::npos ||
-                          problem.find("NOAUTH") != std::string_view::npos ||
-                          problem.find("invalid password") != std::string_view::npos ||
-                          problem.find("without any password configured") != std::string_view::npos;
-    if (is_login)
+    if (is_login_problem(problem))
       return refused(fmt::format("{}; look at redis.user and redis.password (or password_file)", problem));
-    if (!problem.empty() ? waited > patience : waited > patience + options_.client.connect_timeout) {
+    if (!problem.empty() ? waited() > patience() : waited() > patience() + options_.client.connect_timeout) {
       return refused(fmt::format(
           "cannot be reached: {}; is redis.url right? redis.start_wait lets a server wait for a Redis that "
           "starts later, and -t journal needs none",
@@ -134,10 +139,16 @@ Status RedisStorage::connect() {
 }
 
 Result<resp::Value> RedisStorage::ask(std::string_view key, std::initializer_list<std::string_view> words) {
-  std::optional<Result<resp::Value>> answer;
-  client_->call(key, words, [&answer](Result<resp::Value> value) { answer = std::move(value); });
-  while (!answer) turn();
-  return *std::move(answer);
+  for (;;) {
+    std::optional<Result<resp::Value>> answer;
+    client_->call(key, words, [&answer](Result<resp::Value> value) { answer = std::move(value); });
+    while (!answer) turn();
+    // In a failover, or while its replicas are missing, Redis takes it after a moment.
+    const bool may_be_taken_later = !answer->ok() && answer->error().code == ErrorCode::kUnavailable &&
+                                    !is_login_problem(answer->error().detail);
+    if (!may_be_taken_later || waited() > patience()) return *std::move(answer);
+    turn();
+  }
 }
 
 Status RedisStorage::look_at_server() {

@@ -94,6 +94,10 @@ void log_redis(std::string_view why) {
   }
 }
 
+void log_stuck(std::string_view topic, const Error& why) {
+  spdlog::warn("topic {}: its jobs wait: {}", quote(topic), why.detail);
+}
+
 RedisDeliveryOptions redis_delivery_options(const Config::RedisDelivery& said) {
   RedisDeliveryOptions options;
   options.url = said.url;
@@ -123,6 +127,7 @@ Result<ServerOptions> server_options(const Config& config) {
   options.queue = queue_config(config);
   options.webhook = webhook_options(config.webhook);
   options.redis_delivery = redis_delivery_options(config.redis_delivery);
+  options.stuck = log_stuck;
   options.topics = config.topics;
   options.resp_host = config.server.resp.host;
   options.resp_port = config.server.resp.port;
@@ -191,7 +196,9 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 
 /// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
-  spdlog::info("SIGHUP: logs, tokens, certificates, topics and how jobs are called back are read again");
+  spdlog::info(
+      "SIGHUP: logs, tokens, certificates, topics and how jobs are called back or written to Redis are read "
+      "again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
@@ -200,6 +207,9 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   if (outcome.ok()) {
     server.set_tokens(std::move(outcome.config.tokens));
     server.set_dispatch(dispatch_options(outcome.config.webhook));
+    // Before the topics, which may need it.
+    const Status status = server.set_redis_delivery(redis_delivery_options(outcome.config.redis_delivery));
+    if (!status.ok()) spdlog::error("redis_delivery stays as it was: {}", status.error().detail);
     server.set_topics(outcome.config.topics, [](const std::string& topic, const Error& error) {
       spdlog::error("topic {} stays as it was: {}", quote(topic), error.detail);
     });

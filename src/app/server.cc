@@ -32,6 +32,7 @@ Status Server::start() {
   storage_ = std::move(*storage);
   const Moment now = this->now();
   storage_->engine().set_wakeup([this] { loop_.wake(); });
+  options_.queue.redis = redis_outlet();
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
   front_->access.replace(options_.tokens);
@@ -92,8 +93,7 @@ Status Server::listen_for_http() {
   http_host_->dialects = options_.dialects;
   http_host_->webhooks = [this] { return dispatcher_->figures(); };
   http_host_->redis = [this] { return storage_->redis_figures(); };
-  if (redis_delivery_ != nullptr)
-    http_host_->redis_delivery = [this] { return redis_delivery_->pusher().figures(); };
+  http_host_->redis_delivery = [this] { return redis_delivery_->figures(); };
   net::HttpLimits limits;
   limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch
   auto listener = net::Listener::open(
@@ -129,15 +129,32 @@ Status Server::start_webhooks() {
   return {};
 }
 
+const net::redis::ClientOptions* Server::engine_redis() const {
+  return options_.storage.engine == EngineKind::kRedis ? &options_.storage.redis.client : nullptr;
+}
+
+RedisOutlet Server::redis_outlet() const {
+  if (!options_.redis_delivery.url.empty()) return {true, {}};
+  if (options_.storage.engine != EngineKind::kRedis) return {};
+  return {true, options_.storage.redis.prefix + ":"};
+}
+
 Status Server::start_deliveries() {
-  if (!options_.redis_delivery.url.empty()) {
-    auto opened = RedisDelivery::open(loop_, *queue_, options_.redis_delivery, random_seed());
-    if (!opened.ok()) return opened.error();
-    redis_delivery_ = std::move(*opened);
-  }
-  DeliveryListener* const redis = redis_delivery_ == nullptr ? nullptr : &redis_delivery_->pusher();
-  fan_out_ = std::make_unique<delivery::FanOut>(*queue_, *dispatcher_, redis);
+  auto opened = RedisDelivery::open(loop_, *queue_, options_.redis_delivery, engine_redis(), random_seed());
+  if (!opened.ok()) return opened.error();
+  redis_delivery_ = std::move(*opened);
+  fan_out_ =
+      std::make_unique<delivery::FanOut>(*queue_, *dispatcher_, redis_delivery_->pusher(), options_.stuck);
   queue_->set_delivery_listener(fan_out_.get());
+  return {};
+}
+
+Status Server::set_redis_delivery(RedisDeliveryOptions options) {
+  if (Status status = redis_delivery_->change(options, engine_redis(), random_seed()); !status.ok())
+    return status;
+  options_.redis_delivery = std::move(options);
+  queue_->set_redis_outlet(now(), redis_outlet());
+  fan_out_->tell_stuck();
   return {};
 }
 
@@ -161,6 +178,7 @@ Status Server::start_queue(Moment now) {
     if (!settings) continue;
     status = wait_for([&](auto reply) { queue_->set_settings(now, name, *settings, std::move(reply)); });
   }
+  fan_out_->tell_stuck();
   return status;
 }
 
@@ -191,7 +209,7 @@ Moment Server::to_local(Moment moment) const {
 
 void Server::run() {
   Moment next = net::Loop::now();
-  redis_delivery::Pusher* const pusher = redis_delivery_ == nullptr ? nullptr : &redis_delivery_->pusher();
+  redis_delivery::Pusher& pusher = redis_delivery_->pusher();
   while (!is_stopped_) {
     loop_.wait_until(next);
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
@@ -200,11 +218,10 @@ void Server::run() {
       const Moment now = this->now();
       bool is_busy = true;
       while (is_busy) {
-        next = std::min({queue_->tick(now), dispatcher_->tick(now), next_event});
-        if (pusher != nullptr) next = std::min(next, pusher->tick(now));
+        next = std::min({queue_->tick(now), dispatcher_->tick(now), pusher.tick(now), next_event});
         is_busy = queue_->poll(now);
         is_busy |= dispatcher_->poll(now);
-        if (pusher != nullptr) is_busy |= pusher->poll(now);
+        is_busy |= pusher.poll(now);
       }
     } while (loop_.finish_turn());
     next = to_local(next);
@@ -249,7 +266,7 @@ void Server::begin_stop() {
   // The listeners stay open until the grace period is over: for acks of those who come back with one, and for
   // /readyz, which says that no job is taken any more. The queue refuses what is new.
   dispatcher_->stop(now(), options_.grace);
-  if (redis_delivery_ != nullptr) redis_delivery_->pusher().stop(now(), options_.grace);
+  redis_delivery_->pusher().stop(now(), options_.grace);
   queue_->stop(now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
 }
 

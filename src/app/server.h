@@ -38,6 +38,8 @@ struct ServerOptions {
   StorageOptions storage;
   WebhookOptions webhook;
   RedisDeliveryOptions redis_delivery;
+  /// Told of topics whose ready jobs cannot leave as their settings say, and what to do; may be empty.
+  delivery::FanOut::Stuck stuck;
   QueueConfig queue;
   /// What the operator says of topics; goes before what was said at run time about the same things.
   std::map<std::string, Settings> topics;
@@ -80,6 +82,8 @@ class Server {
   void set_tokens(std::vector<Token> tokens) { front_->access.replace(std::move(tokens)); }
   /// Other timeouts, bounds and secrets for calls that begin from now on.
   void set_dispatch(webhook::DispatcherOptions options) { dispatcher_->set_options(std::move(options)); }
+  /// Another Redis that jobs are written to, or other bounds. With an error everything stays as it is.
+  Status set_redis_delivery(RedisDeliveryOptions options);
   /// What the operator says of topics now. What a topic cannot be set to is told to `failed`.
   void set_topics(const std::map<std::string, Settings>& topics,
                   const std::function<void(const std::string& topic, const Error&)>& failed);
@@ -99,6 +103,10 @@ class Server {
   Status start_webhooks();
   /// Where jobs leave to; after start_webhooks().
   Status start_deliveries();
+  /// How the engine's own Redis is reached; null when it has none.
+  const net::redis::ClientOptions* engine_redis() const;
+  /// What the queue is to know of the Redis that jobs are written to.
+  RedisOutlet redis_outlet() const;
   Status start_queue(Moment now);
   /// What a topic is to be set to for what the operator says of it; nothing when it says so already.
   std::optional<Settings> wanted(const std::string& topic, const Settings& said) const;
@@ -121,7 +129,7 @@ class Server {
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<webhook::CurlCaller> caller_;
   std::unique_ptr<webhook::Dispatcher> dispatcher_;
-  std::unique_ptr<RedisDelivery> redis_delivery_;  ///< null: there is none
+  std::unique_ptr<RedisDelivery> redis_delivery_;
   std::unique_ptr<delivery::FanOut> fan_out_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
   std::unique_ptr<resp::Host> resp_host_;

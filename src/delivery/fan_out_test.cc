@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "engine/memory/memory_engine.h"
@@ -25,7 +26,7 @@ class Told final : public DeliveryListener {
 
 QueueConfig with_redis() {
   QueueConfig config;
-  config.delivers_to_redis = true;
+  config.redis.is_there = true;
   return config;
 }
 
@@ -37,7 +38,10 @@ class FanningOut : public testing::Test {
   support::QueueDriver queue_{engine_, with_redis()};
   Told webhooks_;
   Told redis_;
-  FanOut fan_out_{queue_.queue(), webhooks_, &redis_};
+  std::vector<std::string> stuck_;
+  FanOut fan_out_{queue_.queue(), webhooks_, redis_, [this](std::string_view topic, const Error& why) {
+                    stuck_.push_back(fmt::format("{}: {}", topic, why.detail));
+                  }};
 };
 
 TEST_F(FanningOut, EachIsToldOfItsOwnTopics) {
@@ -70,13 +74,47 @@ TEST_F(FanningOut, WhoHasItNowIsToldWhenThatChanges) {
   EXPECT_THAT(redis_.news(), testing::Contains(Pair("t", Outlet::kTopic)));
 }
 
-TEST_F(FanningOut, WithoutRedisNobodyIsTold) {
-  FanOut alone(queue_.queue(), webhooks_, nullptr);
-  queue_.queue().set_delivery_listener(&alone);
+TEST_F(FanningOut, WithoutRedisItIsSaidOncePerTopicAndJobsWait) {
   queue_.set("list", {.delivery = Delivery::kRedisList});
-  queue_.push({.topic = "list", .id = "a"});
+  queue_.queue().set_redis_outlet(queue_.now(), {});
+  redis_.news();
+  webhooks_.news();
+  for (const char* id : {"a", "b"}) queue_.push({.topic = "list", .id = id});
+  fan_out_.on_deliverable("list", Outlet::kTopic);
+  EXPECT_THAT(redis_.news(), IsEmpty());
   EXPECT_THAT(webhooks_.news(), testing::Not(testing::Contains(Pair("list", Outlet::kTopic))));
-  queue_.queue().set_delivery_listener(&fan_out_);
+  ASSERT_THAT(stuck_, testing::SizeIs(1));
+  fan_out_.tell_stuck();
+  ASSERT_THAT(stuck_, testing::SizeIs(2));
+  EXPECT_EQ(
+      stuck_.back(),
+      "list: delivery = redis_list needs a Redis: say redis_delivery.url in the server's configuration");
+}
+
+TEST_F(FanningOut, ARedisThatIsThereAgainIsToldOfAllThatWaits) {
+  queue_.set("list", {.delivery = Delivery::kRedisList});
+  queue_.queue().set_redis_outlet(queue_.now(), {});
+  queue_.push({.topic = "list", .id = "a"});
+  redis_.news();
+  queue_.queue().set_redis_outlet(queue_.now(), {true, {}});
+  EXPECT_THAT(redis_.news(), testing::Contains(Pair("list", Outlet::kTopic)));
+  stuck_.clear();
+  fan_out_.tell_stuck();
+  EXPECT_THAT(stuck_, IsEmpty());
+}
+
+TEST_F(FanningOut, KeysOfTheEngineAreNotWrittenTo) {
+  queue_.set("list", {.delivery = Delivery::kRedisList, .redis_key = "delayq:{0}:next"});
+  queue_.set("delayq:t", {.delivery = Delivery::kRedisStream});
+  queue_.set("free", {.delivery = Delivery::kRedisStream, .redis_key = "delayq"});
+  redis_.news();
+  queue_.queue().set_redis_outlet(queue_.now(), {true, "delayq:"});
+  EXPECT_THAT(redis_.news(), testing::Not(testing::Contains(Pair("list", Outlet::kTopic))));
+  stuck_.clear();
+  fan_out_.tell_stuck();
+  EXPECT_THAT(stuck_,
+              UnorderedElementsAre(testing::HasSubstr("list: redis_key: keys that begin with delayq:"),
+                                   testing::HasSubstr("delayq:t: redis_key")));
 }
 
 }  // namespace

@@ -259,7 +259,6 @@ QueueConfig queue_config(const Config& config) {
   queue.jobs = config.limits.jobs.value_or(QueueConfig::kUnbounded);
   queue.memory_bytes = config.limits.memory_bytes.value_or(QueueConfig::kUnbounded);
   queue.disk_free_bytes = config.journal.disk_reserve;
-  queue.delivers_to_redis = !config.redis_delivery.url.empty();
   const auto defaults = config.topics.find(std::string(kDefaultsName));
   if (defaults != config.topics.end()) queue.defaults = defaults->second;
   return queue;

@@ -197,7 +197,7 @@ std::vector<std::string> apply_environment(Config& config,
                                            const std::function<const char*(const char*)>& variable,
                                            std::vector<Said>* said = nullptr);
 
-/// What the configuration says to the queue.
+/// What the configuration says to the queue; of the Redis that jobs are brought to, who opens that one knows.
 QueueConfig queue_config(const Config& config);
 
 }  // namespace delayq

@@ -41,7 +41,8 @@ constexpr std::array kSections{
     ConfigSection{"webhook",
                   "Calls that deliver jobs. Read again on SIGHUP, except in_flight, allow, deny, ca_file, "
                   "insecure and user_agent."},
-    ConfigSection{"redis_delivery", "The Redis that jobs are written to, of topics that say so."},
+    ConfigSection{"redis_delivery",
+                  "The Redis that jobs are written to, of topics that say so. Read again on SIGHUP."},
     ConfigSection{"limits", "Bounds. A request above one is refused with an error that names it."},
     ConfigSection{"log", "What the server writes about itself."},
     ConfigSection{"topics",
@@ -402,7 +403,7 @@ const std::array kRedisDelivery{
               "\"\"", "",
               "Where delivery = \"redis_list\" and \"redis_stream\" write: "
               "redis://[USER:PASSWORD@]HOST:PORT/DATABASE, "
-              "or rediss:// for TLS. Empty: nowhere."},
+              "or rediss:// for TLS. Empty: the redis engine's own Redis, with another engine nowhere."},
     ConfigRow{"redis_delivery", "timeout",
               DurationField{100ms, 1min, [](T& t, Millis v) { t.config.redis_delivery.timeout = v; }},
               "\"5s\"", "", "Of connecting, and of a write; then the jobs are written again."},

@@ -69,6 +69,8 @@ void Overview::stats(std::string_view topic, Reply<TopicStats> reply) {
         TopicStats stats;
         stats.counts = *counts;
         stats.settings = settings_.effective(name);
+        if (const Status status = settings_.check_delivery(context_, name); !status)
+          stats.delivery_problem = status.error().detail;
         if (const TopicPtr found = context_.topics.find(name)) {
           stats.tallies = found->tallies;
           stats.lateness = found->lateness;

@@ -34,8 +34,9 @@ struct Queue::Parts final : EngineListener {
 
   void on_ready(std::string_view topic, Outlet outlet) override {
     TopicPtr found = topics.find(topic);
-    // Jobs that call back may have been pushed at another server, which may be gone.
-    if (found == nullptr && outlet == Outlet::kCallback) found = topics.open(topic, context.now);
+    // Jobs that leave by themselves may have been pushed at another server, which may be gone.
+    const bool leaves = outlet == Outlet::kCallback || settings.defaults().delivery != Delivery::kPull;
+    if (found == nullptr && leaves) found = topics.open(topic, context.now);
     if (found != nullptr) hand_over.wake(found, outlet);
   }
   void on_settings_changed() override { reload_settings(); }
@@ -49,7 +50,7 @@ struct Queue::Parts final : EngineListener {
     if (const TopicPtr topic = topics.find(name)) hand_over.settings_changed(topic);
   }
 
-  const QueueConfig config;
+  QueueConfig config;
   Random random;
   SettingsBook settings{config.defaults};
   TopicTable topics{settings.defaults()};
@@ -304,6 +305,20 @@ void Queue::set_configured_defaults(Moment now, Settings defaults) {
   const Entry entry = enter(now);
   parts_->settings.configure(std::move(defaults));
   parts_->wake(kDefaultsName);
+}
+
+void Queue::set_redis_outlet(Moment now, RedisOutlet redis) {
+  const Entry entry = enter(now);
+  parts_->config.redis = std::move(redis);
+  parts_->wake(kDefaultsName);
+}
+
+Status Queue::check_delivery(std::string_view topic) const {
+  return parts_->settings.check_delivery(parts_->context, topic);
+}
+
+std::vector<std::pair<std::string, Error>> Queue::undeliverable() const {
+  return parts_->settings.undeliverable(parts_->context);
 }
 
 void Queue::pause(Moment now, std::string_view topic, Reply<void> reply) {

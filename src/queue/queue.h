@@ -4,7 +4,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -136,6 +138,13 @@ class Queue final {
   /// Stops the hand-over of a topic, not pushing.
   void pause(Moment now, std::string_view topic, Reply<void> reply);
   void resume(Moment now, std::string_view topic, Reply<void> reply);
+  /// Instead of QueueConfig::redis. The listener is told of all topics once more.
+  void set_redis_outlet(Moment now, RedisOutlet redis);
+  /// kInvalid, with what to do about it, when ready jobs of the topic cannot leave as its settings say. That
+  /// is refused where settings are made, but a server may start without what its topics were told to use.
+  Status check_delivery(std::string_view topic) const;
+  /// All topics with settings of their own for which it is so.
+  std::vector<std::pair<std::string, Error>> undeliverable() const;
   /// What it says itself, and what holds for it. The references live until settings change.
   const Settings& settings(std::string_view name) const;
   const EffectiveSettings& effective_settings(std::string_view topic) const;

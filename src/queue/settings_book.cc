@@ -18,7 +18,7 @@ void SettingsBook::configure(Settings defaults) {
 void SettingsBook::set(Context& context, std::string_view name, Settings settings, Reply<void> reply) {
   Status status = name == kDefaultsName ? Status{} : check_topic(name);
   if (status.ok()) status = check_settings(settings);
-  if (status.ok() && name != kDefaultsName) status = check_can_deliver(context, settings);
+  if (status.ok() && name != kDefaultsName) status = check_can_deliver(context, name, settings);
   if (!status) return context.refuse(reply, in_verb("settings", status.error()));
   const std::string encoded = encode_settings(settings);
   apply(context, name, std::move(settings));
@@ -29,15 +29,39 @@ void SettingsBook::set(Context& context, std::string_view name, Settings setting
                                 });
 }
 
-Status SettingsBook::check_can_deliver(const Context& context, const Settings& settings) const {
+Status SettingsBook::check_delivery(const Context& context, std::string_view topic) const {
+  const auto found = topics_.find(topic);
+  return check_can_deliver(context, topic, found == topics_.end() ? Settings{} : found->second->own);
+}
+
+std::vector<std::pair<std::string, Error>> SettingsBook::undeliverable(const Context& context) const {
+  std::vector<std::pair<std::string, Error>> found;
+  for (const auto& [name, entry] : topics_) {
+    const Status status = check_can_deliver(context, name, entry->own);
+    if (!status.ok()) found.emplace_back(name, status.error());
+  }
+  return found;
+}
+
+Status SettingsBook::check_can_deliver(const Context& context, std::string_view topic,
+                                       const Settings& settings) const {
   EffectiveSettings effective = defaults_;
   apply_settings(settings, effective);
-  if (goes_to_redis(effective.delivery) && !context.config.delivers_to_redis) {
+  const RedisOutlet& redis = context.config.redis;
+  if (goes_to_redis(effective.delivery) && !redis.is_there) {
     return Error{ErrorCode::kInvalid,
                  {},
                  fmt::format("delivery = {} needs a Redis: say redis_delivery.url in the server's "
                              "configuration",
                              name_of(effective.delivery))};
+  }
+  const std::string_view key = effective.redis_key.empty() ? topic : std::string_view(effective.redis_key);
+  if (goes_to_redis(effective.delivery) && !redis.taken_prefix.empty() &&
+      key.starts_with(redis.taken_prefix)) {
+    return Error{ErrorCode::kInvalid,
+                 {},
+                 fmt::format("redis_key: keys that begin with {} are the engine's own: say another one",
+                             redis.taken_prefix)};
   }
   if (effective.delivery != Delivery::kWebhook || !effective.callback.empty()) return {};
   return Error{

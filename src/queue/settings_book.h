@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <absl/container/btree_map.h>
@@ -39,6 +40,10 @@ class SettingsBook {
   const EffectiveSettings& effective(std::string_view topic) const;
   const EffectiveSettings& defaults() const { return defaults_; }
 
+  /// See Queue.
+  Status check_delivery(const Context& context, std::string_view topic) const;
+  std::vector<std::pair<std::string, Error>> undeliverable(const Context& context) const;
+
   /// The topics with settings of their own that come after `after` by name, at most `limit`.
   std::vector<std::string> names_after(std::string_view after, size_t limit) const;
 
@@ -49,8 +54,9 @@ class SettingsBook {
     TopicPtr topic;  ///< held, so that the janitor leaves it alone
   };
 
-  /// A topic that calls back must say where, and one whose jobs go to Redis needs a server that has one.
-  Status check_can_deliver(const Context& context, const Settings& settings) const;
+  /// A topic that calls back must say where, and one whose jobs go to Redis needs a server that has one, and
+  /// a key that is free there.
+  Status check_can_deliver(const Context& context, std::string_view topic, const Settings& settings) const;
   void apply(Context& context, std::string_view name, Settings settings);
   void apply_defaults(Settings settings);
   void refresh(Entry& entry) const;

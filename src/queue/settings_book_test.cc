@@ -124,7 +124,7 @@ TEST(SettingsBook, JobsGoToRedisOnlyWhereThereIsOne) {
   const auto set = [](bool has_redis) {
     MemoryEngine engine;
     QueueConfig config;
-    config.delivers_to_redis = has_redis;
+    config.redis.is_there = has_redis;
     support::QueueDriver queue{engine, config};
     return queue.ask<void>("set_settings", [&](auto reply) {
       queue.queue().set_settings(queue.now(), "t", {.delivery = Delivery::kRedisStream}, std::move(reply));

@@ -176,7 +176,8 @@ struct TopicStats {
   Tallies tallies;  ///< since start, or since the topic was last empty and forgotten
   Lateness lateness;
   EffectiveSettings settings;
-  uint64_t waiters = 0;  ///< consumers that wait for a job of this topic
+  uint64_t waiters = 0;          ///< consumers that wait for a job of this topic
+  std::string delivery_problem;  ///< why ready jobs do not leave as the settings say; empty: they do
 };
 
 struct TotalStats {

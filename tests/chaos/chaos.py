@@ -1,11 +1,12 @@
 """Servers and the Redis under them are killed, paused and cut off at random while producers and consumers work; a history
 of what was asked and answered says afterwards whether anything was lost, early, or handed to two at once.
 
-  tests/chaos/chaos.py [--topology sentinel|cluster|one|journal] [--seconds 600] [--seed n] [--servers 3] [--canary NAME]
+  tests/chaos/chaos.py [--topology sentinel|cluster|one|journal] [--seconds 600] [--seed n] [--servers 3] [--canary NAME [--among-faults]]
 
 A canary does by stealth what must not happen (loss, double, early), and the run must fail by it."""
 import argparse
-import itertools
+import contextlib
+import datetime
 import pathlib
 import random
 import sys
@@ -20,66 +21,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import redis_topology
 from harness import Client, Refused, Server
 from history import History, now_ms
+from keeping import Keeper
 from workers import Consumer, LEASE_MS, Producer, TOPICS, WebProducer, topic_of
 
 SETTLING = 60.0
 DRAINING = 90.0
 
 
-class Confirmer(threading.Thread):
-    """Finds out what Redis has kept: see history.py. With one Redis whose file is written before it answers, and with the
-    journal, that is everything that was answered."""
-
-    def __init__(self, chaos):
-        super().__init__(daemon=True, name="Confirmer")
-        self.chaos = chaos
-        self.keys = {}  # by port: one that this master has
-
-    def run(self):
-        while not self.chaos.is_over.is_set():
-            self.confirm()
-            self.chaos.rest(0.1)
-
-    def confirm(self):
-        snapshot = self.chaos.history.snapshot()
-        topology = self.chaos.topology
-        if topology is None or isinstance(topology, redis_topology.One):
-            return self.chaos.history.confirm(snapshot)
-        try:
-            masters = topology.masters()
-            masters_wanted, replicas = (3, 1) if isinstance(topology, redis_topology.Cluster) else (1, 2)
-            if len(masters) == masters_wanted and all(self.reaches(replicas, master) for master in masters):
-                self.chaos.history.confirm(snapshot)
-        except (OSError, ConnectionError, Refused):
-            pass
-        return None
-
-    def reaches(self, replicas, master):
-        client = Client(master.port)
-        client.socket.settimeout(2)
-        try:
-            candidates = itertools.chain([self.keys.get(master.port)], (f"chaos:{n}" for n in range(200)))
-            for key in candidates:
-                if key is None:
-                    continue
-                client.send(("SET", key, "x"))
-                reply = client.read()
-                if isinstance(reply, Refused) and reply.code == "MOVED":
-                    continue
-                if isinstance(reply, Refused):
-                    return False
-                self.keys[master.port] = key
-                return client.ask("WAIT", replicas, 1_000) >= replicas
-            return False
-        finally:
-            client.close()
-
-
 class Chaos:
     def __init__(self, options):
         self.options = options
         self.random = random.Random(options.seed)
-        self.history = History()
+        self.history = History(is_lossless=options.topology in ("one", "journal"))
+        self.redis_faults = 0  # begun and ended: odd while one is under way
+        self.rollbacks = 0
         self.rate = options.rate
         self.no_more_pushes, self.no_more_pops, self.is_over = threading.Event(), threading.Event(), threading.Event()
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="delayq-chaos-"))
@@ -87,6 +42,11 @@ class Chaos:
         self.servers = []
         self.last_received = time.monotonic()
         self.faults = {}
+
+    def say(self, text):
+        """For who reads the logs afterwards."""
+        with open(self.directory / "timeline.log", "a", encoding="utf-8") as file:
+            file.write(f"{datetime.datetime.now(datetime.timezone.utc):%H:%M:%S.%f} {text}\n")
 
     def rest(self, seconds):
         """Sooner over when everything is."""
@@ -96,14 +56,15 @@ class Chaos:
         settings = [part for topic in TOPICS for part in ("--set", f"topics.{topic}.attempts=0", "--set",
                                                           f"topics.{topic}.backoff=50ms")]
         if self.options.topology == "journal":
-            self.servers = [Server(self.directory / "data", *settings)]
+            self.servers = [Server(self.directory / "data", *settings, log=self.directory / "server0.log")]
             return
         kinds = {"one": redis_topology.One, "sentinel": redis_topology.Sentinels, "cluster": redis_topology.Cluster}
         always = ("--appendfsync", "always") if self.options.topology == "one" else ()
-        self.topology = kinds[self.options.topology](*always)
+        self.topology = kinds[self.options.topology](*always, directory=self.directory)
         for number in range(self.options.servers):
             self.servers.append(Server(self.directory / f"data{number}", "--engine", "redis", "--redis", self.topology.url,
-                                       "--set", "redis.timeout=2s", "--set", "redis.start_wait=1m", *settings))
+                                       "--set", "redis.timeout=2s", "--set", "redis.start_wait=1m", *settings,
+                                       log=self.directory / f"server{number}.log"))
 
     def close(self):
         self.is_over.set()
@@ -113,7 +74,8 @@ class Chaos:
             server.close()
         if self.topology is not None:
             self.topology.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        if not self.history.violations or self.options.canary is not None:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     # ---- faults
     def kill_server(self):
@@ -143,38 +105,57 @@ class Chaos:
         if not masters:
             return
         master = self.random.choice(masters)
-        master.kill()
-        self.rest(self.random.uniform(0.5, 5))
-        master.start()
-        self.settle()
+        self.say(f"the master at {master.port} is killed")
+        with self.redis_fault():
+            master.kill()
+            self.rest(self.random.uniform(0.5, 5))
+            master.start()
+            self.say(f"the one at {master.port} is started again")
+            self.settle()
 
     def pause_redis(self):
         masters = self.topology.masters()
         if not masters:
             return
         master = self.random.choice(masters)
-        master.pause()
-        self.rest(self.random.uniform(0.2, 5))
-        master.resume()
-        self.settle()
+        self.say(f"the master at {master.port} is paused")
+        with self.redis_fault():
+            master.pause()
+            self.rest(self.random.uniform(0.2, 5))
+            master.resume()
+            self.say(f"the one at {master.port} goes on")
+            self.settle()
+
+    @contextlib.contextmanager
+    def redis_fault(self):
+        """Until the Redises have found together again there may be two masters, and what one of them answers may be lost."""
+        self.redis_faults += 1
+        yield
+        self.say("they have found together again")
+        self.redis_faults += 1
 
     def settle(self):
         """Two masters of one group at once are more than any of them survives."""
-        if hasattr(self.topology, "is_settled"):
+        if self.topology is not None:
             redis_topology.wait_for(self.topology.is_settled, "the Redises have found together again", SETTLING)
 
     def break_things(self):
         faults = [self.kill_server]
         if self.topology is not None:
             faults += [self.kill_server, self.pause_server, self.cut_connections, self.kill_redis, self.kill_redis, self.pause_redis]
-        end = time.monotonic() + self.options.seconds
+        # What a canary does is seen at once, unless the whole machine stands still; a loss is seen at the end.
+        patience = 60 if self.options.canary in ("double", "early") else 0
+        end = time.monotonic() + max(self.options.seconds, patience)
         while time.monotonic() < end and not self.history.violations:
             self.rest(self.random.uniform(0.5, 3))
             if self.options.canary is not None:
-                self.act_by_stealth()
-                continue
+                with contextlib.suppress(OSError, ConnectionError):
+                    self.act_by_stealth()
+                if not self.options.among_faults:
+                    continue
             fault = self.random.choice(faults)
             self.faults[fault.__name__] = self.faults.get(fault.__name__, 0) + 1
+            self.say(fault.__name__)
             fault()
 
     def act_by_stealth(self):
@@ -185,13 +166,13 @@ class Chaos:
                 jobs = list(self.history.jobs.items())
             if self.options.canary == "double":
                 held = [each for _, job in jobs for each in job.handed
-                        if each.is_confirmed and not each.is_over and each.until > now_ms() + LEASE_MS / 2]
+                        if each.fact.kept is not None and not each.is_over and each.until > now_ms() + LEASE_MS / 2]
                 for each in held[:20]:
                     client.send(("NACK", each.lease, "DELAY", "0"))
                     client.read()
                 return
-            waiting = [name for name, job in jobs if job.is_confirmed and not job.handed and not job.may_be_over
-                       and not job.is_over and job.due > now_ms() + 1_000]
+            waiting = [name for name, job in jobs if job.pushed and job.pushed.kept is not None and not job.handed
+                       and not job.may_be_over and not job.over and job.due > now_ms() + 1_000]
             for name in waiting[:20]:
                 topic = topic_of(name)
                 if self.options.canary == "loss":
@@ -208,16 +189,20 @@ class Chaos:
         workers = [Producer(self, number, random.Random(make.random())) for number in range(3)]
         workers.append(WebProducer(self, 3, random.Random(make.random())))
         consumers = [Consumer(self, number, random.Random(make.random())) for number in range(4)]
-        confirmer = Confirmer(self)
-        for thread in [*workers, *consumers, confirmer]:
+        keepers = [] if self.history.is_lossless else [Keeper(self, redis_topology.SHARDS[self.options.topology])]
+        for thread in [*workers, *consumers, *keepers]:
             thread.start()
-        self.break_things()
+        try:
+            self.break_things()
+        except AssertionError as never:
+            self.history.violations.append(str(never))
         self.no_more_pushes.set()
         for worker in workers:
             worker.join(SETTLING)
-        if self.topology is not None:
+        try:
             self.settle()
-        confirmer.join(0)
+        except AssertionError as never:
+            self.history.violations.append(str(never))
         end = time.monotonic() + (DRAINING if self.options.canary is None else DRAINING / 6)
         # All that is known to be there has come, and nothing has for longer than a lease and the longest delay last.
         while time.monotonic() < end and (self.history.unfinished() or time.monotonic() - self.last_handed() < 1):
@@ -226,14 +211,16 @@ class Chaos:
         while time.monotonic() < quiet and self.live_jobs():
             self.rest(0.1)
         left = self.live_jobs()
+        while time.monotonic() < end and (self.history.in_doubt() or self.history.suspicions) and keepers:
+            self.rest(0.1)
         self.no_more_pops.set()
         for consumer in consumers:
             consumer.join(SETTLING)
         self.history.finish()
         if left:
             self.history.violations.append(f"{left} jobs are still there at the end")
-        for thread in [*workers, *consumers]:
-            if thread.failure is not None or thread.is_alive():
+        for thread in [*workers, *consumers, *keepers]:
+            if thread.failure is not None or (thread.is_alive() and thread not in keepers):
                 self.history.violations.append(f"{thread.name}: {thread.failure or 'did not end'}")
         for server in self.servers:
             if server.process.poll() is not None:
@@ -260,8 +247,11 @@ class Chaos:
         history = self.history
         print(f"faults: {', '.join(f'{name} {count}' for name, count in sorted(self.faults.items())) or 'none'}")
         print(f"jobs: {', '.join(f'{name} {count}' for name, count in history.counts.items())}")
-        print("answered by Redis, not on a replica yet, and lost with a master: "
-              f"{', '.join(f'{name} {count}' for name, count in history.by_redis.items())}")
+        if not history.is_lossless:
+            print(f"answered by Redis and lost by it: {', '.join(f'{name} {count}' for name, count in history.by_redis.items())}"
+                  f"; marks went back {self.rollbacks} times")
+        if history.violations and self.options.canary is None:
+            print(f"the logs of all processes, and what the Redises have on their disks: {self.directory}")
         for violation in history.violations[:20]:
             print(f"VIOLATION: {violation}")
         if len(history.violations) > 20:
@@ -276,9 +266,12 @@ def main(arguments=None):
     parser.add_argument("--servers", type=int, default=3)
     parser.add_argument("--rate", type=float, default=100, help="pushes a second of each of four producers")
     parser.add_argument("--canary", choices=("loss", "double", "early"))
+    parser.add_argument("--among-faults", action="store_true", help="the canary acts while things break, too")
     options = parser.parse_args(arguments)
     print(f"chaos: --topology {options.topology} --seconds {options.seconds:g} --seed {options.seed}", flush=True)
     chaos = Chaos(options)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process is left
     try:
         chaos.start()
         chaos.run()

@@ -80,11 +80,12 @@ class Producer(Worker):
             self.history.violations.append(f"push of {name}: {reply}")
 
     def cancel(self, client, name):
+        asked = now_ms()
         self.history.cancelling(name)
         client.send(("CANCEL", topic_of(name), name))
         reply = client.read()
         if reply == "cancelled":
-            self.history.cancelled(name)
+            self.history.cancelled(name, asked)
 
 
 class WebProducer(Producer):
@@ -137,10 +138,17 @@ class Consumer(Worker):
         if luck < 0.03:
             return  # forgotten: its lease runs out
         self.history.ending(name, lease)
-        if luck < 0.06:
+        try:
+            self.end(client, lease, name, luck < 0.06)
+        finally:
+            self.history.ended(name)
+
+    def end(self, client, lease, name, is_failed):
+        if is_failed:
             client.send(("NACK", lease, "DELAY", "200ms"))
             client.read()
             return
+        asked = now_ms()
         try:
             client.send(("ACK", lease))
             reply = client.read()
@@ -148,7 +156,7 @@ class Consumer(Worker):
             self.history.ack_unanswered(name)
             raise
         if reply == 1:
-            self.history.acked(name)
+            self.history.acked(name, lease, asked)
         elif reply == 0:
             self.history.stale()
         elif isinstance(reply, Refused) and reply.code in ("UNAVAILABLE", "OVERLOADED", "STOPPING"):

@@ -240,6 +240,21 @@ TEST_F(RedisServers, LeasesDifferWhateverTheClockSays) {
   EXPECT_THAT(leases, SizeIs(5'000));
 }
 
+TEST_F(RedisServers, WhenTheClockGoesBackJobsAreLateByAsMuchAndLeasesHold) {
+  const auto a = join("a");
+  a->driver.go_to(at(10'000));
+  a->driver.push_all({JobSpec("t", "taken"), JobSpec("t", "due").due_at(at(11'000))});
+  const Taken taken = a->driver.take_one("t", Millis{1'000});
+  a->driver.go_to(at(5'000));
+  a->driver.tick();
+  EXPECT_THAT(a->driver.take("t", 9), IsEmpty());
+  EXPECT_EQ(a->driver.ack(taken), AckOutcome::kAcked);
+  a->driver.go_to(at(10'999));
+  EXPECT_THAT(a->driver.take("t", 9), IsEmpty());
+  a->driver.go_to(at(11'000));
+  EXPECT_THAT(ids_of(a->driver.take("t", 9)), testing::ElementsAre("due"));
+}
+
 TEST_F(RedisServers, ALeaseOfADeadServerEndsAndAnotherResolvesIt) {
   auto a = join("a", 1, kShortHold);
   const auto b = join("b", 1, kShortHold);

@@ -24,9 +24,10 @@ PROGRAM = os.environ.get("DELAYQ", str(ROOT / "build" / "release" / "delayq"))
 class Server:
     """A `delayq serve` process. Killed when the test is over, whatever happened."""
 
-    def __init__(self, data, *options):
+    def __init__(self, data, *options, log=None):
         self.data = data
         self.options = options
+        self.log = log  # a file for what it says; else stop() answers it
         self.resp = "127.0.0.1:0"
         self.cwd = None
         self.process = None
@@ -40,8 +41,11 @@ class Server:
     def start(self):
         if self.process is not None:
             self.close()
+        stderr = subprocess.PIPE if self.log is None else open(self.log, "ab")
         self.process = subprocess.Popen(
-            self.command() + list(self.options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.cwd)
+            self.command() + list(self.options), stdout=subprocess.PIPE, stderr=stderr, cwd=self.cwd)
+        if self.log is not None:
+            stderr.close()
         said = b""
         with selectors.DefaultSelector() as waiting:
             waiting.register(self.process.stdout, selectors.EVENT_READ)
@@ -54,7 +58,8 @@ class Server:
                 if not part:
                     break
         self.process.kill()
-        raise AssertionError(f"the server did not start: {self.process.communicate()[1].decode()}")
+        said = self.process.communicate()[1] if self.log is None else self.log.read_bytes()[-4096:]
+        raise AssertionError(f"the server did not start: {said.decode()}")
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -79,7 +84,8 @@ class Server:
             self.process.kill()
             self.process.wait(DEADLINE)
         self.process.stdout.close()
-        self.process.stderr.close()
+        if self.process.stderr is not None:
+            self.process.stderr.close()
 
     def client(self):
         return Client(self.port)

@@ -1,12 +1,15 @@
 """`delayq migrate`: everything of one server, or data directory, into another one."""
 import json
+import os
+import signal
 import subprocess
 
 import harness
+import redis_topology
 from transfer_test import after_import, fill
 
 
-class Migrate(harness.ServerTest):
+class MigrateTest(harness.ServerTest):
     def another(self, name, *options):
         server = harness.Server(self.directory / name, *options)
         self.addCleanup(server.close)
@@ -27,6 +30,8 @@ class Migrate(harness.ServerTest):
                               timeout=harness.DEADLINE, check=True)
         return done.stdout.decode().splitlines()
 
+
+class Migrate(MigrateTest):
     def test_from_one_engine_to_another_and_back_again(self):
         one = self.serve()
         fill(self.connect(one))
@@ -39,7 +44,9 @@ class Migrate(harness.ServerTest):
 
         told = self.migrate(self.url(one), self.url(other), "--yes")
         self.assertEqual((told["created"], told["failed"]), (len(before), 0))
-        self.assertTrue(all(row["from"] == row["to"] for row in told["topics"]), told)
+        for row in told["topics"]:
+            for kind in ("waiting", "done", "dead"):
+                self.assertEqual(row["from"][kind], row["to"][kind], told)
         self.assertEqual(sorted(self.lines(other)), after_import(before))
         self.assertEqual(self.lines(one), before, "the source is as it was")
 
@@ -64,10 +71,116 @@ class Migrate(harness.ServerTest):
 
     def test_places_that_are_none(self):
         server = self.serve()
-        for place, words in [("http://127.0.0.1:1", "expected delayq://"), ("delayq://nowhere", "--from"), ("here", "--from")]:
+        for place, words in [("http://127.0.0.1:1", "at its port for RESP, 9278"), ("redis://127.0.0.1:1", "cannot be reached"),
+                             ("redis://127.0.0.1:1?database=1", "prefix=NAME"), ("delayq://nowhere", "--from"), ("here", "--from")]:
             done = subprocess.run([harness.PROGRAM, "migrate", "--from", place, "--to", self.url(server)], capture_output=True, check=False)
-            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertNotEqual(done.returncode, 0, done.stderr)
             self.assertIn(words, done.stderr.decode())
+
+
+class BetweenEngines(MigrateTest):
+    """Data directories and Redises, without a server between, in each direction."""
+    redis = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.redis = redis_topology.One()
+        cls.addClassCleanup(cls.redis.close)
+
+    def setUp(self):
+        super().setUp()
+        self.redis.redis.ask("FLUSHALL")
+
+    def over(self, name, url, *options):
+        return self.another(name, "--engine", "redis", "--redis", url, *options)
+
+    def filled_directory(self):
+        server = self.serve()
+        fill(self.connect(server))
+        lines = self.lines(server)
+        self.assertEqual(server.stop()[0], 0)
+        return str(self.directory / "data"), lines
+
+    def lines_in(self, url, name="look"):
+        server = self.over(name, url)
+        lines = sorted(self.lines(server))
+        self.assertEqual(server.stop()[0], 0)
+        return lines
+
+    def test_from_a_journal_to_redis_and_back(self):
+        data, before = self.filled_directory()
+        told = self.migrate(data, self.redis.url)
+        self.assertEqual([row["to"]["waiting"] for row in told["topics"]], [0, 0, 0], "a dry run stores nothing")
+        told = self.migrate(data, self.redis.url, "--yes")
+        self.assertEqual((told["created"], told["removed"]), (len(before), 0))
+        self.assertEqual(self.lines_in(self.redis.url), after_import(before))
+
+        empty = self.another("back")
+        self.assertEqual(empty.stop()[0], 0)
+        told = self.migrate(self.redis.url, str(self.directory / "back"), "--yes", "--remove")
+        jobs = len([line for line in before if '"id"' in line])
+        self.assertEqual(told["removed"], jobs, told)
+        empty.start()
+        self.assertEqual(sorted(self.lines(empty)), after_import(before))
+        self.assertEqual([line for line in self.lines_in(self.redis.url) if '"id"' in line], [], "all were moved")
+
+    def test_from_redis_to_a_cluster(self):
+        server = self.over("one", self.redis.url)
+        fill(self.connect(server))
+        before = self.lines(server)
+        with redis_topology.Cluster() as cluster:
+            told = self.migrate(self.redis.url, cluster.url + "?prefix=other", "--yes")
+            self.assertEqual((told["created"], told["failed"]), (len(before), 0))
+            other = self.over("two", cluster.url, "--set", "redis.prefix=other")
+            self.assertEqual(sorted(self.lines(other)), after_import(before))
+            other.close()
+
+    def test_a_move_leaves_what_is_running(self):
+        data, before = self.filled_directory()
+        done = subprocess.run([harness.PROGRAM, "migrate", "--from", data, "--to", self.redis.url, "--yes", "--remove"],
+                              capture_output=True, timeout=harness.DEADLINE, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("topic work: 1 are with consumers of the source", done.stderr.decode())
+        moved = sorted(line for line in before if '"state":"reserved"' not in line)
+        self.assertEqual(self.lines_in(self.redis.url), moved)
+        server = self.serve()
+        left = [json.loads(line)["id"] for line in self.lines(server) if '"id"' in line]
+        self.assertEqual(left, ["running", "done", "dead"], "what is finished stays while its topic is not")
+        client = self.connect(server)
+        client.ask("PURGE", "work", "reserved")
+        told = self.migrate(self.url(server), self.redis.url, "--yes", "--remove")
+        self.assertEqual((told["kept"], told["removed"]), (3, 2), "settings, and the two")
+
+    def test_it_is_killed_and_run_again(self):
+        choices = harness.new_random()
+        server = self.serve()
+        client = self.connect(server)
+        for begin in range(0, 20_000, 1000):
+            client.ask_all([("PUSH", f"t{i % 3}", "1h", f"body {i}", "ID", f"job{i}") for i in range(begin, begin + 1000)])
+        before = sorted(self.lines(server))
+        self.assertEqual(server.stop()[0], 0)
+        data = str(self.directory / "data")
+        kills = 0
+        for _ in range(12):
+            process = subprocess.Popen([harness.PROGRAM, "migrate", "--from", data, "--to", self.redis.url, "--yes", "--remove"],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # Some time on its way, told by what Redis has so far.
+            wanted = choices.randrange(20_000)
+            self.wait_until(lambda: process.poll() is not None or self.stored() >= wanted, "it gets on")  # pylint: disable=cell-var-from-loop
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+                kills += 1
+            process.wait(harness.DEADLINE)
+            if process.returncode == 0:
+                break
+        told = self.migrate(data, self.redis.url, "--yes", "--remove")
+        self.assertEqual(told["failed"], 0)
+        self.assertEqual(self.lines_in(self.redis.url), before, "none is lost or there twice")
+        print(f"killed {kills} times")
+        self.assertEqual([line for line in self.lines(self.serve()) if '"id"' in line], [])
+
+    def stored(self):
+        return sum(self.redis.redis.ask("HLEN", f"delayq:{{0}}:job:t{i}") for i in range(3))
 
 
 if __name__ == "__main__":

@@ -1,27 +1,18 @@
 """Jobs that the server writes to lists and streams in Redis, read by plain Redis clients."""
 import json
+import signal
 import threading
 import unittest
 import urllib.error
 import urllib.request
 
 import harness
-from redis_server import RedisServer
+import redis_topology
 
 NEEDED = ["+ping", "+select", "+role", "+time"]  # as the guide says
 
 
-class RedisDelivery(harness.ServerTest):
-    def setUp(self):
-        super().setUp()
-        self.redis = RedisServer(self.directory / "redis")
-        self.addCleanup(self.redis.close)
-        self.reader = self.redis.client()
-        self.addCleanup(self.reader.close)
-
-    def start(self, *options):
-        return self.serve("--set", f"redis_delivery.url={self.redis.url()}", "--set", "redis_delivery.timeout=1s", *options)
-
+class DeliveryTest(harness.ServerTest):
     def set(self, server, topic, expected=200, **settings):
         request = urllib.request.Request(f"http://127.0.0.1:{server.http_port}/v1/topics/{topic}", method="PATCH",
                                          data=json.dumps(settings).encode())
@@ -37,6 +28,23 @@ class RedisDelivery(harness.ServerTest):
     def push(self, client, topic, ids, delay="0"):
         replies = client.ask_all([("PUSH", topic, delay, f'{{"n":"{each}"}}', "ID", each) for each in ids])
         self.assertFalse([reply for reply in replies if isinstance(reply, harness.Refused)])
+
+    def info(self, server, topic):
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/v1/topics/{topic}", timeout=harness.DEADLINE) as answer:
+            return json.load(answer)
+
+
+class RedisDelivery(DeliveryTest):
+    def setUp(self):
+        super().setUp()
+        topology = redis_topology.One("--appendfsync", "always")  # what is answered survives a kill
+        self.addCleanup(topology.close)
+        self.redis = topology.redis
+        self.reader = self.redis.client()
+        self.addCleanup(self.reader.close)
+
+    def start(self, *options):
+        return self.serve("--set", f"redis_delivery.url={self.redis.url()}", "--set", "redis_delivery.timeout=1s", *options)
 
     def take(self, key, count):
         """What BLPOP brings, until `count` different jobs have come."""
@@ -183,6 +191,127 @@ class RedisDelivery(harness.ServerTest):
         self.assertIn("redis_delivery.url", problem["detail"])
         with self.assertRaisesRegex(AssertionError, "redis_delivery.url"):
             self.serve("--set", "redis_delivery.url=http://x")
+
+    # ---- a server that starts without the Redis that its topics were told to use
+
+    def configure(self, path, url):
+        path.write_text(f'[redis_delivery]\nurl = "{url}"\n' if url else "")
+
+    def test_a_stored_topic_without_a_redis_is_told_and_a_reload_brings_one(self):
+        config, log = self.directory / "delayq.toml", self.directory / "log"
+        self.configure(config, self.redis.url())
+        server = self.serve("-c", str(config), "--set", f"log.file={log}")
+        self.set(server, "order", delivery="redis_list", redis_content="id")
+        self.configure(config, "")
+        self.assertEqual(server.stop()[0], 0)
+        server.start()
+        self.wait_until(lambda: "redis_delivery.url" in log.read_text(), "the log says what is missing")
+        self.assertRegex(log.read_text(), r'warning topic "order": its jobs wait: delivery = redis_list needs a Redis')
+        self.assertIn("redis_delivery.url", self.info(server, "order")["delivery_problem"])
+        client = self.connect(server)
+        self.push(client, "order", ["a", "b"])
+        self.assertEqual(client.stats("order")["ready"], 2)
+
+        self.configure(config, "nonsense://x")
+        server.process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: "stays as it was: redis_delivery.url" in log.read_text(), "an error changes nothing")
+        self.assertIn("delivery_problem", self.info(server, "order"))
+        self.configure(config, self.redis.url())
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(self.take("order", 2), [b"a", b"b"])
+        self.assertNotIn("delivery_problem", self.info(server, "order"))
+
+        self.configure(config, self.redis.url(5))
+        server.process.send_signal(signal.SIGHUP)
+        with self.redis.client(5) as other:
+            self.push(client, "order", ["c"])
+            self.assertEqual(other.blpop(["order"], timeout=harness.DEADLINE)[1], b"c", "another Redis from now on")
+        self.configure(config, "")
+        server.process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: "delivery_problem" in self.info(server, "order"), "none any more")
+        self.push(client, "order", ["d"])
+        self.assertEqual(client.stats("order")["ready"], 1, "it waits")
+
+
+class TheEnginesOwn(DeliveryTest):
+    """A server with the redis engine needs no other Redis to write to."""
+
+    def over(self, topology, *options):
+        return self.serve("--engine", "redis", "--redis", topology.url, *options)
+
+    @staticmethod
+    def pop(topology, key):
+        """From whichever master has the key."""
+        for master in topology.masters():
+            try:
+                if (found := master.ask("LPOP", key)) is not None:
+                    return found
+            except harness.Refused as refused:
+                if refused.code != "MOVED":
+                    raise
+        return None
+
+    def take(self, topology, key, count):
+        seen = set()
+
+        def has_all():
+            if (found := self.pop(topology, key)) is not None:
+                seen.add(found)
+            return len(seen) == count
+
+        self.wait_until(has_all, f"all {count} came")
+        return seen
+
+    def check(self, topology):
+        with topology:
+            server = self.over(topology)
+            client = self.connect(server)
+            lists = [f"list{i}" for i in range(8)]  # in a Cluster they are at different masters
+            for name in lists:
+                self.set(server, name, delivery="redis_list", redis_content="id")
+                self.push(client, name, [f"{name}-{i}" for i in range(50)], delay="100ms")
+            for name in lists:
+                self.assertEqual(self.take(topology, name, 50), {f"{name}-{i}".encode() for i in range(50)})
+            self.assertEqual(server.stop()[0], 0)
+
+    def test_one(self):
+        self.check(redis_topology.One())
+
+    def test_sentinel(self):
+        self.check(redis_topology.Sentinels())
+
+    def test_cluster(self):
+        self.check(redis_topology.Cluster())
+
+    def test_keys_of_the_engine_are_refused_and_a_url_goes_before_it(self):
+        with redis_topology.One() as topology:
+            server = self.over(topology)
+            problem = self.set(server, "t", expected=400, delivery="redis_list", redis_key="delayq:{0}:next")
+            self.assertIn("redis_key: keys that begin with delayq: are the engine's own", problem["detail"])
+            self.assertIn("redis_key", self.set(server, "delayq:t", expected=400, delivery="redis_list")["detail"])
+            self.assertEqual(server.stop()[0], 0)
+            another = redis_topology.One()
+            self.addCleanup(another.close)
+            other = another.redis
+            server = self.over(topology, "--set", f"redis_delivery.url={other.url()}")
+            self.set(server, "t", delivery="redis_list", redis_content="id")
+            self.push(self.connect(server), "t", ["a"])
+            with other.client() as reader:
+                self.assertEqual(reader.blpop(["t"], timeout=harness.DEADLINE)[1], b"a")
+            self.assertIsNone(self.pop(topology, "t"))
+            server.close()
+
+    def test_another_server_writes_what_a_dead_one_had_taken_in(self):
+        with redis_topology.One() as topology:
+            everything = ("--set", "topics.*.delivery=redis_list", "--set", "topics.*.redis_content=id")
+            first, second = (harness.Server(self.directory / name, "--engine", "redis", "--redis", topology.url, *everything)
+                             for name in ("one", "two"))
+            self.addCleanup(first.close)
+            self.addCleanup(second.close)
+            self.push(self.connect(first), "new", ["a"], delay="1s")
+            first.kill()
+            self.assertEqual(self.take(topology, "new", 1), {b"a"})
+            second.close()
 
 
 if __name__ == "__main__":

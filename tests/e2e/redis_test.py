@@ -15,13 +15,13 @@ from contextlib import closing
 import harness
 import redis_topology
 from harness import DEADLINE, PROGRAM, Refused, now_ms
+from redis_harness import RedisTest, dict_of, ids
 
 PREFIXES = itertools.count()
 
 
-class RedisTest(harness.ServerTest):
+class SharedRedis(RedisTest):
     """One Redis for all tests of a class, and a prefix of its keys for each test."""
-    topology = None
 
     @classmethod
     def setUpClass(cls):
@@ -32,29 +32,8 @@ class RedisTest(harness.ServerTest):
         super().setUp()
         self.prefix = f"test{next(PREFIXES)}"
 
-    def over(self, *options, topology=None):
-        """A server over the Redis."""
-        return self.serve("--engine", "redis", "--redis", (topology or self.topology).url, "--set", f"redis.prefix={self.prefix}",
-                          *options)
 
-    def get(self, server, path):
-        with closing(http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=DEADLINE)) as web:
-            web.request("GET", path)
-            response = web.getresponse()
-            return response.status, response.read().decode()
-
-    def wait_for(self, condition, what):
-        redis_topology.wait_for(condition, what)
-
-    def pops(self, client, *words):
-        return client.ask("POP", *words) or []
-
-
-def ids(jobs):
-    return [job[2].decode() for job in jobs]
-
-
-class Sharing(RedisTest):
+class Sharing(SharedRedis):
     def setUp(self):
         super().setUp()
         self.a, self.b = self.over(), self.over()
@@ -187,7 +166,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Dying(RedisTest):
+class Dying(SharedRedis):
     def test_another_calls_back_what_a_dead_server_had_taken(self):
         with http.server.HTTPServer(("127.0.0.1", 0), Receiver) as receiver:
             receiver.called = queue.Queue()
@@ -277,32 +256,8 @@ class Dying(RedisTest):
         self.assertLess(len(missing), 5 * 4 * 5 + 1, "at most what each connection had acked at each kill")
 
 
-def dict_of(flat):
-    return {} if flat is None else {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
-
-
-class Away(harness.ServerTest):
+class Away(RedisTest):
     """These do things to the Redis, so that each has its own."""
-    over, get, wait_for, pops = RedisTest.over, RedisTest.get, RedisTest.wait_for, RedisTest.pops
-
-    def setUp(self):
-        super().setUp()
-        self.prefix = "delayq"
-
-    def start(self, kind=redis_topology.One, *options):
-        self.topology = kind(*options)
-        self.addCleanup(self.topology.close)
-        return self.topology
-
-    def push_until_taken(self, client, name):
-        def is_taken():
-            try:
-                client.ask("PUSH", "order", "0", "x", "ID", name, "KEEP")
-                return True
-            except Refused as refused:
-                self.assertIn(refused.code, ("UNAVAILABLE", "OVERLOADED"), refused)
-                return False
-        self.wait_for(is_taken, f"a push of {name} is taken")
 
     def test_redis_goes_and_comes_back(self):
         topology = self.start()
@@ -436,6 +391,25 @@ class Starting(harness.ServerTest):
         self.assertIn(f"is ready, redis at 127.0.0.1:{port}, 1 shard, 0 jobs.", process.stdout.readline().decode())
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(DEADLINE), 0)
+
+    def test_it_waits_for_a_redis_that_takes_no_writes_yet(self):
+        with redis_topology.One("--min-replicas-to-write", "1") as topology:
+            done = self.try_to_serve("--redis", topology.url)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("NOREPLICAS", done.stderr)
+            refusals = int(topology.redis.info("errorstats")["errorstat_NOREPLICAS"].removeprefix("count="))
+            # pylint: disable=consider-using-with
+            process = subprocess.Popen(
+                [PROGRAM, "serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--engine", "redis", "--redis", topology.url,
+                 "--set", "redis.start_wait=1m"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            redis_topology.wait_for(
+                lambda: int(topology.redis.info("errorstats")["errorstat_NOREPLICAS"].removeprefix("count=")) > refusals,
+                "it is refused")
+            topology.redis.ask("CONFIG", "SET", "min-replicas-to-write", "0")
+            self.assertIn("is ready", process.stdout.readline().decode())
 
     def test_the_password_is_asked_for_and_never_told(self):
         with redis_topology.One("--requirepass", "hush-hush") as topology:

@@ -10,9 +10,12 @@ import sys
 import tempfile
 import time
 
+import redis
+
 from harness import DEADLINE, Client, Refused
 
 SKIPPED = 77
+SHARDS = {"one": 1, "sentinel": 1, "cluster": 16}  # as delayq cuts its jobs, unless it is told otherwise
 
 
 def program():
@@ -74,17 +77,23 @@ class Redis:
         """Starts it, with what it has on its disk, and waits until it answers."""
         if self.process is not None and self.process.poll() is None:
             return
-        command = [program()]
-        if self.sentinel:
-            command += [str(self.directory / "sentinel.conf"), "--sentinel"]
-        else:
-            command += ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"]
-        command += ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory), "--daemonize", "no",
-                    "--logfile", str(self.directory / "log"), *self.options]
+        file = self.directory / ("sentinel.conf" if self.sentinel else "redis.conf")
+        if self.process is None:
+            self.configure(file)
+        command = [program(), str(file), *(["--sentinel"] if self.sentinel else [])]
         # pylint: disable=consider-using-with
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.is_paused = False
         wait_for(self.is_up, f"the Redis at {self.port} answers")
+
+    def configure(self, file):
+        """In a file, as users have it: a Sentinel writes into it who is a replica of whom, and so it is after a restart."""
+        options = [] if self.sentinel else ["--save", '""', "--appendonly", "yes", "--appendfsync", "everysec"]
+        options += ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.directory, "--daemonize", "no",
+                    "--logfile", self.directory / "log", *self.options]
+        with file.open("a", encoding="utf-8") as text:
+            for name, value in zip(options[::2], options[1::2]):
+                text.write(f"{name.removeprefix('--')} {value}\n")
 
     def is_up(self):
         if self.process.poll() is not None:
@@ -102,6 +111,13 @@ class Redis:
             return client.ask(*words)
         finally:
             client.close()
+
+    def url(self, database=0):
+        return f"redis://127.0.0.1:{self.port}/{database}"
+
+    def client(self, database=0):
+        """A client from Debian's python3-redis, for what is more than a command or two."""
+        return redis.Redis(port=self.port, db=database, socket_timeout=DEADLINE)
 
     def info(self, section="all"):
         text = self.ask("INFO", section).decode()
@@ -141,16 +157,21 @@ class Redis:
 
 
 def has_replicas(master, count):
-    """Whether so many follow it; one that is still being sent the whole of it does not yet."""
+    """Whether so many follow it; one that is still being sent the whole of it does not yet. A master that asks for replicas
+    before it writes (min-replicas-to-write) counts them once a second."""
     facts = master.info("replication")
-    return sum(1 for name, fact in facts.items() if name.startswith("slave") and "state=online" in fact) == count
+    online = sum(1 for name, fact in facts.items() if name.startswith("slave") and "state=online" in fact)
+    return online == count and int(facts.get("min_slaves_good_slaves", count)) == count
 
 
 class Topology:
     """What the three have in common."""
 
-    def __init__(self):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="delayq-redis-", dir=os.environ.get("DELAYQ_E2E_DIR")))
+    def __init__(self, directory=None):
+        """In a directory of the caller's, who removes it, or in one of its own."""
+        self.is_own = directory is None
+        self.directory = directory or pathlib.Path(
+            tempfile.mkdtemp(prefix="delayq-redis-", dir=os.environ.get("DELAYQ_E2E_DIR")))
         self.members = []  # those with jobs
         self.others = []   # Sentinels
         self.url = None
@@ -158,10 +179,21 @@ class Topology:
     def masters(self):
         return self.members
 
+    def is_settled(self):
+        return True
+
+    def lives(self):
+        """By the ports of the masters, the name that each gives to its history: another after a promotion and after a
+        restart. None while they have not found together."""
+        if not self.is_settled():
+            return None
+        return {master.port: master.info("replication")["master_replid"] for master in self.masters()}
+
     def close(self):
         for each in self.others + self.members:
             each.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        if self.is_own:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self):
         return self
@@ -171,8 +203,8 @@ class Topology:
 
 
 class One(Topology):
-    def __init__(self, *options):
-        super().__init__()
+    def __init__(self, *options, directory=None):
+        super().__init__(directory)
         try:
             self.redis = Redis(self.directory / "redis", free_ports(1)[0], *options)
             self.members = [self.redis]
@@ -187,8 +219,8 @@ class Sentinels(Topology):
     that keeps up refuses to write, so that what it answered is with one of them: min-replicas-to-write."""
     NAME = "mymaster"
 
-    def __init__(self, *options):
-        super().__init__()
+    def __init__(self, *options, directory=None):
+        super().__init__(directory)
         try:
             master, *replicas = free_ports(3)
             safe = ("--min-replicas-to-write", "1", "--min-replicas-max-lag", "2", "--repl-diskless-sync-delay", "0",
@@ -248,8 +280,8 @@ class Cluster(Topology):
     """Three masters with a replica each, which takes over after a second. It has none itself then, so that none is asked
     for before a master writes."""
 
-    def __init__(self, *options):
-        super().__init__()
+    def __init__(self, *options, directory=None):
+        super().__init__(directory)
         try:
             ports = free_ports(6, also=10_000)
             for number, port in enumerate(ports):

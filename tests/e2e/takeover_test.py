@@ -7,7 +7,7 @@ import time
 import unittest
 
 import harness
-from redis_server import RedisServer
+import redis_topology
 
 DAY = 86_400
 INVALID, CORRUPT = 2, 13  # exit codes
@@ -29,8 +29,9 @@ def packed(value):
 class Takeover(harness.ServerTest):
     def setUp(self):
         super().setUp()
-        self.redis = RedisServer(self.directory / "redis")
-        self.addCleanup(self.redis.close)
+        topology = redis_topology.One("--appendfsync", "always")  # what is answered survives a kill
+        self.addCleanup(topology.close)
+        self.redis = topology.redis
         self.source = self.redis.client(3)
         self.addCleanup(self.source.close)
         self.server = self.serve()

@@ -37,7 +37,8 @@ struct Host {
   std::function<ProcessFigures()> process = [] { return ProcessFigures(); };
   std::function<webhook::Figures()> webhooks = {};  ///< may be empty
   std::function<std::optional<RedisFigures>()> redis = [] { return std::nullopt; };
-  std::function<redis_delivery::Figures()> redis_delivery = {};  ///< empty: jobs do not go there
+  /// Nothing: jobs do not go there.
+  std::function<std::optional<redis_delivery::Figures>()> redis_delivery = [] { return std::nullopt; };
   uint32_t metrics_topics = 200;                                 ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< that are spoken here besides HTTP v1

@@ -152,6 +152,7 @@ Status Conversation::topic(const Call& call) {
         json.begin_object().key("topic").text(name);
         write_counts(json, stats.counts);
         write_tallies(json, stats.tallies, stats.lateness, stats.waiters);
+        if (!stats.delivery_problem.empty()) json.key("delivery_problem").text(stats.delivery_problem);
         json.key("settings").begin_object();
         write_settings(json, stats.settings);
         json.end_object().end_object();
@@ -240,7 +241,7 @@ void Conversation::send_metrics(Place place, Moment now, const TotalStats* total
   Metrics metrics{host_.version, now, totals, topics, front_.http, front_.resp, host_.process()};
   if (host_.webhooks) metrics.webhooks = host_.webhooks();
   metrics.redis = host_.redis();
-  if (host_.redis_delivery) metrics.redis_delivery = host_.redis_delivery();
+  metrics.redis_delivery = host_.redis_delivery();
   send(place, {200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_text(metrics)});
 }
 

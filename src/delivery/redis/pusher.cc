@@ -85,7 +85,8 @@ Moment Pusher::tick(Moment now) {
 }
 
 void Pusher::ask(Source& source) {
-  if (!goes_to_redis(queue_.effective_settings(source.topic).delivery)) return sources_.drop(source);
+  const bool is_ours = goes_to_redis(queue_.effective_settings(source.topic).delivery);
+  if (!is_ours || !queue_.check_delivery(source.topic).ok()) return sources_.drop(source);
   if (source.batch == 0) source.batch = kFirstBatch;
   DeliveryRequest request;
   request.topic = source.topic;

@@ -52,6 +52,8 @@ class Pusher final : public DeliveryListener {
   /// shortly before its end is given back.
   void stop(Moment now, Millis grace);
 
+  /// Other bounds for what is taken from now on.
+  void set_options(PusherOptions options) { options_ = options; }
   /// Told once when Redis goes away, with the reason, and once when it is back, with nothing.
   void set_log(std::function<void(std::string_view why)> log) { log_ = std::move(log); }
   Figures figures() const;

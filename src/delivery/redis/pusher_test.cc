@@ -20,7 +20,7 @@ using testing::SizeIs;
 
 QueueConfig with_redis() {
   QueueConfig config;
-  config.delivers_to_redis = true;
+  config.redis.is_there = true;
   return config;
 }
 

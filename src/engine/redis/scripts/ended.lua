@@ -3,6 +3,7 @@
 -- ARGV  5 how many at most   6 by how many ms to put off
 -- RETURNS prelude.lua; 3... three for each lease: number, attempts, options
 local said = {false, 0}
+go_on_when_full(NEXT)
 local ids = call('ZRANGE', LEASES, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, ARGV[5])
 local looks = {}
 for i, record in ipairs(#ids > 0 and call('HMGET', POOL, unpack(ids)) or {}) do

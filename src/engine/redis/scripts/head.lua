@@ -9,6 +9,7 @@
 local driver, next_looks = KEYS[1], KEYS[2]
 local owner = call('GET', driver)
 if owner and owner ~= ARGV[2] then return {0, call('PTTL', driver), ''} end
+go_on_when_full(next_looks)
 call('SET', driver, ARGV[2], 'PX', ARGV[3])
 local said = {1, tonumber(ARGV[3]), call('ZRANGE', next_looks, 0, 0, 'WITHSCORES')[2] or ''}
 for i, entry in ipairs(call('ZRANGE', next_looks, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, ARGV[4])) do said[3 + i] = entry end

@@ -42,6 +42,12 @@ local function numbers(count)
   return call('INCRBY', SEQUENCE, count) - count
 end
 
+-- For scripts that only move jobs on, or end them: a Redis whose memory is full (maxmemory) refuses a script's first write
+-- if that could need memory, and none behind it. So they begin with one that needs none, and removes nothing.
+local function go_on_when_full(zset)
+  call('ZREM', zset, '')
+end
+
 -- The shard has to look at this topic at `at` at the latest. `kind`: 'd' delay, 'l' leases, 'k' kept.
 local is_next_changed, lowered = false, {}
 local function wake_by(kind, at)

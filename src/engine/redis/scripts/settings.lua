@@ -5,6 +5,7 @@
 if ARGV[5] == '' then
   call('HDEL', KEYS[1], TOPIC)
 else
+  call('HDEL', KEYS[1], '')  -- as go_on_when_full(): a full Redis can still be paused
   call('HSET', KEYS[1], TOPIC, ARGV[5])
 end
 call('PUBLISH', CHANNEL, 's' .. TOPIC)

@@ -15,7 +15,10 @@ local room = count
 if limit > 0 then room = math.min(count, math.max(limit - call('ZCARD', HELD), 0)) end
 local popped = room > 0 and call('ZPOPMIN', line_of(outlet), room) or {}
 -- Whoever lets go of a job then says that there is room.
-if room < count and not is_auto and call('EXISTS', line_of(outlet)) == 1 then call('SET', FULL, 1) end
+if room < count and not is_auto and call('EXISTS', line_of(outlet)) == 1 then
+  go_on_when_full(NEXT)
+  call('SET', FULL, 1)
+end
 if #popped == 0 then return answer(said) end
 
 local ids = {}

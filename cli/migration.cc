@@ -1,0 +1,295 @@
+#include "cli/migration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/human.h"
+#include "core/limits.h"
+#include "core/siphash.h"
+
+namespace delayq::cli {
+
+namespace {
+
+constexpr size_t kShownName = 60;
+/// Sent together; their replies are short.
+constexpr size_t kMostCancels = 256;
+constexpr std::array<std::string_view, kKinds> kWords{"waiting", "done", "dead"};
+
+size_t at(Kind kind) { return static_cast<size_t>(kind); }
+
+std::array<uint64_t, kKinds> by_kind(const TopicCounts& counts) {
+  return {counts.live(), counts.done(), counts.dead()};
+}
+
+TopicCounts counts_of(const Migration::Counts& topics, const std::string& name) {
+  const auto found = topics.find(name);
+  return found == topics.end() ? TopicCounts{} : found->second;
+}
+
+/// So many jobs are met that not all of their ids can be kept.
+uint64_t hash_of(const std::string& id) {
+  return siphash128(SipKey{0x6d696772617465, 0x64656c617971}, id).low;
+}
+
+std::string number(uint64_t count) { return grouped(static_cast<int64_t>(count)); }
+
+/// What the comparison of one topic brings.
+class Comparison {
+ public:
+  Comparison(const std::string& topic, const TopicLedger& ledger, std::vector<std::string>& told)
+      : topic_(printable(topic, kShownName)), ledger_(ledger), told_(told) {}
+
+  void lines() {
+    if (ledger_.failed > 0) tell(fmt::format("{} were not stored", number(ledger_.failed)));
+    if (ledger_.others > 0) {
+      tell(fmt::format("{} have ids that are other jobs' in the target: they were left where they are",
+                       number(ledger_.others)));
+    }
+  }
+
+  void target(size_t kind, uint64_t before, uint64_t after, Moment now) {
+    const uint64_t expected = before + ledger_.created[kind];
+    const bool is_over = kind != at(Kind::kWaiting) && after < expected && ledger_.soonest_end <= now;
+    if (after == expected || is_over) return;
+    tell(fmt::format("the target has {} {} jobs and should have {} ({} that were there and {} new ones): {}",
+                     number(after), kWords[kind], number(expected), number(before),
+                     number(ledger_.created[kind]),
+                     kind == at(Kind::kWaiting) || after > expected
+                         ? "does somebody use it?"
+                         : "it keeps fewer, as its settings say, or their time was over"));
+  }
+
+  void copied(size_t kind, uint64_t left) {
+    const uint64_t read = ledger_.read[kind];
+    if (left > read) {
+      tell(fmt::format("{} {} jobs came into the source meanwhile: the same command brings them",
+                       number(left - read), kWords[kind]));
+    } else if (left < read && kind == at(Kind::kWaiting)) {
+      tell(
+          fmt::format("{} waiting jobs went on in the source meanwhile, and wait in the target as well: does "
+                      "somebody use the source?",
+                      number(read - left)));
+    }
+  }
+
+  void moved(const TopicCounts& left) {
+    const uint64_t running = left.states[2];
+    if (running > 0)
+      tell(fmt::format("{} are with consumers of the source and stay there: run it again when they are done",
+                       number(running)));
+    if (left.all() > running) tell(fmt::format("{} are left in the source", number(left.all() - running)));
+  }
+
+ private:
+  void tell(std::string what) { told_.push_back(fmt::format("topic {}: {}", topic_, what)); }
+
+  std::string topic_;
+  const TopicLedger& ledger_;
+  std::vector<std::string>& told_;
+};
+
+}  // namespace
+
+Status Migration::run() {
+  std::string cursor;
+  do {
+    Words command{"EXPORT", "COUNT", std::to_string(Limits::kPageJobs)};
+    if (!cursor.empty()) append_option(command, "CURSOR", cursor);
+    Result<resp::Value> page = from_.ask(command);
+    if (!page) return in_place(from_, page.error());
+    if (page->items.size() != 2) return in_place(from_, unexpected_reply());
+    if (Status status = take(page->items[1].items); !status) return status;
+    cursor = page->items[0].text;
+    if (reports_.progress) reports_.progress(lines_.lines());
+  } while (!cursor.empty());
+  return finish_topic();
+}
+
+Status Migration::take(std::vector<resp::Value>& page) {
+  std::vector<ExportedLine> lines;
+  Words texts;
+  size_t bytes = 0;
+  const auto flush = [&] {
+    bytes = 0;
+    Status status = store(lines, std::exchange(texts, {}));
+    lines.clear();
+    return status;
+  };
+  for (resp::Value& item : page) {
+    Result<ExportedLine> line = read_exported(item.text);
+    if (!line) return in_place(from_, line.error());
+    if (line->topic != topic_) {
+      if (Status status = flush(); !status) return status;
+      if (Status status = finish_topic(); !status) return status;
+      topic_ = line->topic;
+    }
+    if (!line->id.empty() && !meet(*line)) continue;
+    bytes += item.text.size();
+    texts.push_back(std::move(item.text));
+    lines.push_back(std::move(*line));
+    if (texts.size() < kMostImportLines && bytes < kMostImportBytes) continue;
+    if (Status status = flush(); !status) return status;
+  }
+  return flush();
+}
+
+bool Migration::meet(const ExportedLine& line) {
+  TopicLedger& ledger = topics_[topic_];
+  if (line.is_running) ++ledger.running;
+  if (line.is_running && removes_) return false;
+  const auto [found, is_new] = met_.try_emplace(hash_of(line.id), Met{line.kind});
+  // One that moved on while the source was read is there twice, the later state second.
+  if (!is_new) --ledger.read[at(found->second.kind)];
+  found->second.kind = line.kind;
+  ++ledger.read[at(line.kind)];
+  return true;
+}
+
+Status Migration::store(std::vector<ExportedLine>& lines, Words texts) {
+  if (lines.empty()) return {};
+  const auto answers = import_lines(to_.ask, "keep", texts);
+  if (!answers) return in_place(to_, answers.error());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (Status status = settle(lines[i], (*answers)[i], texts[i]); !status) return status;
+  }
+  return {};
+}
+
+Status Migration::settle(const ExportedLine& line, const resp::Value& answer, const std::string& text) {
+  const std::optional<Error> error = lines_.add(answer);
+  if (error && reports_.failed) reports_.failed(text, *error);
+  TopicLedger& ledger = topics_[line.topic];
+  if (error) ++ledger.failed;
+  if (error || line.id.empty()) return {};
+  bool is_safe = true;
+  if (answer.text == "created") {
+    ++ledger.created[at(line.kind)];
+    ledger.soonest_end = std::min(ledger.soonest_end, line.kept_until);
+  } else if (answer.text == "dropped") {
+    ++ledger.dropped;
+  } else {
+    const Result<bool> same = is_there(line);
+    if (!same) return in_place(to_, same.error());
+    is_safe = *same;
+    ++(is_safe ? ledger.there : ledger.others);
+  }
+  met_[hash_of(line.id)].is_safe = is_safe;
+  return {};
+}
+
+Result<bool> Migration::is_there(const ExportedLine& line) const {
+  const Result<resp::Value> found = to_.ask({"GET", line.topic, line.id});
+  if (!found) return found.error();
+  const resp::Value* const body = found->find("body");
+  return body != nullptr && body->text == line.body;
+}
+
+// ---- taking jobs out of the source
+
+Status Migration::finish_topic() {
+  Status status;
+  if (removes_ && !met_.empty()) status = remove_topic(topics_[topic_]);
+  met_.clear();
+  return status ? status : Status{in_place(from_, status.error())};
+}
+
+Status Migration::remove_topic(TopicLedger& ledger) {
+  const bool is_clean = ledger.failed == 0 && ledger.others == 0 && ledger.dropped == 0;
+  Result<TopicCounts> left = count_left();
+  if (!left) return left.error();
+  // Where nobody else is, and nothing runs, all that is there has been copied.
+  if (from_.is_exclusive && is_clean && ledger.running == 0 && left->all() == ledger.all_read())
+    return purge(ledger, {"PURGE", topic_});
+  if (Status status = remove_waiting(ledger); !status) return status;
+  left = count_left();
+  if (!left) return left.error();
+  // Where nothing waits and nothing runs, nothing can be finished meanwhile.
+  if (left->live() > 0 || !is_clean) return {};
+  for (const Kind kind : {Kind::kDone, Kind::kDead}) {
+    const uint64_t count = by_kind(*left)[at(kind)];
+    if (count == 0 || count > ledger.read[at(kind)]) continue;
+    if (Status status = purge(ledger, {"PURGE", topic_, std::string(kWords[at(kind)])}); !status)
+      return status;
+  }
+  return {};
+}
+
+Result<TopicCounts> Migration::count_left() const {
+  const Result<Counts> all = count_topics(from_.ask);
+  if (!all) return all.error();
+  return counts_of(*all, topic_);
+}
+
+Status Migration::purge(TopicLedger& ledger, const Words& command) const {
+  const Result<resp::Value> reply = from_.ask(command);
+  if (!reply) return reply.error();
+  ledger.removed += static_cast<uint64_t>(number_in(*reply).value_or(0));
+  return {};
+}
+
+Status Migration::remove_waiting(TopicLedger& ledger) {
+  // What is taken out may be what a cursor stands on, so it begins anew after each page that had something.
+  std::string cursor;
+  for (;;) {
+    Words command{"EXPORT", "COUNT", std::to_string(kMostCancels), "TOPIC", topic_};
+    if (!cursor.empty()) append_option(command, "CURSOR", cursor);
+    const Result<resp::Value> page = from_.ask(command);
+    if (!page) return page.error();
+    if (page->items.size() != 2) return unexpected_reply();
+    const Result<std::vector<Words>> cancels = cancels_for(page->items[1].items);
+    if (!cancels) return cancels.error();
+    if (cancels->empty()) {
+      cursor = page->items[0].text;
+      if (cursor.empty()) return {};
+      continue;
+    }
+    cursor.clear();
+    const auto replies = from_.ask_all(*cancels);
+    if (!replies) return replies.error();
+    for (const resp::Value& reply : *replies) {
+      if (reply.is_error()) return error_of_reply(reply.text);
+      ledger.removed += reply.text == "cancelled" ? 1 : 0;
+    }
+  }
+}
+
+Result<std::vector<Words>> Migration::cancels_for(const std::vector<resp::Value>& page) {
+  std::vector<Words> cancels;
+  for (const resp::Value& item : page) {
+    const Result<ExportedLine> line = read_exported(item.text);
+    if (!line) return line.error();
+    if (line->id.empty() || line->kind != Kind::kWaiting || line->is_running) continue;
+    const auto met = met_.find(hash_of(line->id));
+    if (met == met_.end() || !met->second.is_safe) continue;
+    met->second.is_safe = false;  // once
+    cancels.push_back({"CANCEL", topic_, line->id});
+  }
+  return cancels;
+}
+
+// ---- is everything there?
+
+std::vector<std::string> Migration::differences(const Counts& before, const Counts& source,
+                                                const Counts& target, Moment now) const {
+  std::map<std::string, TopicLedger> all = topics_;
+  for (const auto& [name, counts] : source) all.try_emplace(name);
+  std::vector<std::string> told;
+  for (const auto& [name, ledger] : all) {
+    Comparison topic(name, ledger, told);
+    const TopicCounts left = counts_of(source, name);
+    const auto had = by_kind(counts_of(before, name));
+    const auto has = by_kind(counts_of(target, name));
+    topic.lines();
+    for (size_t kind = 0; kind < kKinds; ++kind) {
+      topic.target(kind, had[kind], has[kind], now);
+      if (!removes_) topic.copied(kind, by_kind(left)[kind]);
+    }
+    if (removes_) topic.moved(left);
+  }
+  return told;
+}
+
+}  // namespace delayq::cli

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "cli/exported_line.h"
+#include "cli/importing.h"
+#include "cli/place.h"
+#include "cli/topic_counts.h"
+
+namespace delayq::cli {
+
+/// What became of a topic's jobs on their way.
+struct TopicLedger {
+  using ByKind = std::array<uint64_t, kKinds>;
+
+  ByKind read{};               ///< in the source, each job once, as it was met last
+  ByKind created{};            ///< stored by this run
+  Moment soonest_end{kNever};  ///< of what the done and dead ones among them are kept for
+  uint64_t there = 0;          ///< were in the target before: from an earlier run, or met again
+  uint64_t others = 0;         ///< their ids are another job's in the target
+  uint64_t dropped = 0;        ///< nothing to keep any more
+  uint64_t failed = 0;
+  uint64_t running = 0;  ///< with a consumer of the source; a move leaves them
+  uint64_t removed = 0;  ///< from the source
+
+  uint64_t all_read() const { return read[0] + read[1] + read[2]; }
+};
+
+/// Copies all jobs and settings of one place into another one; moves them when it is to remove what it has
+/// copied.
+///
+/// It can be ended at any moment and run again: what the target has is known by its id and body, and kept. A
+/// job is removed from the source only when the target has answered that it is durable there. Jobs that a
+/// consumer of the source is working on are copied as ready ones, but not moved.
+class Migration {
+ public:
+  struct Reports {
+    std::function<void(uint64_t lines)> progress;
+    std::function<void(const std::string& line, const Error& error)> failed;
+  };
+
+  /// The places must outlive it.
+  Migration(const Place& from, const Place& to, bool removes, Reports reports)
+      : from_(from), to_(to), removes_(removes), reports_(std::move(reports)) {}
+
+  Status run();
+
+  const std::map<std::string, TopicLedger>& topics() const { return topics_; }
+  const ImportCounts& lines() const { return lines_; }
+
+  using Counts = std::map<std::string, TopicCounts>;
+  /// What is not as it should be now, a sentence each; none when every job that the source has, or had, is
+  /// accounted for. `before` is the target's when run() began, the others are after it.
+  std::vector<std::string> differences(const Counts& before, const Counts& source, const Counts& target,
+                                       Moment now) const;
+
+ private:
+  /// A job of the topic that is being read.
+  struct Met {
+    Kind kind = Kind::kWaiting;
+    bool is_safe = false;  ///< in the target
+  };
+
+  Status take(std::vector<resp::Value>& page);
+  Status store(std::vector<ExportedLine>& lines, Words texts);
+  /// Answers false for one that is not to be stored.
+  bool meet(const ExportedLine& line);
+  Status settle(const ExportedLine& line, const resp::Value& answer, const std::string& text);
+  Result<bool> is_there(const ExportedLine& line) const;
+  /// All of the topic has been read.
+  Status finish_topic();
+  Status remove_topic(TopicLedger& ledger);
+  Status remove_waiting(TopicLedger& ledger);
+  /// For the jobs of a page that are in the target.
+  Result<std::vector<Words>> cancels_for(const std::vector<resp::Value>& page);
+  Status purge(TopicLedger& ledger, const Words& command) const;
+  /// Of the topic, in the source.
+  Result<TopicCounts> count_left() const;
+
+  const Place& from_;
+  const Place& to_;
+  bool removes_;
+  Reports reports_;
+  std::map<std::string, TopicLedger> topics_;
+  ImportCounts lines_;
+  std::string topic_;                       ///< that is being read
+  absl::flat_hash_map<uint64_t, Met> met_;  ///< its jobs, by a hash of their ids
+};
+
+}  // namespace delayq::cli

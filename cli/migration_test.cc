@@ -1,0 +1,178 @@
+#include "cli/migration.h"
+
+#include <gmock/gmock.h>
+
+#include "cli/fake_place.h"
+
+namespace delayq::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Moment kNow = from_unix_ms(1'800'000'000'000);
+
+void fill(FakePlace& place) {
+  for (int i = 0; i < 10; ++i) place.jobs[{"a", fmt::format("{}", i)}] = {i < 5 ? "delayed" : "ready", "a"};
+  place.jobs[{"b", "done"}] = {"done", "d"};
+  place.jobs[{"b", "dead"}] = {"dead", "e"};
+  place.jobs[{"c", "one"}] = {"ready", "c"};
+}
+
+class Migrating : public testing::Test {
+ protected:
+  Migrating() { fill(source_); }
+
+  /// What it says is not as it should be; or the error that ended it.
+  std::vector<std::string> migrate(bool removes) {
+    const auto before = count_topics(target_.place().ask);
+    Migration migration(source_.place(), target_.place(), removes, {});
+    const Status status = migration.run();
+    lines_ = migration.lines();
+    ledgers_ = migration.topics();
+    if (!status) return {status.error().detail};
+    const auto after = count_topics(target_.place().ask);
+    const auto left = count_topics(source_.place().ask);
+    return migration.differences(*before, *left, *after, kNow);
+  }
+
+  FakePlace source_{"source"};
+  FakePlace target_{"target"};
+  ImportCounts lines_;
+  std::map<std::string, TopicLedger> ledgers_;
+};
+
+TEST_F(Migrating, ACopyLeavesTheSourceAndIsExact) {
+  const size_t jobs = source_.jobs.size();
+  EXPECT_THAT(migrate(false), IsEmpty());
+  EXPECT_EQ(target_.jobs.size(), jobs);
+  EXPECT_EQ(source_.jobs.size(), jobs);
+  EXPECT_EQ(lines_.of("created"), jobs);
+  EXPECT_EQ(ledgers_["b"].created, (TopicLedger::ByKind{0, 1, 1}));
+  EXPECT_THAT(migrate(false), IsEmpty()) << "again";
+  EXPECT_EQ(lines_.of("kept"), jobs);
+}
+
+TEST_F(Migrating, AMoveEmptiesTheSource) {
+  const size_t jobs = source_.jobs.size();
+  EXPECT_THAT(migrate(true), IsEmpty());
+  EXPECT_EQ(target_.jobs.size(), jobs);
+  EXPECT_THAT(source_.jobs, IsEmpty());
+}
+
+TEST_F(Migrating, WhatTheTargetHadIsNotCountedTwice) {
+  target_.jobs[{"a", "own"}] = {"delayed", "x"};
+  target_.jobs[{"z", "own"}] = {"dead", "x"};
+  EXPECT_THAT(migrate(false), IsEmpty());
+}
+
+TEST_F(Migrating, AnIdOfAnotherJobIsToldAndStays) {
+  target_.jobs[{"a", "3"}] = {"delayed", "another body"};
+  EXPECT_THAT(migrate(true),
+              ElementsAre(HasSubstr("topic a: 1 have ids that are other jobs'"), HasSubstr("1 are left")));
+  EXPECT_EQ(source_.jobs.size(), 1);
+  EXPECT_TRUE(source_.jobs.contains({"a", "3"}));
+  EXPECT_EQ((target_.jobs[{"a", "3"}].body), "another body");
+}
+
+TEST_F(Migrating, WhatIsNotStoredIsToldAndStays) {
+  target_.refuses = "c";
+  EXPECT_THAT(migrate(true), ElementsAre(HasSubstr("topic c: 1 were not stored"), HasSubstr("1 are left")));
+  EXPECT_TRUE(source_.jobs.contains({"c", "one"}));
+  EXPECT_EQ(lines_.failed(), 1);
+}
+
+TEST_F(Migrating, ARunningJobIsCopiedAndNotMoved) {
+  source_.jobs[{"c", "one"}].state = "reserved";
+  EXPECT_THAT(migrate(true), ElementsAre(HasSubstr("topic c: 1 are with consumers of the source")));
+  EXPECT_FALSE(target_.jobs.contains({"c", "one"}));
+  EXPECT_THAT(migrate(false), IsEmpty());
+  EXPECT_EQ((target_.jobs[{"c", "one"}].state), "delayed");
+}
+
+TEST_F(Migrating, AJobThatIsTakenMeanwhileIsTold) {
+  target_.before = [this](const Words& command) {
+    if (command[0] == "IMPORT") source_.jobs.erase({"a", "0"});
+  };
+  EXPECT_THAT(migrate(false), ElementsAre(HasSubstr("topic a: 1 waiting jobs went on in the source")));
+}
+
+TEST_F(Migrating, AJobThatComesMeanwhileIsTold) {
+  target_.before = [this](const Words& command) {
+    if (command[0] == "IMPORT") source_.jobs[{"0", "late"}] = {"delayed", "x"};
+  };
+  EXPECT_THAT(migrate(false), ElementsAre(HasSubstr("topic 0: 1 waiting jobs came into the source")));
+}
+
+TEST_F(Migrating, ATargetThatIsUsedIsTold) {
+  target_.before = [this](const Words& command) {
+    if (command[0] == "TOPICS") target_.jobs.erase({"a", "1"});
+  };
+  EXPECT_THAT(migrate(false),
+              ElementsAre(HasSubstr("topic a: the target has 9 waiting jobs and should have 10")));
+}
+
+TEST_F(Migrating, ADirectoryIsEmptiedInOneStepAndNotWhenSomethingIsWrong) {
+  FakePlace directory("./data", true);
+  fill(directory);
+  source_.jobs.clear();
+  Migration whole(directory.place(), target_.place(), true, {});
+  directory.before = [](const Words& command) { EXPECT_NE(command[0], "CANCEL"); };
+  EXPECT_TRUE(whole.run().ok());
+  EXPECT_THAT(directory.jobs, IsEmpty());
+  directory.before = {};
+  fill(directory);
+  target_.jobs.clear();
+  target_.jobs[{"a", "3"}] = {"delayed", "another body"};
+  Migration partly(directory.place(), target_.place(), true, {});
+  EXPECT_TRUE(partly.run().ok());
+  EXPECT_EQ(directory.jobs.size(), 1);
+}
+
+/// Ends at every command of either side, carried out or not, and is run again.
+TEST_F(Migrating, ItCanBeEndedAnywhereAndRunAgain) {
+  FakePlace wanted("wanted");
+  fill(wanted);
+  for (const bool removes : {false, true}) {
+    for (const bool is_source : {false, true}) {
+      for (const bool is_carried_out : {false, true}) {
+        for (uint64_t at = 1; at < 100; ++at) {
+          SCOPED_TRACE(testing::Message() << removes << is_source << is_carried_out << " at " << at);
+          source_.jobs = wanted.jobs;
+          target_.jobs.clear();
+          source_.asked = target_.asked = 0;
+          FakePlace& victim = is_source ? source_ : target_;
+          // The first question, how many there are, is outside.
+          victim.dies_at = at + (is_source ? 0 : 1);
+          victim.dies_after = is_carried_out;
+          Migration first(source_.place(), target_.place(), removes, {});
+          const bool is_over = first.run().ok();
+          victim.dies_at = 0;
+          ASSERT_THAT(migrate(removes), IsEmpty());
+          ASSERT_EQ(target_.jobs.size(), wanted.jobs.size());
+          ASSERT_EQ(source_.jobs.size(), removes ? 0 : wanted.jobs.size());
+          if (is_over) break;
+        }
+      }
+    }
+  }
+}
+
+TEST(ExportedLine, OnlyLinesOfAnExportAreRead) {
+  const auto text = read_exported(R"({"topic":"t","id":"1","state":"delayed","body_text":"x\n"})");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(text->body, "x\n");
+  EXPECT_EQ(read_exported(R"({"topic":"t","id":"1","state":"dead","body_base64":"/wA="})")->body,
+            std::string_view("\xff\0", 2));
+  EXPECT_EQ(read_exported(R"({"topic":"t","id":"1","state":"ready","body":{ "a" : 1 }})")->body,
+            R"({ "a" : 1 })");
+  EXPECT_TRUE(read_exported(R"({"topic":"t","settings":{}})")->id.empty());
+  for (const char* line : {"", "[]", "{}", R"({"topic":"t"})", R"({"topic":"t","id":"1"})",
+                           R"({"topic":"t","id":"1","state":"?"})",
+                           R"({"topic":"t","id":"1","state":"done","body_base64":"*"})"})
+    EXPECT_EQ(read_exported(line).error().code, ErrorCode::kCorrupt) << line;
+}
+
+}  // namespace
+}  // namespace delayq::cli
