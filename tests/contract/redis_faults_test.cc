@@ -175,6 +175,25 @@ TEST_P(RedisFaults, WhatWasNewsMeanwhileIsToldAfterwards) {
   });
 }
 
+TEST_P(RedisFaults, WhoWaitsForAJobIsToldThoughItsPushWasNeverAnswered) {
+  driver_.take("t");
+  support::wait_until("a subscription", [&] {
+    driver_.settle();
+    return redis_.command({"PUBSUB", "NUMSUB", "delayq:news"}).items.at(1).integer == 1;
+  });
+  driver_.ready_news();
+  const JobSpec spec("t", "a");
+  const NewJob job = spec.view();
+  expect_unavailable(lose_answer<std::vector<PushAnswer>>([&](auto reply) {
+    driver_.engine().push(kStart, {&job, 1}, std::move(reply));
+  }));
+  if (!driver_.get("t", "a")) return;  // then there is nothing to tell
+  support::wait_until("the topic is told", [&] {
+    driver_.settle();
+    return driver_.ready_news().contains("t");
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Cuts, RedisFaults, testing::Values(Cut::kConnection, Cut::kProcess, Cut::kSilence),
                          [](const auto& each) { return name_of(each.param); });
 
