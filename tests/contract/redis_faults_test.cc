@@ -163,12 +163,32 @@ TEST_P(RedisFaults, AnAckIsDoneOrNot) {
 }
 
 TEST_P(RedisFaults, WhatWasNewsMeanwhileIsToldAfterwards) {
+  if (GetParam() == Cut::kSilence) GTEST_SKIP() << "the connection for news is not lost then";
   driver_.take("t");  // somebody waits for this topic
   driver_.settle();
   driver_.ready_news();
   expect_unavailable(lose_answer<uint64_t>(
       [&](auto reply) { driver_.engine().purge(kStart, "t", JobState::kDead, 1, std::move(reply)); }));
   support::wait_until("the topic is told again", [&] {
+    driver_.settle();
+    return driver_.ready_news().contains("t");
+  });
+}
+
+TEST_P(RedisFaults, WhoWaitsForAJobIsToldThoughItsPushWasNeverAnswered) {
+  driver_.take("t");
+  support::wait_until("a subscription", [&] {
+    driver_.settle();
+    return redis_.command({"PUBSUB", "NUMSUB", "delayq:news"}).items.at(1).integer == 1;
+  });
+  driver_.ready_news();
+  const JobSpec spec("t", "a");
+  const NewJob job = spec.view();
+  expect_unavailable(lose_answer<std::vector<PushAnswer>>([&](auto reply) {
+    driver_.engine().push(kStart, {&job, 1}, std::move(reply));
+  }));
+  if (!driver_.get("t", "a")) return;  // then there is nothing to tell
+  support::wait_until("the topic is told", [&] {
     driver_.settle();
     return driver_.ready_news().contains("t");
   });

@@ -35,6 +35,10 @@ net::redis::ClientOptions to_server() {
 
 net::redis::ClientOptions to_sentinels() {
   static support::RedisSentinels redis;
+  // Nobody is lost here; a master that has to wait for a busy machine is not.
+  for (const auto& sentinel : redis.sentinels())
+    sentinel->command(
+        {"SENTINEL", "SET", support::RedisSentinels::kMasterName, "down-after-milliseconds", "60000"});
   net::redis::ClientOptions options = to(redis.sentinel_ports());
   options.mode = net::redis::Mode::kSentinel;
   options.master_name = support::RedisSentinels::kMasterName;
@@ -42,7 +46,8 @@ net::redis::ClientOptions to_sentinels() {
 }
 
 net::redis::ClientOptions to_cluster() {
-  static support::RedisCluster redis;
+  // The same: nodes are patient with each other.
+  static support::RedisCluster redis({"--cluster-node-timeout", "15000"});
   net::redis::ClientOptions options = to(redis.ports());
   options.mode = net::redis::Mode::kCluster;
   return options;

@@ -137,8 +137,10 @@ void RedisEngine::hear(std::string_view message) {
     return;
   }
   const std::optional<News> news = read_news(message.substr(1));
-  // What this server said it knows from the answer.
-  if (!news || news->server == options_.server) return;
+  // What this server said it knows from the answer, as long as none was lost: then a script may have done its
+  // work all the same, and this is all that is heard of it.
+  const bool is_known = news && news->server == options_.server && client_.figures().errors == 0;
+  if (!news || is_known) return;
   if (message.front() == 'e') {
     driving_.note_earlier(news->shard, redis::read_moment(news->rest));
   } else if (message.front() == 'r' && news->rest.size() > 1 && news->shard < keys_.shards()) {

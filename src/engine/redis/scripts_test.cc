@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace delayq::redis {
@@ -12,10 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path& folder() {
-  static const fs::path path = fs::path(DELAYQ_SOURCE_FOLDER) / "src/engine/redis";
-  return path;
-}
+fs::path folder() { return fs::path(DELAYQ_SOURCE_FOLDER) / "src/engine/redis"; }
 
 std::string text_of(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -63,10 +61,10 @@ TEST(Scripts, AreAllNamedAndTested) {
   tests += text_of(fs::path(DELAYQ_SOURCE_FOLDER) / "tests/support/redis_life_scripts.h");
   for (const std::string& name : script_names()) {
     const std::string constant = constant_of(name);
-    EXPECT_NE(named.find("Script " + constant + "{\"" + name + "\""), std::string::npos)
+    EXPECT_NE(named.find(fmt::format("Script {}{{\"{}\"", constant, name)), std::string::npos)
         << name << " is not in scripts.h";
     // With its end: kRedrive is not tested by a test of kRedriveOldest.
-    const bool is_tested = tests.find("scripts::" + constant + ",") != std::string::npos;
+    const bool is_tested = tests.find(fmt::format("scripts::{},", constant)) != std::string::npos;
     EXPECT_TRUE(is_tested) << name << " has no test of its own";
   }
 }
