@@ -52,8 +52,8 @@ void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std:
                                .numbers = common};
       Bundle together{bundle.shard, bundle.topic, {}};
       for (auto each = item; each != end; ++each) together.items.push_back(current[*each].first);
-      Arguments& arguments = join(terms, static_cast<uint32_t>(end - item),
-                                  expect(script, std::move(together), gather, read));
+      Arguments& arguments =
+          join(terms, static_cast<uint32_t>(end - item), expect(script, std::move(together), gather, read));
       for (; item != end; ++item) {
         arguments.number(current[*item].second.number);
         add(arguments, requests[current[*item].first]);
