@@ -197,7 +197,9 @@ class EveryMember(Asking):
 
     def tell_of_operators(self):
         self.ask("PATCH", "/v1/topics/a", {"attempts": 3, "keep_done": {"time": "1h"}, "rate": {"count": 5}})
-        self.ask("PATCH", "/v1/topics/*", {"attempts": 4})
+        self.ask("PATCH", "/v1/topics/*", {"attempts": 4, "delivery": "redis_list"})  # and there is no Redis
+        self.ask("GET", "/v1/topics/a")
+        self.ask("PATCH", "/v1/topics/*", {"delivery": "pull"})
         self.ask("POST", "/v1/topics/a/pause")
         self.ask("POST", "/v1/topics/a/resume", b"")
         self.ask("GET", "/v1/forecast?bins=3&topic=a")
