@@ -83,8 +83,9 @@ class RedisStorage final : public Storage {
   Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
   Status settle_shards();
-  /// Blocks: only before anybody is served.
-  Result<resp::Value> ask(std::string_view key, std::initializer_list<std::string_view> words);
+  /// What becomes of a command that `send` sends: once more as long as a start waits for Redis. Blocks: only
+  /// before anybody is served.
+  Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
   void turn();
   Error refused(std::string detail) const {
     return {ErrorCode::kUnavailable, "open", fmt::format("{}: {}", options_.where, detail), {}};
@@ -138,10 +139,10 @@ Status RedisStorage::connect() {
   return {};
 }
 
-Result<resp::Value> RedisStorage::ask(std::string_view key, std::initializer_list<std::string_view> words) {
+Result<resp::Value> RedisStorage::ask(const std::function<void(net::redis::Answer)>& send) {
   for (;;) {
     std::optional<Result<resp::Value>> answer;
-    client_->call(key, words, [&answer](Result<resp::Value> value) { answer = std::move(value); });
+    send([&answer](Result<resp::Value> value) { answer = std::move(value); });
     while (!answer) turn();
     // In a failover, or while its replicas are missing, Redis takes it after a moment.
     const bool may_be_taken_later = !answer->ok() && answer->error().code == ErrorCode::kUnavailable &&
@@ -152,7 +153,7 @@ Result<resp::Value> RedisStorage::ask(std::string_view key, std::initializer_lis
 }
 
 Status RedisStorage::look_at_server() {
-  auto info = ask({}, {"INFO"});
+  auto info = ask([this](net::redis::Answer answer) { client_->call({}, {"INFO"}, std::move(answer)); });
   if (!info.ok()) return refused(info.error().detail);
   const std::string_view version = fact(info->text, "redis_version");
   if (version_of(version) < kOldest)
@@ -175,13 +176,13 @@ Status RedisStorage::look_at_server() {
 
 Status RedisStorage::settle_shards() {
   const uint32_t initial = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
-  std::optional<Result<resp::Value>> answer;
   // Of several servers that start for the first time, one says what holds for all.
-  redis::settle_layout(*client_, options_.prefix + ":meta", options_.shards != 0 ? options_.shards : initial,
-                       [&answer](Result<resp::Value> value) { answer = std::move(value); });
-  while (!answer) turn();
-  if (!answer->ok()) return refused(answer->error().detail);
-  const std::optional<redis::Layout> layout = redis::read_layout(**answer);
+  const Result<resp::Value> answer = ask([this, initial](net::redis::Answer told) {
+    redis::settle_layout(*client_, options_.prefix + ":meta",
+                         options_.shards != 0 ? options_.shards : initial, std::move(told));
+  });
+  if (!answer.ok()) return refused(answer.error().detail);
+  const std::optional<redis::Layout> layout = redis::read_layout(*answer);
   if (!layout) return refused(fmt::format("{}:meta is not what it should be", options_.prefix));
   const Result<uint32_t> shards = redis::shards_of(*layout, options_.prefix, options_.shards);
   if (!shards.ok()) return refused(shards.error().detail);

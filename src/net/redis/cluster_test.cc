@@ -56,11 +56,23 @@ TEST(Cluster, SpreadsKeysOverAllMasters) {
 }
 
 /// Tells every master who has the slot from now on.
+std::string epoch_at(RedisProcess& node) {
+  const std::string info = node.command({"CLUSTER", "INFO"}).text;
+  const size_t at = info.find("cluster_current_epoch:");
+  return info.substr(at, info.find("\r\n", at) - at);
+}
+
+/// As redis-cli does it; and waits until all have heard of the owner's new epoch: one who gets the slot next
+/// without knowing it would claim it with the same, and the nodes would never agree.
 void give_slot(RedisCluster& cluster, uint16_t slot, size_t to) {
   for (size_t i : {to, size_t{0}, size_t{1}, size_t{2}}) {
     cluster.nodes()[i]->command(
         {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", RedisCluster::id_of(to)});
   }
+  support::wait_until("one epoch at all nodes", [&cluster] {
+    return epoch_at(*cluster.nodes()[0]) == epoch_at(*cluster.nodes()[1]) &&
+           epoch_at(*cluster.nodes()[1]) == epoch_at(*cluster.nodes()[2]);
+  });
 }
 
 TEST(Cluster, FollowsASlotThatMoves) {
