@@ -59,9 +59,12 @@ Result<PackedJob> unpack_job(std::string_view bytes) {
     return corrupt("the job is not MessagePack");
   const char* at = bytes.data();
   if (mp_typeof(*at) != MP_MAP) return corrupt("the job is not a map of MessagePack");
+  // Of a map that says it has 2^31 pairs mp_check() expects none: it counts its items with 32 bits.
+  uint32_t pairs = mp_decode_map(&at);
+  if (pairs > static_cast<size_t>(end - at) / 2) return corrupt("the job is not MessagePack");
   PackedJob job;
   bool has_body = false;
-  for (uint32_t pairs = mp_decode_map(&at); pairs > 0; --pairs) {
+  for (; pairs > 0; --pairs) {
     switch (take_key(at)) {
       case '1':
         job.topic = take_text(at).value_or("");

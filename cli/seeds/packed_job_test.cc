@@ -59,6 +59,11 @@ TEST(PackedJob, WhatIsMissingIsNamed) {
               HasSubstr("no body"));
 }
 
+TEST(PackedJob, AMapSaysHowManyPairsItHas) {
+  const std::string two_to_the_31{"\xdf\x80\x00\x00\x00", 5};
+  EXPECT_FALSE(unpack_job(two_to_the_31).ok());
+}
+
 TEST(PackedJob, NoBytesHarm) {
   constexpr uint64_t kSeed = 7;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);

@@ -154,7 +154,8 @@ TEST_F(DrivingScripts, EndedIsBounded) {
 
 TEST_F(DrivingScripts, ExpireForgetsNoMoreThanItMay) {
   for (int i = 0; i < 4; ++i) {
-    Job each = job(std::to_string(i), i % 2 == 0 ? JobState::kDone : JobState::kDead);
+    const std::string id = std::to_string(i);
+    Job each = job(id, i % 2 == 0 ? JobState::kDone : JobState::kDead);
     each.until = from_unix_ms(kNow + i + 1);
     store(each);
   }

@@ -1,7 +1,7 @@
 #include "engine/redis/keys.h"
 
+#include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,10 +48,7 @@ TopicKeys::TopicKeys(std::string_view prefix, uint32_t shard, std::string_view t
     size += tag.size() + shape.before.size() + (shape.has_topic ? topic.size() : 0);
   bytes_ = std::make_unique_for_overwrite<char[]>(size);
   char* next = bytes_.get();
-  const auto append = [&next](std::string_view text) {
-    std::memcpy(next, text.data(), text.size());
-    next += text.size();
-  };
+  const auto append = [&next](std::string_view text) { next = std::copy(text.begin(), text.end(), next); };
   for (size_t i = 0; i < kTopicKeys; ++i) {
     const char* const begin = next;
     append(tag);
