@@ -17,6 +17,20 @@ constexpr std::array<std::string_view, kMasters> kSlotsOf{"0-5461", "5462-10922"
 std::string RedisCluster::id_of(size_t index) { return std::string(39, 'c') + std::to_string(index); }
 
 RedisCluster::RedisCluster(const std::vector<std::string>& arguments) {
+  // Somebody else may have taken a port meanwhile.
+  for (int attempt = 0; nodes_.empty(); ++attempt) {
+    try {
+      start(arguments);
+    } catch (const std::runtime_error&) {
+      if (attempt == 2) throw;
+      nodes_.clear();
+      bus_ports_.clear();
+    }
+  }
+  wait_until_well();
+}
+
+void RedisCluster::start(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < kNodes; ++i) {
     nodes_.push_back(std::make_unique<RedisProcess>(RedisProcess::NotYet{}));
     bus_ports_.push_back(free_port());
@@ -34,7 +48,6 @@ RedisCluster::RedisCluster(const std::vector<std::string>& arguments) {
     nodes_[i]->set_arguments(std::move(all));
     nodes_[i]->start();
   }
-  wait_until_well();
 }
 
 void RedisCluster::write_file(size_t index) const {

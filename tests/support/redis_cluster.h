@@ -25,6 +25,7 @@ class RedisCluster {
   void wait_until_well();
 
  private:
+  void start(const std::vector<std::string>& arguments);
   void write_file(size_t index) const;
 
   std::vector<std::unique_ptr<RedisProcess>> nodes_;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <poll.h>
+#include <set>
 #include <stdexcept>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -56,8 +57,11 @@ uint16_t free_port() {
   // server that was killed comes back, even the client's own that keeps trying to reach it.
   static Random random(static_cast<uint64_t>(::getpid()) ^
                        static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
+  // Nor one that was told before: whoever was may not have bound it yet.
+  static std::set<uint16_t> told;
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const auto port = static_cast<uint16_t>(random.between(12'000, 32'000));
+    if (told.contains(port)) continue;
     const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -65,7 +69,9 @@ uint16_t free_port() {
     address.sin_port = htons(port);
     const bool is_free = ::bind(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     ::close(probe);
-    if (is_free) return port;
+    if (!is_free) continue;
+    told.insert(port);
+    return port;
   }
   throw std::runtime_error("no port is free");
 }
