@@ -60,8 +60,9 @@ TEST(PackedJob, WhatIsMissingIsNamed) {
 }
 
 TEST(PackedJob, AMapSaysHowManyPairsItHas) {
-  const std::string two_to_the_31{"\xdf\x80\x00\x00\x00", 5};
-  EXPECT_FALSE(unpack_job(two_to_the_31).ok());
+  EXPECT_FALSE(unpack_job(std::string("\xdf\x80\x00\x00\x00", 5)).ok())
+      << "2^31 pairs, of which none is there";
+  EXPECT_FALSE(unpack_job(std::string("\x83\x01\xdd\xff\xff\xff\xfb", 7)).ok()) << "and an array of 2^32 - 5";
 }
 
 TEST(PackedJob, NoBytesHarm) {
