@@ -50,6 +50,7 @@ struct Queue::Parts final : EngineListener {
     if (const TopicPtr topic = topics.find(name)) hand_over.settings_changed(topic);
   }
 
+  std::shared_ptr<char> alive = std::make_shared<char>();
   QueueConfig config;
   Random random;
   SettingsBook settings{config.defaults};
@@ -107,12 +108,14 @@ void Queue::start(Moment now, Reply<void> reply) {
 }
 
 void Queue::Parts::reload_settings() {
-  context.engine.load_settings(
-      [this, sets = settings.sets()](const Result<std::vector<TopicSettings>>& stored) {
-        if (!stored.ok()) return;  // the engine tells again when it can be asked
-        if (sets != settings.sets()) return reload_settings();
-        for (const std::string& name : settings.reload(context, *stored)) wake(name);
-      });
+  // Nobody waits for this answer, so the queue may be gone when it comes.
+  context.engine.load_settings([this, here = std::weak_ptr(alive),
+                                sets = settings.sets()](const Result<std::vector<TopicSettings>>& stored) {
+    if (here.expired()) return;
+    if (!stored.ok()) return;  // the engine tells again when it can be asked
+    if (sets != settings.sets()) return reload_settings();
+    for (const std::string& name : settings.reload(context, *stored)) wake(name);
+  });
 }
 
 void Queue::Parts::load_topics(std::string_view cursor, Status outcome, Reply<void> reply) {
