@@ -99,9 +99,9 @@ constexpr std::array kKeys{
 }  // namespace
 
 string_view name_of(SeedForm form) {
-  constexpr std::array<string_view, kSeedFormCount> kNames{"go-delay-queue", "delay_queue_callback",
-                                                           "DelayQ"};
-  return kNames[static_cast<size_t>(form)];
+  constexpr std::array<string_view, kSeedFormCount> kFormNames{"go-delay-queue", "delay_queue_callback",
+                                                               "DelayQ"};
+  return kFormNames[static_cast<size_t>(form)];
 }
 
 std::span<const SeedKey> seed_keys() { return kKeys; }
