@@ -75,6 +75,16 @@ class RedisDriver {
   std::unique_ptr<net::redis::Client> client_;
 };
 
+/// A client of the servers at these ports of this machine that comes back soon when it was cut off.
+inline net::redis::ClientOptions to_all(const std::vector<uint16_t>& ports) {
+  net::redis::ClientOptions options;
+  for (const uint16_t port : ports) options.addresses.push_back({"127.0.0.1", port});
+  options.backoff = Millis{5};
+  options.backoff_cap = Millis{50};
+  return options;
+}
+inline net::redis::ClientOptions to(uint16_t port) { return to_all({port}); }
+
 /// A reply as text: "OK", "7", "[a 1]", "nil", or the error's code and detail.
 inline std::string text_of(const resp::Value& value) {
   switch (value.type) {

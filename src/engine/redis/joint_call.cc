@@ -27,8 +27,8 @@ JointCall::JointCall(const Terms& terms, Arguments arguments)
 
 bool JointCall::takes(const Terms& terms, uint32_t items) const {
   return script_ == &terms.script && now_ == terms.now && is_about(terms.shard, terms.topic) &&
-         items_ + items <= (is_count_enough_ ? kMostCounted : kMostItems) &&
-         arguments_.bytes() < kMostBytes &&
+         items_ + items <= (is_count_enough_ ? kMostCounted : kItemsPerCall) &&
+         arguments_.bytes() < kBytesPerCall &&
          std::equal(numbers_.begin(), numbers_.end(), terms.numbers.begin(), terms.numbers.end());
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/redis/arguments.h"
+#include "engine/redis/bundles.h"
 #include "net/redis/client.h"
 
 namespace delayq::redis {
@@ -34,11 +35,8 @@ struct Terms {
 /// each for few jobs; a script that is run once for many of them costs Redis a fraction.
 class JointCall {
  public:
-  /// No call has more items than this: a script that runs is all that Redis does.
-  static constexpr uint32_t kMostItems = 128;
-  static constexpr uint32_t kMostCounted = 1'000;  ///< when they are only counted
-  /// A call that is so large takes no more items.
-  static constexpr size_t kMostBytes = 1u << 20;
+  /// Bounds are those of one verb's calls (bundles.h), and this of items that are only counted.
+  static constexpr uint32_t kMostCounted = 1'000;
 
   /// `arguments` are those that every script about a topic is given first.
   JointCall(const Terms& terms, Arguments arguments);

@@ -130,10 +130,10 @@ TEST_F(JointCallTest, TakesOnlyWhatIsAskedUnderTheSameTerms) {
 TEST_F(JointCallTest, IsBounded) {
   JointCall joint = call(Share::kOneEach);
   const Terms terms{.script = kScript, .topic = "t", .now = kNow};
-  add(joint, {JointCall::kMostItems - 1});
+  add(joint, {kItemsPerCall - 1});
   EXPECT_TRUE(joint.takes(terms, 1));
   EXPECT_FALSE(joint.takes(terms, 2));
-  joint.finish().text(std::string(JointCall::kMostBytes, 'x'));
+  joint.finish().text(std::string(kBytesPerCall, 'x'));
   EXPECT_FALSE(joint.takes(terms, 1)) << "bytes count, too";
 }
 

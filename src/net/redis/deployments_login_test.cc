@@ -22,12 +22,9 @@ using support::text_of;
 using testing::HasSubstr;
 
 ClientOptions to(const std::vector<uint16_t>& ports, Mode mode) {
-  ClientOptions options;
+  ClientOptions options = support::to_all(ports);
   options.mode = mode;
   options.master_name = RedisSentinels::kMasterName;
-  for (const uint16_t port : ports) options.addresses.push_back({"127.0.0.1", port});
-  options.backoff = Millis{5};
-  options.backoff_cap = Millis{50};
   return options;
 }
 

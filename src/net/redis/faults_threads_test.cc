@@ -14,15 +14,8 @@ using support::RedisProcess;
 using support::TestHost;
 using support::TestPeer;
 using support::text_of;
+using support::to;
 using testing::HasSubstr;
-
-ClientOptions to(uint16_t port) {
-  ClientOptions options;
-  options.addresses = {{"127.0.0.1", port}};
-  options.backoff = Millis{5};
-  options.backoff_cap = Millis{50};
-  return options;
-}
 
 TEST(Faults, AServerThatIsKilledAndComesBack) {
   RedisProcess redis({"--appendonly", "yes", "--appendfsync", "always"});

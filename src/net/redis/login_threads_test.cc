@@ -13,15 +13,8 @@ using support::Identity;
 using support::RedisDriver;
 using support::RedisProcess;
 using support::text_of;
+using support::to;
 using testing::HasSubstr;
-
-ClientOptions to(uint16_t port) {
-  ClientOptions options;
-  options.addresses = {{"127.0.0.1", port}};
-  options.backoff = Millis{5};
-  options.backoff_cap = Millis{50};
-  return options;
-}
 
 /// Why the client does not get in.
 std::string refusal(const ClientOptions& options) {

@@ -15,17 +15,10 @@ using support::RedisCluster;
 using support::RedisDriver;
 using support::RedisProcess;
 using support::text_of;
+using support::to;
 
 constexpr Script kAppend{"append", "return redis.call('RPUSH', KEYS[1], ARGV[1])"};
 constexpr Script kAlso{"also", "return redis.call('RPUSH', KEYS[1], ARGV[1], 'also')"};
-
-ClientOptions to(uint16_t port) {
-  ClientOptions options;
-  options.addresses = {{"127.0.0.1", port}};
-  options.backoff = Millis{5};
-  options.backoff_cap = Millis{50};
-  return options;
-}
 
 /// Writes numbers to the end of a list, by scripts and by plain commands.
 class Writer {

@@ -10,14 +10,8 @@ namespace {
 using support::RedisDriver;
 using support::RedisProcess;
 using support::text_of;
+using support::to;
 
-ClientOptions to(uint16_t port) {
-  ClientOptions options;
-  options.addresses = {{"127.0.0.1", port}};
-  options.backoff = Millis{5};
-  options.backoff_cap = Millis{50};
-  return options;
-}
 ClientOptions to(const RedisProcess& redis) { return to(redis.port()); }
 
 constexpr Script kSum{"sum", "return redis.call('INCRBY', KEYS[1], ARGV[1] + ARGV[2])"};
