@@ -19,7 +19,7 @@ import signal
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 # pylint: disable=wrong-import-position
 import redis_topology
-from harness import Client, Refused, Server
+from harness import Client, Refused, Server, wait_for
 from history import History, now_ms
 from keeping import Keeper
 from workers import Consumer, LEASE_MS, Producer, TOPICS, WebProducer, topic_of
@@ -137,7 +137,7 @@ class Chaos:
     def settle(self):
         """Two masters of one group at once are more than any of them survives."""
         if self.topology is not None:
-            redis_topology.wait_for(self.topology.is_settled, "the Redises have found together again", SETTLING)
+            wait_for(self.topology.is_settled, "the Redises have found together again", SETTLING)
 
     def break_things(self):
         faults = [self.kill_server]

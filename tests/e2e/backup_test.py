@@ -71,7 +71,7 @@ class Backup(harness.ServerTest):
         threads = [Load(server.port, f"load{i}", random) for i in range(count)]
         for thread in threads:
             thread.start()
-        self.wait_until(lambda: all(thread.cancelled for thread in threads), "the load runs")
+        self.wait_for(lambda: all(thread.cancelled for thread in threads), "the load runs")
         return threads
 
     def serve_copy(self, name):
@@ -115,7 +115,7 @@ class Backup(harness.ServerTest):
         threads = self.load(server)
         client.send(("BACKUP", "cut"))
         partial = self.directory / "backups" / "cut.partial"
-        self.wait_until(partial.exists, "the copy has begun")
+        self.wait_for(partial.exists, "the copy has begun")
         server.kill()
         for thread in threads:
             thread.finish()
@@ -146,7 +146,7 @@ class Backup(harness.ServerTest):
             client.ask_all([("PUSH", "churn", "1h", "x" * 10000, "ID", "x", "REPLACE") for _ in range(100)])
             return client.stats()["disk_bytes"] < 8 << 20
 
-        self.wait_until(is_small, "the disk is given back")
+        self.wait_for(is_small, "the disk is given back")
 
     def test_from_the_command_line_and_over_http(self):
         server, _ = self.start()

@@ -49,7 +49,7 @@ class CliTest(harness.ServerTest):
         process.stderr.close()
 
     def wait_for_file(self, path):
-        self.wait_until(path.exists, f"{path} is there")
+        self.wait_for(path.exists, f"{path} is there")
 
     def make_durable(self):
         """What the server did until now: changes are on disk in their order, and this one when it is answered."""
@@ -113,7 +113,7 @@ class ExecTest(CliTest):
         out = self.directory / "out"
         process = self.start_cli("pop", "order", "--forever", "--workers", "4", "--exec", f"cat >>{out}")
         self.client.ask_all([("PUSH", "order", "0", f"{i}\n") for i in range(100)])
-        self.wait_until(lambda: self.client.stats("order")["done"] == 100, "all are done")
+        self.wait_for(lambda: self.client.stats("order")["done"] == 100, "all are done")
         self.assertEqual(sorted(map(int, out.read_text().split())), list(range(100)))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(harness.DEADLINE), 0)
@@ -151,7 +151,7 @@ class ExecTest(CliTest):
         self.client.ask("PUSH", "order", "0", "x", "ID", "a")
         self.wait_for_file(started)
         begun = harness.now_ms()
-        self.wait_until(lambda: self.state("order", "a")["until_ms"] > begun + 2_500, "the lease was extended")
+        self.wait_for(lambda: self.state("order", "a")["until_ms"] > begun + 2_500, "the lease was extended")
         go.write_text("on\n", encoding="utf-8")
         self.assertEqual(process.wait(harness.DEADLINE), 0)
         self.assertEqual(self.state("order", "a")["attempts"], 1)
@@ -196,7 +196,7 @@ class ExecTest(CliTest):
         out = self.directory / "out"
         process = self.start_cli("pop", "order", "--forever", "--exec", f"cat >>{out}")
         self.client.ask("PUSH", "order", "0", "before\n")
-        self.wait_until(lambda: self.client.stats("order")["done"] == 1, "the first is done")
+        self.wait_for(lambda: self.client.stats("order")["done"] == 1, "the first is done")
         self.make_durable()
         self.server.kill()
         self.assertIn("again in", process.stderr.readline())
@@ -204,7 +204,7 @@ class ExecTest(CliTest):
         self.server.start()
         client = self.connect(self.server)
         client.ask("PUSH", "order", "0", "after\n")
-        self.wait_until(lambda: out.read_text() == "before\nafter\n", "the second is done")
+        self.wait_for(lambda: out.read_text() == "before\nafter\n", "the second is done")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(harness.DEADLINE), 0)
 

@@ -181,7 +181,7 @@ class Callback(Compat):
         self.start("--set", "topics.inform.backoff=10ms")
         port, seen = self.receive([b"no", b"ok"])
         text, pushed = self.add_due_in_a_second(port)
-        self.wait_until(lambda: self.native("GET", "/v1/topics/inform/jobs/08019413123")["state"] == "done", "it is done")
+        self.wait_for(lambda: self.native("GET", "/v1/topics/inform/jobs/08019413123")["state"] == "done", "it is done")
         self.assertEqual(len(seen), 2)
         self.assertGreaterEqual(seen[0][0], pushed + 1)
         self.assertEqual(compact(seen[0][1]), text, "what is sent is what was added")
@@ -191,7 +191,7 @@ class Callback(Compat):
         self.start("--set", "topics.inform.backoff=10ms")
         port, seen = self.receive([b"no"])
         self.add_due_in_a_second(port)
-        self.wait_until(lambda: self.native("GET", "/v1/topics/inform/jobs/08019413123")["state"] == "dead", "it is dead")
+        self.wait_for(lambda: self.native("GET", "/v1/topics/inform/jobs/08019413123")["state"] == "dead", "it is dead")
         self.assertEqual(len(seen), 3)
         self.assertEqual(self.native("GET", "/v1/topics/inform/jobs/08019413123")["attempts"], 3)
 
@@ -207,7 +207,7 @@ class DelayQ(Compat):
         answers = []
         waiter = threading.Thread(target=lambda: answers.append(self.data("/delayq/job/bpop", {"topic": "top1", "timeout": 60})))
         waiter.start()
-        self.wait_until(lambda: self.native("GET", "/v1/stats")["waiters"] == 1, "it waits")
+        self.wait_for(lambda: self.native("GET", "/v1/stats")["waiters"] == 1, "it waits")
         job = {"jobid": "top1_1", "name": "n", "topic": "top1", "data": "http://shop.example/1", "exectime": int(time.time()) + 1, "ttr": 30}
         self.data("/delayq/job/add", job)
         waiter.join(harness.DEADLINE)

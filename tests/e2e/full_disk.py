@@ -71,7 +71,7 @@ class FullDisk(harness.ServerTest):
         for first in range(1, self.pushed - 100, 100):
             replies = self.client.ask_all([("CANCEL", "t", f"job-{i}") for i in range(first, first + 100)])
             self.assertEqual(set(replies), {"cancelled"})
-        self.wait_until(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "again", "ID", "again")])[0],
+        self.wait_for(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "again", "ID", "again")])[0],
                                                Refused), "pushes work again")
         self.assertEqual(self.readiness(), (200, None))
 
@@ -89,13 +89,13 @@ class FullDisk(harness.ServerTest):
         with open(filler, "wb", buffering=0) as file, suppress(OSError):  # all there is
             while file.write(b"x" * 4096):
                 pass
-        self.wait_until(lambda: isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused), "it is noticed")
+        self.wait_for(lambda: isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused), "it is noticed")
         # The journal's own segment has room for a while; then an ack can only wait.
         waiting = self.connect(self.server)
         waiting.send(*[("RESCHEDULE", "t", "first", "2h")] * 40_000)
         filler.unlink()
         self.assertEqual({waiting.read() for _ in range(40_000)}, {"OK"})
-        self.wait_until(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused),
+        self.wait_for(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused),
                         "pushes work again")
 
 

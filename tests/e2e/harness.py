@@ -1,5 +1,5 @@
-"""A real server on a real disk, and a plain RESP client, for tests that cross processes. Nothing here sleeps: everything
-waits for an event, with a deadline."""
+"""A real server on a real disk, and a plain RESP client, for tests that cross processes. Everything waits for
+an event, with a deadline."""
 import os
 import pathlib
 import random
@@ -21,13 +21,24 @@ SANITIZED = os.environ.get("DELAYQ_SANITIZED", "") != ""  # its memory says noth
 PROGRAM = os.environ.get("DELAYQ", str(ROOT / "build" / "release" / "delayq"))
 
 
+def wait_for(condition, what, seconds=DEADLINE):
+    """For what only time or another process brings. There is nothing to listen to, so it is asked a hundred times a second:
+    more often would take from the one that is waited for."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never: {what}")
+        time.sleep(0.01)
+
+
 class Server:
     """A `delayq serve` process. Killed when the test is over, whatever happened."""
 
     def __init__(self, data, *options, log=None):
         self.data = data
         self.options = options
-        self.log = log  # a file for what it says; else stop() answers it
+        self.log = log  # the file for what it says; else it has one for each start, and stop() answers it
+        self.said = None
         self.resp = "127.0.0.1:0"
         self.cwd = None
         self.process = None
@@ -41,11 +52,10 @@ class Server:
     def start(self):
         if self.process is not None:
             self.close()
-        stderr = subprocess.PIPE if self.log is None else open(self.log, "ab")
+        # A pipe that nobody reads would be full one day, and the server would wait for ever.
+        self.said = tempfile.TemporaryFile("w+b") if self.log is None else open(self.log, "a+b")
         self.process = subprocess.Popen(
-            self.command() + list(self.options), stdout=subprocess.PIPE, stderr=stderr, cwd=self.cwd)
-        if self.log is not None:
-            stderr.close()
+            self.command() + list(self.options), stdout=subprocess.PIPE, stderr=self.said, cwd=self.cwd)
         said = b""
         with selectors.DefaultSelector() as waiting:
             waiting.register(self.process.stdout, selectors.EVENT_READ)
@@ -58,8 +68,12 @@ class Server:
                 if not part:
                     break
         self.process.kill()
-        said = self.process.communicate()[1] if self.log is None else self.log.read_bytes()[-4096:]
-        raise AssertionError(f"the server did not start: {said.decode()}")
+        self.process.wait(DEADLINE)
+        raise AssertionError(f"the server did not start: {self.read_said()[-4096:]}")
+
+    def read_said(self):
+        self.said.seek(0)
+        return self.said.read().decode()
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -70,7 +84,7 @@ class Server:
         """Stops it gracefully and answers its exit code and what it said."""
         self.process.send_signal(number)
         self.process.wait(DEADLINE)
-        said = self.process.stderr.read().decode()
+        said = self.read_said()
         code = self.process.returncode
         self.close()
         return code, said
@@ -84,8 +98,7 @@ class Server:
             self.process.kill()
             self.process.wait(DEADLINE)
         self.process.stdout.close()
-        if self.process.stderr is not None:
-            self.process.stderr.close()
+        self.said.close()
 
     def client(self):
         return Client(self.port)
@@ -187,11 +200,7 @@ class ServerTest(unittest.TestCase):
         self.addCleanup(client.close)
         return client
 
-    def wait_until(self, condition, what):
-        """For what only time or another process brings: asks until it is so."""
-        deadline = time.monotonic() + DEADLINE
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, f"never: {what}")
+    wait_for = staticmethod(wait_for)
 
 
 def main():

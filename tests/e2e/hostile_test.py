@@ -59,7 +59,7 @@ class Hostile(harness.ServerTest):
         self.assert_grown_by_less(before, 64 << 20, "memory for what has not come")
         for plain in clients:
             plain.close()
-        self.wait_until(lambda: b"connected_clients:1\r\n" in self.friend.ask("INFO"), "they are gone")
+        self.wait_for(lambda: b"connected_clients:1\r\n" in self.friend.ask("INFO"), "they are gone")
         self.assertEqual(self.friend.stats("t")["ready"], 0)
 
     def test_byte_by_byte(self):
@@ -100,10 +100,10 @@ class Hostile(harness.ServerTest):
         waiting = [self.raw() for _ in range(100)]
         for plain in waiting:
             plain.sendall(encode(("POP", "wait", "WAIT", "1h")))
-        self.wait_until(lambda: self.friend.stats("wait")["waiters"] == 100, "all of them wait")
+        self.wait_for(lambda: self.friend.stats("wait")["waiters"] == 100, "all of them wait")
         for plain in waiting[:-1]:
             plain.close()
-        self.wait_until(lambda: self.friend.stats("wait")["waiters"] == 1, "only one still waits")
+        self.wait_for(lambda: self.friend.stats("wait")["waiters"] == 1, "only one still waits")
         self.friend.ask("PUSH", "wait", "0", "for the last one")
         self.assertIn(b"for the last one", waiting[-1].recv(4096))
         self.assertEqual(self.friend.stats("wait")["reserved"], 1)
@@ -120,7 +120,7 @@ class Hostile(harness.ServerTest):
             idle.append(plain)
         self.addCleanup(lambda: [plain.close() for plain in idle])
         self.friend_is_fine()
-        self.wait_until(lambda: f"connected_clients:{count + 1}\r\n".encode() in self.friend.ask("INFO"), "all are there")
+        self.wait_for(lambda: f"connected_clients:{count + 1}\r\n".encode() in self.friend.ask("INFO"), "all are there")
         self.assert_grown_by_less(before, count * 4096, "memory for idle connections")
         self.friend_is_fine()
 
@@ -135,7 +135,7 @@ class Hostile(harness.ServerTest):
         self.assertIsInstance(refusal, Refused)
         self.assertEqual(refusal.code, "OVERLOADED")
         allowed.pop().close()
-        self.wait_until(lambda: self.is_let_in(server), "there is room again")
+        self.wait_for(lambda: self.is_let_in(server), "there is room again")
 
     def is_let_in(self, server):
         client = self.connect(server)

@@ -54,7 +54,7 @@ class Http(harness.ServerTest):
 
         thread = threading.Thread(target=wait)
         thread.start()
-        self.wait_until(lambda: self.ask("GET", "/v1/stats")[1]["waiters"] == 1, "it waits")
+        self.wait_for(lambda: self.ask("GET", "/v1/stats")[1]["waiters"] == 1, "it waits")
         self.ask("POST", "/v1/topics/late/jobs", {"body": "now"})
         thread.join(harness.DEADLINE)
         self.assertEqual(answers[0][1]["jobs"][0]["body"], "now")

@@ -166,7 +166,7 @@ class BetweenEngines(MigrateTest):
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             # Some time on its way, told by what Redis has so far.
             wanted = choices.randrange(20_000)
-            self.wait_until(lambda: process.poll() is not None or self.stored() >= wanted, "it gets on")  # pylint: disable=cell-var-from-loop
+            self.wait_for(lambda: process.poll() is not None or self.stored() >= wanted, "it gets on")  # pylint: disable=cell-var-from-loop
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)
                 kills += 1

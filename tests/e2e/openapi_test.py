@@ -245,7 +245,7 @@ class EveryMember(Asking):
         thread = threading.Thread(
             target=lambda: answers.append(self.ask("POST", "/v1/topics/w/pop", {"wait": "60s"}, connection=waiter)))
         thread.start()
-        self.wait_until(lambda: self.ask("GET", "/v1/stats")[1]["waiters"] == 1, "it waits")
+        self.wait_for(lambda: self.ask("GET", "/v1/stats")[1]["waiters"] == 1, "it waits")
         response, problem = self.ask("POST", "/v1/topics/w/pop")
         self.assertEqual((response.status, int(response.headers["Retry-After"])), (429, problem["retry_after_ms"] / 1000))
         self.ask("POST", "/v1/topics/w/jobs", {"body": 1})

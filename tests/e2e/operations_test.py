@@ -96,7 +96,7 @@ class Operations(harness.ServerTest):
         while b"Ctrl-C" not in process.stdout.readline():
             self.assertIsNone(process.poll())
         process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: "SIGHUP:" in log.read_text(), "with a terminal it is a reload")
+        self.wait_for(lambda: "SIGHUP:" in log.read_text(), "with a terminal it is a reload")
         os.close(terminal)
         self.assertEqual(process.wait(DEADLINE), 0)
         self.assertIn("the terminal was closed", log.read_text())
@@ -156,7 +156,7 @@ class Operations(harness.ServerTest):
         for path in (log, access):
             path.rename(path.with_suffix(".moved"))
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: log.exists() and access.exists(), "the files are there again")
+        self.wait_for(lambda: log.exists() and access.exists(), "the files are there again")
         self.assertEqual(server.stop()[0], 0)
         messages = [json.loads(line) for line in log.read_text().splitlines()]
         self.assertIn("stopping: SIGTERM", [each["message"] for each in messages])
@@ -197,11 +197,11 @@ class Operations(harness.ServerTest):
         self.assertEqual(status("new-secret"), 401)
         write("new-secret", "[nonsense]\n")
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: "stays as it was" in log.read_text(), "the error is told")
+        self.wait_for(lambda: "stays as it was" in log.read_text(), "the error is told")
         self.assertEqual(status("old-secret"), 201)
         write("new-secret")
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: status("new-secret") == 201, "the new one is known")
+        self.wait_for(lambda: status("new-secret") == 201, "the new one is known")
         self.assertEqual(status("old-secret"), 401)
         self.assertRegex(log.read_text(), r"warning turned away: http \S+ \S+ POST /v1/topics/t/jobs: unauthorized")
         self.assertNotIn("secret", log.read_text())
@@ -220,7 +220,7 @@ class Operations(harness.ServerTest):
         self.assertEqual((settings("order"), settings("other")), (("7s", 3), ("7s", 16)))
         config.write_text('[topics."*"]\nlease = "9s"\n[topics.order]\nattempts = 4\n')
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: settings("order") == ("9s", 4), "the new ones hold")
+        self.wait_for(lambda: settings("order") == ("9s", 4), "the new ones hold")
         self.assertEqual(settings("other"), ("9s", 16))
 
     def ask(self, server, method, path, body=None, **headers):

@@ -22,7 +22,7 @@ class Process(harness.ServerTest):
         job = client.ask("POP", "t")[0]
         waiting = self.connect(server)
         waiting.send(("POP", "u", "WAIT", "1h"))
-        self.wait_until(lambda: client.stats()["waiters"] == 1, "it waits")
+        self.wait_for(lambda: client.stats()["waiters"] == 1, "it waits")
         server.process.send_signal(signal.SIGTERM)
         sent_home = waiting.read()
         self.assertTrue(sent_home == [] or sent_home.code == "STOPPING", sent_home)
@@ -42,7 +42,7 @@ class Process(harness.ServerTest):
         client.ask("PUSH", "t", "0", "b", "ID", "a")
         client.ask("POP", "t")
         server.process.send_signal(signal.SIGINT)
-        self.wait_until(lambda: isinstance(client.ask_all([("PUSH", "t", "0", "b")])[0], Refused), "it is stopping")
+        self.wait_for(lambda: isinstance(client.ask_all([("PUSH", "t", "0", "b")])[0], Refused), "it is stopping")
         server.process.send_signal(signal.SIGINT)
         self.assertEqual(server.process.wait(harness.DEADLINE), 0)
 
@@ -61,7 +61,7 @@ class Process(harness.ServerTest):
         lease = client.ask("POP", "t")[0][0].decode()
         self.assertEqual(ask("GET", "/readyz")[0], 200)
         server.process.send_signal(signal.SIGTERM)
-        self.wait_until(lambda: ask("GET", "/readyz")[0] == 503, "it is stopping")
+        self.wait_for(lambda: ask("GET", "/readyz")[0] == 503, "it is stopping")
         self.assertEqual(ask("GET", "/readyz")[1]["code"], "stopping")
         self.assertEqual(ask("GET", "/healthz")[0], 200)
         self.assertEqual(ask("POST", "/v1/topics/t/jobs", '{"body": 1}')[1]["code"], "stopping")

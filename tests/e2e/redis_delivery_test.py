@@ -63,7 +63,7 @@ class RedisDelivery(DeliveryTest):
         self.push(client, "order", [f"id{i}" for i in range(1000)])
         seen = self.take("orders", 1001)
         self.assertEqual(seen, [f"id{i}".encode() for i in range(1000)] + [b"later"])
-        self.wait_until(lambda: client.stats("order")["done"] == 1000, "all are done, of which 1,000 are kept")
+        self.wait_for(lambda: client.stats("order")["done"] == 1000, "all are done, of which 1,000 are kept")
         flat = client.ask("GET", "order", "later")
         job = {flat[i]: flat[i + 1] for i in range(0, len(flat), 2)}
         self.assertRegex(job[b"outcome"], rb"^RPUSH orders: \d+$")
@@ -93,7 +93,7 @@ class RedisDelivery(DeliveryTest):
         self.assertEqual(seen, [f"id{i}" for i in range(500)])
         self.set(server, "order", redis_maxlen=100)
         self.push(client, "order", [f"more{i}" for i in range(1000)])
-        self.wait_until(lambda: client.stats("order")["ready"] + client.stats("order")["reserved"] == 0, "all are written")
+        self.wait_for(lambda: client.stats("order")["ready"] + client.stats("order")["reserved"] == 0, "all are written")
         self.assertLess(self.reader.xlen("s"), 500, "MAXLEN is kept, about")
 
     def test_what_redis_refuses_is_retried_and_dies(self):
@@ -102,7 +102,7 @@ class RedisDelivery(DeliveryTest):
         self.reader.set("taken", "a string")
         self.set(server, "order", delivery="redis_list", redis_key="taken", attempts=2, backoff="50ms")
         self.push(client, "order", ["a"])
-        self.wait_until(lambda: client.stats("order")["dead"] == 1, "it is dead")
+        self.wait_for(lambda: client.stats("order")["dead"] == 1, "it is dead")
         flat = client.ask("GET", "order", "a")
         job = {flat[i]: flat[i + 1] for i in range(0, len(flat), 2)}
         self.assertIn(b"RPUSH taken: WRONGTYPE", job[b"outcome"])
@@ -123,11 +123,11 @@ class RedisDelivery(DeliveryTest):
         pushing.start()
         for _ in range(2):
             before = self.reader.llen("order")
-            self.wait_until(lambda: self.reader.llen("order") > before or not pushing.is_alive(), "some have come")
+            self.wait_for(lambda: self.reader.llen("order") > before or not pushing.is_alive(), "some have come")
             self.redis.kill()
             self.redis.start()
         pushing.join()
-        self.wait_until(lambda: self.counts(client) == (0, 0), "all are written")
+        self.wait_for(lambda: self.counts(client) == (0, 0), "all are written")
         seen = self.reader.lrange("order", 0, -1)
         self.assertEqual(set(seen), {each.encode() for each in ids}, "none is lost")
         self.assertEqual(client.stats("order")["dead"], 0, "no attempt was used up")
@@ -167,8 +167,8 @@ class RedisDelivery(DeliveryTest):
         self.set(server, "other", delivery="redis_list", attempts=1)
         self.push(client, "order", ["a"])
         self.push(client, "other", ["b"])
-        self.wait_until(lambda: client.stats("order")["done"] == 1, "it is written")
-        self.wait_until(lambda: client.stats("other")["dead"] == 1, "it is refused")
+        self.wait_for(lambda: client.stats("order")["done"] == 1, "it is written")
+        self.wait_for(lambda: client.stats("other")["dead"] == 1, "it is refused")
         with self.redis.client(2) as second:
             self.assertEqual(second.lrange("orders", 0, -1), [b"a"])
 
@@ -178,7 +178,7 @@ class RedisDelivery(DeliveryTest):
         self.set(server, "order", delivery="redis_list", redis_content="id")
         ids = [f"id{i}" for i in range(5_000)]
         self.push(client, "order", ids, delay="500ms")
-        self.wait_until(lambda: self.reader.llen("order") > 0, "the first have come")
+        self.wait_for(lambda: self.reader.llen("order") > 0, "the first have come")
         server.kill()
         server.start()
         # What was under way comes once more when its lease has run out.
@@ -205,7 +205,7 @@ class RedisDelivery(DeliveryTest):
         self.configure(config, "")
         self.assertEqual(server.stop()[0], 0)
         server.start()
-        self.wait_until(lambda: "redis_delivery.url" in log.read_text(), "the log says what is missing")
+        self.wait_for(lambda: "redis_delivery.url" in log.read_text(), "the log says what is missing")
         self.assertRegex(log.read_text(), r'warning topic "order": its jobs wait: delivery = redis_list needs a Redis')
         self.assertIn("redis_delivery.url", self.info(server, "order")["delivery_problem"])
         client = self.connect(server)
@@ -214,7 +214,7 @@ class RedisDelivery(DeliveryTest):
 
         self.configure(config, "nonsense://x")
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: "stays as it was: redis_delivery.url" in log.read_text(), "an error changes nothing")
+        self.wait_for(lambda: "stays as it was: redis_delivery.url" in log.read_text(), "an error changes nothing")
         self.assertIn("delivery_problem", self.info(server, "order"))
         self.configure(config, self.redis.url())
         server.process.send_signal(signal.SIGHUP)
@@ -228,7 +228,7 @@ class RedisDelivery(DeliveryTest):
             self.assertEqual(other.blpop(["order"], timeout=harness.DEADLINE)[1], b"c", "another Redis from now on")
         self.configure(config, "")
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: "delivery_problem" in self.info(server, "order"), "none any more")
+        self.wait_for(lambda: "delivery_problem" in self.info(server, "order"), "none any more")
         self.push(client, "order", ["d"])
         self.assertEqual(client.stats("order")["ready"], 1, "it waits")
 
@@ -259,7 +259,7 @@ class TheEnginesOwn(DeliveryTest):
                 seen.add(found)
             return len(seen) == count
 
-        self.wait_until(has_all, f"all {count} came")
+        self.wait_for(has_all, f"all {count} came")
         return seen
 
     def check(self, topology):

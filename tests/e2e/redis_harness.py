@@ -39,9 +39,6 @@ class RedisTest(harness.ServerTest):
             response = web.getresponse()
             return response.status, response.read().decode()
 
-    def wait_for(self, condition, what):
-        redis_topology.wait_for(condition, what)
-
     def pops(self, client, *words):
         return client.ask("POP", *words) or []
 

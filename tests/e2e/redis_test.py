@@ -405,7 +405,7 @@ class Starting(harness.ServerTest):
             self.addCleanup(process.stdout.close)
             self.addCleanup(process.wait)
             self.addCleanup(process.kill)
-            redis_topology.wait_for(
+            self.wait_for(
                 lambda: int(topology.redis.info("errorstats")["errorstat_NOREPLICAS"].removeprefix("count=")) > refusals,
                 "it is refused")
             topology.redis.ask("CONFIG", "SET", "min-replicas-to-write", "0")

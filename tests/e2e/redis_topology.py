@@ -8,11 +8,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 import redis
 
-from harness import DEADLINE, Client, Refused
+from harness import DEADLINE, Client, Refused, wait_for
 
 SKIPPED = 77
 SHARDS = {"one": 1, "sentinel": 1, "cluster": 16}  # as delayq cuts its jobs, unless it is told otherwise
@@ -49,15 +48,6 @@ def free_ports(count, also=0):
         for each in held:
             each.close()
     return found
-
-
-def wait_for(condition, what, seconds=DEADLINE):
-    """Asks until it is so. There is nothing to listen to in another process, so it is asked a hundred times a second."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"never: {what}")
-        time.sleep(0.01)
 
 
 class Redis:

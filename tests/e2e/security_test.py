@@ -95,7 +95,7 @@ class Security(harness.ServerTest):
                 return self.say(self.tls(server.port, new), "PING\r\n") == "+PONG\r\n"
             except ssl.SSLError:
                 return False
-        self.wait_until(is_new, "the new certificate is shown")
+        self.wait_for(is_new, "the new certificate is shown")
         self.assertEqual(self.say(before, "PING\r\n"), "+PONG\r\n", "the old connection goes on")
         second.write_text("no certificate", encoding="utf-8")
         server.process.send_signal(signal.SIGHUP)
@@ -145,7 +145,7 @@ class Security(harness.ServerTest):
         client.ask("PUSH", "order", "0", "x")
         self.write_config(token("shop", "second", ["push"]))
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: status("second") == 201, "the new token")
+        self.wait_for(lambda: status("second") == 201, "the new token")
         self.assertEqual(status("first"), 401)
         with self.assertRaises(harness.Refused):
             client.ask("PUSH", "order", "0", "x")

@@ -140,10 +140,10 @@ class SeedConfig(harness.ServerTest):
         log = self.directory / "logs" / "error.log"
         self.write("delayq.conf", ("port = 6379", "port = many"))
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: 'redis.port: "many" cannot stand here' in log.read_text(), "the error is told")
+        self.wait_for(lambda: 'redis.port: "many" cannot stand here' in log.read_text(), "the error is told")
         self.write("delayq.conf")
         server.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: log.read_text().count("SIGHUP:") == 2, "it is heard")
+        self.wait_for(lambda: log.read_text().count("SIGHUP:") == 2, "it is heard")
         self.assertEqual(self.get(server.http_port, "/v1/topics")["topics"], [])
         self.assertEqual(server.stop()[0], 0)
         self.assertEqual(log.read_text().count("stays as it was"), 1, "the second time all was right")

@@ -156,7 +156,7 @@ class Webhooks(harness.ServerTest):
         return self.ask(server, "GET", f"/v1/topics/{topic}/jobs/{name}")
 
     def wait_for_state(self, server, topic, name, state):
-        self.wait_until(lambda: self.job(server, topic, name)["state"] == state, f"{name} is {state}")
+        self.wait_for(lambda: self.job(server, topic, name)["state"] == state, f"{name} is {state}")
         return self.job(server, topic, name)
 
     def counts(self, server, topic):
@@ -198,7 +198,7 @@ class Webhooks(harness.ServerTest):
             self.wait_for_state(server, "order", name, "done")
             return is_signed(receiver.seen[-1], OTHER_SECRET)
 
-        self.wait_until(is_changed, "calls are signed with the new secret")
+        self.wait_for(is_changed, "calls are signed with the new secret")
         self.assertFalse(is_signed(receiver.seen[-1], SECRET))
 
     def test_secrets_are_in_no_export(self):
@@ -355,11 +355,11 @@ class Webhooks(harness.ServerTest):
                             for name in list(due)[first:first + count]])
 
         push(0, 500)
-        self.wait_until(lambda: len(receiver.jobs()) > 100, "some have come")
+        self.wait_for(lambda: len(receiver.jobs()) > 100, "some have come")
         receiver.stop()
         push(500, 500)
         receiver.start()
-        self.wait_until(lambda: self.counts(server, "t")["done"] == 1000, "all are done")
+        self.wait_for(lambda: self.counts(server, "t")["done"] == 1000, "all are done")
         self.assertEqual(receiver.jobs(), set(due), "each at least once")
         for seen in receiver.seen:
             self.assertGreaterEqual(seen.at, due[seen.headers["delayq-job-id"]], "early")
@@ -378,16 +378,16 @@ class Webhooks(harness.ServerTest):
         kills = 5
         for number in range(kills):
             enough = (number + 1) * len(due) // (kills + 2)
-            self.wait_until(lambda: len(receiver.jobs()) >= enough, f"{enough} have come")
+            self.wait_for(lambda: len(receiver.jobs()) >= enough, f"{enough} have come")
             server.kill()
             if number % 2 == 1:
                 receiver.stop()
             server.start()
             if number % 2 == 1:
                 none_refused = 'delayq_webhook_calls_total{result="connect"} 0\n'
-                self.wait_until(lambda: none_refused not in read_text(server, "/metrics"), "it found nobody there")
+                self.wait_for(lambda: none_refused not in read_text(server, "/metrics"), "it found nobody there")
                 receiver.start()
-        self.wait_until(lambda: self.counts(server, "bad")["dead"] == len(bad)
+        self.wait_for(lambda: self.counts(server, "bad")["dead"] == len(bad)
                         and self.counts(server, "good")["done"] == len(due) - len(bad), "all are done or dead")
         self.assertEqual(receiver.jobs(), set(due), "each at least once")
         for seen in receiver.seen:
@@ -405,7 +405,7 @@ class Webhooks(harness.ServerTest):
         server = self.serve("--set", "server.grace=1s")
         self.hook(server, "t", receiver)
         self.push(server, "t", id="a")
-        self.wait_until(lambda: receiver.seen, "it is being called")
+        self.wait_for(lambda: receiver.seen, "it is being called")
         code, _ = server.stop()
         self.assertEqual(code, 0)
         receiver.answer = lambda seen, times: (200, {}, b"")
@@ -427,11 +427,11 @@ class Webhooks(harness.ServerTest):
                            [("PUSH", "mixed", "0", "x", "ID", f"job{r}.{n}", "AT", f"{(start + 20 * n) / 1000:.3f}",
                              "CALLBACK", receivers[r].url("/job")) for r in range(10)])
         for receiver in receivers[1:]:
-            self.wait_until(lambda: len(receiver.jobs()) == 100, "the other nine got theirs")
+            self.wait_for(lambda: len(receiver.jobs()) == 100, "the other nine got theirs")
         took = harness.now_ms() - start
         self.assertLess(took, 20_000, "while one hangs")
         receivers[0].released.set()
-        self.wait_until(lambda: len(receivers[0].jobs()) == 100, "and it, when it is well again")
+        self.wait_for(lambda: len(receivers[0].jobs()) == 100, "and it, when it is well again")
 
     def test_figures(self):
         server = self.serve()
