@@ -74,6 +74,8 @@ class RedisStorage final : public Storage {
   Millis waited() const { return std::chrono::duration_cast<Millis>(net::Loop::steady_now() - begin_); }
   Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
+  /// Scripts tell news in the middle of their work: one that may not would leave it half done.
+  Status check_news();
   Status settle_shards();
   /// What becomes of a command that `send` sends: once more as long as a start waits for Redis. Blocks: only
   /// before anybody is served.
@@ -97,8 +99,8 @@ Status RedisStorage::open() {
   auto client = net::redis::open_client(loop_, options_.client);
   if (!client.ok()) return client.error();
   client_ = std::move(*client);
-  for (const auto step :
-       {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::settle_shards}) {
+  for (const auto step : {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::check_news,
+                          &RedisStorage::settle_shards}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
   RedisEngineOptions engine;
@@ -164,6 +166,16 @@ Status RedisStorage::look_at_server() {
                             options_.where));
   }
   return {};
+}
+
+Status RedisStorage::check_news() {
+  const std::string channel = options_.prefix + ":news";
+  // Nobody minds an empty message.
+  const auto told = ask([this, &channel](net::redis::Answer answer) {
+    client_->call({}, {"PUBLISH", channel, ""}, std::move(answer));
+  });
+  if (told.ok()) return {};
+  return refused(fmt::format("{}; the user must be let use the channel {}", told.error().detail, channel));
 }
 
 Status RedisStorage::settle_shards() {

@@ -440,6 +440,13 @@ class Starting(harness.ServerTest):
             code, said = server.stop()
             self.assertEqual((code, "NOPERM" in said, "hush" in said), (0, False, False), said)
 
+    def test_a_user_who_may_not_tell_news_is_refused_before_anything_is_half_done(self):
+        with redis_topology.One() as topology:
+            topology.redis.ask("ACL", "SETUSER", "queue", "on", ">hush-hush", "~delayq:*", "resetchannels", "+@all")
+            done = self.try_to_serve("--redis", topology.url.replace("//", "//queue:hush-hush@"))
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("the channel delayq:news", done.stderr)
+
     def test_the_number_of_shards_stays(self):
         with redis_topology.One() as topology:
             first = self.serve("--engine", "redis", "--redis", topology.url, "--set", "redis.shards=4")
