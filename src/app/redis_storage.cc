@@ -12,6 +12,7 @@
 #include "engine/redis/layout.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/open_client.h"
+#include "resp/info.h"
 
 namespace delayq {
 
@@ -25,15 +26,6 @@ constexpr uint32_t kClusterShards = 16;
 constexpr std::pair<uint32_t, uint32_t> kOldest{6, 2};
 /// A Redis that restarts, or a failover, is not to end a start at once.
 constexpr Millis kLeastPatience = std::chrono::seconds{1};
-
-/// One line of INFO's answer.
-std::string_view fact(std::string_view info, std::string_view name) {
-  const std::string start = fmt::format("\n{}:", name);
-  const size_t at = info.find(start);
-  if (at == std::string_view::npos) return {};
-  info.remove_prefix(at + start.size());
-  return info.substr(0, info.find_first_of("\r\n"));
-}
 
 std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
   std::pair<uint32_t, uint32_t> version;
@@ -160,18 +152,18 @@ Result<resp::Value> RedisStorage::ask(const std::function<void(net::redis::Answe
 Status RedisStorage::look_at_server() {
   auto info = ask([this](net::redis::Answer answer) { client_->call({}, {"INFO"}, std::move(answer)); });
   if (!info.ok()) return refused(info.error().detail);
-  const std::string_view version = fact(info->text, "redis_version");
+  const std::string_view version = resp::info_line(info->text, "redis_version");
   if (version_of(version) < kOldest)
     return refused(
         fmt::format("it is version {}: at least {}.{} is needed", version, kOldest.first, kOldest.second));
-  const std::string_view policy = fact(info->text, "maxmemory_policy");
-  if (fact(info->text, "maxmemory") != "0" && policy != "noeviction") {
+  const std::string_view policy = resp::info_line(info->text, "maxmemory_policy");
+  if (resp::info_line(info->text, "maxmemory") != "0" && policy != "noeviction") {
     tell_(true,
           fmt::format("{} forgets keys when its memory is full (maxmemory-policy {}): jobs may be lost; "
                       "set noeviction, so that pushes are refused instead",
                       options_.where, policy));
   }
-  if (fact(info->text, "aof_enabled") == "0") {
+  if (resp::info_line(info->text, "aof_enabled") == "0") {
     tell_(true, fmt::format("{} keeps no append-only file: a crash of it loses the jobs since its last "
                             "snapshot; set appendonly yes",
                             options_.where));

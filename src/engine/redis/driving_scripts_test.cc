@@ -114,6 +114,31 @@ TEST_F(DrivingScripts, DueOfMoreThanAThousand) {
   EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "1200");
 }
 
+TEST_F(DrivingScripts, DueOfLargeJobsIsManyCalls) {
+  std::vector<JobSpec> jobs;
+  for (int i = 10; i < 50; ++i)
+    jobs.push_back(spec(std::to_string(i), kNow + 1).with_body(std::string(300'000, 'x')));
+  push(jobs);
+  const std::string due = std::to_string(kNow + 1);
+  EXPECT_EQ(text_of(run(scripts::kDue, "t", {"1000"}, kNow + 1)), "[" + due + " 1]") << "it is due still";
+  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "16") << "more than 4 MiB are not read at once";
+  EXPECT_EQ(command({"ZCARD", key(Key::kDelay)}), "24");
+  run(scripts::kDue, "t", {"1000"}, kNow + 1);
+  EXPECT_EQ(text_of(run(scripts::kDue, "t", {"1000"}, kNow + 1)), "[1]");
+  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "40");
+}
+
+TEST_F(DrivingScripts, AnIdWithoutARecordIsInNobodysWay) {
+  push({spec("a", kNow + 1), spec("b", kNow + 1)});
+  lease_of(spec("c", kNow), kNow + 1);
+  const std::string d = lease_of(spec("d", kNow), kNow + 1);
+  server().command({"HDEL", key(Key::kPool), "a", "c"});
+  EXPECT_EQ(run(scripts::kDue, "t", {"10"}, kNow + 1).items.at(1).integer, 1);
+  EXPECT_THAT(line(), ElementsAre("b"));
+  EXPECT_EQ(said(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 1)), "[" + d + " 1 ]");
+  EXPECT_EQ(members(Key::kHeld), "[d]");
+}
+
 TEST_F(DrivingScripts, DueOfATopicThatHasNone) {
   server().command({"ZADD", key(Key::kNext), std::to_string(kNow), "dt"});  // left over, whatever from
   EXPECT_EQ(text_of(run(scripts::kDue, "t", {"10"})), "[0]");

@@ -25,6 +25,21 @@ local function store(id, head, tail)
   call('HSET', POOL, id, cmsgpack.pack(head) .. tail)
 end
 
+-- The records of the first of these ids, false for one that has none, and their bytes: of all ids, unless they are so large
+-- that some are enough. Redis would need as much memory again for hundreds of large bodies at once, and do nothing else.
+local ENOUGH_BYTES = 4 * 1024 * 1024
+local function records_of(ids)
+  local records, bytes, step = {}, 0, 16
+  while #records < #ids and bytes < ENOUGH_BYTES do
+    for _, record in ipairs(call('HMGET', POOL, unpack(ids, #records + 1, math.min(#records + step, #ids)))) do
+      records[#records + 1] = record
+      bytes = bytes + (record and #record or 0)
+    end
+    step = math.max(1, math.floor((ENOUGH_BYTES - bytes) * #records / (bytes + 1)))
+  end
+  return records, bytes
+end
+
 -- The first text of a tail, without reading the others.
 local function group_of(tail)
   local _, group = cmsgpack.unpack_one(tail, 1)
