@@ -37,14 +37,15 @@ local function is_delayed(id)
   return due and tonumber(due) > NOW
 end
 
--- Takes out up to `most` ids whose time has come.
-local function take_due(most)
-  local ids = call('ZRANGE', DELAY, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
-  if #ids > 0 then
-    call('ZREMRANGEBYRANK', DELAY, 0, #ids - 1)
-    is_delay_shorter = true
-  end
-  return ids
+-- Up to `most` ids whose time has come, the first ones first.
+local function due_ids(most)
+  return call('ZRANGE', DELAY, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
+end
+
+-- Takes the first `count` of them out.
+local function undelay_first(count)
+  call('ZREMRANGEBYRANK', DELAY, 0, count - 1)
+  is_delay_shorter = true
 end
 
 local function delay_wake_anew()
