@@ -283,7 +283,8 @@ void HandOver::cut(Waiter& waiter, const TopicPtr& topic) {
   } else {
     give_own_leases(waiter);
   }
-  if (!was_walking) serve(topic, 2);
+  // Others who came to nothing at the same moment ask again first: they stood before those in line.
+  if (!was_walking) not_dry_.push_back(topic);
 }
 
 void HandOver::ask_again(Waiter& waiter, const TopicPtr& topic) {
@@ -441,7 +442,9 @@ bool HandOver::poll() {
   for (const WaiterId id : leaving) {
     if (Waiter* waiter = waiters_.find(id)) deliver(*waiter);
   }
-  return !leaving.empty();
+  const std::vector<TopicPtr> not_dry = std::exchange(not_dry_, {});
+  for (const TopicPtr& topic : not_dry) serve(topic, 2);
+  return !leaving.empty() || !not_dry.empty();
 }
 
 void HandOver::dismiss() {

@@ -49,7 +49,8 @@ class HandOver {
   /// room.
   void lease_ended(const TopicPtr& topic);
 
-  /// Answers those who are leaving. Answers whether there were any.
+  /// Answers those who are leaving, and lets others try where there was more than one answer could have. To
+  /// be called after the engine's poll. Answers whether there was anything.
   bool poll();
   /// Lets waiters give up and limited topics go on. Answers when it wants to be called next.
   Moment tick();
@@ -92,7 +93,8 @@ class HandOver {
   DeliveryListener* listener_ = nullptr;
   Waiters waiters_;
   std::vector<WaiterId> leaving_;
-  size_t walkers_ = 0;  ///< waiters that are walking
+  std::vector<TopicPtr> not_dry_;  ///< a waiter from their line got less than it asked for, because of bytes
+  size_t walkers_ = 0;             ///< waiters that are walking
   uint64_t wakes_ = 0;
   absl::btree_map<std::pair<Moment, uint64_t>, TopicPtr> refills_;  // by moment and the topic's serial
 };

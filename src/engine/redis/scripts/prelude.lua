@@ -37,6 +37,23 @@ local function options_of(tail)
   return options
 end
 
+-- The records of the first of `ids`, with false where there is none, and no further one once these have `most_bytes`.
+-- Bodies may be large: they are read a few at a time, so that hardly more are read than are answered. Answers the bytes, too.
+local function read(ids, most_bytes)
+  local records, count, bytes, step = {}, 0, 0, 4
+  while count < #ids do
+    for _, record in ipairs(call('HMGET', POOL, unpack(ids, count + 1, math.min(count + step, #ids)))) do
+      count = count + 1
+      records[count] = record
+      if record then bytes = bytes + #record end
+      if bytes >= most_bytes then return records, bytes end
+    end
+    -- As many as fit when they go on like that.
+    step = math.min(16, math.floor((most_bytes - bytes) * count / (bytes + 1)) + 1)
+  end
+  return records, bytes
+end
+
 -- `count` numbers of the shard's sequence: those after the answer.
 local function numbers(count)
   return call('INCRBY', SEQUENCE, count) - count

@@ -37,15 +37,15 @@ local function is_delayed(id)
   return due and tonumber(due) > NOW
 end
 
--- Up to `most` ids whose time has come, the first ones first.
-local function due_ids(most)
-  return call('ZRANGE', DELAY, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
-end
-
--- Takes the first `count` of them out.
-local function undelay_first(count)
-  call('ZREMRANGEBYRANK', DELAY, 0, count - 1)
+-- Takes out up to `most` ids whose time has come, fewer when they have `most_bytes` before. Answers ids of which the first
+-- are taken out, the records of these (read() in prelude.lua), and their bytes.
+local function take_due(most, most_bytes)
+  local ids = call('ZRANGE', DELAY, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
+  if #ids == 0 then return ids end
+  local records, bytes = read(ids, most_bytes)
+  call('ZREMRANGEBYRANK', DELAY, 0, #records - 1)
   is_delay_shorter = true
+  return ids, records, bytes
 end
 
 local function delay_wake_anew()

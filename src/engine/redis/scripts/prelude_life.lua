@@ -24,45 +24,24 @@ local function ready(outlet, members)
   call('ZADD', line_of(outlet), unpack(members))
 end
 
--- Calls see(place, record) for each id that has a record, in their order, and for no further one once these have
--- `most_bytes`. Bodies may be large: records are read a few at a time, so that hardly more are read than are seen. Answers
--- how many ids that was, and how many bytes.
-local RECORDS_AT_ONCE = 16
-local function each_record(ids, most_bytes, see)
-  local at, bytes, step, count = 0, 0, 1, #ids
-  while at < count do
-    for i, record in ipairs(call('HMGET', POOL, unpack(ids, at + 1, math.min(at + step, count)))) do
-      if record then
-        see(at + i, record)
-        bytes = bytes + #record
-        if bytes >= most_bytes then return at + i, bytes end
-      end
-    end
-    at = math.min(at + step, count)
-    -- As many as fit when they go on like that.
-    step = math.min(RECORDS_AT_ONCE, math.floor((most_bytes - bytes) * at / (bytes + 1)) + 1)
-  end
-  return count, bytes
-end
-
 -- Lets up to `most` jobs whose time has come become ready, or fewer when they are large: Redis reads them whole, and does
 -- nothing else meanwhile. Answers how many did.
-local MOST_BYTES_MOVED = 32 * 1024 * 1024
 local function move_due(most)
-  local moved, bytes_left = 0, MOST_BYTES_MOVED
+  local moved, bytes_left = 0, 32 * 1024 * 1024
   while moved < most and bytes_left > 0 do
-    local ids = due_ids(math.min(most - moved, 500))
+    local ids, records, bytes = take_due(math.min(most - moved, 500), bytes_left)
     if #ids == 0 then break end
+    moved, bytes_left = moved + #records, bytes_left - bytes
     local lines = {}
-    local seen, bytes = each_record(ids, bytes_left, function(i, record)
-      local _, head = cmsgpack.unpack_one(record)
-      local line = lines[head[OUTLET]] or {}
-      lines[head[OUTLET]] = line
-      line[#line + 1] = 0
-      line[#line + 1] = rank(head) .. ids[i]
-    end)
-    undelay_first(seen)
-    moved, bytes_left = moved + seen, bytes_left - bytes
+    for i, record in ipairs(records) do
+      if record then
+        local _, head = cmsgpack.unpack_one(record)
+        local line = lines[head[OUTLET]] or {}
+        lines[head[OUTLET]] = line
+        line[#line + 1] = 0
+        line[#line + 1] = rank(head) .. ids[i]
+      end
+    end
     for outlet, members in pairs(lines) do ready(outlet, members) end
   end
   return moved

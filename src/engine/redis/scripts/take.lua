@@ -18,28 +18,26 @@ if limit > 0 then room = math.min(count, math.max(limit - call('ZCARD', HELD), 0
 local line = line_of(outlet)
 local ids, records, is_cut = {}, {}, false
 
--- Takes out one.
-local function leave_line_alone()
-  local member = call('ZPOPMIN', line)[1]
-  if not member then return end
-  ids[1] = string.sub(member, RANK_BYTES + 1)
-  records[1] = call('HGET', POOL, ids[1])
+-- The first jobs leave the line, and what is too much stays there. A few are cheaper to take out at once; then it is put
+-- back, which only bodies of megabytes need.
+if room > 0 then
+  local is_few = room <= 16
+  local members = is_few and call('ZPOPMIN', line, room) or call('ZRANGE', line, 0, room - 1)
+  for i = 1, #members, is_few and 2 or 1 do ids[#ids + 1] = string.sub(members[i], RANK_BYTES + 1) end
+  records = read(ids, most_bytes)
+  is_cut = #records < #ids
+  if is_few then
+    for i = #records + 1, #ids do call('ZADD', line, 0, members[2 * i - 1]) end
+  elseif #records > 0 then
+    call('ZREMRANGEBYRANK', line, 0, #records - 1)
+  end
+  for i = #ids, 1, -1 do
+    if not records[i] then
+      table.remove(ids, i)
+      table.remove(records, i)
+    end
+  end
 end
-
--- Takes out the first. What is too much stays where it is.
-local function leave_line()
-  local first = {}
-  for i, member in ipairs(call('ZRANGE', line, 0, room - 1)) do first[i] = string.sub(member, RANK_BYTES + 1) end
-  if #first == 0 then return end
-  local seen = each_record(first, most_bytes, function(i, record)
-    local at = #ids + 1
-    ids[at], records[at] = first[i], record
-  end)
-  call('ZREMRANGEBYRANK', line, 0, seen - 1)
-  is_cut = seen < #first
-end
-
-if room == 1 then leave_line_alone() elseif room > 1 then leave_line() end
 -- Whoever lets go of a job then says that there is room.
 if room < count and not is_auto and call('EXISTS', line) == 1 then
   go_on_when_full(NEXT)
