@@ -106,7 +106,7 @@ class Connection final : public AtTurnEnd, public std::enable_shared_from_this<C
   std::string output_;
   size_t sent_ = 0;  ///< of output_
   std::string input_;
-  size_t filled_ = 0;  ///< of input_
+  size_t filled_ = 0;       ///< of input_
   bool has_heard_ = false;  ///< a reply
   bool is_touched_ = false;
   bool waits_for_input_ = false;
