@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -110,6 +111,22 @@ Result<Place> open_place(const Surroundings& world, std::string_view option, con
       server_of_url(option, std::string_view(text).substr(colon + 3), scheme == "delayqs");
   if (!server) return server.error();
   return open_server(*server);
+}
+
+Status check_apart(const Place& from, const Place& to, const std::string& topic) {
+  std::random_device random;
+  const std::string id = fmt::format("delayq-migrate-{:08x}{:08x}", random(), random());
+  // Its time is far away: should this program be ended just here, nobody is handed it.
+  const Result<resp::Value> stored = to.ask({"PUSH", topic, "36500d", "", "ID", id});
+  if (!stored) return in_place(to, stored.error());
+  const Result<resp::Value> found = from.ask({"GET", topic, id});
+  const Result<resp::Value> removed = to.ask({"CANCEL", topic, id});
+  if (!found) return in_place(from, found.error());
+  if (!removed) return in_place(to, removed.error());
+  if (found->find("body") == nullptr) return {};
+  return Error{ErrorCode::kInvalid,
+               {},
+               fmt::format("--to: {} has the same jobs as {}: it is the same place", to.name, from.name)};
 }
 
 }  // namespace delayq::cli

@@ -23,6 +23,11 @@ struct Place {
 /// the first question.
 Result<Place> open_place(const Surroundings& world, std::string_view option, const std::string& text);
 
+/// An error unless they are two places, whatever they are called: one Redis has many names, and a server is
+/// one of them. Stores a job in `to` for the moment, and looks for it in `from`: in a topic that both sides
+/// may be asked about.
+Status check_apart(const Place& from, const Place& to, const std::string& topic);
+
 /// The error with the place's name in it.
 Error in_place(const Place& place, Error error);
 

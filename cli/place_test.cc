@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/fake_place.h"
+
 namespace delayq::cli {
 namespace {
 
@@ -90,6 +92,24 @@ TEST_F(Places, WhatIsThereIsLookedUpInBatches) {
   std::vector<bool> expected(ids.size(), true);
   expected[0] = expected[1] = false;
   EXPECT_EQ(*there, expected);
+}
+
+TEST(PlacesApart, AreToldFromOneThatHasTwoNames) {
+  FakePlace one("one");
+  FakePlace other("other");
+  one.jobs[{"t", "a"}] = {"delayed", "x"};
+  EXPECT_TRUE(check_apart(one.place(), other.place(), "t"));
+  EXPECT_EQ(other.jobs.size(), 0U) << "it leaves nothing behind";
+  Place again = one.place();
+  again.name = "again";
+  const Status status = check_apart(one.place(), again, "t");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().detail, "--to: again has the same jobs as one: it is the same place");
+  EXPECT_EQ(one.jobs.size(), 1U);
+  other.dies_at = other.asked + 1;
+  EXPECT_EQ(check_apart(one.place(), other.place(), "t").error().detail, "other: gone");
+  EXPECT_EQ(check_apart(other.place(), one.place(), "t").error().detail, "other: gone");
+  EXPECT_EQ(one.jobs.size(), 1U) << "nor then";
 }
 
 }  // namespace
