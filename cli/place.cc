@@ -28,31 +28,16 @@ Result<Server> server_of_url(std::string_view option, std::string_view text, boo
   return server;
 }
 
-/// A data directory, or a Redis, without a server between: one question after the other.
+/// A data directory, or a Redis, without a server between.
 Result<Place> open_storage(const Surroundings& world, const std::string& text, std::string name,
                            bool is_exclusive) {
-  if (!world.open_directory)
-    return Error{ErrorCode::kUnavailable, {}, "this program cannot open where jobs are stored"};
-  Result<Surroundings::AskDirectory> opened = world.open_directory(text);
+  Result<AskAll> opened = ask_directory(world, text);
   if (!opened) return opened.error();
   Place place;
   place.name = std::move(name);
   place.is_exclusive = is_exclusive;
-  place.ask = [ask = *opened](const Words& command) -> Result<resp::Value> {
-    Result<resp::Value> reply = ask(command);
-    if (reply && reply->is_error()) return error_of_reply(reply->text);
-    return reply;
-  };
-  place.ask_all =
-      [ask = *std::move(opened)](std::span<const Words> commands) -> Result<std::vector<resp::Value>> {
-    std::vector<resp::Value> replies;
-    for (const Words& command : commands) {
-      Result<resp::Value> reply = ask(command);
-      if (!reply) return reply.error();
-      replies.push_back(std::move(*reply));
-    }
-    return replies;
-  };
+  place.ask = one_by_one(*opened);
+  place.ask_all = *std::move(opened);
   return place;
 }
 
@@ -82,13 +67,8 @@ Place open_server(const Server& server) {
   auto line = std::make_shared<ServerLine>(server);
   Place place;
   place.name = to_string(server.address);
-  place.ask = [line](const Words& command) -> Result<resp::Value> {
-    Result<std::vector<resp::Value>> replies = line->ask_all(std::span(&command, 1));
-    if (!replies) return replies.error();
-    if (replies->front().is_error()) return error_of_reply(replies->front().text);
-    return std::move(replies->front());
-  };
   place.ask_all = [line](std::span<const Words> commands) { return line->ask_all(commands); };
+  place.ask = one_by_one(place.ask_all);
   return place;
 }
 

@@ -11,9 +11,6 @@ namespace delayq::cli {
 
 /// Where jobs are, as `migrate` names it.
 struct Place {
-  /// The replies to commands in their order; those that are errors are among them.
-  using AskAll = std::function<Result<std::vector<resp::Value>>(std::span<const Words> commands)>;
-
   Ask ask;
   AskAll ask_all;
   std::string name;           ///< for people: without token and password

@@ -1,7 +1,6 @@
 #include "app/redis_storage.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -9,9 +8,11 @@
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
+#include "app/redis_advice.h"
 #include "engine/redis/layout.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/open_client.h"
+#include "resp/info.h"
 
 namespace delayq {
 
@@ -26,30 +27,12 @@ constexpr std::pair<uint32_t, uint32_t> kOldest{6, 2};
 /// A Redis that restarts, or a failover, is not to end a start at once.
 constexpr Millis kLeastPatience = std::chrono::seconds{1};
 
-/// One line of INFO's answer.
-std::string_view fact(std::string_view info, std::string_view name) {
-  const std::string start = fmt::format("\n{}:", name);
-  const size_t at = info.find(start);
-  if (at == std::string_view::npos) return {};
-  info.remove_prefix(at + start.size());
-  return info.substr(0, info.find_first_of("\r\n"));
-}
-
 std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
   std::pair<uint32_t, uint32_t> version;
   const char* const end = text.data() + text.size();
   const auto [dot, problem] = std::from_chars(text.data(), end, version.first);
   if (problem == std::errc{} && dot != end) std::from_chars(dot + 1, end, version.second);
   return version;
-}
-
-/// No waiting mends these.
-bool is_login_problem(std::string_view problem) {
-  constexpr std::array kSigns{"WRONGPASS", "NOAUTH", "NOPERM", "invalid password",
-                              "without any password configured"};
-  return std::any_of(kSigns.begin(), kSigns.end(), [problem](std::string_view sign) {
-    return problem.find(sign) != std::string_view::npos;
-  });
 }
 
 class RedisStorage final : public Storage {
@@ -82,13 +65,20 @@ class RedisStorage final : public Storage {
   Millis waited() const { return std::chrono::duration_cast<Millis>(net::Loop::steady_now() - begin_); }
   Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
+  Status check_rights();
   Status settle_shards();
   /// What becomes of a command that `send` sends: once more as long as a start waits for Redis. Blocks: only
   /// before anybody is served.
   Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
   void turn();
-  Error refused(std::string detail) const {
-    return {ErrorCode::kUnavailable, "open", fmt::format("{}: {}", options_.where, detail), {}};
+  /// With what can be done about it.
+  Error refused(std::string_view detail) const {
+    detail = detail.substr(0, detail.find(" script: "));  // where in which one it was, by its hash
+    const std::string advice = advice_on(detail, options_);
+    return {ErrorCode::kUnavailable,
+            "open",
+            fmt::format("{}: {}{}{}", options_.where, detail, advice.empty() ? "" : "; ", advice),
+            {}};
   }
 
   RedisStorageOptions options_;
@@ -97,16 +87,22 @@ class RedisStorage final : public Storage {
   std::unique_ptr<Client> client_;
   std::unique_ptr<RedisEngine> engine_;
   bool was_connected_ = true;
+  bool was_deaf_ = false;
   std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
 Status RedisStorage::open() {
   options_.client.seed = random_seed();
   auto client = net::redis::open_client(loop_, options_.client);
-  if (!client.ok()) return client.error();
+  if (!client.ok()) {
+    // The only files that are read here are those of TLS.
+    Error error = client.error();
+    if (error.detail.starts_with("tls.")) error.detail.replace(0, 3, "redis");
+    return error;
+  }
   client_ = std::move(*client);
-  for (const auto step :
-       {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::settle_shards}) {
+  for (const auto step : {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::check_rights,
+                          &RedisStorage::settle_shards}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
   RedisEngineOptions engine;
@@ -127,14 +123,15 @@ Status RedisStorage::connect() {
   while (!client_->is_connected()) {
     turn();
     const std::string_view problem = client_->last_error();
-    if (is_login_problem(problem))
-      return refused(fmt::format("{}; look at redis.user and redis.password (or password_file)", problem));
-    if (!problem.empty() ? waited() > patience() : waited() > patience() + options_.client.connect_timeout) {
-      return refused(fmt::format(
-          "cannot be reached: {}; is redis.url right? redis.start_wait lets a server wait for a Redis that "
-          "starts later, and -t journal needs none",
-          problem.empty() ? "no answer" : problem));
-    }
+    if (is_login_problem(problem)) return refused(problem);
+    if (!problem.empty() ? waited() <= patience() : waited() <= patience() + options_.client.connect_timeout)
+      continue;
+    const std::string detail = fmt::format("cannot be reached: {}", problem.empty() ? "no answer" : problem);
+    if (!advice_on(problem, options_).empty()) return refused(detail);
+    return refused(
+        detail +
+        "; is redis.url right? redis.start_wait lets a server wait for a Redis that starts later, and -t "
+        "journal needs none");
   }
   return {};
 }
@@ -155,23 +152,34 @@ Result<resp::Value> RedisStorage::ask(const std::function<void(net::redis::Answe
 Status RedisStorage::look_at_server() {
   auto info = ask([this](net::redis::Answer answer) { client_->call({}, {"INFO"}, std::move(answer)); });
   if (!info.ok()) return refused(info.error().detail);
-  const std::string_view version = fact(info->text, "redis_version");
+  const std::string_view version = resp::info_line(info->text, "redis_version");
   if (version_of(version) < kOldest)
     return refused(
         fmt::format("it is version {}: at least {}.{} is needed", version, kOldest.first, kOldest.second));
-  const std::string_view policy = fact(info->text, "maxmemory_policy");
-  if (fact(info->text, "maxmemory") != "0" && policy != "noeviction") {
+  const std::string_view policy = resp::info_line(info->text, "maxmemory_policy");
+  if (resp::info_line(info->text, "maxmemory") != "0" && policy != "noeviction") {
     tell_(true,
           fmt::format("{} forgets keys when its memory is full (maxmemory-policy {}): jobs may be lost; "
                       "set noeviction, so that pushes are refused instead",
                       options_.where, policy));
   }
-  if (fact(info->text, "aof_enabled") == "0") {
+  if (resp::info_line(info->text, "aof_enabled") == "0") {
     tell_(true, fmt::format("{} keeps no append-only file: a crash of it loses the jobs since its last "
                             "snapshot; set appendonly yes",
                             options_.where));
   }
   return {};
+}
+
+Status RedisStorage::check_rights() {
+  const std::string name = fmt::format("rights-{:016x}", random_seed());
+  const Result<resp::Value> answer = ask([this, &name](net::redis::Answer told) {
+    redis::try_rights(*client_, options_.prefix, name, std::move(told));
+  });
+  if (!answer.ok()) return refused(answer.error().detail);
+  const std::string commands = redis::refused_commands(*answer);
+  if (commands.empty()) return {};
+  return refused(fmt::format("NOPERM the user may not call {}", commands));
 }
 
 Status RedisStorage::settle_shards() {
@@ -191,6 +199,13 @@ Status RedisStorage::settle_shards() {
 }
 
 void RedisStorage::look() {
+  // It cannot be tried beforehand: a connection that listens does nothing else.
+  if (!was_deaf_ && client_->last_error().starts_with("NOPERM")) {
+    was_deaf_ = true;
+    tell_(true,
+          fmt::format("{} does not let this server listen: {}; what other servers do is seen late: {}",
+                      options_.where, client_->last_error(), advice_on(client_->last_error(), options_)));
+  }
   const bool is_connected = client_->is_connected();
   if (is_connected == was_connected_) return;
   was_connected_ = is_connected;

@@ -55,7 +55,8 @@ class EngineListener {
 /// redrive, purge, settings and take with auto_ack when the change is durable; for reads, take and extend as
 /// soon as the data is at hand. (Losing the record of a lease only makes the job ready again.) Answers come
 /// in any order between verbs. An Error as answer means that nothing of the batch is promised: it may or may
-/// not have happened. A Reply (and a listener) may call verbs; it never calls poll().
+/// not have happened. A Reply (and a listener) may call verbs; it never calls poll(). An engine may be
+/// destroyed with answers outstanding: they never come. Who asked may go before that, if nobody polls then.
 ///
 /// Time. `now` is an argument everywhere and may jump either way between calls.
 ///

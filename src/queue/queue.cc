@@ -39,7 +39,10 @@ struct Queue::Parts final : EngineListener {
     if (found == nullptr && leaves) found = topics.open(topic, context.now);
     if (found != nullptr) hand_over.wake(found, outlet);
   }
-  void on_settings_changed() override { reload_settings(); }
+  void on_settings_changed() override {
+    // One at a time: whoever changes many topics, one by one, would have them all read for each.
+    if (!std::exchange(is_reload_wanted, true) && !is_reloading) reload_settings();
+  }
   void on_expired(std::vector<LeaseInfo> expired) override { recoverer.recover(std::move(expired)); }
 
   void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
@@ -50,7 +53,9 @@ struct Queue::Parts final : EngineListener {
     if (const TopicPtr topic = topics.find(name)) hand_over.settings_changed(topic);
   }
 
-  std::shared_ptr<char> alive = std::make_shared<char>();
+  bool is_reloading = false;
+  bool is_reload_wanted = false;  ///< something changed after the last one began
+
   QueueConfig config;
   Random random;
   SettingsBook settings{config.defaults};
@@ -108,14 +113,15 @@ void Queue::start(Moment now, Reply<void> reply) {
 }
 
 void Queue::Parts::reload_settings() {
-  // Nobody waits for this answer, so the queue may be gone when it comes.
-  context.engine.load_settings([this, here = std::weak_ptr(alive),
-                                sets = settings.sets()](const Result<std::vector<TopicSettings>>& stored) {
-    if (here.expired()) return;
-    if (!stored.ok()) return;  // the engine tells again when it can be asked
-    if (sets != settings.sets()) return reload_settings();
-    for (const std::string& name : settings.reload(context, *stored)) wake(name);
-  });
+  is_reloading = true;
+  is_reload_wanted = false;
+  context.engine.load_settings(
+      [this, sets = settings.sets()](const Result<std::vector<TopicSettings>>& stored) {
+        is_reloading = false;
+        if (is_reload_wanted || (stored.ok() && sets != settings.sets())) return reload_settings();
+        if (!stored.ok()) return;  // the engine tells again when it can be asked
+        for (const std::string& name : settings.reload(context, *stored)) wake(name);
+      });
 }
 
 void Queue::Parts::load_topics(std::string_view cursor, Status outcome, Reply<void> reply) {

@@ -43,8 +43,9 @@ namespace delayq {
 /// Verbs that free room go on.
 class Queue final {
  public:
-  /// `engine` must outlive the queue and be polled through it alone. `seed` makes ids and jitter: give each
-  /// server its own.
+  /// `engine` must outlive the queue and be polled through it alone, so not any more when the queue is gone:
+  /// what it was asked and has not answered would be answered to nobody. The next queue has an engine of its
+  /// own, unless nothing was left to answer. `seed` makes ids and jitter: give each server its own.
   Queue(Engine& engine, QueueConfig config, uint64_t seed);
   ~Queue();
   Queue(const Queue&) = delete;

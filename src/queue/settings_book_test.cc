@@ -51,16 +51,49 @@ TEST(SettingsBook, OtherConfiguredDefaultsReachAllTopicsThatSayNothingElse) {
   EXPECT_EQ(queue.pop("t").size(), 1U) << "nobody says paused any more";
 }
 
-/// An engine whose notes another server may change.
+/// An engine whose notes another server may change, and that takes its time to tell them.
 class SharedNotes final : public support::ForwardingEngine {
  public:
   using ForwardingEngine::ForwardingEngine;
+  void load_settings(Reply<std::vector<TopicSettings>> reply) override {
+    ++loads;
+    if (!is_slow) return ForwardingEngine::load_settings(std::move(reply));
+    slow.push_back(std::move(reply));
+  }
+  void go_on() {
+    is_slow = false;
+    for (auto& reply : std::exchange(slow, {})) ForwardingEngine::load_settings(std::move(reply));
+  }
   bool poll(EngineListener& listener) override {
     if (std::exchange(is_changed, false)) listener.on_settings_changed();
     return ForwardingEngine::poll(listener);
   }
   bool is_changed = false;
+  bool is_slow = false;
+  int loads = 0;
+  std::vector<Reply<std::vector<TopicSettings>>> slow;
 };
+
+TEST(SettingsBook, ManyChangesElsewhereAreReadTogether) {
+  MemoryEngine memory;
+  SharedNotes engine{memory};
+  support::QueueDriver queue{engine};
+  engine.loads = 0;
+  engine.is_slow = true;
+  for (int i = 0; i < 10; ++i) {
+    engine.is_changed = true;
+    queue.run();
+  }
+  EXPECT_EQ(engine.loads, 1);
+  {
+    support::QueueDriver other{memory};
+    other.set("t", {.concurrency = 3});
+  }
+  engine.go_on();
+  queue.run();
+  EXPECT_EQ(engine.loads, 2) << "once more, for what changed meanwhile";
+  EXPECT_EQ(queue.queue().effective_settings("t").concurrency, 3U);
+}
 
 TEST(SettingsBook, WhatAnotherServerSetHoldsHereToo) {
   MemoryEngine memory;

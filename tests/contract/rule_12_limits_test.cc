@@ -62,7 +62,7 @@ TEST_P(Rule12Limits, UpToTheLimitEverythingWorks) {
 TEST_P(Rule12Limits, TheBodyLimitIsConfiguration) {
   QueueConfig config;
   config.limits.body_bytes = size_t{4} << 20;
-  use(config);
+  restart(config);
   const std::string body(size_t{4} << 20, 'x');
   queue_->push({.topic = "t", .id = "a", .body = body});
   EXPECT_TRUE(queue_->pop_one("t").job.body == body);

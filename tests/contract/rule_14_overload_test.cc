@@ -20,7 +20,7 @@ TEST_P(Rule14Overload, TooManyJobs) {
   QueueConfig config;
   config.jobs = 10;
   config.defaults.keep_done = Retention{};
-  use(config);
+  restart(config);
   for (int i = 0; i < 10; ++i) queue_->push({.topic = "t", .id = std::to_string(i)});
   let_figures_come();
   expect_overloaded(refused({.topic = "t", .id = "one too many"}));
@@ -38,7 +38,7 @@ TEST_P(Rule14Overload, TooManyJobs) {
 TEST_P(Rule14Overload, TooManyBytesUnderWay) {
   QueueConfig config;
   config.unanswered_bytes = 100'000;
-  use(config);
+  restart(config);
   const std::string body(30'000, 'x');
   const std::vector<PushRequest> jobs(8, PushRequest{.topic = "t", .body = body});
   size_t answers = 0;
@@ -60,7 +60,7 @@ TEST_P(Rule14Overload, TooManyBytesUnderWay) {
 TEST_P(Rule14Overload, TooManyTopics) {
   QueueConfig config;
   config.limits.topics = 3;
-  use(config);
+  restart(config);
   for (const char* topic : {"a", "b", "c"}) queue_->push({.topic = topic});
   expect_overloaded(refused({.topic = "d"}));
   queue_->push({.topic = "a"});
@@ -69,7 +69,7 @@ TEST_P(Rule14Overload, TooManyTopics) {
 TEST_P(Rule14Overload, TooManyWaiters) {
   QueueConfig config;
   config.limits.waiters = 2;
-  use(config);
+  restart(config);
   const PendingPop one = queue_->begin_pop("t", seconds{30});
   const PendingPop two = queue_->begin_pop("t", seconds{30});
   const PendingPop three = queue_->begin_pop("t", seconds{30});
@@ -84,7 +84,7 @@ TEST_P(Rule14Overload, TooMuchMemory) {
   QueueConfig config;
   config.memory_bytes = 1;
   queue_->push({.topic = "t", .id = "a"});
-  use(config);
+  restart(config);
   let_figures_come();
   expect_overloaded(refused({.topic = "t", .id = "b"}));
   EXPECT_TRUE(queue_->ack(queue_->pop_one("t").lease).ok()) << "what frees room goes on";

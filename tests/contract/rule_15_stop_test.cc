@@ -84,5 +84,31 @@ TEST_P(Rule15Stop, EverythingIsThereAfterTheRestart) {
   queue_->push({.topic = "t", .id = "new"});
 }
 
+// A stop in a hurry: nobody waits for what is not answered. What remains is for a sanitizer to see.
+TEST_P(Rule15Stop, InAHurryLeavesWhatIsNotAnsweredUnanswered) {
+  const Taken held = reserve("a");
+  queue_->push({.topic = "t", .id = "b", .delay = seconds{1}});
+  size_t answers = 0;
+  const auto count = [&answers](const auto&) { ++answers; };
+  Queue& queue = queue_->queue();
+  const Moment later = queue_->now() + seconds{1};
+  const PushRequest job{.topic = "t", .id = "c"};
+  const AckItem ack{.lease = held.lease};
+  const std::string_view topics[] = {"t"};
+  queue.pop(later, {.topics = topics, .count = 10}, count);
+  queue.push(later, {&job, 1}, count);
+  queue.ack(later, {&ack, 1}, count);
+  queue.set_settings(later, "t", {.concurrency = 7}, count);
+  queue.redrive_all(later, "t", count);
+  queue.topics(later, {}, 10, count);
+  queue.stop(later, Millis{0}, count);
+  queue.tick(later);
+  subject_->pump();
+  queue_.reset();
+  subject_->pump();
+  subject_.reset();
+  EXPECT_EQ(answers, 0U);
+}
+
 }  // namespace
 }  // namespace delayq::contract

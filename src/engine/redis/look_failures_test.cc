@@ -1,49 +1,15 @@
 // What becomes of the verbs that look around and act in bulk when Redis is away, goes away in the middle, or
 // answers what no script says: an error each, once, and no crash.
-#include <deque>
-#include <functional>
-
 #include <gmock/gmock.h>
 
 #include "engine/redis/redis_engine.h"
+#include "tests/support/scripted_client.h"
 
 namespace delayq {
 namespace {
 
-using net::redis::Answer;
-using net::redis::Script;
+using support::ScriptedClient;
 using Type = resp::Value::Type;
-
-/// Answers every command as the test says, at the next poll().
-class ScriptedClient final : public net::redis::Client {
- public:
-  using net::redis::Client::call;
-  void call(std::string_view, std::span<const std::string_view> words, Answer answer) override {
-    waiting_.emplace_back(std::string(words[0]), std::move(answer));
-  }
-  void run(const Script& script, std::span<const std::string_view>, std::span<const std::string_view>,
-           Answer answer) override {
-    waiting_.emplace_back(std::string(script.name), std::move(answer));
-  }
-  void subscribe(std::string, std::function<void(std::string_view)>, std::function<void()>) override {}
-  size_t poll() override {
-    auto waiting = std::exchange(waiting_, {});
-    for (auto& [name, answer] : waiting) answer(reply(name));
-    return waiting.size();
-  }
-  size_t outstanding() const override { return waiting_.size(); }
-  bool is_connected() const override { return true; }
-  bool is_cluster() const override { return false; }
-  std::string_view last_error() const override { return {}; }
-  Millis clock_offset() const override { return Millis{0}; }
-  const net::redis::ClientFigures& figures() const override { return figures_; }
-
-  std::function<Result<resp::Value>(const std::string& name)> reply;
-
- private:
-  std::deque<std::pair<std::string, Answer>> waiting_;
-  net::redis::ClientFigures figures_;
-};
 
 class Deaf final : public EngineListener {
  public:
@@ -164,6 +130,62 @@ TEST_F(LookFailures, FiguresOfUseOutliveARedisThatIsAway) {
   ask<bool>(codes, [&](auto reply) { engine_.flush(std::move(reply)); });
   EXPECT_THAT(codes, testing::ElementsAre(ErrorCode::kInvalid, ErrorCode::kUnavailable));
   EXPECT_EQ(engine_.usage().jobs, 15U);
+}
+
+TEST_F(LookFailures, FiguresOfVeryManyTopicsAreAskedForLessOften) {
+  int pages = 1;
+  int told = 0;
+  int sizes = 0;
+  client_.reply = [&](const std::string& name) -> Result<resp::Value> {
+    resp::Value page{.type = Type::kArray, .text = {}, .items = {}};
+    if (name != "sizes") return page;
+    ++sizes;
+    // All three shards say that there is more until the last page is told.
+    const bool is_last = told++ / 3 % pages == pages - 1;
+    page.items.push_back({.type = Type::kBulk, .text = is_last ? "" : "t", .items = {}});
+    return page;
+  };
+  const auto asked_in = [&](std::chrono::seconds time, Moment start) {
+    sizes = 0;
+    for (Millis passed{0}; passed < time; passed += Millis{100}) {
+      engine_.tick(start + passed);
+      for (int polls = 0; polls < 60; ++polls) engine_.poll(listener_);
+    }
+    return sizes / 3;
+  };
+  EXPECT_EQ(asked_in(std::chrono::seconds{20}, kNow), 20) << "once a second";
+  pages = 50;
+  told = 0;
+  const int asked = asked_in(std::chrono::seconds{200}, kNow + std::chrono::minutes{1});
+  EXPECT_LE(asked, 250) << "about one call a second, whatever the number of topics";
+  EXPECT_GE(asked, 200);
+}
+
+TEST_F(LookFailures, AMasterThatHasAnotherLayoutIsNotWrittenTo) {
+  std::string shards = "3";
+  client_.reply = [&](const std::string& name) -> Result<resp::Value> {
+    resp::Value told{.type = Type::kArray, .text = {}, .items = {}};
+    told.items.resize(9, {.type = Type::kInteger, .text = {}, .items = {}});
+    if (name != "meta") return told;
+    told.items = {{.type = Type::kBulk, .text = "1", .items = {}},
+                  {.type = Type::kBulk, .text = shards, .items = {}}};
+    return told;
+  };
+  const auto code = [this] {
+    std::vector<ErrorCode> codes;
+    ask<TopicCounts>(codes, [&](auto reply) { engine_.counts(kNow, "t", std::move(reply)); });
+    return codes.at(0);
+  };
+  EXPECT_EQ(code(), ErrorCode::kInvalid);
+  // It took over without what the one before it had said, and another server was faster.
+  shards = "5";
+  client_.begin_listening();
+  engine_.poll(listener_);
+  EXPECT_EQ(code(), ErrorCode::kUnavailable);
+  shards = "3";
+  client_.begin_listening();
+  engine_.poll(listener_);
+  EXPECT_EQ(code(), ErrorCode::kInvalid) << "all is well again";
 }
 
 }  // namespace

@@ -163,6 +163,18 @@ TEST_F(LookScripts, PurgeTakesOneStateAndLeavesNothingBehind) {
   EXPECT_THAT(names(), UnorderedElementsAre("seq", "next"));
 }
 
+TEST_F(LookScripts, PurgeOfReadyJobsMeetsThoseThatAreNotYetInLine) {
+  std::vector<JobSpec> jobs;
+  for (int i = 10; i < 50; ++i)
+    jobs.push_back(spec(std::to_string(i), kNow + 1).with_body(std::string(300'000, 'x')));
+  push(jobs);
+  const std::vector<std::string> ready{"1", "1000", std::string(kEnough)};
+  int calls = 1;
+  while (run(scripts::kPurge, "t", ready, kNow + 1).items.at(3).integer == 1) ++calls;
+  EXPECT_GT(calls, 1) << "they are too large to be moved at once";
+  EXPECT_EQ(command({"EXISTS", key(Key::kPool)}), "0");
+}
+
 TEST_F(LookScripts, PurgeIsBounded) {
   for (int i = 0; i < 5; ++i) store(job(std::to_string(i), JobState::kDelayed));
   const resp::Value first = run(scripts::kPurge, "t", {"0", "2", std::string(kEnough)});

@@ -18,8 +18,10 @@ void RedisEngine::call(std::string_view key, std::initializer_list<std::string_v
   }
   client_.call(
       key, words,
-      [alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
-        if (!alive.expired()) answer(std::move(value));
+      [this, alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
+        if (alive.expired()) return;
+        note_if_lost(value);
+        answer(std::move(value));
       });
 }
 

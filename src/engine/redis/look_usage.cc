@@ -6,6 +6,7 @@
 
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
+#include "resp/info.h"
 
 namespace delayq {
 
@@ -13,20 +14,10 @@ using redis::Arguments;
 
 namespace {
 
+/// For each call to a shard that it takes to have them: the figures of very many topics are asked for less
+/// often, so that they cost Redis about the same.
 constexpr Millis kFreshFor{1'000};
 constexpr uint32_t kTopicsPerCall = 1'000;
-
-/// The value of a line "name:value" of INFO; empty when there is none.
-std::string_view info_line(std::string_view info, std::string_view name) {
-  for (size_t at = info.find(name); at != std::string_view::npos; at = info.find(name, at + 1)) {
-    const bool begins_line = at == 0 || info[at - 1] == '\n';
-    const size_t colon = at + name.size();
-    if (!begins_line || colon >= info.size() || info[colon] != ':') continue;
-    const std::string_view rest = info.substr(colon + 1);
-    return rest.substr(0, rest.find_first_of("\r\n"));
-  }
-  return {};
-}
 
 uint64_t to_number(std::string_view text) {
   uint64_t number = 0;
@@ -52,6 +43,7 @@ struct RedisEngine::Measuring {
   std::map<std::string, uint64_t, std::less<>> memory;  ///< by server: several shards may be on one
   uint64_t jobs_so_far = 0;
   uint64_t topics_so_far = 0;
+  uint32_t steps = 0;
 
   void read_sizes(const resp::Value& answer) {
     if (answer.items.size() % 2 != 1) {
@@ -89,7 +81,7 @@ struct RedisEngine::Measuring {
 
 void RedisEngine::refresh_usage(Moment now) {
   // A clock that was set back does not make the figures fresh for longer.
-  const bool is_fresh = now >= usage_asked_ && now - kFreshFor < usage_asked_;
+  const bool is_fresh = now >= usage_asked_ && now - usage_steps_ * kFreshFor < usage_asked_;
   // One walk at a time: through very many topics it takes longer.
   if (is_fresh || measured_ != measurings_) return;
   usage_asked_ = now;
@@ -104,14 +96,15 @@ void RedisEngine::measure(Reply<bool> reply) {
     ++measuring->calls;
     call(keys_.in_shard(shard, "topics"), {"INFO"}, [this, measuring](const Result<resp::Value>& answer) {
       if (answer.ok())
-        measuring->memory[std::string(info_line(answer->text, "run_id"))] =
-            to_number(info_line(answer->text, "used_memory"));
+        measuring->memory[std::string(resp::info_line(answer->text, "run_id"))] =
+            to_number(resp::info_line(answer->text, "used_memory"));
       if (--measuring->calls == 0) measure_next(measuring);
     });
   }
 }
 
 void RedisEngine::measure_next(const std::shared_ptr<Measuring>& measuring) {
+  ++measuring->steps;
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     Arguments arguments = arguments_for(Moment{}, shard, {});
     arguments.text(measuring->after).number(kTopicsPerCall);
@@ -128,7 +121,10 @@ void RedisEngine::measure_next(const std::shared_ptr<Measuring>& measuring) {
           const bool is_latest = measuring->number > measured_;
           measured_ = std::max(measured_, measuring->number);
           if (measuring->error) return measuring->reply(std::move(*measuring->error));
-          if (is_latest) usage_ = measuring->usage();
+          if (is_latest) {
+            usage_ = measuring->usage();
+            usage_steps_ = measuring->steps;
+          }
           measuring->reply(true);
         });
   }

@@ -15,7 +15,6 @@ using redis::Arguments;
 
 namespace {
 
-constexpr std::string_view kNewsChannel = "news";
 constexpr int64_t kOwnOutlet = 1;
 constexpr int64_t kCallbackOutlet = 2;
 /// They are looked through for each verb.
@@ -27,7 +26,7 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
     : client_(client),
       options_(std::move(options)),
       keys_(options_.prefix, options_.shards),
-      channel_(keys_.shared(kNewsChannel)),
+      channel_(keys_.shared(redis::kNewsChannel)),
       driving_(options_.shards, options_.hold),
       hints_(options_.shards) {
   for (uint32_t shard = 0; shard < options_.shards; ++shard)
@@ -54,9 +53,8 @@ void RedisEngine::layout_came(const Result<resp::Value>& answer) {
   // Without an answer there is no connection; with the next one it is asked again.
   const auto layout = answer.ok() ? redis::read_layout(*answer) : std::nullopt;
   if (!layout) return;
-  is_layout_known_ = true;
-  if (const auto shards = redis::shards_of(*layout, options_.prefix, options_.shards); !shards.ok())
-    refused_ = shards.error();
+  const auto shards = redis::shards_of(*layout, options_.prefix, options_.shards);
+  refused_ = shards.ok() ? std::nullopt : std::optional(shards.error());
 }
 
 Arguments RedisEngine::arguments_for(Moment now, uint32_t shard, std::string_view topic) const {
@@ -78,10 +76,13 @@ void RedisEngine::submit(const Script& script, std::span<const std::string_view>
         [refused = *refused_, answer = std::move(answer)]() mutable { answer(std::move(refused)); });
     return;
   }
-  client_.run(script, keys, arguments.words(),
-              [alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
-                if (!alive.expired()) answer(std::move(value));
-              });
+  client_.run(
+      script, keys, arguments.words(),
+      [this, alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
+        if (alive.expired()) return;
+        note_if_lost(value);
+        answer(std::move(value));
+      });
 }
 
 Arguments& RedisEngine::join(const redis::Terms& terms, uint32_t items, Answer answer) {
@@ -107,8 +108,10 @@ void RedisEngine::send_joint(redis::JointCall call) {
   const redis::TopicKeys keys = keys_.topic(call.shard(), call.topic());
   const Script& script = call.script();
   const Arguments arguments = std::move(call.finish());
-  submit(script, keys.all(), arguments,
-         [call = std::move(call)](Result<resp::Value> value) mutable { call.answer(std::move(value)); });
+  submit(script, keys.all(), arguments, [this, call = std::move(call)](Result<resp::Value> value) mutable {
+    if (!value.ok()) note_asked(call.topic());
+    call.answer(std::move(value));
+  });
 }
 
 void RedisEngine::send_all_joint() {

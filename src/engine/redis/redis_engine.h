@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/redis/arguments.h"
 #include "engine/redis/bundles.h"
+#include "engine/redis/doubt.h"
 #include "engine/redis/driving.h"
 #include "engine/redis/gather.h"
 #include "engine/redis/hints.h"
@@ -154,6 +155,9 @@ class RedisEngine final : public Engine {
   Status read_taken(uint32_t shard, Taking& taking, const resp::Value& answer, uint32_t asked,
                     uint64_t heard);
   void note_asked(std::string_view topic, Outlet outlet);
+  /// A call was not answered: perhaps the topic has got ready jobs, for whatever outlet, that nobody here has
+  /// heard of.
+  void note_asked(std::string_view topic);
   /// The next one last.
   std::vector<uint32_t> shards_to_ask(Moment now, std::string_view topic, Outlet outlet);
 
@@ -178,13 +182,16 @@ class RedisEngine final : public Engine {
                   std::shared_ptr<redis::Gather<TopicCounts>> gather);
   struct Loading;
   void load_next(const std::shared_ptr<Loading>& loading, std::string_view from);
-  /// Asks for new figures of use when those that are there are a second old. No tick is wanted for this
-  /// alone.
+  /// Asks for new figures of use when those that are there are a second old, or several when there are very
+  /// many topics. No tick is wanted for this alone.
   void refresh_usage(Moment now);
   struct Measuring;
   void measure(Reply<bool> reply);
   void measure_next(const std::shared_ptr<Measuring>& measuring);
 
+  void note_if_lost(const Result<resp::Value>& answer) {
+    if (!answer.ok() && answer.error().code == ErrorCode::kUnavailable) doubt_.note_lost();
+  }
   /// What another server said, or this one.
   void hear(std::string_view message);
   /// News may have been missed: every shard is looked at, and every topic that somebody asked about is
@@ -211,9 +218,10 @@ class RedisEngine final : public Engine {
   std::string channel_;
   redis::Driving driving_;
   redis::Hints hints_;
-  std::set<std::pair<std::string, Outlet>> asked_topics_;  ///< that somebody took from, or tried to
-  uint32_t first_shard_ = 0;                               ///< that the next take asks first
-  bool is_layout_known_ = false;
+  redis::Doubt doubt_;
+  /// That somebody took from, or tried to, and those whose calls were not answered.
+  std::set<std::pair<std::string, Outlet>> asked_topics_;
+  uint32_t first_shard_ = 0;                   ///< that the next take asks first
   std::optional<Error> refused_;               ///< the deployment is not as this server believes
   std::vector<std::string> senders_;           ///< by shard: how this server signs its news
   std::vector<redis::JointCall> joint_calls_;  ///< not sent yet; one for a topic in a shard
@@ -221,6 +229,7 @@ class RedisEngine final : public Engine {
 
   EngineUsage usage_;
   Moment usage_asked_ = Moment::min();  ///< when its figures were asked for last
+  uint32_t usage_steps_ = 1;            ///< how many calls to each shard that took
   uint64_t measured_ = 0;               ///< the latest of the askings that has figures to show
   uint64_t measurings_ = 0;             ///< askings so far
 

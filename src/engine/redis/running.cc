@@ -53,6 +53,7 @@ RedisEngine::~RedisEngine() {
 }
 
 Moment RedisEngine::tick(Moment now) {
+  if (doubt_.wants_look(now, client_.is_connected())) look_at_everything();
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     if (driving_.wants_round(shard, now)) begin_round(shard, now);
   }
@@ -111,6 +112,7 @@ void RedisEngine::look_at(uint32_t shard, std::string_view entry) {
   }
   run(*script, keys.all(), arguments, [this, shard, topic](const Result<resp::Value>& answer) {
     if (!answer.ok() || !note(shard, topic, *answer)) {
+      note_asked(topic);
       driving_.note_failed(shard);
     } else {
       note_ended(shard, topic, *answer);
@@ -137,9 +139,7 @@ void RedisEngine::hear(std::string_view message) {
     return;
   }
   const std::optional<News> news = read_news(message.substr(1));
-  // What this server said it knows from the answer, as long as none was lost: then a script may have done its
-  // work all the same, and this is all that is heard of it.
-  const bool is_known = news && news->server == options_.server && client_.figures().errors == 0;
+  const bool is_known = news && news->server == options_.server && !doubt_.is_listening();
   if (!news || is_known) return;
   if (message.front() == 'e') {
     driving_.note_earlier(news->shard, redis::read_moment(news->rest));
@@ -149,8 +149,15 @@ void RedisEngine::hear(std::string_view message) {
   }
 }
 
+void RedisEngine::note_asked(std::string_view topic) {
+  note_asked(topic, Outlet::kTopic);
+  note_asked(topic, Outlet::kCallback);
+}
+
 void RedisEngine::look_at_everything() {
-  if (!is_layout_known_) check_layout();
+  // Also when it was known: a master that took over may have lost what its layout is, and another server
+  // would then say what holds from now on.
+  check_layout();
   driving_.forget();
   settings_changed_ = true;
   hints_.forget();

@@ -255,7 +255,7 @@ void RedisClient::measure_clock() {
   if (link == nullptr || !link->is_ready()) return;
   if (clock_of_ != *link->address()) {
     clock_of_ = *link->address();
-    clock_.forget();
+    clock_.expect_another();
   }
   const auto asked = Loop::now().time_since_epoch();
   const Loop::Steady sent = Loop::steady_now();

@@ -6,7 +6,7 @@
 local keep_until, keep_count = tonumber(ARGV[5]), tonumber(ARGV[6])
 local said, leases = {false, 0}, {}
 for at = 7, #ARGV, 2 do leases[#leases + 1] = tonumber(ARGV[at]) end
-local held = all_held_by(leases)
+local held = held_by(leases)
 local ids, kept = {}, {}
 for i, lease in ipairs(leases) do
   local job = held[lease]

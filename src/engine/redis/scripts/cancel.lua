@@ -5,7 +5,7 @@
 --         4 unknown
 local said = {false, 0}
 local ids = {unpack(ARGV, 5)}
-local jobs, waiting = find_all(ids), {}
+local jobs, waiting = find(ids), {}
 for i, id in ipairs(ids) do
   local job = jobs[id]
   local head = job and job[2]
@@ -23,5 +23,5 @@ for i, id in ipairs(ids) do
   end
   said[i + 2] = outcome
 end
-if #waiting > 0 then erase_waiting(waiting) end
+if #waiting > 0 then erase(waiting) end
 return answer(said)

@@ -7,16 +7,18 @@
 local group, bytes = GROUPS .. ARGV[5], tonumber(ARGV[7])
 local cancelled, reserved, told = 0, 0, {}
 
+local waiting = {}
+
 local function take_back(id)
-  local head, tail = find(id)
+  local job = find({id})[id]
+  local head = job and job[2]
   if not head or head[STATE] >= IS_DONE then return end
-  bytes = bytes - #tail
+  bytes = bytes - #job[3]
   if head[STATE] == WAITING then
-    erase(id, head, tail)
-    cancelled = cancelled + 1
+    waiting[#waiting + 1] = job
   elseif head[FLAGS] % 2 ~= CANCEL_REQUESTED then
     head[FLAGS] = head[FLAGS] + CANCEL_REQUESTED
-    store(id, head, tail)
+    store(id, head, job[3])
     reserved = reserved + 1
   end
 end
@@ -35,6 +37,8 @@ for topic, ids in pairs(by_topic) do
     take_back(id)
     call('SREM', group, topic .. '/' .. id)
   end
+  if #waiting > 0 then erase(waiting) end
+  cancelled, waiting = cancelled + #waiting, {}
   depart(told)
 end
 return {next_wake(), told, cancelled, reserved, call('EXISTS', group)}

@@ -5,17 +5,23 @@
 local said = {false, 0}
 go_on_when_full(NEXT)
 local ids = call('ZRANGE', LEASES, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, ARGV[5])
-local looks = {}
-for i, record in ipairs(#ids > 0 and call('HMGET', POOL, unpack(ids)) or {}) do
-  local head, tail = open(record)
-  local look = head[UNTIL]
-  if look <= NOW then
-    look = NOW + tonumber(ARGV[6])
-    local at = #said
-    said[at + 1], said[at + 2], said[at + 3] = head[LEASE], head[ATTEMPTS], options_of(tail)
+local looks, gone = {}, {}
+for i, record in ipairs(records_of(ids, ENOUGH_BYTES)) do
+  if record then
+    local head, tail = open(record)
+    local look = head[UNTIL]
+    if look <= NOW then
+      look = NOW + tonumber(ARGV[6])
+      local at = #said
+      said[at + 1], said[at + 2], said[at + 3] = head[LEASE], head[ATTEMPTS], options_of(tail)
+    end
+    looks[#looks + 1] = look
+    looks[#looks + 1] = ids[i]
+  else
+    gone[#gone + 1] = ids[i]
   end
-  looks[2 * i - 1], looks[2 * i] = look, ids[i]
 end
-if #ids > 0 then call('ZADD', LEASES, unpack(looks)) end
+if #looks > 0 then call('ZADD', LEASES, unpack(looks)) end
+if #gone > 0 then leave_held(gone) end
 wake_anew('l', LEASES)
 return answer(said)

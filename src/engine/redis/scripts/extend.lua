@@ -2,12 +2,15 @@
 -- KEYS  prelude.lua
 -- ARGV  5... two for each: lease number, new deadline in ms
 -- RETURNS prelude.lua; 3... for each 1, or 0 for a stale lease
-local said = {false, 0}
+local said, leases = {false, 0}, {}
 go_on_when_full(NEXT)
-for at = 5, #ARGV, 2 do
-  local id, head, tail = held_by(ARGV[at])
-  if id and NOW < head[UNTIL] then
-    head[UNTIL] = tonumber(ARGV[at + 1])
+for at = 5, #ARGV, 2 do leases[#leases + 1] = tonumber(ARGV[at]) end
+local held = held_by(leases)
+for i, lease in ipairs(leases) do
+  local job = held[lease]
+  if job and NOW < job[2][UNTIL] then
+    local id, head, tail = unpack(job)
+    head[UNTIL] = tonumber(ARGV[4 + 2 * i])
     store(id, head, tail)
     call('ZADD', LEASES, head[UNTIL], id)
     wake_by('l', head[UNTIL])

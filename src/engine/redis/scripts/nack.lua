@@ -3,13 +3,15 @@
 -- ARGV  5... six for each: lease number, when it is retried in ms ("": it is dead), until when and how many dead jobs are
 --       kept (0 and 0: none), reason, and flags: 1 the lease has run out, 2 the attempt does not count
 -- RETURNS prelude.lua; 3... for each 0 retried, 1 dead, 2 cancelled, 3 stale
-local said = {false, 0}
+local said, leases = {false, 0}, {}
+for at = 5, #ARGV, 6 do leases[#leases + 1] = tonumber(ARGV[at]) end
+local held = held_by(leases)
 
-local function nack(lease, retry_at, keep_until, keep_count, reason, flags)
-  local id, head, tail = held_by(lease)
-  if not id or (flags % 2 == 0 and head[UNTIL] <= NOW) then return 3 end
+local function nack(job, retry_at, keep_until, keep_count, reason, flags)
+  if not job or (flags % 2 == 0 and job[2][UNTIL] <= NOW) then return 3 end
+  local id, head, tail = unpack(job)
   if head[FLAGS] % 2 == CANCEL_REQUESTED then
-    erase(id, head, tail)
+    erase({job})
     return 2
   end
   leave_held({id})
@@ -30,8 +32,11 @@ local function nack(lease, retry_at, keep_until, keep_count, reason, flags)
   return 1
 end
 
-for at = 5, #ARGV, 6 do
-  said[#said + 1] = nack(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), ARGV[at + 4],
-                         tonumber(ARGV[at + 5]))
+for i, lease in ipairs(leases) do
+  local at = 6 * i - 1
+  local job = held[lease]
+  local outcome = nack(job, ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), ARGV[at + 4], tonumber(ARGV[at + 5]))
+  if outcome ~= 3 then held[lease] = nil end
+  said[#said + 1] = outcome
 end
 return answer(said)

@@ -25,6 +25,25 @@ local function store(id, head, tail)
   call('HSET', POOL, id, cmsgpack.pack(head) .. tail)
 end
 
+-- The records of the first of `ids`, with false where there is none, and no further one once these have `enough` bytes.
+-- Bodies may be large: they are read a few at a time, so that hardly more are read than are answered. Redis would need as
+-- much memory again for hundreds of large ones at once, and do nothing else. Answers the bytes, too.
+local ENOUGH_BYTES = 4 * 1024 * 1024
+local function records_of(ids, enough)
+  local records, count, bytes, step = {}, 0, 0, 4
+  while count < #ids do
+    for _, record in ipairs(call('HMGET', POOL, unpack(ids, count + 1, math.min(count + step, #ids)))) do
+      count = count + 1
+      records[count] = record
+      if record then bytes = bytes + #record end
+      if bytes >= enough then return records, bytes end
+    end
+    -- As many as fit when they go on like that.
+    step = math.min(16, math.floor((enough - bytes) * count / (bytes + 1)) + 1)
+  end
+  return records, bytes
+end
+
 -- The first text of a tail, without reading the others.
 local function group_of(tail)
   local _, group = cmsgpack.unpack_one(tail, 1)
@@ -35,23 +54,6 @@ end
 local function options_of(tail)
   local _, _, options = cmsgpack.unpack_limit(tail, 2, 1)
   return options
-end
-
--- The records of the first of `ids`, with false where there is none, and no further one once these have `most_bytes`.
--- Bodies may be large: they are read a few at a time, so that hardly more are read than are answered. Answers the bytes, too.
-local function read(ids, most_bytes)
-  local records, count, bytes, step = {}, 0, 0, 4
-  while count < #ids do
-    for _, record in ipairs(call('HMGET', POOL, unpack(ids, count + 1, math.min(count + step, #ids)))) do
-      count = count + 1
-      records[count] = record
-      if record then bytes = bytes + #record end
-      if bytes >= most_bytes then return records, bytes end
-    end
-    -- As many as fit when they go on like that.
-    step = math.min(16, math.floor((most_bytes - bytes) * count / (bytes + 1)) + 1)
-  end
-  return records, bytes
 end
 
 -- `count` numbers of the shard's sequence: those after the answer.

@@ -1,4 +1,4 @@
--- The delay stage: where jobs wait for their time. No other file touches DELAY.
+-- The delay stage: where jobs wait for their time. Only this file and prelude_delay_looking.lua touch DELAY.
 
 -- `timed` is {due, id, due, id, ...}, `earliest` the least of these times.
 local function delay(timed, earliest)
@@ -37,15 +37,21 @@ local function is_delayed(id)
   return due and tonumber(due) > NOW
 end
 
--- Takes out up to `most` ids whose time has come, fewer when they have `most_bytes` before. Answers ids of which the first
--- are taken out, the records of these (read() in prelude.lua), and their bytes.
-local function take_due(most, most_bytes)
-  local ids = call('ZRANGE', DELAY, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
-  if #ids == 0 then return ids end
-  local records, bytes = read(ids, most_bytes)
-  call('ZREMRANGEBYRANK', DELAY, 0, #records - 1)
+-- The same of a job of another topic in this shard.
+local function is_delayed_elsewhere(topic, id)
+  local due = call('ZSCORE', string.sub(DELAY, 1, -#TOPIC - 1) .. topic, id)
+  return due and tonumber(due) > NOW
+end
+
+-- Up to `most` ids whose time has come, the first first.
+local function due_ids(most)
+  return call('ZRANGE', DELAY, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
+end
+
+-- Takes out so many of these.
+local function take_due(count)
+  call('ZREMRANGEBYRANK', DELAY, 0, count - 1)
   is_delay_shorter = true
-  return ids, records, bytes
 end
 
 local function delay_wake_anew()

@@ -24,14 +24,17 @@ local function ready(outlet, members)
   call('ZADD', line_of(outlet), unpack(members))
 end
 
--- Lets up to `most` jobs whose time has come become ready, or fewer when they are large: Redis reads them whole, and does
--- nothing else meanwhile. Answers how many did.
+-- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether that was so. An id
+-- that has no record any more (nobody but us removes any) is in nobody's way.
 local function move_due(most)
-  local moved, bytes_left = 0, 32 * 1024 * 1024
-  while moved < most and bytes_left > 0 do
-    local ids, records, bytes = take_due(math.min(most - moved, 500), bytes_left)
-    if #ids == 0 then break end
-    moved, bytes_left = moved + #records, bytes_left - bytes
+  local moved, bytes = 0, 0
+  while moved < most do
+    if bytes >= ENOUGH_BYTES then return true end
+    local ids = due_ids(math.min(most - moved, 500))
+    if #ids == 0 then return false end
+    local records, more = records_of(ids, ENOUGH_BYTES - bytes)
+    take_due(#records)
+    moved, bytes = moved + #records, bytes + more
     local lines = {}
     for i, record in ipairs(records) do
       if record then
@@ -44,7 +47,7 @@ local function move_due(most)
     end
     for outlet, members in pairs(lines) do ready(outlet, members) end
   end
-  return moved
+  return false
 end
 
 -- A take was held back by a limit, and now there is room: who waits may try again.
@@ -61,6 +64,22 @@ local function leave_held(ids)
       end
     end
   end
+end
+
+-- Takes jobs that wait out of where they do.
+local function leave_waiting(jobs)
+  if #jobs == 0 then return end
+  local ids, lines = {}, {}
+  for i, job in ipairs(jobs) do ids[i] = job[1] end
+  local is_taken = undelay_all(ids)
+  for i, job in ipairs(jobs) do
+    if not is_taken[i] then
+      local line = line_of(job[2][OUTLET])
+      lines[line] = lines[line] or {}
+      table.insert(lines[line], rank(job[2]) .. job[1])
+    end
+  end
+  for line, members in pairs(lines) do call('ZREM', line, unpack(members)) end
 end
 
 -- Takes a job out of wherever its state has it; the pool and its group are another matter.
@@ -106,29 +125,16 @@ local function forget(ids)
   is_smaller = true
 end
 
--- The job is gone, whatever it was.
-local function erase(id, head, tail)
-  leave(id, head)
-  if head[STATE] < IS_DONE then leave_group(id, tail) end
-  forget({id})
-end
-
--- The same of jobs that wait, as {id, head, tail}, each named once.
-local function erase_waiting(jobs)
-  local ids, ready_ones = {}, {}
+-- Jobs are gone, whatever they were. Each is {id, head, tail}, and named once.
+local function erase(jobs)
+  local ids, waiting = {}, {}
   for i, job in ipairs(jobs) do
-    ids[i] = job[1]
-    leave_group(job[1], job[3])
+    local id, head, tail = unpack(job)
+    ids[i] = id
+    if head[STATE] < IS_DONE then leave_group(id, tail) end
+    if head[STATE] == WAITING then waiting[#waiting + 1] = job else leave(id, head) end
   end
-  local is_taken = undelay_all(ids)
-  for i, job in ipairs(jobs) do
-    if not is_taken[i] then
-      local line = line_of(job[2][OUTLET])
-      ready_ones[line] = ready_ones[line] or {}
-      table.insert(ready_ones[line], rank(job[2]) .. job[1])
-    end
-  end
-  for line, members in pairs(ready_ones) do call('ZREM', line, unpack(members)) end
+  leave_waiting(waiting)
   forget(ids)
 end
 
@@ -172,17 +178,8 @@ local function keep_all(jobs, state, count)
   forget(oldest)
 end
 
--- A job in the pool: head and tail; nil when there is none, or its retention has ended.
-local function find(id)
-  local record = call('HGET', POOL, id)
-  if not record then return nil end
-  local head, tail = open(record)
-  if head[STATE] >= IS_DONE and head[UNTIL] <= NOW then return nil end
-  return head, tail
-end
-
--- The same of many, by id: {id, head, tail}.
-local function find_all(ids)
+-- Jobs in the pool, by id: {id, head, tail}; nothing of those that are not there, or whose retention has ended.
+local function find(ids)
   local jobs = {}
   for i, record in ipairs(call('HMGET', POOL, unpack(ids))) do
     if record then
@@ -193,17 +190,9 @@ local function find_all(ids)
   return jobs
 end
 
--- The job that is held under this lease, whether or not its deadline has passed: id, head, tail; nil when stale.
-local function held_by(lease)
-  local id = call('ZRANGE', HELD, lease, lease, 'BYSCORE')[1]
-  if not id then return nil end
-  local head, tail = open(call('HGET', POOL, id))
-  return id, head, tail
-end
-
--- The same of many leases, which are numbers: id, head and tail by lease; nothing of those that are stale. One look finds
--- them all, unless very many others lie between them.
-local function all_held_by(leases)
+-- The jobs that are held under these leases, which are numbers, whether or not their deadlines have passed: {id, head,
+-- tail} by lease; nothing of those that are stale. One look finds them all, unless very many others lie between them.
+local function held_by(leases)
   local low, high = math.huge, 0
   for _, lease in ipairs(leases) do low, high = math.min(low, lease), math.max(high, lease) end
   local held, ids, by_lease = {}, {}, {}

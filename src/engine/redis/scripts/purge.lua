@@ -23,14 +23,15 @@ local function candidates()
 end
 
 catch_up(1000)
-local purged = 0
-local ids = candidates()
-for _, id in ipairs(ids) do
+local ids, jobs = candidates(), {}
+for i, id in ipairs(ids) do
   if bytes <= 0 then break end
   local record = call('HGET', POOL, id)
   bytes = bytes - #record
-  local head, tail = open(record)
-  erase(id, head, tail)
-  purged = purged + 1
+  jobs[i] = {id, open(record)}
 end
-return answer({false, 0, purged, (purged < #ids or #ids == most) and 1 or 0})
+if #jobs > 0 then erase(jobs) end
+-- What is ready, and was too much to be moved where it can be seen, is met by the next call.
+local _, due = delayed_count()
+local is_more = #jobs < #ids or #ids == most or (state == 1 and due > 0)
+return answer({false, 0, #jobs, is_more and 1 or 0})

@@ -22,16 +22,13 @@ end
 
 -- The state of a live job of that id in another topic, and its due time. Looks at every topic of the shard.
 local function elsewhere(id)
-  local pools, delays = string.sub(POOL, 1, -#TOPIC - 1), string.sub(DELAY, 1, -#TOPIC - 1)
+  local pools = string.sub(POOL, 1, -#TOPIC - 1)
   for _, other in ipairs(call('ZRANGE', TOPICS, 0, -1)) do
     local record = other ~= TOPIC and call('HGET', pools .. other, id)
     if record then
       local head = open(record)
       if head[STATE] == RESERVED then return RESERVED, head[DUE] end
-      if head[STATE] == WAITING then
-        local due = call('ZSCORE', delays .. other, id)
-        return (due and tonumber(due) > NOW) and 0 or 1, head[DUE]
-      end
+      if head[STATE] == WAITING then return is_delayed_elsewhere(other, id) and 0 or 1, head[DUE] end
     end
   end
 end

@@ -3,9 +3,10 @@
 -- ARGV  5... ids
 -- RETURNS prelude.lua; 3 how many of them were dead
 local redriven = 0
-for at = 5, #ARGV do
-  local id = ARGV[at]
-  local head, tail = find(id)
+local ids = {unpack(ARGV, 5)}
+local jobs = find(ids)
+for _, id in ipairs(ids) do
+  local _, head, tail = unpack(jobs[id] or {})
   if head and head[STATE] == IS_DEAD then
     leave(id, head)
     join_group(id, tail)

@@ -2,10 +2,11 @@
 -- KEYS  prelude.lua
 -- ARGV  5... two for each: id, new due time in ms
 -- RETURNS prelude.lua; 3... for each 0 moved, 1 reserved, 2 done, 3 unknown
-local said = {false, 0}
-for at = 5, #ARGV, 2 do
-  local id = ARGV[at]
-  local head, tail = find(id)
+local said, ids = {false, 0}, {}
+for at = 5, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
+local jobs = find(ids)
+for i, id in ipairs(ids) do
+  local _, head, tail = unpack(jobs[id] or {})
   local outcome = 0
   if not head then
     outcome = 3
@@ -17,7 +18,7 @@ for at = 5, #ARGV, 2 do
       head[ATTEMPTS] = 0
       join_group(id, tail)
     end
-    wait(id, head, tail, tonumber(ARGV[at + 1]))
+    wait(id, head, tail, tonumber(ARGV[4 + 2 * i]))
   end
   said[#said + 1] = outcome
 end

@@ -16,22 +16,24 @@ local function say(outcome, id, head)
   said[at + 1], said[at + 2], said[at + 3] = outcome, state, head[DUE]
 end
 
--- Whether there was one. Retention that has ended leaves none.
-local function make_room(id, existing)
-  local head, tail = open(existing)
+local function make_room(id, head, tail)
   leave(id, head)
   if head[STATE] < IS_DONE then leave_group(id, tail) end
-  return head[STATE] < IS_DONE or head[UNTIL] > NOW
 end
 
 local function restore(i)
   local at = 4 + (i - 1) * EACH
   local id, policy = ARGV[at + 1], tonumber(ARGV[at + 4])
-  local present = find(id)
-  if present and policy ~= 1 then return say(policy == 0 and 3 or 2, id, present) end
   local existing = call('HGET', POOL, id)
   local outcome = 0
-  if existing and make_room(id, existing) then outcome = 1 end
+  if existing then
+    local head, tail = open(existing)
+    -- Retention that has ended leaves none.
+    local is_present = head[STATE] < IS_DONE or head[UNTIL] > NOW
+    if is_present and policy ~= 1 then return say(policy == 0 and 3 or 2, id, head) end
+    make_room(id, head, tail)
+    if is_present then outcome = 1 end
+  end
   local head, tail = open(ARGV[at + 2] .. struct.pack('>BI8', 0xcf, place + i) .. ARGV[at + 3])
   if head[STATE] == WAITING then
     join_group(id, tail)

@@ -11,7 +11,7 @@ local is_auto, keep_until, keep_count = ARGV[8] == '1', tonumber(ARGV[9]), tonum
 local most_bytes, count = tonumber(ARGV[12]), tonumber(ARGV[13])
 local said = {false, 0}
 
-move_due(tonumber(ARGV[11]) + count)
+local is_more_due = move_due(tonumber(ARGV[11]) + count)
 
 local room = count
 if limit > 0 then room = math.min(count, math.max(limit - call('ZCARD', HELD), 0)) end
@@ -24,8 +24,8 @@ if room > 0 then
   local is_few = room <= 16
   local members = is_few and call('ZPOPMIN', line, room) or call('ZRANGE', line, 0, room - 1)
   for i = 1, #members, is_few and 2 or 1 do ids[#ids + 1] = string.sub(members[i], RANK_BYTES + 1) end
-  records = read(ids, most_bytes)
-  is_cut = #records < #ids
+  records = records_of(ids, most_bytes)
+  is_cut = #records < #ids or (is_more_due and #ids < room)
   if is_few then
     for i = #records + 1, #ids do call('ZADD', line, 0, members[2 * i - 1]) end
   elseif #records > 0 then
