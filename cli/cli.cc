@@ -54,7 +54,8 @@ Transport transport_over(const std::shared_ptr<Line>& line) {
 
 /// With what to do about it, where the server cannot know that.
 Error with_advice(Error error, const Result<Server>& server) {
-  if (error.code == ErrorCode::kUnauthorized && server && server->token.empty()) {
+  // One with an operation is not from the server.
+  if (error.code == ErrorCode::kUnauthorized && error.op.empty() && server && server->token.empty()) {
     error.detail += ". Give a token with --token or in DELAYQ_TOKEN";
   }
   return error;

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,10 @@ struct Surroundings {
   bool err_is_terminal = false;  ///< then long work shows how far it is
   std::function<Moment()> now;
   std::function<const char*(const char*)> variable;  ///< as getenv()
-  /// Asks a data directory that no server uses as if one did. Empty: this program cannot.
-  using AskDirectory = std::function<Result<resp::Value>(const std::vector<std::string>& command)>;
+  /// Asks a data directory that no server uses as if one did: the replies to commands in their order, those
+  /// that are errors among them. Empty: this program cannot.
+  using AskDirectory =
+      std::function<Result<std::vector<resp::Value>>(std::span<const std::vector<std::string>> commands)>;
   std::function<Result<AskDirectory>(const std::string& directory)> open_directory{};
 };
 

@@ -87,6 +87,10 @@ class FakePlace {
     if (command[0] == "IMPORT") return imported(command);
     if (command[0] == "TOPICS") return topics();
     if (command[0] == "PURGE") return number(purge(command));
+    if (command[0] == "PUSH") {  // TOPIC DELAY BODY ID id
+      jobs[{command[1], command[5]}] = {"delayed", command[3]};
+      return text(command[5]);
+    }
     const auto found = jobs.find({command[1], command[2]});
     if (command[0] == "GET")
       return found == jobs.end() ? resp::Value{} : array({text("body"), text(found->second.body)});

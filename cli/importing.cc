@@ -9,33 +9,75 @@
 
 namespace delayq::cli {
 
-Result<Ask> ask_directory(const Surroundings& world, const std::string& directory) {
+namespace {
+
+/// Looked up together.
+constexpr size_t kMostKnown = 256;
+
+}  // namespace
+
+Ask one_by_one(AskAll ask_all) {
+  return [ask_all = std::move(ask_all)](const Words& command) -> Result<resp::Value> {
+    Result<std::vector<resp::Value>> replies = ask_all(std::span(&command, 1));
+    if (!replies) return replies.error();
+    if (replies->size() != 1) return unexpected_reply();
+    if (replies->front().is_error()) return error_of_reply(replies->front().text);
+    return std::move(replies->front());
+  };
+}
+
+Result<AskAll> ask_directory(const Surroundings& world, const std::string& directory) {
   if (!world.open_directory)
-    return Error{ErrorCode::kUnavailable, {}, "this program cannot open a data directory"};
-  Result<std::function<Result<resp::Value>(const Words&)>> opened = world.open_directory(directory);
+    return Error{ErrorCode::kUnavailable, {}, "this program cannot open where jobs are stored"};
+  Result<Surroundings::AskDirectory> opened = world.open_directory(directory);
   if (!opened) return opened.error();
-  return Ask([ask = std::move(*opened)](const Words& command) -> Result<resp::Value> {
-    Result<resp::Value> reply = ask(command);
-    if (reply && reply->is_error()) return error_of_reply(reply->text);
-    return reply;
-  });
+  return AskAll(std::move(*opened));
 }
 
-Result<Ask> ask_where(const Session& session, const std::optional<std::string>& data) {
+Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data) {
   if (data) return ask_directory(session.world, *data);
-  return Ask([&session](const Words& command) { return session.ask(command); });
+  return AskAll([&session](std::span<const Words> commands) { return session.ask_all(commands); });
 }
 
-Result<std::vector<resp::Value>> import_lines(const Ask& ask, std::string_view on_conflict, Words lines) {
+Result<std::vector<bool>> are_there(const AskAll& ask_all, std::span<const Known> jobs) {
+  std::vector<bool> there;
+  std::vector<Words> commands;
+  while (there.size() < jobs.size()) {
+    const auto part = jobs.subspan(there.size(), std::min(kMostKnown, jobs.size() - there.size()));
+    commands.clear();
+    for (const Known& job : part) commands.push_back({"GET", std::string(job.topic), std::string(job.id)});
+    const auto replies = ask_all(commands);
+    if (!replies) return replies.error();
+    if (replies->size() != part.size()) return unexpected_reply();
+    for (size_t i = 0; i < part.size(); ++i) {
+      const resp::Value& reply = (*replies)[i];
+      if (reply.is_error()) return error_of_reply(reply.text);
+      const resp::Value* const body = reply.find("body");
+      there.push_back(body != nullptr && body->text == part[i].body);
+    }
+  }
+  return there;
+}
+
+Words import_command(std::string_view on_conflict, Words lines) {
   Words command{"IMPORT"};
   if (on_conflict == "keep") command.emplace_back("KEEP");
   if (on_conflict == "replace") command.emplace_back("REPLACE");
-  const size_t count = lines.size();
   std::move(lines.begin(), lines.end(), std::back_inserter(command));
-  Result<resp::Value> reply = ask(command);
+  return command;
+}
+
+Result<std::vector<resp::Value>> import_answers(resp::Value reply, size_t count) {
+  if (reply.is_error()) return error_of_reply(reply.text);
+  if (reply.items.size() != count) return unexpected_reply();
+  return std::move(reply.items);
+}
+
+Result<std::vector<resp::Value>> import_lines(const Ask& ask, std::string_view on_conflict, Words lines) {
+  const size_t count = lines.size();
+  Result<resp::Value> reply = ask(import_command(on_conflict, std::move(lines)));
   if (!reply) return reply.error();
-  if (reply->items.size() != count) return unexpected_reply();
-  return std::move(reply->items);
+  return import_answers(std::move(*reply), count);
 }
 
 std::optional<Error> ImportCounts::add(const resp::Value& answer) {

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/verb.h"
 
@@ -14,17 +16,37 @@ namespace delayq::cli {
 /// Asks whoever has the jobs: a server, or a data directory where nobody serves. An error reply is an error.
 using Ask = std::function<Result<resp::Value>(const Words&)>;
 
+/// The same for several commands that are sent together: a reply for each, those that are errors among them.
+/// What they change is durable together. A command or two may be as large as an import; the replies to all
+/// have to fit into what a server keeps for a client that is not reading, which is a megabyte.
+using AskAll = std::function<Result<std::vector<resp::Value>>(std::span<const Words> commands)>;
+
+/// Asks one command at a time.
+Ask one_by_one(AskAll ask_all);
+
 /// Asks the data directory, or the session's server when there is none.
-Result<Ask> ask_where(const Session& session, const std::optional<std::string>& data);
+Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data);
 /// Asks a data directory that no server uses.
-Result<Ask> ask_directory(const Surroundings& world, const std::string& directory);
+Result<AskAll> ask_directory(const Surroundings& world, const std::string& directory);
+
+/// For each job, whether it is there with just that body.
+struct Known {
+  std::string_view topic, id, body;
+};
+Result<std::vector<bool>> are_there(const AskAll& ask_all, std::span<const Known> jobs);
 
 /// Lines that are sent together. A command stays well below what the server takes at once.
 inline constexpr size_t kMostImportLines = 1'000;
 inline constexpr size_t kMostImportBytes = size_t{512} << 10;
 
-/// Stores lines as `export` writes them: an answer for each, in their order. `on_conflict` is keep, replace
-/// or reject. When it answers, what it answers is durable.
+/// So many such commands are sent before the first is answered.
+inline constexpr size_t kMostImports = 4;
+
+/// The command that stores lines as `export` writes them. `on_conflict` is keep, replace or reject.
+Words import_command(std::string_view on_conflict, Words lines);
+/// The reply to one of `count` lines as an answer for each, in their order. What they say is durable.
+Result<std::vector<resp::Value>> import_answers(resp::Value reply, size_t count);
+/// Both, one after the other.
 Result<std::vector<resp::Value>> import_lines(const Ask& ask, std::string_view on_conflict, Words lines);
 
 /// What became of lines.

@@ -84,6 +84,9 @@ class Migrate final : public Verb {
     const Result<Counts> before = count_topics(to->ask);
     if (!before) return in_place(*to, before.error());
     if (!yes_) return tell(session, *from, *to, *there, *before, nullptr);
+    if (!there->empty()) {
+      if (Status status = check_apart(*from, *to, there->begin()->first); !status) return status;
+    }
     return carry_out(session, *from, *to, *there, *before);
   }
 
@@ -154,7 +157,7 @@ class Migrate final : public Verb {
                                     number(total_of(there)), number(there.size()));
     if (!there.empty()) human += table.text();
     human += migration == nullptr
-                 ? std::string("Nothing was changed. --yes copies them, --yes --remove moves them.")
+                 ? std::string("No job was changed. --yes copies them, --yes --remove moves them.")
                  : outcome_text(*migration, from);
     session.say(human, text);
     return {};

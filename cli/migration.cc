@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kShownName = 60;
 /// Sent together; their replies are short.
-constexpr size_t kMostCancels = 256;
+constexpr size_t kMostCancels = Limits::kPageJobs;
 constexpr std::array<std::string_view, kKinds> kWords{"waiting", "done", "dead"};
 
 size_t at(Kind kind) { return static_cast<size_t>(kind); }
@@ -152,39 +152,42 @@ Status Migration::store(std::vector<ExportedLine>& lines, Words texts) {
   if (lines.empty()) return {};
   const auto answers = import_lines(to_.ask, "keep", texts);
   if (!answers) return in_place(to_, answers.error());
+  std::vector<const ExportedLine*> kept;
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (Status status = settle(lines[i], (*answers)[i], texts[i]); !status) return status;
+    if (!settle(lines[i], (*answers)[i], texts[i])) kept.push_back(&lines[i]);
   }
-  return {};
+  return compare(kept);
 }
 
-Status Migration::settle(const ExportedLine& line, const resp::Value& answer, const std::string& text) {
+bool Migration::settle(const ExportedLine& line, const resp::Value& answer, const std::string& text) {
   const std::optional<Error> error = lines_.add(answer);
   if (error && reports_.failed) reports_.failed(text, *error);
   TopicLedger& ledger = topics_[line.topic];
   if (error) ++ledger.failed;
-  if (error || line.id.empty()) return {};
-  bool is_safe = true;
+  if (error || line.id.empty()) return true;
   if (answer.text == "created") {
     ++ledger.created[at(line.kind)];
     ledger.soonest_end = std::min(ledger.soonest_end, line.kept_until);
   } else if (answer.text == "dropped") {
     ++ledger.dropped;
   } else {
-    const Result<bool> same = is_there(line);
-    if (!same) return in_place(to_, same.error());
-    is_safe = *same;
-    ++(is_safe ? ledger.there : ledger.others);
+    return false;
   }
-  met_[hash_of(line.id)].is_safe = is_safe;
-  return {};
+  met_[hash_of(line.id)].is_safe = true;
+  return true;
 }
 
-Result<bool> Migration::is_there(const ExportedLine& line) const {
-  const Result<resp::Value> found = to_.ask({"GET", line.topic, line.id});
-  if (!found) return found.error();
-  const resp::Value* const body = found->find("body");
-  return body != nullptr && body->text == line.body;
+Status Migration::compare(const std::vector<const ExportedLine*>& kept) {
+  std::vector<Known> jobs;
+  for (const ExportedLine* line : kept) jobs.push_back({line->topic, line->id, line->body});
+  const Result<std::vector<bool>> same = are_there(to_.ask_all, jobs);
+  if (!same) return in_place(to_, same.error());
+  for (size_t i = 0; i < kept.size(); ++i) {
+    TopicLedger& ledger = topics_[kept[i]->topic];
+    ++((*same)[i] ? ledger.there : ledger.others);
+    met_[hash_of(kept[i]->id)].is_safe = (*same)[i];
+  }
+  return {};
 }
 
 // ---- taking jobs out of the source

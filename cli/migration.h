@@ -72,8 +72,10 @@ class Migration {
   Status store(std::vector<ExportedLine>& lines, Words texts);
   /// Answers false for one that is not to be stored.
   bool meet(const ExportedLine& line);
-  Status settle(const ExportedLine& line, const resp::Value& answer, const std::string& text);
-  Result<bool> is_there(const ExportedLine& line) const;
+  /// Counts what became of a line. Answers false when that is not known yet: the target has its id.
+  bool settle(const ExportedLine& line, const resp::Value& answer, const std::string& text);
+  /// Looks whether what has their ids in the target are these jobs, and not others.
+  Status compare(const std::vector<const ExportedLine*>& kept);
   /// All of the topic has been read.
   Status finish_topic();
   Status remove_topic(TopicLedger& ledger);

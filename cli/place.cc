@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -28,31 +29,16 @@ Result<Server> server_of_url(std::string_view option, std::string_view text, boo
   return server;
 }
 
-/// A data directory, or a Redis, without a server between: one question after the other.
+/// A data directory, or a Redis, without a server between.
 Result<Place> open_storage(const Surroundings& world, const std::string& text, std::string name,
                            bool is_exclusive) {
-  if (!world.open_directory)
-    return Error{ErrorCode::kUnavailable, {}, "this program cannot open where jobs are stored"};
-  Result<Surroundings::AskDirectory> opened = world.open_directory(text);
+  Result<AskAll> opened = ask_directory(world, text);
   if (!opened) return opened.error();
   Place place;
   place.name = std::move(name);
   place.is_exclusive = is_exclusive;
-  place.ask = [ask = *opened](const Words& command) -> Result<resp::Value> {
-    Result<resp::Value> reply = ask(command);
-    if (reply && reply->is_error()) return error_of_reply(reply->text);
-    return reply;
-  };
-  place.ask_all =
-      [ask = *std::move(opened)](std::span<const Words> commands) -> Result<std::vector<resp::Value>> {
-    std::vector<resp::Value> replies;
-    for (const Words& command : commands) {
-      Result<resp::Value> reply = ask(command);
-      if (!reply) return reply.error();
-      replies.push_back(std::move(*reply));
-    }
-    return replies;
-  };
+  place.ask = one_by_one(*opened);
+  place.ask_all = *std::move(opened);
   return place;
 }
 
@@ -82,13 +68,8 @@ Place open_server(const Server& server) {
   auto line = std::make_shared<ServerLine>(server);
   Place place;
   place.name = to_string(server.address);
-  place.ask = [line](const Words& command) -> Result<resp::Value> {
-    Result<std::vector<resp::Value>> replies = line->ask_all(std::span(&command, 1));
-    if (!replies) return replies.error();
-    if (replies->front().is_error()) return error_of_reply(replies->front().text);
-    return std::move(replies->front());
-  };
   place.ask_all = [line](std::span<const Words> commands) { return line->ask_all(commands); };
+  place.ask = one_by_one(place.ask_all);
   return place;
 }
 
@@ -130,6 +111,22 @@ Result<Place> open_place(const Surroundings& world, std::string_view option, con
       server_of_url(option, std::string_view(text).substr(colon + 3), scheme == "delayqs");
   if (!server) return server.error();
   return open_server(*server);
+}
+
+Status check_apart(const Place& from, const Place& to, const std::string& topic) {
+  std::random_device random;
+  const std::string id = fmt::format("delayq-migrate-{:08x}{:08x}", random(), random());
+  // Its time is far away: should this program be ended just here, nobody is handed it.
+  const Result<resp::Value> stored = to.ask({"PUSH", topic, "36500d", "", "ID", id});
+  if (!stored) return in_place(to, stored.error());
+  const Result<resp::Value> found = from.ask({"GET", topic, id});
+  const Result<resp::Value> removed = to.ask({"CANCEL", topic, id});
+  if (!found) return in_place(from, found.error());
+  if (!removed) return in_place(to, removed.error());
+  if (found->find("body") == nullptr) return {};
+  return Error{ErrorCode::kInvalid,
+               {},
+               fmt::format("--to: {} has the same jobs as {}: it is the same place", to.name, from.name)};
 }
 
 }  // namespace delayq::cli

@@ -11,9 +11,6 @@ namespace delayq::cli {
 
 /// Where jobs are, as `migrate` names it.
 struct Place {
-  /// The replies to commands in their order; those that are errors are among them.
-  using AskAll = std::function<Result<std::vector<resp::Value>>(std::span<const Words> commands)>;
-
   Ask ask;
   AskAll ask_all;
   std::string name;           ///< for people: without token and password
@@ -25,6 +22,11 @@ struct Place {
 /// no scheme is a data directory that no server uses. `option` is for messages. Servers are connected to at
 /// the first question.
 Result<Place> open_place(const Surroundings& world, std::string_view option, const std::string& text);
+
+/// An error unless they are two places, whatever they are called: one Redis has many names, and a server is
+/// one of them. Stores a job in `to` for the moment, and looks for it in `from`: in a topic that both sides
+/// may be asked about.
+Status check_apart(const Place& from, const Place& to, const std::string& topic);
 
 /// The error with the place's name in it.
 Error in_place(const Place& place, Error error);

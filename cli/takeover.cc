@@ -22,7 +22,7 @@ Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(d
 /// Stores jobs as they are found, batch by batch; in a dry run it only counts them.
 class Takeover final : public seeds::Sink {
  public:
-  Takeover(const seeds::RedisReader& redis, const Ask* ask, Moment now, bool removes,
+  Takeover(const seeds::RedisReader& redis, const AskAll* ask, Moment now, bool removes,
            std::function<void(uint64_t)> progress)
       : redis_(redis), ask_(ask), now_(now), removes_(removes), progress_(std::move(progress)) {}
 
@@ -48,21 +48,19 @@ class Takeover final : public seeds::Sink {
   /// What is left of the last batch.
   Status send() {
     if (lines_.empty()) return {};
-    const auto answers = import_lines(*ask_, "keep", std::exchange(lines_, {}));
+    const auto answers = import_lines(one_by_one(*ask_), "keep", std::exchange(lines_, {}));
     bytes_ = 0;
     const std::vector<SeedJob> batch = std::exchange(batch_, {});
     if (!answers) return answers.error();
     std::vector<const SeedJob*> here;
+    std::vector<const SeedJob*> kept;
     for (size_t i = 0; i < batch.size(); ++i) {
       report_.answered(where(batch[i]), (*answers)[i]);
       const std::string& outcome = (*answers)[i].text;
       if (outcome == "created") here.push_back(&batch[i]);
-      if (outcome == "kept" && removes_) {
-        const Result<bool> same = is_here(batch[i]);
-        if (!same) return same.error();
-        *same ? here.push_back(&batch[i]) : report_.left(where(batch[i]));
-      }
+      if (outcome == "kept" && removes_) kept.push_back(&batch[i]);
     }
+    if (Status status = compare(kept, here); !status) return status;
     return removes_ ? remove(here) : Status{};
   }
 
@@ -71,12 +69,15 @@ class Takeover final : public seeds::Sink {
  private:
   static std::string where(const SeedJob& job) { return fmt::format("{} {}", job.topic, job.id); }
 
-  /// Whether what has its id here is this job, from a run before, and not another one.
-  Result<bool> is_here(const SeedJob& job) const {
-    const Result<resp::Value> found = (*ask_)({"GET", job.topic, job.id});
-    if (!found) return found.error();
-    const resp::Value* const body = found->find("body");
-    return body != nullptr && body->text == job.body;
+  /// Adds to `here` those of which what has their id here is this job, from a run before, and not another.
+  Status compare(const std::vector<const SeedJob*>& kept, std::vector<const SeedJob*>& here) {
+    std::vector<Known> jobs;
+    for (const SeedJob* job : kept) jobs.push_back({job->topic, job->id, job->body});
+    const Result<std::vector<bool>> same = are_there(*ask_, jobs);
+    if (!same) return same.error();
+    for (size_t i = 0; i < kept.size(); ++i)
+      (*same)[i] ? here.push_back(kept[i]) : report_.left(where(*kept[i]));
+    return {};
   }
 
   Status remove(const std::vector<const SeedJob*>& jobs) {
@@ -89,7 +90,7 @@ class Takeover final : public seeds::Sink {
   }
 
   const seeds::RedisReader& redis_;
-  const Ask* ask_;  ///< null: a dry run
+  const AskAll* ask_;  ///< null: a dry run
   Moment now_;
   bool removes_;
   std::function<void(uint64_t)> progress_;
@@ -127,7 +128,7 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
   if (layout == nullptr) return invalid("--from: not known");
   const Result<RedisPlace> redis = open_redis(sources.front());
   if (!redis) return redis.error();
-  Result<Ask> ask = Ask();
+  Result<AskAll> ask = AskAll();
   if (yes_) ask = ask_where(session, data);
   if (!ask) return ask.error();
   const Result<uint64_t> total = layout->total(redis->reader);

@@ -87,9 +87,10 @@ class Export final : public Verb {
   }
 
   Status run(const Session& session) override {
-    const Result<Ask> ask = ask_where(session, data_);
-    if (!ask) return ask.error();
-    const Result<uint64_t> total = count(*ask);
+    const Result<AskAll> opened = ask_where(session, data_);
+    if (!opened) return opened.error();
+    const Ask ask = one_by_one(*opened);
+    const Result<uint64_t> total = count(ask);
     if (!total) return total.error();
     Sink sink(session.world.out, file_);
     uint64_t lines = 0;
@@ -97,7 +98,7 @@ class Export final : public Verb {
       Progress progress(session.world, "exporting", *total);
       std::string cursor;
       do {
-        const Result<resp::Value> page = (*ask)(page_after(cursor));
+        const Result<resp::Value> page = ask(page_after(cursor));
         if (!page) return page.error();
         if (page->items.size() != 2) return unexpected_reply();
         for (const resp::Value& line : page->items[1].items) {
@@ -170,7 +171,7 @@ class Import final : public Verb {
     if (files_.empty()) files_.emplace_back("-");
     if (session.world.in_is_terminal && files_ == std::vector<std::string>{"-"})
       return Error{ErrorCode::kInvalid, {}, "FILE: is missing: name one, or pipe it in"};
-    const Result<Ask> ask = ask_where(session, data_);
+    const Result<AskAll> ask = ask_where(session, data_);
     if (!ask) return ask.error();
     Status status;
     {
@@ -196,10 +197,15 @@ class Import final : public Verb {
     std::vector<uint64_t> numbers;
     size_t bytes = 0;
 
+    void add(uint64_t number, std::string line) {
+      bytes += line.size();
+      numbers.push_back(number);
+      lines.push_back(std::move(line));
+    }
     bool is_full() const { return lines.size() >= kMostImportLines || bytes >= kMostImportBytes; }
   };
 
-  Status import_file(const Session& session, const Ask& ask, const std::string& name, Progress& progress) {
+  Status import_file(const Session& session, const AskAll& ask, const std::string& name, Progress& progress) {
     std::ifstream file;
     const bool is_standard = name == "-";
     if (!is_standard) {
@@ -208,18 +214,19 @@ class Import final : public Verb {
     }
     LineReader reader(is_standard ? session.world.in : file);
     const std::string shown = is_standard ? "standard input" : name;
-    Batch batch;
+    std::vector<Batch> batches(1);
     std::string line;
     for (;;) {
       const Result<bool> more = reader.next(line);
       if (!more) return at(shown, reader.number(), more.error());
-      if (*more && line.find_first_not_of(" \t") != std::string::npos) {
-        batch.bytes += line.size();
-        batch.numbers.push_back(reader.number());
-        batch.lines.push_back(std::exchange(line, {}));
-      }
-      if (!*more || batch.is_full()) {
-        if (Status status = send(session, ask, shown, batch); !status) return status;
+      if (*more && line.find_first_not_of(" \t") != std::string::npos)
+        batches.back().add(reader.number(), std::exchange(line, {}));
+      const bool is_full = batches.back().is_full();
+      if (*more && is_full && batches.size() < kMostImports) {
+        batches.emplace_back();
+      } else if (!*more || is_full) {
+        if (Status status = send(session, ask, shown, std::exchange(batches, std::vector<Batch>(1))); !status)
+          return status;
         progress.show(bytes_ + reader.bytes(), counts_.lines());
       }
       if (!*more) break;
@@ -233,20 +240,32 @@ class Import final : public Verb {
     return error;
   }
 
-  Status send(const Session& session, const Ask& ask, const std::string& file, Batch& batch) {
-    if (batch.lines.empty()) return {};
-    const Result<std::vector<resp::Value>> answers = import_lines(ask, on_conflict_, std::move(batch.lines));
-    if (!answers) {
-      Error error = answers.error();
-      error.detail += fmt::format("; not known what became of {}:{} and what follows: import it again", file,
-                                  batch.numbers.front());
-      return error;
+  /// All of them together. What was answered is counted, whatever became of the others.
+  Status send(const Session& session, const AskAll& ask, const std::string& file,
+              std::vector<Batch> batches) {
+    std::erase_if(batches, [](const Batch& batch) { return batch.lines.empty(); });
+    if (batches.empty()) return {};
+    std::vector<Words> commands;
+    for (Batch& batch : batches) commands.push_back(import_command(on_conflict_, std::move(batch.lines)));
+    Result<std::vector<resp::Value>> replies = ask(commands);
+    if (!replies) return not_known(file, batches.front(), replies.error());
+    if (replies->size() != batches.size()) return not_known(file, batches.front(), unexpected_reply());
+    Status status;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      const std::vector<uint64_t>& numbers = batches[i].numbers;
+      const auto answers = import_answers(std::move((*replies)[i]), numbers.size());
+      if (!answers && status) status = not_known(file, batches[i], answers.error());
+      for (size_t line = 0; answers && line < numbers.size(); ++line) {
+        if (const auto error = counts_.add((*answers)[line])) complain(session, file, numbers[line], *error);
+      }
     }
-    for (size_t i = 0; i < batch.numbers.size(); ++i) {
-      if (const auto error = counts_.add((*answers)[i])) complain(session, file, batch.numbers[i], *error);
-    }
-    batch = {};
-    return {};
+    return status;
+  }
+
+  static Error not_known(const std::string& file, const Batch& batch, Error error) {
+    error.detail += fmt::format("; not known what became of {}:{} and what follows: import it again", file,
+                                batch.numbers.front());
+    return error;
   }
 
   void complain(const Session& session, const std::string& file, uint64_t line, const Error& error) {

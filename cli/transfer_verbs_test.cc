@@ -38,11 +38,25 @@ class TransferVerbsTest : public testing::Test {
                        .variable = [](const char*) -> const char* { return nullptr; }};
     world.open_directory = [this](const std::string& name) -> Result<Surroundings::AskDirectory> {
       if (name != "data") return Error{ErrorCode::kUnavailable, {}, "in use", {}};
-      return Surroundings::AskDirectory([this](const Words& command) { return answer(command); });
+      return Surroundings::AskDirectory(
+          [this](std::span<const Words> commands) { return answers(commands); });
     };
-    return verb->run({.transport = [this](const Words& command, Millis) { return answer(command); },
-                      .world = world,
-                      .json = true});
+    return verb->run(
+        {.transport = [this](const Words& command, Millis) { return answer(command); },
+         .world = world,
+         .json = true,
+         .batch_transport = [this](std::span<const Words> commands) { return answers(commands); }});
+  }
+
+  Result<std::vector<resp::Value>> answers(std::span<const Words> commands) {
+    batches_.push_back(commands.size());
+    std::vector<resp::Value> replies;
+    for (const Words& command : commands) {
+      Result<resp::Value> reply = answer(command);
+      if (!reply) return reply.error();
+      replies.push_back(std::move(*reply));
+    }
+    return replies;
   }
 
   Result<resp::Value> answer(const Words& command) {
@@ -71,6 +85,7 @@ class TransferVerbsTest : public testing::Test {
   bool err_is_terminal_ = false;
   std::string replies_;
   std::vector<Words> sent_;
+  std::vector<size_t> batches_;  ///< commands that were sent together
 };
 
 TEST_F(TransferVerbsTest, export_walks_all_pages) {
@@ -132,6 +147,32 @@ TEST_F(TransferVerbsTest, large_imports_go_in_pieces) {
   ASSERT_TRUE(run({"import", file("in", text), "--on-conflict", "reject"}));
   EXPECT_EQ(sent_.size(), 3U);
   EXPECT_EQ(sent_[2].size(), 501U);
+  EXPECT_THAT(batches_, ElementsAre(3)) << "none waits for the one before";
+}
+
+TEST_F(TransferVerbsTest, no_more_than_a_few_pieces_are_under_way) {
+  std::string text;
+  for (int i = 0; i < 5'000; ++i) text += "x\n";
+  for (int piece = 0; piece < 5; ++piece) {
+    replies_ += "*1000\r\n";
+    for (int i = 0; i < 1'000; ++i) replies_ += "+created\r\n";
+  }
+  ASSERT_TRUE(run({"import", file("in", text)}));
+  EXPECT_THAT(batches_, ElementsAre(4, 1));
+  EXPECT_THAT(out_.str(), HasSubstr("\"lines\":5000,\"created\":5000,"));
+}
+
+TEST_F(TransferVerbsTest, pieces_behind_a_refused_one_are_counted) {
+  std::string text;
+  for (int i = 0; i < 2'001; ++i) text += "x\n";
+  replies_ = "*1000\r\n";
+  for (int i = 0; i < 1'000; ++i) replies_ += "+created\r\n";
+  replies_ += "-OVERLOADED the disk is full\r\n*1\r\n+created\r\n";
+  const Status status = run({"import", file("in", text)});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kOverloaded);
+  EXPECT_THAT(status.error().detail, HasSubstr("in:1001 and what follows"));
+  EXPECT_THAT(out_.str(), HasSubstr("\"lines\":1001,\"created\":1001,"));
 }
 
 TEST_F(TransferVerbsTest, an_import_that_breaks_off_says_where) {

@@ -102,29 +102,38 @@ Status LocalServer::start() {
   return {};
 }
 
-Result<resp::Value> LocalServer::ask(const std::vector<std::string>& command) {
+Result<std::vector<resp::Value>> LocalServer::ask_all(std::span<const std::vector<std::string>> commands) {
   std::string bytes;
-  const std::vector<std::string_view> words(command.begin(), command.end());
-  resp::append_command(bytes, words);
-  std::string_view rest = bytes;
-  while (!rest.empty()) {
-    // A command that is too large ends a conversation, here as on a socket.
-    if (conversation_->is_over())
-      return Error{ErrorCode::kTooLarge, "ask", "the command before this one could not be read", {}};
-    rest.remove_prefix(conversation_->read(rest));
-    turn();
+  for (const std::vector<std::string>& command : commands) {
+    const std::vector<std::string_view> words(command.begin(), command.end());
+    resp::append_command(bytes, words);
   }
-  std::string& output = conversation_->output();
-  for (;;) {
-    std::string_view reply = output;
-    Result<std::optional<resp::Value>> value = resp::take_reply(reply);
-    if (!value.ok()) return value.error();
-    if (*value) {
-      output.erase(0, output.size() - reply.size());
-      return std::move(**value);
+  std::string_view rest = bytes;
+  std::vector<resp::Value> replies;
+  while (replies.size() < commands.size()) {
+    if (!rest.empty()) {
+      // A command that is too large ends a conversation, here as on a socket.
+      if (conversation_->is_over())
+        return Error{ErrorCode::kTooLarge, "ask", "the command before this one could not be read", {}};
+      rest.remove_prefix(conversation_->read(rest));
     }
     turn();
+    if (Status status = take_replies(replies); !status.ok()) return status.error();
   }
+  return replies;
+}
+
+Status LocalServer::take_replies(std::vector<resp::Value>& replies) {
+  std::string& output = conversation_->output();
+  std::string_view rest = output;
+  for (;;) {
+    Result<std::optional<resp::Value>> value = resp::take_reply(rest);
+    if (!value.ok()) return value.error();
+    if (!*value) break;
+    replies.push_back(std::move(**value));
+  }
+  output.erase(0, output.size() - rest.size());
+  return {};
 }
 
 void LocalServer::turn() {

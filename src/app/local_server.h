@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,14 +24,17 @@ class LocalServer final : private net::Connection {
   static Result<std::shared_ptr<LocalServer>> open(const std::string& place);
   ~LocalServer() override;
 
-  /// Blocks until there is a reply.
-  Result<resp::Value> ask(const std::vector<std::string>& command);
+  /// Blocks until there are replies, one for each command in their order; those that are errors are among
+  /// them. What is asked together is durable together.
+  Result<std::vector<resp::Value>> ask_all(std::span<const std::vector<std::string>> commands);
 
  private:
   LocalServer() = default;
   Status start();
   void on_output() override {}
   void on_resume() override {}
+  /// Moves replies that are complete out of what the conversation has written.
+  Status take_replies(std::vector<resp::Value>& replies);
   /// One turn of the queue; waits for the disk when there was nothing to do.
   void turn();
   Moment now() const { return net::Loop::now() + storage_->clock_offset(); }

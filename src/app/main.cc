@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <iostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,9 @@ Result<cli::Surroundings::AskDirectory> open_directory(const std::string& direct
   Result<std::shared_ptr<LocalServer>> opened = LocalServer::open(directory);
   if (!opened.ok()) return opened.error();
   return cli::Surroundings::AskDirectory(
-      [server = *opened](const std::vector<std::string>& command) { return server->ask(command); });
+      [server = *opened](std::span<const std::vector<std::string>> commands) {
+        return server->ask_all(commands);
+      });
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "app/redis_storage.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
+#include "app/redis_advice.h"
 #include "engine/redis/layout.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/open_client.h"
@@ -33,15 +33,6 @@ std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
   const auto [dot, problem] = std::from_chars(text.data(), end, version.first);
   if (problem == std::errc{} && dot != end) std::from_chars(dot + 1, end, version.second);
   return version;
-}
-
-/// No waiting mends these.
-bool is_login_problem(std::string_view problem) {
-  constexpr std::array kSigns{"WRONGPASS", "NOAUTH", "NOPERM", "invalid password",
-                              "without any password configured"};
-  return std::any_of(kSigns.begin(), kSigns.end(), [problem](std::string_view sign) {
-    return problem.find(sign) != std::string_view::npos;
-  });
 }
 
 class RedisStorage final : public Storage {
@@ -74,15 +65,20 @@ class RedisStorage final : public Storage {
   Millis waited() const { return std::chrono::duration_cast<Millis>(net::Loop::steady_now() - begin_); }
   Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
-  /// Scripts tell news in the middle of their work: one that may not would leave it half done.
-  Status check_news();
+  Status check_rights();
   Status settle_shards();
   /// What becomes of a command that `send` sends: once more as long as a start waits for Redis. Blocks: only
   /// before anybody is served.
   Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
   void turn();
-  Error refused(std::string detail) const {
-    return {ErrorCode::kUnavailable, "open", fmt::format("{}: {}", options_.where, detail), {}};
+  /// With what can be done about it.
+  Error refused(std::string_view detail) const {
+    detail = detail.substr(0, detail.find(" script: "));  // where in which one it was, by its hash
+    const std::string advice = advice_on(detail, options_);
+    return {ErrorCode::kUnavailable,
+            "open",
+            fmt::format("{}: {}{}{}", options_.where, detail, advice.empty() ? "" : "; ", advice),
+            {}};
   }
 
   RedisStorageOptions options_;
@@ -91,15 +87,21 @@ class RedisStorage final : public Storage {
   std::unique_ptr<Client> client_;
   std::unique_ptr<RedisEngine> engine_;
   bool was_connected_ = true;
+  bool was_deaf_ = false;
   std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
 Status RedisStorage::open() {
   options_.client.seed = random_seed();
   auto client = net::redis::open_client(loop_, options_.client);
-  if (!client.ok()) return client.error();
+  if (!client.ok()) {
+    // The only files that are read here are those of TLS.
+    Error error = client.error();
+    if (error.detail.starts_with("tls.")) error.detail.replace(0, 3, "redis");
+    return error;
+  }
   client_ = std::move(*client);
-  for (const auto step : {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::check_news,
+  for (const auto step : {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::check_rights,
                           &RedisStorage::settle_shards}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
@@ -121,14 +123,15 @@ Status RedisStorage::connect() {
   while (!client_->is_connected()) {
     turn();
     const std::string_view problem = client_->last_error();
-    if (is_login_problem(problem))
-      return refused(fmt::format("{}; look at redis.user and redis.password (or password_file)", problem));
-    if (!problem.empty() ? waited() > patience() : waited() > patience() + options_.client.connect_timeout) {
-      return refused(fmt::format(
-          "cannot be reached: {}; is redis.url right? redis.start_wait lets a server wait for a Redis that "
-          "starts later, and -t journal needs none",
-          problem.empty() ? "no answer" : problem));
-    }
+    if (is_login_problem(problem)) return refused(problem);
+    if (!problem.empty() ? waited() <= patience() : waited() <= patience() + options_.client.connect_timeout)
+      continue;
+    const std::string detail = fmt::format("cannot be reached: {}", problem.empty() ? "no answer" : problem);
+    if (!advice_on(problem, options_).empty()) return refused(detail);
+    return refused(
+        detail +
+        "; is redis.url right? redis.start_wait lets a server wait for a Redis that starts later, and -t "
+        "journal needs none");
   }
   return {};
 }
@@ -168,14 +171,15 @@ Status RedisStorage::look_at_server() {
   return {};
 }
 
-Status RedisStorage::check_news() {
-  const std::string channel = options_.prefix + ":news";
-  // Nobody minds an empty message.
-  const auto told = ask([this, &channel](net::redis::Answer answer) {
-    client_->call({}, {"PUBLISH", channel, ""}, std::move(answer));
+Status RedisStorage::check_rights() {
+  const std::string name = fmt::format("rights-{:016x}", random_seed());
+  const Result<resp::Value> answer = ask([this, &name](net::redis::Answer told) {
+    redis::try_rights(*client_, options_.prefix, name, std::move(told));
   });
-  if (told.ok()) return {};
-  return refused(fmt::format("{}; the user must be let use the channel {}", told.error().detail, channel));
+  if (!answer.ok()) return refused(answer.error().detail);
+  const std::string commands = redis::refused_commands(*answer);
+  if (commands.empty()) return {};
+  return refused(fmt::format("NOPERM the user may not call {}", commands));
 }
 
 Status RedisStorage::settle_shards() {
@@ -195,6 +199,13 @@ Status RedisStorage::settle_shards() {
 }
 
 void RedisStorage::look() {
+  // It cannot be tried beforehand: a connection that listens does nothing else.
+  if (!was_deaf_ && client_->last_error().starts_with("NOPERM")) {
+    was_deaf_ = true;
+    tell_(true,
+          fmt::format("{} does not let this server listen: {}; what other servers do is seen late: {}",
+                      options_.where, client_->last_error(), advice_on(client_->last_error(), options_)));
+  }
   const bool is_connected = client_->is_connected();
   if (is_connected == was_connected_) return;
   was_connected_ = is_connected;

@@ -219,7 +219,8 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
 }
 
 /// The signals that Server's loop does not get, before it turns and after, are not to end the process with
-/// half of its work: those that stop it have been heard, and there is nothing left to reload.
+/// half of its work: those that stop it have been heard, and there is nothing left to reload. Nor is SIGPIPE,
+/// which comes when the reader of its log is gone.
 void ignore_signals(std::initializer_list<int> numbers) {
   for (const int number : numbers) std::signal(number, SIG_IGN);
 }
@@ -267,7 +268,7 @@ void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
 int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::function<void()>& tell_ready) {
   const Config& config = outcome.config;
   const bool in_background = said.in_background;
-  ignore_signals({SIGHUP});
+  ignore_signals({SIGHUP, SIGPIPE});
   allow_many_descriptors();
   Surroundings around;
   if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());

@@ -11,6 +11,7 @@
 #include "core/arena.h"
 #include "core/histogram.h"
 #include "core/job.h"
+#include "core/limits.h"
 
 /// The plain values that go into an engine and come out of it. Every string_view in a request needs to live
 /// only until the call returns.
@@ -63,6 +64,9 @@ struct TakeRequest {
   std::string_view topic;
   Outlet outlet = Outlet::kTopic;  ///< jobs of the other one are not looked at
   uint32_t count = 1;
+  /// The answer has no further job once its jobs have so many bytes: the others stay as they are. Bodies
+  /// count, and an engine may count what else it keeps of a job, too.
+  uint64_t max_bytes = Limits::kPopBytes;
   Moment lease_until{};
   /// Never let more than this many jobs of the topic, by whichever outlet, be reserved at once. 0: no limit.
   /// An auto-acked job fills a place for this one call.
@@ -79,7 +83,10 @@ struct TakenJob {
 
 struct TakeAnswer {
   std::vector<TakenJob> jobs;  ///< in hand-over order
-  Arena storage;               ///< owns what the views point to
+  /// `max_bytes` ended it, and there may be more. It may even be empty then, because others who asked at the
+  /// same time got that much, or because what it got was damaged: ask again.
+  bool is_cut = false;
+  Arena storage;  ///< owns what the views point to
 };
 
 // ---- what a lease allows

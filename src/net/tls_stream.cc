@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <openssl/err.h>
@@ -13,6 +14,7 @@ std::string tls_reason() {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
   if (code == 0) return "no reason is known";
+  if (ERR_SYSTEM_ERROR(code)) return std::system_category().message(ERR_GET_REASON(code));
   std::array<char, 256> text{};
   ERR_error_string_n(code, text.data(), text.size());
   const char* const words = ERR_reason_error_string(code);

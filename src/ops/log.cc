@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <spdlog/formatter.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 
 #include "core/moment.h"
 #include "json/writer.h"
+#include "ops/console_sink.h"
 #include "ops/daily_file.h"
 
 namespace delayq {
@@ -83,8 +83,7 @@ Result<spdlog::sink_ptr> sink_of(const Config::Log& log, bool is_daemon) {
     return spdlog::sink_ptr(
         std::make_shared<spdlog::sinks::syslog_sink_mt>("delayq", LOG_PID, LOG_DAEMON, false));
   }
-  // Colours only when a terminal reads.
-  return spdlog::sink_ptr(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  return spdlog::sink_ptr(std::make_shared<ConsoleSink>());
 }
 
 }  // namespace

@@ -190,5 +190,16 @@ TEST_F(Delivering, ATopicThatCallsBackMustSayWhere) {
   EXPECT_TRUE(set(nowhere).ok()) << "the defaults say where";
 }
 
+TEST_F(Delivering, WhoGotLessBecauseTheJobsAreLargeIsToldAgain) {
+  queue_.set("t", webhook());
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 10; i < 20; ++i) queue_.push({.topic = "t", .id = std::to_string(i), .body = body});
+  told_.news();
+  EXPECT_EQ(take("t", Outlet::kTopic, 100).size(), 8U);
+  EXPECT_THAT(told_.news(), ElementsAre(Pair("t", Outlet::kTopic)));
+  EXPECT_THAT(ids_of(take("t", Outlet::kTopic, 100)), ElementsAre("18", "19"));
+  EXPECT_THAT(told_.news(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace delayq

@@ -14,6 +14,7 @@ namespace {
 constexpr Millis kAfterConsumers = std::chrono::seconds{1};
 
 void append(PopAnswer& answer, TakeAnswer taken) {
+  answer.is_cut = taken.is_cut;
   if (taken.jobs.empty()) return;
   if (answer.jobs.empty()) {
     answer.jobs = std::move(taken.jobs);
@@ -230,6 +231,7 @@ void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {
   request.topic = topic.name;
   request.outlet = waiter.outlet;
   request.count = count;
+  request.max_bytes = Limits::kPopBytes - waiter.found_bytes;
   request.lease_until = saturating_add(context_.now, waiter.lease.value_or(settings.lease));
   request.max_reserved = settings.concurrency;
   request.auto_ack = waiter.auto_ack;
@@ -249,11 +251,15 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
     fail(waiter, result.error());
     return serve(topic, 1);  // The next in line should learn it, too, rather than wait for nothing.
   }
+  for (const TakenJob& job : result->jobs) waiter.found_bytes += job.job.body.size();
   append(waiter.found, std::move(*result));
   if (waiter.delivers && !got_all && topic->settings->concurrency != 0) note_unserved(waiter, topic);
+  if (waiter.found.is_cut) return cut(waiter, topic);
   if (was_walking && waiter.found.jobs.size() < waiter.count) {
     ++waiter.at;
-    return walk(waiter);
+    // That topic's end was reached, too, but there are others.
+    waiter.found.is_cut = waiter.found_bytes >= Limits::kPopBytes && waiter.at < waiter.topics.size();
+    if (!waiter.found.is_cut) return walk(waiter);
   }
   end_walk(waiter);
   if (waiter.found.jobs.empty()) {
@@ -262,6 +268,30 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
     give_own_leases(waiter);
   }
   if (got_all && !was_walking) serve(topic, 2);
+}
+
+void HandOver::cut(Waiter& waiter, const TopicPtr& topic) {
+  const bool was_walking = waiter.walking;
+  const bool is_empty = waiter.found.jobs.empty();
+  if (is_empty && !waiter.gone && !context_.stopping) return ask_again(waiter, topic);
+  end_walk(waiter);
+  // Before the answer: who delivers then knows that he is to ask again, however little he got.
+  if (waiter.delivers) tell(*topic, waiter.outlet);
+  waiter.found.is_cut = !is_empty;
+  if (is_empty) {
+    found_nothing(waiter);
+  } else {
+    give_own_leases(waiter);
+  }
+  // Others who came to nothing at the same moment ask again first: they stood before those in line.
+  if (!was_walking) not_dry_.push_back(topic);
+}
+
+void HandOver::ask_again(Waiter& waiter, const TopicPtr& topic) {
+  if (waiter.walking) return walk(waiter);
+  const uint32_t count = allowed(*topic, waiter.count);
+  if (count > 0) return take(waiter, *topic, count);
+  found_nothing(waiter);
 }
 
 void HandOver::found_nothing(Waiter& waiter) {
@@ -412,7 +442,9 @@ bool HandOver::poll() {
   for (const WaiterId id : leaving) {
     if (Waiter* waiter = waiters_.find(id)) deliver(*waiter);
   }
-  return !leaving.empty();
+  const std::vector<TopicPtr> not_dry = std::exchange(not_dry_, {});
+  for (const TopicPtr& topic : not_dry) serve(topic, 2);
+  return !leaving.empty() || !not_dry.empty();
 }
 
 void HandOver::dismiss() {

@@ -20,6 +20,10 @@ namespace delayq {
 /// less ends it, since then the topic is dry. So one job wakes one consumer, a thousand jobs wake all in a
 /// few rounds, and nobody polls.
 ///
+/// An answer has at most about Limits::kPopBytes, and at least one job. Whoever gets less than he asked for
+/// because of that lets others try like one who got all, since the topic is not dry; one who delivers is told
+/// of the topic anew.
+///
 /// No wake is lost: before a waiter that was busy stands in line again, `last_wake` of its topics and its own
 /// `seen` tell whether one of them was woken while it was not there; then it walks once more.
 class HandOver {
@@ -45,7 +49,8 @@ class HandOver {
   /// room.
   void lease_ended(const TopicPtr& topic);
 
-  /// Answers those who are leaving. Answers whether there were any.
+  /// Answers those who are leaving, and lets others try where there was more than one answer could have. To
+  /// be called after the engine's poll. Answers whether there was anything.
   bool poll();
   /// Lets waiters give up and limited topics go on. Answers when it wants to be called next.
   Moment tick();
@@ -69,6 +74,10 @@ class HandOver {
   void serve(const TopicPtr& topic, int consumers);
   void take(Waiter& waiter, TopicState& topic, uint32_t count);
   void taken(Waiter& waiter, Result<TakeAnswer> result);
+  /// The topic has more than fits into one answer.
+  void cut(Waiter& waiter, const TopicPtr& topic);
+  /// Others got all that fits: once more, for the waiter's own answer.
+  void ask_again(Waiter& waiter, const TopicPtr& topic);
   void found_nothing(Waiter& waiter);
   void give_own_leases(Waiter& waiter);
   void deliver(Waiter& waiter);
@@ -84,7 +93,8 @@ class HandOver {
   DeliveryListener* listener_ = nullptr;
   Waiters waiters_;
   std::vector<WaiterId> leaving_;
-  size_t walkers_ = 0;  ///< waiters that are walking
+  std::vector<TopicPtr> not_dry_;  ///< a waiter from their line got less than it asked for, because of bytes
+  size_t walkers_ = 0;             ///< waiters that are walking
   uint64_t wakes_ = 0;
   absl::btree_map<std::pair<Moment, uint64_t>, TopicPtr> refills_;  // by moment and the topic's serial
 };

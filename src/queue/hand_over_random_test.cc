@@ -14,7 +14,8 @@
 namespace delayq {
 namespace {
 
-/// Gives each answer at a later poll, in random order.
+/// Gives each answer at a later poll, in random order. Some takes end after their first job, as if it were
+/// large, and some answer as if others had got all that fits.
 class LateEngine final : public support::ForwardingEngine {
  public:
   LateEngine(Engine& inner, uint64_t seed) : ForwardingEngine(inner), random_(seed) {}
@@ -23,7 +24,15 @@ class LateEngine final : public support::ForwardingEngine {
     ForwardingEngine::push(now, jobs, late(std::move(reply)));
   }
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override {
-    ForwardingEngine::take(now, request, late(std::move(reply)));
+    Reply<TakeAnswer> later = late(std::move(reply));
+    if (random_.chance(1, 12)) {
+      TakeAnswer nothing;
+      nothing.is_cut = true;
+      return later(std::move(nothing));
+    }
+    TakeRequest shorter = request;
+    if (random_.chance(1, 3)) shorter.max_bytes = 1;
+    ForwardingEngine::take(now, shorter, std::move(later));
   }
   void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override {
     ForwardingEngine::ack(now, leases, late(std::move(reply)));

@@ -114,6 +114,7 @@ struct PopRequest {
 /// none came.
 struct PopAnswer {
   std::vector<TakenJob> jobs;
+  bool is_cut = false;  ///< Limits::kPopBytes ended it: there may be more for the next pop
   absl::InlinedVector<Arena, 1> storage;
 };
 

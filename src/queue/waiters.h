@@ -37,6 +37,7 @@ struct Waiter {
   Moment took_at{};      ///< when it asked
   uint64_t seen = 0;     ///< the wakes that came before its latest try; see HandOver
   PopAnswer found;
+  uint64_t found_bytes = 0;  ///< of the bodies in it
 };
 
 /// Who waits, in which order, and until when. FIFO for each topic; a waiter that was busy gets its old place

@@ -103,7 +103,9 @@ TEST_P(Rule02NothingLost, ManyLargeBodiesInOneBatch) {
     jobs.push_back(JobSpec("t", std::to_string(i)).with_body(random_bytes(size_t{1} << 19, i)));
   }
   engine_.push_all(jobs);
-  const std::vector<Taken> taken = engine_.take("t", 99);
+  // More than one answer may have (rule 12).
+  std::vector<Taken> taken = engine_.take("t", 99);
+  for (Taken& each : engine_.take("t", 99)) taken.push_back(std::move(each));
   ASSERT_EQ(taken.size(), jobs.size());
   for (size_t i = 0; i < jobs.size(); ++i) EXPECT_TRUE(taken[i].job.body == jobs[i].body) << "job " << i;
 }

@@ -124,6 +124,16 @@ class BetweenEngines(MigrateTest):
         self.assertEqual(sorted(self.lines(empty)), after_import(before))
         self.assertEqual([line for line in self.lines_in(self.redis.url) if '"id"' in line], [], "all were moved")
 
+    def test_two_names_of_one_place_lose_nothing(self):
+        server = self.over("one", self.redis.url)
+        fill(self.connect(server))
+        before = self.lines(server)
+        for source, target in ((self.redis.url, self.redis.url + "/0"), (self.url(server), self.redis.url),
+                               (self.redis.url, self.url(server)), (self.url(server), f"delayq://localhost:{server.port}")):
+            for options in (["--yes"], ["--yes", "--remove"]):
+                self.assertIn("it is the same place", self.migrate(source, target, *options, code=2))
+        self.assertEqual(self.lines(server), before)
+
     def test_from_redis_to_a_cluster(self):
         server = self.over("one", self.redis.url)
         fill(self.connect(server))

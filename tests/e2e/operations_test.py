@@ -238,6 +238,26 @@ class Operations(harness.ServerTest):
             self.assertIn(f"{key}: /proc/none/x", done.stderr)
         self.assertFalse((self.directory / "data").exists(), "something was started")
 
+    def test_it_serves_on_when_the_reader_of_its_log_is_gone(self):
+        ends = os.pipe()
+        # pylint: disable=consider-using-with
+        process = subprocess.Popen([PROGRAM, "serve", *LOCAL, "--data", str(self.directory / "data")], stdout=subprocess.PIPE,
+                                   stderr=ends[1], text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.close(ends[1])
+        line = process.stdout.readline()
+        while line and not (found := re.search(r"redis-cli -p (\d+)", line)):
+            line = process.stdout.readline()
+        os.close(ends[0])
+        process.send_signal(signal.SIGHUP)  # which it says in its log
+        client = harness.Client(int(found[1]))
+        self.addCleanup(client.close)
+        self.assertEqual(client.ask("PING"), "PONG")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(DEADLINE), 0)
+
     # ---- configuration
 
     def test_config_check_tells_everything_at_once_and_starts_nothing(self):

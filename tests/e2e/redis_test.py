@@ -441,12 +441,65 @@ class Starting(harness.ServerTest):
             code, said = server.stop()
             self.assertEqual((code, "NOPERM" in said, "hush" in said), (0, False, False), said)
 
-    def test_a_user_who_may_not_tell_news_is_refused_before_anything_is_half_done(self):
+    def refused_start(self, *options):
+        """What it says when it does not start: one line."""
+        done = self.try_to_serve(*options)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stderr.strip().count("\n"), 0, done.stderr)
+        return done.stderr
+
+    def test_a_user_with_less_than_that_is_told_what_is_missing(self):
+        rights = ["~delayq:*", "&delayq:news", "+@read", "+@write", "+@scripting", "+@pubsub", "+@connection", "+info", "+time"]
         with redis_topology.One() as topology:
-            topology.redis.ask("ACL", "SETUSER", "queue", "on", ">hush-hush", "~delayq:*", "resetchannels", "+@all")
-            done = self.try_to_serve("--redis", topology.url.replace("//", "//queue:hush-hush@"))
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("the channel delayq:news", done.stderr)
+            where = topology.url.replace("//", "//poor:hush-hush@")
+            for less, named in (("resetchannels", "PUBLISH"), ("-@pubsub", "PUBLISH"), ("-time", "TIME"), ("-hdel", "HDEL"),
+                                ("-@scripting", "eval"), ("-info", "info"), ("resetkeys", "keys")):
+                topology.redis.ask("ACL", "SETUSER", "poor", "reset", "on", ">hush-hush", *rights, less)
+                said = self.refused_start("--redis", where)
+                self.assertIn("NOPERM", said)
+                self.assertIn(named, said)
+                self.assertIn(" ".join(rights), said)
+                self.assertNotIn("hush", said)
+                self.assertEqual(topology.redis.ask("DBSIZE"), 0, "nothing is stored")
+            topology.redis.ask("ACL", "SETUSER", "poor", "reset", "on", ">hush-hush", *rights, "-subscribe")
+            server = self.serve("--engine", "redis", "--redis", where)
+            self.connect(server).ask("PUSH", "order", "0", "x")
+            self.assertIn("does not let this server listen: NOPERM", server.stop()[1])
+
+    def test_a_redis_of_another_kind_is_told(self):
+        with redis_topology.One() as one, redis_topology.Sentinels() as group:
+            port = one.redis.port
+            replica = next(member for member in group.members if member is not group.master())
+            for where, words in ((f"redis-cluster://127.0.0.1:{port}", "redis.url is redis://"),
+                                 (f"redis-sentinel://127.0.0.1:{port}/mymaster", "it is no Sentinel"),
+                                 (f"rediss://127.0.0.1:{port}", "does it speak TLS at that port?"),
+                                 (f"redis://127.0.0.1:{port}/99", "redis.database"),
+                                 (f"redis://127.0.0.1:{group.others[0].port}", "redis-sentinel://"),
+                                 (f"redis://127.0.0.1:{replica.port}", "name its master")):
+                self.assertIn(words, self.refused_start("--redis", where))
+            one.redis.ask("SET", "delayq:meta", "mine")
+            said = self.refused_start("--redis", one.url)
+            self.assertIn("redis.prefix", said)
+            self.assertNotIn("script:", said)
+            self.assertEqual(one.redis.ask("KEYS", "*"), [b"delayq:meta"])
+        with redis_topology.Cluster() as cluster:
+            self.assertIn("redis-cluster://", self.refused_start("--redis", f"redis://127.0.0.1:{cluster.members[0].port}"))
+
+    def test_a_full_redis_takes_no_new_deployment_and_keeps_an_old_one(self):
+        with redis_topology.One() as topology:
+            topology.redis.ask("CONFIG", "SET", "maxmemory", "1")
+            said = self.refused_start("--redis", topology.url)
+            self.assertIn("raise its maxmemory", said)
+            topology.redis.ask("CONFIG", "SET", "maxmemory", "0")
+            first = self.serve("--engine", "redis", "--redis", topology.url)
+            self.connect(first).ask("PUSH", "order", "0", "x", "ID", "1")
+            first.stop()
+            topology.redis.ask("CONFIG", "SET", "maxmemory", "1")
+            second = self.serve("--engine", "redis", "--redis", topology.url)
+            client = self.connect(second)
+            with self.assertRaisesRegex(Refused, "OVERLOADED"):
+                client.ask("PUSH", "order", "0", "x", "ID", "2")
+            self.assertEqual(client.stats("order")["ready"], 1)
 
     def test_the_number_of_shards_stays(self):
         with redis_topology.One() as topology:

@@ -279,6 +279,24 @@ class Takeover(harness.ServerTest):
         done = subprocess.run([harness.PROGRAM, "import", "--from", "callback", "http://x"], capture_output=True, check=False)
         self.assertIn(b"scheme", done.stderr)
 
+    def test_a_redis_that_cannot_be_read_is_told_with_what_is_right(self):
+        self.redis.ask("CONFIG", "SET", "requirepass", "hush-hush")
+        host = f"127.0.0.1:{self.redis.port}"
+        free = redis_topology.free_ports(1)[0]
+        for url, words in [(f"redis://{host}", "NOAUTH"), (f"redis://:wr0ng@{host}", "WRONGPASS"),
+                           (f"redis://:hush-hush@{host}/99", "DB index is out of range"),
+                           (f"rediss://:hush-hush@{host}", "does not answer in TLS"),
+                           (f"redis://127.0.0.1:{free}", "connection refused"),
+                           ("redis-cluster://127.0.0.1:1", "name the one server")]:
+            done = subprocess.run([harness.PROGRAM, "import", "--from", "DelayQ", url], capture_output=True, text=True, check=False)
+            self.assertNotEqual(done.returncode, 0, url)
+            self.assertIn(words, done.stderr)
+            self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), "one line")
+            for wrong in ("hush", "wr0ng", "--token", "delayq serve", "--tls"):
+                self.assertNotIn(wrong, done.stderr)
+            if words in ("NOAUTH", "WRONGPASS"):
+                self.assertIn("redis://:PASSWORD@HOST", done.stderr)
+
 
 if __name__ == "__main__":
     harness.main()

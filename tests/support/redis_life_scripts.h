@@ -19,6 +19,7 @@ class LifeScriptTest : public ScriptTest {
     int64_t keep_until = 0;
     uint32_t keep_count = 0;
     uint32_t due_before = 1'000;  ///< besides `count`
+    uint64_t most_bytes = Limits::kPopBytes;
     int outlet = 0;
   };
 
@@ -45,15 +46,17 @@ class LifeScriptTest : public ScriptTest {
     Arguments arguments = about(topic, now);
     arguments.number(wish.outlet).number(wish.lease_until).number(wish.limit);
     arguments.number(wish.is_auto ? 1 : 0).number(wish.keep_until).number(wish.keep_count);
-    arguments.number(wish.due_before).number(wish.count);
+    arguments.number(wish.due_before).number(static_cast<int64_t>(wish.most_bytes)).number(wish.count);
     return run(scripts::kTake, topic, arguments);
   }
   /// The ids of a take's answer.
   static std::vector<std::string> ids(const resp::Value& taken) {
     std::vector<std::string> ids;
-    for (size_t i = 2; i < taken.items.size(); i += 2) ids.push_back(taken.items[i].text);
+    for (size_t i = 2; i + 1 < taken.items.size(); i += 2) ids.push_back(taken.items[i].text);
     return ids;
   }
+  /// Whether it says that its bytes ended it.
+  static bool is_cut(const resp::Value& taken) { return taken.items.size() % 2 == 1; }
   /// Pushes a job that is ready, takes it, and answers the number of its lease.
   std::string lease_of(const JobSpec& job, int64_t until = kNow + 60'000) {
     push({job});

@@ -273,10 +273,13 @@ void Workload::take(Step& step) {
   request.rest.auto_ack = random_.chance(1, 10);
   request.rest.keep_done = keep();
   if (random_.chance(1, 3)) request.rest.outlet = Outlet::kCallback;
-  step.text = fmt::format("take {} of {} until={} max_reserved={}{}{}", request.rest.count,
-                          brief(request.topic), to_unix_ms(request.rest.lease_until),
-                          request.rest.max_reserved, request.rest.auto_ack ? " auto_ack" : "",
-                          request.rest.outlet == Outlet::kCallback ? " called-back" : "");
+  // Whatever an engine counts, one job has it.
+  if (random_.chance(1, 8)) request.rest.max_bytes = 1;
+  step.text =
+      fmt::format("take {} of {} until={} max_reserved={}{}{}{}", request.rest.count, brief(request.topic),
+                  to_unix_ms(request.rest.lease_until), request.rest.max_reserved,
+                  request.rest.max_bytes == 1 ? " max_bytes=1" : "", request.rest.auto_ack ? " auto_ack" : "",
+                  request.rest.outlet == Outlet::kCallback ? " called-back" : "");
   step.run = [request](Player& player) {
     TakeRequest real = request.rest;
     real.topic = request.topic;

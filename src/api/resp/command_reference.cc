@@ -16,6 +16,8 @@ This page is written by `api/resp/command_reference.cc` from the command table a
 - Pipelining is the fast path: commands of one kind that arrive together are one batch, with one commit. Replies come in the
   order of the commands. A reply to a command that changes something means that the change is on disk (`durability = "commit"`).
 - A `POP` with `WAIT` holds up what comes behind it on its own connection, and nobody else.
+- `COUNT` is a maximum. When bodies are large, fewer jobs come although more are ready: a reply has at least one job, and no further
+  one once it has 8 MiB. Pop again for the rest.
 - A delay, wait or lease is "250ms", "30s", "1h30m", "7d", or a bare number of seconds; a moment is RFC 3339 or Unix seconds. With
   `AT` the delay is 0.
 - Capitals do not matter in names of commands and options. In `POP`, the first word is a topic even if it looks like an option.

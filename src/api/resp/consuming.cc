@@ -44,7 +44,21 @@ void write_job(Writer& writer, const TakenJob& taken) {
   writer.integer(to_unix_ms(taken.job.due));
 }
 
+void write_jobs(Writer& writer, std::span<const TakenJob> jobs) {
+  writer.array(jobs.size());
+  for (const TakenJob& taken : jobs) write_job(writer, taken);
+}
+
 }  // namespace
+
+/// Pops that were asked together, until all of them are answered.
+struct Conversation::Pops {
+  std::vector<std::string> topics;
+  PopRequest each;  ///< without its topics
+  Place place{};
+  uint32_t left = 0;    ///< not answered yet
+  std::string replies;  ///< of those that are
+};
 
 /// Pops that are all the same and came together ask the queue once, for as many jobs as all of them want.
 Status Conversation::pop(Arguments& arguments) {
@@ -68,7 +82,7 @@ Status Conversation::pop(Arguments& arguments) {
   pop_.topics = pop_topics_;
   pop_count_ = 1;
   if (pop_.wait > Millis::zero()) {
-    ask(pop_, 1);
+    ask(pop_);
     return {};
   }
   pop_words_.assign(words.begin(), words.end());
@@ -77,35 +91,66 @@ Status Conversation::pop(Arguments& arguments) {
 }
 
 void Conversation::flush_pops() {
-  PopRequest all = pop_;
-  all.count = pop_.count * pop_count_;
-  ask(all, pop_count_);
+  if (pop_count_ == 1) return ask(pop_);
+  auto pops = std::make_shared<Pops>();
+  pops->topics.assign(pop_topics_.begin(), pop_topics_.end());
+  pops->each = pop_;
+  pops->place = replies_.reserve();
+  pops->left = pop_count_;
+  ask_together(pops);
 }
 
-void Conversation::ask(const PopRequest& request, uint32_t pops) {
+void Conversation::ask(const PopRequest& request) {
   const Place place = replies_.reserve();
-  const uint32_t count = request.count / pops;
-  const Status status = ask_for_jobs(
-      now_, request, place,
-      [this, place, pops, count](const Result<PopAnswer>& answer) { popped(place, pops, count, answer); });
-  if (!status.ok()) popped(place, pops, count, status.error());
+  const auto popped = [this, place](const Result<PopAnswer>& result) {
+    answer(place, [&](Writer& writer) {
+      if (!result.ok()) return write_error(writer, result.error());
+      write_jobs(writer, result->jobs);
+    });
+  };
+  const Status status = ask_for_jobs(now_, request, place, popped);
+  if (!status.ok()) popped(status.error());
 }
 
-void Conversation::popped(Place place, uint32_t pops, uint32_t count, const Result<PopAnswer>& popped) {
-  answer(place, [&](Writer& writer) {
-    std::span<const TakenJob> left;
-    if (popped.ok()) left = popped->jobs;
-    for (uint32_t i = 0; i < pops; ++i) {
+void Conversation::ask_together(const std::shared_ptr<Pops>& pops) {
+  const std::vector<std::string_view> topics(pops->topics.begin(), pops->topics.end());
+  PopRequest all = pops->each;
+  all.topics = topics;
+  all.count = pops->each.count * pops->left;
+  const Status status =
+      ask_for_jobs(clock_(), all, pops->place,
+                   [this, pops](const Result<PopAnswer>& result) { popped_together(pops, result); });
+  if (!status.ok()) popped_together(pops, status.error());
+}
+
+void Conversation::popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped) {
+  if (connection_ == nullptr) return;
+  const uint32_t count = pops->each.count;
+  std::span<const TakenJob> jobs;
+  if (popped.ok()) jobs = popped->jobs;
+  const auto write = [&](std::string& out, size_t replies) {
+    Writer writer(out, version_);
+    for (; replies > 0; --replies) {
       if (!popped.ok()) {
         write_error(writer, popped.error());
         continue;
       }
-      const std::span<const TakenJob> jobs = left.first(std::min<size_t>(count, left.size()));
-      left = left.subspan(jobs.size());
-      writer.array(jobs.size());
-      for (const TakenJob& taken : jobs) write_job(writer, taken);
+      write_jobs(writer, jobs.first(std::min<size_t>(count, jobs.size())));
+      jobs = jobs.subspan(std::min<size_t>(count, jobs.size()));
     }
+  };
+  const size_t served = (jobs.size() + count - 1) / count;
+  if (popped.ok() && popped->is_cut && served < pops->left) {
+    // There is more than one answer may have: those who got nothing get an answer of their own.
+    write(pops->replies, served);
+    pops->left -= static_cast<uint32_t>(served);
+    return ask_together(pops);
+  }
+  replies_.fill(pops->place, [&](std::string& out) {
+    out += pops->replies;
+    write(out, pops->left);
   });
+  connection_->on_output();
 }
 
 }  // namespace delayq::resp

@@ -102,8 +102,10 @@ class Conversation final : public api::Conversation {
 
   // ---- the others (consuming.cc, looking.cc, transferring.cc, greeting.cc)
   Status pop(Arguments& arguments);
-  void ask(const PopRequest& request, uint32_t pops);
-  void popped(Place place, uint32_t pops, uint32_t count, const Result<PopAnswer>& answer);
+  struct Pops;
+  void ask(const PopRequest& request);
+  void ask_together(const std::shared_ptr<Pops>& pops);
+  void popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped);
   Status get(Arguments& arguments);
   Status list(Arguments& arguments);
   Status topics(Arguments& arguments);

@@ -199,6 +199,38 @@ TEST_F(ConversationTest, pops_that_came_together_share_what_there_is) {
   EXPECT_THAT(std::string(rest), testing::MatchesRegex("-INVALID count[^\r]*\r\n\\+PONG\r\n"));
 }
 
+TEST_F(ConversationTest, pops_that_came_together_all_have_their_share_of_large_jobs) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 20; ++i) client.say({"PUSH", "t", "0", body, "ID", std::to_string(100 + i)});
+  std::string bytes;
+  for (int i = 0; i < 9; ++i) append_command(bytes, {"POP", "t", "COUNT", "3"});
+  append_command(bytes, {"PING"});
+  const std::string replies = client.say(bytes);
+  std::string_view rest = replies;
+  std::vector<size_t> sizes;
+  int next = 100;
+  for (int i = 0; i < 9; ++i) {
+    const auto reply = take_reply(rest);
+    ASSERT_TRUE(reply.ok() && reply->has_value());
+    sizes.push_back((*reply)->items.size());
+    for (const Value& job : (*reply)->items) EXPECT_EQ(job.items[2].text, std::to_string(next++));
+  }
+  EXPECT_THAT(sizes, testing::ElementsAre(3, 3, 2, 3, 3, 2, 3, 1, 0)) << "8 MiB of bodies are one answer";
+  EXPECT_EQ(rest, "+PONG\r\n");
+}
+
+TEST_F(ConversationTest, who_hangs_up_between_two_parts_of_large_jobs_gets_no_more) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 20; ++i) client.say({"PUSH", "t", "0", body});
+  Client other(backend);
+  std::string bytes;
+  for (int i = 0; i < 9; ++i) append_command(bytes, {"POP", "t", "COUNT", "3"});
+  other.conversation().read(bytes);
+  other.hang_up();
+  backend.settle();
+  EXPECT_THAT(client.say({"POP", "t", "COUNT", "3"}), StartsWith("*3\r\n")) << "they went back";
+}
+
 TEST_F(ConversationTest, input_may_be_cut_anywhere) {
   std::string bytes;
   append_command(bytes, {"PUSH", "t", "0", "one\r\ntwo", "ID", "a"});

@@ -236,5 +236,17 @@ TEST_F(Pushing, AStopGivesBackWhatIsNotAnswered) {
   EXPECT_EQ(job("t", "a").state, JobState::kReady) << "the answer came too late";
 }
 
+TEST_F(Pushing, LargeJobsAreTakenInPartsUntilNoneIsLeft) {
+  set("t", {});
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 20; ++i) queue_.push({.topic = "t", .body = body});
+  settle();
+  ASSERT_THAT(target_.open(), SizeIs(3));
+  EXPECT_THAT(target_.open()[0].words, SizeIs(2 + 8)) << "8 MiB of bodies are one answer";
+  while (!target_.open().empty()) target_.answer(std::string("1"));
+  settle();
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 20U);
+}
+
 }  // namespace
 }  // namespace delayq::redis_delivery

@@ -340,5 +340,16 @@ TEST_F(Dispatching, TheTopicsSecretsSign) {
   EXPECT_THAT(signature, HasSubstr(" v1,")) << "two of them, while keys change";
 }
 
+TEST_F(Dispatching, LargeJobsAreTakenInPartsUntilNoneIsLeft) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 20; ++i) queue_.push({.topic = "t", .body = body, .options = {.callback = kGood}});
+  settle();
+  while (!caller_.open().empty()) {
+    caller_.answer(200);
+    settle();
+  }
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 20U);
+}
+
 }  // namespace
 }  // namespace delayq::webhook

@@ -11,10 +11,11 @@ namespace delayq::journal {
 
 namespace {
 
-/// A take ends early rather than bring more than this into memory; it always brings one job.
-constexpr uint64_t kMostBytesPerTake = 32u << 20;
 constexpr std::string_view kUnreadReason = "it could not be read from disk when it was handed over";
 constexpr std::string_view kDamagedReason = "its record on disk is damaged";
+
+/// What a job's record has besides its texts.
+constexpr uint64_t kJobOverhead = kRecordHeaderSize + sizeof(JobPayload);
 
 /// How many items ahead their memory is fetched.
 constexpr size_t kAhead = 8;
@@ -122,11 +123,13 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
   std::vector<Location> wanted;
   taken.reserve(count);
   wanted.reserve(2 * count);
+  bool is_cut = false;
   uint64_t bytes = 0;
   while (taken.size() < count && !ready.empty()) {
+    is_cut = !taken.empty() && bytes >= request.max_bytes;
+    if (is_cut) break;
     const Slot slot = ready.begin()->slot;
-    bytes += store_.jobs[slot].location.size;
-    if (!taken.empty() && bytes > kMostBytesPerTake) break;
+    bytes += store_.jobs[slot].location.size - kJobOverhead - topic.name.size();
     if (const auto next = std::next(ready.begin()); next != ready.end()) store_.jobs.prefetch(next->slot);
     StatePayload state = store_.state_of(slot);
     ++state.attempts;
@@ -146,13 +149,14 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     }
     taken.push_back({state, priority, number, wanted.back().segment != 0});
   }
-  auto then = [this, now, auto_ack = request.auto_ack, taken = std::move(taken),
+  auto then = [this, now, is_cut, auto_ack = request.auto_ack, taken = std::move(taken),
                reply = std::move(reply)](RecordReader::Found found) mutable {
     if (!found.status.ok()) {
       for (const Snapshot& job : taken) give_back(job, now);
       return answer(std::move(reply), Result<TakeAnswer>(found.status.error()));
     }
     TakeAnswer result = hand_out(taken, std::move(found), now);
+    result.is_cut = is_cut;
     if (auto_ack) {
       answer_when_durable(std::move(reply), std::move(result));
     } else {

@@ -24,6 +24,11 @@ uint64_t room_for(const TakeRequest& request, const memory::JobTable::Topic* top
                             request.max_reserved - std::min<uint64_t>(reserved, request.max_reserved));
 }
 
+/// What an answer is bounded by. A topic's name is the same for all.
+uint64_t bytes_of(const memory::StoredJob& job) {
+  return job.id.size() + job.group.size() + job.options.size() + job.body.size();
+}
+
 }  // namespace
 
 // ---- a job's life
@@ -140,10 +145,14 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
   catch_up(now);
   TakeAnswer taken;
   const uint64_t room = room_for(request, jobs_.find_topic(request.topic));
+  uint64_t bytes = 0;
   while (taken.jobs.size() < room) {
     const memory::JobTable::Topic* topic = jobs_.find_topic(request.topic);
     if (topic == nullptr || topic->ready_for(request.outlet).empty()) break;
+    taken.is_cut = !taken.jobs.empty() && bytes >= request.max_bytes;
+    if (taken.is_cut) break;
     StoredJob& job = *topic->ready_for(request.outlet).begin()->second;
+    bytes += bytes_of(job);
     jobs_.update(job, [&](StoredJob& changed) {
       changed.state = JobState::kReserved;
       changed.attempts += 1;

@@ -10,6 +10,7 @@ namespace delayq {
 namespace {
 
 constexpr uint32_t kJobsSeenPerPage = 1'000;
+constexpr uint64_t kBytesPerPage = uint64_t{8} << 20;  // of bodies
 
 TopicCounts counts_of(const memory::JobTable::Topic& topic) {
   TopicCounts counts;
@@ -63,12 +64,15 @@ void MemoryEngine::list(Moment now, const ListRequest& request, Reply<JobPage> r
   if (const memory::JobTable::Topic* topic = jobs_.find_topic(request.topic)) {
     const memory::JobTable::InOrder& in_state = topic->in(request.state);
     uint32_t seen = 0;
+    uint64_t bytes = 0;
     auto next = in_state.upper_bound(*last_seen);
-    for (; next != in_state.end() && seen < kJobsSeenPerPage && page.jobs.size() < request.limit;
+    for (; next != in_state.end() && seen < kJobsSeenPerPage && page.jobs.size() < request.limit &&
+           bytes < kBytesPerPage;
          ++next, ++seen) {
       page.cursor = std::to_string(next->first);
       if (!matches(request, *next->second)) continue;
       page.jobs.push_back(memory::copy_job(*next->second, request.with_bodies, page.storage));
+      bytes += page.jobs.back().body.size();
     }
     if (next == in_state.end()) page.cursor.clear();
   }

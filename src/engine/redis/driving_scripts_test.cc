@@ -121,8 +121,8 @@ TEST_F(DrivingScripts, DueOfLargeJobsIsManyCalls) {
   push(jobs);
   const std::string due = std::to_string(kNow + 1);
   EXPECT_EQ(text_of(run(scripts::kDue, "t", {"1000"}, kNow + 1)), "[" + due + " 1]") << "it is due still";
-  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "16") << "more than 4 MiB are not read at once";
-  EXPECT_EQ(command({"ZCARD", key(Key::kDelay)}), "24");
+  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "14") << "more than 4 MiB are not read at once";
+  EXPECT_EQ(command({"ZCARD", key(Key::kDelay)}), "26");
   run(scripts::kDue, "t", {"1000"}, kNow + 1);
   EXPECT_EQ(text_of(run(scripts::kDue, "t", {"1000"}, kNow + 1)), "[1]");
   EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "40");
@@ -200,6 +200,50 @@ TEST_F(DrivingScripts, MetaHoldsForAllWhoComeLater) {
   EXPECT_EQ(text_of(meta("1", "4")), "[1 4]");
   EXPECT_EQ(text_of(meta("2", "16")), "[1 4]");
   EXPECT_EQ(command({"HGETALL", keys_.shared("meta")}), "[version 1 shards 4]");
+}
+
+// ---- rights
+
+TEST_F(DrivingScripts, RightsLeavesNothingBehindAndMissesNothing) {
+  const std::string trial = keys_.shared("trial");
+  EXPECT_THAT(
+      run(scripts::kRights, std::vector<std::string_view>{trial}, std::vector{std::string_view(channel_)})
+          .items,
+      IsEmpty());
+  EXPECT_EQ(server().command({"EXISTS", trial}).integer, 0);
+}
+
+TEST_F(DrivingScripts, RightsTellsWhatTheUserMayNotCall) {
+  const std::string all = keys_.shared("*");
+  server().command(
+      {"ACL", "SETUSER", "poor", "on", ">word", "~" + all, "resetchannels", "+@all", "-zpopmin", "-time"});
+  net::redis::ClientOptions as_poor = options();
+  as_poor.user = "poor";
+  as_poor.password = "word";
+  support::RedisDriver driver(as_poor);
+  driver.connect();
+  const std::string trial = keys_.shared("trial");
+  const auto refused = driver.run(scripts::kRights, {trial}, {channel_});
+  ASSERT_TRUE(refused.ok()) << to_string(refused.error());
+  EXPECT_EQ(text_of(*refused), "[ZPOPMIN PUBLISH TIME]");
+  EXPECT_EQ(server().command({"EXISTS", trial}).integer, 0);
+}
+
+TEST_F(DrivingScripts, RightsDoesNotMindAFullMemory) {
+  server().command({"CONFIG", "SET", "maxmemory", "1"});
+  const std::string trial = keys_.shared("trial");
+  const resp::Value refused =
+      run(scripts::kRights, std::vector<std::string_view>{trial}, std::vector{std::string_view(channel_)});
+  server().command({"CONFIG", "SET", "maxmemory", "0"});
+  EXPECT_THAT(refused.items, IsEmpty());
+}
+
+TEST_F(DrivingScripts, MetaIsReadWhenMemoryIsFull) {
+  meta("1", "4");
+  server().command({"CONFIG", "SET", "maxmemory", "1"});
+  const std::string said = text_of(meta("1", "8"));
+  server().command({"CONFIG", "SET", "maxmemory", "0"});
+  EXPECT_EQ(said, "[1 4]");
 }
 
 }  // namespace

@@ -80,10 +80,16 @@ std::vector<resp::Value> JointCall::shares_of(resp::Value& whole) const {
 }
 
 void JointCall::share_in_turn(resp::Value& whole, size_t for_each, std::vector<resp::Value>& shares) const {
+  const size_t odd = (whole.items.size() - kSaidFirst) % for_each;
+  const size_t last = whole.items.size() - odd;
   size_t next = kSaidFirst;
   for (size_t part = 0; part < parts_.size(); ++part) {
-    const size_t end = std::min(next + for_each * parts_[part].items, whole.items.size());
-    for (; next < end; ++next) shares[part].items.push_back(std::move(whole.items[next]));
+    const size_t all = next + for_each * parts_[part].items;
+    std::vector<resp::Value>& items = shares[part].items;
+    for (const size_t end = std::min(all, last); next < end; ++next)
+      items.push_back(std::move(whole.items[next]));
+    if (next < all)
+      items.insert(items.end(), whole.items.end() - static_cast<ptrdiff_t>(odd), whole.items.end());
   }
 }
 

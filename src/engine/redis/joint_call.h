@@ -15,8 +15,10 @@ namespace delayq::redis {
 /// How a script's answer, from its third place on, is shared out among verbs whose items it was given
 /// together.
 enum class Share : uint8_t {
-  kOneEach,     ///< it says one thing of each item
-  kTwoEach,     ///< it says two; when it says them only of the first items, the others get nothing
+  kOneEach,  ///< it says one thing of each item
+  /// It says two; when it says them only of the first items, the others get nothing. An odd one at the end is
+  /// for every verb that did not get all it asked for.
+  kTwoEach,
   kExceptions,  ///< it says four of some items, the first being the item's place (push.lua)
 };
 

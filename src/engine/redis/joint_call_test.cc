@@ -86,6 +86,16 @@ TEST_F(JointCallTest, WhoAskedFirstHasTheFirstPairs) {
   EXPECT_THAT(told(2), ElementsAre(0, 0)) << "there are no more";
 }
 
+TEST_F(JointCallTest, ThatThereIsMoreIsSaidToAllWhoDidNotGetTheirs) {
+  JointCall joint = call(Share::kTwoEach);
+  add(joint, {1, 2, 1, 3});
+  joint.answer(said({0, 0, 1, 10, 2, 20, 9}));
+  EXPECT_THAT(told(0), ElementsAre(0, 0, 1, 10)) << "it has all";
+  EXPECT_THAT(told(1), ElementsAre(0, 0, 2, 20, 9));
+  EXPECT_THAT(told(2), ElementsAre(0, 0, 9));
+  EXPECT_THAT(told(3), ElementsAre(0, 0, 9));
+}
+
 TEST_F(JointCallTest, AnErrorIsEverybodys) {
   JointCall joint = call(Share::kOneEach);
   add(joint, {1, 1});

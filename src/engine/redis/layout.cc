@@ -27,6 +27,23 @@ std::optional<Layout> read_layout(const resp::Value& answer) {
   return Layout{answer.items[0].text, answer.items[1].text};
 }
 
+void try_rights(net::redis::Client& client, std::string_view prefix, std::string_view name,
+                net::redis::Answer answer) {
+  const std::string key = fmt::format("{}:{}", prefix, name);
+  const std::string channel = fmt::format("{}:{}", prefix, kNewsChannel);
+  Arguments arguments;
+  arguments.text(channel);
+  const std::string_view keys = key;
+  client.run(scripts::kRights, {&keys, 1}, arguments.words(), std::move(answer));
+}
+
+std::string refused_commands(const resp::Value& answer) {
+  std::string commands;
+  for (const resp::Value& command : answer.items)
+    commands += fmt::format("{}{}", commands.empty() ? "" : ", ", command.text);
+  return commands;
+}
+
 Result<uint32_t> shards_of(const Layout& layout, std::string_view prefix, uint32_t configured) {
   if (layout.version != std::to_string(kRecordVersion))
     return refused(

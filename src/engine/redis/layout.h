@@ -9,6 +9,9 @@
 
 namespace delayq::redis {
 
+/// On which servers tell each other what is new, below the prefix.
+inline constexpr std::string_view kNewsChannel = "news";
+
 /// How a deployment's jobs are laid out. The first server that uses a prefix writes it down, and it holds for
 /// all that come later.
 struct Layout {
@@ -22,6 +25,13 @@ void settle_layout(net::redis::Client& client, std::string_view meta, uint32_t s
                    net::redis::Answer answer);
 /// nullopt: that is no answer to this.
 std::optional<Layout> read_layout(const resp::Value& answer);
+
+/// Tries what the scripts do, on the prefix's channel and on a key that nobody else has: `name` below the
+/// prefix. The answer is for refused_commands().
+void try_rights(net::redis::Client& client, std::string_view prefix, std::string_view name,
+                net::redis::Answer answer);
+/// The commands that the user may not call, "PUBLISH, TIME"; empty: none.
+std::string refused_commands(const resp::Value& answer);
 
 /// How many shards there are. kUnavailable, with what to do about it, when this program does not know the
 /// layout or when `configured` is another number; 0: any will do.

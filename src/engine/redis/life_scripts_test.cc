@@ -236,6 +236,78 @@ TEST_F(LifeScripts, TheLastJobTakesItsTopicWithIt) {
   EXPECT_THAT(names(), UnorderedElementsAre("seq"));
 }
 
+// ---- take, and how large an answer is
+
+TEST_F(LifeScripts, TakeEndsWithItsBytesAndLeavesTheRestInLine) {
+  const std::string body(10'000, 'x');
+  std::vector<JobSpec> jobs;
+  for (const char* id : {"a", "b", "c", "d", "e"}) jobs.push_back(spec(id, kNow).with_body(body));
+  push(jobs);
+  Wish wish;
+  wish.most_bytes = 25'000;
+  const resp::Value first = take(wish);
+  EXPECT_THAT(ids(first), ElementsAre("a", "b", "c"));
+  EXPECT_TRUE(is_cut(first));
+  EXPECT_EQ(first.items.back().integer, 1);
+  EXPECT_THAT(line(), ElementsAre("d", "e"));
+  EXPECT_EQ(members(Key::kHeld), "[a b c]");
+  EXPECT_EQ(record_of("d").attempts, 0U);
+  const resp::Value second = take(wish);
+  EXPECT_THAT(ids(second), ElementsAre("d", "e"));
+  EXPECT_FALSE(is_cut(second)) << "the line ended it";
+}
+
+TEST_F(LifeScripts, TakeHasAtLeastOneHoweverLarge) {
+  push({spec("a", kNow), spec("b", kNow), spec("c", kNow), spec("d", kNow)});
+  Wish wish;
+  wish.most_bytes = 1;
+  EXPECT_THAT(ids(take(wish)), ElementsAre("a"));
+  wish.is_auto = true;
+  const resp::Value for_good = take(wish);
+  EXPECT_THAT(ids(for_good), ElementsAre("b"));
+  EXPECT_TRUE(is_cut(for_good));
+  wish.count = 1;
+  const resp::Value one = take(wish);
+  EXPECT_THAT(ids(one), ElementsAre("c"));
+  EXPECT_FALSE(is_cut(one)) << "that is all it was asked for";
+  EXPECT_THAT(line(), ElementsAre("d"));
+}
+
+TEST_F(LifeScripts, TakeReadsSmallRecordsInAsManyStepsAsItNeeds) {
+  std::vector<JobSpec> jobs;
+  std::vector<std::string> expected;
+  for (int i = 100; i < 160; ++i) {
+    jobs.push_back(spec(std::to_string(i), kNow));
+    if (i < 150) expected.push_back(std::to_string(i));
+  }
+  push(jobs);
+  Wish wish;
+  wish.count = 50;
+  const resp::Value taken = take(wish);
+  EXPECT_EQ(ids(taken), expected);
+  EXPECT_FALSE(is_cut(taken));
+  EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "10");
+}
+
+TEST_F(LifeScripts, TakePassesOverAnIdWithoutARecord) {
+  push({spec("a", kNow), spec("b", kNow), spec("c", kNow)});
+  command({"HDEL", key(Key::kPool), "b"});
+  EXPECT_THAT(ids(take({})), ElementsAre("a", "c"));
+  EXPECT_THAT(line(), IsEmpty());
+}
+
+TEST_F(LifeScripts, LargeJobsBecomeReadyAFewAtATime) {
+  const std::string body(size_t{4} << 20, 'x');
+  for (int i = 0; i < 10; ++i) push({spec(std::to_string(i), kNow + 5).with_body(body)});
+  Wish wish;
+  wish.count = 1;
+  EXPECT_THAT(ids(take(wish, kNow + 5)), ElementsAre("0"));
+  EXPECT_EQ(members(Key::kDelay), "[8 9]") << "32 MiB were moved";
+  EXPECT_EQ(command({"ZSCORE", key(Key::kNext), "dt"}), "1700000000005") << "the driver goes on";
+  EXPECT_THAT(ids(take(wish, kNow + 5)), ElementsAre("1"));
+  EXPECT_EQ(members(Key::kDelay), "[]");
+}
+
 // ---- by id
 
 TEST_F(LifeScripts, CancelSaysWhatItMet) {

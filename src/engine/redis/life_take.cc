@@ -9,13 +9,15 @@ namespace delayq {
 
 namespace {
 
-/// No call hands out more than this; a take of more is several calls, one after the other.
+/// No call hands out more than this; a take of more asks the same shard again.
 constexpr uint32_t kTakenPerCall = redis::JointCall::kMostCounted;
 /// A take lets jobs that are due become ready first, but not endlessly many: a shard without a driver, or one
 /// that cannot keep up, is asked again with the next take. Until then the order holds among those that have
 /// become ready.
 constexpr uint32_t kDueBefore = 1'000;
 constexpr size_t kMostAsked = 10'000;
+/// A script counts in doubles.
+constexpr uint64_t kMostBytes = uint64_t{1} << 53;
 
 /// The shard's part of a topic's limit. Together they are the limit, unless that is smaller than their
 /// number.
@@ -34,6 +36,7 @@ struct RedisEngine::Taking {
   Reply<TakeAnswer> reply;
   std::vector<uint32_t> shards;  ///< still to be asked, the next one last
   TakeAnswer taken;
+  uint64_t bytes = 0;  ///< of the records in it
 };
 
 void RedisEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
@@ -56,14 +59,16 @@ void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
   const uint32_t shard = taking->shards.back();
   taking->shards.pop_back();
   const TakeRequest& request = taking->request;
-  const uint32_t wanted = request.count - static_cast<uint32_t>(taking->taken.jobs.size());
+  const uint32_t wanted =
+      std::min(request.count - static_cast<uint32_t>(taking->taken.jobs.size()), kTakenPerCall);
   const int64_t numbers[] = {static_cast<int64_t>(request.outlet),
                              redis::to_stored(request.lease_until),
                              share_of(request.max_reserved, shard, keys_.shards()),
                              request.auto_ack ? 1 : 0,
                              redis::to_stored(request.keep_done.until),
                              request.keep_done.count,
-                             kDueBefore};
+                             kDueBefore,
+                             static_cast<int64_t>(std::min(request.max_bytes - taking->bytes, kMostBytes))};
   const redis::Terms terms{.script = redis::scripts::kTake,
                            .share = redis::Share::kTwoEach,
                            .shard = shard,
@@ -71,37 +76,31 @@ void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
                            .now = taking->now,
                            .numbers = numbers,
                            .is_count_enough = true};
-  auto left = std::make_shared<uint32_t>((wanted + kTakenPerCall - 1) / kTakenPerCall);
-  auto failed = std::make_shared<std::optional<Error>>();
   const uint64_t heard = hints_.heard(shard, taking->topic, request.outlet);
-  for (uint32_t asked = 0; asked < wanted; asked += kTakenPerCall) {
-    const uint32_t count = std::min(wanted - asked, kTakenPerCall);
-    join(terms, count, [this, taking, shard, left, failed, heard, count](Result<resp::Value> answer) {
-      Status status =
-          answer.ok() ? read_taken(shard, *taking, *answer, count, heard) : Status(answer.error());
-      if (!status.ok()) *failed = status.error();
-      if (--*left == 0) go_on_taking(taking, *failed);
-    });
-  }
+  join(terms, wanted, [this, taking, shard, heard, wanted](Result<resp::Value> answer) {
+    go_on_taking(taking,
+                 answer.ok() ? read_taken(shard, *taking, *answer, wanted, heard) : Status(answer.error()));
+  });
 }
 
-void RedisEngine::go_on_taking(const std::shared_ptr<Taking>& taking, const std::optional<Error>& failed) {
+void RedisEngine::go_on_taking(const std::shared_ptr<Taking>& taking, const Status& status) {
+  const TakeRequest& request = taking->request;
+  TakeAnswer& taken = taking->taken;
   // What was taken is given out even when a later shard failed: its leases are running.
-  if (failed && taking->taken.jobs.empty()) {
-    taking->reply(*failed);
-  } else if (failed || taking->shards.empty() || taking->taken.jobs.size() == taking->request.count) {
-    taking->reply(std::move(taking->taken));
-  } else {
-    take_from_next(taking);
-  }
+  if (!status.ok() && taken.jobs.empty()) return taking->reply(status.error());
+  const bool goes_on =
+      status.ok() && !taken.is_cut && !taking->shards.empty() && taken.jobs.size() < request.count;
+  if (goes_on && taking->bytes < request.max_bytes) return take_from_next(taking);
+  taken.is_cut = taken.is_cut || goes_on;
+  taking->reply(std::move(taken));
 }
 
 Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value& answer, uint32_t asked,
                                uint64_t heard) {
-  if (!note(shard, taking.topic, answer) || answer.items.size() % 2 != 0) return not_understood("take");
+  if (!note(shard, taking.topic, answer)) return not_understood("take");
   const TakeRequest& request = taking.request;
   Arena& storage = taking.taken.storage;
-  for (size_t i = 2; i < answer.items.size(); i += 2) {
+  for (size_t i = 2; i + 1 < answer.items.size(); i += 2) {
     const std::optional<redis::Record> record = redis::read_record(answer.items[i + 1].text);
     if (!record) return Error{ErrorCode::kCorrupt, "take", "a record in Redis is not one of ours"};
     TakenJob taken;
@@ -113,14 +112,17 @@ Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value
       taken.lease = storage.copy(redis::lease_text(shard, record->lease));
     }
     taking.taken.jobs.push_back(taken);
+    taking.bytes += answer.items[i + 1].text.size();
   }
   const size_t found = (answer.items.size() - 2) / 2;
+  taking.taken.is_cut = answer.items.size() % 2 != 0;
   // One that a limit held back may have more, too.
-  if (found < asked && request.max_reserved == 0) {
+  if (found < asked && request.max_reserved == 0 && !taking.taken.is_cut) {
     hints_.note_empty(shard, taking.topic, request.outlet, heard);
   } else {
     hints_.note_ready(shard, taking.topic, request.outlet);
   }
+  if (found == kTakenPerCall) taking.shards.push_back(shard);
   return {};
 }
 

@@ -28,6 +28,7 @@ struct RedisEngine::Listing {
   Reply<JobPage> reply;
   ListCursor cursor;
   JobPage page;
+  size_t bytes = 0;  ///< of the records in it
 
   /// Adds what a shard said. False: it makes no sense.
   bool read(const resp::Value& answer) {
@@ -38,6 +39,7 @@ struct RedisEngine::Listing {
       if (!record) return false;
       page.jobs.push_back(redis::copy_job(*record, topic, said[i].text, with_bodies, page.storage));
       page.jobs.back().state = state;
+      bytes += said[i + 1].text.size();
     }
     cursor.place.clear();
     for (const resp::Value& word : said[2].items)
@@ -87,7 +89,9 @@ void RedisEngine::list_next(const std::shared_ptr<Listing>& listing) {
         const bool is_shard_done = cursor.place.empty();
         if (is_shard_done && ++cursor.shard == keys_.shards())
           return listing->reply(std::move(listing->page));
-        if (is_shard_done && listing->page.jobs.size() < listing->limit) return list_next(listing);
+        // The bound is that of a page, too: a shard that was nearly empty does not make it much larger.
+        const bool has_room = listing->page.jobs.size() < listing->limit && listing->bytes < kBytesPerCall;
+        if (is_shard_done && has_room) return list_next(listing);
         listing->page.cursor = redis::write_cursor(listing->state, cursor);
         listing->reply(std::move(listing->page));
       });

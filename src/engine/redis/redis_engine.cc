@@ -15,7 +15,6 @@ using redis::Arguments;
 
 namespace {
 
-constexpr std::string_view kNewsChannel = "news";
 constexpr int64_t kOwnOutlet = 1;
 constexpr int64_t kCallbackOutlet = 2;
 /// They are looked through for each verb.
@@ -27,7 +26,7 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
     : client_(client),
       options_(std::move(options)),
       keys_(options_.prefix, options_.shards),
-      channel_(keys_.shared(kNewsChannel)),
+      channel_(keys_.shared(redis::kNewsChannel)),
       driving_(options_.shards, options_.hold),
       hints_(options_.shards) {
   for (uint32_t shard = 0; shard < options_.shards; ++shard)

@@ -151,7 +151,7 @@ class RedisEngine final : public Engine {
 
   struct Taking;
   void take_from_next(const std::shared_ptr<Taking>& taking);
-  void go_on_taking(const std::shared_ptr<Taking>& taking, const std::optional<Error>& failed);
+  void go_on_taking(const std::shared_ptr<Taking>& taking, const Status& status);
   Status read_taken(uint32_t shard, Taking& taking, const resp::Value& answer, uint32_t asked,
                     uint64_t heard);
   void note_asked(std::string_view topic, Outlet outlet);

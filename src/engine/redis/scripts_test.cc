@@ -69,5 +69,22 @@ TEST(Scripts, AreAllNamedAndTested) {
   }
 }
 
+TEST(Scripts, HaveAllTheirCommandsTriedByRights) {
+  const std::string rights = text_of(folder() / "scripts" / "rights.lua");
+  size_t commands = 0;
+  for (const auto& entry : fs::directory_iterator(folder() / "scripts")) {
+    const std::string text = text_of(entry.path());
+    constexpr std::string_view kCall = "call('";
+    for (size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall, at + 1)) {
+      const size_t begin = at + kCall.size();
+      const std::string command = text.substr(begin, text.find('\'', begin) - begin);
+      EXPECT_NE(rights.find(fmt::format("{{'{}'", command)), std::string::npos)
+          << command << " of " << entry.path() << " is not in rights.lua";
+      ++commands;
+    }
+  }
+  EXPECT_GT(commands, 50U);
+}
+
 }  // namespace
 }  // namespace delayq::redis

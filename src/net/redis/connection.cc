@@ -181,14 +181,14 @@ void Connection::receive() {
   const bool was_greeting = stream_->is_greeting();
   for (int reads = 0; reads < kReadsPerTurn || stream_->has_more(); ++reads) {
     const ssize_t count = receive_some();
-    if (count == 0) return fail("the server closed the connection");
+    if (count == 0) return fail("the server closed the connection" + doubt());
     if (count < 0 && is_temporary(errno)) {
       if (stream_->waits_for_room()) wait_for_room();
       break;
     }
     if (count < 0) {
       const std::string told = stream_->problem();
-      return fail(told.empty() ? words_for(errno) : told);
+      return fail(told.empty() ? words_for(errno) + doubt() : told);
     }
     last_received_ = Loop::steady_now();
     take_replies();
@@ -227,6 +227,7 @@ void Connection::handle(resp::Value reply) {
 }
 
 void Connection::hear_greeting(const resp::Value& reply) {
+  has_heard_ = true;
   if (const Status heard = greeting_.hear(reply); !heard.ok()) return fail(heard.error().detail);
   if (!greeting_.is_over()) return;
   state_ = State::kReady;
@@ -246,7 +247,8 @@ void Connection::check_time() {
   const Loop::Steady now = Loop::steady_now();
   if (now < armed_until_) return;  // it was set anew when this was already on its way
   if (state_ != State::kReady)
-    return fail(fmt::format("no connection within {} ms", settings_.connect_timeout.count()));
+    return fail(fmt::format("no connection within {} ms{}", settings_.connect_timeout.count(),
+                            settings_.tls != nullptr ? doubt() : ""));
   if (!pending_.empty()) {
     const auto silent_since = std::max(pending_.front().sent_at, last_received_);
     if (now >= silent_since + settings_.reply_timeout)
@@ -258,6 +260,12 @@ void Connection::check_time() {
     return arm(now + settings_.reply_timeout);
   }
   arm(last_received_ + settings_.keep_alive);
+}
+
+std::string Connection::doubt() const {
+  if (state_ != State::kGreeting) return {};
+  if (settings_.tls != nullptr) return stream_->is_greeting() ? "; does it speak TLS at that port?" : "";
+  return has_heard_ ? "" : "; does it want TLS (rediss)?";
 }
 
 void Connection::fail(std::string why) {

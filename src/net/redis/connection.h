@@ -83,6 +83,8 @@ class Connection final : public AtTurnEnd, public std::enable_shared_from_this<C
   void hear_greeting(const resp::Value& reply);
   void check_time();
   void arm(Loop::Steady until);
+  /// What a connection that ends before anything was said may be a sign of; empty otherwise.
+  std::string doubt() const;
   void fail(std::string why);
   void shut();
   bool is_closed() const { return state_ == State::kClosed; }
@@ -104,7 +106,8 @@ class Connection final : public AtTurnEnd, public std::enable_shared_from_this<C
   std::string output_;
   size_t sent_ = 0;  ///< of output_
   std::string input_;
-  size_t filled_ = 0;  ///< of input_
+  size_t filled_ = 0;       ///< of input_
+  bool has_heard_ = false;  ///< a reply
   bool is_touched_ = false;
   bool waits_for_input_ = false;
   bool waits_for_room_ = false;

@@ -24,8 +24,11 @@ Status Greeting::hear(const resp::Value& reply) {
   if (command == "ROLE") {
     // An ACL may forbid this too; then a write to a replica is refused by READONLY.
     if (reply.is_error() || reply.items.empty() || reply.items[0].text == "master") return {};
-    return Error{
-        ErrorCode::kUnavailable, "redis", fmt::format("it is no master but a {}", reply.items[0].text), {}};
+    const std::string& role = reply.items[0].text;
+    return Error{ErrorCode::kUnavailable,
+                 "redis",
+                 fmt::format("it is no master but a {}", role == "slave" ? "replica" : role),
+                 {}};
   }
   if (!reply.is_error()) return {};
   return Error{ErrorCode::kUnavailable, "redis", fmt::format("{}: {}", command, reply.text), {}};

@@ -65,7 +65,7 @@ TEST(Greeting, EndsAtARefusalOrAReplica) {
   EXPECT_THAT(loading.hear(reply_of("-LOADING wait\r\n")).error().detail, "PING: LOADING wait");
   Greeting replica({"", "", 0, true});
   EXPECT_TRUE(replica.hear(reply_of("+PONG\r\n")).ok());
-  EXPECT_THAT(replica.hear(reply_of("*1\r\n$5\r\nslave\r\n")).error().detail, HasSubstr("slave"));
+  EXPECT_THAT(replica.hear(reply_of("*1\r\n$5\r\nslave\r\n")).error().detail, HasSubstr("replica"));
   // Who may not ask for the role may still write.
   Greeting limited({"", "", 0, true});
   EXPECT_TRUE(limited.hear(reply_of("+PONG\r\n")).ok());

@@ -70,7 +70,12 @@ void SentinelWatch::ask_later() {
 }
 
 void SentinelWatch::hear(const Result<resp::Value>& answer) {
-  if (!answer.ok()) return;  // on_down() tells it
+  if (!answer.ok()) {
+    // A connection that broke is told of by on_down(). One that stands has refused the question.
+    if (asking_->is_ready())
+      asking_->drop(fmt::format("it is no Sentinel, or none for us: {}", answer.error().detail));
+    return;
+  }
   uint16_t port = 0;
   if (answer->items.size() == 2) {
     const std::string& digits = answer->items[1].text;

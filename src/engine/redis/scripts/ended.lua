@@ -6,7 +6,7 @@ local said = {false, 0}
 go_on_when_full(NEXT)
 local ids = call('ZRANGE', LEASES, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, ARGV[5])
 local looks, gone = {}, {}
-for i, record in ipairs(records_of(ids)) do
+for i, record in ipairs(records_of(ids, ENOUGH_BYTES)) do
   if record then
     local head, tail = open(record)
     local look = head[UNTIL]

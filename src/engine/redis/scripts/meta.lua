@@ -2,6 +2,9 @@
 -- KEYS  1 meta
 -- ARGV  1 version of the layout   2 number of shards
 -- RETURNS the version and the number of shards that hold
+-- Written only where it is missing: a Redis whose memory is full refuses all writes, and a server may start all the same.
+local said = call('HMGET', KEYS[1], 'version', 'shards')
+if said[1] and said[2] then return said end
 call('HSETNX', KEYS[1], 'version', ARGV[1])
 call('HSETNX', KEYS[1], 'shards', ARGV[2])
 return call('HMGET', KEYS[1], 'version', 'shards')

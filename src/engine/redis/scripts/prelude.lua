@@ -25,17 +25,21 @@ local function store(id, head, tail)
   call('HSET', POOL, id, cmsgpack.pack(head) .. tail)
 end
 
--- The records of the first of these ids, false for one that has none, and their bytes: of all ids, unless they are so large
--- that some are enough. Redis would need as much memory again for hundreds of large bodies at once, and do nothing else.
+-- The records of the first of `ids`, with false where there is none, and no further one once these have `enough` bytes.
+-- Bodies may be large: they are read a few at a time, so that hardly more are read than are answered. Redis would need as
+-- much memory again for hundreds of large ones at once, and do nothing else. Answers the bytes, too.
 local ENOUGH_BYTES = 4 * 1024 * 1024
-local function records_of(ids)
-  local records, bytes, step = {}, 0, 16
-  while #records < #ids and bytes < ENOUGH_BYTES do
-    for _, record in ipairs(call('HMGET', POOL, unpack(ids, #records + 1, math.min(#records + step, #ids)))) do
-      records[#records + 1] = record
-      bytes = bytes + (record and #record or 0)
+local function records_of(ids, enough)
+  local records, count, bytes, step = {}, 0, 0, 4
+  while count < #ids do
+    for _, record in ipairs(call('HMGET', POOL, unpack(ids, count + 1, math.min(count + step, #ids)))) do
+      count = count + 1
+      records[count] = record
+      if record then bytes = bytes + #record end
+      if bytes >= enough then return records, bytes end
     end
-    step = math.max(1, math.floor((ENOUGH_BYTES - bytes) * #records / (bytes + 1)))
+    -- As many as fit when they go on like that.
+    step = math.min(16, math.floor((enough - bytes) * count / (bytes + 1)) + 1)
   end
   return records, bytes
 end

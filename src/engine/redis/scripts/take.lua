@@ -2,28 +2,48 @@
 -- KEYS  prelude.lua
 -- ARGV  5 outlet   6 the leases' deadline   7 most jobs reserved at once, 0 for no limit
 --       8 1 for auto-ack, and then   9 until when and   10 how many done jobs are kept, 0 and 0 for none
---       11 how many delayed jobs may become ready before, besides   12 how many are taken at most
--- RETURNS prelude.lua; 3... id and record for each job
+--       11 how many delayed jobs may become ready before, besides   12 with how many bytes of records it is enough
+--       13 how many are taken at most
+-- RETURNS prelude.lua; 3... id and record for each job; last 1 when the bytes ended it before the line did: then there is
+--         at least one job
 local outlet, deadline, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local is_auto, keep_until, keep_count = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[10])
-local count = tonumber(ARGV[12])
+local most_bytes, count = tonumber(ARGV[12]), tonumber(ARGV[13])
 local said = {false, 0}
 
-move_due(tonumber(ARGV[11]) + count)
+local is_more_due = move_due(tonumber(ARGV[11]) + count)
 
 local room = count
 if limit > 0 then room = math.min(count, math.max(limit - call('ZCARD', HELD), 0)) end
-local popped = room > 0 and call('ZPOPMIN', line_of(outlet), room) or {}
+local line = line_of(outlet)
+local ids, records, is_cut = {}, {}, false
+
+-- The first jobs leave the line, and what is too much stays there. A few are cheaper to take out at once; then it is put
+-- back, which only bodies of megabytes need.
+if room > 0 then
+  local is_few = room <= 16
+  local members = is_few and call('ZPOPMIN', line, room) or call('ZRANGE', line, 0, room - 1)
+  for i = 1, #members, is_few and 2 or 1 do ids[#ids + 1] = string.sub(members[i], RANK_BYTES + 1) end
+  records = records_of(ids, most_bytes)
+  is_cut = #records < #ids or (is_more_due and #ids < room)
+  if is_few then
+    for i = #records + 1, #ids do call('ZADD', line, 0, members[2 * i - 1]) end
+  elseif #records > 0 then
+    call('ZREMRANGEBYRANK', line, 0, #records - 1)
+  end
+  for i = #ids, 1, -1 do
+    if not records[i] then
+      table.remove(ids, i)
+      table.remove(records, i)
+    end
+  end
+end
 -- Whoever lets go of a job then says that there is room.
-if room < count and not is_auto and call('EXISTS', line_of(outlet)) == 1 then
+if room < count and not is_auto and call('EXISTS', line) == 1 then
   go_on_when_full(NEXT)
   call('SET', FULL, 1)
 end
-if #popped == 0 then return answer(said) end
-
-local ids = {}
-for i = 1, #popped, 2 do ids[#ids + 1] = string.sub(popped[i], RANK_BYTES + 1) end
-local records = call('HMGET', POOL, unpack(ids))
+if #ids == 0 then return answer(said) end
 
 -- As many numbers of leases as there are ids: those after the answer. They begin above the time, so that a Redis that has
 -- lost its last numbers (a failover does that) never gives one out again that a consumer still has. 1,024 numbers a
@@ -70,4 +90,5 @@ local function finish_all()
 end
 
 if is_auto then finish_all() else lease_all() end
+if is_cut then said[#said + 1] = 1 end
 return answer(said)

@@ -1,0 +1,116 @@
+#include "cli/place.h"
+
+#include <sstream>
+
+#include <gmock/gmock.h>
+
+#include "cli/fake_place.h"
+
+namespace delayq::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A world with one data directory, ./data, which says "+OK" to everything but WRONG.
+class Places : public testing::Test {
+ protected:
+  Places() {
+    world_.open_directory = [this](const std::string& name) -> Result<Surroundings::AskDirectory> {
+      if (name != "./data") return Error{ErrorCode::kNotFound, {}, "there is no directory"};
+      return Surroundings::AskDirectory(
+          [this](std::span<const Words> commands) -> Result<std::vector<resp::Value>> {
+            batches_.push_back(commands.size());
+            std::vector<resp::Value> replies(commands.size());
+            for (size_t i = 0; i < commands.size(); ++i) {
+              const bool is_wrong = commands[i][0] == "WRONG";
+              replies[i].type = is_wrong ? resp::Value::Type::kError : resp::Value::Type::kSimple;
+              replies[i].text = is_wrong ? "INVALID no" : "OK";
+            }
+            return replies;
+          });
+    };
+  }
+
+  std::istringstream in_;
+  std::ostringstream out_;
+  Surroundings world_{.in = in_,
+                      .out = out_,
+                      .err = out_,
+                      .now = [] { return Moment{}; },
+                      .variable = [](const char*) -> const char* { return nullptr; }};
+  std::vector<size_t> batches_;
+};
+
+TEST_F(Places, ADirectoryIsAskedForManyThingsAtOnce) {
+  const Result<Place> place = open_place(world_, "--from", "./data");
+  ASSERT_TRUE(place);
+  EXPECT_TRUE(place->is_exclusive);
+  const std::vector<Words> commands{{"CANCEL", "t", "1"}, {"WRONG"}, {"CANCEL", "t", "2"}};
+  const auto replies = place->ask_all(commands);
+  ASSERT_TRUE(replies);
+  EXPECT_THAT(batches_, ElementsAre(3)) << "each by itself would wait for the disk by itself";
+  EXPECT_EQ((*replies)[0].text, "OK");
+  EXPECT_TRUE((*replies)[1].is_error()) << "one that fails leaves the others alone";
+  EXPECT_EQ(place->ask({"WRONG"}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(place->ask({"RIGHT"})->text, "OK");
+}
+
+TEST_F(Places, WhatIsNoneIsToldWithoutSecrets) {
+  EXPECT_EQ(open_place(world_, "--to", "./other").error().code, ErrorCode::kNotFound);
+  for (const char* text : {"data", "http://hush@x:1", "kafka://hush@x"}) {
+    const Result<Place> place = open_place(world_, "--to", text);
+    ASSERT_FALSE(place) << text;
+    EXPECT_THAT(place.error().detail, HasSubstr("--to: "));
+    EXPECT_THAT(place.error().detail, Not(HasSubstr("hush")));
+  }
+}
+
+TEST_F(Places, WhatIsThereIsLookedUpInBatches) {
+  std::vector<size_t> sizes;
+  const AskAll ask = [&sizes](std::span<const Words> commands) -> Result<std::vector<resp::Value>> {
+    sizes.push_back(commands.size());
+    std::vector<resp::Value> replies;
+    for (const Words& command : commands) {
+      resp::Value reply{.type = resp::Value::Type::kArray, .text = {}, .items = {}};
+      for (const std::string& text : {std::string("body"), "body of " + command[2]})
+        reply.items.push_back({.type = resp::Value::Type::kBulk, .text = text, .items = {}});
+      replies.push_back(command[2] == "gone" ? resp::Value{} : std::move(reply));
+    }
+    return replies;
+  };
+  std::vector<std::string> ids{"gone", "other"};
+  for (int i = 0; i < 300; ++i) ids.push_back(std::to_string(i));
+  std::vector<std::string> bodies;
+  for (const std::string& id : ids) bodies.push_back(id == "other" ? "mine" : "body of " + id);
+  std::vector<Known> jobs;
+  for (size_t i = 0; i < ids.size(); ++i) jobs.push_back({"t", ids[i], bodies[i]});
+  const Result<std::vector<bool>> there = are_there(ask, jobs);
+  ASSERT_TRUE(there);
+  EXPECT_THAT(sizes, ElementsAre(256, 46));
+  std::vector<bool> expected(ids.size(), true);
+  expected[0] = expected[1] = false;
+  EXPECT_EQ(*there, expected);
+}
+
+TEST(PlacesApart, AreToldFromOneThatHasTwoNames) {
+  FakePlace one("one");
+  FakePlace other("other");
+  one.jobs[{"t", "a"}] = {"delayed", "x"};
+  EXPECT_TRUE(check_apart(one.place(), other.place(), "t"));
+  EXPECT_EQ(other.jobs.size(), 0U) << "it leaves nothing behind";
+  Place again = one.place();
+  again.name = "again";
+  const Status status = check_apart(one.place(), again, "t");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().detail, "--to: again has the same jobs as one: it is the same place");
+  EXPECT_EQ(one.jobs.size(), 1U);
+  other.dies_at = other.asked + 1;
+  EXPECT_EQ(check_apart(one.place(), other.place(), "t").error().detail, "other: gone");
+  EXPECT_EQ(check_apart(other.place(), one.place(), "t").error().detail, "other: gone");
+  EXPECT_EQ(one.jobs.size(), 1U) << "nor then";
+}
+
+}  // namespace
+}  // namespace delayq::cli

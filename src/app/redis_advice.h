@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "app/storage.h"
+
+namespace delayq {
+
+/// Whether the problem is one of user, password or rights, which no waiting mends.
+bool is_login_problem(std::string_view problem);
+
+/// What an operator may do about a Redis that cannot be used, as the end of a sentence; empty when the
+/// problem says it all. `problem` is Redis's own text or the client's.
+std::string advice_on(std::string_view problem, const RedisStorageOptions& options);
+
+/// What an ACL user needs, as ACL SETUSER takes it.
+std::string needed_rights(const RedisStorageOptions& options);
+
+}  // namespace delayq

@@ -1,0 +1,28 @@
+-- Tries once what the other scripts do, so that a user who may not do all of it is told so before a script ends half-way.
+-- KEYS  1 a key that nobody has; nobody has it afterwards either
+-- ARGV  1 the channel of the news; its servers pass over what is said
+-- RETURNS an array of the commands that were refused to the user
+local TRIALS = {
+  -- The first takes away what the others write.
+  {'DEL', KEYS[1]},
+  {'EXISTS', KEYS[1]}, {'GET', KEYS[1]}, {'PTTL', KEYS[1]}, {'SET', KEYS[1], '1'}, {'INCRBY', KEYS[1], 1}, {'DEL', KEYS[1]},
+  {'HSET', KEYS[1], 'a', 1}, {'HSETNX', KEYS[1], 'a', 1}, {'HGET', KEYS[1], 'a'}, {'HMGET', KEYS[1], 'a'}, {'HLEN', KEYS[1]},
+  {'HDEL', KEYS[1], 'a'}, {'DEL', KEYS[1]},
+  {'SADD', KEYS[1], 'a'}, {'SRANDMEMBER', KEYS[1], 1}, {'SREM', KEYS[1], 'a'}, {'DEL', KEYS[1]},
+  {'ZADD', KEYS[1], 0, 'a'}, {'ZCARD', KEYS[1]}, {'ZCOUNT', KEYS[1], 0, 0}, {'ZMSCORE', KEYS[1], 'a'}, {'ZRANGE', KEYS[1], 0, 0},
+  {'ZSCAN', KEYS[1], 0}, {'ZSCORE', KEYS[1], 'a'}, {'ZREMRANGEBYRANK', KEYS[1], 0, 0}, {'ZREM', KEYS[1], 'a'}, {'ZPOPMIN', KEYS[1]},
+  {'DEL', KEYS[1]},
+  {'PUBLISH', ARGV[1], ''}, {'TIME'},
+}
+local refused, is_refused = {}, {}
+for _, trial in ipairs(TRIALS) do
+  local reply = redis.pcall(unpack(trial))
+  local err = type(reply) == 'table' and reply.err or ''
+  -- Anything else, as that memory is full, is said where it matters.
+  if (err:find('The user executing', 1, true) or err:find('NOPERM', 1, true) or err:find('ACL', 1, true)) and not is_refused[trial[1]] then
+    is_refused[trial[1]] = true
+    refused[#refused + 1] = trial[1]
+  end
+  if is_refused.DEL then break end
+end
+return refused
