@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/redis/url.h"
+#include "resp/info.h"
 
 namespace delayq::cli {
 
@@ -51,6 +52,13 @@ Status greet(Connection& connection, const net::redis::ClientOptions& said) {
   return tell(connection, {"SELECT", database}, ErrorCode::kInvalid);
 }
 
+/// No, also when it may not be asked.
+bool is_member(Connection& connection) {
+  const Result<resp::Value> info =
+      connection.ask(std::vector<std::string_view>{"INFO", "cluster"}, kReplyPatience);
+  return info && resp::info_line(info->text, "cluster_enabled") == "1";
+}
+
 }  // namespace
 
 Result<RedisPlace> open_redis(const std::string& url) {
@@ -69,7 +77,8 @@ Result<RedisPlace> open_redis(const std::string& url) {
   return RedisPlace{seeds::RedisReader([connection](std::span<const seeds::Words> commands) {
                       return connection->ask_all(commands, kReplyPatience);
                     }),
-                    fmt::format("{}/{}", net::redis::to_string(address), said->database)};
+                    fmt::format("{}/{}", net::redis::to_string(address), said->database),
+                    is_member(*connection)};
 }
 
 }  // namespace delayq::cli

@@ -128,6 +128,11 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
   if (layout == nullptr) return invalid("--from: not known");
   const Result<RedisPlace> redis = open_redis(sources.front());
   if (!redis) return redis.error();
+  if (redis->is_member) {
+    session.world.err << fmt::format(
+        "{} is a member of a Cluster: only the jobs that it has itself are seen; name each master in turn\n",
+        redis->name);
+  }
   Result<AskAll> ask = AskAll();
   if (yes_) ask = ask_where(session, data);
   if (!ask) return ask.error();
