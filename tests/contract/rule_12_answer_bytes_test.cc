@@ -148,7 +148,7 @@ class Rule12PopBytes : public QueueContract {
   Rule12PopBytes() {
     QueueConfig config;
     config.limits.body_bytes = 4 * kMib;
-    use(std::move(config));
+    restart(std::move(config));
   }
 
   /// Of 3 MiB each: three are one answer.
