@@ -280,10 +280,11 @@ class Takeover(harness.ServerTest):
         self.assertIn(b"scheme", done.stderr)
 
     def test_a_member_of_a_cluster_is_not_all_of_it(self):
-        with redis_topology.One("--cluster-enabled", "yes") as member:
-            done = subprocess.run([harness.PROGRAM, "import", "--from", "DelayQ", member.redis.url(0)], capture_output=True, text=True,
-                                  check=False)
-            self.assertIn("is a member of a Cluster: only the jobs that it has itself are seen", done.stderr)
+        port = redis_topology.free_ports(1, also=10_000)[0]
+        member = redis_topology.Redis(self.directory / "member", port, "--cluster-enabled", "yes")
+        self.addCleanup(member.close)
+        done = subprocess.run([harness.PROGRAM, "import", "--from", "DelayQ", member.url()], capture_output=True, text=True, check=False)
+        self.assertIn("is a member of a Cluster: only the jobs that it has itself are seen", done.stderr)
 
     def test_a_redis_that_cannot_be_read_is_told_with_what_is_right(self):
         self.redis.ask("CONFIG", "SET", "requirepass", "hush-hush")
