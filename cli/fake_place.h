@@ -2,8 +2,10 @@
 
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,18 @@
 #include "cli/topic_counts.h"
 
 namespace delayq::cli {
+
+/// The replies to commands that are sent together, from one who answers them one by one. The first that is
+/// not answered at all ends it.
+Result<std::vector<resp::Value>> answer_each(std::span<const Words> commands, const auto& answer) {
+  std::vector<resp::Value> replies;
+  for (const Words& command : commands) {
+    Result<resp::Value> reply = answer(command);
+    if (!reply) return reply.error();
+    replies.push_back(std::move(*reply));
+  }
+  return replies;
+}
 
 /// A server's answers, as far as a migration asks, without one. Jobs have texts as bodies.
 class FakePlace {
@@ -30,14 +44,8 @@ class FakePlace {
       if (reply && reply->is_error()) return error_of_reply(reply->text);
       return reply;
     };
-    place_.ask_all = [this](std::span<const Words> commands) -> Result<std::vector<resp::Value>> {
-      std::vector<resp::Value> replies;
-      for (const Words& command : commands) {
-        Result<resp::Value> reply = answer(command);
-        if (!reply) return reply.error();
-        replies.push_back(std::move(*reply));
-      }
-      return replies;
+    place_.ask_all = [this](std::span<const Words> commands) {
+      return answer_each(commands, [this](const Words& command) { return answer(command); });
     };
   }
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "cli/arguments.h"
+#include "cli/fake_place.h"
 #include "cli/line_reader.h"
 #include "cli/verb.h"
 #include "tests/support/temporary_directory.h"
@@ -50,13 +51,7 @@ class TransferVerbsTest : public testing::Test {
 
   Result<std::vector<resp::Value>> answers(std::span<const Words> commands) {
     batches_.push_back(commands.size());
-    std::vector<resp::Value> replies;
-    for (const Words& command : commands) {
-      Result<resp::Value> reply = answer(command);
-      if (!reply) return reply.error();
-      replies.push_back(std::move(*reply));
-    }
-    return replies;
+    return answer_each(commands, [this](const Words& command) { return answer(command); });
   }
 
   Result<resp::Value> answer(const Words& command) {

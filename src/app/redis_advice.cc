@@ -24,16 +24,17 @@ bool is_rights_problem(std::string_view problem) {
   return has(problem, "NOPERM") || has(problem, "The user executing the script");
 }
 
-}  // namespace
-
-bool is_login_problem(std::string_view problem) {
-  return is_password_problem(problem) || is_rights_problem(problem);
-}
-
+/// What an ACL user needs, as ACL SETUSER takes it.
 std::string needed_rights(const RedisStorageOptions& options) {
   constexpr std::array kByMode{"", " +role", " +cluster"};
   return fmt::format("~{0}:* &{0}:news +@read +@write +@scripting +@pubsub +@connection +info +time{1}",
                      options.prefix, kByMode[static_cast<size_t>(options.client.mode)]);
+}
+
+}  // namespace
+
+bool is_login_problem(std::string_view problem) {
+  return is_password_problem(problem) || is_rights_problem(problem);
 }
 
 std::string advice_on(std::string_view problem, const RedisStorageOptions& options) {

@@ -14,7 +14,4 @@ bool is_login_problem(std::string_view problem);
 /// problem says it all. `problem` is Redis's own text or the client's.
 std::string advice_on(std::string_view problem, const RedisStorageOptions& options);
 
-/// What an ACL user needs, as ACL SETUSER takes it.
-std::string needed_rights(const RedisStorageOptions& options);
-
 }  // namespace delayq
