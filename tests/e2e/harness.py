@@ -176,9 +176,11 @@ def now_ms():
     return time.time_ns() // 1_000_000
 
 
-def new_random():
-    """Random choices that a failed test can repeat: DELAYQ_SEED=n."""
-    seed = int(os.environ.get("DELAYQ_SEED", random.SystemRandom().randrange(1 << 32)))
+def new_random(usual_seed=None):
+    """Random choices that a failed test can repeat: DELAYQ_SEED=n. New ones each time, unless there is a usual seed."""
+    if usual_seed is None:
+        usual_seed = random.SystemRandom().randrange(1 << 32)
+    seed = int(os.environ.get("DELAYQ_SEED", usual_seed))
     print(f"DELAYQ_SEED={seed}", file=sys.stderr)
     return random.Random(seed)
 

@@ -47,12 +47,14 @@ bool Conversation::answer_again(const net::HttpRequest& request, std::string& ke
   key.clear();
   std::string_view given = request.idempotency_key;
   if (given.empty() || request.method != "POST") return false;
+  // Counted as it was sent, as the description does; a text in quotes is the same key as one without.
+  const bool is_too_long = given.size() > kLongestKey;
   if (given.size() >= 2 && given.front() == '"' && given.back() == '"')
     given = given.substr(1, given.size() - 2);
-  if (given.empty() || given.size() > kLongestKey) {
+  if (given.empty() || is_too_long) {
     refuse_current({ErrorCode::kInvalid,
                     {},
-                    fmt::format("Idempotency-Key: expected 1 to {} characters", kLongestKey),
+                    fmt::format("Idempotency-Key: expected 1 to {} characters, quotes included", kLongestKey),
                     {}},
                    0, {});
     return true;

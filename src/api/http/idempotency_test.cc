@@ -36,7 +36,20 @@ TEST_F(IdempotencyTest, the_same_request_again_gets_the_same_answer_and_does_not
 TEST_F(IdempotencyTest, an_error_is_not_kept) {
   EXPECT_EQ(push("k", R"({"body":1,"priority":"x"})").status, 400);
   EXPECT_EQ(push("k", R"({"body":1})").status, 201);
-  EXPECT_EQ(push(std::string(256, 'k'), R"({"body":1})").status, 400);
+}
+
+TEST_F(IdempotencyTest, a_key_has_255_characters_at_most_and_quotes_count) {
+  const std::string body = R"({"body":1})";
+  EXPECT_EQ(push(std::string(255, 'k'), body).status, 201);
+  EXPECT_EQ(push(fmt::format("\"{}\"", std::string(253, 'q')), body).status, 201);
+  for (const std::string& key :
+       {std::string(256, 'k'), fmt::format("\"{}\"", std::string(254, 'q')), std::string(256, '"')}) {
+    const Answer refused = push(key, body);
+    EXPECT_EQ(refused.status, 400) << key;
+    EXPECT_THAT(refused.body, HasSubstr("Idempotency-Key: expected 1 to 255 characters, quotes included"));
+  }
+  EXPECT_EQ(push("\"\"", body).status, 400);
+  EXPECT_THAT(ask("GET", "/v1/stats").body, HasSubstr(R"("ready":2)"));
 }
 
 TEST_F(IdempotencyTest, while_the_first_is_running_the_second_is_told_so) {
