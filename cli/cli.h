@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -31,11 +32,20 @@ struct Surroundings {
   bool err_is_terminal = false;  ///< then long work shows how far it is
   std::function<Moment()> now;
   std::function<const char*(const char*)> variable;  ///< as getenv()
-  /// Asks a data directory that no server uses as if one did: the replies to commands in their order, those
-  /// that are errors among them. Empty: this program cannot.
-  using AskDirectory =
-      std::function<Result<std::vector<resp::Value>>(std::span<const std::vector<std::string>> commands)>;
-  std::function<Result<AskDirectory>(const std::string& directory)> open_directory{};
+  /// A data directory that no server uses, or the redis engine's Redis.
+  struct StorageName {
+    std::string place;
+    std::string option;       ///< which says so, for advice
+    bool only_looks = false;  ///< nothing is to be written there; TOPICS is all that is asked
+  };
+  struct Storage {
+    /// As if a server had it: the replies to commands in their order, those that are errors among them.
+    std::function<Result<std::vector<resp::Value>>(std::span<const std::vector<std::string>> commands)> ask;
+    bool is_new = false;  ///< nothing was ever stored there; known when it is only looked at
+    uint32_t shards = 0;  ///< in how many parts a Redis has the jobs, or will have them; 0: it is none
+  };
+  /// Empty: this program cannot.
+  std::function<Result<Storage>(const StorageName& name)> open_storage{};
 };
 
 /// The standard streams, the wall clock and the environment of this process.

@@ -26,16 +26,22 @@ Ask one_by_one(AskAll ask_all) {
   };
 }
 
-Result<AskAll> ask_directory(const Surroundings& world, const std::string& directory) {
-  if (!world.open_directory)
+Result<Surroundings::Storage> open_storage(const Surroundings& world, const Surroundings::StorageName& name) {
+  if (!world.open_storage)
     return Error{ErrorCode::kUnavailable, {}, "this program cannot open where jobs are stored"};
-  Result<Surroundings::AskDirectory> opened = world.open_directory(directory);
-  if (!opened) return opened.error();
-  return AskAll(std::move(*opened));
+  Result<Surroundings::Storage> opened = world.open_storage(name);
+  if (opened) return opened;
+  Error error = opened.error();
+  error.detail = fmt::format("{}: {}", name.option, error.detail);
+  return error;
 }
 
 Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data) {
-  if (data) return ask_directory(session.world, *data);
+  if (data) {
+    Result<Surroundings::Storage> opened = open_storage(session.world, {*data, "--data", false});
+    if (!opened) return opened.error();
+    return AskAll(std::move(opened->ask));
+  }
   return AskAll([&session](std::span<const Words> commands) { return session.ask_all(commands); });
 }
 

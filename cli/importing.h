@@ -26,8 +26,8 @@ Ask one_by_one(AskAll ask_all);
 
 /// Asks the data directory, or the session's server when there is none.
 Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data);
-/// Asks a data directory that no server uses.
-Result<AskAll> ask_directory(const Surroundings& world, const std::string& directory);
+/// What jobs are in when there is no server between. Errors name the option.
+Result<Surroundings::Storage> open_storage(const Surroundings& world, const Surroundings::StorageName& name);
 
 /// For each job, whether it is there with just that body.
 struct Known {

@@ -20,6 +20,7 @@ using Counts = Migration::Counts;
 
 constexpr size_t kShownName = 60;
 constexpr uint64_t kMostTold = 20;
+constexpr std::string_view kOtherPrefix = "?prefix=NAME says it when redis.prefix is not delayq";
 
 std::string number(uint64_t count) { return grouped(static_cast<int64_t>(count)); }
 
@@ -75,9 +76,9 @@ class Migrate final : public Verb {
     if (remove_ && !yes_)
       return Error{ErrorCode::kInvalid, {}, "--remove: needs --yes, after a look at what a dry run says"};
     if (from_ == to_) return Error{ErrorCode::kInvalid, {}, "--to: is the same as --from"};
-    const Result<Place> from = open_place(session.world, "--from", from_);
+    const Result<Place> from = open_source(session);
     if (!from) return from.error();
-    const Result<Place> to = open_place(session.world, "--to", to_);
+    const Result<Place> to = open_place(session.world, "--to", to_, !yes_);
     if (!to) return to.error();
     const Result<Counts> there = count_topics(from->ask);
     if (!there) return in_place(*from, there.error());
@@ -91,6 +92,18 @@ class Migrate final : public Verb {
   }
 
  private:
+  /// A Redis that is named by mistake is not made a deployment, as it is by whoever opens it to write.
+  Result<Place> open_source(const Session& session) const {
+    const bool is_redis = from_.starts_with("redis");
+    Result<Place> looked_at = open_place(session.world, "--from", from_, !yes_ || is_redis);
+    if (!looked_at || !yes_ || !is_redis) return looked_at;
+    if (!looked_at->is_new) return open_place(session.world, "--from", from_);
+    return Error{
+        ErrorCode::kNotFound,
+        {},
+        fmt::format("--from: {} has no jobs of delayq, and never had; {}", looked_at->name, kOtherPrefix)};
+  }
+
   Status carry_out(const Session& session, const Place& from, const Place& to, const Counts& there,
                    const Counts& before) {
     std::optional<Progress> progress(std::in_place, session.world, remove_ ? "moving" : "copying",
@@ -147,6 +160,10 @@ class Migrate final : public Verb {
       json.end_object();
     }
     json.end_array();
+    if (!yes_) {
+      json.key("from_is_new").boolean(from.is_new).key("to_is_new").boolean(to.is_new);
+      if (to.shards > 0) json.key("to_shards").number(uint64_t{to.shards});
+    }
     if (migration != nullptr) {
       for (const std::string_view outcome : ImportCounts::kOutcomes)
         json.key(outcome).number(migration->lines().of(outcome));
@@ -156,11 +173,21 @@ class Migrate final : public Verb {
     std::string human = fmt::format("{} -> {}: {} jobs in {} topics\n", from.name, to.name,
                                     number(total_of(there)), number(there.size()));
     if (!there.empty()) human += table.text();
-    human += migration == nullptr
-                 ? std::string("No job was changed. --yes copies them, --yes --remove moves them.")
-                 : outcome_text(*migration, from);
+    human += migration == nullptr ? dry_text(from, to) : outcome_text(*migration, from);
     session.say(human, text);
     return {};
+  }
+
+  static std::string dry_text(const Place& from, const Place& to) {
+    std::string text;
+    if (from.is_new)
+      text += fmt::format("{} has no jobs, and never had{}{}.\n", from.name, from.shards > 0 ? "; " : "",
+                          from.shards > 0 ? kOtherPrefix : "");
+    if (to.is_new && to.shards > 0)
+      text += fmt::format("{} is new: --yes would prepare it with {} shard{}, which it has for ever.\n",
+                          to.name, to.shards, to.shards == 1 ? "" : "s");
+    if (to.is_new && to.shards == 0) text += fmt::format("{} is new: --yes would prepare it.\n", to.name);
+    return text + "Nothing was changed. --yes copies them, --yes --remove moves them.";
   }
 
   std::string outcome_text(const Migration& migration, const Place& from) const {

@@ -30,15 +30,17 @@ Result<Server> server_of_url(std::string_view option, std::string_view text, boo
 }
 
 /// A data directory, or a Redis, without a server between.
-Result<Place> open_storage(const Surroundings& world, const std::string& text, std::string name,
-                           bool is_exclusive) {
-  Result<AskAll> opened = ask_directory(world, text);
+Result<Place> without_server(const Surroundings& world, const Surroundings::StorageName& storage,
+                             std::string name, bool is_exclusive) {
+  Result<Surroundings::Storage> opened = open_storage(world, storage);
   if (!opened) return opened.error();
   Place place;
   place.name = std::move(name);
   place.is_exclusive = is_exclusive;
-  place.ask = one_by_one(*opened);
-  place.ask_all = *std::move(opened);
+  place.is_new = opened->is_new;
+  place.shards = opened->shards;
+  place.ask = one_by_one(opened->ask);
+  place.ask_all = std::move(opened->ask);
   return place;
 }
 
@@ -101,11 +103,14 @@ Error in_place(const Place& place, Error error) {
   return error;
 }
 
-Result<Place> open_place(const Surroundings& world, std::string_view option, const std::string& text) {
+Result<Place> open_place(const Surroundings& world, const std::string& option, const std::string& text,
+                         bool only_looks) {
+  const Surroundings::StorageName storage{text, option, only_looks};
   const size_t colon = text.find("://");
   const std::string scheme = colon == std::string::npos ? std::string() : text.substr(0, colon);
-  if (scheme.empty() && text.find('/') != std::string::npos) return open_storage(world, text, text, true);
-  if (scheme.starts_with("redis")) return open_storage(world, text, without_secrets(text), false);
+  if (scheme.empty() && text.find('/') != std::string::npos)
+    return without_server(world, storage, text, true);
+  if (scheme.starts_with("redis")) return without_server(world, storage, without_secrets(text), false);
   if (scheme != "delayq" && scheme != "delayqs") return not_a_place(option, scheme);
   const Result<Server> server =
       server_of_url(option, std::string_view(text).substr(colon + 3), scheme == "delayqs");

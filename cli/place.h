@@ -15,13 +15,16 @@ struct Place {
   AskAll ask_all;
   std::string name;           ///< for people: without token and password
   bool is_exclusive = false;  ///< nobody else can use it meanwhile
+  bool is_new = false;        ///< nothing was ever stored there; known when it is only looked at
+  uint32_t shards = 0;        ///< of a Redis; 0: it is none
 };
 
 /// delayq://[TOKEN@]HOST:PORT is a running server (delayqs:// over TLS), at its port for RESP; redis:// and
 /// its kin name the Redis of the redis engine, whether servers use it or not; anything with a slash in it and
 /// no scheme is a data directory that no server uses. `option` is for messages. Servers are connected to at
-/// the first question.
-Result<Place> open_place(const Surroundings& world, std::string_view option, const std::string& text);
+/// the first question. With `only_looks` opening writes nothing, and TOPICS is all that may be asked.
+Result<Place> open_place(const Surroundings& world, const std::string& option, const std::string& text,
+                         bool only_looks = false);
 
 /// An error unless they are two places, whatever they are called: one Redis has many names, and a server is
 /// one of them. Stores a job in `to` for the moment, and looks for it in `from`: in a topic that both sides

@@ -17,9 +17,9 @@ using testing::Not;
 class Places : public testing::Test {
  protected:
   Places() {
-    world_.open_directory = [this](const std::string& name) -> Result<Surroundings::AskDirectory> {
-      if (name != "./data") return Error{ErrorCode::kNotFound, {}, "there is no directory"};
-      return Surroundings::AskDirectory(
+    world_.open_storage = [this](const Surroundings::StorageName& name) -> Result<Surroundings::Storage> {
+      if (name.place != "./data") return Error{ErrorCode::kNotFound, {}, "there is no directory"};
+      return Surroundings::Storage{
           [this](std::span<const Words> commands) -> Result<std::vector<resp::Value>> {
             batches_.push_back(commands.size());
             std::vector<resp::Value> replies(commands.size());
@@ -29,7 +29,7 @@ class Places : public testing::Test {
               replies[i].text = is_wrong ? "INVALID no" : "OK";
             }
             return replies;
-          });
+          }};
     };
   }
 
@@ -55,6 +55,27 @@ TEST_F(Places, ADirectoryIsAskedForManyThingsAtOnce) {
   EXPECT_TRUE((*replies)[1].is_error()) << "one that fails leaves the others alone";
   EXPECT_EQ(place->ask({"WRONG"}).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(place->ask({"RIGHT"})->text, "OK");
+}
+
+TEST_F(Places, WhatIsOpenedIsToldWhoNamedItAndWhetherToWrite) {
+  std::vector<Surroundings::StorageName> names;
+  world_.open_storage = [&names](const Surroundings::StorageName& name) -> Result<Surroundings::Storage> {
+    names.push_back(name);
+    if (names.size() > 2) return Error{ErrorCode::kUnavailable, {}, "cannot be reached"};
+    return Surroundings::Storage{{}, true, 16};
+  };
+  const Result<Place> place = open_place(world_, "--from", "redis://:hush@x:1?prefix=a", true);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->name, "redis://x:1?prefix=a");
+  EXPECT_TRUE(place->is_new);
+  EXPECT_EQ(place->shards, 16U);
+  ASSERT_TRUE(open_place(world_, "--to", "./x"));
+  EXPECT_EQ(open_place(world_, "--to", "redis://x:1").error().detail, "--to: cannot be reached");
+  EXPECT_EQ(names[0].place, "redis://:hush@x:1?prefix=a");
+  EXPECT_EQ(names[0].option, "--from");
+  EXPECT_TRUE(names[0].only_looks);
+  EXPECT_EQ(names[1].option, "--to");
+  EXPECT_FALSE(names[1].only_looks);
 }
 
 TEST_F(Places, WhatIsNoneIsToldWithoutSecrets) {

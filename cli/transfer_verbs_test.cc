@@ -37,10 +37,9 @@ class TransferVerbsTest : public testing::Test {
                        .err_is_terminal = err_is_terminal_,
                        .now = [] { return from_unix_ms(1'896'076'800'000); },
                        .variable = [](const char*) -> const char* { return nullptr; }};
-    world.open_directory = [this](const std::string& name) -> Result<Surroundings::AskDirectory> {
-      if (name != "data") return Error{ErrorCode::kUnavailable, {}, "in use", {}};
-      return Surroundings::AskDirectory(
-          [this](std::span<const Words> commands) { return answers(commands); });
+    world.open_storage = [this](const Surroundings::StorageName& name) -> Result<Surroundings::Storage> {
+      if (name.place != "data") return Error{ErrorCode::kUnavailable, {}, "in use", {}};
+      return Surroundings::Storage{[this](std::span<const Words> commands) { return answers(commands); }};
     };
     return verb->run(
         {.transport = [this](const Words& command, Millis) { return answer(command); },

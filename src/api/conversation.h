@@ -25,8 +25,7 @@ struct Front {
   Traffic resp;
   /// Told of every request when it is answered; empty: nobody wants to know, and nothing is noted for it.
   std::function<void(const Served&)> served;
-  /// Whether that is wanted of RESP commands as well. They are told when they are taken, without how long
-  /// they took: their answers come with those of others.
+  /// Whether that is wanted of RESP commands as well; else nothing is noted for them.
   bool tells_commands = false;
   /// Told of those that were turned away for who asked: no token, one for something else, or too much of one.
   std::function<void(const Served&)> turned_away;

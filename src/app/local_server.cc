@@ -18,8 +18,15 @@ namespace {
 /// No longer than this without a look at the clock.
 constexpr Millis kLongestWait{100};
 
+/// Here the words stand in a URL.
+Error without_section(Error error) {
+  constexpr std::string_view kSection = "redis.";
+  if (error.detail.starts_with(kSection)) error.detail.erase(0, kSection.size());
+  return error;
+}
+
 /// redis://...?prefix=NAME&shards=N, as the configuration says it.
-Result<RedisStorageOptions> redis_of_url(std::string_view url) {
+Result<RedisStorageOptions> redis_of_url(std::string_view url, const std::string& option) {
   const size_t sign = url.find('?');
   Config::Redis said;
   said.url = std::string(url.substr(0, sign));
@@ -34,20 +41,20 @@ Result<RedisStorageOptions> redis_of_url(std::string_view url) {
       return Error{ErrorCode::kInvalid, "open", "behind ? only prefix=NAME and shards=N may stand", {}};
     const Status status =
         set_option(config, fmt::format("redis.{}", name), std::string(word.substr(equals + 1)));
-    if (!status.ok()) return status.error();
+    if (!status.ok()) return without_section(status.error());
   }
   said.prefix = config.redis.prefix;
   said.shards = config.redis.shards;
-  if (const auto errors = check_redis(said); !errors.empty())
-    return Error{ErrorCode::kInvalid, "open", errors.front(), {}};
-  return redis_storage_options(said);
+  Result<RedisStorageOptions> options = redis_storage_options(said);
+  if (options.ok()) options->names = {option, true};
+  return options;
 }
 
 /// Where jobs are, by how it is written.
-Result<StorageOptions> storage_of(const std::string& place) {
+Result<StorageOptions> storage_of(const std::string& place, const std::string& option) {
   StorageOptions options;
   if (place.starts_with("redis") && place.find("://") != std::string::npos) {
-    auto redis = redis_of_url(place);
+    auto redis = redis_of_url(place, option);
     if (!redis.ok()) return redis.error();
     options.engine = EngineKind::kRedis;
     options.redis = std::move(*redis);
@@ -63,9 +70,11 @@ Result<StorageOptions> storage_of(const std::string& place) {
 
 }  // namespace
 
-Result<std::shared_ptr<LocalServer>> LocalServer::open(const std::string& place) {
-  const auto options = storage_of(place);
+Result<std::shared_ptr<LocalServer>> LocalServer::open(const std::string& place, const std::string& option,
+                                                       bool only_looks) {
+  auto options = storage_of(place, option);
   if (!options.ok()) return options.error();
+  options->only_looks = only_looks;
   std::shared_ptr<LocalServer> server(new LocalServer());
   auto storage = Storage::open(*options, net::Loop::now(), &server->loop_);
   if (!storage.ok()) return storage.error();

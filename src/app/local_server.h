@@ -20,9 +20,16 @@ namespace delayq {
 class LocalServer final : private net::Connection {
  public:
   /// The place is a directory, or redis://... with ?prefix=NAME&shards=N behind it. kUnavailable while a
-  /// server has the directory, and when Redis does not answer; kNotFound when there is no directory.
-  static Result<std::shared_ptr<LocalServer>> open(const std::string& place);
+  /// server has the directory, and when Redis does not answer; kNotFound when there is no directory. `option`
+  /// is where an operator named it, for advice. With `only_looks` nothing is written there, and only TOPICS
+  /// is answered as a server would.
+  static Result<std::shared_ptr<LocalServer>> open(const std::string& place, const std::string& option,
+                                                   bool only_looks);
   ~LocalServer() override;
+
+  /// As Storage has them.
+  bool is_new() const { return storage_->is_new(); }
+  uint32_t shards() const { return storage_->shards(); }
 
   /// Blocks until there are replies, one for each command in their order; those that are errors are among
   /// them. What is asked together is durable together.

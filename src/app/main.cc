@@ -36,13 +36,13 @@ std::vector<std::string> with_command(int argc, char** argv) {
 }
 
 /// For the clients that can work without a server.
-Result<cli::Surroundings::AskDirectory> open_directory(const std::string& directory) {
-  Result<std::shared_ptr<LocalServer>> opened = LocalServer::open(directory);
+Result<cli::Surroundings::Storage> open_storage(const cli::Surroundings::StorageName& name) {
+  Result<std::shared_ptr<LocalServer>> opened = LocalServer::open(name.place, name.option, name.only_looks);
   if (!opened.ok()) return opened.error();
-  return cli::Surroundings::AskDirectory(
-      [server = *opened](std::span<const std::vector<std::string>> commands) {
-        return server->ask_all(commands);
-      });
+  return cli::Surroundings::Storage{[server = *opened](std::span<const std::vector<std::string>> commands) {
+                                      return server->ask_all(commands);
+                                    },
+                                    (*opened)->is_new(), (*opened)->shards()};
 }
 
 }  // namespace
@@ -71,6 +71,6 @@ int main(int argc, char** argv) {
     return delayq::traits_of(delayq::ErrorCode::kInvalid).exit_code;
   }
   delayq::cli::Surroundings world = delayq::cli::process_surroundings();
-  world.open_directory = delayq::open_directory;
+  world.open_storage = delayq::open_storage;
   return clients.run(world).value_or(exit_code);
 }

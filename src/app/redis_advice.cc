@@ -37,25 +37,44 @@ bool is_login_problem(std::string_view problem) {
   return is_password_problem(problem) || is_rights_problem(problem);
 }
 
-std::string advice_on(std::string_view problem, const RedisStorageOptions& options) {
-  if (is_password_problem(problem)) return "look at redis.user and redis.password (or password_file)";
-  if (is_rights_problem(problem))
-    return fmt::format("the user of redis.url or redis.user needs {}", needed_rights(options));
-  if (has(problem, "WRONGTYPE"))
-    return fmt::format("another program has keys that begin with {}: choose another redis.prefix",
-                       options.prefix);
-  if (problem.starts_with("OOM ")) return "its memory is full: raise its maxmemory";
-  if (options.client.mode != Mode::kCluster && (has(problem, "MOVED ") || has(problem, "CLUSTERDOWN")))
-    return "it is a member of a Cluster: redis.url is redis-cluster://HOST,HOST then";
-  if (options.client.mode == Mode::kCluster && has(problem, "cluster support disabled"))
-    return "it is no Cluster: redis.url is redis://HOST:PORT then";
-  if (has(problem, "DB index")) return "look at the database in redis.url or redis.database";
-  if (has(problem, "no master but a sentinel")) return "redis.url is redis-sentinel://HOST,HOST/MASTER then";
-  if (has(problem, "no master but a ")) return "name its master in redis.url, or its Sentinels";
-  if (has(problem, "no Sentinel")) return "name the Sentinels in redis.url, whose port is 26379 as a rule";
-  if (has(problem, "certificate is not believed"))
-    return "redis.ca_file names who is to be believed, and the host in redis.url is one of the certificate";
+std::string advice_on_reaching(std::string_view problem, Mode mode, const RedisNames& names) {
+  const std::string& url = names.url;
+  if (is_password_problem(problem)) {
+    return names.is_all_in_url
+               ? fmt::format("look at user and password: redis://USER:PASSWORD@HOST:PORT in {}", url)
+               : "look at redis.user and redis.password (or password_file)";
+  }
+  if (mode != Mode::kCluster && (has(problem, "MOVED ") || has(problem, "CLUSTERDOWN")))
+    return fmt::format("it is a member of a Cluster: {} is redis-cluster://HOST,HOST then", url);
+  if (mode == Mode::kCluster && has(problem, "cluster support disabled"))
+    return fmt::format("it is no Cluster: {} is redis://HOST:PORT then", url);
+  if (has(problem, "DB index"))
+    return fmt::format("look at the database in {}{}", url, names.is_all_in_url ? "" : " or redis.database");
+  if (has(problem, "no master but a sentinel"))
+    return fmt::format("{} is redis-sentinel://HOST,HOST/MASTER then", url);
+  if (has(problem, "no master but a ")) return fmt::format("name its master in {}, or its Sentinels", url);
+  if (has(problem, "no Sentinel"))
+    return fmt::format("name the Sentinels in {}, whose port is 26379 as a rule", url);
+  if (has(problem, "certificate is not believed")) {
+    return fmt::format("{} names who is to be believed, and the host in {} is one of the certificate",
+                       names.is_all_in_url ? "SSL_CERT_FILE in the environment" : "redis.ca_file", url);
+  }
   return {};
+}
+
+std::string advice_on(std::string_view problem, const RedisStorageOptions& options) {
+  const RedisNames& names = options.names;
+  if (is_rights_problem(problem)) {
+    return fmt::format("the user of {}{} needs {}", names.url, names.is_all_in_url ? "" : " or redis.user",
+                       needed_rights(options));
+  }
+  if (has(problem, "WRONGTYPE")) {
+    return fmt::format(
+        "another program has keys that begin with {}: choose another {}", options.prefix,
+        names.is_all_in_url ? fmt::format("one, ?prefix=NAME in {}", names.url) : "redis.prefix");
+  }
+  if (problem.starts_with("OOM ")) return "its memory is full: raise its maxmemory";
+  return advice_on_reaching(problem, options.client.mode, names);
 }
 
 }  // namespace delayq

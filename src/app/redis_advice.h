@@ -14,4 +14,7 @@ bool is_login_problem(std::string_view problem);
 /// problem says it all. `problem` is Redis's own text or the client's.
 std::string advice_on(std::string_view problem, const RedisStorageOptions& options);
 
+/// The same of any Redis that is named by a URL, whatever it is used for.
+std::string advice_on_reaching(std::string_view problem, net::redis::Mode mode, const RedisNames& names);
+
 }  // namespace delayq

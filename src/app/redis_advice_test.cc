@@ -8,6 +8,7 @@ namespace {
 using net::redis::Mode;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 RedisStorageOptions with(Mode mode) {
   RedisStorageOptions options;
@@ -30,6 +31,20 @@ TEST(RedisAdvice, names_the_key_to_look_at) {
   EXPECT_THAT(advice("sentinel a:1: it is no Sentinel, or none for us: ERR"), HasSubstr("26379"));
   EXPECT_THAT(advice("a:1: the certificate is not believed: self-signed"), HasSubstr("redis.ca_file"));
   EXPECT_THAT(advice("OOM command not allowed when used memory > 'maxmemory'."), HasSubstr("maxmemory"));
+}
+
+TEST(RedisAdvice, names_what_was_typed_where_there_are_no_settings) {
+  RedisStorageOptions options = with(Mode::kStandalone);
+  options.names = {"--from", true};
+  for (const char* problem :
+       {"a:1: AUTH: WRONGPASS invalid username-password pair", "WRONGTYPE Operation against a key",
+        "a:1: SELECT: ERR DB index is out of range", "a:1: it is no master but a replica",
+        "a:1: it is no master but a sentinel", "sentinel a:1: it is no Sentinel, or none for us: ERR",
+        "a:1: the certificate is not believed: self-signed", "MOVED 15573 127.0.0.1:48765",
+        "NOPERM this user has no permissions to run the 'eval' command"}) {
+    EXPECT_THAT(advice_on(problem, options), HasSubstr("--from")) << problem;
+    EXPECT_THAT(advice_on(problem, options), Not(HasSubstr("redis."))) << problem;
+  }
 }
 
 TEST(RedisAdvice, tells_a_cluster_from_a_single_redis) {

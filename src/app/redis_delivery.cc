@@ -53,10 +53,13 @@ std::optional<net::redis::ClientOptions> redis_target(const RedisDeliveryOptions
 void RedisDelivery::ClientTarget::call(std::string_view key, std::span<const std::string_view> words,
                                        Answer answer) {
   assert(client_ != nullptr);  // nothing is written while it is not connected
-  client_->call(key, words, [answer = std::move(answer)](const Result<resp::Value>& reply) mutable {
-    answer(reply.ok() ? Result<std::string>(text_of(*reply))
-                      : Result<std::string>(refusal_of(reply.error())));
-  });
+  client_->call(key, words,
+                [answer = std::move(answer), &watch = watch_, command = std::string(words.front()),
+                 name = std::string(key)](const Result<resp::Value>& reply) mutable {
+                  if (!reply.ok()) watch.refused(command, name, reply.error().detail);
+                  answer(reply.ok() ? Result<std::string>(text_of(*reply))
+                                    : Result<std::string>(refusal_of(reply.error())));
+                });
 }
 
 bool RedisDelivery::ClientTarget::poll() {
@@ -69,12 +72,26 @@ bool RedisDelivery::ClientTarget::poll() {
 void RedisDelivery::ClientTarget::replace(std::unique_ptr<net::redis::Client> client) {
   if (client_ != nullptr && client_->outstanding() > 0) retired_.push_back(std::move(client_));
   client_ = std::move(client);
+  greeted_ = 0;
+}
+
+void RedisDelivery::ClientTarget::look(DeliveryWatch::Clock::time_point now) {
+  if (client_ == nullptr) return;
+  watch_.look(now, client_->is_connected(), client_->last_error());
+  const uint64_t connects = client_->figures().connects;
+  if (connects == greeted_ || !client_->is_connected()) return;
+  greeted_ = connects;
+  client_->call({}, {"HELLO"}, [&watch = watch_](const Result<resp::Value>& hello) {
+    if (hello.ok()) watch.greeted(*hello);
+  });
 }
 
 RedisDelivery::RedisDelivery(net::Loop& loop, Queue& queue, RedisDeliveryOptions options, uint64_t seed)
-    : loop_(loop), pusher_(queue, target_, pusher_options(options), seed) {
-  pusher_.set_log(std::move(options.log));
+    : loop_(loop), watch_(std::move(options.tell)), pusher_(queue, target_, pusher_options(options), seed) {
+  pusher_.set_log([this](std::string_view why) { watch_.wrote(why); });
 }
+
+void RedisDelivery::look(DeliveryWatch::Clock::time_point now) { target_.look(now); }
 
 Result<std::unique_ptr<RedisDelivery>> RedisDelivery::open(net::Loop& loop, Queue& queue,
                                                            const RedisDeliveryOptions& options,
@@ -101,6 +118,8 @@ Status RedisDelivery::change(const RedisDeliveryOptions& options, const net::red
       client = std::move(*opened);
     }
     target_.replace(std::move(client));
+    if (where)
+      watch_.begin(where->mode, options.url.empty() ? RedisNames{} : RedisNames{"redis_delivery.url", true});
     where_ = std::move(where);
   }
   pusher_.set_options(pusher_options(options));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/delivery_watch.h"
 #include "delivery/redis/pusher.h"
 #include "net/loop.h"
 #include "net/redis/open_client.h"
@@ -16,8 +17,8 @@ struct RedisDeliveryOptions {
   std::string url;  ///< empty: the engine's own Redis, if it has one
   Millis timeout = std::chrono::seconds{5};
   uint32_t in_flight = 4'096;
-  /// Told when Redis goes away, with the reason, and when it is back, with nothing; may be empty.
-  std::function<void(std::string_view why)> log;
+  /// Told what an operator should know of it: it cannot be reached, it is back, it is the wrong one.
+  DeliveryWatch::Tell tell = [](bool, std::string_view) {};
 };
 
 /// Where jobs are written to: the URL's Redis, else the one that the engine has, over a connection of its
@@ -34,6 +35,8 @@ class RedisDelivery {
   static Result<std::unique_ptr<RedisDelivery>> open(net::Loop& loop, Queue& queue,
                                                      const RedisDeliveryOptions& options,
                                                      const net::redis::ClientOptions* engine, uint64_t seed);
+  /// Once in each turn of the loop: tells what has changed.
+  void look(DeliveryWatch::Clock::time_point now);
 
   /// Another Redis, or none, from now on. What was sent to the one before is still answered by that one. With
   /// an error everything stays as it is.
@@ -47,14 +50,19 @@ class RedisDelivery {
   /// Clients as the pusher sees them: one takes what is new, those before it may owe answers.
   class ClientTarget final : public redis_delivery::Target {
    public:
+    explicit ClientTarget(DeliveryWatch& watch) : watch_(watch) {}
     void call(std::string_view key, std::span<const std::string_view> words, Answer answer) override;
     bool poll() override;
     bool is_connected() const override { return client_ != nullptr && client_->is_connected(); }
     bool is_there() const { return client_ != nullptr; }
     void replace(std::unique_ptr<net::redis::Client> client);
+    /// Tells the watch how the connection is, and asks each new one who it is with.
+    void look(DeliveryWatch::Clock::time_point now);
 
    private:
+    DeliveryWatch& watch_;
     std::unique_ptr<net::redis::Client> client_;
+    uint64_t greeted_ = 0;  ///< its connections so far, when it was asked last
     std::vector<std::unique_ptr<net::redis::Client>> retired_;
   };
 
@@ -62,7 +70,8 @@ class RedisDelivery {
 
   net::Loop& loop_;
   std::optional<net::redis::ClientOptions> where_;
-  ClientTarget target_;
+  DeliveryWatch watch_;
+  ClientTarget target_{watch_};
   redis_delivery::Pusher pusher_;
 };
 

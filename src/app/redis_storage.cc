@@ -37,9 +37,9 @@ std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
 
 class RedisStorage final : public Storage {
  public:
-  RedisStorage(const RedisStorageOptions& options, net::Loop& loop,
+  RedisStorage(const RedisStorageOptions& options, bool only_looks, net::Loop& loop,
                std::function<void(bool, std::string_view)> tell)
-      : options_(options), loop_(loop), tell_(std::move(tell)) {}
+      : options_(options), only_looks_(only_looks), loop_(loop), tell_(std::move(tell)) {}
 
   /// The engine says goodbye, so that another server need not wait until this one is missed.
   ~RedisStorage() override {
@@ -56,6 +56,8 @@ class RedisStorage final : public Storage {
     return fmt::format("{}, {} shard{}, {} jobs", options_.where, options_.shards,
                        options_.shards == 1 ? "" : "s", engine_->usage().jobs);
   }
+  bool is_new() const override { return is_new_; }
+  uint32_t shards() const override { return options_.shards; }
   Millis clock_offset() const override { return client_->clock_offset(); }
   void look() override;
   std::optional<http::RedisFigures> redis_figures() const override;
@@ -67,6 +69,8 @@ class RedisStorage final : public Storage {
   Status look_at_server();
   Status check_rights();
   Status settle_shards();
+  /// With the number of shards that is written down, and that which is wanted.
+  Status check_shards(const redis::Layout& layout);
   /// What becomes of a command that `send` sends: once more as long as a start waits for Redis. Blocks: only
   /// before anybody is served.
   Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
@@ -82,12 +86,15 @@ class RedisStorage final : public Storage {
   }
 
   RedisStorageOptions options_;
+  bool only_looks_;
+  bool is_new_ = false;
   net::Loop& loop_;
   std::function<void(bool, std::string_view)> tell_;
   std::unique_ptr<Client> client_;
   std::unique_ptr<RedisEngine> engine_;
   bool was_connected_ = true;
   bool was_deaf_ = false;
+  bool has_told_key_ = false;
   std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
@@ -109,6 +116,9 @@ Status RedisStorage::open() {
   engine.prefix = options_.prefix;
   engine.shards = options_.shards;
   engine.server = fmt::format("{:016x}", random_seed());
+  engine.only_looks = only_looks_;
+  if (options_.names.is_all_in_url)
+    engine.prefix_name = fmt::format("?prefix=NAME in {}", options_.names.url);
   engine_ = std::make_unique<RedisEngine>(*client_, std::move(engine));
   return {};
 }
@@ -128,10 +138,11 @@ Status RedisStorage::connect() {
       continue;
     const std::string detail = fmt::format("cannot be reached: {}", problem.empty() ? "no answer" : problem);
     if (!advice_on(problem, options_).empty()) return refused(detail);
-    return refused(
-        detail +
-        "; is redis.url right? redis.start_wait lets a server wait for a Redis that starts later, and -t "
-        "journal needs none");
+    return refused(fmt::format("{}; is {} right?{}", detail, options_.names.url,
+                               options_.names.is_all_in_url
+                                   ? ""
+                                   : " redis.start_wait lets a server wait for a Redis that starts later, "
+                                     "and -t journal needs none"));
   }
   return {};
 }
@@ -172,6 +183,7 @@ Status RedisStorage::look_at_server() {
 }
 
 Status RedisStorage::check_rights() {
+  if (only_looks_) return {};
   const std::string name = fmt::format("rights-{:016x}", random_seed());
   const Result<resp::Value> answer = ask([this, &name](net::redis::Answer told) {
     redis::try_rights(*client_, options_.prefix, name, std::move(told));
@@ -186,14 +198,28 @@ Status RedisStorage::settle_shards() {
   const uint32_t initial = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
   // Of several servers that start for the first time, one says what holds for all.
   const Result<resp::Value> answer = ask([this, initial](net::redis::Answer told) {
-    redis::settle_layout(*client_, options_.prefix + ":meta",
-                         options_.shards != 0 ? options_.shards : initial, std::move(told));
+    const std::string meta = options_.prefix + ":meta";
+    if (only_looks_) return redis::find_layout(*client_, meta, std::move(told));
+    redis::settle_layout(*client_, meta, options_.shards != 0 ? options_.shards : initial, std::move(told));
   });
   if (!answer.ok()) return refused(answer.error().detail);
   const std::optional<redis::Layout> layout = redis::read_layout(*answer);
   if (!layout) return refused(fmt::format("{}:meta is not what it should be", options_.prefix));
-  const Result<uint32_t> shards = redis::shards_of(*layout, options_.prefix, options_.shards);
+  is_new_ = only_looks_ && layout->version.empty() && layout->shards.empty();
+  if (!is_new_) return check_shards(*layout);
+  if (options_.shards == 0) options_.shards = initial;
+  return {};
+}
+
+Status RedisStorage::check_shards(const redis::Layout& layout) {
+  const bool is_setting = !options_.names.is_all_in_url;
+  const Result<uint32_t> shards = redis::shards_of(layout, options_.prefix, is_setting ? options_.shards : 0);
   if (!shards.ok()) return refused(shards.error().detail);
+  if (options_.shards != 0 && options_.shards != *shards)
+    return refused(
+        fmt::format("the jobs under the prefix \"{}\" are in {} shards, and {} says shards={}: leave it "
+                    "out, or use another prefix",
+                    options_.prefix, *shards, options_.names.url, options_.shards));
   options_.shards = *shards;
   return {};
 }
@@ -205,6 +231,11 @@ void RedisStorage::look() {
     tell_(true,
           fmt::format("{} does not let this server listen: {}; what other servers do is seen late: {}",
                       options_.where, client_->last_error(), advice_on(client_->last_error(), options_)));
+  }
+  if (!has_told_key_ && !engine_->foreign_key().empty()) {
+    has_told_key_ = true;
+    tell_(true,
+          fmt::format("{}: {}; jobs there wait, or are refused", options_.where, engine_->foreign_key()));
   }
   const bool is_connected = client_->is_connected();
   if (is_connected == was_connected_) return;
@@ -235,9 +266,9 @@ std::optional<http::RedisFigures> RedisStorage::redis_figures() const {
 }  // namespace
 
 Result<std::unique_ptr<Storage>> open_redis_storage(
-    const RedisStorageOptions& options, net::Loop& loop,
+    const RedisStorageOptions& options, bool only_looks, net::Loop& loop,
     std::function<void(bool is_bad, std::string_view what)> tell) {
-  auto storage = std::make_unique<RedisStorage>(options, loop, std::move(tell));
+  auto storage = std::make_unique<RedisStorage>(options, only_looks, loop, std::move(tell));
   if (Status status = storage->open(); !status.ok()) return status.error();
   return std::unique_ptr<Storage>(std::move(storage));
 }

@@ -86,14 +86,6 @@ void log_storage(bool is_bad, std::string_view what) {
   spdlog::log(is_bad ? spdlog::level::warn : spdlog::level::info, "{}", what);
 }
 
-void log_redis(std::string_view why) {
-  if (why.empty()) {
-    spdlog::info("redis delivery: Redis takes jobs again");
-  } else {
-    spdlog::warn("redis delivery: jobs wait until Redis takes them: {}", why);
-  }
-}
-
 void log_stuck(std::string_view topic, const Error& why) {
   spdlog::warn("topic {}: its jobs wait: {}", quote(topic), why.detail);
 }
@@ -103,7 +95,7 @@ RedisDeliveryOptions redis_delivery_options(const Config::RedisDelivery& said) {
   options.url = said.url;
   options.timeout = said.timeout;
   options.in_flight = said.in_flight;
-  options.log = log_redis;
+  options.tell = log_storage;
   return options;
 }
 

@@ -226,6 +226,7 @@ void Server::run() {
     } while (loop_.finish_turn());
     next = to_local(next);
     storage_->look();
+    redis_delivery_->look(net::Loop::steady_now());
     if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
   }
 }

@@ -9,6 +9,8 @@
 #include "core/limits.h"
 #include "engine/journal/posix_disk.h"
 #include "engine/journal/posix_shelf.h"
+#include "engine/journal/scratch_disk.h"
+#include "engine/journal/segment_files.h"
 #include "engine/journal/threaded_io.h"
 #include "engine/memory/memory_engine.h"
 #include "net/loop.h"
@@ -50,12 +52,23 @@ class MemoryStorage final : public Storage {
   MemoryEngine engine_;
 };
 
+Result<std::unique_ptr<journal::Disk>> open_disk(const StorageOptions& options) {
+  auto disk = options.only_looks ? journal::PosixDisk::open_to_read(options.directory)
+                                 : journal::PosixDisk::open(options.directory);
+  if (!disk.ok()) return disk.error();
+  if (!options.only_looks) return std::unique_ptr<journal::Disk>(*std::move(disk));
+  return std::unique_ptr<journal::Disk>(std::make_unique<journal::ScratchDisk>(*std::move(disk)));
+}
+
 class JournalStorage final : public Storage {
  public:
-  JournalStorage(std::string directory, std::string backups, std::unique_ptr<journal::PosixDisk> disk)
+  JournalStorage(std::string directory, std::string backups, std::unique_ptr<journal::Disk> disk)
       : directory_(std::move(directory)), shelf_(std::move(backups)), disk_(std::move(disk)) {}
 
   Status open(journal::JournalOptions options, Moment now) {
+    const auto segments = journal::find_segments(*disk_);
+    if (!segments.ok()) return segments.error();
+    is_new_ = segments->empty();
     options.backups = &shelf_;
     auto engine = journal::JournalEngine::open(*disk_, io_, options, now);
     if (!engine.ok()) return engine.error();
@@ -64,6 +77,7 @@ class JournalStorage final : public Storage {
   }
 
   Engine& engine() override { return *engine_; }
+  bool is_new() const override { return is_new_; }
   std::string describe() override {
     std::string text = fmt::format("journal in {}, {} jobs", directory_, engine_->usage().jobs);
     if (engine_->cut_bytes() > 0)
@@ -74,7 +88,8 @@ class JournalStorage final : public Storage {
  private:
   std::string directory_;
   journal::PosixShelf shelf_;
-  std::unique_ptr<journal::PosixDisk> disk_;
+  std::unique_ptr<journal::Disk> disk_;
+  bool is_new_ = false;
   journal::ThreadedIo io_{steady_micros};
   std::unique_ptr<journal::JournalEngine> engine_;
 };
@@ -84,12 +99,12 @@ class JournalStorage final : public Storage {
 Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now, net::Loop* loop) {
   if (options.engine == EngineKind::kRedis) {
     assert(loop != nullptr);
-    return open_redis_storage(options.redis, *loop, options.tell);
+    return open_redis_storage(options.redis, options.only_looks, *loop, options.tell);
   }
   if (options.engine == EngineKind::kMemory)
     return std::unique_ptr<Storage>(std::make_unique<MemoryStorage>());
   if (Status status = check_not_partial(options.directory); !status.ok()) return status.error();
-  auto disk = journal::PosixDisk::open(options.directory);
+  auto disk = open_disk(options);
   if (!disk.ok()) return disk.error();
   // Whole, since clients are told where a copy is.
   const std::string backups = std::filesystem::absolute(

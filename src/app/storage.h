@@ -20,15 +20,25 @@ namespace delayq {
 
 enum class EngineKind : uint8_t { kJournal, kMemory, kRedis };
 
+/// How an operator says where a Redis is, for messages.
+struct RedisNames {
+  std::string url = "redis.url";
+  bool is_all_in_url = false;  ///< user, password, prefix: there are no settings beside the URL
+};
+
 struct RedisStorageOptions {
   net::redis::ClientOptions client;
   std::string where;  ///< for the log: "redis at 127.0.0.1:6379"
   std::string prefix = "delayq";
   uint32_t shards = 0;   ///< 0: as the deployment has it; a new one gets 1, a Cluster 16
   Millis start_wait{0};  ///< for a Redis that is not there yet
+  RedisNames names;
 };
 
 struct StorageOptions {
+  /// Writes nothing at all, there or on a disk; only topics and settings can be asked for. The memory engine
+  /// has nothing to look at.
+  bool only_looks = false;
   EngineKind engine = EngineKind::kJournal;
   std::string directory = "data";  ///< the journal's
   std::string backups;             ///< empty: "backups" beside the directory
@@ -50,6 +60,10 @@ class Storage {
   virtual Engine& engine() = 0;
   /// For the start-up line: "journal in data, 12 jobs".
   virtual std::string describe() = 0;
+  /// Whether nothing was ever stored there. Known to those who only look.
+  virtual bool is_new() const { return false; }
+  /// In how many parts the jobs are, or will be; 0: that is nothing to know about this engine.
+  virtual uint32_t shards() const { return 0; }
   /// What to add to this machine's clock: servers that share their jobs share a clock as well.
   virtual Millis clock_offset() const { return Millis{0}; }
   /// Once in each turn of the loop: tells what has changed.

@@ -1,6 +1,7 @@
 """`delayq migrate`: everything of one server, or data directory, into another one."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -188,6 +189,96 @@ class BetweenEngines(MigrateTest):
         self.assertEqual(self.lines_in(self.redis.url), before, "none is lost or there twice")
         print(f"killed {kills} times")
         self.assertEqual([line for line in self.lines(self.serve()) if '"id"' in line], [])
+
+    def keys(self):
+        """All that Redis has, as it has it."""
+        names = sorted(self.redis.redis.ask("KEYS", "*"))
+        return {name: self.redis.redis.ask("DUMP", name) for name in names}
+
+    @staticmethod
+    def files(directory):
+        return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in sorted(pathlib.Path(directory).iterdir())}
+
+    def test_a_dry_run_writes_nothing_to_a_new_redis(self):
+        data, before = self.filled_directory()
+        there = self.files(data)
+        self.redis.redis.ask("CONFIG", "RESETSTAT")
+        told = self.migrate(data, self.redis.url + "?shards=3")
+        self.assertEqual((told["from_is_new"], told["to_is_new"], told["to_shards"]), (False, True, 3))
+        self.assertEqual(sum(sum(row["from"].values()) - row["from"]["waiting"] for row in told["topics"]),
+                         len([line for line in before if '"id"' in line]))
+        told = self.migrate(self.redis.url, data)
+        self.assertEqual((told["from_is_new"], told["to_is_new"], told["topics"]), (True, False, []))
+        self.assertEqual(self.redis.redis.ask("DBSIZE"), 0)
+        self.assertEqual(self.files(data), there, "a directory is not touched either")
+        calls = self.redis.redis.calls()
+        self.assertFalse({"set", "hset", "hsetnx", "zadd", "publish"} & set(calls), "not even for a moment")
+
+    def test_a_dry_run_writes_nothing_to_what_others_use(self):
+        """Not even what is due, which a server that looked would make ready."""
+        server = self.over("one", self.redis.url)
+        client = self.connect(server)
+        client.ask("PUSH", "t", "1h", "x", "ID", "later")
+        client.ask("PUSH", "t", "1d", "x", "ID", "much later")
+        server.kill()
+        driver = "delayq:{0}:driver"
+        self.wait_for(lambda: self.redis.redis.ask("EXISTS", driver) == 0, "it is missed")
+        self.redis.redis.ask("ZADD", "delayq:{0}:delay:t", "1", "later")
+        before = self.keys()
+        empty = self.directory / "empty"
+        empty.mkdir()
+        told = self.migrate(self.redis.url, str(empty))
+        self.assertEqual((told["from_is_new"], told["to_is_new"]), (False, True))
+        self.assertEqual([row["from"] for row in told["topics"]],
+                         [{"waiting": 2, "delayed": 1, "ready": 1, "reserved": 0, "done": 0, "dead": 0}])
+        self.assertEqual(self.keys(), before)
+        self.assertEqual(list(empty.iterdir()), [])
+        self.assertEqual(self.migrate(str(empty), self.redis.url)["topics"], [])
+        self.assertEqual(self.keys(), before)
+
+    def test_a_dry_run_needs_no_right_to_write(self):
+        redis = self.redis.redis
+        server = self.over("one", self.redis.url)
+        self.connect(server).ask("PUSH", "t", "1h", "x")
+        self.assertEqual(server.stop()[0], 0)
+        redis.ask("ACL", "SETUSER", "reader", "on", ">secret", "~delayq:*", "+@read", "+@scripting", "+@connection", "+info", "+time", "-@write")
+        told = self.migrate(f"redis://reader:secret@127.0.0.1:{redis.port}", f"{self.redis.url}/1")
+        self.assertEqual([row["from"]["waiting"] for row in told["topics"]], [1])
+
+    def test_a_dry_run_of_a_directory_in_use_is_refused(self):
+        server = self.serve()
+        said = self.migrate(str(self.directory / "data"), self.redis.url, code=9)
+        self.assertIn(f"in use by another delayq (process {server.process.pid})", said)
+
+    def test_what_is_wrong_is_named_as_it_was_typed(self):
+        """By the option, and not by a setting of a server that nobody has here."""
+        port = self.redis.redis.port
+        self.redis.redis.ask("HSET", "delayq:meta", "version", "1", "shards", "2")
+        self.redis.redis.ask("SET", "taken:meta", "x")
+        empty = str(self.directory)
+        for url, words in (("redis://127.0.0.1:1", "--from: redis at 127.0.0.1:1: cannot be reached"),
+                           ("redis://", "--from: "), ("redis-nothing://x", "--from: "), (f"redis://127.0.0.1:{port}/abc", "--from: "),
+                           (f"redis://127.0.0.1:{port}?prefix=", "--from: prefix"),
+                           (f"redis://127.0.0.1:{port}?prefix=a b", "--from: prefix"),
+                           (f"redis://127.0.0.1:{port}?shards=x", "--from: shards"),
+                           (f"redis://127.0.0.1:{port}?shards=3", "shards=3"),
+                           (f"redis://127.0.0.1:{port}?database=3", "--from: behind ? only prefix=NAME and shards=N"),
+                           (f"redis://:hush@127.0.0.1:{port}", "redis://USER:PASSWORD@HOST:PORT in --from"),
+                           (f"redis://127.0.0.1:{port}/99", "the database in --from"),
+                           (f"redis-cluster://127.0.0.1:{port}", "it is no Cluster: --from is redis://HOST:PORT then"),
+                           (f"redis-sentinel://127.0.0.1:{port}/main", "name the Sentinels in --from"),
+                           (f"redis://127.0.0.1:{port}?prefix=taken", "?prefix=NAME in --from")):
+            for options in ([], ["--yes"]):
+                done = subprocess.run([harness.PROGRAM, "migrate", "--from", url, "--to", empty + "/", *options], capture_output=True,
+                                      timeout=harness.DEADLINE, check=False)
+                said = done.stderr.decode()
+                self.assertNotEqual(done.returncode, 0, url)
+                self.assertIn(words, said)
+                self.assertNotRegex(said, r"redis\.[a-z_]+\b|-t journal", "settings are a server's")
+                self.assertNotIn("hush", said, "secrets are not told")
+        done = subprocess.run([harness.PROGRAM, "migrate", "--from", empty + "/none", "--to", self.redis.url], capture_output=True,
+                              timeout=harness.DEADLINE, check=False)
+        self.assertIn(f"--from: there is no directory {empty}/none", done.stderr.decode())
 
     def stored(self):
         return sum(self.redis.redis.ask("HLEN", f"delayq:{{0}}:job:t{i}") for i in range(3))

@@ -178,6 +178,7 @@ class Operations(harness.ServerTest):
         self.assertEqual(lines[1]["status"], 404)
         self.assertEqual(lines[1]["code"], "not_found")
         self.assertTrue(all(line["bytes_in"] > 0 or line["bytes_out"] > 0 for line in lines))
+        self.assertTrue(all(line["took_us"] > 0 for line in lines), lines)
         for line in lines:
             self.assertRegex(line["peer"], r"^127\.0\.0\.1:\d+$")
 

@@ -192,6 +192,61 @@ class RedisDelivery(DeliveryTest):
         with self.assertRaisesRegex(AssertionError, "redis_delivery.url"):
             self.serve("--set", "redis_delivery.url=http://x")
 
+    # ---- a URL that is wrong is told of at the start, before any job is due
+
+    def told(self, url, *words):
+        """Starts a server, waits for a warning with all these words, and answers the log."""
+        log = self.directory / "log"
+        log.unlink(missing_ok=True)
+        server = self.serve("--set", f"redis_delivery.url={url}", "--set", "redis_delivery.timeout=1s", "--set", f"log.file={log}")
+
+        def warnings():
+            return [line for line in log.read_text().splitlines() if " warning redis delivery: " in line]
+        self.wait_for(lambda: any(all(word in line for word in words) for line in warnings()), f"the log says {words}")
+        self.assertEqual(len(warnings()), 1, warnings())
+        self.assertNotIn("secret", log.read_text())
+        return server, log
+
+    def stop(self, server):
+        self.assertEqual(server.stop()[0], 0)
+
+    def connected(self, server):
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/metrics", timeout=harness.DEADLINE) as answer:
+            return b"delayq_redis_delivery_connected 1" in answer.read()
+
+    def test_a_redis_that_is_not_there_is_told_and_when_it_comes(self):
+        self.redis.kill()
+        server, log = self.told(self.redis.url(), "Connection refused", "is redis_delivery.url right?")
+        self.assertFalse(self.connected(server))
+        self.redis.start()
+        self.wait_for(lambda: "info redis delivery: Redis takes jobs again" in log.read_text(), "it is told, too")
+        self.assertTrue(self.connected(server))
+
+    def test_a_wrong_password_and_a_wrong_database_are_told(self):
+        port = self.redis.port
+        self.stop(self.told(f"redis://nobody:secret@127.0.0.1:{port}", "WRONGPASS", "USER:PASSWORD@HOST:PORT in redis_delivery.url")[0])
+        self.stop(self.told(f"redis://127.0.0.1:{port}/99", "DB index", "the database in redis_delivery.url")[0])
+
+    def test_a_replica_is_told(self):
+        with redis_topology.One("--replicaof", f"127.0.0.1 {self.redis.port}") as replica:
+            self.stop(self.told(replica.url, "no master but a replica", "name its master in redis_delivery.url")[0])
+
+    def test_a_member_of_a_cluster_is_told(self):
+        with redis_topology.One("--cluster-enabled", "yes", "--cluster-port", redis_topology.free_ports(1)[0]) as member:
+            self.stop(self.told(member.url, "member of a Cluster", "redis_delivery.url is redis-cluster://HOST,HOST")[0])
+
+    def test_a_right_that_is_missing_is_told_with_the_first_job(self):
+        self.reader.execute_command("ACL", "SETUSER", "writer", "on", ">secret", "~orders", "+xadd", *NEEDED)
+        log = self.directory / "log"
+        server = self.serve("--set", f"redis_delivery.url=redis://writer:secret@127.0.0.1:{self.redis.port}", "--set", f"log.file={log}")
+        self.set(server, "order", delivery="redis_list", redis_key="orders", attempts=1)
+        client = self.connect(server)
+        self.push(client, "order", ["a", "b"])
+        self.wait_for(lambda: client.stats("order")["dead"] == 2, "they are refused")
+        lines = [line for line in log.read_text().splitlines() if "NOPERM" in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("the user of redis_delivery.url needs ~orders +rpush", lines[0])
+
     # ---- a server that starts without the Redis that its topics were told to use
 
     def configure(self, path, url):

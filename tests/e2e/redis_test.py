@@ -485,6 +485,28 @@ class Starting(harness.ServerTest):
         with redis_topology.Cluster() as cluster:
             self.assertIn("redis-cluster://", self.refused_start("--redis", f"redis://127.0.0.1:{cluster.members[0].port}"))
 
+    def test_keys_of_another_program_are_told(self):
+        """Not only that of the layout: with what would be right, to who asks and in the log."""
+        with redis_topology.One() as one:
+            one.redis.ask("SET", "delayq:settings", "mine")
+            self.assertIn("another program has the key delayq:settings (WRONGTYPE): choose another redis.prefix",
+                          self.refused_start("--redis", one.url))
+            one.redis.ask("FLUSHALL")
+            one.redis.ask("SET", "delayq:{0}:topics", "mine")
+            self.assertIn("another program has a key that begins with delayq: (WRONGTYPE): choose another redis.prefix",
+                          self.refused_start("--redis", one.url))
+            one.redis.ask("FLUSHALL")
+            log = self.directory / "log"
+            server = self.serve("--engine", "redis", "--redis", one.url, "--set", f"log.file={log}")
+            one.redis.ask("SET", "delayq:{0}:delay:order", "mine")
+            client = self.connect(server)
+            for _ in range(3):
+                with self.assertRaisesRegex(Refused, "another program has a key that begins with delayq: .*redis.prefix"):
+                    client.ask("PUSH", "order", "1h", "x")
+            self.wait_for(lambda: "another program" in log.read_text(), "it is told")
+            self.assertEqual(log.read_text().count("another program"), 1)
+            self.assertNotIn("script:", log.read_text())
+
     def test_a_full_redis_takes_no_new_deployment_and_keeps_an_old_one(self):
         with redis_topology.One() as topology:
             topology.redis.ask("CONFIG", "SET", "maxmemory", "1")

@@ -13,6 +13,15 @@ namespace {
 
 constexpr size_t kMostUnanswered = 16 * 1024;
 
+/// The name of the error that a reply is; empty: it is none.
+std::string_view code_in(std::string_view reply) {
+  if (!reply.starts_with('-')) return {};
+  const std::string_view prefix = reply.substr(1, reply.find_first_of(" \r") - 1);
+  const auto* const found = std::find_if(kErrorTable.begin(), kErrorTable.end(),
+                                         [prefix](const auto& row) { return row.resp_prefix == prefix; });
+  return found == kErrorTable.end() ? prefix : found->name;
+}
+
 }  // namespace
 
 Conversation::Conversation(Host& host, net::Connection& connection, CommandLimits limits)
@@ -57,6 +66,7 @@ void Conversation::time_out() {
 
 void Conversation::execute(std::span<const std::string_view> words) {
   if (words.empty()) return;
+  const Place place = next_place_++;
   const CommandSpec* spec = find_command(words[0]);
   if (spec == nullptr) {
     return refuse(
@@ -68,8 +78,8 @@ void Conversation::execute(std::span<const std::string_view> words) {
         invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage)));
   }
   Arguments arguments(words.subspan(1));
+  if (front_.tells_commands && front_.served != nullptr) note_asked(place, *spec, words);
   Status status = admit(*spec, arguments);
-  if (front_.tells_commands && front_.served != nullptr) tell(*spec, words, status);
   if (status.ok()) status = dispatch(spec->verb, arguments);
   if (status.ok() && !arguments.empty()) status = arguments.unexpected(spec->usage);
   if (status.ok()) return;
@@ -86,11 +96,29 @@ Served Conversation::about_command(const CommandSpec& spec, std::span<const std:
   return served;
 }
 
-void Conversation::tell(const CommandSpec& spec, std::span<const std::string_view> words,
-                        const Status& status) {
-  Served served = about_command(spec, words);
-  if (!status.ok()) served.code = traits_of(status.error().code).name;
-  for (const std::string_view word : words.subspan(1)) served.bytes_in += word.size();
+void Conversation::note_asked(Place place, const CommandSpec& spec, std::span<const std::string_view> words) {
+  const Served served = about_command(spec, words);
+  Asked asked;
+  asked.verb = spec.name;
+  asked.peer = served.peer;
+  asked.target = served.target;
+  asked.token = served.token;
+  asked.begun = front_.stopwatch();
+  asked.may_wait = spec.verb == Verb::kPop;
+  for (const std::string_view word : words.subspan(1)) asked.bytes_in += word.size();
+  asked_[place] = std::move(asked);
+}
+
+void Conversation::tell(const Asked& asked, std::string_view reply) const {
+  Served served = about("resp", asked.verb);
+  served.peer = asked.peer;
+  served.token = asked.token;
+  served.target = asked.target;
+  served.code = code_in(reply);
+  served.bytes_in = asked.bytes_in;
+  served.bytes_out = reply.size();
+  served.took = std::chrono::duration_cast<std::chrono::microseconds>(front_.stopwatch() - asked.begun);
+  served.may_wait = asked.may_wait;
   front_.served(served);
 }
 
@@ -181,11 +209,22 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
 }
 
 void Conversation::answer(Place place, Words words) {
-  if (connection_ == nullptr) return;
-  replies_.fill(place, [&](std::string& out) {
+  const auto write = [&](std::string& out) {
+    const size_t begin = out.size();
     Writer writer(out, version_);
     words(writer);
-  });
+    if (asked_.empty()) return;
+    const auto asked = asked_.find(place);
+    if (asked == asked_.end()) return;
+    tell(asked->second, std::string_view(out).substr(begin));
+    asked_.erase(asked);
+  };
+  if (connection_ == nullptr) {
+    std::string unheard;
+    if (!asked_.empty()) write(unheard);
+    return;
+  }
+  replies_.fill(place, write);
   connection_->on_output();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <absl/container/flat_hash_map.h>
 #include <absl/functional/function_ref.h>
 
 #include "api/conversation.h"
@@ -55,7 +57,16 @@ class Conversation final : public api::Conversation {
   /// Whether this caller may say this.
   Status admit(const CommandSpec& spec, const Arguments& arguments);
   Served about_command(const CommandSpec& spec, std::span<const std::string_view> words) const;
-  void tell(const CommandSpec& spec, std::span<const std::string_view> words, const Status& status);
+  /// What the access log is told of a command when its reply is there.
+  struct Asked {
+    std::string_view verb;
+    std::string peer, target, token;
+    uint64_t bytes_in = 0;
+    std::chrono::nanoseconds begun{};
+    bool may_wait = false;
+  };
+  void note_asked(Place place, const CommandSpec& spec, std::span<const std::string_view> words);
+  void tell(const Asked& asked, std::string_view reply) const;
   Status dispatch(Verb verb, Arguments& arguments);
   void answer(Place place, Words words);
   /// A reply that is known at once.
@@ -131,7 +142,9 @@ class Conversation final : public api::Conversation {
   std::string name_;
   Moment now_{};
   size_t needed_ = 1;
-  uint64_t requests_ = 0;  ///< that have come whole
+  uint64_t requests_ = 0;                    ///< that have come whole
+  Place next_place_ = 0;                     ///< of the next command's reply: each has one, in their order
+  absl::flat_hash_map<Place, Asked> asked_;  ///< not answered yet; empty when nobody wants to know
 
   Batch batch_ = Batch::kNone;
   std::vector<PushRequest> pushes_;

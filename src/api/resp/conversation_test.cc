@@ -1,5 +1,6 @@
 #include "api/resp/conversation.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,6 +74,71 @@ class ConversationTest : public testing::Test {
   Backend backend;
   Client client{backend};
 };
+
+// ---- the access log
+
+/// A client whose commands are logged, as lines without what differs by machine.
+class LoggedTest : public ConversationTest {
+ protected:
+  LoggedTest() {
+    backend.host.front->tells_commands = true;
+    backend.host.front->stopwatch = [this] { return elapsed; };
+    backend.host.front->served = [this](const Served& served) {
+      lines.push_back(fmt::format("{} {} {} {} {} {}us", served.verb, served.target, served.code,
+                                  served.bytes_in, served.bytes_out, served.took.count()));
+      may_wait.push_back(served.may_wait);
+    };
+  }
+  std::chrono::nanoseconds elapsed{};
+  std::vector<std::string> lines;
+  std::vector<bool> may_wait;
+};
+
+TEST_F(LoggedTest, a_command_is_told_when_it_is_answered_with_how_long_that_took) {
+  std::string bytes;
+  append_command(bytes, std::initializer_list<std::string_view>{"POP", "order", "WAIT", "10s"});
+  client.say(bytes);
+  EXPECT_TRUE(lines.empty()) << "it is not answered yet";
+  elapsed += std::chrono::milliseconds{7};
+  Client other(backend);
+  other.say({"PUSH", "order", "0", "body", "ID", "a"});
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], "PUSH order  13 7 0us");
+  EXPECT_THAT(lines[1], StartsWith("POP order  12 "));
+  EXPECT_THAT(lines[1], testing::EndsWith(" 7000us"));
+  EXPECT_EQ(may_wait, (std::vector<bool>{false, true}));
+}
+
+TEST_F(LoggedTest, each_of_many_that_came_together_has_its_own_line) {
+  // Batches, refusals of every kind, and what is answered at once, in between each other.
+  const std::string said = client.say(
+      "PUSH t 1h one ID 1\r\nPUSH t 1h two ID 1\r\nNONSENSE\r\n\r\nGET\r\nPING\r\nCANCEL t 1\r\nACK "
+      "wrong\r\nPUSH t soon x\r\n"
+      "PUSH u 1h three ID 3\r\nCANCEL t none\r\n");
+  // In the order of the answers: what waits for the engine comes later.
+  EXPECT_THAT(lines, testing::UnorderedElementsAre(
+                         "PUSH t  9 7 0us", HasSubstr("PUSH t conflict 9 "), "PING   0 7 0us",
+                         "CANCEL t  2 12 0us", HasSubstr("ACK  invalid 5 "), HasSubstr("PUSH t invalid 6 "),
+                         "PUSH u  11 7 0us", "CANCEL t  5 10 0us"))
+      << said;
+}
+
+TEST_F(LoggedTest, what_a_client_did_not_wait_for_is_told_all_the_same) {
+  std::string bytes;
+  append_command(bytes, std::initializer_list<std::string_view>{"PUSH", "t", "1h", "x", "ID", "1"});
+  client.conversation().read(bytes);
+  EXPECT_TRUE(lines.empty());
+  client.hang_up();
+  EXPECT_THAT(lines, testing::ElementsAre("PUSH t  7 7 0us"));
+}
+
+TEST_F(LoggedTest, nothing_is_told_where_nobody_wants_to_know) {
+  backend.host.front->tells_commands = false;
+  client.say({"PING"});
+  backend.host.front->tells_commands = true;
+  client.say({"PING"});
+  EXPECT_EQ(lines.size(), 1U);
+}
 
 // ---- a job's life
 

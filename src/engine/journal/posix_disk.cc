@@ -135,9 +135,17 @@ Result<std::unique_ptr<PosixDisk>> PosixDisk::open(const std::string& directory)
   if (error) {
     return Error{ErrorCode::kUnavailable, "disk.open", fmt::format("{}: {}", directory, error.message())};
   }
+  return open_existing(directory, false);
+}
+
+Result<std::unique_ptr<PosixDisk>> PosixDisk::open_to_read(const std::string& directory) {
+  return open_existing(directory, true);
+}
+
+Result<std::unique_ptr<PosixDisk>> PosixDisk::open_existing(const std::string& directory, bool only_reads) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return failure("open", directory);
-  return std::unique_ptr<PosixDisk>(new PosixDisk(directory, descriptor));
+  return std::unique_ptr<PosixDisk>(new PosixDisk(directory, descriptor, only_reads));
 }
 
 PosixDisk::~PosixDisk() { ::close(directory_); }
@@ -164,7 +172,9 @@ Result<std::shared_ptr<File>> PosixDisk::create(std::string_view name) {
   return open_with(name, O_RDWR | O_CREAT | O_EXCL);
 }
 
-Result<std::shared_ptr<File>> PosixDisk::open(std::string_view name) { return open_with(name, O_RDWR); }
+Result<std::shared_ptr<File>> PosixDisk::open(std::string_view name) {
+  return open_with(name, only_reads_ ? O_RDONLY : O_RDWR);
+}
 
 Status PosixDisk::remove(std::string_view name) {
   const std::string text(name);
@@ -189,16 +199,34 @@ Result<uint64_t> PosixDisk::free_bytes() {
   return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
+Error PosixDisk::in_use(int lock) const {
+  std::array<char, 32> holder{};
+  const ssize_t size = ::pread(lock, holder.data(), holder.size() - 1, 0);
+  return {ErrorCode::kUnavailable, "disk.lock",
+          fmt::format("{} is in use by another delayq{}; stop it, or choose another data directory", path_,
+                      size > 0 ? fmt::format(" (process {})", holder.data()) : "")};
+}
+
+Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock_to_read() {
+  const int descriptor = ::openat(directory_, kLockName, O_RDONLY | O_CLOEXEC);
+  // Nobody has used it so far.
+  if (descriptor < 0 && errno == ENOENT) return std::make_unique<Lock>();
+  if (descriptor < 0) return failure("lock", path_);
+  if (::flock(descriptor, LOCK_SH | LOCK_NB) == 0)
+    return std::unique_ptr<Lock>(std::make_unique<FileLock>(descriptor));
+  const Error error = in_use(descriptor);
+  ::close(descriptor);
+  return error;
+}
+
 Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock() {
+  if (only_reads_) return lock_to_read();
   const int descriptor = ::openat(directory_, kLockName, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
   if (descriptor < 0) return failure("lock", path_);
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    std::array<char, 32> holder{};
-    const ssize_t size = ::pread(descriptor, holder.data(), holder.size() - 1, 0);
+    const Error error = in_use(descriptor);
     ::close(descriptor);
-    return Error{ErrorCode::kUnavailable, "disk.lock",
-                 fmt::format("{} is in use by another delayq{}; stop it, or choose another data directory",
-                             path_, size > 0 ? fmt::format(" (process {})", holder.data()) : "")};
+    return error;
   }
   // For the message above only; the lock itself is the kernel's and goes with the process.
   const std::string mine = std::to_string(::getpid());

@@ -13,6 +13,9 @@ class PosixDisk final : public Disk {
  public:
   /// Makes the directory (and its parents) when it is missing.
   static Result<std::unique_ptr<PosixDisk>> open(const std::string& directory);
+  /// For who only looks (scratch_disk.h): files are opened to be read, and the lock keeps out writers without
+  /// a trace. Nothing is made.
+  static Result<std::unique_ptr<PosixDisk>> open_to_read(const std::string& directory);
   ~PosixDisk() override;
   PosixDisk(const PosixDisk&) = delete;
   PosixDisk& operator=(const PosixDisk&) = delete;
@@ -28,11 +31,16 @@ class PosixDisk final : public Disk {
   Result<std::unique_ptr<Lock>> lock() override;
 
  private:
-  PosixDisk(std::string path, int directory) : path_(std::move(path)), directory_(directory) {}
+  PosixDisk(std::string path, int directory, bool only_reads)
+      : path_(std::move(path)), directory_(directory), only_reads_(only_reads) {}
+  static Result<std::unique_ptr<PosixDisk>> open_existing(const std::string& directory, bool only_reads);
+  Result<std::unique_ptr<Lock>> lock_to_read();
+  Error in_use(int lock) const;
   Result<std::shared_ptr<File>> open_with(std::string_view name, int flags);
 
   std::string path_;
   int directory_;
+  bool only_reads_;
 };
 
 }  // namespace delayq::journal

@@ -22,6 +22,10 @@ void settle_layout(net::redis::Client& client, std::string_view meta, uint32_t s
   client.run(scripts::kMeta, {&meta, 1}, arguments.words(), std::move(answer));
 }
 
+void find_layout(net::redis::Client& client, std::string_view meta, net::redis::Answer answer) {
+  client.call(meta, {"HMGET", meta, "version", "shards"}, std::move(answer));
+}
+
 std::optional<Layout> read_layout(const resp::Value& answer) {
   if (answer.items.size() != 2) return std::nullopt;
   return Layout{answer.items[0].text, answer.items[1].text};

@@ -23,6 +23,8 @@ struct Layout {
 /// answer, for read_layout().
 void settle_layout(net::redis::Client& client, std::string_view meta, uint32_t shards,
                    net::redis::Answer answer);
+/// Only reads it; of a deployment that is new both texts are empty.
+void find_layout(net::redis::Client& client, std::string_view meta, net::redis::Answer answer);
 /// nullopt: that is no answer to this.
 std::optional<Layout> read_layout(const resp::Value& answer);
 

@@ -16,13 +16,11 @@ void RedisEngine::call(std::string_view key, std::initializer_list<std::string_v
         [refused = *refused_, answer = std::move(answer)]() mutable { answer(std::move(refused)); });
     return;
   }
-  client_.call(
-      key, words,
-      [this, alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
-        if (alive.expired()) return;
-        note_if_lost(value);
-        answer(std::move(value));
-      });
+  client_.call(key, words,
+               [this, alive = std::weak_ptr(alive_), name = std::string(key),
+                answer = std::move(answer)](Result<resp::Value> value) mutable {
+                 if (!alive.expired()) answer(heard(std::move(value), name));
+               });
 }
 
 void RedisEngine::store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) {

@@ -84,7 +84,7 @@ void RedisEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Re
       });
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     Arguments arguments = arguments_for(now, shard, {});
-    arguments.text(cursor).number(most).number(kCaughtUp);
+    arguments.text(cursor).number(most).number(options_.only_looks ? 0 : kCaughtUp);
     run(redis::scripts::kTopics, shard_keys(shard).all(), arguments,
         rows->expect([this, shard](resp::Value& value, TopicRows& merged) -> Status {
           if (!note_topics(shard, value) || !merged.add_all(value)) return not_understood("topics");

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/redis/foreign_key.h"
 #include "engine/redis/layout.h"
 
 namespace delayq {
@@ -31,6 +32,7 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
       hints_(options_.shards) {
   for (uint32_t shard = 0; shard < options_.shards; ++shard)
     senders_.push_back(fmt::format("{}@{}", shard, options_.server));
+  if (options_.only_looks) return;
   client_.subscribe(
       channel_,
       [this, alive = std::weak_ptr(alive_)](std::string_view message) {
@@ -79,10 +81,16 @@ void RedisEngine::submit(const Script& script, std::span<const std::string_view>
   client_.run(
       script, keys, arguments.words(),
       [this, alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
-        if (alive.expired()) return;
-        note_if_lost(value);
-        answer(std::move(value));
+        if (!alive.expired()) answer(heard(std::move(value), {}));
       });
+}
+
+Result<resp::Value> RedisEngine::heard(Result<resp::Value> answer, std::string_view key) {
+  if (answer.ok()) return answer;
+  note_if_lost(answer);
+  Error error = redis::explain_foreign_key(answer.error(), key, options_.prefix, options_.prefix_name);
+  if (error.detail != answer.error().detail) foreign_key_ = error.detail;
+  return error;
 }
 
 Arguments& RedisEngine::join(const redis::Terms& terms, uint32_t items, Answer answer) {

@@ -20,13 +20,17 @@
 namespace delayq {
 
 struct RedisEngineOptions {
-  std::string prefix = "delayq";  ///< of all keys
-  uint32_t shards = 1;            ///< the same for all servers of a deployment, for ever
+  std::string prefix = "delayq";             ///< of all keys
+  std::string prefix_name = "redis.prefix";  ///< where an operator chooses it, for advice
+  uint32_t shards = 1;                       ///< the same for all servers of a deployment, for ever
   /// Who this server is among those that share the deployment. Never two alike at the same time.
   std::string server = "server";
   /// How long this server drives a shard without saying so again: when it dies, another takes over after
   /// that. A little less than the 2 s that are promised.
   Millis hold{1'800};
+  /// Drives nothing, listens to nobody and settles nothing: load_settings() and topics() write nothing then.
+  /// For these two only.
+  bool only_looks = false;
 };
 
 /// Jobs in Redis, shared by any number of servers. Every transition is one script on one shard (ADR 0012).
@@ -44,6 +48,9 @@ class RedisEngine final : public Engine {
   ~RedisEngine() override;
   RedisEngine(const RedisEngine&) = delete;
   RedisEngine& operator=(const RedisEngine&) = delete;
+
+  /// That another program has a key like ours, with advice, since a call met it; empty: none did so far.
+  std::string_view foreign_key() const { return foreign_key_; }
 
   // ---- a job's life (life_*.cc)
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
@@ -189,6 +196,8 @@ class RedisEngine final : public Engine {
   void measure(Reply<bool> reply);
   void measure_next(const std::shared_ptr<Measuring>& measuring);
 
+  /// What came of a call, as who called is told it. `key` is empty when the call had several.
+  Result<resp::Value> heard(Result<resp::Value> answer, std::string_view key);
   void note_if_lost(const Result<resp::Value>& answer) {
     if (!answer.ok() && answer.error().code == ErrorCode::kUnavailable) doubt_.note_lost();
   }
@@ -221,7 +230,8 @@ class RedisEngine final : public Engine {
   redis::Doubt doubt_;
   /// That somebody took from, or tried to, and those whose calls were not answered.
   std::set<std::pair<std::string, Outlet>> asked_topics_;
-  uint32_t first_shard_ = 0;                   ///< that the next take asks first
+  uint32_t first_shard_ = 0;  ///< that the next take asks first
+  std::string foreign_key_;
   std::optional<Error> refused_;               ///< the deployment is not as this server believes
   std::vector<std::string> senders_;           ///< by shard: how this server signs its news
   std::vector<redis::JointCall> joint_calls_;  ///< not sent yet; one for a topic in a shard

@@ -53,6 +53,7 @@ RedisEngine::~RedisEngine() {
 }
 
 Moment RedisEngine::tick(Moment now) {
+  if (options_.only_looks) return kNever;
   if (doubt_.wants_look(now, client_.is_connected())) look_at_everything();
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     if (driving_.wants_round(shard, now)) begin_round(shard, now);
