@@ -198,7 +198,7 @@ class RedisDelivery(DeliveryTest):
         """Starts a server, waits for a warning with all these words, and answers the log."""
         log = self.directory / "log"
         log.unlink(missing_ok=True)
-        server = self.serve("--set", f"redis_delivery.url={url}", "--set", "redis_delivery.timeout=1s", "--set", f"log.file={log}")
+        server = self.serve("--set", f"redis_delivery.url={url}", "--set", "log.level=info", "--set", f"log.file={log}")
 
         def warnings():
             return [line for line in log.read_text().splitlines() if " warning redis delivery: " in line]
