@@ -32,11 +32,16 @@ struct Surroundings {
   bool err_is_terminal = false;  ///< then long work shows how far it is
   std::function<Moment()> now;
   std::function<const char*(const char*)> variable;  ///< as getenv()
+  enum class Access : uint8_t {
+    kMake,  ///< what is new is prepared
+    kFind,  ///< what is new is refused as kNotFound, and left as it is
+    kLook,  ///< nothing is written there; TOPICS is all that may be asked
+  };
   /// A data directory that no server uses, or the redis engine's Redis.
   struct StorageName {
     std::string place;
-    std::string option;       ///< which says so, for advice
-    bool only_looks = false;  ///< nothing is to be written there; TOPICS is all that is asked
+    std::string option;  ///< which says so, for advice
+    Access access = Access::kMake;
   };
   struct Storage {
     /// As if a server had it: the replies to commands in their order, those that are errors among them.

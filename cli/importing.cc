@@ -38,7 +38,8 @@ Result<Surroundings::Storage> open_storage(const Surroundings& world, const Surr
 
 Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data) {
   if (data) {
-    Result<Surroundings::Storage> opened = open_storage(session.world, {*data, "--data", false});
+    Result<Surroundings::Storage> opened =
+        open_storage(session.world, {*data, "--data", Surroundings::Access::kMake});
     if (!opened) return opened.error();
     return AskAll(std::move(opened->ask));
   }

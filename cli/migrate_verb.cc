@@ -41,6 +41,11 @@ uint64_t removed_of(const Migration& migration) {
   return removed;
 }
 
+Error missing(Error error) {
+  error.detail += "; make it first, if it is to be a new one";
+  return error;
+}
+
 void write_side(json::Writer& json, std::string_view side, const TopicCounts& counts) {
   json.key(side).begin_object().key("waiting").number(counts.live());
   for (size_t i = 0; i < TopicCounts::kStates.size(); ++i)
@@ -76,10 +81,12 @@ class Migrate final : public Verb {
     if (remove_ && !yes_)
       return Error{ErrorCode::kInvalid, {}, "--remove: needs --yes, after a look at what a dry run says"};
     if (from_ == to_) return Error{ErrorCode::kInvalid, {}, "--to: is the same as --from"};
-    const Result<Place> from = open_source(session);
+    using Access = Surroundings::Access;
+    const Result<Place> from =
+        open_place(session.world, "--from", from_, yes_ ? Access::kFind : Access::kLook);
     if (!from) return from.error();
-    const Result<Place> to = open_place(session.world, "--to", to_, !yes_);
-    if (!to) return to.error();
+    const Result<Place> to = open_place(session.world, "--to", to_, yes_ ? Access::kMake : Access::kLook);
+    if (!to) return to.error().code == ErrorCode::kNotFound ? missing(to.error()) : to.error();
     const Result<Counts> there = count_topics(from->ask);
     if (!there) return in_place(*from, there.error());
     const Result<Counts> before = count_topics(to->ask);
@@ -92,18 +99,6 @@ class Migrate final : public Verb {
   }
 
  private:
-  /// A Redis that is named by mistake is not made a deployment, as it is by whoever opens it to write.
-  Result<Place> open_source(const Session& session) const {
-    const bool is_redis = from_.starts_with("redis");
-    Result<Place> looked_at = open_place(session.world, "--from", from_, !yes_ || is_redis);
-    if (!looked_at || !yes_ || !is_redis) return looked_at;
-    if (!looked_at->is_new) return open_place(session.world, "--from", from_);
-    return Error{
-        ErrorCode::kNotFound,
-        {},
-        fmt::format("--from: {} has no jobs of delayq, and never had; {}", looked_at->name, kOtherPrefix)};
-  }
-
   Status carry_out(const Session& session, const Place& from, const Place& to, const Counts& there,
                    const Counts& before) {
     std::optional<Progress> progress(std::in_place, session.world, remove_ ? "moving" : "copying",
@@ -173,12 +168,12 @@ class Migrate final : public Verb {
     std::string human = fmt::format("{} -> {}: {} jobs in {} topics\n", from.name, to.name,
                                     number(total_of(there)), number(there.size()));
     if (!there.empty()) human += table.text();
-    human += migration == nullptr ? dry_text(from, to) : outcome_text(*migration, from);
+    human += migration == nullptr ? dry_text(from, to, !there.empty()) : outcome_text(*migration, from);
     session.say(human, text);
     return {};
   }
 
-  static std::string dry_text(const Place& from, const Place& to) {
+  static std::string dry_text(const Place& from, const Place& to, bool has_any) {
     std::string text;
     if (from.is_new)
       text += fmt::format("{} has no jobs, and never had{}{}.\n", from.name, from.shards > 0 ? "; " : "",
@@ -187,7 +182,8 @@ class Migrate final : public Verb {
       text += fmt::format("{} is new: --yes would prepare it with {} shard{}, which it has for ever.\n",
                           to.name, to.shards, to.shards == 1 ? "" : "s");
     if (to.is_new && to.shards == 0) text += fmt::format("{} is new: --yes would prepare it.\n", to.name);
-    return text + "Nothing was changed. --yes copies them, --yes --remove moves them.";
+    text += "Nothing was changed.";
+    return has_any ? text + " --yes copies them, --yes --remove moves them." : text;
   }
 
   std::string outcome_text(const Migration& migration, const Place& from) const {

@@ -36,6 +36,7 @@ Result<Place> without_server(const Surroundings& world, const Surroundings::Stor
   if (!opened) return opened.error();
   Place place;
   place.name = std::move(name);
+  place.option = storage.option;
   place.is_exclusive = is_exclusive;
   place.is_new = opened->is_new;
   place.shards = opened->shards;
@@ -66,17 +67,26 @@ class ServerLine {
   std::optional<Connection> connection_;
 };
 
-Place open_server(const Server& server) {
+Place open_server(const Server& server, const std::string& option) {
   auto line = std::make_shared<ServerLine>(server);
   Place place;
   place.name = to_string(server.address);
+  place.option = option;
   place.ask_all = [line](std::span<const Words> commands) { return line->ask_all(commands); };
   place.ask = one_by_one(place.ask_all);
   return place;
 }
 
-Error not_a_place(std::string_view option, std::string_view scheme) {
+Error not_a_place(std::string_view option, const std::string& text, std::string_view scheme) {
   const bool is_http = scheme == "http" || scheme == "https";
+  if (scheme.empty() && text.find_first_of(":@") == std::string::npos && !text.empty()) {
+    return {
+        ErrorCode::kInvalid,
+        {},
+        fmt::format("{}: a directory is written with a /: ./{} is right, if it is one; servers and Redises "
+                    "are delayq://HOST:PORT and redis://HOST:PORT",
+                    option, text)};
+  }
   return {ErrorCode::kInvalid,
           {},
           fmt::format("{}: {}expected delayq://HOST:PORT, a server's port for RESP (delayqs:// over TLS), "
@@ -99,23 +109,32 @@ std::string without_secrets(std::string_view url) {
 }  // namespace
 
 Error in_place(const Place& place, Error error) {
-  error.detail = fmt::format("{}: {}", place.name, error.detail);
+  std::string& detail = error.detail;
+  const auto has = [&detail](std::string_view part) { return detail.find(part) != std::string::npos; };
+  if (detail.starts_with("unknown command 'TOPICS'")) {
+    detail = fmt::format("{0} is no delayq but a Redis, as it seems: redis://{0} names the redis engine's",
+                         place.name);
+  } else if (has("does not speak RESP")) {
+    detail += "; a server is reached at its port for RESP, 9278 unless server.resp says otherwise";
+  }
+  if (!has(place.name)) detail = fmt::format("{}: {}", place.name, detail);
+  if (!place.option.empty()) detail = fmt::format("{}: {}", place.option, detail);
   return error;
 }
 
 Result<Place> open_place(const Surroundings& world, const std::string& option, const std::string& text,
-                         bool only_looks) {
-  const Surroundings::StorageName storage{text, option, only_looks};
+                         Surroundings::Access access) {
+  const Surroundings::StorageName storage{text, option, access};
   const size_t colon = text.find("://");
   const std::string scheme = colon == std::string::npos ? std::string() : text.substr(0, colon);
   if (scheme.empty() && text.find('/') != std::string::npos)
     return without_server(world, storage, text, true);
   if (scheme.starts_with("redis")) return without_server(world, storage, without_secrets(text), false);
-  if (scheme != "delayq" && scheme != "delayqs") return not_a_place(option, scheme);
+  if (scheme != "delayq" && scheme != "delayqs") return not_a_place(option, text, scheme);
   const Result<Server> server =
       server_of_url(option, std::string_view(text).substr(colon + 3), scheme == "delayqs");
   if (!server) return server.error();
-  return open_server(*server);
+  return open_server(*server, option);
 }
 
 Status check_apart(const Place& from, const Place& to, const std::string& topic) {

@@ -64,7 +64,8 @@ TEST_F(Places, WhatIsOpenedIsToldWhoNamedItAndWhetherToWrite) {
     if (names.size() > 2) return Error{ErrorCode::kUnavailable, {}, "cannot be reached"};
     return Surroundings::Storage{{}, true, 16};
   };
-  const Result<Place> place = open_place(world_, "--from", "redis://:hush@x:1?prefix=a", true);
+  const Result<Place> place =
+      open_place(world_, "--from", "redis://:hush@x:1?prefix=a", Surroundings::Access::kLook);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->name, "redis://x:1?prefix=a");
   EXPECT_TRUE(place->is_new);
@@ -73,9 +74,38 @@ TEST_F(Places, WhatIsOpenedIsToldWhoNamedItAndWhetherToWrite) {
   EXPECT_EQ(open_place(world_, "--to", "redis://x:1").error().detail, "--to: cannot be reached");
   EXPECT_EQ(names[0].place, "redis://:hush@x:1?prefix=a");
   EXPECT_EQ(names[0].option, "--from");
-  EXPECT_TRUE(names[0].only_looks);
+  EXPECT_EQ(names[0].access, Surroundings::Access::kLook);
   EXPECT_EQ(names[1].option, "--to");
-  EXPECT_FALSE(names[1].only_looks);
+  EXPECT_EQ(names[1].access, Surroundings::Access::kMake);
+}
+
+TEST_F(Places, AnErrorNamesTheOptionAndThePlaceOnce) {
+  Place place;
+  place.name = "127.0.0.1:1";
+  EXPECT_EQ(in_place(place, {ErrorCode::kUnavailable, {}, "gone"}).detail, "127.0.0.1:1: gone");
+  place.option = "--from";
+  EXPECT_EQ(in_place(place, {ErrorCode::kUnavailable, {}, "gone"}).detail, "--from: 127.0.0.1:1: gone");
+  EXPECT_EQ(in_place(place, {ErrorCode::kUnavailable, {}, "could not connect to 127.0.0.1:1"}).detail,
+            "--from: could not connect to 127.0.0.1:1");
+}
+
+TEST_F(Places, AnotherProgramThanAServerIsToldAsSuch) {
+  Place place;
+  place.name = "127.0.0.1:1";
+  place.option = "--to";
+  const std::string redis =
+      in_place(place, {ErrorCode::kInvalid, {}, "unknown command 'TOPICS', with args beginning with: "})
+          .detail;
+  EXPECT_THAT(redis, HasSubstr("--to: 127.0.0.1:1 is no delayq but a Redis"));
+  EXPECT_THAT(redis, HasSubstr("redis://127.0.0.1:1"));
+  EXPECT_THAT(
+      in_place(place, {ErrorCode::kUnavailable, {}, "127.0.0.1:1 does not speak RESP: unknown type \"H\""})
+          .detail,
+      HasSubstr("9278 unless server.resp says otherwise"));
+}
+
+TEST_F(Places, ADirectoryWithoutASlashIsToldHowToWriteIt) {
+  EXPECT_THAT(open_place(world_, "--to", "data").error().detail, HasSubstr("./data"));
 }
 
 TEST_F(Places, WhatIsNoneIsToldWithoutSecrets) {

@@ -118,6 +118,15 @@ void TakeoverOptions::add_to(CLI::App& app) {
       ->check(CLI::Range(1, 100'000));
 }
 
+Status TakeoverOptions::check_unwanted() const {
+  const std::pair<bool, std::string_view> said[] = {
+      {dry_run_, "--dry-run"}, {yes_, "--yes"}, {remove_, "--remove"}, {buckets_ != 0, "--buckets"}};
+  for (const auto& [is_said, option] : said) {
+    if (is_said) return invalid(fmt::format("{}: goes only with --from; a FILE is imported at once", option));
+  }
+  return {};
+}
+
 Status TakeoverOptions::run(const Session& session, const std::vector<std::string>& sources,
                             const std::optional<std::string>& data) const {
   if (sources.size() != 1)

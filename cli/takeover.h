@@ -16,6 +16,8 @@ class TakeoverOptions {
   /// --from, --yes, --dry-run, --remove, --buckets.
   void add_to(CLI::App& app);
   bool is_wanted() const { return !from_.empty(); }
+  /// An error when what is for it alone was said without it.
+  Status check_unwanted() const;
   /// `sources` are the URLs, of which there has to be one; `data` as import has it.
   Status run(const Session& session, const std::vector<std::string>& sources,
              const std::optional<std::string>& data) const;

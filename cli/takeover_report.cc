@@ -78,6 +78,8 @@ std::string TakeoverReport::text(const Heading& heading) const {
   if (heading.is_dry_run) {
     if (!first_.empty()) text += "The first of them:\n";
     for (const std::string& line : first_) text += printable(line, kShownLine) + "\n";
+    if (jobs_ + unreadable_ + gone_ + over_ == 0)
+      return text + "Nothing was changed. Are --from and the database behind the last / of the URL right?";
     return text + fmt::format("Nothing was changed. --yes takes them over into {}.", heading.to);
   }
   text += fmt::format("Taken over into {}: {}", heading.to, counts_.text());

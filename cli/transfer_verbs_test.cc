@@ -217,5 +217,21 @@ TEST(LineReader, EndsAndLengths) {
   EXPECT_FALSE(*end.next(line));
 }
 
+TEST_F(TransferVerbsTest, what_is_only_for_another_system_is_refused_with_a_file) {
+  const std::string lines = file("lines", R"({"topic":"t","id":"1","state":"delayed"})"
+                                          "\n");
+  for (const char* option : {"--dry-run", "--yes", "--remove", "--buckets=3"}) {
+    const Status status = run({"import", option, lines});
+    ASSERT_FALSE(status) << option;
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(status.error().detail, testing::HasSubstr("goes only with --from"));
+  }
+  EXPECT_TRUE(sent_.empty()) << "above all a dry run";
+  const Status status =
+      run({"import", "--from", "callback", "--on-conflict", "replace", "redis://127.0.0.1:1"});
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().detail, testing::HasSubstr("--on-conflict: goes not with --from"));
+}
+
 }  // namespace
 }  // namespace delayq::cli

@@ -34,10 +34,10 @@ void DeliveryWatch::begin(net::redis::Mode mode, RedisNames names) {
 }
 
 void DeliveryWatch::say(std::string_view why) {
-  const std::string advice = advice_on_reaching(why, mode_, names_);
+  std::string advice = advice_on_reaching(why, mode_, names_);
+  if (advice.empty() && !why.ends_with('?')) advice = fmt::format("is {} right?", names_.url);
   tell_(true, fmt::format("redis delivery: jobs wait until Redis takes them: {}{}{}", why,
-                          advice.empty() ? "; is " : "; ",
-                          advice.empty() ? fmt::format("{} right?", names_.url) : advice));
+                          advice.empty() ? "" : "; ", advice));
 }
 
 void DeliveryWatch::say_if_over() {

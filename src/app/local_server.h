@@ -22,9 +22,9 @@ class LocalServer final : private net::Connection {
   /// The place is a directory, or redis://... with ?prefix=NAME&shards=N behind it. kUnavailable while a
   /// server has the directory, and when Redis does not answer; kNotFound when there is no directory. `option`
   /// is where an operator named it, for advice. With `only_looks` nothing is written there, and only TOPICS
-  /// is answered as a server would.
+  /// is answered as a server would; with `must_exist` what is new is refused as kNotFound.
   static Result<std::shared_ptr<LocalServer>> open(const std::string& place, const std::string& option,
-                                                   bool only_looks);
+                                                   bool only_looks, bool must_exist);
   ~LocalServer() override;
 
   /// As Storage has them.

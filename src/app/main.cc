@@ -37,7 +37,9 @@ std::vector<std::string> with_command(int argc, char** argv) {
 
 /// For the clients that can work without a server.
 Result<cli::Surroundings::Storage> open_storage(const cli::Surroundings::StorageName& name) {
-  Result<std::shared_ptr<LocalServer>> opened = LocalServer::open(name.place, name.option, name.only_looks);
+  using Access = cli::Surroundings::Access;
+  Result<std::shared_ptr<LocalServer>> opened =
+      LocalServer::open(name.place, name.option, name.access == Access::kLook, name.access == Access::kFind);
   if (!opened.ok()) return opened.error();
   return cli::Surroundings::Storage{[server = *opened](std::span<const std::vector<std::string>> commands) {
                                       return server->ask_all(commands);

@@ -37,9 +37,12 @@ std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
 
 class RedisStorage final : public Storage {
  public:
-  RedisStorage(const RedisStorageOptions& options, bool only_looks, net::Loop& loop,
-               std::function<void(bool, std::string_view)> tell)
-      : options_(options), only_looks_(only_looks), loop_(loop), tell_(std::move(tell)) {}
+  RedisStorage(const StorageOptions& options, net::Loop& loop)
+      : options_(options.redis),
+        only_looks_(options.only_looks),
+        must_exist_(options.must_exist),
+        loop_(loop),
+        tell_(options.tell) {}
 
   /// The engine says goodbye, so that another server need not wait until this one is missed.
   ~RedisStorage() override {
@@ -68,6 +71,8 @@ class RedisStorage final : public Storage {
   Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
   Status check_rights();
+  /// For those who make no deployment: reads what there is.
+  Status find_shards();
   Status settle_shards();
   /// With the number of shards that is written down, and that which is wanted.
   Status check_shards(const redis::Layout& layout);
@@ -75,6 +80,10 @@ class RedisStorage final : public Storage {
   /// before anybody is served.
   Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
   void turn();
+  uint32_t initial_shards() const { return options_.client.mode == Mode::kCluster ? kClusterShards : 1; }
+  Error not_a_layout() const {
+    return refused(fmt::format("{}:meta is not what it should be", options_.prefix));
+  }
   /// With what can be done about it.
   Error refused(std::string_view detail) const {
     detail = detail.substr(0, detail.find(" script: "));  // where in which one it was, by its hash
@@ -87,6 +96,7 @@ class RedisStorage final : public Storage {
 
   RedisStorageOptions options_;
   bool only_looks_;
+  bool must_exist_;
   bool is_new_ = false;
   net::Loop& loop_;
   std::function<void(bool, std::string_view)> tell_;
@@ -108,8 +118,8 @@ Status RedisStorage::open() {
     return error;
   }
   client_ = std::move(*client);
-  for (const auto step : {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::check_rights,
-                          &RedisStorage::settle_shards}) {
+  for (const auto step : {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::find_shards,
+                          &RedisStorage::check_rights, &RedisStorage::settle_shards}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
   RedisEngineOptions engine;
@@ -138,6 +148,7 @@ Status RedisStorage::connect() {
       continue;
     const std::string detail = fmt::format("cannot be reached: {}", problem.empty() ? "no answer" : problem);
     if (!advice_on(problem, options_).empty()) return refused(detail);
+    if (detail.ends_with('?')) return refused(detail);
     return refused(fmt::format("{}; is {} right?{}", detail, options_.names.url,
                                options_.names.is_all_in_url
                                    ? ""
@@ -194,21 +205,36 @@ Status RedisStorage::check_rights() {
   return refused(fmt::format("NOPERM the user may not call {}", commands));
 }
 
-Status RedisStorage::settle_shards() {
-  const uint32_t initial = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
-  // Of several servers that start for the first time, one says what holds for all.
-  const Result<resp::Value> answer = ask([this, initial](net::redis::Answer told) {
-    const std::string meta = options_.prefix + ":meta";
-    if (only_looks_) return redis::find_layout(*client_, meta, std::move(told));
-    redis::settle_layout(*client_, meta, options_.shards != 0 ? options_.shards : initial, std::move(told));
+Status RedisStorage::find_shards() {
+  if (!only_looks_ && !must_exist_) return {};
+  const Result<resp::Value> answer = ask([this](net::redis::Answer told) {
+    redis::find_layout(*client_, options_.prefix + ":meta", std::move(told));
   });
   if (!answer.ok()) return refused(answer.error().detail);
   const std::optional<redis::Layout> layout = redis::read_layout(*answer);
-  if (!layout) return refused(fmt::format("{}:meta is not what it should be", options_.prefix));
-  is_new_ = only_looks_ && layout->version.empty() && layout->shards.empty();
+  if (!layout) return not_a_layout();
+  is_new_ = layout->version.empty() && layout->shards.empty();
   if (!is_new_) return check_shards(*layout);
-  if (options_.shards == 0) options_.shards = initial;
+  if (must_exist_)
+    return Error{ErrorCode::kNotFound,
+                 "open",
+                 fmt::format("{} {}, under the prefix \"{}\"; is that the right one?", options_.where,
+                             kNeverUsed, options_.prefix),
+                 {}};
+  if (options_.shards == 0) options_.shards = initial_shards();
   return {};
+}
+
+Status RedisStorage::settle_shards() {
+  if (only_looks_) return {};
+  // Of several servers that start for the first time, one says what holds for all.
+  const Result<resp::Value> answer = ask([this](net::redis::Answer told) {
+    redis::settle_layout(*client_, options_.prefix + ":meta",
+                         options_.shards != 0 ? options_.shards : initial_shards(), std::move(told));
+  });
+  if (!answer.ok()) return refused(answer.error().detail);
+  const std::optional<redis::Layout> layout = redis::read_layout(*answer);
+  return layout ? check_shards(*layout) : Status{not_a_layout()};
 }
 
 Status RedisStorage::check_shards(const redis::Layout& layout) {
@@ -265,10 +291,8 @@ std::optional<http::RedisFigures> RedisStorage::redis_figures() const {
 
 }  // namespace
 
-Result<std::unique_ptr<Storage>> open_redis_storage(
-    const RedisStorageOptions& options, bool only_looks, net::Loop& loop,
-    std::function<void(bool is_bad, std::string_view what)> tell) {
-  auto storage = std::make_unique<RedisStorage>(options, only_looks, loop, std::move(tell));
+Result<std::unique_ptr<Storage>> open_redis_storage(const StorageOptions& options, net::Loop& loop) {
+  auto storage = std::make_unique<RedisStorage>(options, loop);
   if (Status status = storage->open(); !status.ok()) return status.error();
   return std::unique_ptr<Storage>(std::move(storage));
 }

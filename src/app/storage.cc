@@ -65,10 +65,12 @@ class JournalStorage final : public Storage {
   JournalStorage(std::string directory, std::string backups, std::unique_ptr<journal::Disk> disk)
       : directory_(std::move(directory)), shelf_(std::move(backups)), disk_(std::move(disk)) {}
 
-  Status open(journal::JournalOptions options, Moment now) {
+  Status open(journal::JournalOptions options, Moment now, bool must_exist) {
     const auto segments = journal::find_segments(*disk_);
     if (!segments.ok()) return segments.error();
     is_new_ = segments->empty();
+    if (is_new_ && must_exist)
+      return Error{ErrorCode::kNotFound, "open", fmt::format("{} {}", directory_, kNeverUsed), {}};
     options.backups = &shelf_;
     auto engine = journal::JournalEngine::open(*disk_, io_, options, now);
     if (!engine.ok()) return engine.error();
@@ -99,7 +101,7 @@ class JournalStorage final : public Storage {
 Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now, net::Loop* loop) {
   if (options.engine == EngineKind::kRedis) {
     assert(loop != nullptr);
-    return open_redis_storage(options.redis, options.only_looks, *loop, options.tell);
+    return open_redis_storage(options, *loop);
   }
   if (options.engine == EngineKind::kMemory)
     return std::unique_ptr<Storage>(std::make_unique<MemoryStorage>());
@@ -110,7 +112,8 @@ Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Mo
   const std::string backups = std::filesystem::absolute(
       options.backups.empty() ? backups_beside(options.directory) : std::filesystem::path(options.backups));
   auto storage = std::make_unique<JournalStorage>(options.directory, backups, std::move(*disk));
-  if (Status status = storage->open(options.journal, now); !status.ok()) return status.error();
+  if (Status status = storage->open(options.journal, now, options.must_exist); !status.ok())
+    return status.error();
   return std::unique_ptr<Storage>(std::move(storage));
 }
 

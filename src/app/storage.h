@@ -39,6 +39,8 @@ struct StorageOptions {
   /// Writes nothing at all, there or on a disk; only topics and settings can be asked for. The memory engine
   /// has nothing to look at.
   bool only_looks = false;
+  /// What is new is refused with kNotFound, and left as it is.
+  bool must_exist = false;
   EngineKind engine = EngineKind::kJournal;
   std::string directory = "data";  ///< the journal's
   std::string backups;             ///< empty: "backups" beside the directory
@@ -47,6 +49,9 @@ struct StorageOptions {
   /// Told what an operator should know of where the jobs are: it cannot be reached, it is back.
   std::function<void(bool is_bad, std::string_view what)> tell = [](bool, std::string_view) {};
 };
+
+/// What is said of a place that must exist, and is new.
+inline constexpr std::string_view kNeverUsed = "has no jobs of delayq, and never had";
 
 /// An engine with what it stands on.
 class Storage {

@@ -276,9 +276,22 @@ class BetweenEngines(MigrateTest):
                 self.assertIn(words, said)
                 self.assertNotRegex(said, r"redis\.[a-z_]+\b|-t journal", "settings are a server's")
                 self.assertNotIn("hush", said, "secrets are not told")
-        done = subprocess.run([harness.PROGRAM, "migrate", "--from", empty + "/none", "--to", self.redis.url], capture_output=True,
-                              timeout=harness.DEADLINE, check=False)
-        self.assertIn(f"--from: there is no directory {empty}/none", done.stderr.decode())
+        said = self.migrate(empty + "/none", self.redis.url, code=5)
+        self.assertIn(f"--from: there is no directory {empty}/none", said)
+        self.assertIn("make it first", self.migrate(self.redis.url, empty + "/none", code=5))
+        said = self.migrate(f"rediss://127.0.0.1:{port}", empty + "/", code=9)
+        self.assertIn("does it speak TLS at that port?", said)
+        self.assertNotIn("is --from right?", said, "one question is enough")
+
+    def test_a_source_that_never_had_jobs_is_not_made_one(self):
+        server = self.serve()
+        nothing = self.directory / "nothing"
+        nothing.mkdir()
+        for place in (str(nothing), self.redis.url, self.redis.url + "?prefix=other"):
+            for options in (["--yes"], ["--yes", "--remove"]):
+                said = self.migrate(place, self.url(server), *options, code=5)
+                self.assertRegex(said, "--from: .* has no jobs of delayq, and never had")
+        self.assertEqual((list(nothing.iterdir()), self.redis.redis.ask("DBSIZE")), ([], 0))
 
     def stored(self):
         return sum(self.redis.redis.ask("HLEN", f"delayq:{{0}}:job:t{i}") for i in range(3))

@@ -30,7 +30,7 @@ class ScratchFile final : public File {
     into = into.first(std::min<uint64_t>(into.size(), size_ - offset));
     std::fill(into.begin(), into.end(), std::byte{0});
     if (offset < base_size_) {
-      const Result<size_t> got =
+      Result<size_t> got =
           base_->read(offset, into.first(std::min<uint64_t>(into.size(), base_size_ - offset)));
       if (!got.ok()) return got;
     }
