@@ -215,9 +215,10 @@ void Server::run() {
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
     const Moment next_event = http_host_->events.tick(now());
     do {
-      const Moment now = this->now();
       bool is_busy = true;
       while (is_busy) {
+        dispatcher_->hear();
+        const Moment now = this->now();  // after hearing, so that no delay that was asked for is short
         next = std::min({queue_->tick(now), dispatcher_->tick(now), pusher.tick(now), next_event});
         is_busy = queue_->poll(now);
         is_busy |= dispatcher_->poll(now);
