@@ -106,16 +106,34 @@ std::string without_secrets(std::string_view url) {
   return shown;
 }
 
+/// What is said of connections is meant for verbs that have options for it; here it stands in a URL.
+void in_words_of_a_url(std::string& detail) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"leave --tls out, or name", "begin with delayq://, or name"},
+      {"If it speaks TLS there, say --tls", "If it speaks TLS there, begin with delayqs://"},
+      {"the token (--token, $DELAYQ_TOKEN)", "the token of delayq://TOKEN@HOST:PORT"},
+  };
+  for (const auto& [options, url] : kWords) {
+    if (const size_t place = detail.find(options); place != std::string::npos)
+      detail.replace(place, options.size(), url);
+  }
+}
+
 }  // namespace
 
 Error in_place(const Place& place, Error error) {
   std::string& detail = error.detail;
+  in_words_of_a_url(detail);
   const auto has = [&detail](std::string_view part) { return detail.find(part) != std::string::npos; };
   if (detail.starts_with("unknown command 'TOPICS'")) {
     detail = fmt::format("{0} is no delayq but a Redis, as it seems: redis://{0} names the redis engine's",
                          place.name);
   } else if (has("does not speak RESP")) {
     detail += "; a server is reached at its port for RESP, 9278 unless server.resp says otherwise";
+  }
+  if (error.code == ErrorCode::kUnauthorized) {
+    error.op = "place";  // what a server says is advised on by others, in words of options
+    if (!has("TOKEN@")) detail += "; delayq://TOKEN@HOST:PORT says who asks";
   }
   if (!has(place.name)) detail = fmt::format("{}: {}", place.name, detail);
   if (!place.option.empty()) detail = fmt::format("{}: {}", place.option, detail);

@@ -89,6 +89,28 @@ TEST_F(Places, AnErrorNamesTheOptionAndThePlaceOnce) {
             "--from: could not connect to 127.0.0.1:1");
 }
 
+TEST_F(Places, AnErrorSpeaksOfUrlsAndNotOfOptionsThatThereAreNone) {
+  Place place;
+  place.name = "x:1";
+  for (const char* detail :
+       {"could not connect to x:1: it does not speak TLS there; leave --tls out, or name the port that does",
+        "x:1 closed. If it speaks TLS there, say --tls",
+        "x:1 does not take the token (--token, $DELAYQ_TOKEN): WRONGPASS"}) {
+    const std::string said = in_place(place, {ErrorCode::kUnavailable, {}, detail}).detail;
+    EXPECT_THAT(said, HasSubstr("delayq"));
+    EXPECT_THAT(said, HasSubstr("://"));
+    EXPECT_THAT(said, Not(HasSubstr("--t")));
+  }
+}
+
+TEST_F(Places, WhoHasNoTokenIsToldWhereItStands) {
+  Place place;
+  place.name = "x:1";
+  const Error error = in_place(place, {ErrorCode::kUnauthorized, {}, "a valid token is needed"});
+  EXPECT_EQ(error.detail, "x:1: a valid token is needed; delayq://TOKEN@HOST:PORT says who asks");
+  EXPECT_FALSE(error.op.empty()) << "nobody adds to it";
+}
+
 TEST_F(Places, AnotherProgramThanAServerIsToldAsSuch) {
   Place place;
   place.name = "127.0.0.1:1";

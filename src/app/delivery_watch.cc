@@ -45,6 +45,7 @@ void DeliveryWatch::say_if_over() {
 }
 
 void DeliveryWatch::look(Clock::time_point now, bool is_connected, std::string_view last_error) {
+  if (!names_.is_all_in_url) return;
   if (is_connected) {
     away_since_.reset();
     if (std::exchange(is_cut_off_, false)) say_if_over();

@@ -22,7 +22,8 @@ class DeliveryWatch {
 
   explicit DeliveryWatch(Tell tell) : tell_(std::move(tell)) {}
 
-  /// Another Redis from now on, and how it was named.
+  /// Another Redis from now on, and how it was named. With the names of the engine's own settings it is the
+  /// engine's: how the connection is, that tells already.
   void begin(net::redis::Mode mode, RedisNames names);
 
   /// How the connection is. One that is away for a moment only, and for no reason that lasts, is not told of.

@@ -63,10 +63,19 @@ TEST_F(DeliveryWatchTest, what_no_waiting_mends_is_told_at_once_with_what_would_
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_THAT(lines[0],
               AllOf(HasSubstr("WRONGPASS"), HasSubstr("USER:PASSWORD"), HasSubstr("in redis_delivery.url")));
-  watch.begin(net::redis::Mode::kStandalone, {});
+  watch.begin(net::redis::Mode::kStandalone, {"redis_delivery.url", true});
   look(false, "127.0.0.1:1: it is no master but a replica");
   ASSERT_THAT(lines, SizeIs(2));
-  EXPECT_THAT(lines[1], HasSubstr("name its master in redis.url"));
+  EXPECT_THAT(lines[1], HasSubstr("name its master in redis_delivery.url"));
+}
+
+TEST_F(DeliveryWatchTest, of_the_engines_own_only_what_becomes_of_jobs_is_told) {
+  watch.begin(net::redis::Mode::kStandalone, {});
+  look(false, "127.0.0.1:1: Connection refused");
+  look(false, "127.0.0.1:1: Connection refused", std::chrono::minutes{1});
+  EXPECT_THAT(lines, IsEmpty()) << "the engine says it";
+  watch.wrote("127.0.0.1:1: Connection refused");
+  EXPECT_THAT(lines, SizeIs(1));
 }
 
 TEST_F(DeliveryWatchTest, what_writing_and_looking_both_see_is_told_once) {
