@@ -322,6 +322,45 @@ TEST_F(LifeScripts, TakeSaysThatMoreIsDueThanItCouldMove) {
   EXPECT_FALSE(is_cut(second));
 }
 
+TEST_F(LifeScripts, TakeSaysSoAlsoWhenAllThatItMovedWasForOthers) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 6; ++i) push({spec(std::to_string(i), kNow + 5).with_body(body).called_back()});
+  push({spec("own", kNow + 5)});
+  const resp::Value first = take({}, kNow + 5);
+  EXPECT_THAT(ids(first), IsEmpty());
+  EXPECT_TRUE(is_cut(first)) << "there may be one behind them";
+  EXPECT_EQ(first.items[1].integer, 2);
+  const resp::Value second = take({}, kNow + 5);
+  EXPECT_THAT(ids(second), ElementsAre("own"));
+  EXPECT_FALSE(is_cut(second));
+}
+
+TEST_F(LifeScripts, TakeSaysSoOfManySmallOnesToo) {
+  push({spec("1", kNow + 5).called_back(), spec("2", kNow + 5).called_back(),
+        spec("3", kNow + 5).called_back(), spec("own", kNow + 5)});
+  Wish wish;
+  wish.count = 1;
+  wish.due_before = 2;
+  const resp::Value first = take(wish, kNow + 5);
+  EXPECT_THAT(ids(first), IsEmpty());
+  EXPECT_TRUE(is_cut(first));
+  wish.due_before = 0;
+  const resp::Value second = take(wish, kNow + 5);
+  EXPECT_THAT(ids(second), ElementsAre("own"));
+  EXPECT_FALSE(is_cut(second)) << "that is all it was asked for";
+  EXPECT_FALSE(is_cut(take(wish, kNow + 5))) << "nothing is due any more";
+}
+
+TEST_F(LifeScripts, TakeThatALimitHoldsBackSaysNothingOfWhatIsDue) {
+  lease_of(spec("running", kNow));
+  push({spec("1", kNow + 5), spec("2", kNow + 5)});
+  Wish wish;
+  wish.count = 1;
+  wish.limit = 1;
+  wish.due_before = 0;
+  EXPECT_FALSE(is_cut(take(wish, kNow + 5))) << "to ask again would be in vain";
+}
+
 // ---- by id
 
 TEST_F(LifeScripts, CancelSaysWhatItMet) {

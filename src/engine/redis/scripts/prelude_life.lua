@@ -24,14 +24,14 @@ local function ready(outlet, members)
   call('ZADD', line_of(outlet), unpack(members))
 end
 
--- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether that was so. An id
+-- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether more are due. An id
 -- that has no record any more (nobody but us removes any) is in nobody's way.
 local function move_due(most)
   local moved, bytes = 0, 0
   while moved < most do
-    if bytes >= ENOUGH_BYTES then return true end
     local ids = due_ids(math.min(most - moved, 500))
     if #ids == 0 then return false end
+    if bytes >= ENOUGH_BYTES then return true end
     local records, more = records_of(ids, ENOUGH_BYTES - bytes)
     take_due(#records)
     moved, bytes = moved + #records, bytes + more
@@ -47,7 +47,7 @@ local function move_due(most)
     end
     for outlet, members in pairs(lines) do ready(outlet, members) end
   end
-  return false
+  return #due_ids(1) > 0
 end
 
 -- A take was held back by a limit, and now there is room: who waits may try again.
