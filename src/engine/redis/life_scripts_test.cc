@@ -420,5 +420,23 @@ TEST_F(LifeScripts, RescheduleOfOneIdTwiceInABatch) {
   EXPECT_EQ(scores(Key::kNext), "[dt 1700000000080]");
 }
 
+// ---- by id, and how much one call reads
+
+TEST_F(LifeScripts, ByIdTheFirstFewOfLargeJobsAreDone) {
+  push_large("abcdef");
+  const std::string soon = std::to_string(kNow + 50);
+  EXPECT_EQ(said(run(scripts::kReschedule, "t",
+                     {"nobody", soon, "a", soon, "b", soon, "c", soon, "d", soon, "e", soon, "f", soon})),
+            "[3 0 0 0 0]")
+      << "4 MiB were read";
+  EXPECT_EQ(members(Key::kDelay), "[a b c d]");
+  EXPECT_THAT(line(), ElementsAre("e", "f")) << "where they were";
+  EXPECT_EQ(said(run(scripts::kReschedule, "t", {"e", soon, "f", soon})), "[0 0]");
+  EXPECT_EQ(said(run(scripts::kCancel, "t", {"a", "b", "c", "d", "e", "f"})), "[0 0 0 0]");
+  EXPECT_EQ(members(Key::kDelay), "[e f]");
+  EXPECT_EQ(said(run(scripts::kCancel, "t", {"e", "f"})), "[0 0]");
+  EXPECT_THAT(names(), UnorderedElementsAre("seq"));
+}
+
 }  // namespace
 }  // namespace delayq::redis

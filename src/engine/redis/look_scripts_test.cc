@@ -130,11 +130,22 @@ TEST_F(LookScripts, GetFindsNothingWhereRetentionHasEnded) {
 TEST_F(LookScripts, RedriveMovesTheDeadOnly) {
   store(job("dead", JobState::kDead));
   store(job("done", JobState::kDone));
-  EXPECT_EQ(text_of(run(scripts::kRedrive, "t", {"dead", "done", "nobody", "dead"})), "[nil 1 1]");
+  EXPECT_EQ(text_of(run(scripts::kRedrive, "t", {"dead", "done", "nobody", "dead"})), "[nil 1 1 0 0 0]");
   EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "1");
   EXPECT_EQ(command({"SMEMBERS", group("g")}), "[t/dead]");
   EXPECT_EQ(command({"ZRANGE", key(Key::kKept), "0", "-1"}), "[done]");
   EXPECT_EQ(read_record(run(scripts::kGet, "t", {"dead"}).items[1].text)->attempts, 0U);
+}
+
+TEST_F(LookScripts, RedriveDoesTheFirstFewOfLargeJobs) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (const char* id : {"1", "2", "3", "4", "5", "6"}) {
+    Job dead = job(id, JobState::kDead);
+    dead.body = body;
+    store(dead);
+  }
+  EXPECT_EQ(text_of(run(scripts::kRedrive, "t", {"1", "2", "3", "4", "5", "6"})), "[nil 1 1 1 1 1]");
+  EXPECT_EQ(command({"ZRANGE", key(Key::kDead), "0", "-1"}), "[5 6]");
 }
 
 TEST_F(LookScripts, RedriveOldestIsBoundedByNumberAndBytes) {

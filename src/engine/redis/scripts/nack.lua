@@ -2,7 +2,7 @@
 -- KEYS  prelude.lua
 -- ARGV  5... six for each: lease number, when it is retried in ms ("": it is dead), until when and how many dead jobs are
 --       kept (0 and 0: none), reason, and flags: 1 the lease has run out, 2 the attempt does not count
--- RETURNS prelude.lua; 3... for each 0 retried, 1 dead, 2 cancelled, 3 stale
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 retried, 1 dead, 2 cancelled, 3 stale
 local said, leases = {false, 0}, {}
 for at = 5, #ARGV, 6 do leases[#leases + 1] = tonumber(ARGV[at]) end
 local held = held_by(leases)

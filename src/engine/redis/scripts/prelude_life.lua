@@ -178,40 +178,51 @@ local function keep_all(jobs, state, count)
   forget(oldest)
 end
 
--- Jobs in the pool, by id: {id, head, tail}; nothing of those that are not there, or whose retention has ended.
+-- A script that is given many jobs does the first of them, when they are large, and says nothing of the others: its caller
+-- asks again for those. Takes all from `first` on out of what a script was given.
+local function leave_to_next(given, first)
+  for i = #given, first, -1 do given[i] = nil end
+end
+
+-- Jobs in the pool, by id: {id, head, tail}; nothing of those that are not there, or whose retention has ended. Of `ids` those
+-- remain that were looked for.
 local function find(ids)
   local jobs = {}
-  for i, record in ipairs(call('HMGET', POOL, unpack(ids))) do
+  local records = records_of(ids, ENOUGH_BYTES)
+  for i, record in ipairs(records) do
     if record then
       local head, tail = open(record)
       if head[STATE] < IS_DONE or head[UNTIL] > NOW then jobs[ids[i]] = {ids[i], head, tail} end
     end
   end
+  leave_to_next(ids, #records + 1)
   return jobs
 end
 
 -- The jobs that are held under these leases, which are numbers, whether or not their deadlines have passed: {id, head,
--- tail} by lease; nothing of those that are stale. One look finds them all, unless very many others lie between them.
+-- tail} by lease; nothing of those that are stale. Of `leases` those remain that were looked for. One look finds them all,
+-- unless very many others lie between them.
 local function held_by(leases)
   local low, high = math.huge, 0
   for _, lease in ipairs(leases) do low, high = math.min(low, lease), math.max(high, lease) end
-  local held, ids, by_lease = {}, {}, {}
+  local held, ids, places, by_lease = {}, {}, {}, {}
   local most = 4 * #leases
   local found = call('ZRANGE', HELD, low, high, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
   for i = 1, #found, 2 do held[tonumber(found[i + 1])] = found[i] end
   if #found == 2 * most then
     for _, lease in ipairs(leases) do held[lease] = call('ZRANGE', HELD, lease, lease, 'BYSCORE')[1] end
   end
-  local current = {}
-  for _, lease in ipairs(leases) do
+  for place, lease in ipairs(leases) do
     if held[lease] then
       ids[#ids + 1] = held[lease]
-      current[#ids] = lease
+      places[#ids] = place
     end
   end
-  for i, record in ipairs(#ids > 0 and call('HMGET', POOL, unpack(ids)) or {}) do
-    by_lease[current[i]] = {ids[i], open(record)}
+  local records = records_of(ids, ENOUGH_BYTES)
+  for i, record in ipairs(records) do
+    if record then by_lease[leases[places[i]]] = {ids[i], open(record)} end
   end
+  if #records < #ids then leave_to_next(leases, places[#records + 1]) end
   return by_lease
 end
 
