@@ -20,10 +20,13 @@ local function record_of(i)
   return ARGV[at + 2] .. struct.pack('>BI8', 0xcf, place + i) .. ARGV[at + 3]
 end
 
--- The state of a live job of that id in another topic, and its due time. Looks at every topic of the shard.
+-- The state of a live job of that id in another topic, and its due time. Looks at every topic of the shard: the caller sees
+-- to it that few ids ask for that in one call (bundles.h).
+local topics
 local function elsewhere(id)
   local pools = string.sub(POOL, 1, -#TOPIC - 1)
-  for _, other in ipairs(call('ZRANGE', TOPICS, 0, -1)) do
+  topics = topics or call('ZRANGE', TOPICS, 0, -1)
+  for _, other in ipairs(topics) do
     local record = other ~= TOPIC and call('HGET', pools .. other, id)
     if record then
       local head = open(record)
