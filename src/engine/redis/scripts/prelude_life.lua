@@ -24,6 +24,14 @@ local function ready(outlet, members)
   call('ZADD', line_of(outlet), unpack(members))
 end
 
+-- Adds a job to `lines`: what ready() is given, by outlet.
+local function line_up(lines, id, head)
+  local line = lines[head[OUTLET]] or {}
+  lines[head[OUTLET]] = line
+  line[#line + 1] = 0
+  line[#line + 1] = rank(head) .. id
+end
+
 -- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether more are due. An id
 -- that has no record any more (nobody but us removes any) is in nobody's way.
 local function move_due(most)
@@ -39,10 +47,7 @@ local function move_due(most)
     for i, record in ipairs(records) do
       if record then
         local _, head = cmsgpack.unpack_one(record)
-        local line = lines[head[OUTLET]] or {}
-        lines[head[OUTLET]] = line
-        line[#line + 1] = 0
-        line[#line + 1] = rank(head) .. ids[i]
+        line_up(lines, ids[i], head)
       end
     end
     for outlet, members in pairs(lines) do ready(outlet, members) end
@@ -107,15 +112,21 @@ local function leave_group(id, tail)
   if group ~= '' then call('SREM', GROUPS .. group, TOPIC .. '/' .. id) end
 end
 
--- A job that is in no place waits for `due` from now on, or is ready at once.
-local function wait(id, head, tail, due)
-  head[STATE], head[DUE], head[UNTIL], head[LEASE] = WAITING, due, 0, 0
-  store(id, head, tail)
+-- A job of the pool that is in no other place goes where its due time has it: it is delayed, or ready.
+local function settle(id, head)
+  local due = head[DUE]
   if due <= NOW then
     ready(head[OUTLET], {0, rank(head) .. id})
   else
     delay({due, id}, due)
   end
+end
+
+-- A job that is in no place waits for `due` from now on, or is ready at once.
+local function wait(id, head, tail, due)
+  head[STATE], head[DUE], head[UNTIL], head[LEASE] = WAITING, due, 0, 0
+  store(id, head, tail)
+  settle(id, head)
 end
 
 -- Forgets jobs that are in no place and no group any more.

@@ -64,11 +64,7 @@ local function push_one(i)
   call('HSET', POOL, id, record)
   is_stored = true
   if flags >= 8 then join_group(id, tail) end
-  if due <= NOW then
-    ready(head[OUTLET], {0, rank(head) .. id})
-  else
-    delay({due, id}, due)
-  end
+  settle(id, head)
 end
 
 -- All at once, when no job is in the way of another.
@@ -84,10 +80,7 @@ local function push_all()
       if due < earliest then earliest = due end
     else
       local _, head = cmsgpack.unpack_one(record)
-      local line = lines[head[OUTLET]] or {}
-      lines[head[OUTLET]] = line
-      line[#line + 1] = 0
-      line[#line + 1] = rank(head) .. id
+      line_up(lines, id, head)
     end
     if tonumber(ARGV[at + 5]) >= 8 then join_group(id, select(2, open(record))) end
   end
