@@ -117,6 +117,20 @@ TEST_F(LeaseScripts, NackAfterTheDeadlineIsForWhoSaysSo) {
   EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[3]") << "once";
 }
 
+TEST_F(LeaseScripts, NackOfALeaseThatRanOutIsStaleWhenItWasExtended) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 10);
+  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, ms(500)}, kNow + 9)), "[1]");
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[3]") << "it runs";
+  EXPECT_EQ(members(Key::kHeld), "[a]");
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 500)), "[0]");
+}
+
+TEST_F(LeaseScripts, NackOfALeaseThatRanOutCountsThoughTheClockWasSetBack) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 10);
+  run(scripts::kEnded, "t", {"10", "5000"}, kNow + 10);
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow)), "[0]");
+}
+
 TEST_F(LeaseScripts, NacksOfOneLeaseTwiceInABatch) {
   const std::string a = lease_of(spec("a", kNow));
   const std::vector<std::string> twice{a, ms(30), "0", "0", "one", "0", a, "", "0", "0", "two", "0"};

@@ -206,6 +206,23 @@ TEST_F(LifeScripts, TakeStopsAtTheLimitAndRemembersIt) {
   EXPECT_EQ(command({"EXISTS", key(Key::kFull)}), "0") << "it was not held back";
 }
 
+TEST_F(LifeScripts, TakeForGoodRemembersThatOthersAreInItsWay) {
+  push({spec("a", kNow), spec("b", kNow), spec("c", kNow)});
+  Wish wish;
+  wish.limit = 1;
+  wish.is_auto = true;
+  EXPECT_THAT(ids(take(wish)), ElementsAre("a"));
+  EXPECT_EQ(command({"EXISTS", key(Key::kFull)}), "0") << "nobody would say that there is room: there is";
+  wish.is_auto = false;
+  const resp::Value held = take(wish);
+  ASSERT_THAT(ids(held), ElementsAre("b"));
+  command({"DEL", key(Key::kFull)});
+  wish.is_auto = true;
+  EXPECT_THAT(ids(take(wish)), IsEmpty());
+  EXPECT_EQ(command({"EXISTS", key(Key::kFull)}), "1");
+  EXPECT_EQ(ack({std::to_string(read_record(held.items[3].text)->lease)}).items[1].integer, 1);
+}
+
 TEST_F(LifeScripts, TakeForGoodForgetsOrKeeps) {
   push({spec("a", kNow).in_group("g"), spec("b", kNow), spec("c", kNow)});
   Wish wish;

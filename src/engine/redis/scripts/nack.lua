@@ -8,8 +8,12 @@ for at = 5, #ARGV, 6 do leases[#leases + 1] = tonumber(ARGV[at]) end
 local held = held_by(leases)
 
 local function nack(job, retry_at, keep_until, keep_count, reason, flags)
-  if not job or (flags % 2 == 0 and job[2][UNTIL] <= NOW) then return 3 end
+  if not job then return 3 end
   local id, head, tail = unpack(job)
+  if flags % 2 == 0 and head[UNTIL] <= NOW then return 3 end
+  -- Since its end was told it may have been extended, by a server whose clock is a little behind. Then LEASES has its deadline
+  -- again, and not when it is told next (ended.lua); the clock does not say, since it may have been set back.
+  if flags % 2 == 1 and head[UNTIL] > NOW and tonumber(call('ZSCORE', LEASES, id)) == head[UNTIL] then return 3 end
   if head[FLAGS] % 2 == CANCEL_REQUESTED then
     erase({job})
     return 2

@@ -38,8 +38,8 @@ if room > 0 then
     end
   end
 end
--- Whoever lets go of a job then says that there is room.
-if room < count and not is_auto and call('EXISTS', line) == 1 then
+-- Whoever lets go of a job then says that there is room; a take for good is in nobody's way itself.
+if room < count and call('EXISTS', line) == 1 and (not is_auto or call('EXISTS', HELD) == 1) then
   go_on_when_full(NEXT)
   call('SET', FULL, 1)
 end
