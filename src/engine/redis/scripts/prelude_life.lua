@@ -33,16 +33,18 @@ local function line_up(lines, id, head)
 end
 
 -- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether more are due. An id
--- that has no record any more (nobody but us removes any) is in nobody's way.
+-- that has no record any more (nobody but us removes any) is in nobody's way. The bytes are those of the whole script, which
+-- may be about many topics.
+local moved_bytes = 0
 local function move_due(most)
-  local moved, bytes = 0, 0
+  local moved = 0
   while moved < most do
     local ids = due_ids(math.min(most - moved, 500))
     if #ids == 0 then return false end
-    if bytes >= ENOUGH_BYTES then return true end
-    local records, more = records_of(ids, ENOUGH_BYTES - bytes)
+    if moved_bytes >= ENOUGH_BYTES then return true end
+    local records, bytes = records_of(ids, ENOUGH_BYTES - moved_bytes)
     take_due(#records)
-    moved, bytes = moved + #records, bytes + more
+    moved, moved_bytes = moved + #records, moved_bytes + bytes
     local lines = {}
     for i, record in ipairs(records) do
       if record then
