@@ -88,6 +88,7 @@ void run(const std::string& url, uint64_t calls) {
         right += result.status == 200 ? 1 : 0;
       });
     }
+    caller->hear();
     if (caller->poll()) continue;
     std::unique_lock lock(mutex);
     woken.wait(lock, [&] { return is_woken; });

@@ -8,6 +8,9 @@ namespace {
 
 /// A client that does not take its replies is not read either.
 constexpr size_t kMostOutput = 1 << 20;
+/// What the pops of one connection may bring before any of them is answered: a dozen for many jobs, of which
+/// a pipeline may have thousands.
+constexpr uint64_t kMostPoppedBytes = uint64_t{128} << 20;
 
 }  // namespace
 
@@ -21,7 +24,7 @@ Conversation::Conversation(Queue& queue, const std::function<Moment()>& clock, F
 
 bool Conversation::wants_input() const {
   return !is_over_ && !holds_up_ && replies_.waiting() < most_unanswered_ &&
-         replies_.output().size() < kMostOutput;
+         most_popped_bytes_ < kMostPoppedBytes && replies_.output().size() < kMostOutput;
 }
 
 bool Conversation::end_input() {
@@ -66,14 +69,23 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place p
   pop.waiter = queue_.pop(
       now, request,
       [this, self = shared_from_this(), place, answer = std::move(answer)](Result<PopAnswer> popped) mutable {
-        pops_.erase(place);
+        forget_pop(place);
         answer(std::move(popped));
         end_pop(place);
       });
   if (pop.waiter == 0) return {};  // refused; it will hear of that
+  pop.most_bytes = queue_.most_bytes(request);
+  most_popped_bytes_ += pop.most_bytes;
   pops_.emplace(place, std::move(pop));
   if (waits) holds_up_ = place;
   return {};
+}
+
+void Conversation::forget_pop(Place place) {
+  const auto found = pops_.find(place);
+  if (found == pops_.end()) return;
+  most_popped_bytes_ -= found->second.most_bytes;
+  pops_.erase(found);
 }
 
 void Conversation::end_pop(Place place) {

@@ -47,7 +47,8 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
  protected:
   using Place = Replies::Place;
 
-  /// Above `most_unanswered` requests the client is not read until the queue has answered some.
+  /// Above `most_unanswered` requests, or pops whose answers may be very large, the client is not read until
+  /// the queue has answered some.
   Conversation(Queue& queue, const std::function<Moment()>& clock, Front& front, net::Connection& connection,
                size_t most_unanswered);
 
@@ -72,11 +73,14 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   struct Pop {
     WaiterId waiter = 0;
     Access::WaiterPlace place;
+    uint64_t most_bytes = 0;
   };
+  void forget_pop(Place place);
   void end_pop(Place place);
 
   size_t most_unanswered_;
   absl::flat_hash_map<Place, Pop> pops_;  ///< that are not answered yet
+  uint64_t most_popped_bytes_ = 0;        ///< that these may bring
   std::optional<Place> holds_up_;         ///< the one among them that waits
 };
 

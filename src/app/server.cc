@@ -10,6 +10,14 @@
 
 namespace delayq {
 
+namespace {
+
+/// Calls that are answered as fast as they are made would go on for as long as there are jobs, and nobody at
+/// the sockets would be heard meanwhile.
+constexpr int kMostRounds = 64;
+
+}  // namespace
+
 Server::Server(ServerOptions options) : options_(std::move(options)) {}
 
 Server::~Server() {
@@ -207,22 +215,29 @@ Moment Server::to_local(Moment moment) const {
   return moment == kNever ? kNever : moment - storage_->clock_offset();
 }
 
+Moment Server::work() {
+  redis_delivery::Pusher& pusher = redis_delivery_->pusher();
+  Moment now{};
+  for (int round = 0; round < kMostRounds; ++round) {
+    dispatcher_->hear();
+    now = this->now();  // after hearing, so that no delay that was asked for is short
+    const Moment next = std::min({queue_->tick(now), dispatcher_->tick(now), pusher.tick(now)});
+    bool is_busy = queue_->poll(now);
+    is_busy |= dispatcher_->poll(now);
+    is_busy |= pusher.poll(now);
+    if (!is_busy) return next;
+  }
+  return now;
+}
+
 void Server::run() {
   Moment next = net::Loop::now();
-  redis_delivery::Pusher& pusher = redis_delivery_->pusher();
   while (!is_stopped_) {
     loop_.wait_until(next);
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
     const Moment next_event = http_host_->events.tick(now());
     do {
-      const Moment now = this->now();
-      bool is_busy = true;
-      while (is_busy) {
-        next = std::min({queue_->tick(now), dispatcher_->tick(now), pusher.tick(now), next_event});
-        is_busy = queue_->poll(now);
-        is_busy |= dispatcher_->poll(now);
-        is_busy |= pusher.poll(now);
-      }
+      next = std::min(work(), next_event);
     } while (loop_.finish_turn());
     next = to_local(next);
     storage_->look();

@@ -117,6 +117,8 @@ class Server {
   Moment now() const { return net::Loop::now() + storage_->clock_offset(); }
   /// When that is by the machine's clock, which is what a loop waits by.
   Moment to_local(Moment moment) const;
+  /// Does all there is to do, up to a bound, without looking at the sockets. Answers when to go on.
+  Moment work();
   void begin_stop();
   http::ProcessFigures process_figures() const;
 

@@ -174,6 +174,12 @@ WaiterId Queue::pop(Moment now, const PopRequest& request, Reply<PopAnswer> repl
   return parts_->hand_over.pop(request, std::move(reply));
 }
 
+uint64_t Queue::most_bytes(const PopRequest& request) const {
+  // The bound ends an answer behind the job that met it.
+  const uint64_t body = parts_->context.config.limits.body_bytes;
+  return std::min(request.count * body, Limits::kPopBytes + body);
+}
+
 bool Queue::drop_waiter(Moment now, WaiterId waiter) {
   const Entry entry = enter(now);
   return parts_->hand_over.drop(waiter);

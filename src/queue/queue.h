@@ -71,6 +71,8 @@ class Queue final {
   /// up to `request.wait`, and then answers with an empty list. Those who wait for the same topic are served
   /// in the order in which they came. Answers 0 when the request is refused.
   WaiterId pop(Moment now, const PopRequest& request, Reply<PopAnswer> reply);
+  /// How many bytes of bodies may come with the answer to it: for whoever has room for so much only.
+  uint64_t most_bytes(const PopRequest& request) const;
   /// kInvalid for a topic whose jobs are delivered otherwise (Settings::delivery); a consumer that waits when
   /// that is decided is told then. Jobs with a callback of their own are never popped.
   /// The consumer is gone. Its Reply will not be called, and a job that is on the way to it goes back to its

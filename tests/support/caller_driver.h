@@ -36,6 +36,7 @@ class CallerDriver {
   bool until(Condition is_done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     for (;;) {
+      caller_->hear();
       caller_->poll();
       if (is_done()) return true;
       std::unique_lock lock(mutex_);

@@ -315,6 +315,18 @@ TEST_F(ConversationTest, a_client_that_takes_no_replies_is_read_no_further) {
   EXPECT_TRUE(client.conversation().wants_input());
 }
 
+TEST_F(ConversationTest, pops_that_may_bring_too_much_together_are_begun_one_after_another) {
+  constexpr size_t kPops = 1'000;
+  std::string bytes;
+  for (size_t i = 0; i < kPops; ++i) append_command(bytes, {"POP", "t", "COUNT", "1000"});
+  const size_t taken = client.conversation().read(bytes);
+  EXPECT_LE(taken, bytes.size() / kPops * 16);  // 8 MiB each, or a little more
+  EXPECT_FALSE(client.conversation().wants_input());
+  std::string replies = client.say(std::string_view(bytes).substr(taken));
+  for (std::string more = client.hear(); !more.empty(); more = client.hear()) replies += more;
+  EXPECT_EQ(replies.size(), kPops * std::string_view("*0\r\n").size()) << "all are answered in the end";
+}
+
 // ---- what Redis clients say when they connect
 
 TEST_F(ConversationTest, hello_chooses_the_protocol) {

@@ -37,15 +37,15 @@ void CurlCaller::call(Call call, Done done) {
   leaving_.push_back({number, std::move(call)});
 }
 
+void CurlCaller::hear() { worker_->exchange().take(ended_); }
+
 bool CurlCaller::poll() {
-  worker_->exchange().swap(leaving_, ended_);
   const bool has_any = !ended_.empty() || !refused_.empty();
-  if (!has_any) return false;
   answer_refused();
   answer_ended();
-  // What was answered has often made room for the next.
+  // After the answers, which have often made room for the next.
   if (!leaving_.empty()) worker_->exchange().give(leaving_);
-  return true;
+  return has_any;
 }
 
 void CurlCaller::answer_refused() {

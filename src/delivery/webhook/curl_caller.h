@@ -54,6 +54,7 @@ class CurlCaller : public Caller {
   ~CurlCaller() override;
 
   void call(Call call, Done done) override;
+  void hear() override;
   bool poll() override;
   size_t room() const override;
   void set_wakeup(std::function<void()> wakeup) override;

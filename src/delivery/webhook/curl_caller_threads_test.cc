@@ -340,6 +340,7 @@ TEST(CurlCaller, IsDestroyedWhileCallsAreInFlight) {
     for (int i = 0; i < 10; ++i) {
       caller->call(post(host.url()), [token](const CallResult&) { ADD_FAILURE() << "nobody answered"; });
     }
+    caller->hear();
     caller->poll();
     std::unique_lock lock(mutex);
     ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [&] { return begun == 10; }));

@@ -220,8 +220,8 @@ void Dispatcher::start(Flight flight) {
 
 bool Dispatcher::poll(Moment now) {
   now_ = now;
-  const bool heard = caller_.poll();
-  return settlement_.send(now) || heard;
+  const bool has_any = caller_.poll();
+  return settlement_.send(now) || has_any;
 }
 
 void Dispatcher::ended(uint64_t number, const CallResult& result) {

@@ -64,7 +64,9 @@ class Dispatcher final : public DeliveryListener {
 
   /// Takes jobs while there is room. Answers when it wants to be called next, if nothing comes in before.
   Moment tick(Moment now);
-  /// Hears what came of calls. Answers whether there was anything.
+  /// Hears what came of calls; `now` of the next poll() is read after it.
+  void hear() { caller_.hear(); }
+  /// Settles what was heard. Answers whether there was anything.
   bool poll(Moment now);
 
   /// Begins no call from now on, and gives back what was not yet called. Calls under way may end within

@@ -40,6 +40,7 @@ class Dispatching : public testing::Test {
       queue_.queue().tick(queue_.now());
       next = dispatcher_.tick(queue_.now());
       const bool queue_moved = queue_.queue().poll(queue_.now());
+      dispatcher_.hear();
       const bool dispatcher_moved = dispatcher_.poll(queue_.now());
       if (!queue_moved && !dispatcher_moved) return next;
     }
@@ -123,6 +124,20 @@ TEST_F(Dispatching, RetryAfterGoesBeforeTheBackoff) {
   caller_.end(busy);
   settle();
   EXPECT_EQ(job("t", id).due, at(7'000));
+}
+
+TEST_F(Dispatching, RetryAfterCountsFromAMomentAtWhichTheAnswerWasThere) {
+  hook("t", kGood);
+  const std::string id = push("t");
+  settle();
+  CallResult busy;
+  busy.status = 429;
+  busy.retry_after = RetryAfter{seconds{7}, {}};
+  dispatcher_.hear();
+  caller_.end(busy);  // after the clock was read
+  EXPECT_FALSE(dispatcher_.poll(queue_.now()));
+  settle_at(at(5));
+  EXPECT_EQ(job("t", id).due, at(7'005));
 }
 
 TEST_F(Dispatching, AJobsOwnCallbackInATopicThatIsPulled) {

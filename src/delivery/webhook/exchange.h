@@ -41,14 +41,12 @@ class Exchange {
     if (is_first) wake_worker();
   }
 
-  /// The same, and takes all results into `results`, which must be empty.
-  void swap(std::vector<NumberedCall>& calls, std::vector<NumberedResult>& results) {
-    if (has_results_.load(std::memory_order_acquire)) {
-      const std::lock_guard lock(mutex_);
-      results.swap(results_);
-      has_results_.store(false, std::memory_order_relaxed);
-    }
-    if (!calls.empty()) give(calls);
+  /// Adds all results to `results`.
+  void take(std::vector<NumberedResult>& results) {
+    if (!has_results_.load(std::memory_order_acquire)) return;
+    const std::lock_guard lock(mutex_);
+    move_all(results_, results);
+    has_results_.store(false, std::memory_order_relaxed);
   }
 
   // ---- The worker ---------------------------------------------------------------------------------------

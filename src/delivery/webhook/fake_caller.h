@@ -21,12 +21,17 @@ class FakeCaller final : public Caller {
   };
 
   void call(Call call, Done done) override { open_.push_back({std::move(call), std::move(done)}); }
-  bool poll() override {
-    auto ended = std::exchange(ended_, {});
-    for (auto& [made, result] : ended) made.done(result);
-    return !ended.empty();
+  void hear() override {
+    for (auto& each : std::exchange(ended_, {})) heard_.push_back(std::move(each));
   }
-  size_t room() const override { return room_ - std::min(room_, open_.size() + ended_.size()); }
+  bool poll() override {
+    auto heard = std::exchange(heard_, {});
+    for (auto& [made, result] : heard) made.done(result);
+    return !heard.empty();
+  }
+  size_t room() const override {
+    return room_ - std::min(room_, open_.size() + ended_.size() + heard_.size());
+  }
   void set_wakeup(std::function<void()> wakeup) override { (void)wakeup; }
 
   /// Calls that have not ended.
@@ -35,7 +40,8 @@ class FakeCaller final : public Caller {
     return static_cast<size_t>(std::count_if(
         open_.begin(), open_.end(), [&](const Made& made) { return host_of(made.call.url) == host; }));
   }
-  /// The first open call to the host (any, when empty) ends so; its `done` comes with the next poll().
+  /// The first open call to the host (any, when empty) ends so; its `done` comes with the next hear() and
+  /// poll().
   void end(const CallResult& result, std::string_view host = {}) {
     const auto found = std::find_if(open_.begin(), open_.end(), [&](const Made& made) {
       return host.empty() || host_of(made.call.url) == host;
@@ -62,6 +68,7 @@ class FakeCaller final : public Caller {
  private:
   std::deque<Made> open_;
   std::vector<std::pair<Made, CallResult>> ended_;
+  std::vector<std::pair<Made, CallResult>> heard_;
   size_t room_ = 10'000;
 };
 
