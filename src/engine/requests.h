@@ -83,8 +83,8 @@ struct TakenJob {
 
 struct TakeAnswer {
   std::vector<TakenJob> jobs;  ///< in hand-over order
-  /// `max_bytes` ended it, and there may be more. It may even be empty then, because others who asked at the
-  /// same time got that much, or because what it got was damaged: ask again.
+  /// `max_bytes`, or a bound of the engine's own, ended it, and there may be more. It may even be empty then,
+  /// because others who asked at the same time got that much, or what it got was damaged: ask again.
   bool is_cut = false;
   Arena storage;  ///< owns what the views point to
 };

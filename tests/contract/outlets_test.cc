@@ -127,5 +127,37 @@ TEST_P(DurableOutlets, OutliveARestart) {
   EXPECT_THAT(called_back(), ElementsAre("ready", "retried", "later"));
 }
 
+TEST_P(Outlets, NoneHidesBehindManyOfTheOthers) {
+  const auto find_it = [this] {
+    TakeRequest request;
+    request.topic = "t";
+    request.count = 1;
+    request.lease_until = engine_.now() + std::chrono::minutes{1};
+    std::vector<std::string> found;
+    // As the queue does it.
+    for (bool asks = true; asks;) {
+      engine_.engine().take(engine_.now(), request, [&](const Result<TakeAnswer>& taken) {
+        asks = taken.value().jobs.empty() && taken->is_cut;
+        for (const TakenJob& each : taken->jobs) found.emplace_back(each.job.id);
+      });
+      engine_.settle();
+    }
+    return found;
+  };
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 9; ++i)
+    engine_.push(JobSpec("t", std::to_string(i)).called_back().due_at(at(10)).with_body(body));
+  engine_.push(JobSpec("t", "large").due_at(at(10)));
+  engine_.go_to(at(10));
+  EXPECT_THAT(find_it(), ElementsAre("large"));
+  std::vector<JobSpec> many;
+  for (int i = 0; i < 3'000; ++i)
+    many.push_back(JobSpec("t", "small" + std::to_string(i)).called_back().due_at(at(20)));
+  engine_.push_all(many);
+  engine_.push(JobSpec("t", "small").due_at(at(20)));
+  engine_.go_to(at(20));
+  EXPECT_THAT(find_it(), ElementsAre("small"));
+}
+
 }  // namespace
 }  // namespace delayq::contract

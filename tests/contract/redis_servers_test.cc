@@ -313,6 +313,44 @@ TEST_F(RedisServers, WhoWasHeldBackByALimitIsToldWhenThereIsRoom) {
   EXPECT_THAT(b->driver.take(request), SizeIs(1));
 }
 
+TEST_F(RedisServers, WhoTakesForGoodAndWasHeldBackIsTold) {
+  const auto a = join("a");
+  const auto b = join("b");
+  a->driver.push_all({JobSpec("t", "first"), JobSpec("t", "second")});
+  TakeRequest request;
+  request.topic = "t";
+  request.max_reserved = 1;
+  request.lease_until = at(60'000);
+  const std::vector<Taken> first = a->driver.take(request);
+  ASSERT_THAT(first, SizeIs(1));
+  request.auto_ack = true;
+  b->driver.settle();
+  EXPECT_THAT(b->driver.take(request), IsEmpty());
+  hear(*b, "old news at b", [&] { return b->driver.ready_news().contains("t"); });
+  a->driver.ack(first[0]);
+  hear(*b, "news of room at b", [&] { return b->driver.ready_news().contains("t"); });
+  EXPECT_THAT(b->driver.take(request), SizeIs(1));
+}
+
+TEST_F(RedisServers, ALeaseThatOneExtendedIsNotEndedByAnotherWhoseClockIsAhead) {
+  const auto a = join("a");
+  const auto b = join("b");
+  a->driver.push(JobSpec("t", "job"));
+  const Taken taken = a->driver.take_one("t", Millis{1'000});
+  a->driver.go_to(at(1'000));
+  a->driver.tick();
+  ASSERT_THAT(a->driver.expired_news(), SizeIs(1));
+  b->driver.go_to(at(999));
+  ASSERT_TRUE(b->driver.extend(taken, at(60'000)));
+  NackRequest ended;
+  ended.lease = taken.ref();
+  ended.retry_at = at(1'000);
+  ended.expired = true;
+  EXPECT_EQ(a->driver.nack_all({ended}), std::vector{NackOutcome::kStale});
+  b->driver.go_to(at(1'001));
+  EXPECT_EQ(b->driver.ack(taken), AckOutcome::kAcked) << "who holds it was told that it may go on";
+}
+
 TEST_F(RedisServers, NothingIsLeftOfATopicWithoutJobs) {
   const auto a = join("a", 2);
   for (int i = 0; i < 20; ++i)

@@ -42,6 +42,12 @@ class LifeScriptTest : public ScriptTest {
     return run(scripts::kPush, jobs[0].topic, arguments);
   }
 
+  /// Ready jobs of 1 MiB each, with letters for ids.
+  void push_large(std::string_view ids) {
+    for (const char id : ids)
+      push({spec(std::string(1, id), kNow).with_body(std::string(size_t{1} << 20, id))});
+  }
+
   resp::Value take(const Wish& wish, int64_t now = kNow, std::string_view topic = "t") {
     Arguments arguments = about(topic, now);
     arguments.number(wish.outlet).number(wish.lease_until).number(wish.limit);

@@ -29,6 +29,13 @@ class Arguments {
   }
   Arguments& moment(Moment moment) { return number(to_stored(moment)); }
 
+  /// Takes out `count` of them, from that place on.
+  void remove(size_t place, size_t count) {
+    const auto first = words_.begin() + static_cast<ptrdiff_t>(place);
+    for (size_t i = 0; i < count; ++i) bytes_ -= words_[place + i].size();
+    words_.erase(first, first + static_cast<ptrdiff_t>(count));
+  }
+
   /// Room for texts that live as long as this.
   Arena& storage() { return storage_; }
   std::span<const std::string_view> words() const { return words_; }

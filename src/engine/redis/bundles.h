@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -26,12 +27,21 @@ inline constexpr size_t kItemsPerCall = 128;
 /// reads it and copies it.
 inline constexpr size_t kBytesPerCall = 1u << 20;
 
+/// How many of the pushes that ask for an id that is nowhere else go into one call: each looks at every
+/// topic. `topics` is how many there are, or were a moment ago; 0 when that is not known.
+constexpr size_t unique_per_call(uint64_t topics) {
+  constexpr uint64_t kLooksPerCall = 1'000;
+  constexpr uint64_t kUnknown = 125;
+  return std::clamp<size_t>(kLooksPerCall / (topics == 0 ? kUnknown : topics), 1, kItemsPerCall);
+}
+
 /// Shares the items of a batch out. Each call has them in the batch's order, and the calls of one shard and
 /// topic follow each other in it. `where` answers the shard and the topic of an item, `bytes` about how large
 /// it is. With `in_strict_order` items that follow each other are put together only when nothing of another
-/// topic or shard was between them.
+/// topic or shard was between them. No bundle has more than `most` items.
 template <class Items, class Where, class Bytes>
-std::vector<Bundle> make_bundles(const Items& items, Where where, Bytes bytes, bool in_strict_order) {
+std::vector<Bundle> make_bundles(const Items& items, Where where, Bytes bytes, bool in_strict_order,
+                                 size_t most = kItemsPerCall) {
   std::vector<Bundle> bundles;
   std::map<std::pair<uint32_t, std::string_view>, size_t> open;
   size_t latest = 0;
@@ -39,8 +49,8 @@ std::vector<Bundle> make_bundles(const Items& items, Where where, Bytes bytes, b
     const std::pair<uint32_t, std::string_view> place = where(items[i]);
     const auto fits = [&](size_t index) {
       const Bundle& bundle = bundles[index];
-      return bundle.shard == place.first && bundle.topic == place.second &&
-             bundle.items.size() < kItemsPerCall && bundle.bytes < kBytesPerCall;
+      return bundle.shard == place.first && bundle.topic == place.second && bundle.items.size() < most &&
+             bundle.bytes < kBytesPerCall;
     };
     if (bundles.empty() || !fits(latest)) {
       const auto found = in_strict_order ? open.end() : open.find(place);

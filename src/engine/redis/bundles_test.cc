@@ -60,6 +60,14 @@ TEST(Bundles, OfLargeItemsHaveFewOfThem) {
       << "full when it has the bytes; one that is too large by itself is sent all the same";
 }
 
+TEST(Bundles, OfThoseThatLookAtAllTopicsHaveFewWhenTheseAreMany) {
+  EXPECT_EQ(unique_per_call(1), kItemsPerCall);
+  EXPECT_EQ(unique_per_call(100), 10U);
+  EXPECT_EQ(unique_per_call(1'000), 1U);
+  EXPECT_EQ(unique_per_call(1'000'000), 1U) << "one is the least";
+  EXPECT_EQ(unique_per_call(0), 8U) << "while nobody has counted";
+}
+
 TEST(Bundles, OfNothingAreNone) { EXPECT_TRUE(bundle({}).empty()); }
 
 }  // namespace

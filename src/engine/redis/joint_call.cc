@@ -1,6 +1,7 @@
 #include "engine/redis/joint_call.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace delayq::redis {
@@ -23,6 +24,7 @@ JointCall::JointCall(const Terms& terms, Arguments arguments)
       is_count_enough_(terms.is_count_enough),
       arguments_(std::move(arguments)) {
   for (const int64_t number : numbers_) arguments_.number(number);
+  first_of_items_ = arguments_.words().size();
 }
 
 bool JointCall::takes(const Terms& terms, uint32_t items) const {
@@ -43,7 +45,23 @@ Arguments& JointCall::finish() {
   return arguments_;
 }
 
+bool JointCall::keep_part(resp::Value& value) {
+  if (!may_be_parted() || value.items.size() <= kSaidFirst) return false;
+  const size_t said = value.items.size() - kSaidFirst;
+  const size_t done = said / said_of_each();
+  if (done >= items_ || said % said_of_each() != 0) return false;
+  for (size_t i = kSaidFirst; i < value.items.size(); ++i) kept_.push_back(std::move(value.items[i]));
+  const size_t words = arguments_.words().size() - first_of_items_;
+  arguments_.remove(first_of_items_, done * (words / items_));
+  items_ -= static_cast<uint32_t>(done);
+  return true;
+}
+
 void JointCall::answer(Result<resp::Value> value) {
+  if (value.ok() && value->items.size() >= kSaidFirst) {
+    value->items.insert(value->items.begin() + kSaidFirst, std::make_move_iterator(kept_.begin()),
+                        std::make_move_iterator(kept_.end()));
+  }
   if (parts_.size() == 1) return parts_.front().answer(std::move(value));
   std::vector<resp::Value> shares;
   if (value.ok()) shares = shares_of(*value);
@@ -67,10 +85,8 @@ std::vector<resp::Value> JointCall::shares_of(resp::Value& whole) const {
   for (size_t i = 0; i < kSaidFirst; ++i) shares.front().items[i] = std::move(whole.items[i]);
   switch (share_) {
     case Share::kOneEach:
-      share_in_turn(whole, 1, shares);
-      break;
     case Share::kTwoEach:
-      share_in_turn(whole, 2, shares);
+      share_in_turn(whole, said_of_each(), shares);
       break;
     case Share::kExceptions:
       share_exceptions(whole, shares);

@@ -52,8 +52,18 @@ class JointCall {
   bool takes(const Terms& terms, uint32_t items) const;
   /// Adds a verb's items. It gets its share of the answer; its arguments are for the caller to add.
   Arguments& add(uint32_t items, net::redis::Answer answer);
-  /// The whole call's arguments.
+  /// The whole call's arguments. To be called once, when all are added.
   Arguments& finish();
+  const Arguments& arguments() const { return arguments_; }
+  /// It has been sent: its arguments are not kept until the answer comes, unless they may be needed again.
+  /// Those of a push are the bodies.
+  void note_sent() {
+    if (!may_be_parted()) arguments_ = {};
+  }
+  /// A script that is given jobs of many bytes does the first of them only. Keeps what it says of these, and
+  /// leaves their arguments out: the call is to be made once more. False: this is the answer to all that was
+  /// asked.
+  [[nodiscard]] bool keep_part(resp::Value& value);
   /// Shares the answer out. To be called once, after which nothing is left of this.
   void answer(Result<resp::Value> value);
 
@@ -63,6 +73,8 @@ class JointCall {
     net::redis::Answer answer;
   };
 
+  bool may_be_parted() const { return share_ != Share::kExceptions && !is_count_enough_; }
+  size_t said_of_each() const { return share_ == Share::kTwoEach ? 2 : 1; }
   std::vector<resp::Value> shares_of(resp::Value& whole) const;
   void share_in_turn(resp::Value& whole, size_t for_each, std::vector<resp::Value>& shares) const;
   void share_exceptions(resp::Value& whole, std::vector<resp::Value>& shares) const;
@@ -75,7 +87,9 @@ class JointCall {
   std::vector<int64_t> numbers_;
   bool is_count_enough_;
   Arguments arguments_;
-  uint32_t items_ = 0;
+  size_t first_of_items_;          ///< the place of their arguments
+  uint32_t items_ = 0;             ///< not yet answered
+  std::vector<resp::Value> kept_;  ///< what was said of those that are answered
   std::vector<Part> parts_;
 };
 

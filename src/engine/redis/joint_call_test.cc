@@ -123,6 +123,60 @@ TEST_F(JointCallTest, AnAnswerThatIsTooShortLeavesTheLastWithout) {
   EXPECT_THAT(told(1), ElementsAre(0, 0, 6));
 }
 
+TEST_F(JointCallTest, WhatTheScriptDidNotDoIsAskedAgain) {
+  JointCall joint = call(Share::kOneEach);
+  add(joint, {1, 2, 1});
+  Arguments& arguments = joint.finish();
+  for (const char* word : {"a", "1", "b", "2", "c", "3", "d", "4"}) arguments.text(word);
+  joint.note_sent();
+  Value first = said({7, 3, 10, 20});
+  EXPECT_TRUE(joint.keep_part(first));
+  EXPECT_THAT(joint.arguments().words(), ElementsAre("c", "3", "d", "4"));
+  Value second = said({0, 0, 21});
+  EXPECT_TRUE(joint.keep_part(second));
+  EXPECT_THAT(joint.arguments().words(), ElementsAre("d", "4"));
+  Value last = said({8, 1, 30});
+  EXPECT_FALSE(joint.keep_part(last));
+  joint.answer(last);
+  EXPECT_THAT(told(0), ElementsAre(8, 1, 10)) << "of the others the caller has taken note";
+  EXPECT_THAT(told(1), ElementsAre(0, 0, 20, 21));
+  EXPECT_THAT(told(2), ElementsAre(0, 0, 30));
+}
+
+TEST_F(JointCallTest, TheArgumentsThatAllHaveInCommonRemain) {
+  const std::vector<int64_t> numbers{5, 6};
+  Arguments about;
+  about.text("now");
+  JointCall joint(
+      {.script = kScript, .share = Share::kTwoEach, .topic = "t", .now = kNow, .numbers = numbers},
+      std::move(about));
+  add(joint, {3});
+  joint.finish().text("a").text("b").text("c");
+  Value first = said({0, 0, 1, 10, 2, 20});
+  EXPECT_TRUE(joint.keep_part(first));
+  EXPECT_THAT(joint.arguments().words(), ElementsAre("now", "5", "6", "c"));
+  joint.answer(said({0, 0, 3, 30}));
+  EXPECT_THAT(told(0), ElementsAre(0, 0, 1, 10, 2, 20, 3, 30));
+}
+
+TEST_F(JointCallTest, OnlyAnAnswerThatDidSomethingIsAPart) {
+  for (Value nonsense : {Value{}, said({1}), said({0, 0}), number(3)}) {
+    JointCall joint = call(Share::kOneEach);
+    add(joint, {2});
+    EXPECT_FALSE(joint.keep_part(nonsense)) << "to ask again would not end";
+  }
+  JointCall take(
+      {.script = kScript, .share = Share::kTwoEach, .topic = "t", .now = kNow, .is_count_enough = true},
+      Arguments{});
+  add(take, {2});
+  Value one = said({0, 0, 1, 10});
+  EXPECT_FALSE(take.keep_part(one)) << "a take that finds fewer has found all";
+  JointCall push = call(Share::kExceptions);
+  add(push, {2});
+  Value exception = said({0, 0, 1, 3, 0, 50});
+  EXPECT_FALSE(push.keep_part(exception));
+}
+
 TEST_F(JointCallTest, TakesOnlyWhatIsAskedUnderTheSameTerms) {
   const std::vector<int64_t> numbers{1, 2};
   const Terms terms{.script = kScript, .shard = 1, .topic = "t", .now = kNow, .numbers = numbers};

@@ -117,6 +117,20 @@ TEST_F(LeaseScripts, NackAfterTheDeadlineIsForWhoSaysSo) {
   EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[3]") << "once";
 }
 
+TEST_F(LeaseScripts, NackOfALeaseThatRanOutIsStaleWhenItWasExtended) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 10);
+  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, ms(500)}, kNow + 9)), "[1]");
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[3]") << "it runs";
+  EXPECT_EQ(members(Key::kHeld), "[a]");
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 500)), "[0]");
+}
+
+TEST_F(LeaseScripts, NackOfALeaseThatRanOutCountsThoughTheClockWasSetBack) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 10);
+  run(scripts::kEnded, "t", {"10", "5000"}, kNow + 10);
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow)), "[0]");
+}
+
 TEST_F(LeaseScripts, NacksOfOneLeaseTwiceInABatch) {
   const std::string a = lease_of(spec("a", kNow));
   const std::vector<std::string> twice{a, ms(30), "0", "0", "one", "0", a, "", "0", "0", "two", "0"};
@@ -165,6 +179,71 @@ TEST_F(LeaseScripts, InspectTellsAndChangesNothing) {
   EXPECT_EQ(said(run(scripts::kInspect, "t", {"999", a})), "[nil nil 1 how]");
   EXPECT_EQ(said(run(scripts::kInspect, "t", {a}, kNow + 100)), "[nil nil]") << "it has run out";
   EXPECT_EQ(text_of(server().command({"HGETALL", key(Key::kPool)})), before);
+}
+
+// ---- how much one call reads
+
+class LargeLeases : public LeaseScripts {
+ protected:
+  /// Those of six jobs of 1 MiB.
+  std::vector<std::string> leases() {
+    push_large("abcdef");
+    std::vector<std::string> leases;
+    const resp::Value taken = take({});
+    for (size_t i = 3; i < taken.items.size(); i += 2)
+      leases.push_back(std::to_string(read_record(taken.items[i].text)->lease));
+    EXPECT_EQ(leases.size(), 6U);
+    return leases;
+  }
+  /// Each with these words behind it.
+  static std::vector<std::string> with(const std::vector<std::string>& leases,
+                                       const std::vector<std::string>& words) {
+    std::vector<std::string> all;
+    for (const std::string& lease : leases) {
+      all.push_back(lease);
+      all.insert(all.end(), words.begin(), words.end());
+    }
+    return all;
+  }
+  static std::vector<std::string> rest(const std::vector<std::string>& leases) {
+    return {leases.begin() + 4, leases.end()};
+  }
+};
+
+TEST_F(LargeLeases, AckDoesTheFirstFew) {
+  std::vector<std::string> all = leases();
+  all.insert(all.begin(), "999");
+  all.push_back("998");
+  EXPECT_EQ(said(ack(all, ms(70), "10")), "[1 0 0 0 0]") << "4 MiB were read";
+  EXPECT_EQ(members(Key::kHeld), "[e f]");
+  EXPECT_EQ(members(Key::kDone), "[a b c d]");
+  EXPECT_EQ(said(ack({all.end() - 3, all.end()})), "[0 0 1]");
+  EXPECT_EQ(command({"HLEN", key(Key::kPool)}), "4");
+}
+
+TEST_F(LargeLeases, NackDoesTheFirstFew) {
+  const std::vector<std::string> all = leases();
+  const std::vector<std::string> retry{ms(30), "0", "0", "why", "0"};
+  EXPECT_EQ(said(run(scripts::kNack, "t", with(all, retry))), "[0 0 0 0]");
+  EXPECT_EQ(members(Key::kDelay), "[a b c d]");
+  EXPECT_EQ(said(run(scripts::kNack, "t", with(rest(all), retry))), "[0 0]");
+}
+
+TEST_F(LargeLeases, ExtendDoesTheFirstFew) {
+  const std::vector<std::string> all = leases();
+  EXPECT_EQ(said(run(scripts::kExtend, "t", with(all, {ms(300)}))), "[1 1 1 1]");
+  EXPECT_EQ(record_of("d").until, from_unix_ms(kNow + 300));
+  EXPECT_EQ(record_of("e").until, from_unix_ms(kNow + 60'000));
+}
+
+TEST_F(LargeLeases, InspectDoesTheFirstFew) {
+  EXPECT_EQ(said(run(scripts::kInspect, "t", leases())), "[1  1  1  1 ]");
+}
+
+TEST_F(LargeLeases, ALeaseWhoseRecordIsGoneIsStale) {
+  const std::string a = lease_of(spec("a", kNow));
+  command({"HDEL", key(Key::kPool), "a"});
+  EXPECT_EQ(said(ack({a})), "[1]");
 }
 
 }  // namespace

@@ -56,10 +56,11 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
       std::any_of(jobs.begin(), jobs.end(), [](const NewJob& job) { return job.unique_across_topics; });
   // And what came before the batch, in any topic.
   if (in_strict_order) send_all_joint();
+  const size_t most = in_strict_order ? redis::unique_per_call(usage_.topics) : redis::kItemsPerCall;
   auto gather = Gather<std::vector<PushAnswer>>::make(std::move(created), std::move(reply));
   for (const Bundle& bundle : redis::make_bundles(
            jobs, [this](const NewJob& job) { return std::pair(keys_.shard_of(job.id), job.topic); },
-           [](const NewJob& job) { return job.body.size() + job.options.size(); }, in_strict_order)) {
+           [](const NewJob& job) { return job.body.size() + job.options.size(); }, in_strict_order, most)) {
     const redis::Terms terms{.script = redis::scripts::kPush,
                              .share = redis::Share::kExceptions,
                              .shard = bundle.shard,

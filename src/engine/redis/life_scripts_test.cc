@@ -206,6 +206,23 @@ TEST_F(LifeScripts, TakeStopsAtTheLimitAndRemembersIt) {
   EXPECT_EQ(command({"EXISTS", key(Key::kFull)}), "0") << "it was not held back";
 }
 
+TEST_F(LifeScripts, TakeForGoodRemembersThatOthersAreInItsWay) {
+  push({spec("a", kNow), spec("b", kNow), spec("c", kNow)});
+  Wish wish;
+  wish.limit = 1;
+  wish.is_auto = true;
+  EXPECT_THAT(ids(take(wish)), ElementsAre("a"));
+  EXPECT_EQ(command({"EXISTS", key(Key::kFull)}), "0") << "nobody would say that there is room: there is";
+  wish.is_auto = false;
+  const resp::Value held = take(wish);
+  ASSERT_THAT(ids(held), ElementsAre("b"));
+  command({"DEL", key(Key::kFull)});
+  wish.is_auto = true;
+  EXPECT_THAT(ids(take(wish)), IsEmpty());
+  EXPECT_EQ(command({"EXISTS", key(Key::kFull)}), "1");
+  EXPECT_EQ(ack({std::to_string(read_record(held.items[3].text)->lease)}).items[1].integer, 1);
+}
+
 TEST_F(LifeScripts, TakeForGoodForgetsOrKeeps) {
   push({spec("a", kNow).in_group("g"), spec("b", kNow), spec("c", kNow)});
   Wish wish;
@@ -322,6 +339,45 @@ TEST_F(LifeScripts, TakeSaysThatMoreIsDueThanItCouldMove) {
   EXPECT_FALSE(is_cut(second));
 }
 
+TEST_F(LifeScripts, TakeSaysSoAlsoWhenAllThatItMovedWasForOthers) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 6; ++i) push({spec(std::to_string(i), kNow + 5).with_body(body).called_back()});
+  push({spec("own", kNow + 5)});
+  const resp::Value first = take({}, kNow + 5);
+  EXPECT_THAT(ids(first), IsEmpty());
+  EXPECT_TRUE(is_cut(first)) << "there may be one behind them";
+  EXPECT_EQ(first.items[1].integer, 2);
+  const resp::Value second = take({}, kNow + 5);
+  EXPECT_THAT(ids(second), ElementsAre("own"));
+  EXPECT_FALSE(is_cut(second));
+}
+
+TEST_F(LifeScripts, TakeSaysSoOfManySmallOnesToo) {
+  push({spec("1", kNow + 5).called_back(), spec("2", kNow + 5).called_back(),
+        spec("3", kNow + 5).called_back(), spec("own", kNow + 5)});
+  Wish wish;
+  wish.count = 1;
+  wish.due_before = 2;
+  const resp::Value first = take(wish, kNow + 5);
+  EXPECT_THAT(ids(first), IsEmpty());
+  EXPECT_TRUE(is_cut(first));
+  wish.due_before = 0;
+  const resp::Value second = take(wish, kNow + 5);
+  EXPECT_THAT(ids(second), ElementsAre("own"));
+  EXPECT_FALSE(is_cut(second)) << "that is all it was asked for";
+  EXPECT_FALSE(is_cut(take(wish, kNow + 5))) << "nothing is due any more";
+}
+
+TEST_F(LifeScripts, TakeThatALimitHoldsBackSaysNothingOfWhatIsDue) {
+  lease_of(spec("running", kNow));
+  push({spec("1", kNow + 5), spec("2", kNow + 5)});
+  Wish wish;
+  wish.count = 1;
+  wish.limit = 1;
+  wish.due_before = 0;
+  EXPECT_FALSE(is_cut(take(wish, kNow + 5))) << "to ask again would be in vain";
+}
+
 // ---- by id
 
 TEST_F(LifeScripts, CancelSaysWhatItMet) {
@@ -379,6 +435,24 @@ TEST_F(LifeScripts, RescheduleOfOneIdTwiceInABatch) {
   EXPECT_THAT(line(), IsEmpty());
   EXPECT_EQ(scores(Key::kDelay), "[a 1700000000080]");
   EXPECT_EQ(scores(Key::kNext), "[dt 1700000000080]");
+}
+
+// ---- by id, and how much one call reads
+
+TEST_F(LifeScripts, ByIdTheFirstFewOfLargeJobsAreDone) {
+  push_large("abcdef");
+  const std::string soon = std::to_string(kNow + 50);
+  EXPECT_EQ(said(run(scripts::kReschedule, "t",
+                     {"nobody", soon, "a", soon, "b", soon, "c", soon, "d", soon, "e", soon, "f", soon})),
+            "[3 0 0 0 0]")
+      << "4 MiB were read";
+  EXPECT_EQ(members(Key::kDelay), "[a b c d]");
+  EXPECT_THAT(line(), ElementsAre("e", "f")) << "where they were";
+  EXPECT_EQ(said(run(scripts::kReschedule, "t", {"e", soon, "f", soon})), "[0 0]");
+  EXPECT_EQ(said(run(scripts::kCancel, "t", {"a", "b", "c", "d", "e", "f"})), "[0 0 0 0]");
+  EXPECT_EQ(members(Key::kDelay), "[e f]");
+  EXPECT_EQ(said(run(scripts::kCancel, "t", {"e", "f"})), "[0 0]");
+  EXPECT_THAT(names(), UnorderedElementsAre("seq"));
 }
 
 }  // namespace

@@ -55,15 +55,18 @@ void RedisEngine::redrive(Moment now, std::string_view topic, std::span<const st
                           Reply<uint64_t> reply) {
   auto gather = Gather<uint64_t>::make(0, std::move(reply));
   const auto where = [&](std::string_view id) { return std::pair(keys_.shard_of(id), topic); };
+  const auto read = [](const resp::Value& value, const std::string&, const Bundle& bundle,
+                       uint64_t& redriven) {
+    if (value.items.size() != bundle.items.size() + 2) return false;
+    for (size_t i = 2; i < value.items.size(); ++i) redriven += value.items[i].integer == 1 ? 1 : 0;
+    return true;
+  };
   for (const Bundle& bundle : redis::make_bundles(ids, where)) {
-    Arguments arguments = arguments_for(now, bundle.shard, topic);
+    const redis::Terms terms{
+        .script = redis::scripts::kRedrive, .shard = bundle.shard, .topic = topic, .now = now};
+    Arguments& arguments =
+        join(terms, static_cast<uint32_t>(bundle.items.size()), expect(terms.script, bundle, *gather, read));
     for (const uint32_t item : bundle.items) arguments.text(ids[item]);
-    send(redis::scripts::kRedrive, bundle, arguments, *gather,
-         [](const resp::Value& value, const std::string&, const Bundle&, uint64_t& redriven) {
-           if (value.items.size() != 3) return false;
-           redriven += static_cast<uint64_t>(value.items[2].integer);
-           return true;
-         });
   }
   gather->close(answers_);
 }

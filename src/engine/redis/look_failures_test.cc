@@ -188,5 +188,29 @@ TEST_F(LookFailures, AMasterThatHasAnotherLayoutIsNotWrittenTo) {
   EXPECT_EQ(code(), ErrorCode::kInvalid) << "all is well again";
 }
 
+TEST_F(LookFailures, PushesThatLookAtAllTopicsAreSentAFewAtATime) {
+  size_t pushes = 0;
+  client_.reply = [&](const std::string& name) {
+    if (name == "push") ++pushes;
+    return Error{ErrorCode::kUnavailable, "redis", "away"};
+  };
+  std::vector<std::string> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(std::to_string(i));
+  std::vector<NewJob> jobs(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    jobs[i].topic = "t";
+    jobs[i].id = ids[i];
+  }
+  const auto push = [&] {
+    pushes = 0;
+    std::vector<ErrorCode> codes;
+    ask<std::vector<PushAnswer>>(codes, [&](auto reply) { engine_.push(kNow, jobs, std::move(reply)); });
+    return pushes;
+  };
+  EXPECT_EQ(push(), 3U) << "one for each shard";
+  for (NewJob& job : jobs) job.unique_across_topics = true;
+  EXPECT_GE(push(), 100U / 8);
+}
+
 }  // namespace
 }  // namespace delayq

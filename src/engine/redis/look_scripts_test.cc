@@ -130,11 +130,33 @@ TEST_F(LookScripts, GetFindsNothingWhereRetentionHasEnded) {
 TEST_F(LookScripts, RedriveMovesTheDeadOnly) {
   store(job("dead", JobState::kDead));
   store(job("done", JobState::kDone));
-  EXPECT_EQ(text_of(run(scripts::kRedrive, "t", {"dead", "done", "nobody", "dead"})), "[nil 1 1]");
+  EXPECT_EQ(text_of(run(scripts::kRedrive, "t", {"dead", "done", "nobody", "dead"})), "[nil 1 1 0 0 0]");
   EXPECT_EQ(command({"ZCARD", key(Key::kReady)}), "1");
   EXPECT_EQ(command({"SMEMBERS", group("g")}), "[t/dead]");
   EXPECT_EQ(command({"ZRANGE", key(Key::kKept), "0", "-1"}), "[done]");
   EXPECT_EQ(read_record(run(scripts::kGet, "t", {"dead"}).items[1].text)->attempts, 0U);
+}
+
+TEST_F(LookScripts, RedriveDoesTheFirstFewOfLargeJobs) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (const char* id : {"1", "2", "3", "4", "5", "6"}) {
+    Job dead = job(id, JobState::kDead);
+    dead.body = body;
+    store(dead);
+  }
+  EXPECT_EQ(text_of(run(scripts::kRedrive, "t", {"1", "2", "3", "4", "5", "6"})), "[nil 1 1 1 1 1]");
+  EXPECT_EQ(command({"ZRANGE", key(Key::kDead), "0", "-1"}), "[5 6]");
+}
+
+TEST_F(LookScripts, RedriveOldestWakesNobodyWhoseTimeIsOver) {
+  for (int i = 0; i < 1'002; ++i)
+    store(job("old" + std::to_string(i), JobState::kDead), OnConflict::kReject, 2'000);
+  Job kept = job("kept", JobState::kDead);
+  kept.until = from_unix_ms(kNow + 9'000);
+  store(kept, OnConflict::kReject, 2'000);
+  EXPECT_EQ(text_of(run(scripts::kRedriveOldest, "t", {"9", "100000"}, kNow + 1'000)),
+            "[1700000001000 1 1 0]");
+  EXPECT_EQ(command({"HKEYS", key(Key::kPool)}), "[kept]") << "who is past its retention is gone";
 }
 
 TEST_F(LookScripts, RedriveOldestIsBoundedByNumberAndBytes) {
@@ -336,6 +358,25 @@ TEST_F(LookScripts, SettingsAreKeptAndTold) {
   ASSERT_TRUE(driver_.run(scripts::kSettings, {notes}, {"0", "t:1", channel_, "me", ""}).ok());
   EXPECT_EQ(command({"EXISTS", notes}), "0");
   EXPECT_THAT(news(), ElementsAre("st:1", "st:1"));
+}
+
+TEST_F(LookScripts, TopicsMoveNoMoreThanAFewMegabytesOfAllThatIsDue) {
+  for (const char* topic : {"a", "b"}) {
+    for (const char* id : {"1", "2", "3"}) {
+      Job large = job(id, JobState::kDelayed);
+      const std::string body(size_t{2} << 20, 'x');
+      large.topic = topic;
+      large.body = body;
+      store(large);
+    }
+  }
+  Arguments arguments = about({}, kNow + 500);
+  arguments.text({}).number(10).number(100);
+  const resp::Value said = run(scripts::kTopics, {}, arguments);
+  EXPECT_EQ(command({"ZCARD", key(Key::kDelay, "a")}), "1") << "4 MiB were moved";
+  EXPECT_EQ(command({"ZCARD", key(Key::kDelay, "b")}), "3") << "and that is enough for the call";
+  EXPECT_EQ(said.items.at(5).integer, 3) << "they are ready all the same";
+  EXPECT_EQ(said.items.at(13).integer, 3);
 }
 
 }  // namespace

@@ -113,13 +113,21 @@ Arguments& RedisEngine::join(const redis::Terms& terms, uint32_t items, Answer a
 }
 
 void RedisEngine::send_joint(redis::JointCall call) {
-  const redis::TopicKeys keys = keys_.topic(call.shard(), call.topic());
-  const Script& script = call.script();
-  const Arguments arguments = std::move(call.finish());
-  submit(script, keys.all(), arguments, [this, call = std::move(call)](Result<resp::Value> value) mutable {
-    if (!value.ok()) note_asked(call.topic());
-    call.answer(std::move(value));
+  call.finish();
+  send_part(std::make_shared<redis::JointCall>(std::move(call)));
+}
+
+void RedisEngine::send_part(const std::shared_ptr<redis::JointCall>& call) {
+  const redis::TopicKeys keys = keys_.topic(call->shard(), call->topic());
+  submit(call->script(), keys.all(), call->arguments(), [this, call](Result<resp::Value> value) {
+    if (!value.ok()) note_asked(call->topic());
+    if (value.ok() && call->keep_part(*value)) {
+      note(call->shard(), call->topic(), *value);
+      return send_part(call);
+    }
+    call->answer(std::move(value));
   });
+  call->note_sent();
 }
 
 void RedisEngine::send_all_joint() {

@@ -38,6 +38,8 @@ struct RedisEngineOptions {
 /// Order. Calls about a topic in one shard are carried out in the order of the verbs that made them, and so
 /// are those about a whole shard, so a verb sees all that was called before it. What holds of verbs that ask
 /// several shards is said at each of them. Verbs that ask the same of a topic are sent together by poll().
+/// Of verbs that name jobs of more than 4 MiB in a topic and shard, the first jobs are dealt with in this
+/// order, and the others by further calls, between which other verbs may come.
 ///
 /// While Redis is away every verb is answered with kUnavailable.
 class RedisEngine final : public Engine {
@@ -145,6 +147,8 @@ class RedisEngine final : public Engine {
   /// the items' arguments to what this answers.
   redis::Arguments& join(const redis::Terms& terms, uint32_t items, net::redis::Answer answer);
   void send_joint(redis::JointCall call);
+  /// Sends what of it is not answered yet, and goes on until all is.
+  void send_part(const std::shared_ptr<redis::JointCall>& call);
   void send_all_joint();
   /// Calls a script about leases for those of a batch that may be current. `add` adds the arguments of one
   /// after the number of its lease; `read` is as above. `numbers` answers the call's first arguments, an

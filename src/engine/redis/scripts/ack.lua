@@ -2,7 +2,7 @@
 -- KEYS  prelude.lua
 -- ARGV  5 until when and   6 how many done jobs are kept (0 and 0: none)
 --       7... two for each: lease number, outcome ("": as it was)
--- RETURNS prelude.lua; 3... for each 0 acked, 1 stale
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 acked, 1 stale
 local keep_until, keep_count = tonumber(ARGV[5]), tonumber(ARGV[6])
 local said, leases = {false, 0}, {}
 for at = 7, #ARGV, 2 do leases[#leases + 1] = tonumber(ARGV[at]) end

@@ -1,7 +1,7 @@
 -- Moves the deadlines of leases.
 -- KEYS  prelude.lua
 -- ARGV  5... two for each: lease number, new deadline in ms
--- RETURNS prelude.lua; 3... for each 1, or 0 for a stale lease
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 1, or 0 for a stale lease
 local said, leases = {false, 0}, {}
 go_on_when_full(NEXT)
 for at = 5, #ARGV, 2 do leases[#leases + 1] = tonumber(ARGV[at]) end

@@ -1,7 +1,8 @@
 -- What the queue must know of running jobs. Changes nothing.
 -- KEYS  prelude.lua
 -- ARGV  5... lease numbers
--- RETURNS prelude.lua; 3... two for each lease: attempts and options; nil and nil for a stale one
+-- RETURNS prelude.lua; 3... two for each of the first (prelude_life.lua: leave_to_next): attempts and
+--         options; nil and nil for a stale one
 local said, leases = {false, 0}, {}
 for at = 5, #ARGV do leases[#leases + 1] = tonumber(ARGV[at]) end
 local held = held_by(leases)

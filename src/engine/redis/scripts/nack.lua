@@ -2,14 +2,18 @@
 -- KEYS  prelude.lua
 -- ARGV  5... six for each: lease number, when it is retried in ms ("": it is dead), until when and how many dead jobs are
 --       kept (0 and 0: none), reason, and flags: 1 the lease has run out, 2 the attempt does not count
--- RETURNS prelude.lua; 3... for each 0 retried, 1 dead, 2 cancelled, 3 stale
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 retried, 1 dead, 2 cancelled, 3 stale
 local said, leases = {false, 0}, {}
 for at = 5, #ARGV, 6 do leases[#leases + 1] = tonumber(ARGV[at]) end
 local held = held_by(leases)
 
 local function nack(job, retry_at, keep_until, keep_count, reason, flags)
-  if not job or (flags % 2 == 0 and job[2][UNTIL] <= NOW) then return 3 end
+  if not job then return 3 end
   local id, head, tail = unpack(job)
+  if flags % 2 == 0 and head[UNTIL] <= NOW then return 3 end
+  -- Since its end was told it may have been extended, by a server whose clock is a little behind. Then LEASES has its deadline
+  -- again, and not when it is told next (ended.lua); the clock does not say, since it may have been set back.
+  if flags % 2 == 1 and head[UNTIL] > NOW and tonumber(call('ZSCORE', LEASES, id)) == head[UNTIL] then return 3 end
   if head[FLAGS] % 2 == CANCEL_REQUESTED then
     erase({job})
     return 2

@@ -24,30 +24,37 @@ local function ready(outlet, members)
   call('ZADD', line_of(outlet), unpack(members))
 end
 
--- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether that was so. An id
--- that has no record any more (nobody but us removes any) is in nobody's way.
+-- Adds a job to `lines`: what ready() is given, by outlet.
+local function line_up(lines, id, head)
+  local line = lines[head[OUTLET]] or {}
+  lines[head[OUTLET]] = line
+  line[#line + 1] = 0
+  line[#line + 1] = rank(head) .. id
+end
+
+-- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether more are due. An id
+-- that has no record any more (nobody but us removes any) is in nobody's way. The bytes are those of the whole script, which
+-- may be about many topics.
+local moved_bytes = 0
 local function move_due(most)
-  local moved, bytes = 0, 0
+  local moved = 0
   while moved < most do
-    if bytes >= ENOUGH_BYTES then return true end
     local ids = due_ids(math.min(most - moved, 500))
     if #ids == 0 then return false end
-    local records, more = records_of(ids, ENOUGH_BYTES - bytes)
+    if moved_bytes >= ENOUGH_BYTES then return true end
+    local records, bytes = records_of(ids, ENOUGH_BYTES - moved_bytes)
     take_due(#records)
-    moved, bytes = moved + #records, bytes + more
+    moved, moved_bytes = moved + #records, moved_bytes + bytes
     local lines = {}
     for i, record in ipairs(records) do
       if record then
         local _, head = cmsgpack.unpack_one(record)
-        local line = lines[head[OUTLET]] or {}
-        lines[head[OUTLET]] = line
-        line[#line + 1] = 0
-        line[#line + 1] = rank(head) .. ids[i]
+        line_up(lines, ids[i], head)
       end
     end
     for outlet, members in pairs(lines) do ready(outlet, members) end
   end
-  return false
+  return #due_ids(1) > 0
 end
 
 -- A take was held back by a limit, and now there is room: who waits may try again.
@@ -107,15 +114,21 @@ local function leave_group(id, tail)
   if group ~= '' then call('SREM', GROUPS .. group, TOPIC .. '/' .. id) end
 end
 
--- A job that is in no place waits for `due` from now on, or is ready at once.
-local function wait(id, head, tail, due)
-  head[STATE], head[DUE], head[UNTIL], head[LEASE] = WAITING, due, 0, 0
-  store(id, head, tail)
+-- A job of the pool that is in no other place goes where its due time has it: it is delayed, or ready.
+local function settle(id, head)
+  local due = head[DUE]
   if due <= NOW then
     ready(head[OUTLET], {0, rank(head) .. id})
   else
     delay({due, id}, due)
   end
+end
+
+-- A job that is in no place waits for `due` from now on, or is ready at once.
+local function wait(id, head, tail, due)
+  head[STATE], head[DUE], head[UNTIL], head[LEASE] = WAITING, due, 0, 0
+  store(id, head, tail)
+  settle(id, head)
 end
 
 -- Forgets jobs that are in no place and no group any more.
@@ -178,40 +191,51 @@ local function keep_all(jobs, state, count)
   forget(oldest)
 end
 
--- Jobs in the pool, by id: {id, head, tail}; nothing of those that are not there, or whose retention has ended.
+-- A script that is given many jobs does the first of them, when they are large, and says nothing of the others: its caller
+-- asks again for those. Takes all from `first` on out of what a script was given.
+local function leave_to_next(given, first)
+  for i = #given, first, -1 do given[i] = nil end
+end
+
+-- Jobs in the pool, by id: {id, head, tail}; nothing of those that are not there, or whose retention has ended. Of `ids` those
+-- remain that were looked for.
 local function find(ids)
   local jobs = {}
-  for i, record in ipairs(call('HMGET', POOL, unpack(ids))) do
+  local records = records_of(ids, ENOUGH_BYTES)
+  for i, record in ipairs(records) do
     if record then
       local head, tail = open(record)
       if head[STATE] < IS_DONE or head[UNTIL] > NOW then jobs[ids[i]] = {ids[i], head, tail} end
     end
   end
+  leave_to_next(ids, #records + 1)
   return jobs
 end
 
 -- The jobs that are held under these leases, which are numbers, whether or not their deadlines have passed: {id, head,
--- tail} by lease; nothing of those that are stale. One look finds them all, unless very many others lie between them.
+-- tail} by lease; nothing of those that are stale. Of `leases` those remain that were looked for. One look finds them all,
+-- unless very many others lie between them.
 local function held_by(leases)
   local low, high = math.huge, 0
   for _, lease in ipairs(leases) do low, high = math.min(low, lease), math.max(high, lease) end
-  local held, ids, by_lease = {}, {}, {}
+  local held, ids, places, by_lease = {}, {}, {}, {}
   local most = 4 * #leases
   local found = call('ZRANGE', HELD, low, high, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
   for i = 1, #found, 2 do held[tonumber(found[i + 1])] = found[i] end
   if #found == 2 * most then
     for _, lease in ipairs(leases) do held[lease] = call('ZRANGE', HELD, lease, lease, 'BYSCORE')[1] end
   end
-  local current = {}
-  for _, lease in ipairs(leases) do
+  for place, lease in ipairs(leases) do
     if held[lease] then
       ids[#ids + 1] = held[lease]
-      current[#ids] = lease
+      places[#ids] = place
     end
   end
-  for i, record in ipairs(#ids > 0 and call('HMGET', POOL, unpack(ids)) or {}) do
-    by_lease[current[i]] = {ids[i], open(record)}
+  local records = records_of(ids, ENOUGH_BYTES)
+  for i, record in ipairs(records) do
+    if record then by_lease[leases[places[i]]] = {ids[i], open(record)} end
   end
+  if #records < #ids then leave_to_next(leases, places[#records + 1]) end
   return by_lease
 end
 

@@ -20,10 +20,13 @@ local function record_of(i)
   return ARGV[at + 2] .. struct.pack('>BI8', 0xcf, place + i) .. ARGV[at + 3]
 end
 
--- The state of a live job of that id in another topic, and its due time. Looks at every topic of the shard.
+-- The state of a live job of that id in another topic, and its due time. Looks at every topic of the shard: the caller sees
+-- to it that few ids ask for that in one call (bundles.h).
+local topics
 local function elsewhere(id)
   local pools = string.sub(POOL, 1, -#TOPIC - 1)
-  for _, other in ipairs(call('ZRANGE', TOPICS, 0, -1)) do
+  topics = topics or call('ZRANGE', TOPICS, 0, -1)
+  for _, other in ipairs(topics) do
     local record = other ~= TOPIC and call('HGET', pools .. other, id)
     if record then
       local head = open(record)
@@ -61,11 +64,7 @@ local function push_one(i)
   call('HSET', POOL, id, record)
   is_stored = true
   if flags >= 8 then join_group(id, tail) end
-  if due <= NOW then
-    ready(head[OUTLET], {0, rank(head) .. id})
-  else
-    delay({due, id}, due)
-  end
+  settle(id, head)
 end
 
 -- All at once, when no job is in the way of another.
@@ -81,10 +80,7 @@ local function push_all()
       if due < earliest then earliest = due end
     else
       local _, head = cmsgpack.unpack_one(record)
-      local line = lines[head[OUTLET]] or {}
-      lines[head[OUTLET]] = line
-      line[#line + 1] = 0
-      line[#line + 1] = rank(head) .. id
+      line_up(lines, id, head)
     end
     if tonumber(ARGV[at + 5]) >= 8 then join_group(id, select(2, open(record))) end
   end

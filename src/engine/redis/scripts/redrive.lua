@@ -1,8 +1,8 @@
 -- Gives dead jobs of a topic another life, by their ids.
 -- KEYS  prelude.lua
 -- ARGV  5... ids
--- RETURNS prelude.lua; 3 how many of them were dead
-local redriven = 0
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 1, or 0 when it was not dead
+local said = {false, 0}
 local ids = {unpack(ARGV, 5)}
 local jobs = find(ids)
 for _, id in ipairs(ids) do
@@ -12,7 +12,9 @@ for _, id in ipairs(ids) do
     join_group(id, tail)
     head[ATTEMPTS] = 0
     wait(id, head, tail, NOW)
-    redriven = redriven + 1
+    said[#said + 1] = 1
+  else
+    said[#said + 1] = 0
   end
 end
-return answer({false, 0, redriven})
+return answer(said)

@@ -11,9 +11,13 @@ for _, id in ipairs(call('ZRANGE', DEAD, 0, tonumber(ARGV[5]) - 1)) do
   bytes = bytes - #record
   local head, tail = open(record)
   leave(id, head)
-  join_group(id, tail)
-  head[ATTEMPTS] = 0
-  wait(id, head, tail, NOW)
-  redriven = redriven + 1
+  if head[UNTIL] <= NOW then
+    forget({id})  -- there are more of these than were forgotten above
+  else
+    join_group(id, tail)
+    head[ATTEMPTS] = 0
+    wait(id, head, tail, NOW)
+    redriven = redriven + 1
+  end
 end
 return answer({false, 0, redriven, call('EXISTS', DEAD)})

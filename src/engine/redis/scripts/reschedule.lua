@@ -1,7 +1,7 @@
 -- Moves jobs that wait, and dead ones, to another time.
 -- KEYS  prelude.lua
 -- ARGV  5... two for each: id, new due time in ms
--- RETURNS prelude.lua; 3... for each 0 moved, 1 reserved, 2 done, 3 unknown
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 moved, 1 reserved, 2 done, 3 unknown
 local said, ids = {false, 0}, {}
 for at = 5, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
 local jobs = find(ids)

@@ -4,8 +4,8 @@
 --       8 1 for auto-ack, and then   9 until when and   10 how many done jobs are kept, 0 and 0 for none
 --       11 how many delayed jobs may become ready before, besides   12 with how many bytes of records it is enough
 --       13 how many are taken at most
--- RETURNS prelude.lua; 3... id and record for each job; last 1 when the bytes ended it before the line did: then there is
---         at least one job
+-- RETURNS prelude.lua; 3... id and record for each job; last 1 when it was ended by the bytes, or by how much may become
+--         ready before: then there may be more, also when there are none
 local outlet, deadline, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local is_auto, keep_until, keep_count = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[10])
 local most_bytes, count = tonumber(ARGV[12]), tonumber(ARGV[13])
@@ -38,13 +38,11 @@ if room > 0 then
     end
   end
 end
--- Whoever lets go of a job then says that there is room.
-if room < count and not is_auto and call('EXISTS', line) == 1 then
+-- Whoever lets go of a job then says that there is room; a take for good is in nobody's way itself.
+if room < count and call('EXISTS', line) == 1 and (not is_auto or call('EXISTS', HELD) == 1) then
   go_on_when_full(NEXT)
   call('SET', FULL, 1)
 end
-if #ids == 0 then return answer(said) end
-
 -- As many numbers of leases as there are ids: those after the answer. They begin above the time, so that a Redis that has
 -- lost its last numbers (a failover does that) never gives one out again that a consumer still has. 1,024 numbers a
 -- millisecond are more than a shard uses, and scores are exact up to 2^53.
@@ -89,6 +87,8 @@ local function finish_all()
   keep_all(kept, IS_DONE, keep_count)
 end
 
-if is_auto then finish_all() else lease_all() end
+if #ids > 0 then
+  if is_auto then finish_all() else lease_all() end
+end
 if is_cut then said[#said + 1] = 1 end
 return answer(said)
