@@ -3,15 +3,17 @@
 .PHONY: help build run deb test lint format coverage schemathesis chaos bench clean
 JOBS ?= $(shell nproc)
 export JOBS
+TARGET := delayq_programs
 
 help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
 
-build:  ## build what users run, into build/release
+build:  ## build what users run, and what measures it, into build/release
 	@tools/setup build
 	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target delayq_programs -j $(JOBS)
+	@cmake --build --preset release --target $(TARGET) -j $(JOBS)
 
+run: TARGET := delayq
 run: build  ## install what is missing, build, and serve on 127.0.0.1:9277 (HTTP) and 9278 (RESP), the jobs in ./data
 	@exec build/release/delayq serve
 
