@@ -3,7 +3,6 @@ import fcntl
 import json
 import os
 import pathlib
-import pty
 import re
 import select
 import shutil
@@ -373,7 +372,7 @@ class TopTest(CliTest):
     """`delayq top` in a terminal that we are."""
 
     def start_top(self, *words):
-        master, slave = pty.openpty()
+        master, slave = self.open_terminal()
         self.addCleanup(os.close, master)
         self.resize(master, 30, 120)
         self.before = termios.tcgetattr(slave)

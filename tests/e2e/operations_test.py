@@ -80,7 +80,7 @@ class Operations(harness.ServerTest):
         self.assertEqual(int(pid_file.read_text()), server.process.pid)
 
     def test_a_server_in_a_terminal_stops_when_that_is_closed(self):
-        terminal, end = os.openpty()
+        terminal, end = self.open_terminal()
 
         def take_terminal():
             os.setsid()
