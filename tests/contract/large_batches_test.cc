@@ -25,6 +25,13 @@ class LargeBatches : public EngineContract {
     }
     return all;
   }
+  /// One request about each of them.
+  template <class Request>
+  static std::vector<Request> about(const std::vector<Taken>& taken) {
+    std::vector<Request> requests(taken.size());
+    for (size_t i = 0; i < taken.size(); ++i) requests[i].lease = taken[i].ref();
+    return requests;
+  }
   size_t count(JobState state) { return engine_.counts("t").of(state); }
 
   std::vector<std::string> ids_;
@@ -32,13 +39,8 @@ class LargeBatches : public EngineContract {
 DELAYQ_OVER_ALL_ENGINES(LargeBatches);
 
 TEST_P(LargeBatches, Ack) {
-  std::vector<AckRequest> requests;
   const std::vector<Taken> taken = take_all();
-  for (const Taken& each : taken) {
-    AckRequest request;
-    request.lease = each.ref();
-    requests.push_back(request);
-  }
+  auto requests = about<AckRequest>(taken);
   requests[3].lease.lease = "0.1";
   std::vector<AckOutcome> expected(kJobs, AckOutcome::kAcked);
   expected[3] = AckOutcome::kStale;
@@ -51,14 +53,9 @@ TEST_P(LargeBatches, Ack) {
 }
 
 TEST_P(LargeBatches, NackThenRedrive) {
-  std::vector<NackRequest> requests;
   const std::vector<Taken> taken = take_all();
-  for (const Taken& each : taken) {
-    NackRequest request;
-    request.lease = each.ref();
-    request.keep = kKeepAll;
-    requests.push_back(request);
-  }
+  auto requests = about<NackRequest>(taken);
+  for (NackRequest& request : requests) request.keep = kKeepAll;
   EXPECT_EQ(engine_.nack_all(requests), std::vector<NackOutcome>(kJobs, NackOutcome::kDead));
   EXPECT_EQ(count(JobState::kDead), static_cast<size_t>(kJobs));
   EXPECT_EQ(engine_.redrive("t", {ids_.begin(), ids_.end()}), static_cast<uint64_t>(kJobs));
@@ -66,15 +63,12 @@ TEST_P(LargeBatches, NackThenRedrive) {
 }
 
 TEST_P(LargeBatches, ExtendAndInspect) {
-  std::vector<ExtendRequest> requests;
-  std::vector<LeaseRef> leases;
   const std::vector<Taken> taken = take_all();
-  for (const Taken& each : taken) {
-    ExtendRequest request;
-    request.lease = each.ref();
+  auto requests = about<ExtendRequest>(taken);
+  std::vector<LeaseRef> leases;
+  for (ExtendRequest& request : requests) {
     request.until = at(3'600'000);
-    requests.push_back(request);
-    leases.push_back(each.ref());
+    leases.push_back(request.lease);
   }
   std::vector<bool> extended;
   engine_.engine().extend(engine_.now(), requests,

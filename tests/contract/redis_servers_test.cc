@@ -298,38 +298,24 @@ TEST_F(RedisServers, AnEndThatNobodyResolvedIsToldAgain) {
 TEST_F(RedisServers, WhoWasHeldBackByALimitIsToldWhenThereIsRoom) {
   const auto a = join("a");
   const auto b = join("b");
-  a->driver.push_all({JobSpec("t", "first"), JobSpec("t", "second")});
-  TakeRequest request;
-  request.topic = "t";
-  request.max_reserved = 1;
-  request.lease_until = at(60'000);
-  const std::vector<Taken> first = a->driver.take(request);
-  ASSERT_THAT(first, SizeIs(1));
-  b->driver.settle();
-  EXPECT_THAT(b->driver.take(request), IsEmpty());
-  hear(*b, "old news at b", [&] { return b->driver.ready_news().contains("t"); });
-  a->driver.ack(first[0]);
-  hear(*b, "news of room at b", [&] { return b->driver.ready_news().contains("t"); });
-  EXPECT_THAT(b->driver.take(request), SizeIs(1));
-}
-
-TEST_F(RedisServers, WhoTakesForGoodAndWasHeldBackIsTold) {
-  const auto a = join("a");
-  const auto b = join("b");
-  a->driver.push_all({JobSpec("t", "first"), JobSpec("t", "second")});
-  TakeRequest request;
-  request.topic = "t";
-  request.max_reserved = 1;
-  request.lease_until = at(60'000);
-  const std::vector<Taken> first = a->driver.take(request);
-  ASSERT_THAT(first, SizeIs(1));
-  request.auto_ack = true;
-  b->driver.settle();
-  EXPECT_THAT(b->driver.take(request), IsEmpty());
-  hear(*b, "old news at b", [&] { return b->driver.ready_news().contains("t"); });
-  a->driver.ack(first[0]);
-  hear(*b, "news of room at b", [&] { return b->driver.ready_news().contains("t"); });
-  EXPECT_THAT(b->driver.take(request), SizeIs(1));
+  for (const bool auto_ack : {false, true}) {
+    const std::string topic = auto_ack ? "for-good" : "leased";
+    SCOPED_TRACE(topic);
+    a->driver.push_all({JobSpec(topic, "first"), JobSpec(topic, "second")});
+    TakeRequest request;
+    request.topic = topic;
+    request.max_reserved = 1;
+    request.lease_until = at(60'000);
+    const std::vector<Taken> first = a->driver.take(request);
+    ASSERT_THAT(first, SizeIs(1));
+    request.auto_ack = auto_ack;
+    b->driver.settle();
+    EXPECT_THAT(b->driver.take(request), IsEmpty());
+    hear(*b, "old news at b", [&] { return b->driver.ready_news().contains(topic); });
+    a->driver.ack(first[0]);
+    hear(*b, "news of room at b", [&] { return b->driver.ready_news().contains(topic); });
+    EXPECT_THAT(b->driver.take(request), SizeIs(1));
+  }
 }
 
 TEST_F(RedisServers, ALeaseThatOneExtendedIsNotEndedByAnotherWhoseClockIsAhead) {

@@ -29,6 +29,13 @@ DispatcherOptions small() {
   return options;
 }
 
+CallResult busy_for(seconds time) {
+  CallResult result;
+  result.status = 429;
+  result.retry_after = RetryAfter{time, {}};
+  return result;
+}
+
 class Dispatching : public testing::Test {
  protected:
   Dispatching() { queue_.queue().set_delivery_listener(&dispatcher_); }
@@ -118,10 +125,7 @@ TEST_F(Dispatching, RetryAfterGoesBeforeTheBackoff) {
   hook("t", kGood);
   const std::string id = push("t");
   settle();
-  CallResult busy;
-  busy.status = 429;
-  busy.retry_after = RetryAfter{seconds{7}, {}};
-  caller_.end(busy);
+  caller_.end(busy_for(seconds{7}));
   settle();
   EXPECT_EQ(job("t", id).due, at(7'000));
 }
@@ -130,11 +134,8 @@ TEST_F(Dispatching, RetryAfterCountsFromAMomentAtWhichTheAnswerWasThere) {
   hook("t", kGood);
   const std::string id = push("t");
   settle();
-  CallResult busy;
-  busy.status = 429;
-  busy.retry_after = RetryAfter{seconds{7}, {}};
   dispatcher_.hear();
-  caller_.end(busy);  // after the clock was read
+  caller_.end(busy_for(seconds{7}));  // after the clock was read
   EXPECT_FALSE(dispatcher_.poll(queue_.now()));
   settle_at(at(5));
   EXPECT_EQ(job("t", id).due, at(7'005));
