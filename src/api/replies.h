@@ -35,6 +35,8 @@ class Replies {
     }
   }
 
+  /// The one that reserve() answers next.
+  Place next_place() const { return first_ + waiting_.size(); }
   /// Places that are not filled yet, or wait for one before them.
   size_t waiting() const { return waiting_.size(); }
   std::string& output() { return output_; }
