@@ -129,7 +129,7 @@ ssize_t Session::receive_behind(std::string_view& came) {
 
 void Session::receive() {
   if (is_closed_ || is_closing_ || input_ended_) return;
-  if (!may_receive() && room_for_waiting_input() == 0) return;
+  if (!may_receive() && room_for_waiting_input() == 0) return touch();
   std::string_view came;
   const ssize_t count = receive_behind(came);
   if (count == 0) {
@@ -315,6 +315,7 @@ Steady Session::request_deadline() const {
 void Session::check_request(Steady now) {
   if (!begun_ || now < request_deadline()) return;
   begun_.reset();
+  if (!may_receive()) return touch();  // others hold the budget: it is not the client who is late
   protocol_->time_out();
   if (!protocol_->is_over()) return close();
   touch();
