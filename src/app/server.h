@@ -49,6 +49,7 @@ struct ServerOptions {
   uint16_t http_port = 9277;  ///< 0: any free one
   size_t max_connections = 20'000;
   net::SessionLimits session;
+  net::AnswerLimits answers;
   std::vector<Token> tokens;                    ///< none: everybody may do everything
   std::optional<net::TlsFiles> tls;             ///< none: connections are not encrypted
   Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
