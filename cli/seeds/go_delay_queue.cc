@@ -11,14 +11,14 @@ namespace delayq::cli::seeds {
 
 namespace {
 
-constexpr std::string_view kJobPrefix = "delay_job:";
-constexpr std::string_view kBucketPrefix = "dq_bucket_";
+constexpr std::string_view kGoJobPrefix = "delay_job:";
+constexpr std::string_view kGoBucketPrefix = "dq_bucket_";
 
-std::string job_key(const std::string& id) { return std::string(kJobPrefix) + id; }
+std::string job_key(const std::string& id) { return std::string(kGoJobPrefix) + id; }
 
 class GoDelayQueue final : public Layout {
  public:
-  explicit GoDelayQueue(uint32_t buckets) : buckets_(kBucketPrefix, 1, buckets) {}
+  explicit GoDelayQueue(uint32_t buckets) : buckets_(kGoBucketPrefix, 1, buckets) {}
 
   Result<uint64_t> total(const RedisReader& redis) const override { return buckets_.total(redis); }
 
@@ -110,7 +110,7 @@ class GoDelayQueue final : public Layout {
   }
 
   static Status find_topics(const RedisReader& redis, std::set<std::string>& topics) {
-    return redis.scan_keys(kJobPrefix, "string", [&](const RedisReader::Page& keys) {
+    return redis.scan_keys(kGoJobPrefix, "string", [&](const RedisReader::Page& keys) {
       const auto jobs = redis.get(keys);
       if (!jobs) return Status{jobs.error()};
       for (const std::optional<std::string>& bytes : *jobs) {

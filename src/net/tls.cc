@@ -8,13 +8,9 @@
 
 namespace delayq::net {
 
-namespace {
-
-Error problem(std::string_view key, const std::string& file) {
+Error tls_problem(std::string_view key, const std::string& file) {
   return {ErrorCode::kInvalid, "tls", fmt::format("tls.{}: {}: {}", key, file, tls_reason()), {}};
 }
-
-}  // namespace
 
 TlsContext::TlsContext() : context_(SSL_CTX_new(TLS_server_method())) {}
 TlsContext::~TlsContext() { SSL_CTX_free(context_); }
@@ -35,13 +31,13 @@ Status TlsContext::load(const TlsFiles& files) {
   SSL_CTX_set_mode(context_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                  SSL_MODE_RELEASE_BUFFERS);
   if (SSL_CTX_use_certificate_chain_file(context_, files.certificate.c_str()) != 1)
-    return problem("certificate", files.certificate);
+    return tls_problem("certificate", files.certificate);
   if (SSL_CTX_use_PrivateKey_file(context_, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return problem("key", files.key);
-  if (SSL_CTX_check_private_key(context_) != 1) return problem("key", files.key);
+    return tls_problem("key", files.key);
+  if (SSL_CTX_check_private_key(context_) != 1) return tls_problem("key", files.key);
   if (files.client_ca.empty()) return {};
   if (SSL_CTX_load_verify_locations(context_, files.client_ca.c_str(), nullptr) != 1)
-    return problem("client_ca", files.client_ca);
+    return tls_problem("client_ca", files.client_ca);
   SSL_CTX_set_client_CA_list(context_, SSL_load_client_CA_file(files.client_ca.c_str()));
   SSL_CTX_set_verify(context_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   // A session is resumed only by who shows a certificate again: tickets would need a name of their own for

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "core/error.h"
 #include "net/stream.h"
 
 struct ssl_st;
@@ -10,6 +12,9 @@ namespace delayq::net {
 
 /// The first reason that OpenSSL has on this thread's list, which is emptied.
 std::string tls_reason();
+
+/// What OpenSSL has against the file that the setting `tls.KEY` names.
+Error tls_problem(std::string_view key, const std::string& file);
 
 /// One end of a TLS connection over a socket that does not block.
 class TlsStream final : public Stream {
