@@ -143,9 +143,9 @@ const net::redis::ClientOptions* Server::engine_redis() const {
 }
 
 RedisOutlet Server::redis_outlet() const {
-  if (!options_.redis_delivery.url.empty()) return {true, {}};
-  if (options_.storage.engine != EngineKind::kRedis) return {};
-  return {true, options_.storage.redis.prefix + ":"};
+  // Whatever the URL says: hosts have several names, and it may lead to the engine's own Redis.
+  if (options_.storage.engine == EngineKind::kRedis) return {true, options_.storage.redis.prefix + ":"};
+  return {!options_.redis_delivery.url.empty(), {}};
 }
 
 Status Server::start_deliveries() {

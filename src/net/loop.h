@@ -31,6 +31,13 @@ class Loop {
   /// The clock that nobody sets, for how long something takes: again the one place.
   using Steady = net::Steady;
   static Steady steady_now();
+  /// Both at the same moment, as exactly as can be told: what is between the two readings of the steady clock
+  /// around the other one is hardly ever more than a microsecond.
+  struct Clocks {
+    std::chrono::microseconds wall;
+    Steady steady;
+  };
+  static Clocks clocks();
 
   /// Waits until `deadline`, or until something happened, and handles all that has happened. `kNever` waits
   /// for as long as it takes.

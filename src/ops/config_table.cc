@@ -203,7 +203,8 @@ const std::array kRedis{
               "A connection whose answers take longer is given up and made anew."},
     ConfigRow{"redis", "wait", DurationField{0s, 1min, [](T& t, Millis v) { t.config.redis.wait = v; }},
               "\"0s\"", "",
-              "How long a request waits while Redis is away before it is refused as unavailable."},
+              "How long a request waits while Redis is away, or moves its slot, before it is refused as "
+              "unavailable."},
     ConfigRow{"redis", "start_wait",
               DurationField{0s, 1h, [](T& t, Millis v) { t.config.redis.start_wait = v; }}, "\"0s\"", "",
               "How long the server waits at its start for a Redis that is not there yet."},
