@@ -132,6 +132,9 @@ Result<ServerOptions> server_options(const Config& config) {
   options.idempotency = config.server.idempotency;
   options.metrics_topics = config.limits.metrics_topics;
   options.session.request = config.server.request_timeout;
+  options.session.stall = config.server.write_timeout;
+  options.session.stranger = config.server.first_request_timeout;
+  options.answers = {config.limits.unread_bytes, config.limits.unread_total_bytes};
   if (config.compat.go_delay_queue) options.dialects.push_back(&compat::go_delay_queue());
   if (config.compat.callback) options.dialects.push_back(&compat::callback());
   if (config.compat.delayq) options.dialects.push_back(&compat::delayq());

@@ -98,6 +98,8 @@ class JournalStorage final : public Storage {
 
 }  // namespace
 
+Moment Storage::now() const { return net::Loop::now(); }
+
 Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now, net::Loop* loop) {
   if (options.engine == EngineKind::kRedis) {
     assert(loop != nullptr);

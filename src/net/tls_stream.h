@@ -30,15 +30,18 @@ class TlsStream final : public Stream {
   ssize_t send(const char* bytes, size_t size) override;
   bool has_more() const override;
   bool waits_for_room() const override { return waits_for_room_; }
+  bool waits_for_input() const override { return waits_for_input_; }
   bool is_greeting() const override;
   std::string problem() const override { return problem_; }
   void finish() override;
 
  private:
   ssize_t explain(int result);
+  ssize_t broken();
 
   ssl_st* tls_;
-  bool waits_for_room_ = false;
+  bool waits_for_room_ = false;   ///< after receive() or send()
+  bool waits_for_input_ = false;  ///< after send()
   bool is_broken_ = false;
   std::string problem_;
 };

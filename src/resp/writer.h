@@ -46,9 +46,6 @@ class Writer {
     header('*', static_cast<int64_t>(2 * size));
   }
 
-  /// What another writer of the same version has written.
-  void raw(std::string_view written) { out_ += written; }
-
   Version version() const { return version_; }
 
  private:

@@ -8,6 +8,8 @@ namespace delayq::resp {
 namespace {
 
 constexpr size_t kLargestBatch = 4096;
+/// An id, a moment, an outcome, or why not.
+constexpr size_t kShortReply = 512;
 static_assert(kLargestBatch <= Limits::kBatchJobs);
 
 /// Item `i`, or its error; when all of the batch failed, everybody gets that error.
@@ -22,6 +24,10 @@ const Error* error_of(const Result<std::vector<T>>& results, size_t i) {
 void Conversation::begin_batch(Batch kind) {
   if (batch_ != kind) flush();
   batch_ = kind;
+}
+
+Conversation::Place Conversation::reserve_for(size_t commands) {
+  return reserve(commands, commands * kShortReply);
 }
 
 void Conversation::flush() {
@@ -96,7 +102,7 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
 
 void Conversation::flush_pushes() {
   host_.queue.push(now_, pushes_,
-                   [self = self(), place = reserve(pushes_.size()),
+                   [self = self(), place = reserve_for(pushes_.size()),
                     count = pushes_.size()](const Result<PushReport>& report) {
                      self->answer_each(place, count, [&](Writer& writer, size_t i) {
                        if (!report.ok()) return write_error(writer, report.error());
@@ -124,7 +130,7 @@ Status Conversation::ack(Arguments& arguments) {
 }
 
 void Conversation::flush_acks() {
-  const Place place = reserve(acks_per_command_.size());
+  const Place place = reserve_for(acks_per_command_.size());
   host_.queue.ack(now_, acks_,
                   [self = self(), place,
                    per_command = std::move(acks_per_command_)](const Result<std::vector<Status>>& results) {
@@ -174,7 +180,7 @@ Status Conversation::nack(Arguments& arguments) {
 
 void Conversation::flush_nacks() {
   host_.queue.nack(now_, nacks_,
-                   [self = self(), place = reserve(nacks_.size()),
+                   [self = self(), place = reserve_for(nacks_.size()),
                     count = nacks_.size()](const Result<std::vector<Result<NackReceipt>>>& results) {
                      self->answer_each(place, count, [&](Writer& writer, size_t i) {
                        if (const Error* error = error_of(results, i)) return write_error(writer, *error);
@@ -198,7 +204,7 @@ Status Conversation::extend(Arguments& arguments) {
 
 void Conversation::flush_extends() {
   host_.queue.extend(now_, extends_,
-                     [self = self(), place = reserve(extends_.size()),
+                     [self = self(), place = reserve_for(extends_.size()),
                       count = extends_.size()](const Result<std::vector<Result<Moment>>>& results) {
                        self->answer_each(place, count, [&](Writer& writer, size_t i) {
                          if (const Error* error = error_of(results, i)) return write_error(writer, *error);
@@ -228,7 +234,7 @@ Status Conversation::cancel(Arguments& arguments) {
 
 void Conversation::flush_cancels() {
   host_.queue.cancel(now_, cancels_,
-                     [self = self(), place = reserve(cancels_.size()),
+                     [self = self(), place = reserve_for(cancels_.size()),
                       count = cancels_.size()](const Result<std::vector<Result<CancelOutcome>>>& results) {
                        self->answer_each(place, count, [&](Writer& writer, size_t i) {
                          if (const Error* error = error_of(results, i)) return write_error(writer, *error);
@@ -252,15 +258,15 @@ Status Conversation::reschedule(Arguments& arguments) {
 }
 
 void Conversation::flush_reschedules() {
-  host_.queue.reschedule(now_, reschedules_,
-                         [self = self(), place = reserve(reschedules_.size()), count = reschedules_.size()](
-                             const Result<std::vector<Result<RescheduleOutcome>>>& results) {
-                           self->answer_each(place, count, [&](Writer& writer, size_t i) {
-                             if (const Error* error = error_of(results, i))
-                               return write_error(writer, *error);
-                             write_rescheduled(writer, *(*results)[i]);
-                           });
-                         });
+  host_.queue.reschedule(
+      now_, reschedules_,
+      [self = self(), place = reserve_for(reschedules_.size()),
+       count = reschedules_.size()](const Result<std::vector<Result<RescheduleOutcome>>>& results) {
+        self->answer_each(place, count, [&](Writer& writer, size_t i) {
+          if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+          write_rescheduled(writer, *(*results)[i]);
+        });
+      });
   reschedules_.clear();
 }
 

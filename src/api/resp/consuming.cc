@@ -56,8 +56,8 @@ struct Conversation::Pops {
   std::vector<std::string> topics;
   PopRequest each;  ///< without its topics
   Place place{};
-  uint32_t left = 0;                 ///< not answered yet
-  std::vector<std::string> replies;  ///< of those that are
+  uint32_t left = 0;  ///< not answered yet
+  size_t done = 0;    ///< answered
 };
 
 /// Pops that are all the same and came together ask the queue once, for as many jobs as all of them want.
@@ -126,10 +126,11 @@ void Conversation::ask_together(const std::shared_ptr<Pops>& pops) {
 }
 
 void Conversation::popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped) {
+  if (connection_ == nullptr) return;
   const uint32_t count = pops->each.count;
   std::span<const TakenJob> jobs;
   if (popped.ok()) jobs = popped->jobs;
-  const auto write = [&](Writer& writer) {
+  const auto write = [&](Writer& writer, size_t) {
     if (!popped.ok()) return write_error(writer, popped.error());
     const size_t share = std::min<size_t>(count, jobs.size());
     write_jobs(writer, jobs.first(share));
@@ -138,17 +139,29 @@ void Conversation::popped_together(const std::shared_ptr<Pops>& pops, const Resu
   const size_t served = (jobs.size() + count - 1) / count;
   if (popped.ok() && popped->is_cut && served < pops->left) {
     // There is more than one answer may have: those who got nothing get an answer of their own.
-    for (size_t i = 0; i < served; ++i) {
-      Writer writer(pops->replies.emplace_back(), version_of(pops->place));
-      write(writer);
-    }
+    replies_.extend(pops->place,
+                    [&](std::string& out) { write_replies(out, pops->place, pops->done, served, write); });
+    replies_.promise(pops->place, 0);
     pops->left -= static_cast<uint32_t>(served);
-    return ask_together(pops);
+    pops->done += served;
+    paused_pops_.push_back(pops);
+    go_on();
+  } else {
+    replies_.fill(pops->place,
+                  [&](std::string& out) { write_replies(out, pops->place, pops->done, pops->left, write); });
+    asked_.erase(pops->place);
   }
-  answer_each(pops->place, pops->replies.size() + pops->left, [&](Writer& writer, size_t i) {
-    if (i < pops->replies.size()) return writer.raw(pops->replies[i]);
-    write(writer);
-  });
+  connection_->on_output();
+}
+
+bool Conversation::go_on() {
+  if (connection_ == nullptr) return false;
+  while (!paused_pops_.empty() && connection_->may_hold(held())) {
+    const std::shared_ptr<Pops> next = std::move(paused_pops_.front());
+    paused_pops_.pop_front();
+    ask_together(next);
+  }
+  return !paused_pops_.empty();
 }
 
 }  // namespace delayq::resp

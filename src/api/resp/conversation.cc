@@ -12,9 +12,24 @@ namespace delayq::resp {
 namespace {
 
 constexpr size_t kMostUnanswered = 16 * 1024;
-
 /// Of a command, before its client has said who it is where that is asked for.
 constexpr size_t kMostFromStranger = 16 * 1024;
+
+api::AnswerKind kind_of_answer(Verb verb) {
+  using Kind = api::AnswerKind;
+  switch (verb) {
+    case Verb::kGet:
+      return Kind::kJob;
+    case Verb::kExport:
+      return Kind::kLines;
+    case Verb::kList:
+    case Verb::kTopics:
+    case Verb::kImport:
+      return Kind::kNames;
+    default:
+      return Kind::kShort;
+  }
+}
 
 /// The row of the error that a reply is. What Redis has other words for is invalid.
 const ErrorTraits& error_in(std::string_view reply) {
@@ -179,8 +194,8 @@ void Conversation::note_asked(const CommandSpec* spec, std::span<const std::stri
   noted_.push_back(std::move(asked));
 }
 
-Conversation::Place Conversation::reserve(size_t commands) {
-  const Place place = replies_.reserve();
+Conversation::Place Conversation::reserve(size_t commands, size_t most_bytes) {
+  const Place place = replies_.reserve(most_bytes);
   if (noted_.empty()) return place;
   std::vector<Asked>& asked = asked_[place];
   for (; commands > 0 && !noted_.empty(); --commands) {
@@ -257,6 +272,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       break;
   }
   flush();
+  answer_kind_ = kind_of_answer(verb);
   switch (verb) {
     case Verb::kGet:
       return get(arguments);
@@ -316,27 +332,27 @@ Version Conversation::version_of(Place place) const {
   return found == older_.end() ? version_ : found->version;
 }
 
-void Conversation::answer_each(Place place, size_t count, EachWords write) {
+void Conversation::write_replies(std::string& out, Place place, size_t first, size_t count, EachWords write) {
   const auto asked = asked_.empty() ? asked_.end() : asked_.find(place);
-  const bool is_logged = asked != asked_.end();
-  const auto write_all = [&](std::string& out) {
-    Writer writer(out, version_of(place));
-    for (size_t i = 0; i < count; ++i) {
-      const size_t begin = out.size();
-      write(writer, i);
-      const std::string_view said = std::string_view(out).substr(begin);
-      if (is_error(said)) front_.resp.refuse(error_in(said).code);
-      if (is_logged && i < asked->second.size()) tell(asked->second[i], said);
-    }
-  };
-  if (connection_ != nullptr) {
-    replies_.fill(place, write_all);
-    connection_->on_output();
-  } else if (is_logged) {
-    std::string unheard;
-    write_all(unheard);
+  Writer writer(out, version_of(place));
+  for (size_t i = first; i < first + count; ++i) {
+    const size_t begin = out.size();
+    write(writer, i);
+    const std::string_view said = std::string_view(out).substr(begin);
+    if (is_error(said)) front_.resp.refuse(error_in(said).code);
+    if (asked != asked_.end() && i < asked->second.size()) tell(asked->second[i], said);
   }
-  if (is_logged) asked_.erase(asked);
+}
+
+void Conversation::answer_each(Place place, size_t count, EachWords write) {
+  if (connection_ != nullptr) {
+    replies_.fill(place, [&](std::string& out) { write_replies(out, place, 0, count, write); });
+    connection_->on_output();
+  } else if (asked_.contains(place)) {
+    std::string unheard;
+    write_replies(unheard, place, 0, count, write);
+  }
+  if (!asked_.empty()) asked_.erase(place);
 }
 
 void Conversation::answer(Place place, Words words) {

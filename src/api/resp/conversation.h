@@ -47,6 +47,7 @@ class Conversation final : public api::Conversation {
   size_t needed() const override { return needed_; }
   uint64_t requests() const override { return requests_; }
   void time_out() override;
+  bool go_on() override;
 
  private:
   /// A finished reply: appends to the writer.
@@ -81,10 +82,12 @@ class Conversation final : public api::Conversation {
   void tell(const Asked& asked, std::string_view reply) const;
   Status dispatch(Verb verb, Arguments& arguments);
   /// A place for the replies to the oldest `commands` that have none yet.
-  Place reserve(size_t commands = 1);
+  Place reserve(size_t commands = 1, size_t most_bytes = 0);
   /// What HELLO chooses is for the replies to come: those that wait are written as they were asked for.
   void set_version(Version version);
   Version version_of(Place place) const;
+  /// Appends replies `first` to `first + count` of a place, counts the errors and tells the log.
+  void write_replies(std::string& out, Place place, size_t first, size_t count, EachWords write);
   void answer_each(Place place, size_t count, EachWords write);
   void answer(Place place, Words words);
   /// A reply that is known at once.
@@ -93,7 +96,7 @@ class Conversation final : public api::Conversation {
   /// A Reply<T> that writes `words(writer, value)`, or the error.
   template <class T, class Write>
   Reply<T> respond(Write write) {
-    return [self = self(), place = reserve(), write](Result<T> result) {
+    return [self = self(), place = reserve(1, most_bytes(answer_kind_)), write](Result<T> result) {
       self->answer(place, [&](Writer& writer) {
         if (!result.ok()) return write_error(writer, result.error());
         if constexpr (std::is_void_v<T>) {
@@ -120,6 +123,8 @@ class Conversation final : public api::Conversation {
   enum class Batch : uint8_t { kNone, kPush, kPop, kAck, kNack, kExtend, kCancel, kReschedule };
   void begin_batch(Batch kind);
   void flush();
+  /// A place for the replies to so many commands, each of them short.
+  Place reserve_for(size_t commands);
   void flush_pushes();
   void flush_pops();
   void flush_acks();
@@ -180,12 +185,15 @@ class Conversation final : public api::Conversation {
   std::deque<Asked> noted_;  ///< commands without a place yet; empty when nobody wants to know
   absl::flat_hash_map<Place, std::vector<Asked>> asked_;  ///< not answered yet; the same
 
+  api::AnswerKind answer_kind_ = api::AnswerKind::kShort;  ///< of the command that is being executed
+
   Batch batch_ = Batch::kNone;
   std::vector<PushRequest> pushes_;
   std::vector<std::string_view> pop_words_;  ///< of the pops in the batch, which are all the same
   std::vector<std::string_view> pop_topics_;
   PopRequest pop_;
-  uint32_t pop_count_ = 0;  ///< how many pops
+  uint32_t pop_count_ = 0;                         ///< how many pops
+  std::deque<std::shared_ptr<Pops>> paused_pops_;  ///< until the client has read what it got so far
   std::vector<AckItem> acks_;
   std::vector<uint32_t> acks_per_command_;
   std::vector<NackItem> nacks_;

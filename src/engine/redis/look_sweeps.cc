@@ -69,6 +69,7 @@ void RedisEngine::send_share(const std::shared_ptr<Sweep>& sweep, uint32_t shard
   for (const std::string& each : sweep->more) arguments.text(each);
   arguments.number(share).number(kSweptBytesPerCall);
   ++sweep->calls;
+  if (&sweep->script == &redis::scripts::kRedriveOldest) expect_ready(shard, sweep->topic);
   run(sweep->script, keys.all(), arguments, [this, sweep, shard](const Result<resp::Value>& answer) {
     if (!answer.ok()) {
       sweep->error = answer.error();
