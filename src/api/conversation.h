@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include "api/access.h"
 #include "api/replies.h"
@@ -17,6 +19,8 @@
 #include "queue/queue.h"
 
 namespace delayq::api {
+
+class Conversation;
 
 /// What the APIs of a server have in common, besides the queue.
 struct Front {
@@ -31,6 +35,12 @@ struct Front {
   std::function<void(const Served&)> turned_away;
   /// Time that only goes forward, for how long things take.
   std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
+  /// Those whose request goes on for long after it was admitted: a pop that waits, a stream of events.
+  absl::flat_hash_set<Conversation*> lingering{};
+
+  /// Other tokens, for everybody from now on: a request that lingers ends when its caller may not make it
+  /// now.
+  void set_tokens(std::vector<Token> tokens);
 };
 
 /// What an answer may consist of.
@@ -58,6 +68,8 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   std::string& output() override { return replies_.output(); }
   bool end_input() override;
   void hang_up() override;
+  /// Ends what was admitted before and the caller may not do any more.
+  virtual void check_again();
 
  protected:
   using Place = Replies::Place;
@@ -73,6 +85,9 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
   /// waiting.
   Status ask_for_jobs(Moment now, const PopRequest& request, Place place, Reply<PopAnswer> answer);
+
+  /// A pop will not be answered any more, because the client is gone.
+  virtual void on_pop_dropped(Place) {}
 
   /// Who asks for `verb`, as logs see it.
   Served about(std::string_view protocol, std::string_view verb) const;
@@ -92,6 +107,8 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   struct Pop {
     WaiterId waiter = 0;
     Access::WaiterPlace place;
+    std::vector<std::string> topics{};           ///< of one that waits
+    std::shared_ptr<Reply<PopAnswer>> answer{};  ///< of one that waits
   };
   void end_pop(Place place);
 

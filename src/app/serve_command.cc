@@ -125,6 +125,7 @@ Result<ServerOptions> server_options(const Config& config) {
   options.resp_port = config.server.resp.port;
   options.http_host = config.server.http.host;
   options.http_port = config.server.http.port;
+  options.host_names = config.server.hosts;
   options.max_connections = config.server.max_connections;
   options.grace = config.server.grace;
   options.tokens = config.tokens;
@@ -192,7 +193,8 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 /// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   spdlog::info(
-      "SIGHUP: logs, tokens, certificates, topics and how jobs are called back or written to Redis are read "
+      "SIGHUP: logs, tokens, server.hosts, certificates, topics and how jobs are called back or written to "
+      "Redis are read "
       "again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
@@ -201,6 +203,7 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
     spdlog::error("the configuration stays as it was: {}", error);
   if (outcome.ok()) {
     server.set_tokens(std::move(outcome.config.tokens));
+    server.set_host_names(std::move(outcome.config.server.hosts));
     server.set_dispatch(dispatch_options(outcome.config.webhook));
     // Before the topics, which may need it.
     const Status status = server.set_redis_delivery(redis_delivery_options(outcome.config.redis_delivery));
@@ -297,6 +300,9 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
       server.stop();
     });
     spdlog::info("{}", status);
+    if (config.tokens.empty() && config.server.hosts.empty() && !is_loopback(config.server.http))
+      spdlog::warn(
+          "HTTP requests that name this server, and not its address, are refused: server.hosts is empty");
     greet(server, config, in_background);
     around.manager.ready(status);
     tell_ready();

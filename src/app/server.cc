@@ -97,6 +97,7 @@ Status Server::listen_for_http() {
       http::Host{*queue_, [this] { return this->now(); }, std::string(kVersion), front_,
                  2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
                  http::IdempotencyBook({options_.idempotency})});
+  set_host_names(options_.host_names);
   http_host_->process = [this] { return process_figures(); };
   http_host_->metrics_topics = options_.metrics_topics;
   http_host_->dialects = options_.dialects;
@@ -116,6 +117,11 @@ Status Server::listen_for_http() {
   if (!listener.ok()) return listener.error();
   http_ = std::move(*listener);
   return {};
+}
+
+void Server::set_host_names(std::vector<std::string> names) {
+  if (check_host_pattern(options_.http_host).ok()) names.push_back(options_.http_host);
+  http_host_->names = HostNames(names);
 }
 
 Status Server::start_webhooks() {

@@ -28,6 +28,7 @@ struct Config {
   struct Server {
     Address resp{"127.0.0.1", 9278};
     Address http{"127.0.0.1", 9277};
+    std::vector<std::string> hosts{};  ///< as HostNames has them
     Engine engine = Engine::kJournal;
     std::string data = "data";
     std::string backups;  ///< empty: a directory "backups" beside `data`

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/host_names.h"
 #include "core/limits.h"
 #include "core/nearest.h"
+#include "core/quote.h"
 #include "ops/redis_url.h"
 
 namespace delayq {
@@ -54,11 +56,27 @@ constexpr std::array kSections{
 
 using T = FieldTarget;
 
+Status check_host_patterns(const std::vector<std::string>& patterns) {
+  for (const std::string& each : patterns) {
+    if (const Status status = check_host_pattern(each); !status.ok())
+      return Error{ErrorCode::kInvalid, {}, fmt::format("{}: {}", quote(each), status.error().detail), {}};
+  }
+  return {};
+}
+
 const std::array kServer{
     ConfigRow{"server", "resp", AddressField{[](T& t, Address v) { t.config.server.resp = std::move(v); }},
               "\"127.0.0.1:9278\"", "", "Where Redis clients connect."},
     ConfigRow{"server", "http", AddressField{[](T& t, Address v) { t.config.server.http = std::move(v); }},
               "\"127.0.0.1:9277\"", "", "Where HTTP clients connect."},
+    ConfigRow{"server", "hosts",
+              ListField{1'000, "names",
+                        [](T& t, std::vector<std::string> v) { t.config.server.hosts = std::move(v); },
+                        check_host_patterns},
+              "[]", "",
+              "Names by which HTTP clients may ask for this server when no tokens are configured, besides "
+              "localhost, numeric addresses and the one in http; *.example.com is all names below, * is any. "
+              "Read again on SIGHUP."},
     ConfigRow{
         "server", "engine",
         ChoiceField{kEngines, kLaterEngines,

@@ -237,14 +237,12 @@ Status find_by_id(const DialectCall& call, const ById& what) {
   if (id.empty()) return invalid("缺少参数jobid");
   if (Status status = check_id(id); !status.ok()) return invalid("job" + status.error().detail);
   const Exchange exchange = call.accept();
-  exchange.queue().find(exchange.now(), id, [exchange, what](const Result<std::optional<FoundJob>>& found) {
+  exchange.find(id, what.scopes, [exchange, what](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return exchange.refuse(found.error(), failure(what.failed, found.error()));
     if (!*found) {
       const Error missing{ErrorCode::kNotFound, {}, "任务不存在！", {}};
       return exchange.refuse(missing, failure(what.failed, missing));
     }
-    if (Status status = exchange.check(what.scopes, (*found)->job.topic); !status.ok())
-      return exchange.refuse(status.error());
     what.then(exchange, **found);
   });
   return {};

@@ -19,6 +19,19 @@ Status Exchange::check(Scopes scopes, std::string_view topic) const {
   return conversation_->front_.access.check(caller_, scopes, topic);
 }
 
+void Exchange::find(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const {
+  queue().find(
+      now_, id,
+      [here = *this, scopes, reply = std::move(reply)](Result<std::optional<FoundJob>> found) mutable {
+        const bool is_conflict = !found.ok() && found.error().code == ErrorCode::kConflict;
+        const bool sees_all = here.conversation_->front_.access.covers_all(here.caller_);
+        const bool is_hidden =
+            is_conflict ? !sees_all : found.ok() && *found && !here.check(scopes, (*found)->job.topic).ok();
+        if (is_hidden) return reply(std::optional<FoundJob>());
+        reply(std::move(found));
+      });
+}
+
 void Exchange::send(Response response) const { conversation_->send(place_, std::move(response)); }
 
 void Exchange::refuse(const Error& error, Response response) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -24,6 +25,10 @@ class Exchange {
   Moment now() const { return now_; }
   /// Whether who asked may do something that needs one of `scopes` to this topic.
   Status check(Scopes scopes, std::string_view topic) const;
+
+  /// Looks for a live job by its id alone. One of a topic that is not for who asked is not there: nobody
+  /// learns which ids there are in the topics of others.
+  void find(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const;
 
   void send(Response response) const;
   /// Says no with an answer that is written already; the error is for logs, counters and headers.

@@ -5,6 +5,7 @@
 
 #include "api/http/conversation.h"
 #include "api/http/openapi.h"
+#include "api/visible_topics.h"
 #include "core/moment.h"
 #include "json/reader.h"
 #include "queue/job_options.h"
@@ -130,17 +131,13 @@ Status Conversation::topics(const Call& call) {
   const std::string_view cursor = fields.text("cursor").value_or(std::string_view());
   const uint32_t limit = fields.small_number("limit").value_or(100);
   if (Status status = fields.finish(); !status.ok()) return status;
-  queue_.topics(
-      now_, cursor, limit,
-      respond<TopicSummaries>([this, caller = caller_](json::Writer& json, const TopicSummaries& page) {
-        json.begin_object().key("topics").begin_array();
-        for (const TopicSummary& topic : page.topics) {
-          if (!front_.access.covers(caller, topic.topic)) continue;
-          write_topic(json, topic);
-        }
-        json.end_array().key("cursor").text(page.cursor).end_object();
-        return 200;
-      }));
+  api::visible_topics(queue_, front_.access, caller_, now_, cursor, limit,
+                      respond<TopicSummaries>([](json::Writer& json, const TopicSummaries& page) {
+                        json.begin_object().key("topics").begin_array();
+                        for (const TopicSummary& topic : page.topics) write_topic(json, topic);
+                        json.end_array().key("cursor").text(page.cursor).end_object();
+                        return 200;
+                      }));
   return {};
 }
 

@@ -59,7 +59,15 @@ Status Conversation::events(const Call& call) {
   connection_->on_output();
   watch_ = std::move(watch);
   host_.events.add(self());
+  front_.lingering.insert(this);
   return {};
+}
+
+void Conversation::check_again() {
+  api::Conversation::check_again();
+  if (!watch_ || front_.access.check_all(caller_, only(Scope::kRead)).ok()) return;
+  is_over_ = true;
+  if (connection_ != nullptr) connection_->on_output();
 }
 
 Moment Conversation::watch(Moment now) {
@@ -82,7 +90,7 @@ Moment Conversation::watch(Moment now) {
 
 void Conversation::tell_changes(Moment now, const TotalStats* totals, const TopicSummaries* topics) {
   watch_->is_asking = false;
-  if (connection_ == nullptr || totals == nullptr || topics == nullptr) return;
+  if (connection_ == nullptr || is_over_ || totals == nullptr || topics == nullptr) return;
   std::string& out = replies_.output();
   const size_t before = out.size();
   const auto tell = [&](const std::string& key, std::string_view event, const auto& write) {

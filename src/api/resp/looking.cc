@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "api/resp/conversation.h"
+#include "api/visible_topics.h"
 #include "queue/job_options.h"
 
 namespace delayq::resp {
@@ -113,23 +114,18 @@ Status Conversation::topics(Arguments& arguments) {
   if (!arguments.empty()) {
     if (Status status = keep(arguments.small_number("count"), limit); !status.ok()) return status;
   }
-  host_.queue.topics(
-      now_, cursor, limit,
-      respond<TopicSummaries>([this, caller = caller_](Writer& writer, const TopicSummaries& page) {
-        const auto is_shown = [&](const TopicSummary& topic) {
-          return front_.access.covers(caller, topic.topic);
-        };
-        writer.array(2);
-        writer.bulk(page.cursor);
-        writer.array(static_cast<size_t>(std::count_if(page.topics.begin(), page.topics.end(), is_shown)));
-        for (const TopicSummary& topic : page.topics) {
-          if (!is_shown(topic)) continue;
-          writer.array(kJobStateCount + 2);
-          writer.bulk(topic.topic);
-          for (const uint64_t count : topic.counts.by_state) write_count(writer, count);
-          writer.integer(topic.paused ? 1 : 0);
-        }
-      }));
+  api::visible_topics(host_.queue, front_.access, caller_, now_, cursor, limit,
+                      respond<TopicSummaries>([](Writer& writer, const TopicSummaries& page) {
+                        writer.array(2);
+                        writer.bulk(page.cursor);
+                        writer.array(page.topics.size());
+                        for (const TopicSummary& topic : page.topics) {
+                          writer.array(kJobStateCount + 2);
+                          writer.bulk(topic.topic);
+                          for (const uint64_t count : topic.counts.by_state) write_count(writer, count);
+                          writer.integer(topic.paused ? 1 : 0);
+                        }
+                      }));
   return {};
 }
 
