@@ -9,6 +9,7 @@
 #include "cli/redis_connection.h"
 #include "cli/seeds/layout.h"
 #include "cli/takeover_report.h"
+#include "core/invalid.h"
 #include "core/limits.h"
 
 namespace delayq::cli {
@@ -16,8 +17,6 @@ namespace delayq::cli {
 namespace {
 
 using seeds::SeedJob;
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 /// Stores jobs as they are found, batch by batch; in a dry run it only counts them.
 class Takeover final : public seeds::Sink {

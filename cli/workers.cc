@@ -33,7 +33,7 @@ using Clock = Child::Clock;
 constexpr Millis kLook{1'000};
 constexpr Millis kFirstBackoff{100};
 constexpr Millis kLastBackoff{5'000};
-constexpr size_t kShownBytes = 200;
+constexpr size_t kShownReason = 200;
 /// Of a job that somebody cancelled while its command ran.
 constexpr ErrorCode kCancelled = ErrorCode::kConflict;
 /// What printable() makes of it may be a little longer.
@@ -140,9 +140,9 @@ void Shop::report(const Popped& job, const Child::End& end, const Status& settle
     return;
   }
   if (settled.ok() && end.is_success()) return;
-  session_.world.err << fmt::format("delayq: {} {}, attempt {}: {}\n", printable(job.topic, kShownBytes),
-                                    printable(job.id, kShownBytes), job.attempt,
-                                    settled.ok() ? "failed: " + printable(end.reason(), kShownBytes)
+  session_.world.err << fmt::format("delayq: {} {}, attempt {}: {}\n", printable(job.topic, kShownReason),
+                                    printable(job.id, kShownReason), job.attempt,
+                                    settled.ok() ? "failed: " + printable(end.reason(), kShownReason)
                                                  : "lost: " + settled.error().detail)
                      << std::flush;
 }

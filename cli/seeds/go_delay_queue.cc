@@ -14,9 +14,9 @@ namespace delayq::cli::seeds {
 
 namespace {
 
-constexpr std::string_view kJobPrefix = "delay_job:";
+constexpr std::string_view kGoJobPrefix = "delay_job:";
 
-std::string job_key(const std::string& id) { return std::string(kJobPrefix) + id; }
+std::string job_key(const std::string& id) { return std::string(kGoJobPrefix) + id; }
 
 /// Which ids were met, by their hashes: there may be millions.
 class Seen {
@@ -54,7 +54,7 @@ class GoDelayQueue final : public Layout {
                                [&](const RedisReader::Page& ids) { return read_list(reading, *topic, ids); });
     }
     if (!status) return status;
-    return redis.scan_keys(kJobPrefix, "string",
+    return redis.scan_keys(kGoJobPrefix, "string",
                            [&](const RedisReader::Page& keys) { return read_left(reading, keys); });
   }
 
@@ -115,7 +115,7 @@ class GoDelayQueue final : public Layout {
     const auto jobs = reading.redis.get(keys);
     if (!jobs) return jobs.error();
     for (size_t i = 0; i < keys.size(); ++i) {
-      const std::string id = keys[i].substr(kJobPrefix.size());
+      const std::string id = keys[i].substr(kGoJobPrefix.size());
       if (!(*jobs)[i] || !reading.seen.add(id)) continue;
       const auto packed = unpack_job(*(*jobs)[i]);
       const auto due = packed && packed->exec_time ? moment_of_seconds(fmt::format("{}", *packed->exec_time))
@@ -174,7 +174,7 @@ class GoDelayQueue final : public Layout {
   }
 
   static Status find_topics(const RedisReader& redis, std::set<std::string>& topics) {
-    return redis.scan_keys(kJobPrefix, "string", [&](const RedisReader::Page& keys) {
+    return redis.scan_keys(kGoJobPrefix, "string", [&](const RedisReader::Page& keys) {
       const auto jobs = redis.get(keys);
       if (!jobs) return Status{jobs.error()};
       for (const std::optional<std::string>& bytes : *jobs) {

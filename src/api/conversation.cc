@@ -8,9 +8,8 @@ namespace {
 
 /// A client that does not take its replies is not read either.
 constexpr size_t kMostOutput = 1 << 20;
-/// What the pops of one connection may bring before any of them is answered: a dozen for many jobs, of which
-/// a pipeline may have thousands.
-constexpr uint64_t kMostPoppedBytes = uint64_t{128} << 20;
+/// Of a job, besides its body: names, times, a callback, the last error.
+constexpr size_t kJobFields = 8 * 1024;
 
 }  // namespace
 
@@ -24,7 +23,31 @@ Conversation::Conversation(Queue& queue, const std::function<Moment()>& clock, F
 
 bool Conversation::wants_input() const {
   return !is_over_ && !holds_up_ && replies_.waiting() < most_unanswered_ &&
-         most_popped_bytes_ < kMostPoppedBytes && replies_.output().size() < kMostOutput;
+         replies_.output().size() < kMostOutput && connection_->may_hold(held());
+}
+
+bool Conversation::is_known() const { return front_.access.is_open() ? requests() > 0 : caller_.is_known(); }
+
+size_t Conversation::most_bytes(AnswerKind kind) const {
+  constexpr size_t kNames = Limits::kPageJobs * kJobFields / 2;
+  const auto bodies = [this](uint32_t count) {
+    PopRequest jobs;
+    jobs.count = count;
+    return queue_.most_bytes(jobs);
+  };
+  switch (kind) {
+    case AnswerKind::kShort:
+      break;
+    case AnswerKind::kNames:
+      return kNames;
+    case AnswerKind::kJob:
+      return kJobFields + bytes_per_byte_ * bodies(1);
+    case AnswerKind::kJobs:
+      return kNames + bytes_per_byte_ * bodies(Limits::kPopJobs);
+    case AnswerKind::kLines:
+      return kNames + kBytesPerByteInJson * bodies(Limits::kPopJobs);
+  }
+  return kJobFields;
 }
 
 bool Conversation::end_input() {
@@ -69,23 +92,16 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place p
   pop.waiter = queue_.pop(
       now, request,
       [this, self = shared_from_this(), place, answer = std::move(answer)](Result<PopAnswer> popped) mutable {
-        forget_pop(place);
+        pops_.erase(place);
         answer(std::move(popped));
         end_pop(place);
       });
   if (pop.waiter == 0) return {};  // refused; it will hear of that
-  pop.most_bytes = queue_.most_bytes(request);
-  most_popped_bytes_ += pop.most_bytes;
+  // One that waits may do so for long, and then it is the only one: it counts when it is answered.
+  if (!waits) replies_.promise(place, bytes_per_byte_ * queue_.most_bytes(request));
   pops_.emplace(place, std::move(pop));
   if (waits) holds_up_ = place;
   return {};
-}
-
-void Conversation::forget_pop(Place place) {
-  const auto found = pops_.find(place);
-  if (found == pops_.end()) return;
-  most_popped_bytes_ -= found->second.most_bytes;
-  pops_.erase(found);
 }
 
 void Conversation::end_pop(Place place) {

@@ -33,11 +33,27 @@ struct Front {
   std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
 };
 
+/// What an answer may consist of.
+enum class AnswerKind : uint8_t {
+  kShort,  ///< a few fields
+  kNames,  ///< a page without bodies
+  kJob,    ///< a job with its body
+  kJobs,   ///< a page of these
+  kLines,  ///< the same as lines of JSON, in any protocol
+};
+
+/// What a byte of a body may become in JSON: \u0001.
+inline constexpr size_t kBytesPerByteInJson = 6;
+
 /// What a conversation is in any protocol: replies that leave in the order of their requests, and pops that
 /// wait. Only a pop that waits holds up what comes behind it, on its own connection.
 class Conversation : public net::Protocol, public std::enable_shared_from_this<Conversation> {
  public:
   bool wants_input() const override;
+  bool will_want_input() const override { return !is_over_ && !holds_up_; }
+  bool is_known() const override;
+  size_t held() const override { return replies_.bytes(); }
+  size_t footprint() const override { return replies_.footprint(); }
   bool is_over() const override { return is_over_ && replies_.waiting() == 0; }
   std::string& output() override { return replies_.output(); }
   bool end_input() override;
@@ -46,10 +62,13 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
  protected:
   using Place = Replies::Place;
 
-  /// Above `most_unanswered` requests, or pops whose answers may be very large, the client is not read until
-  /// the queue has answered some.
+  /// Above `most_unanswered` requests, or when their answers may be larger than the connection may hold, the
+  /// client is not read until the queue has answered some and the client has read them.
   Conversation(Queue& queue, const std::function<Moment()>& clock, Front& front, net::Connection& connection,
                size_t most_unanswered);
+
+  /// How large an answer may become, for what is promised of it before it is known.
+  size_t most_bytes(AnswerKind kind) const;
 
   /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
   /// waiting.
@@ -67,19 +86,17 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   Replies replies_;
   Caller caller_;
   bool is_over_ = false;
+  size_t bytes_per_byte_ = 1;  ///< of a body, at most, in an answer of this protocol
 
  private:
   struct Pop {
     WaiterId waiter = 0;
     Access::WaiterPlace place;
-    uint64_t most_bytes = 0;
   };
-  void forget_pop(Place place);
   void end_pop(Place place);
 
   size_t most_unanswered_;
   absl::flat_hash_map<Place, Pop> pops_;  ///< that are not answered yet
-  uint64_t most_popped_bytes_ = 0;        ///< that these may bring
   std::optional<Place> holds_up_;         ///< the one among them that waits
 };
 

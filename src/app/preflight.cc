@@ -107,10 +107,10 @@ void check_addresses(const Config& config, Errors& errors) {
   }
 }
 
+/// As Server has it.
 RedisOutlet redis_outlet(const Config& config) {
-  const bool is_shared = config.server.engine == Config::Engine::kRedis;
-  if (!config.redis_delivery.url.empty()) return {true, {}};
-  return is_shared ? RedisOutlet{true, config.redis.prefix + ":"} : RedisOutlet{};
+  if (config.server.engine == Config::Engine::kRedis) return {true, config.redis.prefix + ":"};
+  return {!config.redis_delivery.url.empty(), {}};
 }
 
 /// As a queue takes them, which knows the rules.

@@ -135,6 +135,9 @@ Result<ServerOptions> server_options(const Config& config) {
   options.idempotency = config.server.idempotency;
   options.metrics_topics = config.limits.metrics_topics;
   options.session.request = config.server.request_timeout;
+  options.session.stall = config.server.write_timeout;
+  options.session.stranger = config.server.first_request_timeout;
+  options.answers = {config.limits.unread_bytes, config.limits.unread_total_bytes};
   if (config.compat.go_delay_queue) options.dialects.push_back(&compat::go_delay_queue());
   if (config.compat.callback) options.dialects.push_back(&compat::callback());
   if (config.compat.delayq) options.dialects.push_back(&compat::delayq());
@@ -151,7 +154,7 @@ void allow_many_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int fail(const Error& error) {
+int serve_failed(const Error& error) {
   std::cerr << "delayq serve: " << to_string(error) << "\n";
   return traits_of(error.code).exit_code;
 }
@@ -267,17 +270,17 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
   ignore_signals({SIGHUP, SIGPIPE});
   allow_many_descriptors();
   Surroundings around;
-  if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());
+  if (Status status = around.open(config, in_background); !status.ok()) return serve_failed(status.error());
   log_file(said, outcome);
   auto server_said = server_options(config);
-  if (!server_said.ok()) return fail(server_said.error());
+  if (!server_said.ok()) return serve_failed(server_said.error());
   ServerOptions options = std::move(*server_said);
   options.served = request_log(around.access.get(), config.log.slow);
   options.tells_commands = around.access != nullptr;
   options.turned_away = [&around](const Served& served) { around.refusals.note(served); };
   options.turned = [&around](Moment now) { return around.manager.turned(now); };
   auto opened = Server::open(std::move(options));
-  if (!opened.ok()) return fail(opened.error());
+  if (!opened.ok()) return serve_failed(opened.error());
   Server& server = **opened;
   const std::string status =
       fmt::format("delayq {} listens on {} (HTTP) and {} (RESP), {}", kVersion, server.http_address(),

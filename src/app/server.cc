@@ -53,6 +53,7 @@ Status Server::start() {
   options_.queue.redis = redis_outlet();
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
+  loop_.sessions().budget().set_limits(options_.answers);
   front_->access.replace(options_.tokens);
   front_->served = options_.served;
   front_->tells_commands = options_.tells_commands;
@@ -84,7 +85,7 @@ net::Listener::Options Server::listening(std::string host, uint16_t port, std::s
 Status Server::listen_for_resp(Moment now) {
   resp_host_ =
       std::make_unique<resp::Host>(resp::Host{*queue_, [this] { return this->now(); }, std::string(kVersion),
-                                              now, [this] { return loop_.sessions(); }, 0, front_});
+                                              now, [this] { return loop_.sessions().size(); }, 0, front_});
   resp::CommandLimits limits;
   // A body that is a little too large is refused by name; one that is far too large is not even taken in.
   limits.argument_bytes = 2 * options_.queue.limits.body_bytes + (size_t{64} << 10);
@@ -152,9 +153,9 @@ const net::redis::ClientOptions* Server::engine_redis() const {
 }
 
 RedisOutlet Server::redis_outlet() const {
-  if (!options_.redis_delivery.url.empty()) return {true, {}};
-  if (options_.storage.engine != EngineKind::kRedis) return {};
-  return {true, options_.storage.redis.prefix + ":"};
+  // Whatever the URL says: hosts have several names, and it may lead to the engine's own Redis.
+  if (options_.storage.engine == EngineKind::kRedis) return {true, options_.storage.redis.prefix + ":"};
+  return {!options_.redis_delivery.url.empty(), {}};
 }
 
 Status Server::start_deliveries() {
@@ -258,7 +259,7 @@ void Server::run() {
 
 http::ProcessFigures Server::process_figures() const {
   http::ProcessFigures figures;
-  figures.connections = loop_.sessions();
+  figures.connections = loop_.sessions().size();
   figures.refused_http = http_->refused();
   figures.refused_resp = resp_->refused();
   figures.started = started_;

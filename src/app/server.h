@@ -49,6 +49,7 @@ struct ServerOptions {
   uint16_t http_port = 9277;  ///< 0: any free one
   size_t max_connections = 20'000;
   net::SessionLimits session;
+  net::AnswerLimits answers;
   std::vector<Token> tokens;                    ///< none: everybody may do everything
   std::optional<net::TlsFiles> tls;             ///< none: connections are not encrypted
   Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
@@ -114,7 +115,7 @@ class Server {
   Status listen_for_http();
   net::Listener::Options listening(std::string host, uint16_t port, std::string refusal) const;
   /// The time by which jobs fall due: the machine's clock, or the one of where the jobs are.
-  Moment now() const { return net::Loop::now() + storage_->clock_offset(); }
+  Moment now() const { return storage_->now(); }
   /// When that is by the machine's clock, which is what a loop waits by.
   Moment to_local(Moment moment) const;
   /// Does all there is to do, up to a bound, without looking at the sockets. Answers when to go on.

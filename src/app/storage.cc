@@ -97,6 +97,8 @@ Status check_not_partial(const std::string& directory) {
                            directory)};
 }
 
+Moment Storage::now() const { return net::Loop::now(); }
+
 Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now, net::Loop* loop) {
   if (options.engine == EngineKind::kRedis) {
     assert(loop != nullptr);

@@ -73,7 +73,9 @@ class Storage {
   virtual bool is_new() const { return false; }
   /// In how many parts the jobs are, or will be; 0: that is nothing to know about this engine.
   virtual uint32_t shards() const { return 0; }
-  /// What to add to this machine's clock: servers that share their jobs share a clock as well.
+  /// The time by which jobs fall due: servers that share their jobs share a clock as well.
+  virtual Moment now() const;
+  /// What to add to this machine's clock to have that.
   virtual Millis clock_offset() const { return Millis{0}; }
   /// Once in each turn of the loop: tells what has changed.
   virtual void look() {}

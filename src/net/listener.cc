@@ -8,6 +8,8 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <fmt/format.h>
 
+#include "net/asio_socket.h"
+
 namespace delayq::net {
 
 namespace {
@@ -93,19 +95,29 @@ void Listener::accept() {
       });
       return;
     }
-    if (loop_.sessions() < options_.max_sessions) {
-      const int handle = socket.native_handle();
-      std::unique_ptr<Stream> stream =
-          options_.tls != nullptr ? options_.tls->accept(handle) : std::make_unique<PlainStream>(handle);
-      std::make_shared<Session>(loop_, std::move(socket), std::move(stream), options_.session)->start(make_);
-    } else {
-      ++refused_;
-      error_code ignored;
-      socket.non_blocking(true, ignored);
-      if (options_.tls == nullptr) socket.write_some(boost::asio::buffer(options_.refusal), ignored);
-    }
+    const bool has_room = loop_.sessions().size() < options_.max_sessions || loop_.sessions().drop_stranger();
+    has_room ? start_session(std::move(socket)) : refuse(std::move(socket));
     accept();
   });
+}
+
+void Listener::start_session(tcp::socket socket) {
+  const int handle = socket.native_handle();
+  std::unique_ptr<Stream> stream =
+      options_.tls != nullptr ? options_.tls->accept(handle) : std::make_unique<PlainStream>(handle);
+  auto edge = std::make_unique<AsioSocket>(loop_, std::move(socket));
+  AsioSocket& waits = *edge;
+  const auto session =
+      std::make_shared<Session>(loop_.sessions(), std::move(edge), std::move(stream), options_.session);
+  waits.serve(*session);
+  session->start(make_);
+}
+
+void Listener::refuse(tcp::socket socket) {
+  ++refused_;
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  if (options_.tls == nullptr) socket.write_some(boost::asio::buffer(options_.refusal), ignored);
 }
 
 std::string Listener::address() const {

@@ -20,8 +20,9 @@ class Listener {
   struct Options {
     std::string host;
     uint16_t port = 0;  ///< 0: any free one
+    /// One more takes the place of a client that never said who it is, if there is one,
     size_t max_sessions = 20'000;
-    std::string refusal;  ///< what one above that gets to read before it is closed
+    std::string refusal;  ///< and else gets this to read and is closed
     SessionLimits session;
     std::shared_ptr<const TlsContext> tls{};  ///< none: as it is
   };
@@ -43,6 +44,8 @@ class Listener {
  private:
   Status listen();
   void accept();
+  void start_session(boost::asio::ip::tcp::socket socket);
+  void refuse(boost::asio::ip::tcp::socket socket);
 
   Loop& loop_;
   Options options_;

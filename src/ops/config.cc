@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "core/invalid.h"
 #include "core/limits.h"
 #include "json/writer.h"
 #include "ops/config_table.h"
@@ -22,8 +23,6 @@ namespace {
 
 constexpr size_t kFileBytes = size_t{16} << 20;
 constexpr size_t kMostTokens = 10'000;
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 std::string join_path(std::span<const std::string> path) {
   std::string joined;

@@ -35,6 +35,8 @@ struct Config {
     uint32_t max_connections = 20'000;
     bool allow_anonymous = false;
     Millis request_timeout = std::chrono::seconds{20};
+    Millis write_timeout = std::chrono::seconds{30};
+    Millis first_request_timeout = std::chrono::minutes{5};
     Millis idempotency = std::chrono::hours{24};
     std::string pid_file{};  ///< empty: none
 
@@ -73,6 +75,8 @@ struct Config {
     uint32_t waiters = 100'000;
     uint32_t metrics_topics = 200;
     uint64_t unanswered_bytes = uint64_t{64} << 20;
+    uint64_t unread_bytes = uint64_t{32} << 20;
+    uint64_t unread_total_bytes = uint64_t{512} << 20;
     std::optional<uint64_t> jobs{};
     std::optional<uint64_t> memory_bytes{};
 

@@ -78,13 +78,26 @@ const std::array kServer{
         "server", "max_connections",
         NumberField{1, 1'000'000,
                     [](T& t, uint64_t v) { t.config.server.max_connections = static_cast<uint32_t>(v); }},
-        "20000", "", "Clients at the same time; one more is told so and closed."},
+        "20000", "",
+        "Clients at the same time. One more takes the place of a client that never said who it is, or is "
+        "told "
+        "so and closed."},
     ConfigRow{"server", "allow_anonymous",
               BooleanField{[](T& t, bool v) { t.config.server.allow_anonymous = v; }}, "false", "",
               "Listen on addresses that other machines reach, without asking anybody who they are."},
     ConfigRow{"server", "request_timeout",
               DurationField{1s, 1h, [](T& t, Millis v) { t.config.server.request_timeout = v; }}, "\"20s\"",
               "", "A request that has begun must come within this, and a second more for every 16KiB."},
+    ConfigRow{
+        "server", "write_timeout",
+        DurationField{1s, 1h, [](T& t, Millis v) { t.config.server.write_timeout = v; }}, "\"30s\"", "",
+        "A client that reads nothing of its answers for this long, or less than 1KiB a second, is closed."},
+    ConfigRow{
+        "server", "first_request_timeout",
+        DurationField{1s, 24h, [](T& t, Millis v) { t.config.server.first_request_timeout = v; }}, "\"5m\"",
+        "",
+        "A client that has sent no request yet, or shown no token where there are tokens, is closed when it "
+        "is quiet for this long. All others may be idle."},
     ConfigRow{"server", "idempotency",
               DurationField{0s, 30 * 24h, [](T& t, Millis v) { t.config.server.idempotency = v; }}, "\"1d\"",
               "", "How long the answer to a request with an Idempotency-Key is kept, in memory."},
@@ -190,7 +203,8 @@ const std::array kRedis{
               "A connection whose answers take longer is given up and made anew."},
     ConfigRow{"redis", "wait", DurationField{0s, 1min, [](T& t, Millis v) { t.config.redis.wait = v; }},
               "\"0s\"", "",
-              "How long a request waits while Redis is away before it is refused as unavailable."},
+              "How long a request waits while Redis is away, or moves its slot, before it is refused as "
+              "unavailable."},
     ConfigRow{"redis", "start_wait",
               DurationField{0s, 1h, [](T& t, Millis v) { t.config.redis.start_wait = v; }}, "\"0s\"", "",
               "How long the server waits at its start for a Redis that is not there yet."},
@@ -280,6 +294,17 @@ const std::array kBounds{
     ConfigRow{"limits", "unanswered",
               SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unanswered_bytes = v; }},
               "\"64MiB\"", "", "Bytes of pushes that are not durable yet."},
+    ConfigRow{
+        "limits", "unread",
+        SizeField{kMiB, 64 * kGiB, [](T& t, uint64_t v) { t.config.limits.unread_bytes = v; }}, "\"32MiB\"",
+        "",
+        "Answers that one client has not read yet, with those to come. At this bound nothing more that it "
+        "asks is done until it reads."},
+    ConfigRow{"limits", "unread_total",
+              SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unread_total_bytes = v; }},
+              "\"512MiB\"", "",
+              "The same of all clients together. At this bound the one with the most that reads nothing is "
+              "closed."},
     ConfigRow{"limits", "jobs", NumberField{1, kMaxJobs, [](T& t, uint64_t v) { t.config.limits.jobs = v; }},
               "", "10000000", "Jobs in the queue."},
     ConfigRow{"limits", "memory",

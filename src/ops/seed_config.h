@@ -28,8 +28,8 @@ void keep_to_this_machine(ConfigOutcome& outcome);
 
 /// These systems keep their jobs in Redis: a file that says where it is chooses the redis engine there, and
 /// that is told as a warning, with how to choose the journal. There, due ids of go-delay-queue's users go to
-/// the list of their topic, as before; with another engine jobs are popped from this server. Where the engine was chosen elsewhere, only
-/// what is then not used is told. To be called when everything was said.
+/// the list of their topic, as before; with another engine jobs are popped from this server. Where the engine
+/// was chosen elsewhere, only what is then not used is told. To be called when everything was said.
 void tell_engine(ConfigOutcome& outcome);
 
 }  // namespace delayq

@@ -19,8 +19,28 @@ std::string_view path_of(std::string_view target) { return target.substr(0, targ
 
 }  // namespace
 
+size_t Conversation::most_answered() const {
+  // One result for each thing that a request names: its own size bounds that.
+  constexpr size_t kResultPerByte = 8;
+  const size_t results = most_bytes(api::AnswerKind::kShort) + kResultPerByte * reader_.request().body.size();
+  if (!current_ || !has_route() || current_->refusal) return most_bytes(api::AnswerKind::kShort);
+  if (const Dialect::Route* route = current_->dialect_route; route != nullptr) {
+    if (route->scopes == 0 || (route->scopes & only(Scope::kRead)) == 0) return results;
+    const bool is_for_consumers = (route->scopes & only(Scope::kConsume)) != 0;
+    return most_bytes(is_for_consumers ? api::AnswerKind::kJob : api::AnswerKind::kJobs);
+  }
+  const Handler handler = current_->route->handler;
+  if (handler == &Conversation::get) return most_bytes(api::AnswerKind::kJob);
+  if (handler == &Conversation::list || handler == &Conversation::export_page)
+    return most_bytes(api::AnswerKind::kJobs);
+  if (handler == &Conversation::topics || handler == &Conversation::metrics ||
+      handler == &Conversation::push_many)
+    return most_bytes(api::AnswerKind::kNames);
+  return results;
+}
+
 Conversation::Place Conversation::reserve() {
-  const Place place = replies_.reserve();
+  const Place place = replies_.reserve(most_answered());
   const net::HttpRequest& request = reader_.request();
   const bool takes_gzip = accepts_gzip(request.accept_encoding);
   const bool is_logged = front_.served != nullptr;

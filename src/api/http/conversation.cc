@@ -36,7 +36,9 @@ std::string_view secret_of(std::string_view authorization) {
 Conversation::Conversation(Host& host, net::Connection& connection, net::HttpLimits limits)
     : api::Conversation(host.queue, host.clock, *host.front, connection, kMostUnanswered),
       host_(host),
-      reader_(limits) {}
+      reader_(limits) {
+  bytes_per_byte_ = api::kBytesPerByteInJson;
+}
 
 bool Conversation::wants_input() const {
   return api::Conversation::wants_input() && !watch_ && (batch_ == nullptr || !batch_->is_busy());
@@ -46,12 +48,16 @@ size_t Conversation::read(std::string_view input) {
   using Outcome = net::HttpReader::Outcome;
   now_ = clock_();
   std::string_view rest = input;
-  while (wants_input()) {
+  // A request without a body is whole with its head. It is done at once: no further byte need come for it.
+  bool is_whole = false;
+  while (is_whole || wants_input()) {
+    is_whole = false;
     switch (reader_.read(rest)) {
       case Outcome::kPartial:
         return input.size() - rest.size();
       case Outcome::kHead:
         begin_request(reader_.request());
+        is_whole = !reader_.request().is_chunked && reader_.request().content_length.value_or(0) == 0;
         break;
       case Outcome::kBody:
         if (batch_ != nullptr) batch_->take(now_, reader_.request().body);

@@ -54,6 +54,7 @@ class Conversation final : public api::Conversation, public Watcher {
   size_t read(std::string_view input) override;
   size_t needed() const override { return 1; }
   bool wants_input() const override;
+  bool will_want_input() const override { return api::Conversation::will_want_input() && !watch_; }
   bool is_amid_request() const override { return reader_.is_amid_request(); }
   uint64_t requests() const override { return requests_; }
   void time_out() override;
@@ -139,6 +140,8 @@ class Conversation final : public api::Conversation, public Watcher {
   // ---- answers (answering.cc)
   /// A place for the answer to the request that is being read.
   Place reserve();
+  /// How large that answer may become.
+  size_t most_answered() const;
   void answer(Place place, Write write);
   void reply(Write write);
   void problem(Place place, const Error& error) { problem(place, error, 0, {}); }

@@ -8,6 +8,7 @@
 
 #include "api/http/problem.h"
 #include "core/duration.h"
+#include "core/invalid.h"
 #include "core/moment.h"
 #include "core/nearest.h"
 #include "core/quote.h"
@@ -15,8 +16,6 @@
 namespace delayq::http {
 
 namespace {
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }
 
 Result<uint64_t> number_of(std::string_view text) {
   uint64_t number = 0;

@@ -106,5 +106,23 @@ TEST_F(RespAdmissionTest, tokens_have_rates) {
   EXPECT_EQ(say("PING"), "+PONG\r\n");
 }
 
+TEST_F(RespAdmissionTest, nothing_large_is_kept_for_one_without_a_token) {
+  const std::string claim = "*4\r\n$4\r\nPUSH\r\n$1\r\nt\r\n$1\r\n0\r\n$1000000\r\n";
+  EXPECT_EQ(say("AUTH secret"), "+OK\r\n");
+  conversation->read(claim);
+  EXPECT_EQ(conversation->output(), "") << "who is known may go on";
+  auto stranger = std::make_shared<Conversation>(host, *this);
+  stranger->read(claim);
+  EXPECT_EQ(stranger->output(), "-NOAUTH a valid token is needed for a command of more than 16384 bytes\r\n");
+  EXPECT_TRUE(stranger->is_over());
+  stranger->hang_up();
+  auto many = std::make_shared<Conversation>(host, *this);
+  std::string words = "*10000\r\n";
+  for (int i = 0; i < 3'000; ++i) words += "$1\r\na\r\n";
+  many->read(words);
+  EXPECT_THAT(many->output(), StartsWith("-NOAUTH"));
+  many->hang_up();
+}
+
 }  // namespace
 }  // namespace delayq::resp

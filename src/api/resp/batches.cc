@@ -8,6 +8,8 @@ namespace delayq::resp {
 namespace {
 
 constexpr size_t kLargestBatch = 4096;
+/// An id, a moment, an outcome, or why not.
+constexpr size_t kShortReply = 512;
 static_assert(kLargestBatch <= Limits::kBatchJobs);
 
 /// Writes each item's own words; when all of the batch failed, everybody gets that error.
@@ -30,6 +32,10 @@ void write_each(Writer& writer, const Result<std::vector<T>>& results, size_t co
 void Conversation::begin_batch(Batch kind) {
   if (batch_ != kind) flush();
   batch_ = kind;
+}
+
+Conversation::Place Conversation::reserve_for(size_t commands) {
+  return replies_.reserve(commands * kShortReply);
 }
 
 void Conversation::flush() {
@@ -108,21 +114,21 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
 }
 
 void Conversation::flush_pushes() {
-  host_.queue.push(
-      now_, pushes_,
-      [self = self(), place = replies_.reserve(), count = pushes_.size()](Result<PushReport> report) {
-        self->answer(place, [&](Writer& writer) {
-          for (size_t i = 0; i < count; ++i) {
-            if (!report.ok()) {
-              write_error(writer, report.error());
-            } else if (const Result<PushReceipt>& receipt = report->jobs[i]; receipt.ok()) {
-              writer.bulk(receipt->id);
-            } else {
-              write_error(writer, receipt.error());
-            }
-          }
-        });
-      });
+  host_.queue.push(now_, pushes_,
+                   [self = self(), place = reserve_for(pushes_.size()),
+                    count = pushes_.size()](Result<PushReport> report) {
+                     self->answer(place, [&](Writer& writer) {
+                       for (size_t i = 0; i < count; ++i) {
+                         if (!report.ok()) {
+                           write_error(writer, report.error());
+                         } else if (const Result<PushReceipt>& receipt = report->jobs[i]; receipt.ok()) {
+                           writer.bulk(receipt->id);
+                         } else {
+                           write_error(writer, receipt.error());
+                         }
+                       }
+                     });
+                   });
   pushes_.clear();
 }
 
@@ -143,7 +149,7 @@ Status Conversation::ack(Arguments& arguments) {
 
 void Conversation::flush_acks() {
   host_.queue.ack(now_, acks_,
-                  [self = self(), place = replies_.reserve(),
+                  [self = self(), place = reserve_for(acks_per_command_.size()),
                    per_command = std::move(acks_per_command_)](Result<std::vector<Status>> results) {
                     self->answer(place, [&](Writer& writer) {
                       size_t next = 0;
@@ -196,7 +202,7 @@ Status Conversation::nack(Arguments& arguments) {
 
 void Conversation::flush_nacks() {
   host_.queue.nack(now_, nacks_,
-                   [self = self(), place = replies_.reserve(),
+                   [self = self(), place = reserve_for(nacks_.size()),
                     count = nacks_.size()](const Result<std::vector<Result<NackReceipt>>>& results) {
                      self->answer(place, [&](Writer& writer) {
                        write_each(
@@ -220,7 +226,7 @@ Status Conversation::extend(Arguments& arguments) {
 
 void Conversation::flush_extends() {
   host_.queue.extend(now_, extends_,
-                     [self = self(), place = replies_.reserve(),
+                     [self = self(), place = reserve_for(extends_.size()),
                       count = extends_.size()](const Result<std::vector<Result<Moment>>>& results) {
                        self->answer(place, [&](Writer& writer) {
                          write_each(
@@ -251,7 +257,7 @@ Status Conversation::cancel(Arguments& arguments) {
 
 void Conversation::flush_cancels() {
   host_.queue.cancel(now_, cancels_,
-                     [self = self(), place = replies_.reserve(),
+                     [self = self(), place = reserve_for(cancels_.size()),
                       count = cancels_.size()](const Result<std::vector<Result<CancelOutcome>>>& results) {
                        self->answer(place, [&](Writer& writer) {
                          write_each(
@@ -278,7 +284,7 @@ Status Conversation::reschedule(Arguments& arguments) {
 void Conversation::flush_reschedules() {
   host_.queue.reschedule(
       now_, reschedules_,
-      [self = self(), place = replies_.reserve(),
+      [self = self(), place = reserve_for(reschedules_.size()),
        count = reschedules_.size()](const Result<std::vector<Result<RescheduleOutcome>>>& results) {
         self->answer(place, [&](Writer& writer) {
           write_each(

@@ -56,8 +56,7 @@ struct Conversation::Pops {
   std::vector<std::string> topics;
   PopRequest each;  ///< without its topics
   Place place{};
-  uint32_t left = 0;    ///< not answered yet
-  std::string replies;  ///< of those that are
+  uint32_t left = 0;  ///< not answered yet
 };
 
 /// Pops that are all the same and came together ask the queue once, for as many jobs as all of them want.
@@ -142,15 +141,25 @@ void Conversation::popped_together(const std::shared_ptr<Pops>& pops, const Resu
   const size_t served = (jobs.size() + count - 1) / count;
   if (popped.ok() && popped->is_cut && served < pops->left) {
     // There is more than one answer may have: those who got nothing get an answer of their own.
-    write(pops->replies, served);
+    replies_.extend(pops->place, [&](std::string& out) { write(out, served); });
+    replies_.promise(pops->place, 0);
     pops->left -= static_cast<uint32_t>(served);
-    return ask_together(pops);
+    paused_pops_.push_back(pops);
+    go_on();
+  } else {
+    replies_.fill(pops->place, [&](std::string& out) { write(out, pops->left); });
   }
-  replies_.fill(pops->place, [&](std::string& out) {
-    out += pops->replies;
-    write(out, pops->left);
-  });
   connection_->on_output();
+}
+
+bool Conversation::go_on() {
+  if (connection_ == nullptr) return false;
+  while (!paused_pops_.empty() && connection_->may_hold(held())) {
+    const std::shared_ptr<Pops> next = std::move(paused_pops_.front());
+    paused_pops_.pop_front();
+    ask_together(next);
+  }
+  return !paused_pops_.empty();
 }
 
 }  // namespace delayq::resp

@@ -12,6 +12,24 @@ namespace delayq::resp {
 namespace {
 
 constexpr size_t kMostUnanswered = 16 * 1024;
+/// Of a command, before its client has said who it is where that is asked for.
+constexpr size_t kMostFromStranger = 16 * 1024;
+
+api::AnswerKind kind_of_answer(Verb verb) {
+  using Kind = api::AnswerKind;
+  switch (verb) {
+    case Verb::kGet:
+      return Kind::kJob;
+    case Verb::kExport:
+      return Kind::kLines;
+    case Verb::kList:
+    case Verb::kTopics:
+    case Verb::kImport:
+      return Kind::kNames;
+    default:
+      return Kind::kShort;
+  }
+}
 
 /// The name of the error that a reply is; empty: it is none.
 std::string_view code_in(std::string_view reply) {
@@ -39,7 +57,16 @@ size_t Conversation::read(std::string_view input) {
     const CommandParser::Outcome outcome = parser_.next(rest);
     if (outcome == CommandParser::Outcome::kPartial) {
       needed_ = parser_.needed();
-      break;
+      if (caller_.is_known() || front_.access.is_open() ||
+          std::max(needed_, rest.size()) <= kMostFromStranger)
+        break;
+      flush();
+      reply([](Writer& writer) {
+        writer.error("NOAUTH", fmt::format("a valid token is needed for a command of more than {} bytes",
+                                           kMostFromStranger));
+      });
+      is_over_ = true;
+      return input.size();
     }
     if (outcome == CommandParser::Outcome::kBroken) {
       flush();
@@ -171,6 +198,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       break;
   }
   flush();
+  answer_kind_ = kind_of_answer(verb);
   switch (verb) {
     case Verb::kGet:
       return get(arguments);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,6 +46,7 @@ class Conversation final : public api::Conversation {
   size_t needed() const override { return needed_; }
   uint64_t requests() const override { return requests_; }
   void time_out() override;
+  bool go_on() override;
 
  private:
   /// A finished reply: appends to the writer.
@@ -75,7 +77,7 @@ class Conversation final : public api::Conversation {
   /// A Reply<T> that writes `words(writer, value)`, or the error.
   template <class T, class Write>
   Reply<T> respond(Write write) {
-    return [self = self(), place = replies_.reserve(), write](Result<T> result) {
+    return [self = self(), place = replies_.reserve(most_bytes(answer_kind_)), write](Result<T> result) {
       self->answer(place, [&](Writer& writer) {
         if (!result.ok()) return write_error(writer, result.error());
         if constexpr (std::is_void_v<T>) {
@@ -94,6 +96,8 @@ class Conversation final : public api::Conversation {
   enum class Batch : uint8_t { kNone, kPush, kPop, kAck, kNack, kExtend, kCancel, kReschedule };
   void begin_batch(Batch kind);
   void flush();
+  /// A place for the replies to so many commands, each of them short.
+  Place reserve_for(size_t commands);
   void flush_pushes();
   void flush_pops();
   void flush_acks();
@@ -147,12 +151,15 @@ class Conversation final : public api::Conversation {
   Place next_place_ = 0;                     ///< of the next command's reply: each has one, in their order
   absl::flat_hash_map<Place, Asked> asked_;  ///< not answered yet; empty when nobody wants to know
 
+  api::AnswerKind answer_kind_ = api::AnswerKind::kShort;  ///< of the command that is being executed
+
   Batch batch_ = Batch::kNone;
   std::vector<PushRequest> pushes_;
   std::vector<std::string_view> pop_words_;  ///< of the pops in the batch, which are all the same
   std::vector<std::string_view> pop_topics_;
   PopRequest pop_;
-  uint32_t pop_count_ = 0;  ///< how many pops
+  uint32_t pop_count_ = 0;                         ///< how many pops
+  std::deque<std::shared_ptr<Pops>> paused_pops_;  ///< until the client has read what it got so far
   std::vector<AckItem> acks_;
   std::vector<uint32_t> acks_per_command_;
   std::vector<NackItem> nacks_;

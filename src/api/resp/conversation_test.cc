@@ -431,6 +431,58 @@ TEST_F(ConversationTest, pops_that_may_bring_too_much_together_are_begun_one_aft
   EXPECT_EQ(replies.size(), kPops * std::string_view("*0\r\n").size()) << "all are answered in the end";
 }
 
+TEST_F(ConversationTest, what_may_be_answered_with_too_much_is_asked_for_in_parts) {
+  client.say({"PUSH", "t", "1h", std::string(900'000, 'x'), "ID", "a"});
+  constexpr size_t kCommands = 300;
+  const std::vector<std::vector<std::string_view>> commands{
+      {"GET", "t", "a"}, {"EXPORT", "COUNT", "1000"}, {"GET", "a"}};
+  for (const std::vector<std::string_view>& words : commands) {
+    std::string bytes;
+    for (size_t i = 0; i < kCommands; ++i) append_command(bytes, words);
+    size_t most = 0;
+    size_t answers = 0;
+    for (size_t taken = 0; taken < bytes.size() || client.conversation().held() > 0;) {
+      // All that it will take before anything is answered, and before anything is read.
+      for (size_t more = 1; more > 0;) {
+        more = client.conversation().wants_input() ? client.conversation().read(bytes.substr(taken)) : 0;
+        taken += more;
+        backend.settle();
+        most = std::max(most, client.conversation().footprint());
+      }
+      std::string output = std::exchange(client.conversation().output(), {});
+      ASSERT_FALSE(output.empty());
+      for (std::string_view rest = output; !rest.empty(); ++answers) ASSERT_TRUE(*take_reply(rest));
+    }
+    EXPECT_EQ(answers, kCommands);
+    EXPECT_LT(most, size_t{70} << 20);
+  }
+}
+
+TEST_F(ConversationTest, pops_that_are_cut_go_on_when_their_client_has_read) {
+  constexpr size_t kJobs = 60;
+  const std::string body(1'000'000, 'x');
+  for (size_t i = 0; i < kJobs; ++i) client.say({"PUSH", "t", "0", body, "ID", fmt::format("j{:02}", i)});
+  std::string bytes;
+  for (size_t i = 0; i < kJobs + 3; ++i) append_command(bytes, {"POP", "t"});
+  append_command(bytes, {"ECHO", "last"});
+  EXPECT_EQ(client.conversation().read(bytes), bytes.size());
+  std::vector<std::string> ids;
+  for (std::string output = "x"; !output.empty();) {
+    client.conversation().go_on();
+    backend.settle();
+    EXPECT_LT(client.conversation().held(), size_t{45} << 20);
+    output = std::exchange(client.conversation().output(), {});
+    for (std::string_view rest = output; !rest.empty();) {
+      const auto reply = take_reply(rest);
+      ASSERT_TRUE(reply.ok() && *reply);
+      ids.push_back((*reply)->items.empty() ? (*reply)->text : (*reply)->items[0].items[2].text);
+    }
+  }
+  ASSERT_EQ(ids.size(), kJobs + 4);
+  for (size_t i = 0; i < kJobs; ++i) EXPECT_EQ(ids[i], fmt::format("j{:02}", i));
+  EXPECT_EQ(ids.back(), "last");
+}
+
 // ---- what Redis clients say when they connect
 
 TEST_F(ConversationTest, hello_chooses_the_protocol) {

@@ -68,7 +68,10 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
                              .now = now};
     Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
                                 expect(terms.script, bundle, *gather, read_exceptions));
-    for (const uint32_t item : bundle.items) add(arguments, jobs[item], now);
+    for (const uint32_t item : bundle.items) {
+      add(arguments, jobs[item], now);
+      if (jobs[item].due <= now) hints_.note_ready(bundle.shard, bundle.topic, jobs[item].outlet);
+    }
     if (in_strict_order) send_all_joint();
   }
   gather->close(answers_);

@@ -30,7 +30,7 @@ void RedisEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJo
         found->job = redis::copy_job(*record, topic, id, true, found->storage);
         found->job.state = static_cast<JobState>(value.items[0].integer);
         if (record->state == JobState::kReserved)
-          found->lease = found->storage.copy(redis::lease_text(shard, record->lease));
+          found->lease = found->storage.copy(redis::lease_text({shard, record->lease, record->nonce}));
         return {};
       }));
   gather->close(answers_);

@@ -54,6 +54,15 @@ local function take_due(count)
   is_delay_shorter = true
 end
 
+local function is_any_delayed()
+  return call('EXISTS', DELAY) == 1
+end
+
+-- Takes out all.
+local function undelay_everything()
+  if call('DEL', DELAY) == 1 then is_delay_shorter = true end
+end
+
 local function delay_wake_anew()
   wake_anew('d', DELAY)
 end
