@@ -9,7 +9,7 @@ namespace delayq {
 namespace {
 
 constexpr size_t kLongestName = 253;
-constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kDecimalDigits = "0123456789";
 
 bool is_name(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
@@ -26,7 +26,7 @@ bool is_ipv4(std::string_view text) {
     const size_t end = std::min(text.find('.'), text.size());
     const std::string_view part = text.substr(0, end);
     if (part.empty() || part.size() > kLongestPart) return false;
-    if (part.find_first_not_of(kDigits) != std::string_view::npos) return false;
+    if (part.find_first_not_of(kDecimalDigits) != std::string_view::npos) return false;
     if (end + 1 == text.size()) return false;  // a dot at the end
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -49,7 +49,7 @@ bool take_port(std::string_view& host) {
   if (colon == std::string_view::npos) return true;
   const std::string_view port = host.substr(colon + 1);
   host = host.substr(0, colon);
-  return port.size() <= kLongestPort && port.find_first_not_of(kDigits) == std::string_view::npos;
+  return port.size() <= kLongestPort && port.find_first_not_of(kDecimalDigits) == std::string_view::npos;
 }
 
 bool matches(std::string_view pattern, std::string_view name) {

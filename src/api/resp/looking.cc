@@ -64,10 +64,10 @@ void write_counts(Writer& writer, const TopicCounts& counts, const Tallies& tall
 }
 
 /// Whether commands that select jobs have an option of this name.
-bool is_option(std::string_view word) {
-  static constexpr std::array<std::string_view, 8> kOptions{"ALL",   "COUNT",  "CURSOR", "ERROR",
-                                                            "LIMIT", "PREFIX", "STATE",  "TOPIC"};
-  return std::any_of(kOptions.begin(), kOptions.end(),
+bool is_selecting_option(std::string_view word) {
+  static constexpr std::array<std::string_view, 8> kSelectingOptions{"ALL",   "COUNT",  "CURSOR", "ERROR",
+                                                                     "LIMIT", "PREFIX", "STATE",  "TOPIC"};
+  return std::any_of(kSelectingOptions.begin(), kSelectingOptions.end(),
                      [word](std::string_view option) { return same_word(word, option); });
 }
 
@@ -180,7 +180,7 @@ Status Conversation::redrive(Arguments& arguments) {
   std::vector<std::string_view> ids;
   while (!arguments.empty()) {
     // Taken for an id, a misplaced option would be a job that is not there, and nobody would notice.
-    if (!is_marked && is_option(arguments.front())) return {};
+    if (!is_marked && is_selecting_option(arguments.front())) return {};
     ids.push_back(arguments.take());
   }
   host_.queue.redrive(now_, topic, ids, respond<uint64_t>(write_count));
