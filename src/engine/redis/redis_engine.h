@@ -39,9 +39,9 @@ struct RedisEngineOptions {
 ///
 /// Order. Calls about a topic in one shard are carried out in the order of the verbs that made them, and so
 /// are those about a whole shard, so a verb sees all that was called before it, also when it asks several
-/// shards; what else holds of those is said at each of them. Verbs that ask the same of a topic are sent together by poll().
-/// Of verbs that name jobs of more than 4 MiB in a topic and shard, the first jobs are dealt with in this
-/// order, and the others by further calls, between which other verbs may come.
+/// shards; what else holds of those is said at each of them. Verbs that ask the same of a topic are sent
+/// together by poll(). Of verbs that name jobs of more than 4 MiB in a topic and shard, the first jobs are
+/// dealt with in this order, and the others by further calls, between which other verbs may come.
 ///
 /// While Redis is away every verb is answered with kUnavailable.
 class RedisEngine final : public Engine {
