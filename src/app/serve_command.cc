@@ -52,8 +52,12 @@ webhook::DispatcherOptions dispatch_options(const Config::Webhook& said) {
 /// Nothing of the job's body, of the answer, and of the URL's path, which may be a secret itself.
 void log_failed_call(const webhook::FailedCall& call) {
   const auto took = std::chrono::duration_cast<Millis>(call.result.took).count();
-  const std::string what = call.result.is_answered() ? fmt::format("status {}", call.result.status)
-                                                     : std::string(name_of(call.result.error));
+  const bool is_unbelieved = call.result.error == webhook::CallError::kTls;
+  const std::string what =
+      call.result.is_answered()
+          ? fmt::format("status {}", call.result.status)
+          : fmt::format("{}{}", name_of(call.result.error),
+                        is_unbelieved ? " (webhook.ca_file names whose certificates are believed)" : "");
   spdlog::warn("webhook: topic {} job {} to {}: {} in {} ms, attempt {}{}", call.topic, quote(call.id),
                call.host, what, took, call.attempt, call.dead ? ", no more wanted" : "");
 }
@@ -256,7 +260,7 @@ std::string_view reason_to_stop(int signal) {
 /// What was said on standard error of a file of another system, for who reads the log.
 void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
   if (outcome.form.empty()) return;
-  spdlog::info("{} is read as a file of {}", said.config.file, outcome.form);
+  spdlog::info("{} is read as a file of {}", outcome.file, outcome.form);
   const bool is_told = outcome.config.log.file.empty() && !said.in_background;  // the log is standard error
   if (is_told) return;
   for (const std::string& warning : outcome.warnings) spdlog::warn("{}", warning);
@@ -315,7 +319,7 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
 }
 
 int run(const ServeOptions& options) {
-  const ConfigOutcome outcome = read_config(options.config);
+  const ConfigOutcome outcome = read_config_to_serve(options.config);
   for (const std::string& warning : outcome.warnings) std::cerr << "warning: " << warning << "\n";
   for (const std::string& error : outcome.errors) std::cerr << error << "\n";
   if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "app/random_seed.h"
 #include "app/version.h"
 
@@ -15,6 +17,11 @@ namespace {
 /// Calls that are answered as fast as they are made would go on for as long as there are jobs, and nobody at
 /// the sockets would be heard meanwhile.
 constexpr int kMostRounds = 64;
+
+Error of_setting(std::string_view key, Error error) {
+  error.detail = fmt::format("{}: {}", key, error.detail);
+  return error;
+}
 
 }  // namespace
 
@@ -36,7 +43,10 @@ Status Server::start() {
   started_ = net::Loop::now();
   options_.storage.journal.seed = random_seed();
   auto storage = Storage::open(options_.storage, started_, &loop_);
-  if (!storage.ok()) return storage.error();
+  if (!storage.ok()) {
+    const bool is_disk = storage.error().op.starts_with("disk.");
+    return is_disk ? of_setting("server.data", storage.error()) : storage.error();
+  }
   storage_ = std::move(*storage);
   const Moment now = this->now();
   storage_->engine().set_wakeup([this] { loop_.wake(); });
@@ -87,7 +97,7 @@ Status Server::listen_for_resp(Moment now) {
                           [this, limits](net::Connection& connection) {
                             return std::make_shared<resp::Conversation>(*resp_host_, connection, limits);
                           });
-  if (!listener.ok()) return listener.error();
+  if (!listener.ok()) return of_setting("server.resp", listener.error());
   resp_ = std::move(*listener);
   return {};
 }
@@ -114,7 +124,7 @@ Status Server::listen_for_http() {
       [this, limits](net::Connection& connection) {
         return std::make_shared<http::Conversation>(*http_host_, connection, limits);
       });
-  if (!listener.ok()) return listener.error();
+  if (!listener.ok()) return of_setting("server.http", listener.error());
   http_ = std::move(*listener);
   return {};
 }

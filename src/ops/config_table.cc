@@ -509,6 +509,14 @@ const ConfigRow* find_row(string_view section, string_view key) {
   return nullptr;
 }
 
+std::string variable_of(const ConfigRow& row) {
+  std::string name = fmt::format("DELAYQ_{}_{}", row.section, row.key);
+  for (char& c : name) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return name;
+}
+
 std::string unknown_section(string_view section) {
   std::vector<string_view> names;
   for (const ConfigSection& known : kSections) names.push_back(known.name);

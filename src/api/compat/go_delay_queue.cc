@@ -150,7 +150,8 @@ Status get(const DialectCall& call) {
   const Result<std::string> id = job_id_of(call);
   if (!id.ok()) return id.error();
   const Exchange exchange = call.accept();
-  exchange.find(*id, kAnyScope, [exchange](const Result<std::optional<FoundJob>>& found) {
+  // A consumer has the id from the list of its topic, where the job was delivered to: it is done by then.
+  exchange.find_kept_too(*id, kAnyScope, [exchange](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return exchange.refuse(found.error(), failure(found.error(), Code::kNotFound));
     if (!*found) return exchange.send(success("null"));
     exchange.send(success(described((*found)->job)));

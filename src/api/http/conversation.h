@@ -228,6 +228,7 @@ class Conversation final : public api::Conversation, public Watcher {
   // ---- what changes, as it does (watching.cc)
   Status events(const Call& call);
   void tell_gone(const TopicSummaries& topics);
+  TopicSummaries only_watched(const TopicStats& stats) const;
   void tell_changes(Moment now, const TotalStats* totals, const TopicSummaries* topics);
   Status readiness(const Call& call);
   int write_well(json::Writer& json) const;
@@ -236,6 +237,7 @@ class Conversation final : public api::Conversation, public Watcher {
   Status change_settings(const Call& call);
   Status pause(const Call& call);
   Status resume(const Call& call);
+  Status forget(const Call& call);
   Status purge(const Call& call);
   Status redrive(const Call& call);
 

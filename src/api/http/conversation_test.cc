@@ -124,6 +124,27 @@ TEST_F(HttpTest, topics_settings_stats_forecast) {
   EXPECT_EQ(ask("GET", "/healthz").body, R"({"status":"ok","version":"9.9.9"})");
 }
 
+TEST_F(HttpTest, null_unsets_a_setting_and_an_empty_topic_is_forgotten) {
+  ask("PATCH", "/v1/topics/*", R"({"lease":"7s"})");
+  ask("PATCH", "/v1/topics/a", R"({"attempts":3,"lease":"5s","keep_done":{"count":5},"paused":true})");
+  EXPECT_EQ(
+      ask("PATCH", "/v1/topics/a", R"({"attempts":null,"lease":null,"keep_done":null,"priority":9})").status,
+      200);
+  EXPECT_EQ(queue.settings("a"), (Settings{.paused = true, .priority = 9}));
+  EXPECT_THAT(ask("GET", "/v1/topics/a").body, HasSubstr(R"("lease":"7s")")) << "the default again";
+  EXPECT_EQ(ask("PATCH", "/v1/topics/a", R"({"nonsense":null})").status, 400);
+  EXPECT_EQ(ask("PATCH", "/v1/topics/*", R"({"lease":null})").status, 200);
+  EXPECT_EQ(queue.settings("*"), Settings{});
+
+  ask("POST", "/v1/topics/a/jobs", R"({"body":1})");
+  EXPECT_EQ(ask("POST", "/v1/topics/a/forget").status, 409);
+  ask("DELETE", "/v1/topics/a");
+  EXPECT_THAT(ask("GET", "/v1/topics").body, HasSubstr(R"("topic":"a")")) << "it has settings";
+  EXPECT_EQ(ask("POST", "/v1/topics/a/forget").status, 200);
+  EXPECT_THAT(ask("GET", "/v1/topics").body, HasSubstr(R"("topics":[])"));
+  EXPECT_THAT(ask("GET", "/v1/topics/a").body, HasSubstr(R"("pushed":0)")) << "and its figures begin anew";
+}
+
 TEST_F(HttpTest, a_server_that_stops_is_alive_and_not_ready) {
   EXPECT_EQ(ask("GET", "/readyz").body, R"({"status":"ok","version":"9.9.9"})");
   ask("POST", "/v1/topics/t/jobs", R"({"body":1})");

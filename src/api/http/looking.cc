@@ -37,6 +37,12 @@ void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& l
   json.key("waiters").number(waiters);
 }
 
+/// Leaves no topic with labels of its own: all are among the others, when there are any.
+void merge_all(TopicSummaries& page) {
+  if (!page.topics.empty()) page.cursor = page.topics.front().topic;
+  page.topics.clear();
+}
+
 }  // namespace
 
 void write_topic(json::Writer& json, const TopicSummary& topic) {
@@ -224,8 +230,9 @@ Status Conversation::metrics(const Call& call) {
   if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.totals(now_, [self = self(), place = reserve(), now = now_](const Result<TotalStats>& totals) {
     if (!totals.ok()) return self->send_metrics(place, now, nullptr, nullptr);
-    self->queue_.topics(now, {}, self->host_.metrics_topics,
-                        [self, place, now, totals = *totals](const Result<TopicSummaries>& topics) {
+    self->queue_.topics(now, {}, std::max(1U, self->host_.metrics_topics),
+                        [self, place, now, totals = *totals](Result<TopicSummaries> topics) {
+                          if (topics.ok() && self->host_.metrics_topics == 0) merge_all(*topics);
                           self->send_metrics(place, now, topics.ok() ? &totals : nullptr,
                                              topics.ok() ? &*topics : nullptr);
                         });

@@ -94,8 +94,13 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
     job.options.format = *format;
     return {};
   }
-  if (arguments.take_word("REPLACE")) job.on_conflict = OnConflict::kReplace;
-  if (arguments.take_word("KEEP")) job.on_conflict = OnConflict::kKeep;
+  for (const auto& [word, policy] :
+       {std::pair{"REPLACE", OnConflict::kReplace}, {"KEEP", OnConflict::kKeep}}) {
+    if (!arguments.take_word(word)) continue;
+    if (job.on_conflict != OnConflict::kReject && job.on_conflict != policy)
+      return invalid("REPLACE and KEEP: give one of them");
+    job.on_conflict = policy;
+  }
   if (arguments.take_word("UNIQUE")) job.unique_across_topics = true;
   return {};
 }

@@ -42,8 +42,9 @@ constexpr std::array kCommands{
                 "RESCHEDULE topic id delay | RESCHEDULE topic id AT moment", "Moves a job to another time."},
     CommandSpec{
         Verb::kRedrive, "REDRIVE", 1, kAnyNumber, true, kOperating, Topics::kFirst,
-        "REDRIVE topic [id ...] | REDRIVE topic ERROR text",
-        "Makes dead jobs ready again: all, those, or those whose error has the text. Answers how many."},
+        "REDRIVE topic [[ID] id ...] | REDRIVE topic ERROR text",
+        "Makes dead jobs ready again: all, those, or those whose error has the text. Answers how many. An id "
+        "that is a word of these commands (ERROR, COUNT, PREFIX) needs ID before it."},
     CommandSpec{Verb::kPurge, "PURGE", 1, 2, true, kOperating, Topics::kFirst,
                 "PURGE topic [delayed|ready|reserved|done|dead]",
                 "Removes a topic's jobs. Answers how many."},
@@ -51,6 +52,12 @@ constexpr std::array kCommands{
                 "Stops the hand-over of a topic, not pushing."},
     CommandSpec{Verb::kResume, "RESUME", 1, 1, true, kOperating, Topics::kFirst, "RESUME topic",
                 "Goes on with the hand-over."},
+    CommandSpec{Verb::kUnset, "UNSET", 1, kAnyNumber, true, kOperating, Topics::kFirst,
+                "UNSET topic [setting ...]",
+                "Removes these settings of a topic, or all, so that the defaults hold again. The topic * is "
+                "the defaults themselves."},
+    CommandSpec{Verb::kForget, "FORGET", 1, 1, true, kOperating, Topics::kFirst, "FORGET topic",
+                "Removes the settings and figures of a topic that has no jobs."},
     CommandSpec{
         Verb::kTopics, "TOPICS", 0, 2, false, kAny, Topics::kNone, "TOPICS [cursor [count]]",
         "A page of topics: [next cursor, [[name, delayed, ready, reserved, done, dead, paused] ...]]."},

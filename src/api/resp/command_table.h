@@ -23,6 +23,8 @@ enum class Verb : uint8_t {
   kPurge,
   kPause,
   kResume,
+  kUnset,
+  kForget,
   kTopics,
   kStats,
   kList,

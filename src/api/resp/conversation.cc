@@ -286,6 +286,11 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return redrive(arguments);
     case Verb::kPurge:
       return purge(arguments);
+    case Verb::kUnset:
+      return unset(arguments);
+    case Verb::kForget:
+      host_.queue.forget(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
+      return {};
     case Verb::kExport:
       return export_page(arguments);
     case Verb::kImport:

@@ -154,6 +154,7 @@ class Conversation final : public api::Conversation {
   Status stats(Arguments& arguments);
   Status redrive(Arguments& arguments);
   Status purge(Arguments& arguments);
+  Status unset(Arguments& arguments);
   Status export_page(Arguments& arguments);
   Status import_lines(Arguments& arguments);
   Status backup(Arguments& arguments);

@@ -218,6 +218,44 @@ TEST_F(ConversationTest, cancel_reschedule_and_groups_tell_the_truth) {
   EXPECT_EQ(client.say({"GET", "t", "c"}), "$-1\r\n");
 }
 
+TEST_F(ConversationTest, words_that_contradict_or_mean_nothing_are_refused) {
+  for (const auto& both : {std::array{"REPLACE", "KEEP"}, {"KEEP", "REPLACE"}}) {
+    EXPECT_EQ(client.say({"PUSH", "t", "0", "b", "ID", "a", both[0], both[1]}),
+              "-INVALID REPLACE and KEEP: give one of them\r\n");
+  }
+  EXPECT_EQ(client.say({"GET", "t", "a"}), "$-1\r\n") << "nothing of it was stored";
+  EXPECT_EQ(client.say({"PUSH", "t", "0", "b", "ID", "a", "KEEP", "KEEP"}), "$1\r\na\r\n");
+
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ERROR"}), StartsWith("-INVALID \"ERROR\" is not understood here"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ERROR", "a", "b"}), StartsWith("-INVALID \"ERROR\" is not under"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "limit", "10"}),
+              StartsWith("-INVALID \"limit\" is not understood"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "a", "COUNT", "1"}), StartsWith("-INVALID \"COUNT\" is not under"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ID"}), StartsWith("-INVALID ID: a value is missing"));
+  EXPECT_EQ(client.say({"REDRIVE", "t", "ID", "limit", "ERROR"}), ":0\r\n") << "these are ids";
+}
+
+TEST_F(ConversationTest, settings_are_unset_and_an_empty_topic_is_forgotten) {
+  host.queue.set_settings(now, "t", {.attempts = 3, .lease = Millis{5'000}, .paused = true},
+                          [](const Status&) {});
+  EXPECT_THAT(client.say({"UNSET", "t", "lease", "leese"}),
+              StartsWith("-INVALID \"leese\" is not a setting of a topic; did you mean lease?"));
+  EXPECT_EQ(host.queue.settings("t").lease, Millis{5'000}) << "all or nothing";
+  EXPECT_EQ(client.say({"UNSET", "t", "LEASE", "attempts"}), "+OK\r\n");
+  EXPECT_EQ(host.queue.settings("t"), Settings{.paused = true});
+  EXPECT_THAT(client.say({"TOPICS"}), HasSubstr("$1\r\nt\r\n"));
+  EXPECT_EQ(client.say({"UNSET", "t"}), "+OK\r\n");
+  EXPECT_EQ(host.queue.settings("t"), Settings{});
+
+  client.say({"PAUSE", "t"});
+  client.say({"PUSH", "t", "1h", "b"});
+  EXPECT_THAT(client.say({"FORGET", "t"}),
+              StartsWith("-CONFLICT topic \"t\" has 1 job: only an empty topic"));
+  client.say({"PURGE", "t"});
+  EXPECT_EQ(client.say({"FORGET", "t"}), "+OK\r\n");
+  EXPECT_EQ(client.say({"TOPICS"}), "*2\r\n$0\r\n\r\n*0\r\n");
+}
+
 TEST_F(ConversationTest, topics_stats_pause_and_purge) {
   client.say({"PUSH", "a", "1h", "b"});
   client.say({"PUSH", "b", "0", "b"});

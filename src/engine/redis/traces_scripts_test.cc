@@ -169,6 +169,7 @@ TEST_F(Traces, ARedriveGoesOnBehindThem) {
   EXPECT_EQ(said(run(scripts::kRedriveOldest, "t", {"2", "100000"})), "[1 1]");
   EXPECT_EQ(said(run(scripts::kRedriveOldest, "t", {"2", "100000"})), "[1 0]");
   EXPECT_THAT(line(), ElementsAre("b", "c"));
+  purge(kReady);
   make(kDead, {"d"});
   lose_all();
   EXPECT_EQ(said(run(scripts::kRedriveOldest, "t", {"2", "100000"})), "[0 0]");
