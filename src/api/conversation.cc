@@ -20,11 +20,20 @@ Conversation::Conversation(Queue& queue, const std::function<Moment()>& clock, F
       clock_(clock),
       front_(front),
       connection_(&connection),
-      most_unanswered_(most_unanswered) {}
+      most_unanswered_(most_unanswered),
+      sequence_(std::make_shared<Sequence>([this] {
+        if (connection_ != nullptr) connection_->on_resume();
+      })) {}
 
 bool Conversation::wants_input() const {
-  return !is_over_ && !holds_up_ && replies_.waiting() < most_unanswered_ &&
-         most_popped_bytes_ < kMostPoppedBytes && replies_.output().size() < kMostOutput;
+  return !is_over_ && !holds_up_ && !has_enough_to_do() && replies_.output().size() < kMostOutput;
+}
+
+bool Conversation::is_catching_up() const { return !is_over_ && !holds_up_ && has_enough_to_do(); }
+
+bool Conversation::has_enough_to_do() const {
+  return sequence_->is_busy() || replies_.waiting() >= most_unanswered_ ||
+         most_popped_bytes_ >= kMostPoppedBytes;
 }
 
 bool Conversation::end_input() {

@@ -33,11 +33,15 @@ struct Front {
   std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
 };
 
-/// What a conversation is in any protocol: replies that leave in the order of their requests, and pops that
-/// wait. Only a pop that waits holds up what comes behind it, on its own connection.
+/// What a conversation is in any protocol: requests that take effect in their order, replies that leave in
+/// the same order, and pops that wait. A pop that waits and a verb of several steps (queue/sequence.h) hold
+/// up what comes behind them, on their own connection.
 class Conversation : public net::Protocol, public std::enable_shared_from_this<Conversation> {
  public:
+  ~Conversation() override { sequence_->abandon(); }
+
   bool wants_input() const override;
+  bool is_catching_up() const override;
   bool is_over() const override { return is_over_ && replies_.waiting() == 0; }
   std::string& output() override { return replies_.output(); }
   bool end_input() override;
@@ -54,6 +58,9 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
   /// waiting.
   Status ask_for_jobs(Moment now, const PopRequest& request, Place place, Reply<PopAnswer> answer);
+
+  /// To be held while requests are read and their verbs are called.
+  [[nodiscard]] Queue::InOrder in_order() { return queue_.in_order(sequence_); }
 
   /// Who asks for `verb`, as logs see it.
   Served about(std::string_view protocol, std::string_view verb) const;
@@ -74,10 +81,13 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
     Access::WaiterPlace place;
     uint64_t most_bytes = 0;
   };
+  /// The queue has to answer before more is read.
+  bool has_enough_to_do() const;
   void forget_pop(Place place);
   void end_pop(Place place);
 
   size_t most_unanswered_;
+  std::shared_ptr<Sequence> sequence_;
   absl::flat_hash_map<Place, Pop> pops_;  ///< that are not answered yet
   uint64_t most_popped_bytes_ = 0;        ///< that these may bring
   std::optional<Place> holds_up_;         ///< the one among them that waits

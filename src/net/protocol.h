@@ -34,6 +34,8 @@ class Protocol {
   virtual size_t needed() const = 0;
   /// False: it has enough to do, and read() would take nothing.
   virtual bool wants_input() const = 0;
+  /// True: it does not want input now, and will again whatever the other side does.
+  virtual bool is_catching_up() const { return false; }
   /// A request has begun to come, and is not whole. (Of what was left in the connection's hands it knows
   /// itself.)
   virtual bool is_amid_request() const { return false; }

@@ -79,6 +79,8 @@ bool Session::finish_turn() {
   send();
   if (is_closed_ || is_closing_ || !may_read()) return false;
   const bool any = pass_on();
+  if (ends_input_) end_input();
+  if (is_closed_) return false;
   watch_request();
   if (stream_->has_more()) receive();
   wait_for_input();
@@ -86,7 +88,7 @@ bool Session::finish_turn() {
 }
 
 void Session::wait_for_input() {
-  if (waits_for_input_ || input_ended_ || is_closed_) return;
+  if (waits_for_input_ || input_ended_ || ends_input_ || is_closed_) return;
   // While it is not read, a little is kept so that a client that hangs up is noticed; then TCP holds it back.
   if (!is_closing_ && !may_read() && input_.size() >= limits_.waiting_input_bytes) return;
   waits_for_input_ = true;
@@ -148,6 +150,9 @@ void Session::keep(std::string_view rest) {
 }
 
 void Session::end_input() {
+  // What came before the end is read first; finish_turn() calls this again.
+  ends_input_ = !input_.empty() && protocol_->is_catching_up();
+  if (ends_input_) return;
   input_ended_ = true;
   const bool has_more_to_say = protocol_->end_input();
   const bool has_output = !protocol_->output().empty() || !output_.empty();

@@ -85,6 +85,7 @@ class Session final : public Connection, public AtTurnEnd, public std::enable_sh
   bool waits_for_input_ = false;
   bool waits_for_room_ = false;
   bool watches_stall_ = false;
+  bool ends_input_ = false;  ///< the end has come, behind input that is not read yet
   bool input_ended_ = false;
   bool is_closing_ = false;
   bool is_closed_ = false;

@@ -33,6 +33,7 @@ class Echo final : public Protocol {
   size_t needed() const override { return 1; }
   uint64_t requests() const override { return requests_; }
   bool wants_input() const override { return !is_holding; }
+  bool is_catching_up() const override { return is_holding && will_let_go; }
   bool is_over() const override { return is_over_; }
   std::string& output() override { return output_; }
   bool end_input() override {
@@ -47,6 +48,7 @@ class Echo final : public Protocol {
   }
 
   bool is_holding = false;
+  bool will_let_go = false;
   bool hung_up = false;
   size_t bytes_read = 0;
 
@@ -84,6 +86,7 @@ class Client {
     if (count > 0) received.append(buffer, static_cast<size_t>(count));
     if (count == 0 || (count < 0 && errno == ECONNRESET)) is_closed = true;
   }
+  void end_output() const { ::shutdown(socket_, SHUT_WR); }
   void close() {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
@@ -191,6 +194,23 @@ TEST_F(SessionTest, one_that_hangs_up_while_it_is_held_is_noticed) {
   run_until([&] { return echoes[0]->hung_up; });
   echoes.clear();
   run_until([&] { return loop.sessions() == 0; });
+}
+
+TEST_F(SessionTest, what_came_before_the_end_of_the_input_is_read_when_the_protocol_has_caught_up) {
+  listen();
+  Client client(listener->port());
+  client.send("a\n");
+  expect(client, "a\n");
+  echoes[0]->is_holding = echoes[0]->will_let_go = true;
+  client.send("b\n");
+  client.end_output();
+  Client other(listener->port());
+  other.send("x\n");
+  expect(other, "x\n");
+  EXPECT_FALSE(echoes[0]->hung_up);
+  echoes[0]->let_go();
+  expect(client, "a\nb\n");
+  run_until([&] { return echoes[0]->hung_up; });
 }
 
 TEST_F(SessionTest, one_that_sends_without_end_while_it_is_held_is_held_back) {

@@ -39,7 +39,8 @@ void Lookup::locate(std::string_view op, std::string_view id, Reply<T> reply, T 
   context_.engine.locate(
       context_.now, id,
       [this, op = std::string{op}, id = std::string{id}, reply = std::move(reply), none = std::move(none),
-       found = std::move(found)](const Result<std::vector<std::string>>& topics) mutable {
+       found = std::move(found),
+       steps = context_.begin_steps()](const Result<std::vector<std::string>>& topics) mutable {
         if (!topics.ok()) return context_.refuse(reply, topics.error());
         if (topics->empty()) return context_.answer(reply, Result<T>{std::move(none)});
         if (topics->size() == 1) return found(JobRef{topics->front(), id}, std::move(reply));

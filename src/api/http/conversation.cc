@@ -45,6 +45,7 @@ bool Conversation::wants_input() const {
 size_t Conversation::read(std::string_view input) {
   using Outcome = net::HttpReader::Outcome;
   now_ = clock_();
+  const Queue::InOrder guard = in_order();
   std::string_view rest = input;
   while (wants_input()) {
     switch (reader_.read(rest)) {

@@ -33,6 +33,7 @@ Conversation::Conversation(Host& host, net::Connection& connection, CommandLimit
 size_t Conversation::read(std::string_view input) {
   now_ = host_.clock();
   needed_ = 1;
+  const Queue::InOrder guard = in_order();
   size_t taken = 0;
   while (wants_input()) {
     const std::string_view rest = input.substr(taken);
@@ -47,6 +48,10 @@ size_t Conversation::read(std::string_view input) {
       reply([&](Writer& writer) { writer.error("ERR", "Protocol error: " + parser_.error()); });
       is_over_ = true;
       return input.size();
+    }
+    if (!continues_batch(parser_.arguments())) {
+      flush();
+      if (!wants_input()) break;  // it comes again when the verb before it has taken effect
     }
     taken += parser_.consumed();
     ++requests_;

@@ -482,5 +482,58 @@ TEST_F(ConversationTest, after_bytes_that_are_no_command_it_is_over) {
   EXPECT_TRUE(client.conversation().is_over());
 }
 
+// ---- the order of effects
+
+/// Commands as one pipeline.
+std::string pipeline(std::initializer_list<std::initializer_list<std::string_view>> commands) {
+  std::string bytes;
+  for (const auto& words : commands) append_command(bytes, words);
+  return bytes;
+}
+
+TEST_F(ConversationTest, what_is_pushed_behind_a_purge_stays) {
+  client.say({"PUSH", "t", "60", "old"});
+  EXPECT_EQ(client.say(pipeline({{"PURGE", "t"}, {"PUSH", "t", "60", "new", "ID", "new"}})),
+            ":1\r\n$3\r\nnew\r\n");
+  EXPECT_THAT(client.say({"GET", "t", "new"}), HasSubstr("delayed"));
+}
+
+TEST_F(ConversationTest, commands_behind_a_nack_see_what_it_did) {
+  client.say({"PUSH", "t", "0", "x", "ID", "a"});
+  const std::string lease = lease_in(client.say({"POP", "t"}));
+  const std::string replies = client.say(pipeline({{"NACK", lease, "DEAD"}, {"REDRIVE", "t"}, {"POP", "t"}}));
+  EXPECT_THAT(replies, StartsWith("+OK\r\n:1\r\n*1\r\n"));
+  EXPECT_GT(client.resumed(), 0);
+}
+
+TEST_F(ConversationTest, a_batch_behind_a_nack_waits_for_it_too) {
+  client.say({"PUSH", "t", "0", "x", "ID", "a"});
+  const std::string lease = lease_in(client.say({"POP", "t"}));
+  EXPECT_EQ(client.say(pipeline({{"NACK", lease}, {"ACK", lease}})), "+OK\r\n:0\r\n");
+  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("delayed"));
+}
+
+TEST_F(ConversationTest, a_line_behind_a_purge_waits_for_it_too) {
+  client.say({"PUSH", "t", "60", "old"});
+  EXPECT_EQ(client.say("PURGE t\r\nPUSH t 0 new ID new\r\nGET t nobody\r\n"), ":1\r\n$3\r\nnew\r\n$-1\r\n");
+  EXPECT_THAT(client.say({"GET", "t", "new"}), HasSubstr("ready"));
+}
+
+TEST_F(ConversationTest, a_pop_of_several_topics_does_not_get_what_is_pushed_behind_it) {
+  const std::string replies = client.say(
+      pipeline({{"POP", "a", "b"}, {"PUSH", "b", "0", "new", "ID", "new"}, {"POP", "a", "b", "COUNT", "2"}}));
+  EXPECT_THAT(replies, StartsWith("*0\r\n$3\r\nnew\r\n*1\r\n"));
+}
+
+TEST_F(ConversationTest, one_that_hangs_up_amid_several_steps_is_not_called_back) {
+  client.say({"PUSH", "t", "60", "old"});
+  const std::string purge = pipeline({{"PURGE", "t"}});
+  EXPECT_EQ(client.conversation().read(purge), purge.size());
+  EXPECT_FALSE(client.conversation().wants_input());
+  EXPECT_TRUE(client.conversation().is_catching_up());
+  client.hang_up();
+  EXPECT_EQ(client.resumed(), 0);
+}
+
 }  // namespace
 }  // namespace delayq::resp
