@@ -46,9 +46,11 @@ JournalEngine::~JournalEngine() {
   backup_.stop();
   io_.drain();
   const bool is_open = manifest_.directory != 0;
-  if (!is_open || failure_ || log_.durable_lsn() < log_.head_end_lsn()) return;
-  // A last word that everything is durable, so that damage at rest cannot pass for a torn end.
+  if (!is_open || failure_) return;
   const auto ignore = [](const Status&) {};
+  if (log_.durable_lsn() < log_.head_end_lsn() && log_.commit_head(true, ignore)) io_.drain();
+  if (log_.durable_lsn() < log_.head_end_lsn()) return;
+  // A last word that everything is durable, so that damage at rest cannot pass for a torn end.
   log_.prove_survivors();
   log_.commit_survivors(ignore);
   if (log_.prove_head()) log_.commit_head(true, ignore);
