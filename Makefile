@@ -1,12 +1,12 @@
 # What a newcomer types. The work is done by CMake's presets and by the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help build run deb test lint format coverage schemathesis chaos bench clean
+.PHONY: help build run deb test test-deep lint format coverage schemathesis chaos bench clean
 JOBS ?= $(shell nproc)
 export JOBS
 TARGET := delayq_programs
 
 help:  ## this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
 
 build:  ## build what users run, and what measures it, into build/release
 	@tools/setup build
@@ -21,13 +21,18 @@ deb: build  ## build the Debian package, into build
 	@tools/setup deb
 	@tools/deb
 
-test:  ## everything: house rules, format, all tests in release and under sanitizers, fuzzers, clang-tidy
+test:  ## what must pass before a change lands; STAGE="name ..." runs a part (tools/check --list)
 	@tools/setup test
-	@tools/check
+	@tools/check $(STAGE)
+
+test-deep:  ## the long checks: end to end under sanitizers, fuzzing, clang-tidy over everything, chaos, ...; goes on where it failed; STAGE=...
+	@tools/setup test
+	@tools/check --deep $(STAGE)
 
 lint:  ## the checks that only read: house rules, format, clang-tidy
 	@tools/setup test
-	@tools/check tidy format clang-tidy
+	@tools/check tidy format
+	@tools/check --deep clang-tidy
 
 format:  ## write all sources in the project's format
 	@tools/setup test

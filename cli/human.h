@@ -20,6 +20,7 @@ std::string printable(std::string_view text, size_t most);
 
 /// "1,234,567".
 std::string grouped(int64_t number);
+inline std::string grouped_count(uint64_t count) { return grouped(static_cast<int64_t>(count)); }
 
 /// "1.5 MiB", "17 B".
 std::string rough_size(int64_t bytes);

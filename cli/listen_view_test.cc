@@ -5,7 +5,7 @@
 namespace delayq::cli {
 namespace {
 
-const Moment kNow = from_unix_ms(1'896'076'800'123);
+const Moment kListenNow = from_unix_ms(1'896'076'800'123);
 
 ReceivedRequest example() {
   ReceivedRequest request;
@@ -18,12 +18,12 @@ ReceivedRequest example() {
 }
 
 TEST(ListenView, OneLineForPeople) {
-  EXPECT_EQ(call_for_people(example(), signing::Verdict::kVerified, kNow),
+  EXPECT_EQ(call_for_people(example(), signing::Verdict::kVerified, kListenNow),
             R"(08:00:00.123 POST /hooks/order  topic=order job-id=order:1 attempt=2  verified  {"uid":1})");
   ReceivedRequest plain;
   plain.method = "GET";
   plain.target = "/";
-  EXPECT_EQ(call_for_people(plain, signing::Verdict::kUnsigned, kNow), "08:00:00.123 GET /  unsigned");
+  EXPECT_EQ(call_for_people(plain, signing::Verdict::kUnsigned, kListenNow), "08:00:00.123 GET /  unsigned");
 }
 
 TEST(ListenView, NothingThatATerminalWouldObey) {
@@ -31,14 +31,14 @@ TEST(ListenView, NothingThatATerminalWouldObey) {
   request.target = "/\x1b[2J";
   request.body = "a\nb\x1b[31m";
   request.headers = {{"delayq-topic", "\x1b]0;x\x07"}};
-  const std::string line = call_for_people(request, signing::Verdict::kBad, kNow);
+  const std::string line = call_for_people(request, signing::Verdict::kBad, kListenNow);
   EXPECT_EQ(line.find_first_of("\x1b\n\x07"), std::string::npos) << line;
   EXPECT_NE(line.find("BAD signature"), std::string::npos);
 }
 
 TEST(ListenView, AllOfItForPrograms) {
   EXPECT_EQ(
-      call_for_programs(example(), signing::Verdict::kOutOfTime, kNow),
+      call_for_programs(example(), signing::Verdict::kOutOfTime, kListenNow),
       R"({"at":"2030-01-31T08:00:00.123Z","method":"POST","path":"/hooks/order","verdict":"out of time",)"
       R"("headers":{"host":"x","delayq-topic":"order","delayq-job-id":"order:1","delayq-attempt":"2"},)"
       R"("body":"{\"uid\":1}"})");

@@ -57,7 +57,7 @@ std::string value_of(const CLI::Option& option) {
   return type.empty() || type == "TEXT" ? " \\fIVALUE\\fR" : fmt::format(" \\fI{}\\fR", roff(type));
 }
 
-void append_option(std::string& out, const CLI::Option& option) {
+void append_option_text(std::string& out, const CLI::Option& option) {
   out += ".TP\n";
   if (option.get_positional()) {
     out += fmt::format("\\fI{}\\fR\n", roff(option.get_name(true)));
@@ -97,7 +97,7 @@ void append_command(std::string& out, const CLI::App& command, const std::string
       for (const CLI::Option* const option : command.get_options()) {
         if (option->get_positional() != positional || option->get_group().empty() || is_help(*option))
           continue;
-        if (option->get_group() != kServerGroup) append_option(out, *option);
+        if (option->get_group() != kServerGroup) append_option_text(out, *option);
       }
     }
   }
@@ -116,7 +116,7 @@ void append_server_options(std::string& out, const CLI::App& app) {
     bool found = false;
     for (const CLI::Option* const option : command->get_options()) {
       if (option->get_group() != kServerGroup) continue;
-      append_option(out, *option);
+      append_option_text(out, *option);
       found = true;
     }
     if (found) return;

@@ -18,21 +18,13 @@ namespace {
 
 using Counts = Migration::Counts;
 
-constexpr size_t kShownName = 60;
 constexpr uint64_t kMostTold = 20;
 constexpr std::string_view kOtherPrefix = "?prefix=NAME says it when redis.prefix is not delayq";
-
-std::string number(uint64_t count) { return grouped(static_cast<int64_t>(count)); }
 
 uint64_t total_of(const Counts& topics) {
   uint64_t total = 0;
   for (const auto& [name, counts] : topics) total += counts.all();
   return total;
-}
-
-TopicCounts counts_of(const Counts& topics, const std::string& name) {
-  const auto found = topics.find(name);
-  return found == topics.end() ? TopicCounts{} : found->second;
 }
 
 uint64_t removed_of(const Migration& migration) {
@@ -109,7 +101,7 @@ class Migrate final : public Verb {
                          [&](const std::string& line, const Error& error) {
                            if (++told > kMostTold) return;
                            session.world.err
-                               << fmt::format("{}: {}\n", printable(line, 2 * kShownName), error.detail);
+                               << fmt::format("{}: {}\n", printable(line, 2 * kShownTopic), error.detail);
                          }});
     const Status status = migration.run();
     progress.reset();
@@ -147,8 +139,9 @@ class Migrate final : public Verb {
     json.key("topics").begin_array();
     for (const auto& [name, counts] : there) {
       const TopicCounts other = counts_of(here, name);
-      table.row({printable(name, kShownName), number(counts.live()), number(counts.done()),
-                 number(counts.dead()), number(other.live()), number(other.done()), number(other.dead())});
+      table.row({printable(name, kShownTopic), grouped_count(counts.live()), grouped_count(counts.done()),
+                 grouped_count(counts.dead()), grouped_count(other.live()), grouped_count(other.done()),
+                 grouped_count(other.dead())});
       json.begin_object().key("topic").text(name);
       write_side(json, "from", counts);
       write_side(json, "to", other);
@@ -166,7 +159,7 @@ class Migrate final : public Verb {
     }
     json.end_object();
     std::string human = fmt::format("{} -> {}: {} jobs in {} topics\n", from.name, to.name,
-                                    number(total_of(there)), number(there.size()));
+                                    grouped_count(total_of(there)), grouped_count(there.size()));
     if (!there.empty()) human += table.text();
     human += migration == nullptr ? dry_text(from, to, !there.empty()) : outcome_text(*migration, from);
     session.say(human, text);
@@ -188,8 +181,9 @@ class Migrate final : public Verb {
 
   std::string outcome_text(const Migration& migration, const Place& from) const {
     std::string text =
-        fmt::format("{} lines: {}", number(migration.lines().lines()), migration.lines().text());
-    if (remove_) return text + fmt::format("; {} removed from {}", number(removed_of(migration)), from.name);
+        fmt::format("{} lines: {}", grouped_count(migration.lines().lines()), migration.lines().text());
+    if (remove_)
+      return text + fmt::format("; {} removed from {}", grouped_count(removed_of(migration)), from.name);
     return text +
            fmt::format(
                ".\n{} still has its jobs, and would hand them over as well: do not serve it any more, or "

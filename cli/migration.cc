@@ -13,10 +13,9 @@ namespace delayq::cli {
 
 namespace {
 
-constexpr size_t kShownName = 60;
 /// Sent together; their replies are short.
 constexpr size_t kMostCancels = Limits::kPageJobs;
-constexpr std::array<std::string_view, kKinds> kWords{"waiting", "done", "dead"};
+constexpr std::array<std::string_view, kKinds> kKindWords{"waiting", "done", "dead"};
 
 size_t at(Kind kind) { return static_cast<size_t>(kind); }
 
@@ -24,29 +23,22 @@ std::array<uint64_t, kKinds> by_kind(const TopicCounts& counts) {
   return {counts.live(), counts.done(), counts.dead()};
 }
 
-TopicCounts counts_of(const Migration::Counts& topics, const std::string& name) {
-  const auto found = topics.find(name);
-  return found == topics.end() ? TopicCounts{} : found->second;
-}
-
 /// So many jobs are met that not all of their ids can be kept.
 uint64_t hash_of(const std::string& id) {
   return siphash128(SipKey{0x6d696772617465, 0x64656c617971}, id).low;
 }
 
-std::string number(uint64_t count) { return grouped(static_cast<int64_t>(count)); }
-
 /// What the comparison of one topic brings.
 class Comparison {
  public:
   Comparison(const std::string& topic, const TopicLedger& ledger, std::vector<std::string>& told)
-      : topic_(printable(topic, kShownName)), ledger_(ledger), told_(told) {}
+      : topic_(printable(topic, kShownTopic)), ledger_(ledger), told_(told) {}
 
   void lines() {
-    if (ledger_.failed > 0) tell(fmt::format("{} were not stored", number(ledger_.failed)));
+    if (ledger_.failed > 0) tell(fmt::format("{} were not stored", grouped_count(ledger_.failed)));
     if (ledger_.others > 0) {
       tell(fmt::format("{} have ids that are other jobs' in the target: they were left where they are",
-                       number(ledger_.others)));
+                       grouped_count(ledger_.others)));
     }
   }
 
@@ -55,8 +47,8 @@ class Comparison {
     const bool is_over = kind != at(Kind::kWaiting) && after < expected && ledger_.soonest_end <= now;
     if (after == expected || is_over) return;
     tell(fmt::format("the target has {} {} jobs and should have {} ({} that were there and {} new ones): {}",
-                     number(after), kWords[kind], number(expected), number(before),
-                     number(ledger_.created[kind]),
+                     grouped_count(after), kKindWords[kind], grouped_count(expected), grouped_count(before),
+                     grouped_count(ledger_.created[kind]),
                      kind == at(Kind::kWaiting) || after > expected
                          ? "does somebody use it?"
                          : "it keeps fewer, as its settings say, or their time was over"));
@@ -66,12 +58,12 @@ class Comparison {
     const uint64_t read = ledger_.read[kind];
     if (left > read) {
       tell(fmt::format("{} {} jobs came into the source meanwhile: the same command brings them",
-                       number(left - read), kWords[kind]));
+                       grouped_count(left - read), kKindWords[kind]));
     } else if (left < read && kind == at(Kind::kWaiting)) {
       tell(
           fmt::format("{} waiting jobs went on in the source meanwhile, and wait in the target as well: does "
                       "somebody use the source?",
-                      number(read - left)));
+                      grouped_count(read - left)));
     }
   }
 
@@ -79,8 +71,9 @@ class Comparison {
     const uint64_t running = left.states[2];
     if (running > 0)
       tell(fmt::format("{} are with consumers of the source and stay there: run it again when they are done",
-                       number(running)));
-    if (left.all() > running) tell(fmt::format("{} are left in the source", number(left.all() - running)));
+                       grouped_count(running)));
+    if (left.all() > running)
+      tell(fmt::format("{} are left in the source", grouped_count(left.all() - running)));
   }
 
  private:
@@ -214,7 +207,7 @@ Status Migration::remove_topic(TopicLedger& ledger) {
   for (const Kind kind : {Kind::kDone, Kind::kDead}) {
     const uint64_t count = by_kind(*left)[at(kind)];
     if (count == 0 || count > ledger.read[at(kind)]) continue;
-    if (Status status = purge(ledger, {"PURGE", topic_, std::string(kWords[at(kind)])}); !status)
+    if (Status status = purge(ledger, {"PURGE", topic_, std::string(kKindWords[at(kind)])}); !status)
       return status;
   }
   return {};

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Moment kNow = from_unix_ms(1'800'000'000'000);
+constexpr Moment kMigrationNow = from_unix_ms(1'800'000'000'000);
 
 void fill(FakePlace& place) {
   for (int i = 0; i < 10; ++i) place.jobs[{"a", fmt::format("{}", i)}] = {i < 5 ? "delayed" : "ready", "a"};
@@ -34,7 +34,7 @@ class Migrating : public testing::Test {
     if (!status) return {status.error().detail};
     const auto after = count_topics(target_.place().ask);
     const auto left = count_topics(source_.place().ask);
-    return migration.differences(*before, *left, *after, kNow);
+    return migration.differences(*before, *left, *after, kMigrationNow);
   }
 
   FakePlace source_{"source"};

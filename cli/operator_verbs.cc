@@ -17,7 +17,7 @@ namespace delayq::cli {
 namespace {
 
 using Text = std::optional<std::string>;
-constexpr size_t kShownBytes = 120;
+constexpr size_t kShownCell = 120;
 
 /// A page of a listing: [cursor, rows].
 bool is_page(const resp::Value& reply) {
@@ -57,7 +57,7 @@ class Topics final : public Verb {
     if (row.items.size() != kColumns.size() + 1) return false;
     json::Object object;
     object.text("topic", row.items[0].text);
-    std::vector<std::string> cells{printable(row.items[0].text, kShownBytes)};
+    std::vector<std::string> cells{printable(row.items[0].text, kShownCell)};
     for (size_t i = 0; i < kColumns.size(); ++i) {
       const std::optional<int64_t> number = number_in(row.items[i + 1]);
       if (!number) return false;
@@ -145,10 +145,10 @@ class Dead final : public Verb {
     const resp::Value* const attempts = job.find("attempts");
     const resp::Value* const due = job.find("due_ms");
     const resp::Value* const outcome = job.find("outcome");
-    table.row({printable(id->text, kShownBytes),
+    table.row({printable(id->text, kShownCell),
                attempts != nullptr ? grouped(number_in(*attempts).value_or(0)) : "",
                due != nullptr ? session.when(number_in(*due).value_or(0)) : "",
-               outcome != nullptr ? printable(outcome->text, kShownBytes) : ""});
+               outcome != nullptr ? printable(outcome->text, kShownCell) : ""});
     return true;
   }
 
@@ -168,6 +168,7 @@ class Redrive final : public Verb {
 
   Status run(const Session& session) override {
     Words command{"REDRIVE", topic_};
+    if (!ids_.empty()) command.emplace_back("ID");
     command.insert(command.end(), ids_.begin(), ids_.end());
     const Result<resp::Value> reply = session.ask(command);
     if (!reply) return reply.error();

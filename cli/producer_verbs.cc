@@ -5,6 +5,7 @@
 #include "cli/human.h"
 #include "cli/show.h"
 #include "cli/verb.h"
+#include "core/invalid.h"
 #include "core/limits.h"
 #include "core/quote.h"
 #include "json/writer.h"
@@ -14,8 +15,6 @@ namespace delayq::cli {
 namespace {
 
 using Text = std::optional<std::string>;
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 class Get final : public Verb {
  public:

@@ -8,6 +8,7 @@
 #include "cli/human.h"
 #include "cli/push_lines.h"
 #include "cli/verb.h"
+#include "core/invalid.h"
 #include "core/limits.h"
 #include "json/writer.h"
 
@@ -16,8 +17,6 @@ namespace delayq::cli {
 namespace {
 
 using Text = std::optional<std::string>;
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 /// All of it. Larger than any body is not read to its end.
 Result<std::string> read_body(std::istream& in) {

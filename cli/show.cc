@@ -15,7 +15,7 @@ namespace delayq::cli {
 
 namespace {
 
-constexpr size_t kShownBytes = 2'000;
+constexpr size_t kShownValue = 2'000;
 constexpr std::array<std::string_view, 8> kTexts{"topic", "id",      "state",    "body",
                                                  "group", "outcome", "callback", "name"};
 constexpr std::array<std::string_view, 2> kBooleans{"paused", "cancel_requested"};
@@ -68,7 +68,7 @@ bool show_map(const Session& session, const resp::Value& map) {
     const std::optional<int64_t> number = is_one_of(kTexts, name) ? std::nullopt : number_in(value);
     session.world.out << fmt::format(
         "{:<{}}  {}\n", human_name(name), width,
-        number ? human_number(session, name, *number) : printable(value.text, kShownBytes));
+        number ? human_number(session, name, *number) : printable(value.text, kShownValue));
   }
   return true;
 }

@@ -12,7 +12,7 @@ namespace delayq::cli {
 
 namespace {
 
-constexpr size_t kChunk = size_t{16} << 10;
+constexpr size_t kRecord = size_t{16} << 10;
 
 Error unusable(std::string_view option, const std::string& file) {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -87,7 +87,7 @@ void Tls::take(std::string_view bytes) {
 }
 
 Result<bool> Tls::decrypt(std::string& plain) {
-  std::array<char, kChunk> chunk;
+  std::array<char, kRecord> chunk;
   for (;;) {
     size_t got = 0;
     const int outcome = SSL_read_ex(session_.get(), chunk.data(), chunk.size(), &got);

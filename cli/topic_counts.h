@@ -26,4 +26,13 @@ struct TopicCounts {
 /// By topic. Of a topic without jobs all counts are zero.
 Result<std::map<std::string, TopicCounts>> count_topics(const Ask& ask);
 
+/// All zero for a topic that is not in `topics`.
+inline TopicCounts counts_of(const std::map<std::string, TopicCounts>& topics, const std::string& name) {
+  const auto found = topics.find(name);
+  return found == topics.end() ? TopicCounts{} : found->second;
+}
+
+/// A topic's name is cut to this many bytes when it is shown.
+inline constexpr size_t kShownTopic = 60;
+
 }  // namespace delayq::cli

@@ -9,14 +9,13 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
 
 namespace delayq::embedded {
 
-namespace {
-constexpr unsigned char kBytes[] = {
-${bytes}
-};
-}  // namespace
-
 std::string_view ${NAME}();
-std::string_view ${NAME}() { return {reinterpret_cast<const char*>(kBytes), sizeof(kBytes)}; }
+std::string_view ${NAME}() {
+  static constexpr unsigned char kBytes[] = {
+${bytes}
+  };
+  return {reinterpret_cast<const char*>(kBytes), sizeof(kBytes)};
+}
 
 }  // namespace delayq::embedded
 ")

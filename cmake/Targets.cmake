@@ -5,10 +5,11 @@
 #   every other *.cc    the library delayq_NAME
 # New files are picked up by the next build. A folder without sources gives an empty target and no test.
 include_guard(GLOBAL)
-include(GoogleTest)
 
 # `make build` builds what hangs on this target: what users run.
 add_custom_target(delayq_programs)
+# All GoogleTest binaries and the replay of the fuzzers' corpora: what runs under AddressSanitizer.
+add_custom_target(delayq_unit_tests)
 # The tsan preset builds what hangs on this one.
 add_custom_target(delayq_threads_tests)
 # And the fuzz preset this one.
@@ -58,10 +59,10 @@ function(delayq_folder_tests name)
   delayq_test(${name}_threads_test SOURCES ${threaded} DEPS ${ARG_DEPS} LABELS threads ${ARG_LABELS})
 endfunction()
 
-# delayq_test(NAME SOURCES file... [DEPS target...] [LABELS label...]): a GoogleTest binary; each case is a ctest case, under a
-# sanitizer the binary as a whole.
+# delayq_test(NAME SOURCES file... [DEPS target...] [LABELS label...] [SHARDS n] [ENVIRONMENT name=value...]): a GoogleTest binary. The binary is one ctest case
+# (there are thousands of cases, and a process for each costs more than most of them); a long one is split into SHARDS.
 function(delayq_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_SOURCES OR NOT DELAYQ_TESTS OR DELAYQ_FUZZ)
     return()
   endif()
@@ -73,13 +74,20 @@ function(delayq_test name)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests-bin")
   delayq_use_test_pch(${name})
-  if(DELAYQ_SANITIZE)
-    # A sanitized program takes a quarter of a second to start, and there are thousands of cases.
-    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 900)
-  else()
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES LABELS "${ARG_LABELS}")
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
   endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    set(test ${name})
+    if(ARG_SHARDS GREATER 1)
+      set(test ${name}.${shard}of${ARG_SHARDS})
+    endif()
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${test} COMMAND ${name} --gtest_brief=1 "--gtest_output=json:${PROJECT_BINARY_DIR}/test-times/${test}.json")
+    set_tests_properties(${test} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 900
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index};${ARG_ENVIRONMENT}")
+  endforeach()
+  add_dependencies(delayq_unit_tests ${name})
   if("threads" IN_LIST ARG_LABELS)
     add_dependencies(delayq_threads_tests ${name})
   endif()
@@ -112,29 +120,57 @@ function(delayq_program name)
   add_dependencies(delayq_programs ${name})
 endfunction()
 
-# delayq_fuzzer(FILE [DEPS target...]): fuzz_x.cc as the fuzzer fuzz_x over corpus/x, label `fuzz`.
-function(delayq_fuzzer source)
+# delayq_fuzzers(FILE... [DEPS target...]): each fuzz_x.cc is the fuzzer fuzz_x over corpus/x, label `fuzz`. The fuzz preset builds
+# them; every other preset builds one program, fuzz_replay, which feeds all corpora to the same functions, so a find stays
+# a regression test.
+function(delayq_fuzzers)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
-  get_filename_component(name ${source} NAME_WE)
-  string(REGEX REPLACE "^fuzz_" "" subject ${name})
-  set(corpus "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${subject}")
-  add_executable(${name} ${source})
-  delayq_compile_like_ours(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz-bin")
   if(DELAYQ_FUZZ)
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    # New inputs go to the first folder, in the build directory; tools/fuzz brings the good ones to the corpus.
-    set(found "${PROJECT_BINARY_DIR}/corpus/${subject}")
-    file(MAKE_DIRECTORY "${found}")
-    add_test(NAME ${name} COMMAND ${name} -max_total_time=${DELAYQ_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=1024
-                                          -print_final_stats=1 -artifact_prefix=${found}.crash- ${found} ${corpus})
-  else()
-    target_sources(${name} PRIVATE replay_main.cc)
-    add_test(NAME ${name} COMMAND ${name} ${corpus})
+    foreach(source IN LISTS ARG_UNPARSED_ARGUMENTS)
+      get_filename_component(name ${source} NAME_WE)
+      string(REGEX REPLACE "^fuzz_" "" subject ${name})
+      add_executable(${name} ${source})
+      delayq_compile_like_ours(${name})
+      target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+      target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+      set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz-bin")
+      # New inputs go to the first folder, in the build directory; tools/fuzz brings the good ones to the corpus.
+      set(found "${PROJECT_BINARY_DIR}/corpus/${subject}")
+      file(MAKE_DIRECTORY "${found}")
+      add_test(NAME ${name} COMMAND ${name} -max_total_time=${DELAYQ_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=1024
+        -print_final_stats=1 -artifact_prefix=${found}.crash- ${found} "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${subject}")
+      set_tests_properties(${name} PROPERTIES LABELS fuzz)
+      add_dependencies(delayq_fuzzers ${name})
+    endforeach()
+    return()
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS fuzz)
-  add_dependencies(delayq_fuzzers ${name})
+  if(NOT DELAYQ_TESTS)
+    return()
+  endif()
+  # Every source defines LLVMFuzzerTestOneInput; here each is renamed to what its file is called.
+  set(declarations "")
+  set(rows "")
+  foreach(source IN LISTS ARG_UNPARSED_ARGUMENTS)
+    get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "^fuzz_" "" subject ${name})
+    set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS LLVMFuzzerTestOneInput=${name})
+    string(APPEND declarations "extern \"C\" int ${name}(const uint8_t* data, size_t size);\n")
+    string(APPEND rows "    {\"${subject}\", ${name}},\n")
+  endforeach()
+  set(table "${CMAKE_CURRENT_BINARY_DIR}/replayed.cc")
+  file(GENERATE OUTPUT "${table}" CONTENT "#include \"tests/fuzz/replayed.h\"\n\n${declarations}
+std::span<const delayq::fuzz::Replayed> delayq::fuzz::replayed() {
+  static constexpr Replayed kReplayed[] = {\n${rows}  };
+  return kReplayed;
+}
+")
+  add_executable(fuzz_replay replay_main.cc "${table}" ${ARG_UNPARSED_ARGUMENTS})
+  delayq_compile_like_ours(fuzz_replay)
+  target_link_libraries(fuzz_replay PRIVATE ${ARG_DEPS})
+  set_target_properties(fuzz_replay PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz-bin")
+  add_test(NAME fuzz_replay COMMAND fuzz_replay "${CMAKE_CURRENT_SOURCE_DIR}/corpus")
+  set_tests_properties(fuzz_replay PROPERTIES LABELS "unit;fuzz" TIMEOUT 300)
+  add_dependencies(delayq_unit_tests fuzz_replay)
 endfunction()
 
 # delayq_bench(FILE [DEPS target...]): x_bench.cc as the program x_bench. It has its own main, prints its figures, and

@@ -19,7 +19,7 @@ Nanos system_wall_clock() {
   return std::chrono::seconds(time.tv_sec) + Nanos(time.tv_nsec);
 }
 
-Error failed(std::string detail) { return {ErrorCode::kCorrupt, "load", std::move(detail), {}}; }
+Error bad_hand_over(std::string detail) { return {ErrorCode::kCorrupt, "load", std::move(detail), {}}; }
 
 int64_t number_of(std::string_view text) {
   int64_t number = 0;
@@ -56,7 +56,7 @@ Status ConsumeTraffic::answer(Lanes& lanes, size_t lane, TimePoint now) {
       take_ack(whole, reply->is_error, consumer, now);
     } else {
       const Nanos wall = consumption_.wall_clock ? consumption_.wall_clock() : system_wall_clock();
-      if (reply->is_error) return failed(fmt::format("POP was answered with {}", whole));
+      if (reply->is_error) return bad_hand_over(fmt::format("POP was answered with {}", whole));
       if (!consumption_.is_dated) result_.latency.record(now - consumer.asked);
       // The next jobs are asked for before these are looked at.
       connection.out() += consumption_.pop;

@@ -20,7 +20,9 @@ namespace {
 constexpr uint16_t kFirstPort = 20'000;
 constexpr uint16_t kPorts = 12'000;
 
-Error failed(std::string detail) { return {ErrorCode::kUnavailable, "connect", std::move(detail), {}}; }
+Error connect_failed(std::string detail) {
+  return {ErrorCode::kUnavailable, "connect", std::move(detail), {}};
+}
 
 const sockaddr* as_generic(const Address& address) {
   return reinterpret_cast<const sockaddr*>(&address.socket);
@@ -61,7 +63,7 @@ Result<Address> resolve(std::string_view text) {
       ::getaddrinfo(host.c_str(), std::string(text.substr(colon + 1)).c_str(), &hints, &found);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   if (problem != 0 || found == nullptr)
-    return failed(fmt::format("{}: {}", quote(text), ::gai_strerror(problem)));
+    return connect_failed(fmt::format("{}: {}", quote(text), ::gai_strerror(problem)));
   Address result;
   std::memcpy(&result.socket, found->ai_addr, found->ai_addrlen);
   result.size = found->ai_addrlen;
@@ -74,17 +76,17 @@ Result<uint16_t> free_loopback_port() {
     // Programs that run side by side have other pids; the factor keeps neighbours apart.
     const auto port = static_cast<uint16_t>(kFirstPort + turn++ * 131 % kPorts);
     const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!probe.is_open()) return failed("no socket to be had");
+    if (!probe.is_open()) return connect_failed("no socket to be had");
     const Address address = loopback(port);
     if (::bind(probe.get(), as_generic(address), address.size) == 0) return port;
   }
-  return failed("no free port on 127.0.0.1");
+  return connect_failed("no free port on 127.0.0.1");
 }
 
 Result<Descriptor> connect_to(const Address& address) {
   Descriptor socket(::socket(address.socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open() || ::connect(socket.get(), as_generic(address), address.size) != 0)
-    return failed(std::strerror(errno));
+    return connect_failed(std::strerror(errno));
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return socket;

@@ -18,7 +18,7 @@ namespace {
 constexpr Millis kReserve{100};
 constexpr std::string_view kWait = "10s";
 
-Error failed(std::string detail) { return {ErrorCode::kInvalid, "bench", std::move(detail), {}}; }
+Error bench_failed(std::string detail) { return {ErrorCode::kInvalid, "bench", std::move(detail), {}}; }
 
 /// One run: what the scenarios share.
 struct Run {
@@ -51,8 +51,8 @@ struct Run {
     if (!pushed.ok()) return pushed.error();
     report.prepare_seconds = pushed->seconds;
     if (pushed->answered == jobs()) return {};
-    return failed(fmt::format("only {} of {} pushes were answered well; the first error: {}",
-                              pushed->answered, jobs(), pushed->first_error));
+    return bench_failed(fmt::format("only {} of {} pushes were answered well; the first error: {}",
+                                    pushed->answered, jobs(), pushed->first_error));
   }
 
   Result<Report> measured(Result<LoadResult> result) {
@@ -98,7 +98,7 @@ Moment wall_now() { return std::chrono::time_point_cast<Millis>(std::chrono::sys
 /// Pushes jobs due at due_of(number, first due time), waits for them, and judges when they come.
 Result<Report> run_dated(Run& run, const std::function<Moment(uint64_t, Moment)>& due_of) {
   if (run.options.body < DelayqDialect::kDueBytes)
-    return failed(fmt::format("lateness needs bodies of at least {} bytes", DelayqDialect::kDueBytes));
+    return bench_failed(fmt::format("lateness needs bodies of at least {} bytes", DelayqDialect::kDueBytes));
   const Millis lead{static_cast<int64_t>(std::ceil(run.options.lead.value_or(2) * 1000))};
   const Moment first = std::chrono::ceil<std::chrono::seconds>(wall_now() + lead);
   const Status pushed = run.prepare([&](uint64_t number, std::string& out) {
@@ -106,7 +106,7 @@ Result<Report> run_dated(Run& run, const std::function<Moment(uint64_t, Moment)>
   });
   if (!pushed.ok()) return pushed.error();
   if (wall_now() + kReserve > first)
-    return failed("pushing took longer than the lead before the first due time; give a larger --lead");
+    return bench_failed("pushing took longer than the lead before the first due time; give a larger --lead");
   const Consumption consumption{run.jobs(), run.options.consumers.value_or(4),
                                 run.dialect.pop_all(run.options.count.value_or(100), kWait), true};
   ConsumeTraffic traffic(consumption, run.dialect);
@@ -154,7 +154,7 @@ Result<Report> run_scenario(const LoadOptions& given, const std::vector<Address>
     case Scenario::kSpike:
       return run_spike(run);
   }
-  return failed("no such scenario");
+  return bench_failed("no such scenario");
 }
 
 }  // namespace delayq::bench

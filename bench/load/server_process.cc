@@ -22,7 +22,7 @@ constexpr Millis kStartLimit = std::chrono::seconds(120);
 constexpr Millis kStopLimit = std::chrono::seconds(30);
 constexpr Millis kBetweenConnects{5};
 
-Error failed(std::string detail) { return {ErrorCode::kUnavailable, "start", std::move(detail), {}}; }
+Error start_failed(std::string detail) { return {ErrorCode::kUnavailable, "start", std::move(detail), {}}; }
 
 /// The child's side of fork: only calls that are safe there.
 [[noreturn]] void become(const std::vector<char*>& arguments, const char* log, pid_t parent) {
@@ -66,20 +66,20 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::start(std::vector<std::str
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return failed("cannot fork");
+  if (pid < 0) return start_failed("cannot fork");
   if (pid == 0) become(arguments, log.c_str(), parent);
 
   Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   std::unique_ptr<ServerProcess> server(new ServerProcess(pid, std::move(handle), port));
-  if (!server->handle_.is_open()) return failed("the kernel gives no handle of a process");
+  if (!server->handle_.is_open()) return start_failed("the kernel gives no handle of a process");
   const Deadline limit = std::min(deadline, std::chrono::steady_clock::now() + kStartLimit);
   while (time_left(limit) > Millis{0}) {
     if (server->exited_within(kBetweenConnects)) {
-      return failed(fmt::format("{} ended at once: {}", command[0], end_of_file(log)));
+      return start_failed(fmt::format("{} ended at once: {}", command[0], end_of_file(log)));
     }
     if (connect_to(loopback(port)).ok()) return server;
   }
-  return failed(fmt::format("{} does not listen: {}", command[0], end_of_file(log)));
+  return start_failed(fmt::format("{} does not listen: {}", command[0], end_of_file(log)));
 }
 
 ServerProcess::ServerProcess(pid_t pid, Descriptor handle, uint16_t port)

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kJobPrefix = "dqjobs:";
 constexpr std::string_view kBucket = "dqbucket";
-constexpr std::string_view kReadyPrefix = "dqready:";
+constexpr std::string_view kServerReadyPrefix = "dqready:";
 constexpr std::string_view kReserved = "dqreserved";
 constexpr int64_t kLastLiveState = 2;  // 0 delayed, 1 ready, 2 reserved, 3 finished, 4 failed
 
@@ -97,7 +97,7 @@ class DelayqServer final : public Layout {
     job.removal = {{"ZREM", std::string(kBucket), job.id}};
     // One that is being worked on is in the bucket as well, by when it would come again.
     if (!is_delayed || state != 0) {
-      job.removal.push_back({"LREM", std::string(kReadyPrefix) + job.topic, "0", job.id});
+      job.removal.push_back({"LREM", std::string(kServerReadyPrefix) + job.topic, "0", job.id});
       job.removal.push_back({"LREM", std::string(kReserved), "0", job.id});
     }
     job.removal.push_back({"DEL", key});

@@ -8,11 +8,16 @@ namespace {
 
 /// A client that does not take its replies is not read either.
 constexpr size_t kMostOutput = 1 << 20;
-/// What the pops of one connection may bring before any of them is answered: a dozen for many jobs, of which
-/// a pipeline may have thousands.
-constexpr uint64_t kMostPoppedBytes = uint64_t{128} << 20;
+/// Of a job, besides its body: names, times, a callback, the last error.
+constexpr size_t kJobFields = 8 * 1024;
 
 }  // namespace
+
+void Front::set_tokens(std::vector<Token> tokens) {
+  access.replace(std::move(tokens));
+  const std::vector<Conversation*> all(lingering.begin(), lingering.end());
+  for (Conversation* each : all) each->check_again();
+}
 
 Conversation::Conversation(Queue& queue, const std::function<Moment()>& clock, Front& front,
                            net::Connection& connection, size_t most_unanswered)
@@ -26,14 +31,32 @@ Conversation::Conversation(Queue& queue, const std::function<Moment()>& clock, F
       })) {}
 
 bool Conversation::wants_input() const {
-  return !is_over_ && !holds_up_ && !has_enough_to_do() && replies_.output().size() < kMostOutput;
+  return !is_over_ && !holds_up_ && !sequence_->is_busy() && replies_.waiting() < most_unanswered_ &&
+         replies_.output().size() < kMostOutput && connection_->may_hold(held());
 }
 
-bool Conversation::is_catching_up() const { return !is_over_ && !holds_up_ && has_enough_to_do(); }
+bool Conversation::is_known() const { return front_.access.is_open() ? requests() > 0 : caller_.is_known(); }
 
-bool Conversation::has_enough_to_do() const {
-  return sequence_->is_busy() || replies_.waiting() >= most_unanswered_ ||
-         most_popped_bytes_ >= kMostPoppedBytes;
+size_t Conversation::most_bytes(AnswerKind kind) const {
+  constexpr size_t kNames = Limits::kPageJobs * kJobFields / 2;
+  const auto bodies = [this](uint32_t count) {
+    PopRequest jobs;
+    jobs.count = count;
+    return queue_.most_bytes(jobs);
+  };
+  switch (kind) {
+    case AnswerKind::kShort:
+      break;
+    case AnswerKind::kNames:
+      return kNames;
+    case AnswerKind::kJob:
+      return kJobFields + bytes_per_byte_ * bodies(1);
+    case AnswerKind::kJobs:
+      return kNames + bytes_per_byte_ * bodies(Limits::kPopJobs);
+    case AnswerKind::kLines:
+      return kNames + kBytesPerByteInJson * bodies(Limits::kPopJobs);
+  }
+  return kJobFields;
 }
 
 bool Conversation::end_input() {
@@ -44,8 +67,27 @@ bool Conversation::end_input() {
 void Conversation::hang_up() {
   connection_ = nullptr;
   is_over_ = true;
+  front_.lingering.erase(this);
   const Moment now = clock_();
-  for (const auto& [place, pop] : std::exchange(pops_, {})) queue_.drop_waiter(now, pop.waiter);
+  for (const auto& [place, pop] : std::exchange(pops_, {})) {
+    queue_.drop_waiter(now, pop.waiter);
+    on_pop_dropped(place);
+  }
+}
+
+void Conversation::check_again() {
+  if (!holds_up_) return;
+  const Place place = *holds_up_;
+  const Pop& pop = pops_.at(place);
+  Status status;
+  for (const std::string& topic : pop.topics) {
+    if (status.ok()) status = front_.access.check(caller_, only(Scope::kConsume), topic);
+  }
+  if (status.ok() || !queue_.drop_waiter(clock_(), pop.waiter)) return;
+  const std::shared_ptr<Reply<PopAnswer>> answer = pop.answer;
+  pops_.erase(place);
+  (*answer)(status.error());
+  end_pop(place);
 }
 
 Served Conversation::about(std::string_view protocol, std::string_view verb) const {
@@ -74,32 +116,32 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place p
     Result<Access::WaiterPlace> waiter_place = front_.access.take_waiter_place(caller_);
     if (!waiter_place.ok()) return waiter_place.error();
     pop.place = std::move(*waiter_place);
+    pop.topics.assign(request.topics.begin(), request.topics.end());
+    pop.answer = std::make_shared<Reply<PopAnswer>>(std::move(answer));
+    answer = [shared = pop.answer](Result<PopAnswer> popped) { (*shared)(std::move(popped)); };
   }
   pop.waiter = queue_.pop(
       now, request,
       [this, self = shared_from_this(), place, answer = std::move(answer)](Result<PopAnswer> popped) mutable {
-        forget_pop(place);
+        pops_.erase(place);
         answer(std::move(popped));
         end_pop(place);
       });
   if (pop.waiter == 0) return {};  // refused; it will hear of that
-  pop.most_bytes = queue_.most_bytes(request);
-  most_popped_bytes_ += pop.most_bytes;
+  // One that waits may do so for long, and then it is the only one: it counts when it is answered.
+  if (!waits) replies_.promise(place, bytes_per_byte_ * queue_.most_bytes(request));
   pops_.emplace(place, std::move(pop));
-  if (waits) holds_up_ = place;
+  if (waits) {
+    holds_up_ = place;
+    front_.lingering.insert(this);
+  }
   return {};
-}
-
-void Conversation::forget_pop(Place place) {
-  const auto found = pops_.find(place);
-  if (found == pops_.end()) return;
-  most_popped_bytes_ -= found->second.most_bytes;
-  pops_.erase(found);
 }
 
 void Conversation::end_pop(Place place) {
   if (holds_up_ != place) return;
   holds_up_.reset();
+  front_.lingering.erase(this);
   if (connection_ != nullptr) connection_->on_resume();
 }
 

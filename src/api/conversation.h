@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include "api/access.h"
 #include "api/replies.h"
@@ -17,6 +19,8 @@
 #include "queue/queue.h"
 
 namespace delayq::api {
+
+class Conversation;
 
 /// What the APIs of a server have in common, besides the queue.
 struct Front {
@@ -31,7 +35,25 @@ struct Front {
   std::function<void(const Served&)> turned_away;
   /// Time that only goes forward, for how long things take.
   std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
+  /// Those whose request goes on for long after it was admitted: a pop that waits, a stream of events.
+  absl::flat_hash_set<Conversation*> lingering{};
+
+  /// Other tokens, for everybody from now on: a request that lingers ends when its caller may not make it
+  /// now.
+  void set_tokens(std::vector<Token> tokens);
 };
+
+/// What an answer may consist of.
+enum class AnswerKind : uint8_t {
+  kShort,  ///< a few fields
+  kNames,  ///< a page without bodies
+  kJob,    ///< a job with its body
+  kJobs,   ///< a page of these
+  kLines,  ///< the same as lines of JSON, in any protocol
+};
+
+/// What a byte of a body may become in JSON: \u0001.
+inline constexpr size_t kBytesPerByteInJson = 6;
 
 /// What a conversation is in any protocol: requests that take effect in their order, replies that leave in
 /// the same order, and pops that wait. A pop that waits and a verb of several steps (queue/sequence.h) hold
@@ -41,19 +63,27 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   ~Conversation() override { sequence_->abandon(); }
 
   bool wants_input() const override;
-  bool is_catching_up() const override;
+  bool will_want_input() const override { return !is_over_ && !holds_up_; }
+  bool is_known() const override;
+  size_t held() const override { return replies_.bytes(); }
+  size_t footprint() const override { return replies_.footprint(); }
   bool is_over() const override { return is_over_ && replies_.waiting() == 0; }
   std::string& output() override { return replies_.output(); }
   bool end_input() override;
   void hang_up() override;
+  /// Ends what was admitted before and the caller may not do any more.
+  virtual void check_again();
 
  protected:
   using Place = Replies::Place;
 
-  /// Above `most_unanswered` requests, or pops whose answers may be very large, the client is not read until
-  /// the queue has answered some.
+  /// Above `most_unanswered` requests, or when their answers may be larger than the connection may hold, the
+  /// client is not read until the queue has answered some and the client has read them.
   Conversation(Queue& queue, const std::function<Moment()>& clock, Front& front, net::Connection& connection,
                size_t most_unanswered);
+
+  /// How large an answer may become, for what is promised of it before it is known.
+  size_t most_bytes(AnswerKind kind) const;
 
   /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
   /// waiting.
@@ -61,6 +91,8 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
 
   /// To be held while requests are read and their verbs are called.
   [[nodiscard]] Queue::InOrder in_order() { return queue_.in_order(sequence_); }
+  /// A pop will not be answered any more, because the client is gone.
+  virtual void on_pop_dropped(Place) {}
 
   /// Who asks for `verb`, as logs see it.
   Served about(std::string_view protocol, std::string_view verb) const;
@@ -74,22 +106,20 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   Replies replies_;
   Caller caller_;
   bool is_over_ = false;
+  size_t bytes_per_byte_ = 1;  ///< of a body, at most, in an answer of this protocol
 
  private:
   struct Pop {
     WaiterId waiter = 0;
     Access::WaiterPlace place;
-    uint64_t most_bytes = 0;
+    std::vector<std::string> topics{};           ///< of one that waits
+    std::shared_ptr<Reply<PopAnswer>> answer{};  ///< of one that waits
   };
-  /// The queue has to answer before more is read.
-  bool has_enough_to_do() const;
-  void forget_pop(Place place);
   void end_pop(Place place);
 
   size_t most_unanswered_;
   std::shared_ptr<Sequence> sequence_;
   absl::flat_hash_map<Place, Pop> pops_;  ///< that are not answered yet
-  uint64_t most_popped_bytes_ = 0;        ///< that these may bring
   std::optional<Place> holds_up_;         ///< the one among them that waits
 };
 

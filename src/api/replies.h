@@ -1,8 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,41 +14,76 @@ class Replies {
  public:
   using Place = uint64_t;
 
-  Place reserve() {
-    waiting_.emplace_back();
+  /// `most_bytes`: how large the reply may become; counted in bytes() until it is there.
+  Place reserve(size_t most_bytes = 0) {
+    waiting_.emplace_back().promised = most_bytes;
+    promised_ += most_bytes;
     return first_ + waiting_.size() - 1;
+  }
+  /// The reply at `place` may become this large. REQUIRES: the place is reserved and not yet filled.
+  void promise(Place place, size_t most_bytes) {
+    size_t& promised = waiting_[place - first_].promised;
+    promised_ += most_bytes;
+    promised_ -= std::exchange(promised, most_bytes);
   }
 
   /// `fill(std::string&)` appends the reply's bytes. REQUIRES: the place is reserved and not yet filled.
   template <class Fill>
   void fill(Place place, Fill&& fill) {
-    if (place != first_) {
-      std::optional<std::string>& later = waiting_[place - first_];
-      fill(later.emplace());
-      return;
-    }
-    fill(output_);
-    pop();
-    while (!waiting_.empty() && waiting_.front()) {
-      output_ += *waiting_.front();
-      pop();
+    extend(place, std::forward<Fill>(fill));
+    promise(place, 0);
+    waiting_[place - first_].is_filled = true;
+    while (!waiting_.empty() && waiting_.front().is_filled) {
+      waiting_.pop_front();
+      ++first_;
+      if (!waiting_.empty()) release_first();
     }
   }
+  /// The same with the first part of a reply: more of it follows.
+  template <class Fill>
+  void extend(Place place, Fill&& fill) {
+    if (place == first_) return fill(output_);
+    std::string& later = waiting_[place - first_].reply;
+    const size_t before = later.size();
+    fill(later);
+    waiting_bytes_ += later.size() - before;
+  }
 
+  /// The one that reserve() answers next.
+  Place next_place() const { return first_ + waiting_.size(); }
   /// Places that are not filled yet, or wait for one before them.
   size_t waiting() const { return waiting_.size(); }
+  /// Bytes of replies: in the output, behind others, and promised.
+  size_t bytes() const { return output_.size() + waiting_bytes_ + promised_; }
+  /// The memory of all that, counted one by one.
+  size_t footprint() const {
+    size_t bytes = output_.capacity() + waiting_.size() * sizeof(Waiting);
+    for (const Waiting& each : waiting_) bytes += each.reply.capacity();
+    return bytes;
+  }
   std::string& output() { return output_; }
   const std::string& output() const { return output_; }
 
  private:
-  void pop() {
-    waiting_.pop_front();
-    ++first_;
+  struct Waiting {
+    std::string reply;  ///< as far as it is known; of the first one, in the output already
+    size_t promised = 0;
+    bool is_filled = false;
+  };
+
+  /// What there is of the reply whose turn it is now.
+  void release_first() {
+    std::string& reply = waiting_.front().reply;
+    waiting_bytes_ -= reply.size();
+    output_ += reply;
+    std::string().swap(reply);
   }
 
-  std::deque<std::optional<std::string>> waiting_;
+  std::deque<Waiting> waiting_;
   Place first_ = 0;
   std::string output_;
+  size_t waiting_bytes_ = 0;
+  size_t promised_ = 0;
 };
 
 }  // namespace delayq::api

@@ -16,18 +16,18 @@ namespace delayq {
 
 namespace {
 
-struct CheckOptions {
+struct JournalCheckOptions {
   std::string directory = "data";
   bool repair = false;
   bool yes = false;
 };
 
-int fail(const Error& error) {
+int check_failed(const Error& error) {
   std::cerr << "delayq check: " << to_string(error) << "\n";
   return traits_of(error.code).exit_code;
 }
 
-bool is_confirmed(const CheckOptions& options) {
+bool is_confirmed(const JournalCheckOptions& options) {
   if (options.yes) return true;
   if (isatty(STDIN_FILENO) == 0) {
     std::cerr << "delayq check: nothing was changed; --repair --yes gives up what is listed above\n";
@@ -39,16 +39,16 @@ bool is_confirmed(const CheckOptions& options) {
   return answer == "yes";
 }
 
-int run(const CheckOptions& options) {
+int run(const JournalCheckOptions& options) {
   if (::access(options.directory.c_str(), F_OK) != 0) {
-    return fail(
+    return check_failed(
         {ErrorCode::kNotFound, "check", fmt::format("there is no directory {}", options.directory), {}});
   }
   // Looking needs no writing: the directory may be one that must not change.
   auto disk = journal::PosixDisk::open_to_read(options.directory);
-  if (!disk.ok()) return fail(disk.error());
+  if (!disk.ok()) return check_failed(disk.error());
   const Result<journal::CheckReport> report = journal::check(**disk);
-  if (!report.ok()) return fail(report.error());
+  if (!report.ok()) return check_failed(report.error());
   std::cout << to_string(*report);
   if (report->is_clean()) return 0;
   if (!options.repair) {
@@ -57,9 +57,9 @@ int run(const CheckOptions& options) {
   }
   if (!is_confirmed(options)) return traits_of(ErrorCode::kCorrupt).exit_code;
   disk = journal::PosixDisk::open(options.directory);
-  if (!disk.ok()) return fail(disk.error());
+  if (!disk.ok()) return check_failed(disk.error());
   const Result<journal::CheckReport> repaired = journal::repair(**disk);
-  if (!repaired.ok()) return fail(repaired.error());
+  if (!repaired.ok()) return check_failed(repaired.error());
   std::cout << "Repaired. The server can be started again.\n";
   return 0;
 }
@@ -67,7 +67,7 @@ int run(const CheckOptions& options) {
 }  // namespace
 
 void add_check_command(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<CheckOptions>();
+  auto options = std::make_shared<JournalCheckOptions>();
   CLI::App* check =
       app.add_subcommand("check", "Read every record of a data directory and tell what is damaged");
   check->add_option("directory", options->directory, "The journal's directory")->capture_default_str();

@@ -17,7 +17,7 @@ namespace delayq {
 
 namespace {
 
-struct CheckOptions {
+struct ConfigCheckOptions {
   ConfigOptions config;
   bool print = false;
 };
@@ -29,16 +29,16 @@ std::string as_what(const ConfigOutcome& outcome) {
   return fmt::format(", as a file of {}; {} warning{}", outcome.form, warnings, warnings == 1 ? "" : "s");
 }
 
-int check(const CheckOptions& options) {
-  const ConfigOutcome outcome = read_config(options.config);
+int check(const ConfigCheckOptions& options) {
+  const ConfigOutcome outcome = read_config_to_serve(options.config);
   for (const std::string& warning : outcome.warnings) std::cerr << "warning: " << warning << "\n";
   for (const std::string& error : outcome.errors) std::cerr << error << "\n";
   if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;
   if (options.print) {
     std::cout << config_in_force(outcome.said);
   } else {
-    const std::string& file = options.config.file;
-    std::cout << (file.empty() ? "The configuration" : file) << " is right" << as_what(outcome) << ".\n";
+    std::cout << (outcome.file.empty() ? "The configuration" : outcome.file) << " is right"
+              << as_what(outcome) << ".\n";
   }
   return EXIT_SUCCESS;
 }
@@ -48,7 +48,7 @@ int check(const CheckOptions& options) {
 void add_config_command(CLI::App& app, int& exit_code) {
   CLI::App* config = app.add_subcommand("config", "Check a configuration, or print an example");
   config->require_subcommand(1);
-  auto options = std::make_shared<CheckOptions>();
+  auto options = std::make_shared<ConfigCheckOptions>();
   CLI::App* checking = config->add_subcommand(
       "check",
       "Tell everything that is wrong with the file, the environment and the options, and start nothing");

@@ -48,7 +48,7 @@ class LocalServer final : private net::Connection {
   Status take_replies(std::vector<resp::Value>& replies);
   /// One turn of the queue; waits for the disk when there was nothing to do.
   void turn();
-  Moment now() const { return net::Loop::now() + storage_->clock_offset(); }
+  Moment now() const { return storage_->now(); }
 
   net::Loop loop_;  // for the storage, which goes before it
   bool has_sockets_ = false;

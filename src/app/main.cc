@@ -55,6 +55,12 @@ Result<cli::Surroundings::Storage> open_storage(const cli::Surroundings::Storage
 
 int main(int argc, char** argv) {
   CLI::App app{"delayq holds a job until its time, then hands it over.", "delayq"};
+  app.footer(
+      "Without a command, delayq serves:\n"
+      "  -c FILE   configuration file; conf/delayq.conf when there is one and -c is not given\n"
+      "  -d        run in the background\n"
+      "  -t ENGINE journal, memory or redis\n"
+      "delayq serve --help lists all its options.");
   app.set_version_flag("-v,--version", fmt::format("delayq {}", delayq::kVersion));
   delayq::cli::Commands clients(app);
   int exit_code = EXIT_SUCCESS;

@@ -37,6 +37,8 @@ bool is_login_problem(std::string_view problem) {
   return is_password_problem(problem) || is_rights_problem(problem);
 }
 
+bool is_version_problem(std::string_view problem) { return has(problem, "or later is needed"); }
+
 std::string advice_on_reaching(std::string_view problem, Mode mode, const RedisNames& names) {
   const std::string& url = names.url;
   if (is_password_problem(problem)) {
@@ -73,6 +75,8 @@ std::string advice_on(std::string_view problem, const RedisStorageOptions& optio
         "another program has keys that begin with {}: choose another {}", options.prefix,
         names.is_all_in_url ? fmt::format("one, ?prefix=NAME in {}", names.url) : "redis.prefix");
   }
+  if (is_version_problem(problem))
+    return "earlier ones do not tell a script that memory is full or that replicas are missing";
   if (problem.starts_with("OOM ")) return "its memory is full: raise its maxmemory";
   return advice_on_reaching(problem, options.client.mode, names);
 }

@@ -65,6 +65,13 @@ TEST(RedisAdvice, has_none_where_the_problem_says_it_all) {
   EXPECT_THAT(advice("127.0.0.1:1: Connection refused"), IsEmpty());
 }
 
+TEST(RedisAdvice, says_why_an_earlier_version_will_not_do) {
+  constexpr const char* kProblem = "a:1: it is version 6.2.14: 7.0 or later is needed";
+  EXPECT_TRUE(is_version_problem(kProblem));
+  EXPECT_FALSE(is_version_problem("Connection refused"));
+  EXPECT_THAT(advice(kProblem), HasSubstr("memory is full"));
+}
+
 TEST(RedisAdvice, waits_for_no_login) {
   EXPECT_TRUE(is_login_problem("NOPERM no"));
   EXPECT_TRUE(is_login_problem("AUTH: WRONGPASS no"));

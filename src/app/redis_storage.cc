@@ -1,7 +1,6 @@
 #include "app/redis_storage.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -22,18 +21,11 @@ using net::redis::Client;
 using net::redis::Mode;
 
 constexpr uint32_t kClusterShards = 16;
-/// ZADD has LT since then.
-constexpr std::pair<uint32_t, uint32_t> kOldest{6, 2};
+/// Since then a script's error says what Redis said (OOM, READONLY, MISCONF), and min-replicas-to-write holds
+/// for scripts as well.
+constexpr net::redis::Version kOldest{7, 0};
 /// A Redis that restarts, or a failover, is not to end a start at once.
 constexpr Millis kLeastPatience = std::chrono::seconds{1};
-
-std::pair<uint32_t, uint32_t> version_of(std::string_view text) {
-  std::pair<uint32_t, uint32_t> version;
-  const char* const end = text.data() + text.size();
-  const auto [dot, problem] = std::from_chars(text.data(), end, version.first);
-  if (problem == std::errc{} && dot != end) std::from_chars(dot + 1, end, version.second);
-  return version;
-}
 
 class RedisStorage final : public Storage {
  public:
@@ -61,6 +53,7 @@ class RedisStorage final : public Storage {
   }
   bool is_new() const override { return is_new_; }
   uint32_t shards() const override { return options_.shards; }
+  Moment now() const override { return client_->now(); }
   Millis clock_offset() const override { return client_->clock_offset(); }
   void look() override;
   std::optional<http::RedisFigures> redis_figures() const override;
@@ -80,7 +73,12 @@ class RedisStorage final : public Storage {
   /// before anybody is served.
   Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
   void turn();
-  uint32_t initial_shards() const { return options_.client.mode == Mode::kCluster ? kClusterShards : 1; }
+  /// Those of a new deployment.
+  redis::Tags initial_tags() const {
+    const uint32_t usual = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
+    const uint32_t shards = options_.shards != 0 ? options_.shards : usual;
+    return shards == 1 ? redis::numbered_tags(1) : redis::spread_tags(options_.prefix, shards);
+  }
   Error not_a_layout() const {
     return refused(fmt::format("{}:meta is not what it should be", options_.prefix));
   }
@@ -98,6 +96,7 @@ class RedisStorage final : public Storage {
   bool only_looks_;
   bool must_exist_;
   bool is_new_ = false;
+  redis::Tags tags_;
   net::Loop& loop_;
   std::function<void(bool, std::string_view)> tell_;
   std::unique_ptr<Client> client_;
@@ -110,6 +109,7 @@ class RedisStorage final : public Storage {
 
 Status RedisStorage::open() {
   options_.client.seed = random_seed();
+  options_.client.oldest = kOldest;
   auto client = net::redis::open_client(loop_, options_.client);
   if (!client.ok()) {
     // The only files that are read here are those of TLS.
@@ -124,7 +124,7 @@ Status RedisStorage::open() {
   }
   RedisEngineOptions engine;
   engine.prefix = options_.prefix;
-  engine.shards = options_.shards;
+  engine.tags = tags_;
   engine.server = fmt::format("{:016x}", random_seed());
   engine.only_looks = only_looks_;
   if (options_.names.is_all_in_url)
@@ -143,7 +143,7 @@ Status RedisStorage::connect() {
   while (!client_->is_connected()) {
     turn();
     const std::string_view problem = client_->last_error();
-    if (is_login_problem(problem)) return refused(problem);
+    if (is_login_problem(problem) || is_version_problem(problem)) return refused(problem);
     if (!problem.empty() ? waited() <= patience() : waited() <= patience() + options_.client.connect_timeout)
       continue;
     const std::string detail = fmt::format("cannot be reached: {}", problem.empty() ? "no answer" : problem);
@@ -174,10 +174,6 @@ Result<resp::Value> RedisStorage::ask(const std::function<void(net::redis::Answe
 Status RedisStorage::look_at_server() {
   auto info = ask([this](net::redis::Answer answer) { client_->call({}, {"INFO"}, std::move(answer)); });
   if (!info.ok()) return refused(info.error().detail);
-  const std::string_view version = resp::info_line(info->text, "redis_version");
-  if (version_of(version) < kOldest)
-    return refused(
-        fmt::format("it is version {}: at least {}.{} is needed", version, kOldest.first, kOldest.second));
   const std::string_view policy = resp::info_line(info->text, "maxmemory_policy");
   if (resp::info_line(info->text, "maxmemory") != "0" && policy != "noeviction") {
     tell_(true,
@@ -221,7 +217,8 @@ Status RedisStorage::find_shards() {
                  fmt::format("{} {}, under the prefix \"{}\"; is that the right one?", options_.where,
                              kNeverUsed, options_.prefix),
                  {}};
-  if (options_.shards == 0) options_.shards = initial_shards();
+  tags_ = initial_tags();
+  options_.shards = static_cast<uint32_t>(tags_.size());
   return {};
 }
 
@@ -229,8 +226,7 @@ Status RedisStorage::settle_shards() {
   if (only_looks_) return {};
   // Of several servers that start for the first time, one says what holds for all.
   const Result<resp::Value> answer = ask([this](net::redis::Answer told) {
-    redis::settle_layout(*client_, options_.prefix + ":meta",
-                         options_.shards != 0 ? options_.shards : initial_shards(), std::move(told));
+    redis::settle_layout(*client_, options_.prefix + ":meta", initial_tags(), std::move(told));
   });
   if (!answer.ok()) return refused(answer.error().detail);
   const std::optional<redis::Layout> layout = redis::read_layout(*answer);
@@ -239,14 +235,16 @@ Status RedisStorage::settle_shards() {
 
 Status RedisStorage::check_shards(const redis::Layout& layout) {
   const bool is_setting = !options_.names.is_all_in_url;
-  const Result<uint32_t> shards = redis::shards_of(layout, options_.prefix, is_setting ? options_.shards : 0);
-  if (!shards.ok()) return refused(shards.error().detail);
-  if (options_.shards != 0 && options_.shards != *shards)
+  Result<redis::Tags> tags = redis::tags_of(layout, options_.prefix, is_setting ? options_.shards : 0);
+  if (!tags.ok()) return refused(tags.error().detail);
+  const auto shards = static_cast<uint32_t>(tags->size());
+  if (options_.shards != 0 && options_.shards != shards)
     return refused(
         fmt::format("the jobs under the prefix \"{}\" are in {} shards, and {} says shards={}: leave it "
                     "out, or use another prefix",
-                    options_.prefix, *shards, options_.names.url, options_.shards));
-  options_.shards = *shards;
+                    options_.prefix, shards, options_.names.url, options_.shards));
+  options_.shards = shards;
+  tags_ = std::move(*tags);
   return {};
 }
 

@@ -52,8 +52,12 @@ webhook::DispatcherOptions dispatch_options(const Config::Webhook& said) {
 /// Nothing of the job's body, of the answer, and of the URL's path, which may be a secret itself.
 void log_failed_call(const webhook::FailedCall& call) {
   const auto took = std::chrono::duration_cast<Millis>(call.result.took).count();
-  const std::string what = call.result.is_answered() ? fmt::format("status {}", call.result.status)
-                                                     : std::string(name_of(call.result.error));
+  const bool is_unbelieved = call.result.error == webhook::CallError::kTls;
+  const std::string what =
+      call.result.is_answered()
+          ? fmt::format("status {}", call.result.status)
+          : fmt::format("{}{}", name_of(call.result.error),
+                        is_unbelieved ? " (webhook.ca_file names whose certificates are believed)" : "");
   spdlog::warn("webhook: topic {} job {} to {}: {} in {} ms, attempt {}{}", call.topic, quote(call.id),
                call.host, what, took, call.attempt, call.dead ? ", no more wanted" : "");
 }
@@ -125,12 +129,16 @@ Result<ServerOptions> server_options(const Config& config) {
   options.resp_port = config.server.resp.port;
   options.http_host = config.server.http.host;
   options.http_port = config.server.http.port;
+  options.host_names = config.server.hosts;
   options.max_connections = config.server.max_connections;
   options.grace = config.server.grace;
   options.tokens = config.tokens;
   options.idempotency = config.server.idempotency;
   options.metrics_topics = config.limits.metrics_topics;
   options.session.request = config.server.request_timeout;
+  options.session.stall = config.server.write_timeout;
+  options.session.stranger = config.server.first_request_timeout;
+  options.answers = {config.limits.unread_bytes, config.limits.unread_total_bytes};
   if (config.compat.go_delay_queue) options.dialects.push_back(&compat::go_delay_queue());
   if (config.compat.callback) options.dialects.push_back(&compat::callback());
   if (config.compat.delayq) options.dialects.push_back(&compat::delayq());
@@ -147,7 +155,7 @@ void allow_many_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int fail(const Error& error) {
+int serve_failed(const Error& error) {
   std::cerr << "delayq serve: " << to_string(error) << "\n";
   return traits_of(error.code).exit_code;
 }
@@ -189,7 +197,8 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 /// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   spdlog::info(
-      "SIGHUP: logs, tokens, certificates, topics and how jobs are called back or written to Redis are read "
+      "SIGHUP: logs, tokens, server.hosts, certificates, topics and how jobs are called back or written to "
+      "Redis are read "
       "again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
@@ -198,6 +207,7 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
     spdlog::error("the configuration stays as it was: {}", error);
   if (outcome.ok()) {
     server.set_tokens(std::move(outcome.config.tokens));
+    server.set_host_names(std::move(outcome.config.server.hosts));
     server.set_dispatch(dispatch_options(outcome.config.webhook));
     // Before the topics, which may need it.
     const Status status = server.set_redis_delivery(redis_delivery_options(outcome.config.redis_delivery));
@@ -250,7 +260,7 @@ std::string_view reason_to_stop(int signal) {
 /// What was said on standard error of a file of another system, for who reads the log.
 void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
   if (outcome.form.empty()) return;
-  spdlog::info("{} is read as a file of {}", said.config.file, outcome.form);
+  spdlog::info("{} is read as a file of {}", outcome.file, outcome.form);
   const bool is_told = outcome.config.log.file.empty() && !said.in_background;  // the log is standard error
   if (is_told) return;
   for (const std::string& warning : outcome.warnings) spdlog::warn("{}", warning);
@@ -263,17 +273,17 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
   ignore_signals({SIGHUP, SIGPIPE});
   allow_many_descriptors();
   Surroundings around;
-  if (Status status = around.open(config, in_background); !status.ok()) return fail(status.error());
+  if (Status status = around.open(config, in_background); !status.ok()) return serve_failed(status.error());
   log_file(said, outcome);
   auto server_said = server_options(config);
-  if (!server_said.ok()) return fail(server_said.error());
+  if (!server_said.ok()) return serve_failed(server_said.error());
   ServerOptions options = std::move(*server_said);
   options.served = request_log(around.access.get(), config.log.slow);
   options.tells_commands = around.access != nullptr;
   options.turned_away = [&around](const Served& served) { around.refusals.note(served); };
   options.turned = [&around](Moment now) { return around.manager.turned(now); };
   auto opened = Server::open(std::move(options));
-  if (!opened.ok()) return fail(opened.error());
+  if (!opened.ok()) return serve_failed(opened.error());
   Server& server = **opened;
   const std::string status =
       fmt::format("delayq {} listens on {} (HTTP) and {} (RESP), {}", kVersion, server.http_address(),
@@ -294,6 +304,9 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
       server.stop();
     });
     spdlog::info("{}", status);
+    if (config.tokens.empty() && config.server.hosts.empty() && !is_loopback(config.server.http))
+      spdlog::warn(
+          "HTTP requests that name this server, and not its address, are refused: server.hosts is empty");
     greet(server, config, in_background);
     around.manager.ready(status);
     tell_ready();
@@ -306,7 +319,7 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
 }
 
 int run(const ServeOptions& options) {
-  const ConfigOutcome outcome = read_config(options.config);
+  const ConfigOutcome outcome = read_config_to_serve(options.config);
   for (const std::string& warning : outcome.warnings) std::cerr << "warning: " << warning << "\n";
   for (const std::string& error : outcome.errors) std::cerr << error << "\n";
   if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "app/random_seed.h"
 #include "app/version.h"
 
@@ -15,6 +17,11 @@ namespace {
 /// Calls that are answered as fast as they are made would go on for as long as there are jobs, and nobody at
 /// the sockets would be heard meanwhile.
 constexpr int kMostRounds = 64;
+
+Error of_setting(std::string_view key, Error error) {
+  error.detail = fmt::format("{}: {}", key, error.detail);
+  return error;
+}
 
 }  // namespace
 
@@ -36,13 +43,17 @@ Status Server::start() {
   started_ = net::Loop::now();
   options_.storage.journal.seed = random_seed();
   auto storage = Storage::open(options_.storage, started_, &loop_);
-  if (!storage.ok()) return storage.error();
+  if (!storage.ok()) {
+    const bool is_disk = storage.error().op.starts_with("disk.");
+    return is_disk ? of_setting("server.data", storage.error()) : storage.error();
+  }
   storage_ = std::move(*storage);
   const Moment now = this->now();
   storage_->engine().set_wakeup([this] { loop_.wake(); });
   options_.queue.redis = redis_outlet();
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
+  loop_.sessions().budget().set_limits(options_.answers);
   front_->access.replace(options_.tokens);
   front_->served = options_.served;
   front_->tells_commands = options_.tells_commands;
@@ -74,7 +85,7 @@ net::Listener::Options Server::listening(std::string host, uint16_t port, std::s
 Status Server::listen_for_resp(Moment now) {
   resp_host_ =
       std::make_unique<resp::Host>(resp::Host{*queue_, [this] { return this->now(); }, std::string(kVersion),
-                                              now, [this] { return loop_.sessions(); }, 0, front_});
+                                              now, [this] { return loop_.sessions().size(); }, 0, front_});
   resp::CommandLimits limits;
   // A body that is a little too large is refused by name; one that is far too large is not even taken in.
   limits.argument_bytes = 2 * options_.queue.limits.body_bytes + (size_t{64} << 10);
@@ -86,7 +97,7 @@ Status Server::listen_for_resp(Moment now) {
                           [this, limits](net::Connection& connection) {
                             return std::make_shared<resp::Conversation>(*resp_host_, connection, limits);
                           });
-  if (!listener.ok()) return listener.error();
+  if (!listener.ok()) return of_setting("server.resp", listener.error());
   resp_ = std::move(*listener);
   return {};
 }
@@ -96,6 +107,7 @@ Status Server::listen_for_http() {
       http::Host{*queue_, [this] { return this->now(); }, std::string(kVersion), front_,
                  2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
                  http::IdempotencyBook({options_.idempotency})});
+  set_host_names(options_.host_names);
   http_host_->process = [this] { return process_figures(); };
   http_host_->metrics_topics = options_.metrics_topics;
   http_host_->dialects = options_.dialects;
@@ -112,9 +124,14 @@ Status Server::listen_for_http() {
       [this, limits](net::Connection& connection) {
         return std::make_shared<http::Conversation>(*http_host_, connection, limits);
       });
-  if (!listener.ok()) return listener.error();
+  if (!listener.ok()) return of_setting("server.http", listener.error());
   http_ = std::move(*listener);
   return {};
+}
+
+void Server::set_host_names(std::vector<std::string> names) {
+  if (check_host_pattern(options_.http_host).ok()) names.push_back(options_.http_host);
+  http_host_->names = HostNames(names);
 }
 
 Status Server::start_webhooks() {
@@ -142,9 +159,9 @@ const net::redis::ClientOptions* Server::engine_redis() const {
 }
 
 RedisOutlet Server::redis_outlet() const {
-  if (!options_.redis_delivery.url.empty()) return {true, {}};
-  if (options_.storage.engine != EngineKind::kRedis) return {};
-  return {true, options_.storage.redis.prefix + ":"};
+  // Whatever the URL says: hosts have several names, and it may lead to the engine's own Redis.
+  if (options_.storage.engine == EngineKind::kRedis) return {true, options_.storage.redis.prefix + ":"};
+  return {!options_.redis_delivery.url.empty(), {}};
 }
 
 Status Server::start_deliveries() {
@@ -248,7 +265,7 @@ void Server::run() {
 
 http::ProcessFigures Server::process_figures() const {
   http::ProcessFigures figures;
-  figures.connections = loop_.sessions();
+  figures.connections = loop_.sessions().size();
   figures.refused_http = http_->refused();
   figures.refused_resp = resp_->refused();
   figures.started = started_;

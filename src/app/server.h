@@ -47,8 +47,11 @@ struct ServerOptions {
   uint16_t resp_port = 9278;  ///< 0: any free one
   std::string http_host = "127.0.0.1";
   uint16_t http_port = 9277;  ///< 0: any free one
+  /// By which it may be asked over HTTP where no tokens are configured, besides http_host; see HostNames.
+  std::vector<std::string> host_names;
   size_t max_connections = 20'000;
   net::SessionLimits session;
+  net::AnswerLimits answers;
   std::vector<Token> tokens;                    ///< none: everybody may do everything
   std::optional<net::TlsFiles> tls;             ///< none: connections are not encrypted
   Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
@@ -79,7 +82,9 @@ class Server {
   void stop();
 
   /// Other tokens, from now on and for those who are connected as well. On the loop's thread.
-  void set_tokens(std::vector<Token> tokens) { front_->access.replace(std::move(tokens)); }
+  void set_tokens(std::vector<Token> tokens) { front_->set_tokens(std::move(tokens)); }
+  /// Other names by which it may be asked over HTTP, as HostNames has them.
+  void set_host_names(std::vector<std::string> names);
   /// Other timeouts, bounds and secrets for calls that begin from now on.
   void set_dispatch(webhook::DispatcherOptions options) { dispatcher_->set_options(std::move(options)); }
   /// Another Redis that jobs are written to, or other bounds. With an error everything stays as it is.
@@ -114,7 +119,7 @@ class Server {
   Status listen_for_http();
   net::Listener::Options listening(std::string host, uint16_t port, std::string refusal) const;
   /// The time by which jobs fall due: the machine's clock, or the one of where the jobs are.
-  Moment now() const { return net::Loop::now() + storage_->clock_offset(); }
+  Moment now() const { return storage_->now(); }
   /// When that is by the machine's clock, which is what a loop waits by.
   Moment to_local(Moment moment) const;
   /// Does all there is to do, up to a bound, without looking at the sockets. Answers when to go on.

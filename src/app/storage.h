@@ -53,6 +53,10 @@ struct StorageOptions {
 /// What is said of a place that must exist, and is new.
 inline constexpr std::string_view kNeverUsed = "has no jobs of delayq, and never had";
 
+/// kInvalid for the directory of a backup that was not finished: it looks like a data directory, and jobs are
+/// missing.
+Status check_not_partial(const std::string& directory);
+
 /// An engine with what it stands on.
 class Storage {
  public:
@@ -69,7 +73,9 @@ class Storage {
   virtual bool is_new() const { return false; }
   /// In how many parts the jobs are, or will be; 0: that is nothing to know about this engine.
   virtual uint32_t shards() const { return 0; }
-  /// What to add to this machine's clock: servers that share their jobs share a clock as well.
+  /// The time by which jobs fall due: servers that share their jobs share a clock as well.
+  virtual Moment now() const;
+  /// What to add to this machine's clock to have that.
   virtual Millis clock_offset() const { return Millis{0}; }
   /// Once in each turn of the loop: tells what has changed.
   virtual void look() {}

@@ -14,6 +14,7 @@
 #include "api/access.h"
 #include "core/base64.h"
 #include "core/hex.h"
+#include "core/invalid.h"
 #include "core/quote.h"
 #include "core/token.h"
 #include "core/utf8.h"
@@ -25,8 +26,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "dq_";
 constexpr size_t kRandomBytes = 32;
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 /// Base64 that may stand in a URL or a shell word, without padding.
 std::string base64url(std::string_view bytes) {

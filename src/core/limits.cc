@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/duration.h"
+#include "core/invalid.h"
 #include "core/moment.h"
 #include "core/quote.h"
 #include "core/utf8.h"
@@ -55,8 +56,6 @@ bool all_allowed(std::string_view text, const CharacterTable& ascii, Predicate&&
     if (!code_point || *code_point < 0x80 || !other(*code_point)) return false;
   }
 }
-
-Error invalid(std::string detail) { return Error{ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 Status check_length(std::string_view field, std::string_view text, size_t min, size_t max) {
   if (text.size() >= min && text.size() <= max) return {};

@@ -11,11 +11,11 @@ namespace {
 constexpr size_t kShown = 60;
 
 void append_escaped_byte(std::string& out, char byte) {
-  constexpr char kDigits[] = "0123456789abcdef";
+  constexpr char kHexDigits[] = "0123456789abcdef";
   const auto value = static_cast<unsigned char>(byte);
   out += "\\x";
-  out += kDigits[value >> 4];
-  out += kDigits[value & 15];
+  out += kHexDigits[value >> 4];
+  out += kHexDigits[value & 15];
 }
 
 }  // namespace

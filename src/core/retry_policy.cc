@@ -8,6 +8,7 @@
 
 #include "core/decimal.h"
 #include "core/duration.h"
+#include "core/invalid.h"
 #include "core/limits.h"
 #include "core/quote.h"
 
@@ -18,8 +19,6 @@ namespace {
 constexpr std::string_view kExponential = "exponential";
 constexpr size_t kRatioDecimals = 6;
 constexpr int64_t kRatioScale = 1'000'000;
-
-Error invalid(std::string detail) { return Error{ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 Error not_a_backoff(std::string_view text, std::string_view advice) {
   return invalid(fmt::format("{} is not a backoff: {}", quote(text), advice));

@@ -108,8 +108,9 @@ class Engine {
 
   // ---- looking around
   virtual void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) = 0;
-  /// The topics in which `id` is live, in no particular order.
-  virtual void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) = 0;
+  /// The topics that have a job with `id` among those, in no particular order.
+  virtual void locate(Moment now, std::string_view id, Among among,
+                      Reply<std::vector<std::string>> reply) = 0;
   virtual void list(Moment now, const ListRequest& request, Reply<JobPage> reply) = 0;
   /// An empty topic: all of them together (without `oldest_ready`).
   virtual void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) = 0;

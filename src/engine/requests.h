@@ -171,6 +171,12 @@ struct RescheduleRequest {
 enum class RescheduleOutcome : uint8_t { kMoved, kReserved, kDone, kUnknown };
 
 /// One job with the memory it lives in.
+/// Which jobs are looked for.
+enum class Among : uint8_t {
+  kLive,  ///< delayed, ready and reserved
+  kAll,   ///< those that are kept as done or dead, too
+};
+
 struct FoundJob {
   Job job;
   std::string_view

@@ -8,6 +8,9 @@
 
 namespace delayq::json {
 
+/// Whether a byte may stand between JSON tokens.
+constexpr bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
 /// Whether a byte stands for itself within a JSON string: not a quote, a backslash or a control character.
 constexpr bool is_plain(unsigned char byte) { return byte >= 0x20 && byte != '"' && byte != '\\'; }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/hex.h"
+#include "core/invalid.h"
 #include "core/quote.h"
 #include "core/utf8.h"
 #include "json/plain.h"
@@ -15,9 +16,6 @@ namespace delayq::json {
 
 namespace {
 
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// Walks over a text and finds the ends of values. The first problem stops it.

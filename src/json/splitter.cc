@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "json/plain.h"
+
 namespace delayq::json {
 
 namespace {
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 /// A buffer that was large once is given back.
 constexpr size_t kKeptCapacity = 64 * 1024;

@@ -1,11 +1,16 @@
 #include "net/http_reader.h"
 
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <fmt/format.h>
+
+#include "core/ascii.h"
 
 namespace delayq::net {
 
@@ -46,6 +51,10 @@ struct GrowingBody {
 
 struct HttpReader::Parser {
   http::request_parser<GrowingBody> message;
+  size_t header_bytes = 0;  ///< that were taken
+  uint64_t body_bytes = 0;  ///< that have come
+  uint64_t extension_bytes = 0;
+  std::function<void(uint64_t, boost::beast::string_view, error_code&)> on_chunk;
 };
 
 HttpReader::HttpReader(HttpLimits limits) : limits_(limits) {}
@@ -57,8 +66,8 @@ HttpReader::Outcome HttpReader::broken(int status, std::string error) {
   return Outcome::kBroken;
 }
 
-HttpReader::Outcome HttpReader::too_large() {
-  return broken(413, fmt::format("the request's body has more than {} bytes", limits_.body_bytes));
+HttpReader::Outcome HttpReader::too_large(size_t limit) {
+  return broken(413, fmt::format("the request's body has more than {} bytes", limit));
 }
 
 HttpReader::Outcome HttpReader::read(std::string_view& input) {
@@ -69,6 +78,9 @@ HttpReader::Outcome HttpReader::read(std::string_view& input) {
 HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
   if (input.empty()) return Outcome::kPartial;
   if (parser_ == nullptr) {
+    // What is wrong with this one must not be answered as if it were the last one.
+    request_ = {};
+    done_.reset();
     parser_ = std::make_unique<Parser>();
     parser_->message.header_limit(static_cast<uint32_t>(limits_.header_bytes));
     parser_->message.body_limit(boost::none);  // ours is known only when the request is
@@ -77,30 +89,84 @@ HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
   error_code problem;
   const size_t taken = parser_->message.put(boost::asio::buffer(input.data(), input.size()), problem);
   input.remove_prefix(taken);
-  // A header is read only when it is whole; without a bound it could grow for ever.
-  if (problem == http::error::header_limit ||
-      (problem == http::error::need_more && input.size() > limits_.header_bytes))
+  // The parser has a limit for what it is given at once; lines that come one by one, it takes without end.
+  parser_->header_bytes += taken;
+  const size_t waiting = problem == http::error::need_more ? input.size() : 0;
+  if (problem == http::error::header_limit || parser_->header_bytes + waiting > limits_.header_bytes)
     return broken(431, fmt::format("the header has more than {} bytes", limits_.header_bytes));
   if (problem == http::error::need_more) return Outcome::kPartial;
   if (problem) return broken(400, fmt::format("not a request: {}", problem.message()));
   if (!parser_->message.is_header_done()) return Outcome::kPartial;
   fill_request();
-  return Outcome::kHead;
+  return check_head();
+}
+
+HttpReader::Outcome HttpReader::check_head() {
+  // Of several values each reader on the way might use another one.
+  constexpr std::array<std::string_view, 5> kOnlyOnce{"Host", "Origin", "Authorization", "Content-Type",
+                                                      "Idempotency-Key"};
+  const auto& message = parser_->message.get();
+  for (const std::string_view name : kOnlyOnce) {
+    if (message.count({name.data(), name.size()}) > 1)
+      return broken(400, fmt::format("{}: is there more than once", name));
+  }
+  constexpr unsigned kHttp11 = 11;
+  if (message.version() >= kHttp11 && message.count(http::field::host) == 0)
+    return broken(400, "Host: is missing; HTTP/1.1 needs it");
+  return check_length();
+}
+
+HttpReader::Outcome HttpReader::check_length() {
+  const auto& message = parser_->message.get();
+  const size_t count = message.count(http::field::transfer_encoding);
+  if (count == 0) return Outcome::kHead;
+  constexpr unsigned kHttp11 = 11;
+  constexpr int kNotImplemented = 501;
+  const std::string coding = lowered(trimmed(view(message[http::field::transfer_encoding])));
+  if (message.version() < kHttp11) return broken(400, "Transfer-Encoding: there is none in HTTP/1.0");
+  if (message.count(http::field::content_length) > 0)
+    return broken(400, "Transfer-Encoding: cannot stand beside a Content-Length");
+  if (count == 1 && coding == "chunked") {
+    parser_->on_chunk = [this](uint64_t, boost::beast::string_view extension, error_code& problem) {
+      parser_->extension_bytes += extension.size();
+      if (parser_->extension_bytes > limits_.extension_bytes + parser_->body_bytes)
+        problem = http::error::bad_chunk_extension;
+    };
+    parser_->message.on_chunk_header(parser_->on_chunk);
+    return Outcome::kHead;
+  }
+  // What is coded once more has an end, at least; the others might end anywhere.
+  const bool has_end = count == 1 && coding.ends_with("chunked") && coding.find(',') != std::string::npos;
+  return broken(has_end ? kNotImplemented : 400, "Transfer-Encoding: expected chunked, and nothing else");
 }
 
 HttpReader::Outcome HttpReader::read_body(std::string_view& input) {
   std::string& body = parser_->message.get().body();
   if (body_ != Body::kWhole) body.clear();  // the last piece was looked at
-  if (body_ == Body::kWhole && request_.content_length.value_or(0) > limits_.body_bytes) return too_large();
+  if (body_ == Body::kWhole && request_.content_length.value_or(0) > limits_.body_bytes)
+    return too_large(limits_.body_bytes);
+  if (body_ == Body::kDropped && request_.content_length.value_or(0) > limits_.dropped_bytes)
+    return too_large(limits_.dropped_bytes);
   while (!parser_->message.is_done() && !input.empty()) {
     error_code problem;
+    const size_t before = body.size();
     const size_t taken = parser_->message.put(boost::asio::buffer(input.data(), input.size()), problem);
     input.remove_prefix(taken);
+    parser_->body_bytes += body.size() - before;
+    if (problem == http::error::bad_chunk_extension &&
+        parser_->extension_bytes > limits_.extension_bytes + parser_->body_bytes)
+      return broken(400,
+                    fmt::format("the chunk extensions have more than {} bytes", limits_.extension_bytes));
     if (problem && problem != http::error::need_more)
       return broken(400, fmt::format("not a request: {}", problem.message()));
     if (body_ == Body::kDropped) body.clear();
-    if (body_ == Body::kWhole && body.size() > limits_.body_bytes) return too_large();
+    if (body_ == Body::kDropped && parser_->body_bytes > limits_.dropped_bytes)
+      return too_large(limits_.dropped_bytes);
+    if (body_ == Body::kWhole && body.size() > limits_.body_bytes) return too_large(limits_.body_bytes);
     if (problem == http::error::need_more || taken == 0) break;
+  }
+  if (request_.is_chunked && !parser_->message.is_done()) {
+    if (const Outcome outcome = check_rest(input); outcome == Outcome::kBroken) return outcome;
   }
   request_.body = body;
   if (parser_->message.is_done()) {
@@ -108,6 +174,20 @@ HttpReader::Outcome HttpReader::read_body(std::string_view& input) {
     return Outcome::kRequest;
   }
   return body_ == Body::kPieces && !body.empty() ? Outcome::kBody : Outcome::kPartial;
+}
+
+/// The parser takes a chunk's line, and a trailer with the last of them, only when it is whole; without a
+/// bound the part that has come could grow for ever.
+HttpReader::Outcome HttpReader::check_rest(std::string_view rest) {
+  constexpr std::string_view kLineEnd = "\r\n";
+  const size_t begin = rest.starts_with(kLineEnd) ? kLineEnd.size() : 0;  // of the chunk before
+  const size_t end = std::min(rest.find(kLineEnd, begin), rest.size());
+  if (end - begin > limits_.chunk_line_bytes)
+    return broken(
+        400, fmt::format("a chunk's size and extension have more than {} bytes", limits_.chunk_line_bytes));
+  if (rest.size() - end > limits_.header_bytes)
+    return broken(431, fmt::format("the trailer has more than {} bytes", limits_.header_bytes));
+  return Outcome::kPartial;
 }
 
 void HttpReader::fill_request() {
@@ -119,6 +199,7 @@ void HttpReader::fill_request() {
   request_.authorization = view(message[http::field::authorization]);
   request_.host = view(message[http::field::host]);
   request_.origin = view(message[http::field::origin]);
+  request_.fetch_site = view(message["Sec-Fetch-Site"]);
   request_.accept_encoding = view(message[http::field::accept_encoding]);
   request_.idempotency_key = view(message["Idempotency-Key"]);
   request_.keep_alive = message.keep_alive();

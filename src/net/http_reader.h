@@ -10,8 +10,12 @@
 namespace delayq::net {
 
 struct HttpLimits {
-  size_t header_bytes = 16 * 1024;
-  size_t body_bytes = 64u << 20;  ///< of a request whose body is kept until it is whole
+  size_t header_bytes = 16 * 1024;   ///< also of the trailer behind a chunked body
+  size_t body_bytes = 64u << 20;     ///< of a request whose body is kept until it is whole
+  size_t dropped_bytes = 64 * 1024;  ///< of a body that is passed over
+  size_t chunk_line_bytes = 1024;    ///< of one chunk's size and extension
+  /// Of the chunk extensions of one request, besides as many bytes as its body has.
+  size_t extension_bytes = 16 * 1024;
 };
 
 /// A request, as far as an API needs to see it. The views live until the next call of the reader.
@@ -21,7 +25,8 @@ struct HttpRequest {
   std::string_view content_type;
   std::string_view authorization;
   std::string_view host;
-  std::string_view origin;  ///< of the page that a browser asks for; empty: no browser
+  std::string_view origin;      ///< of the page that a browser asks for; empty: no browser
+  std::string_view fetch_site;  ///< what a browser says of that page and us: "cross-site"
   std::string_view accept_encoding;
   std::string_view idempotency_key;
   std::string_view body;
@@ -30,7 +35,11 @@ struct HttpRequest {
   bool keep_alive = true;
 };
 
-/// Reads HTTP/1.1 requests from bytes, however they are cut.
+/// Reads HTTP/1.1 requests from bytes, however they are cut. Refuses, with an error that names the part:
+/// - every part that is longer than its limit: head, body, chunk line, chunk extensions, trailer;
+/// - every request whose end is in doubt (RFC 9112, 6.1 and 6.3): a Transfer-Encoding that is not just
+///   "chunked", one beside a Content-Length, one in HTTP/1.0;
+/// - HTTP/1.1 without a Host, and any field twice of which one value is used.
 class HttpReader {
  public:
   enum class Outcome {
@@ -44,13 +53,13 @@ class HttpReader {
   enum class Body {
     kWhole,    ///< kept until all of it is there
     kPieces,   ///< told piece by piece, however large it is
-    kDropped,  ///< not of interest any more
+    kDropped,  ///< not of interest any more; up to HttpLimits::dropped_bytes
   };
 
   explicit HttpReader(HttpLimits limits = {});
   ~HttpReader();
 
-  /// Takes what it can off the front of `input`. A header is left there until all of it has come.
+  /// Takes what it can off the front of `input`.
   Outcome read(std::string_view& input);
   /// What is to become of the body of the request whose head was just told.
   void set_body(Body body) { body_ = body; }
@@ -68,7 +77,12 @@ class HttpReader {
   Outcome broken(int status, std::string error);
   Outcome read_head(std::string_view& input);
   Outcome read_body(std::string_view& input);
-  Outcome too_large();
+  /// Of the head that was just read.
+  Outcome check_head();
+  Outcome check_length();
+  /// Of a chunked body, what is left of the input when the parser takes no more of it.
+  Outcome check_rest(std::string_view rest);
+  Outcome too_large(size_t limit);
   void fill_request();
 
   HttpLimits limits_;

@@ -1,5 +1,9 @@
 #include "net/http_reader.h"
 
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace delayq::net {
@@ -64,12 +68,12 @@ TEST(HttpReader, what_is_too_large_or_no_request_is_told) {
   };
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nX: " + std::string(2000, 'x')), 431);
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n"), 431);
-  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n"), 413);
-  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n" + std::string(101, 'x') +
-                      "\r\n"),
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n"), 413);
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n" +
+                      std::string(101, 'x') + "\r\n"),
             413);
   EXPECT_EQ(status_of("hello\r\n\r\n"), 400);
-  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"), 400);
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n"), 400);
   EXPECT_EQ(status_of(std::string("\0\1\2\r\n\r\n", 7)), 400);
 }
 
@@ -78,7 +82,7 @@ TEST(HttpReader, keep_alive_and_expectations) {
   HttpReader reader;
   ASSERT_EQ(read_on(reader, old), Outcome::kRequest);
   EXPECT_FALSE(reader.request().keep_alive);
-  std::string_view asks = "POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
+  std::string_view asks = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
   ASSERT_EQ(reader.read(asks), Outcome::kHead);
   EXPECT_TRUE(reader.expects_to_be_asked());
   ASSERT_EQ(reader.read(asks), Outcome::kPartial);
@@ -88,7 +92,8 @@ TEST(HttpReader, keep_alive_and_expectations) {
 }
 
 TEST(HttpReader, the_head_comes_before_the_body) {
-  const std::string head = "POST /a HTTP/1.1\r\nContent-Length: 5\r\nAuthorization: Bearer x\r\n\r\n";
+  const std::string head =
+      "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nAuthorization: Bearer x\r\n\r\n";
   HttpReader reader;
   std::string_view input = head;
   EXPECT_FALSE(reader.is_amid_request());
@@ -104,7 +109,7 @@ TEST(HttpReader, a_body_in_pieces_has_no_bound) {
   HttpLimits limits;
   limits.body_bytes = 10;
   HttpReader reader(limits);
-  const std::string head = "POST /a HTTP/1.1\r\nContent-Length: 1000\r\n\r\n";
+  const std::string head = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n";
   std::string_view input = head;
   ASSERT_EQ(reader.read(input), Outcome::kHead);
   reader.set_body(HttpReader::Body::kPieces);
@@ -115,7 +120,7 @@ TEST(HttpReader, a_body_in_pieces_has_no_bound) {
     ASSERT_EQ(reader.read(input), Outcome::kBody);
     seen += reader.request().body;
   }
-  const std::string last = piece + "GET / HTTP/1.1\r\n\r\n";
+  const std::string last = piece + "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   input = last;
   ASSERT_EQ(reader.read(input), Outcome::kRequest);
   seen += reader.request().body;
@@ -127,8 +132,9 @@ TEST(HttpReader, a_body_in_pieces_has_no_bound) {
 TEST(HttpReader, a_body_that_is_dropped_is_passed_over) {
   HttpReader reader;
   const std::string both =
-      "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nGET /b "
-      "HTTP/1.1\r\n\r\n";
+      "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nGET "
+      "/b "
+      "HTTP/1.1\r\nHost: a\r\n\r\n";
   std::string_view input = both;
   ASSERT_EQ(reader.read(input), Outcome::kHead);
   reader.set_body(HttpReader::Body::kDropped);
@@ -136,6 +142,146 @@ TEST(HttpReader, a_body_that_is_dropped_is_passed_over) {
   EXPECT_EQ(reader.request().body, "");
   ASSERT_EQ(read_on(reader, input), Outcome::kRequest);
   EXPECT_EQ(reader.request().target, "/b");
+}
+
+/// What comes of a request that is sent piece by piece, each as long as it pleases, without end.
+class EndlessTest : public testing::Test {
+ protected:
+  /// The status that ends it; 0 when a megabyte was read and it still goes on.
+  int send_without_end(std::string_view begin, std::string_view unit, size_t at_once,
+                       HttpReader::Body body = HttpReader::Body::kWhole) {
+    HttpLimits limits;
+    limits.header_bytes = 1000;
+    limits.body_bytes = 100'000;
+    limits.dropped_bytes = 1000;
+    limits.chunk_line_bytes = 100;
+    limits.extension_bytes = 500;
+    HttpReader reader(limits);
+    std::string kept(begin);
+    std::string piece;
+    while (piece.size() < at_once) piece += unit;
+    for (size_t sent = 0; sent < 1'000'000; sent += piece.size()) {
+      kept += piece;
+      std::string_view rest = kept;
+      Outcome outcome = Outcome::kHead;
+      while (outcome == Outcome::kHead || outcome == Outcome::kBody) {
+        outcome = reader.read(rest);
+        if (outcome == Outcome::kHead) reader.set_body(body);
+      }
+      if (outcome == Outcome::kBroken) {
+        error = reader.error();
+        return reader.status();
+      }
+      kept.erase(0, kept.size() - rest.size());
+      most_kept = std::max(most_kept, kept.size());
+    }
+    return 0;
+  }
+
+  static constexpr std::string_view kChunks =
+      "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string error;
+  size_t most_kept = 0;
+};
+
+TEST_F(EndlessTest, every_part_has_a_bound_and_the_error_names_it) {
+  struct Case {
+    std::string begin;
+    std::string_view unit;
+    int status;
+    std::string_view error;
+  };
+  const std::string chunks(kChunks);
+  const std::string last = chunks + "2\r\nab\r\n0\r\n";
+  const std::vector<Case> cases{
+      {"G", "G", 431, "the header has more than 1000 bytes"},
+      {"GET /", "a", 431, "the header has more than 1000 bytes"},
+      {"GET / HTTP/1.1\r\nX: ", "x", 431, "the header has more than 1000 bytes"},
+      {"GET / HTTP/1.1\r\n", "X: x\r\n", 431, "the header has more than 1000 bytes"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n", "x", 413,
+       "the request's body has more than 100000 bytes"},
+      {chunks + "ffffffff\r\n", "x", 413, "the request's body has more than 100000 bytes"},
+      {chunks, "1\r\nx\r\n", 413, "the request's body has more than 100000 bytes"},
+      {chunks + "5;a=", "b", 400, "a chunk's size and extension have more than 100 bytes"},
+      {chunks + "5", ";a=b", 400, "a chunk's size and extension have more than 100 bytes"},
+      {chunks + "5;a=\"", "b", 400, "a chunk's size and extension have more than 100 bytes"},
+      {chunks + "1\r\nx\r\n5;a=", "b", 400, "a chunk's size and extension have more than 100 bytes"},
+      {chunks + "0;a=", "b", 400, "a chunk's size and extension have more than 100 bytes"},
+      {chunks, "1;abcdef=ghijkl\r\nx\r\n", 400, "the chunk extensions have more than 500 bytes"},
+      {last + "X: ", "x", 431, "the trailer has more than 1000 bytes"},
+      {last, "X: x\r\n", 431, "the trailer has more than 1000 bytes"},
+  };
+  for (const Case& each : cases) {
+    for (const size_t at_once : {1U, 7U, 100U}) {
+      EXPECT_EQ(send_without_end(each.begin, each.unit, at_once), each.status) << each.begin << each.unit;
+      EXPECT_EQ(error, each.error) << each.begin << each.unit;
+      EXPECT_LE(most_kept, 2000U) << each.begin << each.unit;
+    }
+  }
+}
+
+TEST_F(EndlessTest, what_is_dropped_is_not_read_for_ever) {
+  EXPECT_EQ(send_without_end(kChunks, "1\r\nx\r\n", 100, HttpReader::Body::kDropped), 413);
+  EXPECT_EQ(error, "the request's body has more than 1000 bytes");
+}
+
+TEST_F(EndlessTest, what_comes_in_pieces_may_go_on) {
+  EXPECT_EQ(send_without_end(kChunks, "4;a=b\r\nabcd\r\n", 100, HttpReader::Body::kPieces), 0) << error;
+}
+
+TEST(HttpReader, a_request_whose_end_is_in_doubt_is_refused) {
+  const auto refusal = [](std::string_view fields, std::string_view version = "1.1") {
+    const std::string text = fmt::format("POST / HTTP/{}\r\n{}\r\n", version, fields);
+    std::string_view input = text;
+    HttpReader reader;
+    return reader.read(input) == Outcome::kBroken ? reader.status() : 0;
+  };
+  EXPECT_EQ(refusal("Host: a\r\nTransfer-Encoding: Chunked \r\n"), 0);
+  for (const std::string_view coding : {"xchunked", "gzip", "identity", "chunked, gzip", "chunked, identity",
+                                        "\"chunked\"", "chunked;q=1", ""}) {
+    EXPECT_EQ(refusal(fmt::format("Host: a\r\nTransfer-Encoding: {}\r\n", coding)), 400) << coding;
+  }
+  EXPECT_EQ(refusal("Host: a\r\nTransfer-Encoding: gzip, chunked\r\n"), 501);
+  for (const std::string_view first : {"chunked", "identity"}) {
+    for (const std::string_view second : {"chunked", "identity"}) {
+      EXPECT_EQ(refusal(fmt::format("Host: a\r\nTransfer-Encoding: {}\r\nTransfer-Encoding: {}\r\n", first,
+                                    second)),
+                400);
+    }
+    EXPECT_EQ(refusal(fmt::format("Host: a\r\nTransfer-Encoding: {}\r\nContent-Length: 2\r\n", first)), 400);
+    EXPECT_EQ(refusal(fmt::format("Host: a\r\nContent-Length: 2\r\nTransfer-Encoding: {}\r\n", first)), 400);
+  }
+  EXPECT_EQ(refusal("Host: a\r\nTransfer-Encoding: chunked\r\n", "1.0"), 400);
+  EXPECT_EQ(refusal("Host: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n"), 400);
+}
+
+TEST(HttpReader, a_field_of_which_one_value_counts_is_there_once) {
+  const auto refusal = [](std::string_view fields, std::string_view version = "1.1") {
+    const std::string text = fmt::format("GET / HTTP/{}\r\n{}\r\n", version, fields);
+    std::string_view input = text;
+    HttpReader reader;
+    return reader.read(input) == Outcome::kBroken ? reader.error() : "";
+  };
+  EXPECT_EQ(refusal("Host: a\r\n"), "");
+  EXPECT_EQ(refusal(""), "Host: is missing; HTTP/1.1 needs it");
+  EXPECT_EQ(refusal("", "1.0"), "");
+  EXPECT_EQ(refusal("Host: a\r\nhost: a\r\n"), "Host: is there more than once");
+  EXPECT_EQ(refusal("Host: a\r\nhost: b\r\n", "1.0"), "Host: is there more than once");
+  EXPECT_EQ(refusal("Host: a\r\nOrigin: http://a\r\nOrigin: http://b\r\n"),
+            "Origin: is there more than once");
+  EXPECT_EQ(refusal("Host: a\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n"),
+            "Authorization: is there more than once");
+}
+
+TEST(HttpReader, a_broken_request_is_not_taken_for_the_one_before) {
+  const std::string text = "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\nGARBAGE\x01\r\n\r\n";
+  std::string_view input = text;
+  HttpReader reader;
+  ASSERT_EQ(read_on(reader, input), Outcome::kRequest);
+  EXPECT_EQ(reader.request().method, "HEAD");
+  ASSERT_EQ(reader.read(input), Outcome::kBroken);
+  EXPECT_EQ(reader.request().method, "");
+  EXPECT_EQ(reader.request().target, "");
 }
 
 }  // namespace

@@ -20,13 +20,17 @@ class Listener {
   struct Options {
     std::string host;
     uint16_t port = 0;  ///< 0: any free one
+    /// One more takes the place of a client that never said who it is, if there is one,
     size_t max_sessions = 20'000;
-    std::string refusal;  ///< what one above that gets to read before it is closed
+    std::string refusal;  ///< and else gets this to read and is closed
     SessionLimits session;
     std::shared_ptr<const TlsContext> tls{};  ///< none: as it is
   };
 
   static Result<std::unique_ptr<Listener>> open(Loop& loop, Options options, MakeProtocol make);
+  /// What would keep open() from listening there, without accepting anybody. A port that is taken at the
+  /// moment is not told: whoever has it may be the server that is to be replaced.
+  static Status check(const std::string& host, uint16_t port);
   Listener(Loop& loop, Options options, MakeProtocol make);
 
   /// "127.0.0.1:9278": with the port that it really has.
@@ -40,6 +44,8 @@ class Listener {
  private:
   Status listen();
   void accept();
+  void start_session(boost::asio::ip::tcp::socket socket);
+  void refuse(boost::asio::ip::tcp::socket socket);
 
   Loop& loop_;
   Options options_;

@@ -1,17 +1,13 @@
 #include "net/loop.h"
 
 #include <chrono>
-#include <utility>
 
 #include <boost/asio/post.hpp>
-
-#include "net/session.h"
 
 namespace delayq::net {
 
 namespace {
 
-constexpr size_t kScratchBytes = 256 * 1024;
 /// The wall clock may be set while we sleep. Waking once a second bounds what that can delay.
 constexpr std::chrono::seconds kLongestSleep{1};
 /// A turn ends after so many sessions had input, though more have some: what came is then on its way to the
@@ -20,13 +16,30 @@ constexpr int kHandlersPerTurn = 32;
 
 }  // namespace
 
-Loop::Loop() : context_(1), timer_(context_), scratch_(kScratchBytes, '\0') {}
+Loop::Loop() : context_(1), timer_(context_) {}
 
 Loop::~Loop() { sessions_.clear(); }  // before the context that their sockets belong to
 
 Moment Loop::now() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
 
 Loop::Steady Loop::steady_now() { return std::chrono::steady_clock::now(); }
+
+Loop::Clocks Loop::clocks() {
+  // A thread that loses its processor between two readings tries again.
+  constexpr int kMostTries = 5;
+  constexpr std::chrono::microseconds kClose{20};
+  Clocks best{};
+  Steady::duration closest = Steady::duration::max();
+  for (int i = 0; i < kMostTries && closest > kClose; ++i) {
+    const Steady before = steady_now();
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    const Steady::duration apart = steady_now() - before;
+    if (apart >= closest) continue;
+    closest = apart;
+    best = {std::chrono::floor<std::chrono::microseconds>(wall), before + apart / 2};
+  }
+  return best;
+}
 
 void Loop::wait_until(Moment deadline) {
   if (deadline == kNever) {
@@ -43,14 +56,6 @@ void Loop::wait_until(Moment deadline) {
   context_.run_one();
   int handled = 1;
   while (handled < kHandlersPerTurn && context_.poll_one() != 0) ++handled;
-}
-
-bool Loop::finish_turn() {
-  bool any_read = false;
-  for (const std::shared_ptr<AtTurnEnd>& whoever : std::exchange(touched_, {})) {
-    any_read |= whoever->finish_turn();
-  }
-  return any_read;
 }
 
 void Loop::wake() {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "net/answer_budget.h"
+
 namespace delayq::net {
 
 /// What a protocol may ask of the connection it is spoken over. All calls only take note: the connection acts
@@ -20,6 +22,8 @@ class Connection {
   virtual std::string_view peer() const { return {}; }
   /// Bytes of output that it has taken and not sent yet.
   virtual size_t unsent() const { return 0; }
+  /// Whether a protocol that holds so many bytes of answers may execute another request (AnswerBudget).
+  virtual bool may_hold(size_t bytes) const { return bytes < AnswerLimits{}.connection; }
 };
 
 /// One end of a conversation: bytes in, bytes out, no sockets. Its connection reads, sends, and closes.
@@ -34,8 +38,19 @@ class Protocol {
   virtual size_t needed() const = 0;
   /// False: it has enough to do, and read() would take nothing.
   virtual bool wants_input() const = 0;
-  /// True: it does not want input now, and will again whatever the other side does.
-  virtual bool is_catching_up() const { return false; }
+  /// It may want none now, and will when answers have come and were sent. False: it waits for something that
+  /// need not happen.
+  virtual bool will_want_input() const { return wants_input(); }
+  /// The client has said who it is, or need not: its connection may stay open when it is quiet.
+  virtual bool is_known() const { return requests() > 0; }
+  /// Bytes of answers: those in output(), those that wait for others before them, and those that requests in
+  /// progress may bring.
+  virtual size_t held() const { return 0; }
+  /// Goes on with answers that it held back because there was no room for more. Called at the end of a turn,
+  /// when output was sent. Returns whether there is still no room.
+  virtual bool go_on() { return false; }
+  /// The memory of its buffers, for tests of the bounds.
+  virtual size_t footprint() const { return 0; }
   /// A request has begun to come, and is not whole. (Of what was left in the connection's hands it knows
   /// itself.)
   virtual bool is_amid_request() const { return false; }

@@ -2,17 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <sys/socket.h>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace delayq::net {
 
 namespace {
-
-using boost::asio::ip::tcp;
-using boost::system::error_code;
 
 /// A buffer that was large once is given back when it is empty.
 constexpr size_t kKeptCapacity = 64 * 1024;
@@ -29,88 +23,103 @@ bool is_temporary(int error) { return error == EAGAIN || error == EINTR; }
 
 /// How long a client that is still sending has to read why it was refused.
 constexpr std::chrono::seconds kGoodbye{2};
+/// How long others may be held back by a client that does not read.
+constexpr std::chrono::seconds kPatience{1};
 
 }  // namespace
 
-Session::Session(Loop& loop, tcp::socket socket, std::unique_ptr<Stream> stream, SessionLimits limits)
-    : loop_(loop),
+Session::Session(SessionSet& set, std::unique_ptr<Socket> socket, std::unique_ptr<Stream> stream,
+                 SessionLimits limits)
+    : set_(set),
       socket_(std::move(socket)),
       limits_(limits),
       stream_(std::move(stream)),
-      stall_timer_(loop.context()) {}
+      share_(set.budget()) {}
+
+Session::~Session() { forget_stranger(); }
 
 void Session::start(const MakeProtocol& make) {
-  loop_.sessions_.insert(shared_from_this());
-  error_code ignored;
-  socket_.set_option(tcp::no_delay(true), ignored);
-  socket_.non_blocking(true, ignored);
+  set_.open_.insert(shared_from_this());
   protocol_ = make(*this);
+  stranger_ = set_.strangers_.insert(set_.strangers_.end(), this);
+  stranger_until_ = socket_->now() + limits_.stranger;
+  ring_by(*stranger_until_);
   watch_request();
   wait_for_input();
 }
 
 std::string_view Session::peer() const {
-  if (peer_.empty()) {
-    error_code unknown;
-    const tcp::endpoint end = socket_.remote_endpoint(unknown);
-    const std::string address = end.address().to_string();
-    if (!unknown) {
-      peer_ = end.address().is_v6() ? fmt::format("[{}]:{}", address, end.port())
-                                    : fmt::format("{}:{}", address, end.port());
-    }
-  }
+  if (peer_.empty()) peer_ = socket_->peer();
   return peer_;
 }
+
+size_t Session::footprint() const { return input_.capacity() + output_.capacity() + protocol_->footprint(); }
 
 void Session::touch() {
   if (is_touched_ || is_closed_) return;
   is_touched_ = true;
-  loop_.touch(shared_from_this());
+  set_.touch(shared_from_this());
 }
 
-bool Session::may_read() const {
-  return protocol_->wants_input() && !protocol_->is_over() && !input_ended_ &&
-         output_.size() - sent_ < limits_.output_bytes;
+bool Session::may_pass_on() const {
+  return protocol_->wants_input() && !protocol_->is_over() && unsent() < limits_.output_bytes;
 }
 
 bool Session::finish_turn() {
   is_touched_ = false;
-  if (is_closed_) return false;
+  if (is_closed_ || is_closing_) return false;
   send();
-  if (is_closed_ || is_closing_ || !may_read()) return false;
-  const bool any = pass_on();
-  if (ends_input_) end_input();
-  if (is_closed_) return false;
+  if (is_closed_ || is_closing_) return false;
+  account();
+  const bool is_held_up = protocol_->go_on();
+  const bool any = may_pass_on() && pass_on();
+  if (input_ended_ && !told_end_) {
+    // What came before the end is still read, unless the protocol waits for something that need not happen.
+    const bool reads_on = !input_.empty() && protocol_->will_want_input() && (any || !may_pass_on());
+    if (!reads_on) tell_end();
+    if (is_closed_) return any;
+  }
+  account();
+  if (is_held_up || !input_.empty()) wait_for_budget();
+  watch_stranger();
   watch_request();
-  if (stream_->has_more()) receive();
+  if (may_receive() && stream_->has_more()) receive();
   wait_for_input();
   return any;
 }
 
+// ---- input
+
+size_t Session::room_for_waiting_input() const {
+  return limits_.waiting_input_bytes - std::min(limits_.waiting_input_bytes, input_.size());
+}
+
 void Session::wait_for_input() {
-  if (waits_for_input_ || input_ended_ || ends_input_ || is_closed_) return;
+  if (waits_for_input_ || input_ended_ || is_closed_) return;
   // While it is not read, a little is kept so that a client that hangs up is noticed; then TCP holds it back.
-  if (!is_closing_ && !may_read() && input_.size() >= limits_.waiting_input_bytes) return;
+  if (!is_closing_ && !may_receive() && room_for_waiting_input() == 0) return;
   waits_for_input_ = true;
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& problem) {
-    self->waits_for_input_ = false;
-    if (problem) return self->close();
-    self->receive();
-  });
+  socket_->wait_for_input();
+}
+
+void Session::on_input() {
+  waits_for_input_ = false;
+  if (is_closing_) return receive_and_drop();
+  receive();
 }
 
 ssize_t Session::receive_behind(std::string_view& came) {
   const size_t had = input_.size();
-  if (may_read() && had <= loop_.scratch_.size() / 2) {
+  if (may_receive() && had <= set_.scratch_.size() / 2) {
     // Into the buffer that all share, behind what this one had left: usually the piece of a command.
-    std::string& scratch = loop_.scratch_;
+    std::string& scratch = set_.scratch_;
     std::copy(input_.begin(), input_.end(), scratch.begin());
     const ssize_t count = stream_->receive(scratch.data() + had, scratch.size() - had);
     came = std::string_view(scratch).substr(0, had + (count > 0 ? static_cast<size_t>(count) : 0));
     return count;
   }
   // A large one grows with what has come, whatever it says is still to come.
-  const size_t room = may_read() ? std::max(had, kKeptCapacity) : limits_.waiting_input_bytes - had;
+  const size_t room = may_receive() ? std::max(had, kKeptCapacity) : room_for_waiting_input();
   input_.resize(had + room);
   const ssize_t count = stream_->receive(input_.data() + had, room);
   input_.resize(had + (count > 0 ? static_cast<size_t>(count) : 0));
@@ -119,24 +128,32 @@ ssize_t Session::receive_behind(std::string_view& came) {
 }
 
 void Session::receive() {
-  if (is_closed_) return;
-  if (is_closing_) {  // what still comes is of no interest
-    const ssize_t count = stream_->receive(loop_.scratch_.data(), loop_.scratch_.size());
-    if (count == 0 || (count < 0 && !is_temporary(errno))) return close();
-    return wait_for_input();
-  }
+  if (is_closed_ || is_closing_ || input_ended_) return;
+  if (!may_receive() && room_for_waiting_input() == 0) return touch();
   std::string_view came;
   const ssize_t count = receive_behind(came);
-  if (count == 0) return end_input();
+  if (count == 0) {
+    input_ended_ = true;
+    return touch();
+  }
   if (count < 0 && !is_temporary(errno)) return close();
   if (count < 0 && stream_->waits_for_room()) return wait_for_room();
-  total_received_ += count > 0 ? static_cast<uint64_t>(count) : 0;
-  if (count > 0 && may_read()) {
+  if (count > 0) total_received_ += static_cast<uint64_t>(count);
+  if (count > 0 && may_receive()) {
     const size_t taken = came.size() < protocol_->needed() ? 0 : protocol_->read(came);
     keep(came.substr(taken));
+    account();
+    watch_stranger();
   }
   watch_request();
   touch();
+  wait_for_input();
+}
+
+void Session::receive_and_drop() {
+  if (is_closed_) return;
+  const ssize_t count = stream_->receive(set_.scratch_.data(), set_.scratch_.size());
+  if (count == 0 || (count < 0 && (!is_temporary(errno) || stream_->waits_for_room()))) return close();
   wait_for_input();
 }
 
@@ -149,11 +166,8 @@ void Session::keep(std::string_view rest) {
   }
 }
 
-void Session::end_input() {
-  // What came before the end is read first; finish_turn() calls this again.
-  ends_input_ = !input_.empty() && protocol_->is_catching_up();
-  if (ends_input_) return;
-  input_ended_ = true;
+void Session::tell_end() {
+  told_end_ = true;
   const bool has_more_to_say = protocol_->end_input();
   const bool has_output = !protocol_->output().empty() || !output_.empty();
   if (!has_more_to_say && !(has_output && protocol_->is_over())) return close();
@@ -163,11 +177,14 @@ void Session::end_input() {
 bool Session::pass_on() {
   if (input_.empty() || input_.size() < protocol_->needed()) return false;
   const size_t taken = protocol_->read(input_);
+  account();
   if (taken == 0) return false;
   keep(std::string_view(input_).substr(taken));
   touch();
   return true;
 }
+
+// ---- output
 
 void Session::send() {
   std::string& fresh = protocol_->output();
@@ -175,79 +192,151 @@ void Session::send() {
     output_.swap(fresh);
   } else {
     output_ += fresh;
-    fresh.clear();
+    clear(fresh);
   }
   while (sent_ < output_.size()) {
     const ssize_t count = stream_->send(output_.data() + sent_, output_.size() - sent_);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && is_temporary(errno)) return wait_for_room();
-    if (count < 0) return close();
+    if (count < 0 && is_temporary(errno))
+      return stream_->waits_for_input() ? wait_for_reply() : wait_for_room();
+    if (count <= 0) return close();
     sent_ += static_cast<size_t>(count);
     total_sent_ += static_cast<size_t>(count);
   }
   sent_ = 0;
   clear(output_);
-  if (fresh.capacity() == 0) fresh.swap(output_);  // the room that it grew is used again
+  stall_.reset();
   if (!protocol_->is_over()) return;
   if (!input_ended_ && (!input_.empty() || protocol_->is_amid_request())) return close_gently();
   close();
+}
+
+void Session::wait_for_reply() {
+  // One that never finished its greeting cannot be told why it is over.
+  if (protocol_->is_over()) return close();
+  wait_for_input();
 }
 
 void Session::wait_for_room() {
   // What was sent is dropped when it is most of the buffer, so that a slow client costs what it still has to
   // get.
   if (sent_ > output_.size() / 2) {
-    output_.erase(0, sent_);
+    output_ = output_.substr(sent_);
     sent_ = 0;
   }
-  watch_for_stall();
+  if (!stall_) watch_stall();
   if (waits_for_room_) return;
   waits_for_room_ = true;
-  socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](const error_code& problem) {
-    self->waits_for_room_ = false;
-    if (problem) return self->close();
-    if (self->stream_->waits_for_room()) self->receive();
-    self->touch();
-  });
+  blocked_since_ = socket_->now();
+  socket_->wait_for_room();
 }
 
-void Session::watch_for_stall() {
-  if (watches_stall_) return;
-  watches_stall_ = true;
-  stall_timer_.expires_after(limits_.stall);
-  stall_timer_.async_wait([self = shared_from_this(), before = total_sent_](const error_code& problem) {
-    self->watches_stall_ = false;
-    if (problem || self->is_closed_ || self->output_.empty()) return;
-    if (self->total_sent_ == before) return self->close();
-    self->watch_for_stall();
-  });
+void Session::on_room() {
+  waits_for_room_ = false;
+  if (is_closed_) return;
+  if (stream_->waits_for_room()) receive();
+  touch();
+}
+
+// ---- the budget
+
+void Session::wait_for_budget() {
+  if (is_held_back_ || !share_.is_crowded_out(protocol_->held() + unsent())) return;
+  is_held_back_ = true;
+  set_.hold_back(shared_from_this());
+  ring_by(socket_->now() + kPatience);
+}
+
+void Session::on_budget() {
+  is_held_back_ = false;
+  touch();
+}
+
+bool Session::is_stalled(Steady now) const {
+  return waits_for_room_ && unsent() > 0 && now >= blocked_since_ + kPatience;
+}
+
+// ---- deadlines
+
+void Session::ring_by(Steady deadline) {
+  if (deadline >= alarm_ || is_closed_) return;
+  alarm_ = deadline;
+  socket_->set_alarm(deadline);
+}
+
+void Session::on_alarm() {
+  alarm_ = Steady::max();
+  if (is_closed_) return;
+  const Steady now = socket_->now();
+  const bool is_quiet_stranger = stranger_until_ && now >= *stranger_until_ && !begun_;
+  if (is_quiet_stranger || (goodbye_ && now >= *goodbye_)) return close();
+  check_stall(now);
+  if (!is_closed_) check_request(now);
+  if (!is_closed_ && is_held_back_) {
+    set_.drop_largest_stalled(now);
+    ring_by(now + kPatience);
+  }
+  if (is_closed_) return;
+  if (goodbye_) ring_by(*goodbye_);
+  if (stranger_until_) ring_by(begun_ ? std::max(*stranger_until_, request_deadline()) : *stranger_until_);
+  if (stall_) ring_by(stall_->deadline);
+  if (begun_) ring_by(request_deadline());
+}
+
+void Session::watch_stall() {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits_.stall).count();
+  const uint64_t least = limits_.least_taken * static_cast<uint64_t>(seconds);
+  stall_ = Stall{socket_->now() + limits_.stall, total_sent_,
+                 std::max<uint64_t>(1, std::min<uint64_t>(unsent(), least))};
+  ring_by(stall_->deadline);
+}
+
+void Session::check_stall(Steady now) {
+  if (!stall_ || now < stall_->deadline) return;
+  if (!waits_for_room_) return stall_.reset();
+  if (total_sent_ - stall_->sent_before < stall_->least) return close();
+  watch_stall();
 }
 
 void Session::watch_request() {
-  const bool is_amid = !is_closed_ && may_read() &&
+  const bool is_amid = !is_closed_ && may_receive() &&
                        (!input_.empty() || protocol_->is_amid_request() || stream_->is_greeting());
   if (!is_amid) return begun_.reset();
-  if (begun_ != nullptr && begun_->number == protocol_->requests()) return;
-  begun_ = std::make_unique<Begun>(Begun{Loop::steady_now(), protocol_->requests(), total_received_,
-                                         boost::asio::steady_timer(loop_.context())});
-  check_request();
+  if (begun_ && begun_->number == protocol_->requests()) return;
+  begun_ = Begun{socket_->now(), protocol_->requests(), total_received_};
+  ring_by(request_deadline());
 }
 
-void Session::check_request() {
-  const auto allowed =
-      limits_.request + std::chrono::milliseconds(1000 * (total_received_ - begun_->received_before) /
-                                                  limits_.bytes_per_second);
-  const auto end = begun_->at + allowed;
-  if (Loop::steady_now() >= end) {
-    protocol_->time_out();
-    if (!protocol_->is_over()) return close();
-    return touch();
-  }
-  begun_->timer.expires_at(end);
-  begun_->timer.async_wait([self = shared_from_this(), begun = begun_.get()](const error_code& problem) {
-    if (!problem && !self->is_closed_ && self->begun_.get() == begun) self->check_request();
-  });
+Steady Session::request_deadline() const {
+  const uint64_t received = total_received_ - begun_->received_before;
+  return begun_->at + limits_.request + std::chrono::milliseconds(1000 * received / limits_.bytes_per_second);
 }
+
+void Session::check_request(Steady now) {
+  if (!begun_ || now < request_deadline()) return;
+  begun_.reset();
+  if (!may_receive()) return touch();  // others hold the budget: it is not the client who is late
+  protocol_->time_out();
+  if (!protocol_->is_over()) return close();
+  touch();
+}
+
+void Session::watch_stranger() {
+  if (!stranger_until_ || is_closed_) return;
+  if (protocol_->is_known()) return forget_stranger();
+  if (protocol_->requests() == stranger_requests_) return;
+  stranger_requests_ = protocol_->requests();
+  stranger_until_ = socket_->now() + limits_.stranger;
+  set_.strangers_.splice(set_.strangers_.end(), set_.strangers_, stranger_);
+}
+
+void Session::forget_stranger() {
+  if (!stranger_until_) return;
+  stranger_until_.reset();
+  set_.strangers_.erase(stranger_);
+}
+
+// ---- the end
 
 void Session::close_gently() {
   if (is_closing_) return;
@@ -255,12 +344,9 @@ void Session::close_gently() {
   clear(input_);
   begun_.reset();
   stream_->finish();
-  error_code ignored;
-  socket_.shutdown(tcp::socket::shutdown_send, ignored);
-  stall_timer_.expires_after(kGoodbye);
-  stall_timer_.async_wait([self = shared_from_this()](const error_code& problem) {
-    if (!problem) self->close();
-  });
+  socket_->end_output();
+  goodbye_ = socket_->now() + kGoodbye;
+  ring_by(*goodbye_);
   wait_for_input();
 }
 
@@ -268,12 +354,12 @@ void Session::close() {
   if (is_closed_) return;
   is_closed_ = true;
   begun_.reset();
+  forget_stranger();
   protocol_->hang_up();
-  stall_timer_.cancel();
+  share_.set(0);
   if (!is_closing_) stream_->finish();
-  error_code ignored;
-  socket_.close(ignored);
-  loop_.sessions_.erase(shared_from_this());  // whoever called this holds it, too
+  socket_->close();
+  set_.open_.erase(shared_from_this());  // whoever called this holds it, too
 }
 
 }  // namespace delayq::net

@@ -1,14 +1,16 @@
 #pragma once
 
 #include <chrono>
+#include <list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <sys/types.h>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-
-#include "net/loop.h"
+#include "net/answer_budget.h"
 #include "net/protocol.h"
+#include "net/session_set.h"
+#include "net/socket.h"
 #include "net/stream.h"
 
 namespace delayq::net {
@@ -16,77 +18,145 @@ namespace delayq::net {
 struct SessionLimits {
   /// A client that does not take its replies is read no further above this,
   size_t output_bytes = 1 << 20;
-  /// and dropped when it took nothing for this long.
-  std::chrono::seconds stall = std::chrono::seconds{30};
+  /// and dropped when it took nothing for this long, or less than `least_taken` bytes a second.
+  std::chrono::milliseconds stall = std::chrono::seconds{30};
+  size_t least_taken = 1024;
   /// A request that has begun must come within this, and a second more for each `bytes_per_second`.
   std::chrono::milliseconds request = std::chrono::seconds{20};
   size_t bytes_per_second = 16 * 1024;
+  /// A client that has sent no request, or has not said who it is where that is asked for, may be quiet for
+  /// this long.
+  std::chrono::milliseconds stranger = std::chrono::minutes{5};
   /// Input that is kept while the protocol wants none.
   size_t waiting_input_bytes = 64 * 1024;
 };
 
-/// One accepted connection and the protocol spoken over it.
-class Session final : public Connection, public AtTurnEnd, public std::enable_shared_from_this<Session> {
+/// One accepted connection and the protocol spoken over it. Bytes come and go by its Stream, and its Socket
+/// calls it when there is something to do; so it runs over anything that has these two.
+///
+/// Each call from the socket moves bytes, waits for the socket, or closes: no state makes the loop spin.
+class Session : public Connection, public AtTurnEnd, public std::enable_shared_from_this<Session> {
  public:
-  Session(Loop& loop, boost::asio::ip::tcp::socket socket, std::unique_ptr<Stream> stream,
+  Session(SessionSet& set, std::unique_ptr<Socket> socket, std::unique_ptr<Stream> stream,
           SessionLimits limits);
+  ~Session() override;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   void start(const MakeProtocol& make);
-  /// Sends and reads what was held up in this turn. Answers whether it read something.
+
+  // ---- from the socket
+  void on_input();
+  void on_room();
+  void on_alarm();
+  void close();
+  bool is_closed() const { return is_closed_; }
+
+  // ---- from the set
+  /// Sends and reads what was held up in this turn. Returns whether it read something.
   bool finish_turn() override;
+  /// Others gave back what they held of the budget.
+  void on_budget();
+  /// Whether the client has not read for a while what there is for it.
+  bool is_stalled(Steady now) const;
+
+  // ---- from the protocol
   void on_output() override { touch(); }
   void on_resume() override { touch(); }
   std::string_view peer() const override;
   size_t unsent() const override { return output_.size() - sent_; }
+  bool may_hold(size_t bytes) const override { return share_.has_room(bytes + unsent()); }
+
+  /// The memory of its buffers and of its protocol's, for tests of the bounds.
+  size_t footprint() const;
+
+ protected:
+  /// How much may still be received while the protocol wants nothing. A seam for the simulator, which plants
+  /// a bug here.
+  virtual size_t room_for_waiting_input() const;
+  const SessionLimits& limits() const { return limits_; }
+  size_t waiting_input() const { return input_.size(); }
 
  private:
   void touch();
   void wait_for_input();
   void wait_for_room();
   void receive();
-  /// Reads behind what is there already. Answers what recv() does.
+  /// What still comes is of no interest.
+  void receive_and_drop();
+  /// Reads behind what is there already. Returns what recv() does.
   ssize_t receive_behind(std::string_view& came);
-  void end_input();
+  /// Tells the protocol that the other side has said all it will say.
+  void tell_end();
   /// What is left of the input; may be the end of input_ itself.
   void keep(std::string_view rest);
-  /// Gives the protocol what has come. Answers whether it took any of it.
+  /// Gives the protocol what has come. Returns whether it took any of it.
   bool pass_on();
-  bool may_read() const;
+  bool may_pass_on() const;
+  bool may_receive() const { return !input_ended_ && may_pass_on(); }
   void send();
-  void watch_for_stall();
+  /// Nothing can be sent until the other side has said something.
+  void wait_for_reply();
+  /// Brings the share of the budget up to date.
+  void account() { share_.set(protocol_->held() + unsent()); }
+  /// When the others hold all of it. REQUIRES: there is something to do.
+  void wait_for_budget();
+
+  // ---- deadlines
   void watch_request();
-  void check_request();
+  void watch_stall();
+  void watch_stranger();
+  Steady request_deadline() const;
+  /// Sees to it that the alarm rings at `deadline` or before.
+  void ring_by(Steady deadline);
+  void check_stall(Steady now);
+  void check_request(Steady now);
+
   /// Lets the other side read why, when it is still sending: a socket that is closed on unread input takes
   /// back what was sent last.
   void close_gently();
-  void close();
+  void forget_stranger();
 
-  Loop& loop_;
-  boost::asio::ip::tcp::socket socket_;
+  SessionSet& set_;
+  std::unique_ptr<Socket> socket_;
   SessionLimits limits_;
   std::unique_ptr<Stream> stream_;
   std::shared_ptr<Protocol> protocol_;
+  AnswerBudget::Share share_;
   std::string input_;  ///< came, and not yet taken
   std::string output_;
   size_t sent_ = 0;  ///< of output_
-  boost::asio::steady_timer stall_timer_;
   uint64_t total_sent_ = 0;
-  /// A request of which a part has come.
-  struct Begun {
-    Loop::Steady at;
-    uint64_t number = 0;           ///< of requests before it
-    uint64_t received_before = 0;  ///< bytes
-    boost::asio::steady_timer timer;
-  };
-  std::unique_ptr<Begun> begun_;
   uint64_t total_received_ = 0;
   mutable std::string peer_;  ///< once somebody asked
+
+  /// A request of which a part has come.
+  struct Begun {
+    Steady at;
+    uint64_t number = 0;           ///< of requests before it
+    uint64_t received_before = 0;  ///< bytes
+  };
+  std::optional<Begun> begun_;
+  /// Output that the other side does not take.
+  struct Stall {
+    Steady deadline;
+    uint64_t sent_before = 0;
+    uint64_t least = 0;  ///< that it must have taken by then
+  };
+  std::optional<Stall> stall_;
+  Steady blocked_since_{};                ///< when something was last sent, while there is more
+  std::optional<Steady> goodbye_;         ///< when it is closed at the latest
+  std::optional<Steady> stranger_until_;  ///< the client is quiet, and has not said who it is
+  std::list<Session*>::iterator stranger_;
+  uint64_t stranger_requests_ = 0;  ///< when it was put there
+  Steady alarm_ = Steady::max();    ///< rings then
+
   bool is_touched_ = false;
   bool waits_for_input_ = false;
   bool waits_for_room_ = false;
-  bool watches_stall_ = false;
-  bool ends_input_ = false;  ///< the end has come, behind input that is not read yet
+  bool is_held_back_ = false;
   bool input_ended_ = false;
+  bool told_end_ = false;  ///< of the input, to the protocol
   bool is_closing_ = false;
   bool is_closed_ = false;
 };

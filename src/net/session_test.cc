@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 
 #include "net/listener.h"
+#include "tests/support/identity.h"
 
 namespace delayq::net {
 namespace {
@@ -32,8 +33,14 @@ class Echo final : public Protocol {
   }
   size_t needed() const override { return 1; }
   uint64_t requests() const override { return requests_; }
-  bool wants_input() const override { return !is_holding; }
-  bool is_catching_up() const override { return is_holding && will_let_go; }
+  bool wants_input() const override { return !is_holding && connection_.may_hold(held()); }
+  bool will_want_input() const override { return !is_holding; }
+  size_t held() const override { return output_.size(); }
+  void time_out() override {
+    output_ += "too late\n";
+    is_over_ = true;
+    ++timed_out;
+  }
   bool is_over() const override { return is_over_; }
   std::string& output() override { return output_; }
   bool end_input() override {
@@ -48,8 +55,8 @@ class Echo final : public Protocol {
   }
 
   bool is_holding = false;
-  bool will_let_go = false;
   bool hung_up = false;
+  int timed_out = 0;
   size_t bytes_read = 0;
 
  private:
@@ -86,11 +93,11 @@ class Client {
     if (count > 0) received.append(buffer, static_cast<size_t>(count));
     if (count == 0 || (count < 0 && errno == ECONNRESET)) is_closed = true;
   }
-  void end_output() const { ::shutdown(socket_, SHUT_WR); }
   void close() {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
   }
+  void end_output() const { ::shutdown(socket_, SHUT_WR); }
 
   std::string received;
   bool is_closed = false;
@@ -107,6 +114,7 @@ class SessionTest : public testing::Test {
     options.max_sessions = max_sessions;
     options.refusal = "full\n";
     options.session = limits;
+    options.tls = tls;
     auto opened = Listener::open(loop, options, [this](Connection& connection) {
       auto echo = std::make_shared<Echo>(connection);
       echoes.push_back(echo);
@@ -133,7 +141,16 @@ class SessionTest : public testing::Test {
     EXPECT_EQ(client.received, text);
   }
 
+  /// With a certificate that nobody looks at.
+  void use_tls() {
+    const support::Identity identity("DNS:localhost");
+    auto opened = TlsContext::open({identity.file(), identity.file(), {}});
+    ASSERT_TRUE(opened.ok()) << to_string(opened.error());
+    tls = std::move(*opened);
+  }
+
   Loop loop;
+  std::shared_ptr<const TlsContext> tls;
   std::vector<std::shared_ptr<Echo>> echoes;
   std::unique_ptr<Listener> listener;
 };
@@ -193,24 +210,7 @@ TEST_F(SessionTest, one_that_hangs_up_while_it_is_held_is_noticed) {
   client.close();
   run_until([&] { return echoes[0]->hung_up; });
   echoes.clear();
-  run_until([&] { return loop.sessions() == 0; });
-}
-
-TEST_F(SessionTest, what_came_before_the_end_of_the_input_is_read_when_the_protocol_has_caught_up) {
-  listen();
-  Client client(listener->port());
-  client.send("a\n");
-  expect(client, "a\n");
-  echoes[0]->is_holding = echoes[0]->will_let_go = true;
-  client.send("b\n");
-  client.end_output();
-  Client other(listener->port());
-  other.send("x\n");
-  expect(other, "x\n");
-  EXPECT_FALSE(echoes[0]->hung_up);
-  echoes[0]->let_go();
-  expect(client, "a\nb\n");
-  run_until([&] { return echoes[0]->hung_up; });
+  run_until([&] { return loop.sessions().size() == 0; });
 }
 
 TEST_F(SessionTest, one_that_sends_without_end_while_it_is_held_is_held_back) {
@@ -304,7 +304,8 @@ TEST_F(SessionTest, a_request_that_never_comes_whole_is_ended) {
     slow.receive();
     return slow.is_closed;
   });
-  EXPECT_TRUE(echoes[0]->hung_up);
+  EXPECT_EQ(echoes[0]->timed_out, 1);
+  EXPECT_EQ(slow.received, "too late\n");
   idle.send("x\n");
   expect(idle, "x\n");  // who has begun nothing may take its time
 }
@@ -357,6 +358,141 @@ TEST_F(SessionTest, who_is_still_sending_can_read_why_it_was_closed) {
     client.receive();
     return client.is_closed;
   });
+}
+
+TEST_F(SessionTest, one_that_is_held_amid_a_large_request_is_read_no_further) {
+  listen();
+  Client client(listener->port());
+  const std::string part(200'000, 'x');
+  size_t sent = 0;
+  run_until([&] {
+    sent += client.push(std::string_view(part).substr(sent));
+    return sent == part.size();
+  });
+  // All of it is there, and the session waits for more.
+  for (int turn = 0; turn < 50; ++turn) {
+    loop.wait_until(Loop::now() + Millis{1});
+    loop.finish_turn();
+  }
+  echoes[0]->is_holding = true;
+  for (int turn = 0; turn < 50; ++turn) {
+    sent += client.push(part);
+    loop.wait_until(Loop::now() + Millis{1});
+    loop.finish_turn();
+  }
+  echoes[0]->let_go();
+  run_until([&] {
+    if (const size_t count = client.push("\n"); count > 0) return true;
+    return false;
+  });
+  run_until([&] {
+    client.receive();
+    return client.received.size() == sent + 1;
+  });
+}
+
+TEST_F(SessionTest, what_came_before_the_end_is_answered_though_it_was_held_up) {
+  SessionLimits limits;
+  limits.output_bytes = 1'000;
+  listen(limits);
+  Client client(listener->port());
+  std::string all;
+  for (int i = 0; i < 60; ++i) {
+    const std::string line(999, 'x');
+    client.send(line + "\n");
+    all += line + "\n";
+  }
+  client.end_output();
+  run_until([&] {
+    client.receive();
+    return client.is_closed;
+  });
+  EXPECT_EQ(client.received.size(), all.size());
+}
+
+// ---- who never says anything
+
+TEST_F(SessionTest, a_client_that_never_speaks_is_closed_and_one_that_spoke_is_not) {
+  SessionLimits limits;
+  limits.stranger = std::chrono::milliseconds{100};
+  listen(limits);
+  Client quiet(listener->port());
+  Client friendly(listener->port());
+  friendly.send("x\n");
+  run_until([&] {
+    quiet.receive();
+    return quiet.is_closed;
+  });
+  expect(friendly, "x\n");
+  const auto later = steady_clock::now() + std::chrono::milliseconds{300};
+  run_until([&] { return steady_clock::now() > later; });
+  friendly.receive();
+  EXPECT_FALSE(friendly.is_closed);
+  EXPECT_EQ(loop.sessions().size(), 1U);
+}
+
+TEST_F(SessionTest, one_more_takes_the_place_of_who_never_spoke_longest) {
+  listen({}, 3);
+  Client first(listener->port());
+  run_until([&] { return loop.sessions().size() == 1; });
+  Client friendly(listener->port());
+  friendly.send("x\n");
+  expect(friendly, "x\n");
+  Client third(listener->port());
+  run_until([&] { return loop.sessions().size() == 3; });
+  Client fourth(listener->port());
+  fourth.send("y\n");
+  expect(fourth, "y\n");
+  first.receive();
+  EXPECT_TRUE(first.is_closed);
+  third.receive();
+  EXPECT_FALSE(third.is_closed);
+  EXPECT_EQ(listener->refused(), 0U);
+}
+
+TEST_F(SessionTest, a_tls_client_that_never_greets_is_closed_and_costs_nothing_meanwhile) {
+  SessionLimits limits;
+  limits.request = std::chrono::milliseconds{100};
+  use_tls();
+  listen(limits);
+  Client silent(listener->port());
+  Client gone(listener->port());
+  Client talks_nonsense(listener->port());
+  talks_nonsense.send("GET / HTTP/1.1\r\n\r\n");
+  int turns = 0;
+  run_until([&] {
+    ++turns;
+    silent.receive();
+    talks_nonsense.receive();
+    if (echoes.size() > 1 && echoes[1]->timed_out > 0) gone.close();
+    return silent.is_closed && talks_nonsense.is_closed && loop.sessions().size() == 0;
+  });
+  EXPECT_EQ(echoes[0]->timed_out, 1);
+  EXPECT_LT(turns, 2'000) << "it spins";
+}
+
+// ---- memory
+
+TEST_F(SessionTest, when_all_is_held_by_one_that_does_not_read_it_goes_and_others_are_served) {
+  loop.sessions().budget().set_limits({size_t{64} << 20, size_t{8} << 20});
+  SessionLimits limits;
+  limits.output_bytes = size_t{64} << 20;
+  limits.stall = std::chrono::seconds{20};
+  listen(limits);
+  Client greedy(listener->port());
+  const std::string line = std::string(1 << 20, 'x') + "\n";
+  run_until([&] {
+    greedy.push(line);
+    return loop.sessions().budget().is_full();
+  });
+  EXPECT_LT(loop.sessions().budget().held(), size_t{12} << 20);
+  Client other(listener->port());
+  const auto begin = steady_clock::now();
+  other.send("still here\n");
+  expect(other, "still here\n");
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds{10});
+  EXPECT_TRUE(echoes[0]->hung_up);
+  EXPECT_LT(loop.sessions().budget().held(), 100U);
 }
 
 }  // namespace

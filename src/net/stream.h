@@ -7,7 +7,7 @@
 namespace delayq::net {
 
 /// The bytes of one connection, as they are or encrypted. Answers like recv(2) and send(2) of a socket that
-/// does not block: -1 with errno as EAGAIN means later.
+/// does not block: -1 with errno as EAGAIN means later. send() never returns 0.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -18,6 +18,8 @@ class Stream {
   virtual bool has_more() const { return false; }
   /// receive() can go on only when the socket has room.
   virtual bool waits_for_room() const { return false; }
+  /// send() can go on only when bytes have come and receive() has taken them.
+  virtual bool waits_for_input() const { return false; }
   /// The two sides are still agreeing on how to talk.
   virtual bool is_greeting() const { return false; }
   /// Why it broke, where that is more than errno tells.

@@ -6,6 +6,7 @@
 #include "core/result.h"
 #include "net/stream.h"
 
+struct bio_st;
 struct ssl_ctx_st;
 
 namespace delayq::net {
@@ -16,8 +17,9 @@ struct TlsFiles {
   std::string client_ca;    ///< PEM; empty: clients need no certificate
 };
 
-/// What a server needs to talk TLS 1.2 or later. It is not changed once it is made: for other certificates
-/// make another one; connections keep the one with which they began.
+/// What a server needs to talk TLS 1.3, or TLS 1.2 with forward secrecy and authenticated encryption. It is
+/// not changed once it is made: for other certificates make another one; connections keep the one with which
+/// they began.
 class TlsContext {
  public:
   /// Reads the files; what is wrong is said with the file's name.
@@ -28,6 +30,8 @@ class TlsContext {
 
   /// The server's end of a connection that was just accepted.
   std::unique_ptr<Stream> accept(int socket) const;
+  /// The same over anything that carries bytes. Takes `carrier`.
+  std::unique_ptr<Stream> accept(bio_st* carrier) const;
 
  private:
   TlsContext();

@@ -9,14 +9,6 @@
 
 namespace delayq::net {
 
-namespace {
-
-Error problem(std::string_view key, const std::string& file) {
-  return {ErrorCode::kInvalid, "tls", fmt::format("tls.{}: {}: {}", key, file, tls_reason()), {}};
-}
-
-}  // namespace
-
 TlsClient::TlsClient() : context_(SSL_CTX_new(TLS_client_method())) {}
 TlsClient::~TlsClient() { SSL_CTX_free(context_); }
 
@@ -37,16 +29,17 @@ Status TlsClient::load(const TlsClientFiles& files) {
   const bool knows_whom = files.ca_file.empty()
                               ? SSL_CTX_set_default_verify_paths(context_) == 1
                               : SSL_CTX_load_verify_locations(context_, files.ca_file.c_str(), nullptr) == 1;
-  if (!knows_whom) return problem("ca_file", files.ca_file);
+  if (!knows_whom) return tls_problem("ca_file", files.ca_file);
   if (files.certificate.empty()) {
     if (files.key.empty()) return {};
     return Error{ErrorCode::kInvalid, "tls", "tls.key: needs tls.certificate as well", {}};
   }
   const std::string& key = files.key.empty() ? files.certificate : files.key;
   if (SSL_CTX_use_certificate_chain_file(context_, files.certificate.c_str()) != 1)
-    return problem("certificate", files.certificate);
-  if (SSL_CTX_use_PrivateKey_file(context_, key.c_str(), SSL_FILETYPE_PEM) != 1) return problem("key", key);
-  if (SSL_CTX_check_private_key(context_) != 1) return problem("key", key);
+    return tls_problem("certificate", files.certificate);
+  if (SSL_CTX_use_PrivateKey_file(context_, key.c_str(), SSL_FILETYPE_PEM) != 1)
+    return tls_problem("key", key);
+  if (SSL_CTX_check_private_key(context_) != 1) return tls_problem("key", key);
   return {};
 }
 

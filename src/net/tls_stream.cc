@@ -24,8 +24,9 @@ std::string tls_reason() {
 TlsStream::~TlsStream() { SSL_free(tls_); }
 
 ssize_t TlsStream::receive(char* buffer, size_t size) {
+  if (tls_ == nullptr) return broken();
   size_t total = 0;
-  waits_for_room_ = false;
+  waits_for_room_ = waits_for_input_ = false;
   while (total < size) {
     ERR_clear_error();
     size_t count = 0;
@@ -39,17 +40,31 @@ ssize_t TlsStream::receive(char* buffer, size_t size) {
 }
 
 ssize_t TlsStream::send(const char* bytes, size_t size) {
+  if (tls_ == nullptr || is_broken_) return broken();
+  waits_for_room_ = waits_for_input_ = false;
   ERR_clear_error();
   size_t count = 0;
-  const int result = SSL_write_ex(tls_, bytes, size, &count);
-  return result == 1 ? static_cast<ssize_t>(count) : explain(result);
+  if (const int result = SSL_write_ex(tls_, bytes, size, &count); result != 1) {
+    const ssize_t explained = explain(result);
+    // The other side's goodbye: it takes nothing any more. To a sender that is a broken pipe.
+    if (explained == 0) return broken();
+    waits_for_input_ = !is_broken_ && !waits_for_room_;
+    return explained;
+  }
+  return static_cast<ssize_t>(count);
 }
 
-bool TlsStream::has_more() const { return SSL_pending(tls_) > 0; }
-bool TlsStream::is_greeting() const { return SSL_is_init_finished(tls_) == 0; }
+ssize_t TlsStream::broken() {
+  is_broken_ = true;
+  errno = ECONNRESET;
+  return -1;
+}
+
+bool TlsStream::has_more() const { return tls_ != nullptr && SSL_pending(tls_) > 0; }
+bool TlsStream::is_greeting() const { return tls_ != nullptr && SSL_is_init_finished(tls_) == 0; }
 
 void TlsStream::finish() {
-  if (is_broken_ || is_greeting()) return;
+  if (tls_ == nullptr || is_broken_ || is_greeting()) return;
   ERR_clear_error();
   SSL_shutdown(tls_);
 }
@@ -66,15 +81,13 @@ ssize_t TlsStream::explain(int result) {
     case SSL_ERROR_ZERO_RETURN:
       return 0;
     default:
-      is_broken_ = true;
       if (const long verdict = SSL_get_verify_result(tls_); verdict != X509_V_OK) {
         problem_ = fmt::format("the certificate is not believed: {}", X509_verify_cert_error_string(verdict));
       } else if (ERR_peek_error() != 0) {
         problem_ = tls_reason();
       }
       ERR_clear_error();
-      errno = ECONNRESET;
-      return -1;
+      return broken();
   }
 }
 

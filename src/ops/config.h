@@ -28,6 +28,7 @@ struct Config {
   struct Server {
     Address resp{"127.0.0.1", 9278};
     Address http{"127.0.0.1", 9277};
+    std::vector<std::string> hosts{};  ///< as HostNames has them
     Engine engine = Engine::kJournal;
     std::string data = "data";
     std::string backups;  ///< empty: a directory "backups" beside `data`
@@ -35,6 +36,8 @@ struct Config {
     uint32_t max_connections = 20'000;
     bool allow_anonymous = false;
     Millis request_timeout = std::chrono::seconds{20};
+    Millis write_timeout = std::chrono::seconds{30};
+    Millis first_request_timeout = std::chrono::minutes{5};
     Millis idempotency = std::chrono::hours{24};
     std::string pid_file{};  ///< empty: none
 
@@ -73,6 +76,8 @@ struct Config {
     uint32_t waiters = 100'000;
     uint32_t metrics_topics = 200;
     uint64_t unanswered_bytes = uint64_t{64} << 20;
+    uint64_t unread_bytes = uint64_t{32} << 20;
+    uint64_t unread_total_bytes = uint64_t{512} << 20;
     std::optional<uint64_t> jobs{};
     std::optional<uint64_t> memory_bytes{};
 
@@ -174,6 +179,7 @@ struct [[nodiscard]] ConfigOutcome {
   std::vector<std::string>
       warnings;      ///< what such a file says and is not used: "delayq.conf:8: redis.host: ..."
   std::string form;  ///< the other system whose file it is; empty: it is our own
+  std::string file;  ///< that was read; empty: none
 
   bool ok() const { return errors.empty(); }
 };
@@ -185,11 +191,14 @@ ConfigOutcome parse_config(std::string_view text, std::string_view file_name);
 /// The same for a file, of at most 16 MiB.
 ConfigOutcome load_config(const std::string& path);
 
+/// The origin of what a command line says.
+inline constexpr std::string_view kCommandLine = "command line";
+
 /// One value by its full key ("server.resp", `topics.order.attempts`), as a command line gives it; lists are
 /// written with commas. On an error, whose detail starts with the key, `config` is unchanged. What was taken
 /// over is added to `said`, here and below.
 Status set_option(Config& config, std::string_view key, std::string_view text,
-                  std::vector<Said>* said = nullptr, std::string origin = "command line");
+                  std::vector<Said>* said = nullptr, std::string origin = std::string(kCommandLine));
 
 /// Takes over what the environment says: DELAYQ_SERVER_RESP is server.resp. Topics cannot be named there.
 /// `variable` answers the value of a name, or null, as getenv() does. Answers all errors.

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/host_names.h"
 #include "core/limits.h"
 #include "core/nearest.h"
+#include "core/quote.h"
 #include "ops/redis_url.h"
 
 namespace delayq {
@@ -54,11 +56,27 @@ constexpr std::array kSections{
 
 using T = FieldTarget;
 
+Status check_host_patterns(const std::vector<std::string>& patterns) {
+  for (const std::string& each : patterns) {
+    if (const Status status = check_host_pattern(each); !status.ok())
+      return Error{ErrorCode::kInvalid, {}, fmt::format("{}: {}", quote(each), status.error().detail), {}};
+  }
+  return {};
+}
+
 const std::array kServer{
     ConfigRow{"server", "resp", AddressField{[](T& t, Address v) { t.config.server.resp = std::move(v); }},
               "\"127.0.0.1:9278\"", "", "Where Redis clients connect."},
     ConfigRow{"server", "http", AddressField{[](T& t, Address v) { t.config.server.http = std::move(v); }},
               "\"127.0.0.1:9277\"", "", "Where HTTP clients connect."},
+    ConfigRow{"server", "hosts",
+              ListField{1'000, "names",
+                        [](T& t, std::vector<std::string> v) { t.config.server.hosts = std::move(v); },
+                        check_host_patterns},
+              "[]", "",
+              "Names by which HTTP clients may ask for this server when no tokens are configured, besides "
+              "localhost, numeric addresses and the one in http; *.example.com is all names below, * is any. "
+              "Read again on SIGHUP."},
     ConfigRow{
         "server", "engine",
         ChoiceField{kEngines, kLaterEngines,
@@ -78,13 +96,26 @@ const std::array kServer{
         "server", "max_connections",
         NumberField{1, 1'000'000,
                     [](T& t, uint64_t v) { t.config.server.max_connections = static_cast<uint32_t>(v); }},
-        "20000", "", "Clients at the same time; one more is told so and closed."},
+        "20000", "",
+        "Clients at the same time. One more takes the place of a client that never said who it is, or is "
+        "told "
+        "so and closed."},
     ConfigRow{"server", "allow_anonymous",
               BooleanField{[](T& t, bool v) { t.config.server.allow_anonymous = v; }}, "false", "",
               "Listen on addresses that other machines reach, without asking anybody who they are."},
     ConfigRow{"server", "request_timeout",
               DurationField{1s, 1h, [](T& t, Millis v) { t.config.server.request_timeout = v; }}, "\"20s\"",
               "", "A request that has begun must come within this, and a second more for every 16KiB."},
+    ConfigRow{
+        "server", "write_timeout",
+        DurationField{1s, 1h, [](T& t, Millis v) { t.config.server.write_timeout = v; }}, "\"30s\"", "",
+        "A client that reads nothing of its answers for this long, or less than 1KiB a second, is closed."},
+    ConfigRow{
+        "server", "first_request_timeout",
+        DurationField{1s, 24h, [](T& t, Millis v) { t.config.server.first_request_timeout = v; }}, "\"5m\"",
+        "",
+        "A client that has sent no request yet, or shown no token where there are tokens, is closed when it "
+        "is quiet for this long. All others may be idle."},
     ConfigRow{"server", "idempotency",
               DurationField{0s, 30 * 24h, [](T& t, Millis v) { t.config.server.idempotency = v; }}, "\"1d\"",
               "", "How long the answer to a request with an Idempotency-Key is kept, in memory."},
@@ -190,7 +221,8 @@ const std::array kRedis{
               "A connection whose answers take longer is given up and made anew."},
     ConfigRow{"redis", "wait", DurationField{0s, 1min, [](T& t, Millis v) { t.config.redis.wait = v; }},
               "\"0s\"", "",
-              "How long a request waits while Redis is away before it is refused as unavailable."},
+              "How long a request waits while Redis is away, or moves its slot, before it is refused as "
+              "unavailable."},
     ConfigRow{"redis", "start_wait",
               DurationField{0s, 1h, [](T& t, Millis v) { t.config.redis.start_wait = v; }}, "\"0s\"", "",
               "How long the server waits at its start for a Redis that is not there yet."},
@@ -280,6 +312,17 @@ const std::array kBounds{
     ConfigRow{"limits", "unanswered",
               SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unanswered_bytes = v; }},
               "\"64MiB\"", "", "Bytes of pushes that are not durable yet."},
+    ConfigRow{
+        "limits", "unread",
+        SizeField{kMiB, 64 * kGiB, [](T& t, uint64_t v) { t.config.limits.unread_bytes = v; }}, "\"32MiB\"",
+        "",
+        "Answers that one client has not read yet, with those to come. At this bound nothing more that it "
+        "asks is done until it reads."},
+    ConfigRow{"limits", "unread_total",
+              SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unread_total_bytes = v; }},
+              "\"512MiB\"", "",
+              "The same of all clients together. At this bound the one with the most that reads nothing is "
+              "closed."},
     ConfigRow{"limits", "jobs", NumberField{1, kMaxJobs, [](T& t, uint64_t v) { t.config.limits.jobs = v; }},
               "", "10000000", "Jobs in the queue."},
     ConfigRow{"limits", "memory",
@@ -459,6 +502,14 @@ const ConfigRow* find_row(string_view section, string_view key) {
     if (row.section == section && row.key == key) return &row;
   }
   return nullptr;
+}
+
+std::string variable_of(const ConfigRow& row) {
+  std::string name = fmt::format("DELAYQ_{}_{}", row.section, row.key);
+  for (char& c : name) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return name;
 }
 
 std::string unknown_section(string_view section) {

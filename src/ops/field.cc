@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "core/duration.h"
+#include "core/invalid.h"
 #include "core/quote.h"
 #include "core/retry_policy.h"
 #include "ops/size.h"
@@ -21,8 +22,6 @@ struct Overloaded : Ts... {
 };
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 /// How a message names what was given.
 std::string shown(const Given& given) {

@@ -26,8 +26,6 @@ constexpr string_view kBuckets = "not needed: all jobs wait in one timing wheel,
 constexpr string_view kTimer = "not needed: a job is handed over at its time, not at the next scan";
 constexpr string_view kWrite = "not needed: a client that takes none of its answer for 30s is dropped";
 constexpr string_view kBlock = "not needed: each pop says itself how long it waits";
-constexpr string_view kKept =
-    "not needed: a job is kept until it is handed over; topics.\"*\".keep_done says how long after that";
 constexpr string_view kClients = "not used: consumers connect to this server, not to Redis";
 
 constexpr std::array kKeys{
@@ -60,7 +58,7 @@ constexpr std::array kKeys{
     SeedKey{"redisqueue.bucket_name", kGo, Kind::kText, {}, kNames},
     SeedKey{"bucket.size", kBack, Kind::kNumber, {}, kBuckets},
     SeedKey{"bucket.name", kBack, Kind::kText, {}, kNames},
-    SeedKey{"job.extent_ttl", kGo, Kind::kNumber, {}, kKept},
+    SeedKey{"job.extent_ttl", kGo, Kind::kSeconds, "topics.*.keep_done.time"},
     SeedKey{"job.key", kGo, Kind::kText, {}, kNames},
     // Redis.
     SeedKey{"redis.host", kGo | kBack | kDelayQ, Kind::kRedisHost, "redis.url"},

@@ -9,7 +9,7 @@ namespace {
 // How soon each bound may be free again: a commit takes milliseconds, consumers drain in seconds, an operator
 // clears a disk in minutes.
 constexpr Millis kAfterCommits = std::chrono::seconds{1};
-constexpr Millis kAfterConsumers = std::chrono::seconds{5};
+constexpr Millis kAfterHandOvers = std::chrono::seconds{5};
 constexpr Millis kAfterOperators = std::chrono::minutes{1};
 
 Error overloaded(std::string_view op, std::string detail, Millis retry_after) {
@@ -32,11 +32,11 @@ Status Admission::has_room_for(uint64_t bytes) const {
     return overloaded(
         "push",
         fmt::format("jobs use {} bytes of memory: the bound is {}", usage_.memory_bytes, config.memory_bytes),
-        kAfterConsumers);
+        kAfterHandOvers);
   }
   if (usage_.jobs >= config.jobs) {
     return overloaded("push", fmt::format("{} jobs are kept: the bound is {}", usage_.jobs, config.jobs),
-                      kAfterConsumers);
+                      kAfterHandOvers);
   }
   // A single job may pass the bound when nothing else is under way, or it could never be pushed.
   if (unanswered_bytes_ != 0 && unanswered_bytes_ + bytes > config.unanswered_bytes) {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "core/ascii.h"
+#include "core/invalid.h"
 #include "core/limits.h"
 #include "core/quote.h"
 #include "queue/delivery.h"
@@ -17,8 +18,6 @@ namespace delayq {
 namespace {
 
 constexpr size_t kSecretBytes = 256;
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 struct Parts {
   std::string_view scheme;

@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/invalid.h"
 #include "core/quote.h"
 #include "core/utf8.h"
 
 namespace delayq {
-
-namespace {
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
-
-}  // namespace
 
 Result<Delivery> parse_delivery(std::string_view word) {
   if (const auto found = find_word<Delivery>(kDeliveryNames, word)) return *found;

@@ -146,7 +146,8 @@ void HandOver::walk(Waiter& waiter) {
     TopicState& topic = *waiter.topics[waiter.at];
     // Who can wait does not pass those who already do: they have the topic's next job.
     if (waiter.may_wait && waiter.give_up > context_.now && !topic.idle.empty()) continue;
-    const uint32_t count = allowed(topic, waiter.count - waiter.found.jobs.size());
+    const uint32_t count = allowed(topic, waiter.outlet, waiter.count - waiter.found.jobs.size());
+    if (count == 0 && topic.lent_tokens > 0 && !topic.settings->paused) return held_.push_back(waiter.id);
     if (waiter.delivers && count < waiter.count) note_unserved(waiter, waiter.topics[waiter.at]);
     if (count > 0) return take(waiter, topic, count);
   }
@@ -212,7 +213,7 @@ void HandOver::wake_consumers(const TopicPtr& topic) {
 void HandOver::serve(const TopicPtr& topic, int consumers) {
   for (; consumers > 0 && !topic->idle.empty(); --consumers) {
     Waiter& waiter = *topic->idle.begin()->second;
-    const uint32_t count = allowed(*topic, waiter.count);
+    const uint32_t count = allowed(*topic, waiter.outlet, waiter.count);
     if (count == 0) return plan_refill(topic);
     waiters_.unpark(waiter);
     waiter.seen = wakes_;
@@ -248,7 +249,7 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
   const size_t got = result.ok() ? result->jobs.size() : 0;
   const bool got_all = got == waiter.asked;
   const bool was_walking = waiter.walking;
-  if (waiter.limited) topic->tokens.give_back(waiter.asked - static_cast<uint32_t>(got));
+  if (waiter.limited) end_loan(topic, waiter.asked, waiter.asked - static_cast<uint32_t>(got));
   if (!result.ok()) {
     end_walk(waiter);
     fail(waiter, result.error());
@@ -292,7 +293,7 @@ void HandOver::cut(Waiter& waiter, const TopicPtr& topic) {
 
 void HandOver::ask_again(Waiter& waiter, const TopicPtr& topic) {
   if (waiter.walking) return walk(waiter);
-  const uint32_t count = allowed(*topic, waiter.count);
+  const uint32_t count = allowed(*topic, waiter.outlet, waiter.count);
   if (count > 0) return take(waiter, *topic, count);
   found_nothing(waiter);
 }
@@ -387,11 +388,24 @@ void HandOver::give_back(Waiter& waiter) {
 
 // ---- limits
 
-uint32_t HandOver::allowed(TopicState& topic, size_t wanted) {
+uint32_t HandOver::allowed(TopicState& topic, Outlet outlet, size_t wanted) {
   if (topic.settings->paused) return 0;
   const auto count = static_cast<uint32_t>(wanted);
   const Rate& rate = topic.settings->rate;
-  return rate.count == 0 ? count : topic.tokens.take(rate, context_.now, count);
+  if (rate.count == 0) return count;
+  const uint32_t tokens = topic.tokens.take(rate, context_.now, count);
+  if (tokens < count && topic.lent_tokens > 0) topic.is_starved[static_cast<size_t>(outlet)] = true;
+  topic.lent_tokens += tokens;
+  return tokens;
+}
+
+void HandOver::end_loan(const TopicPtr& topic, uint32_t lent, uint32_t unused) {
+  topic->lent_tokens -= lent;
+  topic->tokens.give_back(unused);
+  has_loan_ended_ = true;
+  const std::array<bool, kOutletCount>& starved = topic->is_starved;
+  if (unused > 0 && std::find(starved.begin(), starved.end(), true) != starved.end())
+    repaid_.push_back(topic);
 }
 
 bool HandOver::is_limited(TopicState& topic) {
@@ -448,7 +462,24 @@ bool HandOver::poll() {
   }
   const std::vector<TopicPtr> not_dry = std::exchange(not_dry_, {});
   for (const TopicPtr& topic : not_dry) serve(topic, 2);
-  return !leaving.empty() || !not_dry.empty();
+  const bool is_repaid = poll_loans();
+  return !leaving.empty() || !not_dry.empty() || is_repaid;
+}
+
+bool HandOver::poll_loans() {
+  if (!std::exchange(has_loan_ended_, false)) return false;
+  // Those who walk did not find their place in line yet; the others stand in it.
+  const std::vector<WaiterId> held = std::exchange(held_, {});
+  for (const WaiterId id : held) {
+    if (Waiter* waiter = waiters_.find(id)) walk(*waiter);
+  }
+  const std::vector<TopicPtr> repaid = std::exchange(repaid_, {});
+  for (const TopicPtr& topic : repaid) {
+    for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) {
+      if (std::exchange(topic->is_starved[static_cast<size_t>(outlet)], false)) wake(topic, outlet);
+    }
+  }
+  return !held.empty() || !repaid.empty();
 }
 
 void HandOver::dismiss() {

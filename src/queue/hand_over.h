@@ -24,6 +24,10 @@ namespace delayq {
 /// because of that lets others try like one who got all, since the topic is not dry; one who delivers is told
 /// of the topic anew.
 ///
+/// A rate's tokens are taken before the engine is asked, and those that were not needed come back with its
+/// answer. They are lent meanwhile: who finds no others is held until the answer has come, and who got fewer
+/// than he wanted is woken when some come back.
+///
 /// No wake is lost: before a waiter that was busy stands in line again, `last_wake` of its topics and its own
 /// `seen` tell whether one of them was woken while it was not there; then it walks once more.
 class HandOver {
@@ -83,10 +87,15 @@ class HandOver {
   void deliver(Waiter& waiter);
   void fail(Waiter& waiter, const Error& error);
   void give_back(Waiter& waiter);
-  uint32_t allowed(TopicState& topic, size_t wanted);
+  /// How many jobs may be taken now. Lends the tokens for them.
+  uint32_t allowed(TopicState& topic, Outlet outlet, size_t wanted);
+  /// The engine's answer came: `unused` of the tokens that were lent for it come back.
+  void end_loan(const TopicPtr& topic, uint32_t lent, uint32_t unused);
   bool is_limited(TopicState& topic);
   void plan_refill(const TopicPtr& topic);
   void wake_first_refill();
+  /// Goes on with those who wait for tokens that were lent. Answers whether there was anybody.
+  bool poll_loans();
 
   Context& context_;
   Admission& admission_;
@@ -94,6 +103,9 @@ class HandOver {
   Waiters waiters_;
   std::vector<WaiterId> leaving_;
   std::vector<TopicPtr> not_dry_;  ///< a waiter from their line got less than it asked for, because of bytes
+  std::vector<WaiterId> held_;     ///< walkers that wait for tokens that are lent
+  std::vector<TopicPtr> repaid_;   ///< got tokens back that others had wanted
+  bool has_loan_ended_ = false;    ///< since those who are held were looked at
   size_t walkers_ = 0;             ///< waiters that are walking
   uint64_t wakes_ = 0;
   absl::btree_map<std::pair<Moment, uint64_t>, TopicPtr> refills_;  // by moment and the topic's serial

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr Millis kLong = std::chrono::minutes{30};
+constexpr Millis kLongLease = std::chrono::minutes{30};
 
 class HandOverLimits : public testing::Test {
  protected:
@@ -34,7 +34,7 @@ TEST_F(HandOverLimits, PauseStopsHandOverNotPushing) {
   EXPECT_TRUE(queue_.stats("t").settings.paused);
   queue_.push({.topic = "t", .id = "a"});
   EXPECT_THAT(queue_.pop("t"), IsEmpty());
-  const PendingPop waiting = queue_.begin_pop("t", kLong);
+  const PendingPop waiting = queue_.begin_pop("t", kLongLease);
   queue_.run();
   EXPECT_FALSE(waiting.answered());
   queue_.resume("t");
@@ -47,7 +47,7 @@ TEST_F(HandOverLimits, AWaiterOfAPausedTopicIsWokenByItsOthers) {
   queue_.pause("a");
   queue_.push({.topic = "a", .id = "held"});
   const std::string_view topics[] = {"a", "b"};
-  const PendingPop waiting = queue_.begin_pop({.topics = topics, .wait = kLong});
+  const PendingPop waiting = queue_.begin_pop({.topics = topics, .wait = kLongLease});
   queue_.run();
   queue_.push({.topic = "b", .id = "free"});
   queue_.run();
@@ -58,7 +58,7 @@ TEST_F(HandOverLimits, AllTopicsCanBePausedAndOneResumed) {
   queue_.set("*", {.paused = true});
   queue_.push({.topic = "a", .id = "1"});
   queue_.push({.topic = "b", .id = "2"});
-  const PendingPop waiting = queue_.begin_pop("b", kLong);
+  const PendingPop waiting = queue_.begin_pop("b", kLongLease);
   EXPECT_THAT(queue_.pop("a"), IsEmpty());
   queue_.resume("a");
   EXPECT_THAT(ids_of(queue_.pop("a")), ElementsAre("1"));
@@ -84,9 +84,9 @@ TEST_F(HandOverLimits, ARateBoundsHandOver) {
 TEST_F(HandOverLimits, AWaiterIsServedWhenATokenComes) {
   queue_.set("t", {.rate = Rate{1, Millis{1'000}}});
   push_many("t", 3);
-  const PendingPop first = queue_.begin_pop("t", kLong);
-  const PendingPop second = queue_.begin_pop("t", kLong);
-  const PendingPop third = queue_.begin_pop("t", kLong);
+  const PendingPop first = queue_.begin_pop("t", kLongLease);
+  const PendingPop second = queue_.begin_pop("t", kLongLease);
+  const PendingPop third = queue_.begin_pop("t", kLongLease);
   EXPECT_EQ(queue_.run(), at(1'000)) << "the queue asks to be called when there is a token";
   EXPECT_TRUE(first.answered());
   EXPECT_FALSE(second.answered());
@@ -109,12 +109,12 @@ TEST_F(HandOverLimits, ARateCanBeChangedWhileSomebodyWaitsForIt) {
   queue_.set("t", {.rate = Rate{1, std::chrono::hours{24}}});
   push_many("t", 3);
   EXPECT_THAT(queue_.pop("t"), SizeIs(1));
-  const PendingPop waiting = queue_.begin_pop("t", kLong);
+  const PendingPop waiting = queue_.begin_pop("t", kLongLease);
   queue_.run();
   queue_.set("t", {.rate = Rate{10, Millis{1'000}}});
   queue_.run_to(at(100));
   EXPECT_TRUE(waiting.answered()) << "not tomorrow";
-  const PendingPop next = queue_.begin_pop("t", kLong);
+  const PendingPop next = queue_.begin_pop("t", kLongLease);
   queue_.run();
   EXPECT_FALSE(next.answered());
   queue_.set("t", {});
@@ -126,7 +126,7 @@ TEST_F(HandOverLimits, AClockThatGoesBackDoesNotHoldUpALimitedTopic) {
   queue_.set("t", {.rate = Rate{1, Millis{1'000}}});
   push_many("t", 2);
   EXPECT_THAT(queue_.pop("t"), SizeIs(1));
-  const PendingPop waiting = queue_.begin_pop("t", kLong);
+  const PendingPop waiting = queue_.begin_pop("t", kLongLease);
   queue_.run();
   queue_.run_to(at(-3'600'000));
   EXPECT_FALSE(waiting.answered());
@@ -154,7 +154,7 @@ TEST_P(LeaseEnds, WakesWhoeverWaitsForTheRoom) {
   queue_.push({.topic = "t", .id = "running"});
   const Taken running = queue_.pop_one("t");
   queue_.push({.topic = "t", .id = "next"});
-  const PendingPop waiting = queue_.begin_pop("t", kLong);
+  const PendingPop waiting = queue_.begin_pop("t", kLongLease);
   queue_.run();
   ASSERT_FALSE(waiting.answered());
 

@@ -45,7 +45,7 @@ class HandOverTest : public testing::Test {
   support::QueueDriver queue_{engine_};
 };
 
-constexpr Millis kLong = std::chrono::seconds{30};
+constexpr Millis kLongWait = std::chrono::seconds{30};
 
 // ---- without waiting
 
@@ -129,7 +129,7 @@ TEST_F(HandOverTest, RequestsOutOfRangeAreRefused) {
 // ---- waiting
 
 TEST_F(HandOverTest, AWaiterIsWokenByThePush) {
-  const PendingPop pop = wait_for({"t"}, kLong);
+  const PendingPop pop = wait_for({"t"}, kLongWait);
   EXPECT_FALSE(pop.answered());
   push("t", "a");
   queue_.run();
@@ -138,7 +138,7 @@ TEST_F(HandOverTest, AWaiterIsWokenByThePush) {
 
 TEST_F(HandOverTest, AWaiterIsWokenWhenAJobFallsDueAndNotBefore) {
   push("t", "a", Millis{500});
-  const PendingPop pop = wait_for({"t"}, kLong);
+  const PendingPop pop = wait_for({"t"}, kLongWait);
   EXPECT_EQ(queue_.run_to(at(499)), at(500)) << "the queue asks to be called then";
   EXPECT_FALSE(pop.answered());
   queue_.run_to(at(500));
@@ -147,7 +147,7 @@ TEST_F(HandOverTest, AWaiterIsWokenWhenAJobFallsDueAndNotBefore) {
 }
 
 TEST_F(HandOverTest, NobodyPollsWhileNothingHappens) {
-  const PendingPop pop = wait_for({"t", "u"}, kLong);
+  const PendingPop pop = wait_for({"t", "u"}, kLongWait);
   const int takes = engine_.takes;
   for (int64_t second = 1; second < 30; ++second) queue_.run_to(at(second * 1'000));
   EXPECT_EQ(engine_.takes, takes);
@@ -164,8 +164,8 @@ TEST_F(HandOverTest, AWaiterGivesUpWithNothingAtItsTime) {
 }
 
 TEST_F(HandOverTest, OneJobWakesOneWaiterTheFirst) {
-  const PendingPop first = wait_for({"t"}, kLong);
-  const PendingPop second = wait_for({"t"}, kLong);
+  const PendingPop first = wait_for({"t"}, kLongWait);
+  const PendingPop second = wait_for({"t"}, kLongWait);
   const int takes = engine_.takes;
   push("t", "a");
   queue_.run();
@@ -179,7 +179,7 @@ TEST_F(HandOverTest, OneJobWakesOneWaiterTheFirst) {
 
 TEST_F(HandOverTest, AHundredWaitersAndAHundredJobsInOrder) {
   std::vector<PendingPop> pops;
-  for (int i = 0; i < 100; ++i) pops.push_back(wait_for({"t"}, kLong));
+  for (int i = 0; i < 100; ++i) pops.push_back(wait_for({"t"}, kLongWait));
   std::vector<PushRequest> jobs(100, PushRequest{.topic = "t"});
   queue_.must<PushReport>("push",
                           [&](auto reply) { queue_.queue().push(queue_.now(), jobs, std::move(reply)); });
@@ -193,7 +193,7 @@ TEST_F(HandOverTest, AHundredWaitersAndAHundredJobsInOrder) {
 }
 
 TEST_F(HandOverTest, AWaiterThatWantsManyTakesWhatThereIs) {
-  const PendingPop pop = wait_for({"t"}, kLong, 10);
+  const PendingPop pop = wait_for({"t"}, kLongWait, 10);
   const PushRequest jobs[] = {{.topic = "t", .id = "a"}, {.topic = "t", .id = "b"}};
   queue_.must<PushReport>("push",
                           [&](auto reply) { queue_.queue().push(queue_.now(), jobs, std::move(reply)); });
@@ -202,7 +202,7 @@ TEST_F(HandOverTest, AWaiterThatWantsManyTakesWhatThereIs) {
 }
 
 TEST_F(HandOverTest, AnyOfItsTopicsWakesAWaiter) {
-  const PendingPop pop = wait_for({"a", "b", "c"}, kLong);
+  const PendingPop pop = wait_for({"a", "b", "c"}, kLongWait);
   push("b", "x");
   queue_.run();
   EXPECT_THAT(ids_of(pop.jobs()), ElementsAre("x"));
@@ -214,19 +214,19 @@ TEST_F(HandOverTest, AnyOfItsTopicsWakesAWaiter) {
 }
 
 TEST_F(HandOverTest, WhoCanWaitDoesNotPassThoseWhoWait) {
-  const PendingPop first = wait_for({"t"}, kLong);
+  const PendingPop first = wait_for({"t"}, kLongWait);
   push("t", "a", Millis{100});
   // The clock reaches the due time, and before anybody ticks, a second consumer comes.
   queue_.go_to(at(100));
-  const PendingPop second = queue_.begin_pop("t", kLong);
+  const PendingPop second = queue_.begin_pop("t", kLongWait);
   queue_.run();
   EXPECT_THAT(ids_of(first.jobs()), ElementsAre("a"));
   EXPECT_FALSE(second.answered());
 }
 
 TEST_F(HandOverTest, AWaiterThatWasTriedInVainKeepsItsPlace) {
-  const PendingPop first = wait_for({"t"}, kLong);
-  const PendingPop second = wait_for({"t"}, kLong);
+  const PendingPop first = wait_for({"t"}, kLongWait);
+  const PendingPop second = wait_for({"t"}, kLongWait);
   // The job is gone again before the woken waiter takes it.
   queue_.queue().push(queue_.now(), std::array{PushRequest{.topic = "t", .id = "a"}}, [](const auto&) {});
   const JobRef job{"t", "a"};
@@ -242,8 +242,8 @@ TEST_F(HandOverTest, AWaiterThatWasTriedInVainKeepsItsPlace) {
 // ---- waiters that are gone
 
 TEST_F(HandOverTest, ADroppedWaiterIsNeverHandedAJob) {
-  const PendingPop gone = wait_for({"t"}, kLong);
-  const PendingPop stays = wait_for({"t"}, kLong);
+  const PendingPop gone = wait_for({"t"}, kLongWait);
+  const PendingPop stays = wait_for({"t"}, kLongWait);
   EXPECT_TRUE(queue_.queue().drop_waiter(queue_.now(), gone.waiter()));
   EXPECT_FALSE(queue_.queue().drop_waiter(queue_.now(), gone.waiter()));
   push("t", "a");
@@ -255,10 +255,10 @@ TEST_F(HandOverTest, ADroppedWaiterIsNeverHandedAJob) {
 
 TEST_F(HandOverTest, AJobOnTheWayToADroppedWaiterGoesBackUncounted) {
   queue_.push({.topic = "t", .id = "a", .at = at(-50)});
-  const PendingPop gone = queue_.begin_pop("t", kLong);
+  const PendingPop gone = queue_.begin_pop("t", kLongWait);
   EXPECT_TRUE(queue_.queue().drop_waiter(queue_.now(), gone.waiter()));
   EXPECT_FALSE(queue_.queue().drop_waiter(queue_.now(), gone.waiter()));
-  const PendingPop next = queue_.begin_pop("t", kLong);
+  const PendingPop next = queue_.begin_pop("t", kLongWait);
   queue_.run();
   EXPECT_FALSE(gone.answered());
   ASSERT_THAT(ids_of(next.jobs()), ElementsAre("a"));
@@ -271,7 +271,7 @@ TEST_F(HandOverTest, JobsOfSeveralTopicsGoBackToo) {
   push("a", "1");
   push("b", "2");
   const std::string_view topics[] = {"a", "b"};
-  const PendingPop gone = queue_.begin_pop({.topics = topics, .count = 5, .wait = kLong});
+  const PendingPop gone = queue_.begin_pop({.topics = topics, .count = 5, .wait = kLongWait});
   queue_.queue().poll(queue_.now());  // the first topic has answered, the second is being asked
   EXPECT_TRUE(queue_.queue().drop_waiter(queue_.now(), gone.waiter()));
   queue_.run();
@@ -286,14 +286,14 @@ TEST_F(HandOverTest, WaitersHaveABound) {
   config.limits.waiters = 2;
   MemoryEngine memory;
   support::QueueDriver queue{memory, config};
-  const PendingPop first = queue.begin_pop("t", kLong);
-  const PendingPop second = queue.begin_pop("t", kLong);
-  const PendingPop third = queue.begin_pop("t", kLong);
+  const PendingPop first = queue.begin_pop("t", kLongWait);
+  const PendingPop second = queue.begin_pop("t", kLongWait);
+  const PendingPop third = queue.begin_pop("t", kLongWait);
   queue.run();
   EXPECT_EQ(third.error().code, ErrorCode::kOverloaded);
   EXPECT_GT(third.error().retry_after, Millis{0});
   queue.queue().drop_waiter(queue.now(), first.waiter());
-  const PendingPop fourth = queue.begin_pop("t", kLong);
+  const PendingPop fourth = queue.begin_pop("t", kLongWait);
   queue.run();
   EXPECT_FALSE(fourth.answered()) << "there is room again";
 }
@@ -328,7 +328,7 @@ TEST(HandOverRaces, AJobThatComesWhileAWaiterIsBusyElsewhereIsFound) {
   SlowTopicEngine engine{memory};
   support::QueueDriver queue{engine};
   const std::string_view topics[] = {"quick", "slow"};
-  const PendingPop pop = queue.begin_pop({.topics = topics, .wait = kLong});
+  const PendingPop pop = queue.begin_pop({.topics = topics, .wait = kLongWait});
   queue.run();
   ASSERT_EQ(engine.held.size(), 1U) << "quick was empty; slow is being asked";
   queue.push({.topic = "quick", .id = "a"});
@@ -344,7 +344,7 @@ TEST(HandOverRaces, TwoTopicsWokenWhileAWaiterIsBusy) {
   SlowTopicEngine engine{memory};
   support::QueueDriver queue{engine};
   const std::string_view topics[] = {"slow", "a", "b"};
-  const PendingPop pop = queue.begin_pop({.topics = topics, .wait = kLong});
+  const PendingPop pop = queue.begin_pop({.topics = topics, .wait = kLongWait});
   queue.run();
   // Both are woken; the job of `a` is gone again, that of `b` stays.
   queue.push({.topic = "a", .id = "1"});
@@ -362,13 +362,13 @@ TEST(HandOverRaces, WhoPassedByThoseInLineIsServedAfterThem) {
   support::QueueDriver queue{engine};
   queue.pause("t");
   for (const char* id : {"a", "b", "c"}) queue.push({.topic = "t", .id = id});
-  const PendingPop first = queue.begin_pop("t", kLong);
-  const PendingPop second = queue.begin_pop("t", kLong);
+  const PendingPop first = queue.begin_pop("t", kLongWait);
+  const PendingPop second = queue.begin_pop("t", kLongWait);
   queue.run();
   queue.queue().resume(queue.now(), "t", [](const Status&) {});
   // The first is being served, the second stands in line, so the third goes on to the other topic.
   const std::string_view topics[] = {"t", "slow"};
-  const PendingPop third = queue.begin_pop({.topics = topics, .wait = kLong});
+  const PendingPop third = queue.begin_pop({.topics = topics, .wait = kLongWait});
   queue.run();
   EXPECT_THAT(ids_of(first.jobs()), ElementsAre("a"));
   EXPECT_THAT(ids_of(second.jobs()), ElementsAre("b"));
@@ -400,7 +400,7 @@ TEST(HandOverRaces, RoomThatComesWhileAWaiterIsBusyElsewhereIsFound) {
   const Taken running = queue.pop_one("narrow");
   queue.push({.topic = "narrow", .id = "next"});
   const std::string_view topics[] = {"narrow", "slow"};
-  const PendingPop pop = queue.begin_pop({.topics = topics, .wait = kLong});
+  const PendingPop pop = queue.begin_pop({.topics = topics, .wait = kLongWait});
   queue.run();
   EXPECT_TRUE(queue.ack(running.lease).ok()) << "while the waiter asks slow";
   engine.release = true;

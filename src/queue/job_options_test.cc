@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string encoded(const JobOptions& options) {
+std::string encoded_options(const JobOptions& options) {
   std::string bytes;
   encode_job_options(options, bytes);
   return bytes;
@@ -29,7 +29,7 @@ JobOptions everything() {
 }
 
 TEST(JobOptions, NothingSaidTakesNoRoom) {
-  EXPECT_EQ(encoded({}), "");
+  EXPECT_EQ(encoded_options({}), "");
   EXPECT_EQ(decode_job_options(""), JobOptions{});
 }
 
@@ -40,7 +40,7 @@ TEST(JobOptions, EachFieldComesBackAlone) {
         JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type},
         JobOptions{.method = all.method}, JobOptions{.format = all.format}, JobOptions{.name = all.name},
         all}) {
-    const std::string bytes = encoded(one);
+    const std::string bytes = encoded_options(one);
     EXPECT_EQ(decode_job_options(bytes), one);
   }
 }
@@ -60,11 +60,12 @@ TEST(JobOptions, FieldsOfANewerServerArePassedOver) {
 }
 
 TEST(JobOptions, DamagedOrOutOfRangeMeansNothingSaid) {
-  std::string bytes = encoded(everything());
+  std::string bytes = encoded_options(everything());
   EXPECT_EQ(decode_job_options(std::string_view{bytes}.substr(0, bytes.size() - 1)), JobOptions{});
   EXPECT_EQ(decode_job_options(bytes + '\0'), JobOptions{});
   EXPECT_EQ(decode_job_options("hello"), JobOptions{});
-  EXPECT_EQ(decode_job_options(encoded({.lease = Millis{1}})), JobOptions{}) << "shorter than a lease may be";
+  EXPECT_EQ(decode_job_options(encoded_options({.lease = Millis{1}})), JobOptions{})
+      << "shorter than a lease may be";
 }
 
 TEST(JobOptions, ChecksNameTheField) {
@@ -85,7 +86,7 @@ TEST(JobOptions, ChecksNameTheField) {
 }
 
 TEST(JobOptions, FlippedBitsNeverHarm) {
-  const std::string good = encoded(everything());
+  const std::string good = encoded_options(everything());
   constexpr uint64_t kSeed = 7;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Random random{kSeed};

@@ -88,7 +88,7 @@ struct Queue::Parts final : EngineListener {
   Sweeps sweeps{context, hand_over};
   Overview overview{context, admission, hand_over, settings};
   RetentionSweep retention{context};
-  Janitor janitor{context};
+  Janitor janitor{context, settings};
   Stopper stopper{context, hand_over};
 };
 
@@ -280,6 +280,11 @@ void Queue::find(Moment now, std::string_view id, Reply<std::optional<FoundJob>>
   parts_->lookup.find(id, std::move(reply));
 }
 
+void Queue::find_kept_too(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply) {
+  const Entry entry = enter(now);
+  parts_->lookup.find_kept_too(id, std::move(reply));
+}
+
 void Queue::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
   const Entry entry = enter(now);
   parts_->overview.list(request, std::move(reply));
@@ -375,6 +380,11 @@ void Queue::resume(Moment now, std::string_view topic, Reply<void> reply) {
   // Where all topics are paused by default, this one has to say that it is not.
   if (parts_->settings.defaults().paused) changed.paused = false;
   set_settings(now, topic, std::move(changed), std::move(reply));
+}
+
+void Queue::forget(Moment now, std::string_view topic, Reply<void> reply) {
+  const Entry entry = enter(now);
+  parts_->janitor.forget(topic, std::move(reply));
 }
 
 const Settings& Queue::settings(std::string_view name) const { return parts_->settings.own(name); }

@@ -133,6 +133,9 @@ class Queue final {
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply);
   /// By id alone, among live jobs. kConflict when the id is live in several topics.
   void find(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply);
+  /// By id alone, also among the jobs that are kept as done or dead. Where several topics have the id: the
+  /// live job, else the one that was pushed last. kConflict when it is live in several.
+  void find_kept_too(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply);
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply);
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply);
   /// These two cost the same however many jobs and topics there are.
@@ -166,6 +169,10 @@ class Queue final {
   /// Stops the hand-over of a topic, not pushing.
   void pause(Moment now, std::string_view topic, Reply<void> reply);
   void resume(Moment now, std::string_view topic, Reply<void> reply);
+  /// Removes the settings and the figures of a topic without jobs, as if it had never been used. kConflict
+  /// when it has jobs, done and dead ones included. Settings from the server's configuration are back when
+  /// that is read again.
+  void forget(Moment now, std::string_view topic, Reply<void> reply);
   /// Instead of QueueConfig::redis. The listener is told of all topics once more.
   void set_redis_outlet(Moment now, RedisOutlet redis);
   /// kInvalid, with what to do about it, when ready jobs of the topic cannot leave as its settings say. That

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/duration.h"
+#include "core/invalid.h"
 #include "core/limits.h"
 
 namespace delayq {
@@ -12,8 +13,6 @@ namespace {
 constexpr Millis kMaxCallbackTimeout = std::chrono::hours{1};
 constexpr uint32_t kMaxRateCount = 1'000'000'000;
 constexpr Millis kMaxRatePeriod = std::chrono::days{1};
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 Status check_retention(std::string_view field, const RetentionSetting& retention) {
   const Millis time = retention.time.value_or(Millis::zero());

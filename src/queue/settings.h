@@ -32,6 +32,7 @@ struct RetentionSetting {
   RetentionSetting(const Retention& all) : time(all.time), count(all.count) {}  // NOLINT(*-explicit-*)
 
   bool says_nothing() const { return !time && !count; }
+  void reset() { *this = {}; }
   bool operator==(const RetentionSetting&) const = default;
 };
 
@@ -105,6 +106,10 @@ void apply_settings(const Settings& settings, EffectiveSettings& onto);
 
 /// What `above` says, and where it says nothing, what `below` does.
 Settings overlay(Settings below, const Settings& above);
+
+/// Removes one setting, named as the APIs name it ("attempts", "keep_done"), so that the defaults hold again.
+/// kInvalid, with the nearest name, when there is no setting of that name.
+Status unset_setting(Settings& settings, std::string_view name);
 
 /// The retention of a job that is finished at `now`.
 Keep keep_from(Moment now, const Retention& retention);

@@ -117,6 +117,14 @@ std::vector<std::string> read_texts(MsgpackReader& reader) {
   return texts;
 }
 
+void read_keep_part(bool is_time, MsgpackReader& reader, RetentionSetting& keep) {
+  if (is_time) {
+    keep.time = reader.millis();
+  } else {
+    keep.count = reader.uint32();
+  }
+}
+
 void read_field(uint64_t field, MsgpackReader& reader, Settings& settings) {
   switch (static_cast<Field>(field)) {
     case Field::kAttempts:
@@ -174,17 +182,11 @@ void read_field(uint64_t field, MsgpackReader& reader, Settings& settings) {
       settings.redis_maxlen = reader.uint();
       return;
     case Field::kKeepDoneTime:
-      settings.keep_done.time = reader.millis();
-      return;
     case Field::kKeepDoneCount:
-      settings.keep_done.count = reader.uint32();
-      return;
+      return read_keep_part(field == static_cast<uint64_t>(Field::kKeepDoneTime), reader, settings.keep_done);
     case Field::kKeepDeadTime:
-      settings.keep_dead.time = reader.millis();
-      return;
     case Field::kKeepDeadCount:
-      settings.keep_dead.count = reader.uint32();
-      return;
+      return read_keep_part(field == static_cast<uint64_t>(Field::kKeepDeadTime), reader, settings.keep_dead);
   }
   reader.skip();
 }

@@ -30,6 +30,9 @@ struct TopicState {
   Tallies tallies;
   Lateness lateness;
   TokenBucket tokens;
+  uint32_t lent_tokens = 0;  ///< taken for calls to the engine that are not answered yet; see HandOver
+  /// By outlet: somebody got fewer tokens than he wanted while others were lent.
+  std::array<bool, kOutletCount> is_starved{};
   absl::btree_map<WaiterId, Waiter*> idle;  ///< consumers that wait, in the order in which they came
   uint64_t last_wake = 0;                   ///< see HandOver
   /// By outlet: somebody who delivers did not get all there may be, because of a limit.

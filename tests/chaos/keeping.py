@@ -3,7 +3,7 @@ import threading
 
 from harness import Client, Refused
 from history import now_ms
-from layout import Record, pool_key, shard_of
+from layout import PREFIX, Record, pool_key, shard_of, tags_of
 from workers import topic_of
 
 PERIOD = 0.1
@@ -67,6 +67,7 @@ class Keeper(threading.Thread):
         super().__init__(daemon=True, name="Keeper")
         self.chaos, self.history = chaos, chaos.history
         self.shards = Shards(chaos.topology, shards)
+        self.tags = None  # by shard; known when the deployment is made
         self.number = 0
         self.written = [0] * shards  # the last number that was answered
         self.lives = [None] * shards  # the master's port and its life, by the name that Redis gives to its history
@@ -89,6 +90,8 @@ class Keeper(threading.Thread):
         began, faults, before = now_ms(), self.chaos.redis_faults, self.chaos.topology.lives()
         facts, seen, self.seen = self.history.in_doubt(), self.seen, []
         self.shards.find()
+        if self.tags is None:
+            self.find_tags()
         self.mark()
         # A fault that is under way is an odd number. Between faults there is one master only, the same before and after.
         if before is None or faults % 2 or before != self.chaos.topology.lives() or faults != self.chaos.redis_faults:
@@ -111,10 +114,16 @@ class Keeper(threading.Thread):
     def shard(self, job):
         return shard_of(job.name, self.shards.count)
 
+    def find_tags(self):
+        shards, tags = self.shards.ask_all([("meta", ("HMGET", f"{PREFIX}:meta", "shards", "tags"))])[0]
+        if shards is None:
+            raise ConnectionError("no server has made the deployment yet")
+        self.tags = tags_of(int(shards), tags)
+
     def mark(self):
         self.number += 1
         shards = range(self.shards.count)
-        replies = self.shards.ask_all([(shard, ("SET", f"chaos:{{{shard}}}", self.number, "GET")) for shard in shards])
+        replies = self.shards.ask_all([(shard, ("SET", f"chaos:{{{self.tags[shard]}}}", self.number, "GET")) for shard in shards])
         for shard, reply in zip(shards, replies):
             found = int(reply or 0)
             if found < self.written[shard]:
@@ -127,7 +136,7 @@ class Keeper(threading.Thread):
         """At what nothing is known of but by looking: it was asked before this master was one."""
         facts = facts[:MOST_LOOKS]
         replies = self.shards.ask_all([
-            (self.shard(fact.job), ("HGET", pool_key(self.shard(fact.job), topic_of(fact.job.name)), fact.job.name))
+            (self.shard(fact.job), ("HGET", pool_key(self.tags[self.shard(fact.job)], topic_of(fact.job.name)), fact.job.name))
             for fact in facts])
         for fact, reply in zip(facts, replies):
             if self.history.look(fact, None if reply is None else Record(reply)):

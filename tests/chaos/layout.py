@@ -10,8 +10,13 @@ def shard_of(name, shards):
     return 0 if shards == 1 else siphash(name.encode()) % shards
 
 
-def pool_key(shard, topic):
-    return f"{PREFIX}:{{{shard}}}:job:{topic}"
+def tags_of(count, written):
+    """By shard. `written` is what delayq:meta says, None where it says nothing."""
+    return written.decode().split(" ") if written else [str(shard) for shard in range(count)]
+
+
+def pool_key(tag, topic):
+    return f"{PREFIX}:{{{tag}}}:job:{topic}"
 
 
 def siphash(data):
@@ -45,18 +50,19 @@ def mix(v, rounds):
 
 
 class Record:
-    """What a job's record says of where it is: its state, and the number of its lease."""
+    """What a job's record says of where it is: its state, and its lease as consumers have it behind the shard."""
 
     def __init__(self, record):
         assert record[0] == 0x9c, record[:1]  # an array of twelve
         at, numbers = 1, []
-        while len(numbers) < 9:
+        while len(numbers) < 11:
             first = record[at]
             size = {0xcc: 1, 0xcd: 2, 0xce: 4, 0xcf: 8, 0xd0: 1, 0xd1: 2, 0xd2: 4, 0xd3: 8}.get(first, 0)
             assert size or first < 0x80, first
             numbers.append(int.from_bytes(record[at + 1:at + 1 + size], "big") if size else first)
             at += 1 + size
-        self.state, self.lease = numbers[1], numbers[8]
+        number, nonce = numbers[8], numbers[10] >> 1
+        self.state, self.lease = numbers[1], f"{number}.{nonce}" if nonce else str(number)
 
     def is_live(self):
         return self.state in (WAITING, RESERVED)

@@ -34,7 +34,7 @@ class RedisServers : public testing::Test {
                                Millis hold = std::chrono::hours{1}) const {
     RedisEngineOptions options;
     options.prefix = prefix_;
-    options.shards = shards;
+    options.tags = redis::numbered_tags(shards);
     options.server = std::move(name);
     options.hold = hold;
     const int64_t heard_by = listeners();
@@ -97,6 +97,37 @@ TEST_F(RedisServers, AllTakeAndNoneTwice) {
   }
   EXPECT_THAT(taken, SizeIs(400));
   for (const auto& [id, times] : taken) EXPECT_EQ(times, 1) << id;
+}
+
+TEST_F(RedisServers, JobsWhoseNewsWereLostAreFound) {
+  const auto a = join("a", 4);
+  a->driver.tick();
+  const std::string ready = prefix_ + ":{0}:ready:t";
+  const std::string next = prefix_ + ":{1}:next";
+  std::string early;  // an id of shard 0
+  std::string later;  // and one of shard 1
+  for (int i = 0; early.empty() || later.empty(); ++i) {
+    const uint32_t shard = redis::Keyspace(prefix_, 4).shard_of(std::to_string(i));
+    if (shard == 0) early = std::to_string(i);
+    if (shard == 1) later = std::to_string(i);
+  }
+  a->driver.push(JobSpec("t", early));
+  a->driver.push(JobSpec("t", later).due_at(kStart + Millis{40'000}));
+  // As if another server had pushed them, and nobody had heard of it.
+  shared_redis().command({"RENAME", ready, ready + "-away"});
+  ASSERT_THAT(a->driver.take("t", 9), IsEmpty());
+  shared_redis().command({"RENAME", ready + "-away", ready});
+  shared_redis().command({"DEL", next});
+  a->driver.ready_news();
+  EXPECT_THAT(a->driver.take("t", 9), IsEmpty());
+  a->driver.go_to(kStart + Millis{31'000});
+  a->driver.tick();
+  hear(*a, "the topic", [&] { return a->driver.ready_news().contains("t"); });
+  EXPECT_THAT(ids_of(a->driver.take("t", 9)), testing::ElementsAre(early));
+  a->driver.go_to(kStart + Millis{40'000});
+  a->driver.tick();
+  hear(*a, "the other job", [&] { return a->driver.ready_news().contains("t"); });
+  EXPECT_THAT(ids_of(a->driver.take("t", 9)), testing::ElementsAre(later));
 }
 
 TEST_F(RedisServers, ATakeFindsTheJobsOfEveryShard) {

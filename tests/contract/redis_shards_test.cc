@@ -56,6 +56,64 @@ class RedisShards : public testing::TestWithParam<Spread> {
 INSTANTIATE_TEST_SUITE_P(Spreads, RedisShards, testing::ValuesIn(spreads()),
                          [](const auto& each) { return std::string(each.param.name); });
 
+TEST_P(RedisShards, ATakeSeesWhatWasPushedBeforeItsAnswer) {
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_THAT(engine_.take("t", 10), IsEmpty()) << "all shards are known to be empty";
+    // Both are on their way together.
+    const JobSpec spec("t", std::to_string(i));
+    const NewJob job = spec.view();
+    engine_.engine().push(engine_.now(), {&job, 1}, [](const Result<std::vector<PushAnswer>>&) {});
+    const std::vector<Taken> taken = engine_.take("t", 10);
+    ASSERT_THAT(ids_of(taken), testing::ElementsAre(std::to_string(i)));
+    engine_.ack(taken[0], kKeepNone);
+  }
+}
+
+TEST_P(RedisShards, ATakeSeesWhatWasGivenBackAndMovedBeforeItsAnswer) {
+  engine_.push(JobSpec("t", "back"));
+  engine_.push(JobSpec("t", "moved").due_at(at(60'000)));
+  const Taken back = engine_.take_one("t");
+  ASSERT_THAT(engine_.take("t", 10), IsEmpty());
+  NackRequest nack;
+  nack.lease = back.ref();
+  nack.retry_at = engine_.now();
+  engine_.engine().nack(engine_.now(), {&nack, 1}, [](const Result<std::vector<NackOutcome>>&) {});
+  EXPECT_THAT(ids_of(engine_.take("t", 10)), testing::ElementsAre("back"));
+  ASSERT_THAT(engine_.take("t", 10), IsEmpty());
+  const RescheduleRequest move{{"t", "moved"}, engine_.now()};
+  engine_.engine().reschedule(engine_.now(), {&move, 1},
+                              [](const Result<std::vector<RescheduleOutcome>>&) {});
+  EXPECT_THAT(ids_of(engine_.take("t", 10)), testing::ElementsAre("moved"));
+}
+
+TEST_P(RedisShards, KeepAboutAsManyAsTheyMayTogether) {
+  constexpr uint32_t kMost = 40;
+  constexpr Keep kSome{kNever, kMost};
+  push_many(at(0));
+  for (const Taken& each : engine_.take("t", kJobs)) engine_.ack(each, kSome);
+  EXPECT_LE(engine_.count("t", JobState::kDone), kMost);
+  EXPECT_GE(engine_.count("t", JobState::kDone), kMost * 3 / 4);
+  push_many(at(0));
+  for (const Taken& each : engine_.take("t", kJobs)) engine_.bury(each, "broken", kSome);
+  EXPECT_LE(engine_.count("t", JobState::kDead), kMost);
+  EXPECT_GE(engine_.count("t", JobState::kDead), kMost * 3 / 4);
+  push_many(at(0));
+  TakeRequest request;
+  request.topic = "t";
+  request.count = kJobs;
+  request.auto_ack = true;
+  request.keep_done = kSome;
+  EXPECT_THAT(engine_.take(request), SizeIs(kJobs));
+  EXPECT_LE(engine_.count("t", JobState::kDone), kMost);
+  EXPECT_GE(engine_.count("t", JobState::kDone), kMost * 3 / 4);
+  for (const Keep few : {Keep{kNever, 1}, kKeepNone}) {
+    engine_.purge("t", JobState::kDone);
+    push_many(at(0));
+    for (const Taken& each : engine_.take("t", kJobs)) engine_.ack(each, few);
+    EXPECT_LE(engine_.count("t", JobState::kDone), few.count == 0 ? 0U : 16U) << "at least one in a shard";
+  }
+}
+
 TEST_P(RedisShards, ListingsGoThroughAllOfThem) {
   push_many(at(100));
   const auto expect_all = [&](JobState state) {

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 import harness
 from harness import Refused, now_ms
 
-KILLS = int(os.environ.get("DELAYQ_KILLS", "50"))
+KILLS = int(os.environ.get("DELAYQ_KILLS", "8"))
 TOPIC = "order"
 PIPELINE = 40
 

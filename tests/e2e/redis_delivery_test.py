@@ -345,6 +345,14 @@ class TheEnginesOwn(DeliveryTest):
             self.assertIn("redis_key: keys that begin with delayq: are the engine's own", problem["detail"])
             self.assertIn("redis_key", self.set(server, "delayq:t", expected=400, delivery="redis_list")["detail"])
             self.assertEqual(server.stop()[0], 0)
+            # By whatever name the URL leads there.
+            for host in ("127.0.0.1", "localhost"):
+                server = self.over(topology, "--set", f"redis_delivery.url=redis://{host}:{topology.redis.port}/0")
+                for key in ("delayq:{0}:next", "delayq:{0}:ready:t", "delayq:settings", "delayq:news"):
+                    problem = self.set(server, "t", expected=400, delivery="redis_list", redis_key=key)
+                    self.assertIn("are the engine's own", problem["detail"])
+                self.assertIn("redis_key", self.set(server, "delayq:settings", expected=400, delivery="redis_list")["detail"])
+                self.assertEqual(server.stop()[0], 0)
             another = redis_topology.One()
             self.addCleanup(another.close)
             other = another.redis

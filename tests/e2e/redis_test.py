@@ -7,6 +7,7 @@ import json
 import os
 import queue
 import signal
+import socketserver
 import subprocess
 import threading
 import time
@@ -20,6 +21,33 @@ from redis_harness import RedisTest, dict_of, ids
 PREFIXES = itertools.count()
 
 
+class EarlierRedis:
+    """Says of itself that it is one, and answers nothing else in earnest."""
+
+    def __init__(self, version):
+        info = f"# Server\r\nredis_version:{version}\r\nmaxmemory:0\r\naof_enabled:1\r\n"
+
+        class Connection(socketserver.StreamRequestHandler):
+            def handle(self):
+                while line := self.rfile.readline():
+                    words = []
+                    for _ in range(int(line[1:])):
+                        words.append(self.rfile.read(int(self.rfile.readline()[1:]) + 2)[:-2].upper())
+                    self.wfile.write({b"INFO": f"${len(info)}\r\n{info}\r\n", b"PING": "+PONG\r\n",
+                                      b"ROLE": "*1\r\n$6\r\nmaster\r\n"}.get(words[0], "+OK\r\n").encode())
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Connection)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(DEADLINE)
+
+
 class SharedRedis(RedisTest):
     """One Redis for all tests of a class, and a prefix of its keys for each test."""
 
@@ -31,6 +59,23 @@ class SharedRedis(RedisTest):
     def setUp(self):
         super().setUp()
         self.prefix = f"test{next(PREFIXES)}"
+
+
+class Pipelining(SharedRedis):
+    def test_commands_of_one_connection_take_effect_in_their_order(self):
+        client = self.connect(self.over("--set", "redis.shards=8"))
+        for number in range(100):
+            pushed, popped = client.ask_all([("PUSH", "order", "0", "x", "ID", number), ("POP", "order")])
+            self.assertEqual((pushed, ids(popped)), (str(number).encode(), [str(number)]))
+            lease = popped[0][0]
+            _, again = client.ask_all([("NACK", lease, "DELAY", "0"), ("POP", "order", "WAIT", "10s")])
+            acked, empty, cancelled, found = client.ask_all([
+                ("ACK", again[0][0]), ("POP", "order"), ("CANCEL", "order", number), ("GET", "order", number)])
+            self.assertEqual((acked, empty, cancelled, dict_of(found)["state"]), (1, [], "done", b"done"))
+            pushed, moved, popped = client.ask_all([
+                ("PUSH", "order", "1h", "x", "ID", f"later{number}"), ("RESCHEDULE", "order", f"later{number}", "0"),
+                ("POP", "order", "AUTOACK")])
+            self.assertEqual(ids(popped), [f"later{number}"])
 
 
 class Sharing(SharedRedis):
@@ -484,6 +529,15 @@ class Starting(harness.ServerTest):
             self.assertEqual(one.redis.ask("KEYS", "*"), [b"delayq:meta"])
         with redis_topology.Cluster() as cluster:
             self.assertIn("redis-cluster://", self.refused_start("--redis", f"redis://127.0.0.1:{cluster.members[0].port}"))
+
+    def test_an_earlier_redis_is_refused(self):
+        for version in ("6.2.14", "6.0.0", "2.8.24"):
+            with closing(EarlierRedis(version)) as redis:
+                begin = time.monotonic()
+                said = self.refused_start("--redis", f"redis://127.0.0.1:{redis.port}", "--set", "redis.start_wait=1m")
+                self.assertIn(f"it is version {version}: 7.0 or later is needed", said)
+                self.assertIn("memory is full", said)
+                self.assertLess(time.monotonic() - begin, 20, "no waiting mends that")
 
     def test_keys_of_another_program_are_told(self):
         """Not only that of the layout: with what would be right, to who asks and in the log."""

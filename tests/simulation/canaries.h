@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "tests/simulation/connections/story.h"
 #include "tests/simulation/simulation.h"
 
 namespace delayq::simulation {
@@ -29,6 +30,24 @@ inline constexpr std::array kCanaries{
     NamedCanary{"unchecked-files",
                 "segments are not compared with the manifest",
                 {journal::Canary::kUncheckedFiles, false}},
+};
+
+/// The same around connections.
+struct NamedConnectionCanary {
+  std::string_view name;
+  std::string_view what;
+  connections::Canary canary;
+};
+
+inline constexpr std::array kConnectionCanaries{
+    NamedConnectionCanary{"input-overflow", "the room for waiting input goes below zero",
+                          connections::Canary::kOverflow},
+    NamedConnectionCanary{"tls-spin", "a handshake that waits for input is waited for as if it needed room",
+                          connections::Canary::kTlsSpin},
+    NamedConnectionCanary{"unbounded-answers", "answers have no budget", connections::Canary::kUnbounded},
+    NamedConnectionCanary{"answer-disorder", "an answer leaves behind the next one",
+                          connections::Canary::kDisorder},
+    NamedConnectionCanary{"open-door", "tokens are not asked for", connections::Canary::kOpenDoor},
 };
 
 }  // namespace delayq::simulation

@@ -1,6 +1,6 @@
-# Replays one seed in two processes and compares the traces: cmake -D SIMULATE=path -D SEED=n -P replay_twice.cmake
+# Replays one seed in two processes and compares the traces: cmake -D SIMULATE=path -D SEED=n [-D KIND=--connections] -P replay_twice.cmake
 foreach(run first second)
-  execute_process(COMMAND ${SIMULATE} --seed ${SEED} OUTPUT_VARIABLE ${run} RESULT_VARIABLE code)
+  execute_process(COMMAND ${SIMULATE} ${KIND} --seed ${SEED} OUTPUT_VARIABLE ${run} RESULT_VARIABLE code)
   if(NOT code EQUAL 0)
     message(FATAL_ERROR "simulate --seed ${SEED} ended with ${code}:\n${${run}}")
   endif()

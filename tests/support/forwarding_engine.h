@@ -68,8 +68,8 @@ class ForwardingEngine : public Engine {
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override {
     inner_.get(now, job, std::move(reply));
   }
-  void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override {
-    inner_.locate(now, id, std::move(reply));
+  void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override {
+    inner_.locate(now, id, among, std::move(reply));
   }
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override {
     inner_.list(now, request, std::move(reply));

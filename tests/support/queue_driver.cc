@@ -5,7 +5,7 @@ namespace delayq::support {
 namespace {
 
 // Far more than any queue needs for one answer: reaching them means that it never comes to rest.
-constexpr int kMostPolls = 100'000;
+constexpr int kMostQueuePolls = 100'000;
 constexpr uint64_t kSeed = 42;
 
 }  // namespace
@@ -30,7 +30,7 @@ QueueDriver::QueueDriver(Engine& engine, QueueConfig config, std::function<bool(
 }
 
 void QueueDriver::wait_for(std::string_view name, const std::function<bool()>& done) {
-  for (int polls = 0; polls < kMostPolls; ++polls) {
+  for (int polls = 0; polls < kMostQueuePolls; ++polls) {
     queue_->poll(now_);
     if (done()) return;
     if (pump_) pump_();
@@ -40,7 +40,7 @@ void QueueDriver::wait_for(std::string_view name, const std::function<bool()>& d
 
 Moment QueueDriver::run_to(Moment moment) {
   now_ = moment;
-  for (int rounds = 0; rounds < kMostPolls; ++rounds) {
+  for (int rounds = 0; rounds < kMostQueuePolls; ++rounds) {
     const Moment next = queue_->tick(now_);
     bool any = queue_->poll(now_);
     any |= pump_ && pump_();

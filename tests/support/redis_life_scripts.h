@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/redis/lease.h"
 #include "tests/support/job_spec.h"
 #include "tests/support/redis_scripts.h"
 
@@ -21,6 +22,7 @@ class LifeScriptTest : public ScriptTest {
     uint32_t due_before = 1'000;  ///< besides `count`
     uint64_t most_bytes = Limits::kPopBytes;
     int outlet = 0;
+    uint64_t nonce = 0;
   };
 
   static JobSpec spec(std::string id, int64_t due = kNow + 500) {
@@ -52,7 +54,8 @@ class LifeScriptTest : public ScriptTest {
     Arguments arguments = about(topic, now);
     arguments.number(wish.outlet).number(wish.lease_until).number(wish.limit);
     arguments.number(wish.is_auto ? 1 : 0).number(wish.keep_until).number(wish.keep_count);
-    arguments.number(wish.due_before).number(static_cast<int64_t>(wish.most_bytes)).number(wish.count);
+    arguments.number(wish.due_before).number(static_cast<int64_t>(wish.most_bytes)).number(wish.nonce);
+    arguments.number(wish.count);
     return run(scripts::kTake, topic, arguments);
   }
   /// The ids of a take's answer.
@@ -63,15 +66,27 @@ class LifeScriptTest : public ScriptTest {
   }
   /// Whether it says that its bytes ended it.
   static bool is_cut(const resp::Value& taken) { return taken.items.size() % 2 == 1; }
-  /// Pushes a job that is ready, takes it, and answers the number of its lease.
-  std::string lease_of(const JobSpec& job, int64_t until = kNow + 60'000) {
+  /// Pushes a job that is ready, takes it, and answers its lease without the shard: "1234" or "1234.56".
+  std::string lease_of(const JobSpec& job, int64_t until = kNow + 60'000, uint64_t nonce = 0) {
     push({job});
     Wish wish;
     wish.count = 1;
     wish.lease_until = until;
+    wish.nonce = nonce;
     const resp::Value taken = take(wish, kNow, job.topic);
     if (ids(taken) != std::vector{job.id}) throw std::runtime_error("the job was not taken: " + job.id);
-    return std::to_string(read_record(taken.items.at(3).text)->lease);
+    const Record record = *read_record(taken.items.at(3).text);
+    return lease_text({0, record.lease, record.nonce}).substr(2);
+  }
+
+  /// A lease as scripts are given it, number and nonce, with these words behind it.
+  static std::vector<std::string> words_of(const std::string& lease,
+                                           const std::vector<std::string>& more = {}) {
+    const size_t dot = lease.find('.');
+    std::vector<std::string> words{lease.substr(0, dot),
+                                   dot == std::string::npos ? "0" : lease.substr(dot + 1)};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
   }
 
   /// Finishes jobs by their leases.
@@ -79,8 +94,7 @@ class LifeScriptTest : public ScriptTest {
                   const std::string& keep_count = "0", const std::string& outcome = "", int64_t now = kNow) {
     std::vector<std::string> own{keep_until, keep_count};
     for (const std::string& lease : leases) {
-      own.push_back(lease);
-      own.push_back(outcome);
+      for (std::string& word : words_of(lease, {outcome})) own.push_back(std::move(word));
     }
     return run(scripts::kAck, "t", own, now);
   }

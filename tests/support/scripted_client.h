@@ -34,6 +34,7 @@ class ScriptedClient final : public net::redis::Client {
   bool is_connected() const override { return is_there; }
   bool is_cluster() const override { return false; }
   std::string_view last_error() const override { return {}; }
+  Moment now() const override { return {}; }
   Millis clock_offset() const override { return Millis{0}; }
   const net::redis::ClientFigures& figures() const override { return figures_; }
 

@@ -6,6 +6,7 @@
 
 #include "api/http/response.h"
 #include "core/error.h"
+#include "core/invalid.h"
 #include "core/job.h"
 #include "json/writer.h"
 
@@ -17,7 +18,5 @@ int status_of(const Error& error, int status);
 
 /// An answer as the originals' web framework sends JSON.
 http::Response answer(std::string body, int status = 200);
-
-inline Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }
 
 }  // namespace delayq::compat

@@ -8,6 +8,7 @@
 
 #include "api/http/problem.h"
 #include "core/duration.h"
+#include "core/invalid.h"
 #include "core/moment.h"
 #include "core/nearest.h"
 #include "core/quote.h"
@@ -15,8 +16,6 @@
 namespace delayq::http {
 
 namespace {
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }
 
 Result<uint64_t> number_of(std::string_view text) {
   uint64_t number = 0;
@@ -206,6 +205,14 @@ std::optional<Backoff> Fields::backoff(std::string_view name) {
   const Result<Backoff> parsed = parse_backoff(text);
   if (!parsed.ok()) note(name, parsed.error().detail);
   return parsed.ok() ? std::optional(*parsed) : std::nullopt;
+}
+
+std::vector<std::string_view> Fields::nulls() const {
+  std::vector<std::string_view> names;
+  for (const json::Member& member : members_) {
+    if (member.value.type == json::Type::kNull) names.push_back(member.name);
+  }
+  return names;
 }
 
 std::optional<json::Slice> Fields::value(std::string_view name) {

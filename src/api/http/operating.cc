@@ -119,8 +119,11 @@ Status Conversation::change_settings(const Call& call) {
     const Rate used{std::max(change.rate->count, 1U), change.rate->per};
     if (Status status = check_settings({.rate = used}); !status.ok()) return status;
   }
-  const Settings merged = overlay(queue_.settings(call.names[0]), change);
-  queue_.set_settings(now_, call.names[0], merged, respond<void>(write_done));
+  Settings merged = overlay(queue_.settings(call.names[0]), change);
+  for (const std::string_view name : fields->nulls()) {
+    if (Status status = unset_setting(merged, name); !status.ok()) return status;
+  }
+  queue_.set_settings(now_, call.names[0], std::move(merged), respond<void>(write_done));
   return {};
 }
 
@@ -133,6 +136,12 @@ Status Conversation::pause(const Call& call) {
 Status Conversation::resume(const Call& call) {
   if (Status status = Fields::expect_none(call.request.body, call.target.query); !status.ok()) return status;
   queue_.resume(now_, call.names[0], respond<void>(write_done));
+  return {};
+}
+
+Status Conversation::forget(const Call& call) {
+  if (Status status = Fields::expect_none(call.request.body, call.target.query); !status.ok()) return status;
+  queue_.forget(now_, call.names[0], respond<void>(write_done));
   return {};
 }
 

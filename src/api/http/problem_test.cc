@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/invalid.h"
+
 namespace delayq::http {
 namespace {
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail)}; }
 
 TEST(Problem, the_field_is_what_the_detail_starts_with) {
   const std::pair<std::string_view, std::string_view> cases[] = {

@@ -10,21 +10,15 @@ namespace delayq::resp {
 namespace {
 
 constexpr size_t kLargestBatch = 4096;
+/// An id, a moment, an outcome, or why not.
+constexpr size_t kShortReply = 512;
 static_assert(kLargestBatch <= Limits::kBatchJobs);
 
-/// Writes each item's own words; when all of the batch failed, everybody gets that error.
-template <class T, class Write, class WriteError>
-void write_each(Writer& writer, const Result<std::vector<T>>& results, size_t count, Write write,
-                WriteError write_error) {
-  for (size_t i = 0; i < count; ++i) {
-    if (!results.ok()) {
-      write_error(writer, results.error());
-    } else if (!(*results)[i].ok()) {
-      write_error(writer, (*results)[i].error());
-    } else {
-      write((*results)[i]);
-    }
-  }
+/// Item `i`, or its error; when all of the batch failed, everybody gets that error.
+template <class T>
+const Error* error_of(const Result<std::vector<T>>& results, size_t i) {
+  if (!results.ok()) return &results.error();
+  return (*results)[i].ok() ? nullptr : &(*results)[i].error();
 }
 
 }  // namespace
@@ -46,6 +40,10 @@ bool Conversation::continues_batch(std::span<const std::string_view> words) cons
     default:
       return true;
   }
+}
+
+Conversation::Place Conversation::reserve_for(size_t commands) {
+  return reserve(commands, commands * kShortReply);
 }
 
 void Conversation::flush() {
@@ -112,28 +110,28 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
     job.options.format = *format;
     return {};
   }
-  if (arguments.take_word("REPLACE")) job.on_conflict = OnConflict::kReplace;
-  if (arguments.take_word("KEEP")) job.on_conflict = OnConflict::kKeep;
+  for (const auto& [word, policy] :
+       {std::pair{"REPLACE", OnConflict::kReplace}, {"KEEP", OnConflict::kKeep}}) {
+    if (!arguments.take_word(word)) continue;
+    if (job.on_conflict != OnConflict::kReject && job.on_conflict != policy)
+      return invalid("REPLACE and KEEP: give one of them");
+    job.on_conflict = policy;
+  }
   if (arguments.take_word("UNIQUE")) job.unique_across_topics = true;
   return {};
 }
 
 void Conversation::flush_pushes() {
-  host_.queue.push(
-      now_, pushes_,
-      [self = self(), place = replies_.reserve(), count = pushes_.size()](Result<PushReport> report) {
-        self->answer(place, [&](Writer& writer) {
-          for (size_t i = 0; i < count; ++i) {
-            if (!report.ok()) {
-              write_error(writer, report.error());
-            } else if (const Result<PushReceipt>& receipt = report->jobs[i]; receipt.ok()) {
-              writer.bulk(receipt->id);
-            } else {
-              write_error(writer, receipt.error());
-            }
-          }
-        });
-      });
+  host_.queue.push(now_, pushes_,
+                   [self = self(), place = reserve_for(pushes_.size()),
+                    count = pushes_.size()](const Result<PushReport>& report) {
+                     self->answer_each(place, count, [&](Writer& writer, size_t i) {
+                       if (!report.ok()) return write_error(writer, report.error());
+                       const Result<PushReceipt>& receipt = report->jobs[i];
+                       if (!receipt.ok()) return write_error(writer, receipt.error());
+                       writer.bulk(receipt->id);
+                     });
+                   });
   pushes_.clear();
 }
 
@@ -153,19 +151,15 @@ Status Conversation::ack(Arguments& arguments) {
 }
 
 void Conversation::flush_acks() {
+  const Place place = reserve_for(acks_per_command_.size());
   host_.queue.ack(now_, acks_,
-                  [self = self(), place = replies_.reserve(),
-                   per_command = std::move(acks_per_command_)](Result<std::vector<Status>> results) {
-                    self->answer(place, [&](Writer& writer) {
-                      size_t next = 0;
-                      for (const uint32_t leases : per_command) {
-                        if (!results.ok()) {
-                          write_error(writer, results.error());
-                          continue;
-                        }
-                        write_acked(writer, std::span(*results).subspan(next, leases));
-                        next += leases;
-                      }
+                  [self = self(), place,
+                   per_command = std::move(acks_per_command_)](const Result<std::vector<Status>>& results) {
+                    size_t next = 0;
+                    self->answer_each(place, per_command.size(), [&](Writer& writer, size_t i) {
+                      if (!results.ok()) return write_error(writer, results.error());
+                      write_acked(writer, std::span(*results).subspan(next, per_command[i]));
+                      next += per_command[i];
                     });
                   });
   acks_.clear();
@@ -207,11 +201,11 @@ Status Conversation::nack(Arguments& arguments) {
 
 void Conversation::flush_nacks() {
   host_.queue.nack(now_, nacks_,
-                   [self = self(), place = replies_.reserve(),
+                   [self = self(), place = reserve_for(nacks_.size()),
                     count = nacks_.size()](const Result<std::vector<Result<NackReceipt>>>& results) {
-                     self->answer(place, [&](Writer& writer) {
-                       write_each(
-                           writer, results, count, [&](const auto&) { writer.simple("OK"); }, write_error);
+                     self->answer_each(place, count, [&](Writer& writer, size_t i) {
+                       if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+                       writer.simple("OK");
                      });
                    });
   nacks_.clear();
@@ -231,12 +225,11 @@ Status Conversation::extend(Arguments& arguments) {
 
 void Conversation::flush_extends() {
   host_.queue.extend(now_, extends_,
-                     [self = self(), place = replies_.reserve(),
+                     [self = self(), place = reserve_for(extends_.size()),
                       count = extends_.size()](const Result<std::vector<Result<Moment>>>& results) {
-                       self->answer(place, [&](Writer& writer) {
-                         write_each(
-                             writer, results, count,
-                             [&](const auto& until) { writer.integer(to_unix_ms(*until)); }, write_error);
+                       self->answer_each(place, count, [&](Writer& writer, size_t i) {
+                         if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+                         writer.integer(to_unix_ms(*(*results)[i]));
                        });
                      });
   extends_.clear();
@@ -262,12 +255,11 @@ Status Conversation::cancel(Arguments& arguments) {
 
 void Conversation::flush_cancels() {
   host_.queue.cancel(now_, cancels_,
-                     [self = self(), place = replies_.reserve(),
+                     [self = self(), place = reserve_for(cancels_.size()),
                       count = cancels_.size()](const Result<std::vector<Result<CancelOutcome>>>& results) {
-                       self->answer(place, [&](Writer& writer) {
-                         write_each(
-                             writer, results, count,
-                             [&](const auto& outcome) { writer.simple(name_of(*outcome)); }, write_error);
+                       self->answer_each(place, count, [&](Writer& writer, size_t i) {
+                         if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+                         writer.simple(name_of(*(*results)[i]));
                        });
                      });
   cancels_.clear();
@@ -289,12 +281,11 @@ Status Conversation::reschedule(Arguments& arguments) {
 void Conversation::flush_reschedules() {
   host_.queue.reschedule(
       now_, reschedules_,
-      [self = self(), place = replies_.reserve(),
+      [self = self(), place = reserve_for(reschedules_.size()),
        count = reschedules_.size()](const Result<std::vector<Result<RescheduleOutcome>>>& results) {
-        self->answer(place, [&](Writer& writer) {
-          write_each(
-              writer, results, count, [&](const auto& outcome) { write_rescheduled(writer, *outcome); },
-              write_error);
+        self->answer_each(place, count, [&](Writer& writer, size_t i) {
+          if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+          write_rescheduled(writer, *(*results)[i]);
         });
       });
   reschedules_.clear();

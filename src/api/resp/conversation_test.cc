@@ -1,11 +1,13 @@
 #include "api/resp/conversation.h"
 
+#include <map>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "resp/value.h"
-#include "tests/support/memory_queue.h"
+#include "tests/support/resp_client.h"
 
 namespace delayq::resp {
 namespace {
@@ -13,55 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Backend : MemoryQueue {
-  Host host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
-};
-
-class Client final : public net::Connection {
- public:
-  explicit Client(Backend& backend)
-      : backend_(backend), conversation_(std::make_shared<Conversation>(backend.host, *this)) {}
-  ~Client() override { hang_up(); }
-
-  void on_output() override { ++told_; }
-  void on_resume() override { ++resumed_; }
-
-  /// What comes back for these bytes by the time that nothing moves any more.
-  std::string say(std::string_view bytes) {
-    input_ += bytes;
-    for (bool any = true; any;) {
-      const size_t taken = conversation_->wants_input() && !input_.empty() ? conversation_->read(input_) : 0;
-      input_.erase(0, taken);
-      any = taken > 0;
-      backend_.settle();
-    }
-    return std::exchange(conversation_->output(), {});
-  }
-  std::string say(std::initializer_list<std::string_view> words) {
-    std::string bytes;
-    append_command(bytes, words);
-    return say(bytes);
-  }
-  std::string hear() {
-    backend_.settle();
-    return say(std::string_view());
-  }
-  void hang_up() {
-    if (conversation_ != nullptr) conversation_->hang_up();
-    conversation_ = nullptr;
-    backend_.settle();
-  }
-  Conversation& conversation() { return *conversation_; }
-  int resumed() const { return resumed_; }
-  int told() const { return told_; }
-
- private:
-  Backend& backend_;
-  std::shared_ptr<Conversation> conversation_;
-  std::string input_;
-  int told_ = 0;
-  int resumed_ = 0;
-};
+using support::Backend;
+using Client = support::RespClient;
 
 class ConversationTest : public testing::Test {
  protected:
@@ -118,9 +73,61 @@ TEST_F(LoggedTest, each_of_many_that_came_together_has_its_own_line) {
   // In the order of the answers: what waits for the engine comes later.
   EXPECT_THAT(lines, testing::UnorderedElementsAre(
                          "PUSH t  9 7 0us", HasSubstr("PUSH t conflict 9 "), "PING   0 7 0us",
-                         "CANCEL t  2 12 0us", HasSubstr("ACK  invalid 5 "), HasSubstr("PUSH t invalid 6 "),
-                         "PUSH u  11 7 0us", "CANCEL t  5 10 0us"))
+                         HasSubstr("UNKNOWN  invalid 0 "), HasSubstr("GET  invalid 0 "), "CANCEL t  2 12 0us",
+                         HasSubstr("ACK  invalid 5 "), HasSubstr("PUSH t invalid 6 "), "PUSH u  11 7 0us",
+                         "CANCEL t  5 10 0us"))
       << said;
+}
+
+TEST_F(LoggedTest, what_is_pipelined_is_told_with_its_own_reply) {
+  client.say({"PUSH", "p", "0", "0123456789", "ID", "1"});
+  lines.clear();
+  std::string bytes;
+  for (int round = 0; round < 3; ++round) {
+    append_command(bytes, {"PUSH", "a", "1h", "b", "ID", "1", "REPLACE"});
+    append_command(bytes, {"PUSH", "bb", "1h", "b", "ID", "22", "REPLACE"});
+    append_command(bytes, {"PUSH", "ccc", "soon", "b"});
+    append_command(bytes, {"POP", "none"});
+    append_command(bytes, {"POP", "none"});
+    append_command(bytes, {"NOSUCH", "x"});
+    append_command(bytes, {"CANCEL", "d", "1"});
+    append_command(bytes, {"STATS", "a"});
+    append_command(bytes, {"ACK", "a/1", "a/2"});
+    append_command(bytes, {"ACK", "a/1"});
+  }
+  client.say(bytes);
+  std::map<std::string, int> counted;
+  for (const std::string& line : lines) ++counted[line.substr(0, line.find(' ', line.find(' ') + 1))];
+  EXPECT_EQ(lines.size(), 30U);
+  EXPECT_EQ(counted, (std::map<std::string, int>{{"PUSH a", 3},
+                                                 {"PUSH bb", 3},
+                                                 {"PUSH ccc", 3},
+                                                 {"POP none", 6},
+                                                 {"UNKNOWN ", 3},
+                                                 {"CANCEL d", 3},
+                                                 {"STATS a", 3},
+                                                 {"ACK ", 6}}));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "PUSH a  14 7 0us"), 3);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "PUSH bb  16 8 0us"), 3);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "POP none  4 4 0us"), 6);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "CANCEL d  2 10 0us"), 3);
+  lines.clear();
+  client.say({"PING"});
+  EXPECT_THAT(lines, testing::ElementsAre("PING   0 7 0us")) << "nothing was left of the others";
+}
+
+TEST_F(LoggedTest, pops_that_share_an_answer_have_a_line_each) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 20; ++i) client.say({"PUSH", "t", "0", body});
+  lines.clear();
+  std::string bytes;
+  for (int i = 0; i < 9; ++i) append_command(bytes, {"POP", "t", "COUNT", "3"});
+  const std::string replies = client.say(bytes);
+  EXPECT_EQ(lines.size(), 9U);
+  EXPECT_THAT(lines, testing::Each(StartsWith("POP t  7 ")));
+  size_t told = 0;
+  for (const std::string& line : lines) told += std::stoul(line.substr(9));
+  EXPECT_EQ(told, replies.size());
 }
 
 TEST_F(LoggedTest, what_a_client_did_not_wait_for_is_told_all_the_same) {
@@ -209,6 +216,44 @@ TEST_F(ConversationTest, cancel_reschedule_and_groups_tell_the_truth) {
   client.say({"PUSH", "t", "1h", "b", "ID", "c"});
   EXPECT_EQ(client.say({"CANCEL", "c"}), "+cancelled\r\n");
   EXPECT_EQ(client.say({"GET", "t", "c"}), "$-1\r\n");
+}
+
+TEST_F(ConversationTest, words_that_contradict_or_mean_nothing_are_refused) {
+  for (const auto& both : {std::array{"REPLACE", "KEEP"}, {"KEEP", "REPLACE"}}) {
+    EXPECT_EQ(client.say({"PUSH", "t", "0", "b", "ID", "a", both[0], both[1]}),
+              "-INVALID REPLACE and KEEP: give one of them\r\n");
+  }
+  EXPECT_EQ(client.say({"GET", "t", "a"}), "$-1\r\n") << "nothing of it was stored";
+  EXPECT_EQ(client.say({"PUSH", "t", "0", "b", "ID", "a", "KEEP", "KEEP"}), "$1\r\na\r\n");
+
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ERROR"}), StartsWith("-INVALID \"ERROR\" is not understood here"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ERROR", "a", "b"}), StartsWith("-INVALID \"ERROR\" is not under"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "limit", "10"}),
+              StartsWith("-INVALID \"limit\" is not understood"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "a", "COUNT", "1"}), StartsWith("-INVALID \"COUNT\" is not under"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ID"}), StartsWith("-INVALID ID: a value is missing"));
+  EXPECT_EQ(client.say({"REDRIVE", "t", "ID", "limit", "ERROR"}), ":0\r\n") << "these are ids";
+}
+
+TEST_F(ConversationTest, settings_are_unset_and_an_empty_topic_is_forgotten) {
+  host.queue.set_settings(now, "t", {.attempts = 3, .lease = Millis{5'000}, .paused = true},
+                          [](const Status&) {});
+  EXPECT_THAT(client.say({"UNSET", "t", "lease", "leese"}),
+              StartsWith("-INVALID \"leese\" is not a setting of a topic; did you mean lease?"));
+  EXPECT_EQ(host.queue.settings("t").lease, Millis{5'000}) << "all or nothing";
+  EXPECT_EQ(client.say({"UNSET", "t", "LEASE", "attempts"}), "+OK\r\n");
+  EXPECT_EQ(host.queue.settings("t"), Settings{.paused = true});
+  EXPECT_THAT(client.say({"TOPICS"}), HasSubstr("$1\r\nt\r\n"));
+  EXPECT_EQ(client.say({"UNSET", "t"}), "+OK\r\n");
+  EXPECT_EQ(host.queue.settings("t"), Settings{});
+
+  client.say({"PAUSE", "t"});
+  client.say({"PUSH", "t", "1h", "b"});
+  EXPECT_THAT(client.say({"FORGET", "t"}),
+              StartsWith("-CONFLICT topic \"t\" has 1 job: only an empty topic"));
+  client.say({"PURGE", "t"});
+  EXPECT_EQ(client.say({"FORGET", "t"}), "+OK\r\n");
+  EXPECT_EQ(client.say({"TOPICS"}), "*2\r\n$0\r\n\r\n*0\r\n");
 }
 
 TEST_F(ConversationTest, topics_stats_pause_and_purge) {
@@ -393,6 +438,58 @@ TEST_F(ConversationTest, pops_that_may_bring_too_much_together_are_begun_one_aft
   EXPECT_EQ(replies.size(), kPops * std::string_view("*0\r\n").size()) << "all are answered in the end";
 }
 
+TEST_F(ConversationTest, what_may_be_answered_with_too_much_is_asked_for_in_parts) {
+  client.say({"PUSH", "t", "1h", std::string(900'000, 'x'), "ID", "a"});
+  constexpr size_t kCommands = 300;
+  const std::vector<std::vector<std::string_view>> commands{
+      {"GET", "t", "a"}, {"EXPORT", "COUNT", "1000"}, {"GET", "a"}};
+  for (const std::vector<std::string_view>& words : commands) {
+    std::string bytes;
+    for (size_t i = 0; i < kCommands; ++i) append_command(bytes, words);
+    size_t most = 0;
+    size_t answers = 0;
+    for (size_t taken = 0; taken < bytes.size() || client.conversation().held() > 0;) {
+      // All that it will take before anything is answered, and before anything is read.
+      for (size_t more = 1; more > 0;) {
+        more = client.conversation().wants_input() ? client.conversation().read(bytes.substr(taken)) : 0;
+        taken += more;
+        backend.settle();
+        most = std::max(most, client.conversation().footprint());
+      }
+      std::string output = std::exchange(client.conversation().output(), {});
+      ASSERT_FALSE(output.empty());
+      for (std::string_view rest = output; !rest.empty(); ++answers) ASSERT_TRUE(*take_reply(rest));
+    }
+    EXPECT_EQ(answers, kCommands);
+    EXPECT_LT(most, size_t{70} << 20);
+  }
+}
+
+TEST_F(ConversationTest, pops_that_are_cut_go_on_when_their_client_has_read) {
+  constexpr size_t kJobs = 60;
+  const std::string body(1'000'000, 'x');
+  for (size_t i = 0; i < kJobs; ++i) client.say({"PUSH", "t", "0", body, "ID", fmt::format("j{:02}", i)});
+  std::string bytes;
+  for (size_t i = 0; i < kJobs + 3; ++i) append_command(bytes, {"POP", "t"});
+  append_command(bytes, {"ECHO", "last"});
+  EXPECT_EQ(client.conversation().read(bytes), bytes.size());
+  std::vector<std::string> ids;
+  for (std::string output = "x"; !output.empty();) {
+    client.conversation().go_on();
+    backend.settle();
+    EXPECT_LT(client.conversation().held(), size_t{45} << 20);
+    output = std::exchange(client.conversation().output(), {});
+    for (std::string_view rest = output; !rest.empty();) {
+      const auto reply = take_reply(rest);
+      ASSERT_TRUE(reply.ok() && *reply);
+      ids.push_back((*reply)->items.empty() ? (*reply)->text : (*reply)->items[0].items[2].text);
+    }
+  }
+  ASSERT_EQ(ids.size(), kJobs + 4);
+  for (size_t i = 0; i < kJobs; ++i) EXPECT_EQ(ids[i], fmt::format("j{:02}", i));
+  EXPECT_EQ(ids.back(), "last");
+}
+
 // ---- what Redis clients say when they connect
 
 TEST_F(ConversationTest, hello_chooses_the_protocol) {
@@ -405,6 +502,46 @@ TEST_F(ConversationTest, hello_chooses_the_protocol) {
   EXPECT_THAT(client.say({"GET", "t", "a"}), StartsWith("%8\r\n$5\r\ntopic\r\n"));
   EXPECT_EQ(client.say({"RESET"}), "+RESET\r\n");
   EXPECT_EQ(client.say({"GET", "t", "nobody"}), "$-1\r\n");
+}
+
+TEST_F(ConversationTest, hello_is_for_the_replies_to_come) {
+  client.say({"PUSH", "t", "1h", "b", "ID", "a"});
+  std::string bytes;
+  append_command(bytes, {"GET", "t", "a"});
+  append_command(bytes, {"HELLO", "3"});
+  append_command(bytes, {"GET", "t", "a"});
+  append_command(bytes, {"GET", "t", "none"});
+  append_command(bytes, {"HELLO", "2"});
+  append_command(bytes, {"GET", "t", "none"});
+  append_command(bytes, {"RESET"});
+  append_command(bytes, {"HELLO", "3"});
+  append_command(bytes, {"GET", "t", "none"});
+  const std::string replies = client.say(bytes);
+  EXPECT_THAT(replies, StartsWith("*16\r\n$5\r\ntopic\r\n"));
+  EXPECT_THAT(replies, testing::ContainsRegex("\r\n%7\r\n\\$6\r\nserver"));
+  EXPECT_THAT(replies, HasSubstr("\r\n%8\r\n$5\r\ntopic\r\n"));
+  EXPECT_THAT(replies, HasSubstr("\r\n_\r\n*14\r\n$6\r\nserver"));
+  EXPECT_THAT(replies, HasSubstr("\r\n$-1\r\n+RESET\r\n%7\r\n"));
+  EXPECT_THAT(replies, testing::EndsWith("\r\n_\r\n"));
+}
+
+TEST_F(ConversationTest, each_command_has_one_reply_whatever_stands_behind_it) {
+  for (const char* command : {"CLIENT ID x", "CLIENT GETNAME x", "CLIENT SETNAME a b", "COMMAND COUNT x",
+                              "COMMAND LIST x", "HELLO 3 x", "HELLO 4 x", "CONFIG GET a b", "SELECT 0 1",
+                              "PING a b", "INFO a b", "GET a b c", "TOPICS a 1 2", "RESET x", "QUIT x",
+                              "AUTH a b c", "AUTH a b", "REDRIVE t ERROR a b", "PURGE t ready x"}) {
+    Client other(backend);
+    const std::string replies = other.say(std::string(command) + "\r\nECHO end\r\n");
+    std::string_view rest = replies;
+    for (int i = 0; i < 2; ++i) {
+      const auto reply = take_reply(rest);
+      ASSERT_TRUE(reply.ok() && reply->has_value()) << command << replies;
+      if (i == 1) {
+        EXPECT_EQ((*reply)->text, "end") << command;
+      }
+    }
+    EXPECT_EQ(rest, "") << command;
+  }
 }
 
 TEST_F(ConversationTest, small_talk) {
@@ -476,63 +613,68 @@ TEST_F(ConversationTest, what_is_refused_is_told_by_name_and_stores_nothing) {
   EXPECT_THAT(client.say({"STATS"}), HasSubstr("$4\r\njobs\r\n:0\r\n"));
 }
 
+TEST_F(ConversationTest, what_begins_with_no_text_is_not_read_for_lines) {
+  client.say({"PUSH", "order", "1h", "b", "ID", "precious"});
+  for (const std::string_view begin : {std::string_view("\x16\x03\x01"), std::string_view("\0\1", 2)}) {
+    Client other(backend);
+    const std::string said = other.say(std::string(begin) + "\r\nPURGE order\r\n");
+    EXPECT_THAT(said, StartsWith("-ERR Protocol error: bytes that are no command"));
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+    EXPECT_TRUE(other.conversation().is_over());
+  }
+  EXPECT_THAT(client.say({"GET", "order", "precious"}), HasSubstr("delayed"));
+  EXPECT_EQ(client.say("\r\n  PING\r\n"), "+PONG\r\n");
+}
+
+TEST_F(ConversationTest, every_refusal_is_counted) {
+  const auto refused = [this](ErrorCode code) {
+    return backend.host.front->resp.refusals[static_cast<size_t>(code)];
+  };
+  client.say({"PUSH", "t", "1h", "b", "ID", "a"});
+  std::string bytes;
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "a"});
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "c"});
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "a"});
+  append_command(bytes, {"RESCHEDULE", "t", "none", "5s"});
+  append_command(bytes, {"EXTEND", "t/00000000030000100000001"});
+  append_command(bytes, {"POP", "bad topic"});
+  append_command(bytes, {"NOSUCH"});
+  client.say(bytes);
+  EXPECT_EQ(refused(ErrorCode::kConflict), 2U);
+  EXPECT_EQ(refused(ErrorCode::kNotFound), 1U);
+  EXPECT_EQ(refused(ErrorCode::kStaleLease), 1U);
+  EXPECT_EQ(refused(ErrorCode::kInvalid), 2U);
+  client.say("*x\r\n");
+  EXPECT_EQ(refused(ErrorCode::kInvalid), 3U);
+}
+
+TEST_F(ConversationTest, a_web_page_cannot_command_it) {
+  std::vector<std::string> turned_away;
+  backend.host.front->turned_away = [&](const Served& served) {
+    turned_away.push_back(fmt::format("{} {}", served.verb, served.code));
+  };
+  client.say({"PUSH", "order", "1h", "b", "ID", "precious"});
+  const std::string body = "\r\nPURGE order\r\nPUSH order 0 evil ID evil\r\n";
+  for (const std::string_view head : {"POST / HTTP/1.1\r\nHost: 127.0.0.1:9278\r\n", "GET / HTTP/1.1\r\n",
+                                      "OPTIONS * HTTP/1.1\r\n", "PUSH /order HTTP/1.1\r\n", "post /\r\n",
+                                      "Host: 127.0.0.1\r\n", "PURGE /x HTTP/1.0\r\n", "GET /\"x\r\n"}) {
+    Client page(backend);
+    const std::string said = page.say(std::string(head) + body);
+    EXPECT_THAT(said, StartsWith("-")) << head;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+    EXPECT_TRUE(page.conversation().is_over()) << head;
+  }
+  EXPECT_THAT(client.say({"GET", "order", "precious"}), HasSubstr("delayed"));
+  EXPECT_EQ(client.say({"GET", "order", "evil"}), "$-1\r\n");
+  EXPECT_EQ(turned_away, std::vector<std::string>(7, "HTTP forbidden"));
+  EXPECT_EQ(backend.host.front->resp.refusals[static_cast<size_t>(ErrorCode::kForbidden)], 7U);
+  EXPECT_EQ(client.say({"PUSH", "t", "1h", "HTTP/1.1", "ID", "a"}), "$1\r\na\r\n") << "that is no line";
+}
+
 TEST_F(ConversationTest, after_bytes_that_are_no_command_it_is_over) {
   client.say({"PUSH", "t", "1h", "b"});
   EXPECT_THAT(client.say("*1\r\n$99999999999\r\n"), StartsWith("-ERR Protocol error: "));
   EXPECT_TRUE(client.conversation().is_over());
-}
-
-// ---- the order of effects
-
-/// Commands as one pipeline.
-std::string pipeline(std::initializer_list<std::initializer_list<std::string_view>> commands) {
-  std::string bytes;
-  for (const auto& words : commands) append_command(bytes, words);
-  return bytes;
-}
-
-TEST_F(ConversationTest, what_is_pushed_behind_a_purge_stays) {
-  client.say({"PUSH", "t", "60", "old"});
-  EXPECT_EQ(client.say(pipeline({{"PURGE", "t"}, {"PUSH", "t", "60", "new", "ID", "new"}})),
-            ":1\r\n$3\r\nnew\r\n");
-  EXPECT_THAT(client.say({"GET", "t", "new"}), HasSubstr("delayed"));
-}
-
-TEST_F(ConversationTest, commands_behind_a_nack_see_what_it_did) {
-  client.say({"PUSH", "t", "0", "x", "ID", "a"});
-  const std::string lease = lease_in(client.say({"POP", "t"}));
-  const std::string replies = client.say(pipeline({{"NACK", lease, "DEAD"}, {"REDRIVE", "t"}, {"POP", "t"}}));
-  EXPECT_THAT(replies, StartsWith("+OK\r\n:1\r\n*1\r\n"));
-  EXPECT_GT(client.resumed(), 0);
-}
-
-TEST_F(ConversationTest, a_batch_behind_a_nack_waits_for_it_too) {
-  client.say({"PUSH", "t", "0", "x", "ID", "a"});
-  const std::string lease = lease_in(client.say({"POP", "t"}));
-  EXPECT_EQ(client.say(pipeline({{"NACK", lease}, {"ACK", lease}})), "+OK\r\n:0\r\n");
-  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("delayed"));
-}
-
-TEST_F(ConversationTest, a_line_behind_a_purge_waits_for_it_too) {
-  client.say({"PUSH", "t", "60", "old"});
-  EXPECT_EQ(client.say("PURGE t\r\nPUSH t 0 new ID new\r\nGET t nobody\r\n"), ":1\r\n$3\r\nnew\r\n$-1\r\n");
-  EXPECT_THAT(client.say({"GET", "t", "new"}), HasSubstr("ready"));
-}
-
-TEST_F(ConversationTest, a_pop_of_several_topics_does_not_get_what_is_pushed_behind_it) {
-  const std::string replies = client.say(
-      pipeline({{"POP", "a", "b"}, {"PUSH", "b", "0", "new", "ID", "new"}, {"POP", "a", "b", "COUNT", "2"}}));
-  EXPECT_THAT(replies, StartsWith("*0\r\n$3\r\nnew\r\n*1\r\n"));
-}
-
-TEST_F(ConversationTest, one_that_hangs_up_amid_several_steps_is_not_called_back) {
-  client.say({"PUSH", "t", "60", "old"});
-  const std::string purge = pipeline({{"PURGE", "t"}});
-  EXPECT_EQ(client.conversation().read(purge), purge.size());
-  EXPECT_FALSE(client.conversation().wants_input());
-  EXPECT_TRUE(client.conversation().is_catching_up());
-  client.hang_up();
-  EXPECT_EQ(client.resumed(), 0);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace delayq::webhook {
 namespace {
 
-constexpr Moment kNow = from_unix_ms(1'700'000'000'500);
+constexpr Moment kMessageNow = from_unix_ms(1'700'000'000'500);
 const std::vector<std::string> kSecrets{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"};
 
 class Message : public testing::Test {
@@ -21,7 +21,7 @@ class Message : public testing::Test {
   }
   Call make() {
     const Route route = route_of(options_, topic_);
-    return make_call(job_, options_, route, signer_, kNow);
+    return make_call(job_, options_, route, signer_, kMessageNow);
   }
   std::string header(const Call& call, std::string_view name) {
     return std::string(call.headers.find(name).value_or("(none)"));
@@ -45,7 +45,7 @@ TEST_F(Message, NativeFormat) {
   EXPECT_EQ(header(call, "delayq-job-id"), "7");
   EXPECT_EQ(header(call, "delayq-attempt"), "2");
   EXPECT_EQ(header(call, "delayq-due"), "2023-11-14T22:13:20.000Z");
-  EXPECT_EQ(header(call, "webhook-signature"), signer_.sign({message_id(job_), kNow, call.body}));
+  EXPECT_EQ(header(call, "webhook-signature"), signer_.sign({message_id(job_), kMessageNow, call.body}));
   EXPECT_EQ(header(call, "ce-id"), "(none)");
 }
 
@@ -60,7 +60,7 @@ TEST_F(Message, TheIdStaysOverAttemptsAndChangesWithThePush) {
   EXPECT_TRUE(id.starts_with("msg_"));
   Job again = job_;
   again.attempts = 9;
-  again.due = kNow;
+  again.due = kMessageNow;
   EXPECT_EQ(message_id(again), id);
   again.pushed += Millis{1};
   EXPECT_NE(message_id(again), id);

@@ -7,7 +7,7 @@
 namespace delayq::webhook {
 namespace {
 
-constexpr Moment kNow = from_unix_ms(1'700'000'000'000);
+constexpr Moment kOutcomeNow = from_unix_ms(1'700'000'000'000);
 
 CallResult answered(int status, std::string body = {}) {
   CallResult result;
@@ -18,7 +18,7 @@ CallResult answered(int status, std::string body = {}) {
 }
 
 Outcome judge(const CallResult& result, CallbackFormat format = CallbackFormat::kWebhook) {
-  return outcome_of(result, format, kNow);
+  return outcome_of(result, format, kOutcomeNow);
 }
 
 TEST(Outcome, TwoHundredsAreSuccesses) {
@@ -76,7 +76,7 @@ TEST(Outcome, RetryAfterCountsWithTwoStatuses) {
   result.status = 500;
   EXPECT_EQ(judge(result).retry_after, std::nullopt);
   result.status = 429;
-  result.retry_after = RetryAfter{{}, kNow + std::chrono::seconds{3}};
+  result.retry_after = RetryAfter{{}, kOutcomeNow + std::chrono::seconds{3}};
   EXPECT_EQ(judge(result).retry_after, Millis{3'000});
   result.retry_after = RetryAfter{std::chrono::days{900}, {}};
   EXPECT_EQ(judge(result).retry_after, kLongestRetryAfter);

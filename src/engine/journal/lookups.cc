@@ -61,12 +61,13 @@ void JournalEngine::get(Moment now, const JobRef& job, Reply<std::optional<Found
   reader_.read(wanted, std::move(then));
 }
 
-void JournalEngine::locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) {
+void JournalEngine::locate(Moment now, std::string_view id, Among among,
+                           Reply<std::vector<std::string>> reply) {
   if (!failure_) make_due(now);
   std::vector<std::string> names;
   for (const Slot slot : store_.ids.find_all(store_.ids.key_of(id))) {
     const Entry& entry = store_.jobs[slot];
-    if (is_live(entry.state())) names.push_back(store_.topics[entry.topic].name);
+    if (among == Among::kAll || is_live(entry.state())) names.push_back(store_.topics[entry.topic].name);
   }
   answer(std::move(reply), Result<std::vector<std::string>>(std::move(names)));
 }

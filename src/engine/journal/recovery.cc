@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/shell_word.h"
 #include "engine/journal/replay.h"
 #include "engine/journal/segment_chain.h"
 #include "engine/journal/segment_files.h"
@@ -16,11 +17,12 @@ namespace delayq::journal {
 namespace {
 
 Error damage(const Disk& disk, const SegmentFile& segment, uint64_t offset, std::string_view what) {
-  return {ErrorCode::kCorrupt, "journal.open",
-          fmt::format(
-              "{}/{} is damaged at offset {}: {}. Nothing was changed. 'delayq check --data {}' shows the "
-              "extent, 'check --repair' says what it would drop before it drops anything",
-              disk.name(), segment.name, offset, what, disk.name())};
+  return {
+      ErrorCode::kCorrupt, "journal.open",
+      fmt::format(
+          "{0}/{1} is damaged at offset {2}: {3}. Nothing was changed. `delayq check {4}` shows the extent, "
+          "and `delayq check {4} --repair` tells what it would drop and asks before it drops anything",
+          disk.name(), segment.name, offset, what, shell_word(disk.name()))};
 }
 
 Error wrong_file(const Disk& disk, const ChainProblem& problem) {

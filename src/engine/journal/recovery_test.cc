@@ -272,8 +272,9 @@ TEST_F(RefusedTest, damage_before_what_a_mark_calls_synced) {
   segment.job(JobSpec("mail", "a"));
   const uint64_t bad = segment.last();
   segment.mark().job(JobSpec("mail", "b")).flip(bad + 30, 5).save(disk);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("virtual/segment-0000000001"),
-                               HasSubstr("offset " + std::to_string(bad)), HasSubstr("check --repair")));
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("virtual/segment-0000000001"), HasSubstr("offset " + std::to_string(bad)),
+                    HasSubstr("`delayq check virtual --repair`")));
   EXPECT_EQ(code, ErrorCode::kCorrupt);
 }
 

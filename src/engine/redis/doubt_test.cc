@@ -103,7 +103,7 @@ class OwnNews : public testing::Test {
   bool is_away_ = false;
   support::ScriptedClient client_;
   Ready listener_;
-  RedisEngine engine_{client_, {.prefix = "p", .shards = 1, .server = "s"}};
+  RedisEngine engine_{client_, {.prefix = "p", .server = "s"}};
 };
 
 TEST_F(OwnNews, AreKnownFromTheAnswers) {

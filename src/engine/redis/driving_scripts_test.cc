@@ -21,9 +21,9 @@ class DrivingScripts : public LifeScriptTest {
   resp::Value resign(std::string_view who) {
     return run(scripts::kResign, std::vector<std::string_view>{driver_key_}, std::vector{who});
   }
-  resp::Value meta(std::string_view version, std::string_view shards) {
+  resp::Value meta(std::string_view version, std::string_view shards, std::string_view tags = {}) {
     const std::string meta = keys_.shared("meta");
-    const std::vector<std::string_view> arguments{version, shards};
+    const std::vector<std::string_view> arguments{version, shards, tags};
     return run(scripts::kMeta, std::vector<std::string_view>{meta}, arguments);
   }
 
@@ -197,9 +197,15 @@ TEST_F(DrivingScripts, ExpireForgetsNoMoreThanItMay) {
 // ---- meta
 
 TEST_F(DrivingScripts, MetaHoldsForAllWhoComeLater) {
-  EXPECT_EQ(text_of(meta("1", "4")), "[1 4]");
-  EXPECT_EQ(text_of(meta("2", "16")), "[1 4]");
+  EXPECT_EQ(text_of(meta("1", "4")), "[1 4 nil]");
+  EXPECT_EQ(text_of(meta("2", "2", "7 9")), "[1 4 nil]");
   EXPECT_EQ(command({"HGETALL", keys_.shared("meta")}), "[version 1 shards 4]");
+}
+
+TEST_F(DrivingScripts, MetaHasTheTagsOfNewDeployments) {
+  EXPECT_EQ(text_of(meta("2", "2", "7 9")), "[2 2 7 9]");
+  EXPECT_EQ(text_of(meta("2", "2", "8 10")), "[2 2 7 9]");
+  EXPECT_EQ(text_of(meta("1", "1")), "[2 2 7 9]");
 }
 
 // ---- rights
@@ -243,7 +249,7 @@ TEST_F(DrivingScripts, MetaIsReadWhenMemoryIsFull) {
   server().command({"CONFIG", "SET", "maxmemory", "1"});
   const std::string said = text_of(meta("1", "8"));
   server().command({"CONFIG", "SET", "maxmemory", "0"});
-  EXPECT_EQ(said, "[1 4]");
+  EXPECT_EQ(said, "[1 4 nil]");
 }
 
 }  // namespace

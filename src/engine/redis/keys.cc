@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "core/siphash.h"
+#include "net/redis/slot.h"
 
 namespace delayq::redis {
 
@@ -38,10 +40,35 @@ constexpr std::array<Shape, kTopicKeys> kShapes{{
 /// Fixed for all time: it says where jobs are. (It guards against nothing; an uneven spread only costs
 /// speed.)
 constexpr SipKey kSpread{0x64656c6179712072, 0x6564697320736864};
+/// Says where a prefix's first shard is. Tags are written down when a deployment is made, so this may change.
+constexpr SipKey kPhase{0x64656c6179712072, 0x6564697320746167};
 
 }  // namespace
 
-TopicKeys::TopicKeys(std::string_view prefix, uint32_t shard, std::string_view topic) {
+Tags numbered_tags(uint32_t shards) {
+  Tags tags;
+  for (uint32_t shard = 0; shard < shards; ++shard) tags.push_back(std::to_string(shard));
+  return tags;
+}
+
+Tags spread_tags(std::string_view prefix, uint32_t shards) {
+  using net::redis::kSlots;
+  const uint64_t phase = siphash128(kPhase, prefix).low % (kSlots / shards);
+  std::map<uint64_t, uint32_t> wanted;  // slot -> shard
+  for (uint32_t shard = 0; shard < shards; ++shard) wanted[phase + uint64_t{shard} * kSlots / shards] = shard;
+  Tags tags(shards);
+  // Numbers of five digits have all slots.
+  for (uint32_t number = 0; !wanted.empty(); ++number) {
+    std::string tag = std::to_string(number);
+    const auto found = wanted.find(net::redis::slot_of(tag));
+    if (found == wanted.end()) continue;
+    tags[found->second] = std::move(tag);
+    wanted.erase(found);
+  }
+  return tags;
+}
+
+TopicKeys::TopicKeys(std::string_view prefix, std::string_view shard, std::string_view topic) {
   const std::string tag = fmt::format("{}:{{{}}}:", prefix, shard);
   size_t size = 0;
   for (const Shape& shape : kShapes)
@@ -58,17 +85,17 @@ TopicKeys::TopicKeys(std::string_view prefix, uint32_t shard, std::string_view t
   }
 }
 
-Keyspace::Keyspace(std::string prefix, uint32_t shards) : prefix_(std::move(prefix)), shards_(shards) {
-  assert(shards > 0);
+Keyspace::Keyspace(std::string prefix, Tags tags) : prefix_(std::move(prefix)), tags_(std::move(tags)) {
+  assert(!tags_.empty());
 }
 
 uint32_t Keyspace::shard_of(std::string_view id) const {
-  if (shards_ == 1) return 0;
-  return static_cast<uint32_t>(siphash128(kSpread, id).low % shards_);
+  if (tags_.size() == 1) return 0;
+  return static_cast<uint32_t>(siphash128(kSpread, id).low % tags_.size());
 }
 
 std::string Keyspace::in_shard(uint32_t shard, std::string_view name) const {
-  return fmt::format("{}:{{{}}}:{}", prefix_, shard, name);
+  return fmt::format("{}:{{{}}}:{}", prefix_, tags_[shard], name);
 }
 
 std::string Keyspace::shared(std::string_view name) const { return fmt::format("{}:{}", prefix_, name); }

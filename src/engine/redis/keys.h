@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace delayq::redis {
 
@@ -32,7 +34,7 @@ inline constexpr size_t kTopicKeys = 14;
 /// These keys, written out.
 class TopicKeys {
  public:
-  TopicKeys(std::string_view prefix, uint32_t shard, std::string_view topic);
+  TopicKeys(std::string_view prefix, std::string_view tag, std::string_view topic);
 
   std::span<const std::string_view> all() const { return names_; }
   std::string_view operator[](Key key) const { return names_[static_cast<size_t>(key)]; }
@@ -42,18 +44,31 @@ class TopicKeys {
   std::array<std::string_view, kTopicKeys> names_;
 };
 
-/// How a deployment names its keys. All keys of shard 3 begin with "delayq:{3}:": the braces make it one hash
-/// tag, so that a cluster keeps them together.
+/// The tags of a deployment's shards, by their numbers.
+using Tags = std::vector<std::string>;
+
+/// "0", "1", ...: those of a single shard, and of deployments that were made before there were others.
+Tags numbered_tags(uint32_t shards);
+/// Numbers whose slots are evenly far from each other. However many masters share the slots of a cluster,
+/// each a part of equal size, the shards of one are never more than one more than those of another. Where the
+/// first one is, the prefix says, so that deployments that share a cluster load different masters.
+/// REQUIRES: at most 256 shards.
+Tags spread_tags(std::string_view prefix, uint32_t shards);
+
+/// How a deployment names its keys. All keys of a shard whose tag is "3" begin with "delayq:{3}:": the braces
+/// make it one hash tag, so that a cluster keeps them together.
 class Keyspace {
  public:
   /// REQUIRES: at least one shard.
-  Keyspace(std::string prefix, uint32_t shards);
+  Keyspace(std::string prefix, Tags tags);
+  Keyspace(std::string prefix, uint32_t shards) : Keyspace(std::move(prefix), numbered_tags(shards)) {}
 
-  uint32_t shards() const { return shards_; }
+  uint32_t shards() const { return static_cast<uint32_t>(tags_.size()); }
+  const Tags& tags() const { return tags_; }
   /// The shard of a job; its topic has no say, so that an id alone is enough to look for it.
   uint32_t shard_of(std::string_view id) const;
 
-  TopicKeys topic(uint32_t shard, std::string_view name) const { return {prefix_, shard, name}; }
+  TopicKeys topic(uint32_t shard, std::string_view name) const { return {prefix_, tags_[shard], name}; }
   /// A key of the shard itself: "topics", "driver", "next", ...
   std::string in_shard(uint32_t shard, std::string_view name) const;
   /// What is of no shard: "settings", "meta", and "news", the channel.
@@ -61,7 +76,7 @@ class Keyspace {
 
  private:
   std::string prefix_;
-  uint32_t shards_;
+  Tags tags_;
 };
 
 }  // namespace delayq::redis

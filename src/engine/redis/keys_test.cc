@@ -1,9 +1,13 @@
 #include "engine/redis/keys.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include <gmock/gmock.h>
+
+#include "net/redis/slot.h"
 
 namespace delayq::redis {
 namespace {
@@ -17,6 +21,43 @@ TEST(Keys, OfOneShardHaveOneHashTag) {
   EXPECT_EQ(keys.topic(3, "orders")[Key::kPool], "delayq:{3}:job:orders");
   EXPECT_EQ(keys.topic(3, "orders")[Key::kNext], keys.in_shard(3, "next"));
   EXPECT_EQ(keys.shared("settings"), "delayq:settings");
+}
+
+/// How many shards each of `masters` has, when they share the slots as `redis-cli --cluster create` does.
+std::vector<int> spread(const Tags& tags, int masters) {
+  std::vector<int> shards(static_cast<size_t>(masters));
+  for (const std::string& tag : tags) {
+    const double part = static_cast<double>(net::redis::kSlots) / masters;
+    const int slot = net::redis::slot_of("p:{" + tag + "}:job:t");
+    int master = 0;
+    while (master + 1 < masters && slot > std::lround(part * (master + 1)) - 1) ++master;
+    ++shards[static_cast<size_t>(master)];
+  }
+  return shards;
+}
+
+TEST(Keys, ShardsAreSpreadEvenlyOverAnyNumberOfMasters) {
+  for (const char* prefix : {"delayq", "shop", "a", "", "delayq:2", "test1"}) {
+    for (const uint32_t shards : {2U, 3U, 8U, 10U, 16U, 24U, 32U, 64U, 100U, 256U}) {
+      const Tags tags = spread_tags(prefix, shards);
+      ASSERT_EQ(std::set<std::string>(tags.begin(), tags.end()).size(), shards);
+      for (int masters = 1; masters <= 32; ++masters) {
+        const std::vector<int> each = spread(tags, masters);
+        const auto [least, most] = std::minmax_element(each.begin(), each.end());
+        // Where slots cannot be cut evenly, a shard may be on the other side of the cut.
+        const int apart = net::redis::kSlots % shards == 0 ? 1 : 2;
+        EXPECT_LE(*most - *least, apart) << prefix << ": " << shards << " shards on " << masters;
+      }
+    }
+  }
+}
+
+TEST(Keys, DeploymentsThatShareAClusterHaveOtherTags) {
+  EXPECT_NE(spread_tags("a", 16), spread_tags("b", 16));
+  std::set<std::vector<int>> spreads;
+  for (int i = 0; i < 50; ++i) spreads.insert(spread(spread_tags("p" + std::to_string(i), 16), 3));
+  EXPECT_EQ(spreads.size(), 3U) << "each of three masters has the sixth shard of some";
+  EXPECT_EQ(spread_tags("a", 16), spread_tags("a", 16));
 }
 
 TEST(Keys, NoTwoTopicsShareOne) {

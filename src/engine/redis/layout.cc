@@ -1,5 +1,6 @@
 #include "engine/redis/layout.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -11,24 +12,51 @@ namespace delayq::redis {
 
 namespace {
 
+constexpr uint32_t kNumbered = 1;  ///< tags are "0", "1", ...
+constexpr uint32_t kTagged = 2;    ///< tags are written down
+
 Error refused(std::string detail) { return {ErrorCode::kUnavailable, "redis", std::move(detail), {}}; }
+
+std::string joined(const Tags& tags) {
+  std::string all;
+  for (const std::string& tag : tags) all += (all.empty() ? "" : " ") + tag;
+  return all;
+}
+
+/// Texts between spaces; those are as many as the spaces and one more, whatever they are.
+Tags parted(std::string_view all) {
+  Tags tags;
+  for (;;) {
+    const size_t space = all.find(' ');
+    tags.emplace_back(all.substr(0, space));
+    if (space == std::string_view::npos) return tags;
+    all.remove_prefix(space + 1);
+  }
+}
+
+/// One that a key can have between its braces.
+bool is_tag(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 }  // namespace
 
-void settle_layout(net::redis::Client& client, std::string_view meta, uint32_t shards,
+void settle_layout(net::redis::Client& client, std::string_view meta, const Tags& tags,
                    net::redis::Answer answer) {
+  const bool is_numbered = tags == numbered_tags(static_cast<uint32_t>(tags.size()));
   Arguments arguments;
-  arguments.number(kRecordVersion).number(shards);
+  arguments.number(is_numbered ? kNumbered : kTagged).number(tags.size());
+  arguments.text(is_numbered ? std::string() : joined(tags));
   client.run(scripts::kMeta, {&meta, 1}, arguments.words(), std::move(answer));
 }
 
 void find_layout(net::redis::Client& client, std::string_view meta, net::redis::Answer answer) {
-  client.call(meta, {"HMGET", meta, "version", "shards"}, std::move(answer));
+  client.call(meta, {"HMGET", meta, "version", "shards", "tags"}, std::move(answer));
 }
 
 std::optional<Layout> read_layout(const resp::Value& answer) {
-  if (answer.items.size() != 2) return std::nullopt;
-  return Layout{answer.items[0].text, answer.items[1].text};
+  if (answer.items.size() != 3) return std::nullopt;
+  return Layout{answer.items[0].text, answer.items[1].text, answer.items[2].text};
 }
 
 void try_rights(net::redis::Client& client, std::string_view prefix, std::string_view name,
@@ -48,11 +76,12 @@ std::string refused_commands(const resp::Value& answer) {
   return commands;
 }
 
-Result<uint32_t> shards_of(const Layout& layout, std::string_view prefix, uint32_t configured) {
-  if (layout.version != std::to_string(kRecordVersion))
+Result<Tags> tags_of(const Layout& layout, std::string_view prefix, uint32_t configured) {
+  const bool is_tagged = layout.version == std::to_string(kTagged);
+  if (!is_tagged && layout.version != std::to_string(kNumbered))
     return refused(
-        fmt::format("the jobs under the prefix \"{}\" have layout {}; this program knows layout {}", prefix,
-                    layout.version, kRecordVersion));
+        fmt::format("the jobs under the prefix \"{}\" have layout {}; this program knows layouts {} and {}",
+                    prefix, layout.version, kNumbered, kTagged));
   uint32_t shards = 0;
   const char* const end = layout.shards.data() + layout.shards.size();
   const auto [stop, problem] = std::from_chars(layout.shards.data(), end, shards);
@@ -64,7 +93,12 @@ Result<uint32_t> shards_of(const Layout& layout, std::string_view prefix, uint32
         fmt::format("the jobs under the prefix \"{}\" are in {} shards, and redis.shards is {}: "
                     "leave it out, or use another redis.prefix",
                     prefix, shards, configured));
-  return shards;
+  if (!is_tagged) return numbered_tags(shards);
+  Tags tags = parted(layout.tags);
+  if (tags.size() != shards || !std::all_of(tags.begin(), tags.end(), is_tag))
+    return refused(fmt::format("the jobs under the prefix \"{}\" are in {} shards, and their tags are \"{}\"",
+                               prefix, shards, layout.tags));
+  return tags;
 }
 
 }  // namespace delayq::redis

@@ -9,13 +9,21 @@
 
 namespace delayq::redis {
 
-/// A lease: the shard and its number there. As text "3.1234", and nothing else is one.
+/// A lease: the shard, its number there, and a nonce, which tells it from one that another master gave the
+/// same number. As text "3.1234.56", and nothing else is one. Those of earlier versions have no nonce:
+/// "3.1234".
 struct Lease {
   uint32_t shard = 0;
   uint64_t number = 0;
+  uint64_t nonce = 0;
 };
+/// Scripts count in doubles, and keep it together with a flag.
+inline constexpr uint64_t kMostNonce = (uint64_t{1} << 48) - 1;
 
-inline std::string lease_text(uint32_t shard, uint64_t number) { return fmt::format("{}.{}", shard, number); }
+inline std::string lease_text(const Lease& lease) {
+  return lease.nonce == 0 ? fmt::format("{}.{}", lease.shard, lease.number)
+                          : fmt::format("{}.{}.{}", lease.shard, lease.number, lease.nonce);
+}
 
 /// nullopt: nobody was ever given that as a lease.
 inline std::optional<Lease> read_lease(std::string_view text, uint32_t shards) {
@@ -24,10 +32,12 @@ inline std::optional<Lease> read_lease(std::string_view text, uint32_t shards) {
   const auto shard = std::from_chars(text.data(), end, lease.shard);
   if (shard.ec != std::errc{} || shard.ptr == end || *shard.ptr != '.' || lease.shard >= shards)
     return std::nullopt;
-  const auto number = std::from_chars(shard.ptr + 1, end, lease.number);
-  if (number.ec != std::errc{} || number.ptr != end) return std::nullopt;
+  auto last = std::from_chars(shard.ptr + 1, end, lease.number);
+  if (last.ec != std::errc{}) return std::nullopt;
+  if (last.ptr != end && *last.ptr == '.') last = std::from_chars(last.ptr + 1, end, lease.nonce);
+  if (last.ec != std::errc{} || last.ptr != end) return std::nullopt;
   // Only as it was written: no leading zeros.
-  return lease_text(lease.shard, lease.number) == text ? std::optional(lease) : std::nullopt;
+  return lease_text(lease) == text ? std::optional(lease) : std::nullopt;
 }
 
 }  // namespace delayq::redis

@@ -16,8 +16,8 @@ class LeaseScripts : public LifeScriptTest {
   resp::Value nack(const std::string& lease, const std::string& retry_at, const std::string& keep_until = "0",
                    const std::string& keep_count = "0", const std::string& reason = "why", int flags = 0,
                    int64_t now = kNow) {
-    return run(scripts::kNack, "t", {lease, retry_at, keep_until, keep_count, reason, std::to_string(flags)},
-               now);
+    return run(scripts::kNack, "t",
+               words_of(lease, {retry_at, keep_until, keep_count, reason, std::to_string(flags)}), now);
   }
   static constexpr int kExpired = 1;
   static constexpr int kUncounted = 2;
@@ -30,6 +30,32 @@ TEST_F(LeaseScripts, AckForgetsAndLeavesNothing) {
   run(scripts::kEnded, "t", {"10", "5000"}, kNow + 60'000);
   EXPECT_THAT(names(), UnorderedElementsAre("seq"));
   EXPECT_EQ(said(ack({a})), "[1]") << "stale";
+}
+
+TEST_F(LeaseScripts, AnotherNonceIsAnotherLease) {
+  // Two masters that take in the same millisecond give the same number to two jobs.
+  constexpr uint64_t kNonce = 123'456'789'012'345;
+  const std::string a = lease_of(spec("a", kNow).in_group("g"), kNow + 60'000, kNonce);
+  const std::string number = a.substr(0, a.find('.'));
+  ASSERT_EQ(a, number + ".123456789012345");
+  const std::string theirs = number + ".7";
+  EXPECT_EQ(said(ack({theirs, number})), "[1 1]");
+  EXPECT_EQ(said(nack(theirs, ms(30))), "[3]");
+  EXPECT_EQ(said(nack(theirs, ms(30), "0", "0", "why", kExpired)), "[3]");
+  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(theirs, {ms(90'000)}))), "[0]");
+  EXPECT_EQ(text_of(run(scripts::kInspect, "t", words_of(theirs))), "[nil 0 nil nil]");
+  EXPECT_EQ(said(run(scripts::kInspect, "t", words_of(a))), "[1 ]");
+  EXPECT_EQ(said(run(scripts::kCancel, "t", {"a"})), "[1]");
+  EXPECT_TRUE(record_of("a").cancel_requested);
+  EXPECT_EQ(record_of("a").nonce, kNonce) << "a cancel does not change the lease";
+  EXPECT_EQ(said(ack({a})), "[0]");
+}
+
+TEST_F(LeaseScripts, ALeaseThatEndedIsToldWithItsNonce) {
+  const std::string a = lease_of(spec("a", kNow), kNow + 10, 7);
+  EXPECT_EQ(said(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 10)), "[" + a + " 1 ]");
+  EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[0]");
+  EXPECT_EQ(record_of("a").nonce, 0U);
 }
 
 TEST_F(LeaseScripts, AckAtTheDeadlineIsTooLate) {
@@ -119,7 +145,7 @@ TEST_F(LeaseScripts, NackAfterTheDeadlineIsForWhoSaysSo) {
 
 TEST_F(LeaseScripts, NackOfALeaseThatRanOutIsStaleWhenItWasExtended) {
   const std::string a = lease_of(spec("a", kNow), kNow + 10);
-  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, ms(500)}, kNow + 9)), "[1]");
+  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(a, {ms(500)}), kNow + 9)), "[1]");
   EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[3]") << "it runs";
   EXPECT_EQ(members(Key::kHeld), "[a]");
   EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 500)), "[0]");
@@ -133,7 +159,8 @@ TEST_F(LeaseScripts, NackOfALeaseThatRanOutCountsThoughTheClockWasSetBack) {
 
 TEST_F(LeaseScripts, NacksOfOneLeaseTwiceInABatch) {
   const std::string a = lease_of(spec("a", kNow));
-  const std::vector<std::string> twice{a, ms(30), "0", "0", "one", "0", a, "", "0", "0", "two", "0"};
+  const std::vector<std::string> twice{a, "0", ms(30), "0", "0", "one", "0",
+                                       a, "0", "",     "0", "0", "two", "0"};
   EXPECT_EQ(said(run(scripts::kNack, "t", twice)), "[0 3]");
   EXPECT_EQ(record_of("a").outcome, "one");
 }
@@ -163,21 +190,21 @@ TEST_F(LeaseScripts, WhateverEndsALeaseSaysThatThereIsRoom) {
 TEST_F(LeaseScripts, ExtendMovesTheDeadlineBothWays) {
   const std::string a = lease_of(spec("a", kNow), kNow + 100);
   listen();
-  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, ms(300), "999", ms(300)})), "[1 0]");
+  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, "0", ms(300), "999", "0", ms(300)})), "[1 0]");
   EXPECT_EQ(record_of("a").until, from_unix_ms(kNow + 300));
   EXPECT_EQ(scores(Key::kLease), "[a 1700000000300]");
   EXPECT_THAT(news(), IsEmpty()) << "later: the look that is due sees that there is nothing";
-  EXPECT_EQ(text_of(run(scripts::kExtend, "t", {a, ms(20)})), "[1700000000020 0 1]");
+  EXPECT_EQ(text_of(run(scripts::kExtend, "t", words_of(a, {ms(20)}))), "[1700000000020 0 1]");
   EXPECT_THAT(news(), ElementsAre("e0@me:1700000000020"));
-  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, ms(400)}, kNow + 20)), "[0]") << "it has run out";
+  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(a, {ms(400)}), kNow + 20)), "[0]") << "it has run out";
   EXPECT_EQ(record_of("a").until, from_unix_ms(kNow + 20));
 }
 
 TEST_F(LeaseScripts, InspectTellsAndChangesNothing) {
   const std::string a = lease_of(spec("a", kNow).with_options("how"), kNow + 100);
   const std::string before = text_of(server().command({"HGETALL", key(Key::kPool)}));
-  EXPECT_EQ(said(run(scripts::kInspect, "t", {"999", a})), "[nil nil 1 how]");
-  EXPECT_EQ(said(run(scripts::kInspect, "t", {a}, kNow + 100)), "[nil nil]") << "it has run out";
+  EXPECT_EQ(said(run(scripts::kInspect, "t", {"999", "0", a, "0"})), "[nil nil 1 how]");
+  EXPECT_EQ(said(run(scripts::kInspect, "t", words_of(a), kNow + 100)), "[nil nil]") << "it has run out";
   EXPECT_EQ(text_of(server().command({"HGETALL", key(Key::kPool)})), before);
 }
 
@@ -200,8 +227,8 @@ class LargeLeases : public LeaseScripts {
                                        const std::vector<std::string>& words) {
     std::vector<std::string> all;
     for (const std::string& lease : leases) {
-      all.push_back(lease);
-      all.insert(all.end(), words.begin(), words.end());
+      const std::vector<std::string> each = words_of(lease, words);
+      all.insert(all.end(), each.begin(), each.end());
     }
     return all;
   }
@@ -237,7 +264,7 @@ TEST_F(LargeLeases, ExtendDoesTheFirstFew) {
 }
 
 TEST_F(LargeLeases, InspectDoesTheFirstFew) {
-  EXPECT_EQ(said(run(scripts::kInspect, "t", leases())), "[1  1  1  1 ]");
+  EXPECT_EQ(said(run(scripts::kInspect, "t", with(leases(), {}))), "[1  1  1  1 ]");
 }
 
 TEST_F(LargeLeases, ALeaseWhoseRecordIsGoneIsStale) {

@@ -34,7 +34,10 @@ void RedisEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs
         .script = redis::scripts::kReschedule, .shard = bundle.shard, .topic = bundle.topic, .now = now};
     Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
                                 expect(terms.script, bundle, *gather, redis::read_each<RescheduleOutcome>));
-    for (const uint32_t item : bundle.items) arguments.text(jobs[item].job.id).moment(jobs[item].due);
+    for (const uint32_t item : bundle.items) {
+      arguments.text(jobs[item].job.id).moment(jobs[item].due);
+      if (jobs[item].due <= now) expect_ready(bundle.shard, bundle.topic);
+    }
   }
   gather->close(answers_);
 }

@@ -23,7 +23,7 @@ const LeaseRef& ref_of(const LeaseRef& lease) { return lease; }
 const LeaseRef& ref_of(const auto& request) { return request.lease; }
 
 /// Of scripts whose leases have no argument in common.
-constexpr auto kNoNumbers = [](const auto&) { return std::array<int64_t, 0>{}; };
+constexpr auto kNoNumbers = [](const auto&, uint32_t) { return std::array<int64_t, 0>{}; };
 
 }  // namespace
 
@@ -41,8 +41,10 @@ void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std:
   };
   for (const Bundle& bundle : redis::make_bundles(current, where)) {
     for (auto item = bundle.items.begin(); item != bundle.items.end();) {
-      const auto common = numbers(requests[current[*item].first]);
-      const auto is_other = [&](uint32_t other) { return numbers(requests[current[other].first]) != common; };
+      const auto common = numbers(requests[current[*item].first], bundle.shard);
+      const auto is_other = [&](uint32_t other) {
+        return numbers(requests[current[other].first], bundle.shard) != common;
+      };
       const auto end = std::find_if(item, bundle.items.end(), is_other);
       const redis::Terms terms{.script = script,
                                .share = share,
@@ -55,8 +57,8 @@ void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std:
       Arguments& arguments =
           join(terms, static_cast<uint32_t>(end - item), expect(script, std::move(together), gather, read));
       for (; item != end; ++item) {
-        arguments.number(current[*item].second.number);
-        add(arguments, requests[current[*item].first]);
+        arguments.number(current[*item].second.number).number(current[*item].second.nonce);
+        add(arguments, requests[current[*item].first], bundle.shard);
       }
     }
   }
@@ -65,10 +67,12 @@ void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std:
 void RedisEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) {
   auto gather =
       Gather<std::vector<AckOutcome>>::make(std::vector(leases.size(), AckOutcome::kStale), std::move(reply));
-  const auto keep = [](const AckRequest& request) {
-    return std::array{redis::to_stored(request.keep.until), int64_t{request.keep.count}};
+  const auto keep = [this](const AckRequest& request, uint32_t shard) {
+    return std::array{redis::to_stored(request.keep.until), int64_t{share_of(request.keep.count, shard)}};
   };
-  const auto add = [](Arguments& arguments, const AckRequest& request) { arguments.text(request.outcome); };
+  const auto add = [](Arguments& arguments, const AckRequest& request, uint32_t) {
+    arguments.text(request.outcome);
+  };
   send_leases(redis::scripts::kAck, now, leases, *gather, keep, add, redis::read_each<AckOutcome>);
   gather->close(answers_);
 }
@@ -77,14 +81,15 @@ void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
                        Reply<std::vector<NackOutcome>> reply) {
   auto gather = Gather<std::vector<NackOutcome>>::make(std::vector(leases.size(), NackOutcome::kStale),
                                                        std::move(reply));
-  const auto add = [](Arguments& arguments, const NackRequest& request) {
+  const auto add = [this, now](Arguments& arguments, const NackRequest& request, uint32_t shard) {
     if (request.retry_at) {
       arguments.moment(*request.retry_at);
+      if (*request.retry_at <= now) expect_ready(shard, request.lease.topic);
     } else {
       arguments.text({});
     }
     arguments.moment(request.keep.until)
-        .number(request.keep.count)
+        .number(share_of(request.keep.count, shard))
         .text(request.reason)
         .number((request.expired ? kExpired : 0) + (request.uncounted ? kUncounted : 0));
   };
@@ -94,7 +99,7 @@ void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
 
 void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) {
   auto gather = Gather<std::vector<bool>>::make(std::vector<bool>(leases.size()), std::move(reply));
-  const auto add = [](Arguments& arguments, const ExtendRequest& request) {
+  const auto add = [](Arguments& arguments, const ExtendRequest& request, uint32_t) {
     arguments.moment(request.until);
   };
   send_leases(redis::scripts::kExtend, now, leases, *gather, kNoNumbers, add, redis::read_each<bool>);
@@ -124,8 +129,8 @@ void RedisEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<st
     return true;
   };
   send_leases(
-      redis::scripts::kInspect, now, leases, *gather, kNoNumbers, [](Arguments&, const LeaseRef&) {}, read,
-      redis::Share::kTwoEach);
+      redis::scripts::kInspect, now, leases, *gather, kNoNumbers,
+      [](Arguments&, const LeaseRef&, uint32_t) {}, read, redis::Share::kTwoEach);
   gather->close(answers_);
 }
 

@@ -72,7 +72,7 @@ TEST_F(LifeScripts, PushMeetsAJobThatRuns) {
   EXPECT_EQ(said(push({spec("a")})), "[0 3 2 1700000000000]");
   EXPECT_EQ(said(push({spec("a").or_keep()})), "[0 2 2 1700000000000]");
   EXPECT_EQ(said(push({spec("a").or_replace()})), "[0 1 0 1700000000500]");
-  EXPECT_EQ(said(run(scripts::kInspect, "t", {lease})), "[nil nil]") << "the lease has ended with it";
+  EXPECT_EQ(said(run(scripts::kInspect, "t", words_of(lease))), "[nil nil]") << "the lease has ended with it";
   EXPECT_THAT(names(), UnorderedElementsAre("job:t", "delay:t", "topics", "seq", "next"));
 }
 
@@ -392,7 +392,8 @@ TEST_F(LifeScripts, CancelSaysWhatItMet) {
   EXPECT_TRUE(record_of("running").cancel_requested);
   EXPECT_EQ(said(run(scripts::kCancel, "t", {"running"})), "[1]") << "asked again it is the same";
   EXPECT_EQ(said(run(scripts::kCancel, "t", {"dead"}, kNow + 1'000)), "[4]") << "its retention has ended";
-  EXPECT_EQ(said(run(scripts::kNack, "t", {lease, std::to_string(kNow), "0", "0", "again", "0"})), "[2]");
+  EXPECT_EQ(said(run(scripts::kNack, "t", words_of(lease, {std::to_string(kNow), "0", "0", "again", "0"}))),
+            "[2]");
   EXPECT_EQ(command({"HEXISTS", key(Key::kPool), "running"}), "0");
 }
 

@@ -19,14 +19,12 @@ constexpr size_t kMostAsked = 10'000;
 /// A script counts in doubles.
 constexpr uint64_t kMostBytes = uint64_t{1} << 53;
 
-/// The shard's part of a topic's limit. Together they are the limit, unless that is smaller than their
-/// number.
-uint32_t share_of(uint32_t limit, uint32_t shard, uint32_t shards) {
-  if (limit == 0) return 0;
-  return std::max<uint32_t>(1, limit / shards + (shard < limit % shards ? 1 : 0));
-}
-
 }  // namespace
+
+uint32_t RedisEngine::share_of(uint32_t count, uint32_t shard) const {
+  if (count == 0) return 0;
+  return std::max<uint32_t>(1, count / keys_.shards() + (shard < count % keys_.shards() ? 1 : 0));
+}
 
 /// A take on its way from shard to shard.
 struct RedisEngine::Taking {
@@ -63,12 +61,13 @@ void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
       std::min(request.count - static_cast<uint32_t>(taking->taken.jobs.size()), kTakenPerCall);
   const int64_t numbers[] = {static_cast<int64_t>(request.outlet),
                              redis::to_stored(request.lease_until),
-                             share_of(request.max_reserved, shard, keys_.shards()),
+                             share_of(request.max_reserved, shard),
                              request.auto_ack ? 1 : 0,
                              redis::to_stored(request.keep_done.until),
-                             request.keep_done.count,
+                             share_of(request.keep_done.count, shard),
                              kDueBefore,
-                             static_cast<int64_t>(std::min(request.max_bytes - taking->bytes, kMostBytes))};
+                             static_cast<int64_t>(std::min(request.max_bytes - taking->bytes, kMostBytes)),
+                             static_cast<int64_t>(nonce_)};
   const redis::Terms terms{.script = redis::scripts::kTake,
                            .share = redis::Share::kTwoEach,
                            .shard = shard,
@@ -109,7 +108,7 @@ Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value
       taken.job.state = JobState::kDone;
       taken.job.until = request.keep_done.until;
     } else {
-      taken.lease = storage.copy(redis::lease_text(shard, record->lease));
+      taken.lease = storage.copy(redis::lease_text({shard, record->lease, record->nonce}));
     }
     taking.taken.jobs.push_back(taken);
     taking.bytes += answer.items[i + 1].text.size();
@@ -127,7 +126,7 @@ Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value
 }
 
 void RedisEngine::note_asked(std::string_view topic, Outlet outlet) {
-  // Those that are forgotten are only not announced after a break.
+  // Those that are forgotten are not announced at once after a break, but when look_for_missed() finds them.
   if (asked_topics_.size() >= kMostAsked) asked_topics_.clear();
   asked_topics_.emplace(topic, outlet);
 }

@@ -12,10 +12,10 @@ namespace {
 
 constexpr size_t kRestoredItems = 3;
 
-void add(Arguments& arguments, const RestoreRequest& request) {
+void add(Arguments& arguments, const RestoreRequest& request, uint32_t keep_count) {
   const redis::RecordPieces record = redis::write_job(request.job, arguments.storage());
   arguments.view(request.job.id).view(record.before).view(record.after);
-  arguments.number(static_cast<uint32_t>(request.on_conflict)).number(request.keep_count);
+  arguments.number(static_cast<uint32_t>(request.on_conflict)).number(keep_count);
 }
 
 bool read_restored(const resp::Value& value, const std::string& topic, const Bundle& bundle,
@@ -45,7 +45,9 @@ void RedisEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
   };
   for (const Bundle& bundle : redis::make_bundles(jobs, where, bytes, false)) {
     Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
-    for (const uint32_t item : bundle.items) add(arguments, jobs[item]);
+    for (const uint32_t item : bundle.items)
+      add(arguments, jobs[item], share_of(jobs[item].keep_count, bundle.shard));
+    expect_ready(bundle.shard, bundle.topic);
     send(redis::scripts::kRestore, bundle, arguments, *gather, read_restored);
   }
   gather->close(answers_);
@@ -67,6 +69,7 @@ void RedisEngine::redrive(Moment now, std::string_view topic, std::span<const st
     Arguments& arguments =
         join(terms, static_cast<uint32_t>(bundle.items.size()), expect(terms.script, bundle, *gather, read));
     for (const uint32_t item : bundle.items) arguments.text(ids[item]);
+    expect_ready(bundle.shard, topic);
   }
   gather->close(answers_);
 }

@@ -70,7 +70,7 @@ class LookFailures : public testing::Test {
   static constexpr Moment kNow{Millis{1'800'000'000'000}};
   ScriptedClient client_;
   Deaf listener_;
-  RedisEngine engine_{client_, {.prefix = "p", .shards = 3, .server = "s"}};
+  RedisEngine engine_{client_, {.prefix = "p", .tags = redis::numbered_tags(3), .server = "s"}};
 };
 
 TEST_F(LookFailures, WhileRedisIsAway) {
@@ -168,7 +168,8 @@ TEST_F(LookFailures, AMasterThatHasAnotherLayoutIsNotWrittenTo) {
     told.items.resize(9, {.type = Type::kInteger, .text = {}, .items = {}});
     if (name != "meta") return told;
     told.items = {{.type = Type::kBulk, .text = "1", .items = {}},
-                  {.type = Type::kBulk, .text = shards, .items = {}}};
+                  {.type = Type::kBulk, .text = shards, .items = {}},
+                  {.type = Type::kNull, .text = {}, .items = {}}};
     return told;
   };
   const auto code = [this] {

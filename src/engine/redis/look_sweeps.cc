@@ -13,8 +13,8 @@ using redis::Arguments;
 namespace {
 
 /// In one call. A script that runs is all that Redis does.
-constexpr uint32_t kJobsPerCall = 1'000;
-constexpr uint32_t kBytesPerCall = 4U << 20;
+constexpr uint32_t kSweptPerCall = 1'000;
+constexpr uint32_t kSweptBytesPerCall = 4U << 20;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void RedisEngine::sweep(const std::shared_ptr<Sweep>& sweep) {
     if (share == 0) {
       sweep->shards.push_back(shards[i]);
     } else {
-      send_share(sweep, shards[i], std::min(share, kJobsPerCall));
+      send_share(sweep, shards[i], std::min(share, kSweptPerCall));
     }
   }
 }
@@ -67,8 +67,9 @@ void RedisEngine::send_share(const std::shared_ptr<Sweep>& sweep, uint32_t shard
   const redis::TopicKeys keys = keys_.topic(shard, sweep->topic);
   Arguments arguments = arguments_for(sweep->now, shard, sweep->topic);
   for (const std::string& each : sweep->more) arguments.text(each);
-  arguments.number(share).number(kBytesPerCall);
+  arguments.number(share).number(kSweptBytesPerCall);
   ++sweep->calls;
+  if (&sweep->script == &redis::scripts::kRedriveOldest) expect_ready(shard, sweep->topic);
   run(sweep->script, keys.all(), arguments, [this, sweep, shard](const Result<resp::Value>& answer) {
     if (!answer.ok()) {
       sweep->error = answer.error();

@@ -16,7 +16,7 @@ namespace {
 
 /// Jobs of one topic that may become ready, or be forgotten, before it is counted.
 constexpr uint32_t kCaughtUp = 100;
-constexpr uint32_t kTopicsPerCall = 200;
+constexpr uint32_t kListedPerCall = 200;
 /// Bins times topics of one call.
 constexpr uint32_t kBinsPerCall = 2'000;
 
@@ -60,7 +60,7 @@ void RedisEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts> 
 void RedisEngine::count_next(Moment now, uint32_t shard, std::string_view after,
                              std::shared_ptr<Gather<TopicCounts>> gather) {
   Arguments arguments = arguments_for(now, shard, {});
-  arguments.text(after).number(kTopicsPerCall).number(kCaughtUp);
+  arguments.text(after).number(kListedPerCall).number(kCaughtUp);
   Gather<TopicCounts>& all = *gather;
   run(redis::scripts::kTopics, shard_keys(shard).all(), arguments,
       all.expect(
@@ -75,7 +75,7 @@ void RedisEngine::count_next(Moment now, uint32_t shard, std::string_view after,
 }
 
 void RedisEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
-  const uint32_t most = std::min(limit, kTopicsPerCall);
+  const uint32_t most = std::min(limit, kListedPerCall);
   if (most == 0) return answer<TopicPage>(reply, TopicPage{});
   auto rows =
       Gather<TopicRows>::make({}, [reply = std::move(reply), most](const Result<TopicRows>& merged) mutable {
@@ -108,7 +108,7 @@ void RedisEngine::forecast(Moment now, const ForecastRequest& request, Reply<For
   auto forecasting = std::make_shared<Forecasting>();
   forecasting->now = now;
   forecasting->topic = request.topic;
-  forecasting->topics_per_call = std::clamp(kBinsPerCall / request.bins, 1U, kTopicsPerCall);
+  forecasting->topics_per_call = std::clamp(kBinsPerCall / request.bins, 1U, kListedPerCall);
   // A bin has the moments whose distance from the start, times the bins, divided by the span, is its number.
   const auto span = static_cast<uint64_t>((request.to - request.from).count());
   for (uint64_t bin = 0; bin <= request.bins; ++bin) {

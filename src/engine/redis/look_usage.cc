@@ -17,7 +17,7 @@ namespace {
 /// For each call to a shard that it takes to have them: the figures of very many topics are asked for less
 /// often, so that they cost Redis about the same.
 constexpr Millis kFreshFor{1'000};
-constexpr uint32_t kTopicsPerCall = 1'000;
+constexpr uint32_t kMeasuredPerCall = 1'000;
 
 uint64_t to_number(std::string_view text) {
   uint64_t number = 0;
@@ -107,7 +107,7 @@ void RedisEngine::measure_next(const std::shared_ptr<Measuring>& measuring) {
   ++measuring->steps;
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     Arguments arguments = arguments_for(Moment{}, shard, {});
-    arguments.text(measuring->after).number(kTopicsPerCall);
+    arguments.text(measuring->after).number(kMeasuredPerCall);
     ++measuring->calls;
     run(redis::scripts::kSizes, shard_keys(shard).all(), arguments,
         [this, measuring](const Result<resp::Value>& answer) {

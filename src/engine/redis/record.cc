@@ -97,7 +97,9 @@ std::optional<Record> read_record(std::string_view bytes) {
   record.attempts = static_cast<uint32_t>(reader.number());
   record.lease = reader.number();
   record.until = reader.moment();
-  record.cancel_requested = (reader.number() & kFlagCancelRequested) != 0;
+  const uint64_t flags = reader.number();
+  record.cancel_requested = (flags & kFlagCancelRequested) != 0;
+  record.nonce = flags >> 1;
   record.outcome = reader.text();
   reader.array_of(kTailItems);
   record.group = reader.text();

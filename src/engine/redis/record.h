@@ -15,6 +15,8 @@
 ///   head  [version, state, priority, due, pushed, sequence, outlet, attempts, lease, until, flags, outcome]
 ///   tail  [group, options, body]
 ///
+/// `flags` is a number: bit 0 says that a cancel was asked for, and what is above it is the lease's nonce.
+///
 /// `state` is 0 for delayed and for ready jobs: in which of the two it is, the delay stage knows. Moments are
 /// milliseconds since 1970, and scripts count in doubles: from 2^53 - 1 on (the year 287396) it is never.
 namespace delayq::redis {
@@ -38,6 +40,7 @@ struct Record {
   Outlet outlet = Outlet::kTopic;
   uint32_t attempts = 0;
   uint64_t lease = 0;
+  uint64_t nonce = 0;  ///< of the lease
   Moment until{};
   bool cancel_requested = false;
   std::string_view outcome;

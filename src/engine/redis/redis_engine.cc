@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/siphash.h"
 #include "engine/redis/foreign_key.h"
 #include "engine/redis/layout.h"
 
@@ -20,17 +21,21 @@ constexpr int64_t kOwnOutlet = 1;
 constexpr int64_t kCallbackOutlet = 2;
 /// They are looked through for each verb.
 constexpr size_t kMostJointCalls = 32;
+/// Makes of a server's name what its nonces begin with.
+constexpr SipKey kNonces{0x64656c6179712072, 0x656469736e6f6e63};
 
 }  // namespace
 
 RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
     : client_(client),
       options_(std::move(options)),
-      keys_(options_.prefix, options_.shards),
+      keys_(options_.prefix, options_.tags),
       channel_(keys_.shared(redis::kNewsChannel)),
-      driving_(options_.shards, options_.hold),
-      hints_(options_.shards) {
-  for (uint32_t shard = 0; shard < options_.shards; ++shard)
+      driving_(keys_.shards(), options_.hold),
+      hints_(keys_.shards()),
+      random_(siphash128(kNonces, options_.server).low),
+      nonce_(random_.between(1, redis::kMostNonce)) {
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard)
     senders_.push_back(fmt::format("{}@{}", shard, options_.server));
   if (options_.only_looks) return;
   client_.subscribe(
@@ -45,7 +50,7 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
 }
 
 void RedisEngine::check_layout() {
-  redis::settle_layout(client_, keys_.shared("meta"), options_.shards,
+  redis::settle_layout(client_, keys_.shared("meta"), keys_.tags(),
                        [this, alive = std::weak_ptr(alive_)](const Result<resp::Value>& answer) {
                          if (!alive.expired()) layout_came(answer);
                        });
@@ -55,8 +60,14 @@ void RedisEngine::layout_came(const Result<resp::Value>& answer) {
   // Without an answer there is no connection; with the next one it is asked again.
   const auto layout = answer.ok() ? redis::read_layout(*answer) : std::nullopt;
   if (!layout) return;
-  const auto shards = redis::shards_of(*layout, options_.prefix, options_.shards);
-  refused_ = shards.ok() ? std::nullopt : std::optional(shards.error());
+  const auto tags = redis::tags_of(*layout, options_.prefix, keys_.shards());
+  refused_.reset();
+  if (!tags.ok()) {
+    refused_ = tags.error();
+  } else if (*tags != keys_.tags()) {
+    refused_ = Error{ErrorCode::kUnavailable, "redis",
+                     "the shards have other tags than at the start of this server: start it again"};
+  }
 }
 
 Arguments RedisEngine::arguments_for(Moment now, uint32_t shard, std::string_view topic) const {

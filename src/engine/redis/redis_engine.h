@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/random.h"
 #include "engine/engine.h"
 #include "engine/redis/arguments.h"
 #include "engine/redis/bundles.h"
@@ -15,6 +16,7 @@
 #include "engine/redis/hints.h"
 #include "engine/redis/joint_call.h"
 #include "engine/redis/keys.h"
+#include "engine/redis/lease.h"
 #include "net/redis/client.h"
 
 namespace delayq {
@@ -22,7 +24,7 @@ namespace delayq {
 struct RedisEngineOptions {
   std::string prefix = "delayq";             ///< of all keys
   std::string prefix_name = "redis.prefix";  ///< where an operator chooses it, for advice
-  uint32_t shards = 1;                       ///< the same for all servers of a deployment, for ever
+  redis::Tags tags{"0"};  ///< of the shards; the same for all servers of a deployment, for ever
   /// Who this server is among those that share the deployment. Never two alike at the same time.
   std::string server = "server";
   /// How long this server drives a shard without saying so again: when it dies, another takes over after
@@ -36,10 +38,10 @@ struct RedisEngineOptions {
 /// Jobs in Redis, shared by any number of servers. Every transition is one script on one shard (ADR 0012).
 ///
 /// Order. Calls about a topic in one shard are carried out in the order of the verbs that made them, and so
-/// are those about a whole shard, so a verb sees all that was called before it. What holds of verbs that ask
-/// several shards is said at each of them. Verbs that ask the same of a topic are sent together by poll().
-/// Of verbs that name jobs of more than 4 MiB in a topic and shard, the first jobs are dealt with in this
-/// order, and the others by further calls, between which other verbs may come.
+/// are those about a whole shard, so a verb sees all that was called before it, also when it asks several
+/// shards; what else holds of those is said at each of them. Verbs that ask the same of a topic are sent
+/// together by poll(). Of verbs that name jobs of more than 4 MiB in a topic and shard, the first jobs are
+/// dealt with in this order, and the others by further calls, between which other verbs may come.
 ///
 /// While Redis is away every verb is answered with kUnavailable.
 class RedisEngine final : public Engine {
@@ -84,7 +86,7 @@ class RedisEngine final : public Engine {
 
   // ---- looking around (look_jobs.cc, look_list.cc, look_topics.cc, look_usage.cc)
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
-  void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override;
+  void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override;
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override;
   void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) override;
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;
@@ -121,6 +123,12 @@ class RedisEngine final : public Engine {
   /// Every such script answers first when its shard is to be looked at next, if that has changed, and which
   /// outlets got ready jobs. Takes note of both. False: that is no such answer.
   bool note(uint32_t shard, std::string_view topic, const resp::Value& answer);
+  /// A call that is about to be made may give the topic ready jobs in that shard: takes that are called after
+  /// it ask the shard, though the answer has not come.
+  void expect_ready(uint32_t shard, std::string_view topic) {
+    hints_.note_ready(shard, topic, Outlet::kTopic);
+    hints_.note_ready(shard, topic, Outlet::kCallback);
+  }
   /// The topic has got ready jobs in that shard: tells the listener, and takes ask it.
   void note_ready(uint32_t shard, std::string_view topic, Outlet outlet);
   /// The answer of a bundle's call, as one of those that `gather` puts together. `read` reads what the script
@@ -153,14 +161,18 @@ class RedisEngine final : public Engine {
   void send_part(const std::shared_ptr<redis::JointCall>& call);
   void send_all_joint();
   /// Calls a script about leases for those of a batch that may be current. `add` adds the arguments of one
-  /// after the number of its lease; `read` is as above. `numbers` answers the call's first arguments, an
-  /// array that those in one call have in common.
+  /// after its lease, for a shard; `read` is as above. `numbers` answers the call's first arguments, an array
+  /// that those in one call have in common.
   template <class T, class Request, class Numbers, class Add, class Read>
   void send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
                    redis::Gather<T>& gather, Numbers numbers, Add add, Read read,
                    redis::Share share = redis::Share::kOneEach);
   /// The error of an answer that is not as its script's RETURNS says.
   static Error not_understood(std::string_view script);
+
+  /// The shard's part of a number that is for a whole topic: how many jobs may be reserved, or are kept.
+  /// Together they are that number, unless it is smaller than that of the shards: each has at least 1 of it.
+  uint32_t share_of(uint32_t count, uint32_t shard) const;
 
   struct Taking;
   void take_from_next(const std::shared_ptr<Taking>& taking);
@@ -212,6 +224,10 @@ class RedisEngine final : public Engine {
   /// News may have been missed: every shard is looked at, and every topic that somebody asked about is
   /// announced.
   void look_at_everything();
+  /// Walks through all topics, to see what was not heard of: seldom, since all is told as it happens, and
+  /// after news may have been missed.
+  void look_for_missed(Moment now);
+  void look_for_missed_in(Moment now, uint32_t shard, std::string_view after);
   void begin_round(uint32_t shard, Moment now);
   void head_came(uint32_t shard, const Result<resp::Value>& answer);
   /// Looks at what the shard's head says is due: "d", "l" or "k", and a topic.
@@ -234,9 +250,12 @@ class RedisEngine final : public Engine {
   redis::Driving driving_;
   redis::Hints hints_;
   redis::Doubt doubt_;
-  /// That somebody took from, or tried to, and those whose calls were not answered.
+  /// That somebody took from, or tried to, and those whose calls were not answered. These are announced at
+  /// once after a break; look_for_missed() finds the others.
   std::set<std::pair<std::string, Outlet>> asked_topics_;
   uint32_t first_shard_ = 0;  ///< that the next take asks first
+  Random random_;             ///< another with each server
+  uint64_t nonce_ = 0;        ///< of the leases that this turn's takes give; never 0
   std::string foreign_key_;
   std::optional<Error> refused_;               ///< the deployment is not as this server believes
   std::vector<std::string> senders_;           ///< by shard: how this server signs its news
@@ -248,6 +267,9 @@ class RedisEngine final : public Engine {
   uint32_t usage_steps_ = 1;            ///< how many calls to each shard that took
   uint64_t measured_ = 0;               ///< the latest of the askings that has figures to show
   uint64_t measurings_ = 0;             ///< askings so far
+
+  Moment missed_asked_ = Moment::min();  ///< when look_for_missed() began last
+  uint32_t missed_walks_ = 0;            ///< shards in which it is going on
 
   // What the next poll() hands out.
   Answers answers_;

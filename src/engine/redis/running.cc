@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "engine/redis/lease.h"
+#include <fmt/format.h>
+
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
 
@@ -18,6 +19,9 @@ constexpr uint32_t kEntriesPerRound = 64;  ///< topics that one round looks at
 constexpr uint32_t kDuePerCall = 1'000;
 constexpr uint32_t kEndedPerCall = 500;
 constexpr uint32_t kExpiredPerCall = 500;
+/// What is missed is seen after this at the latest.
+constexpr Millis kMissedPeriod = std::chrono::seconds{30};
+constexpr uint32_t kMissedTopicsPerCall = 200;
 constexpr Millis kTellAgain{5'000};  ///< that a lease has ended, when nobody resolved it
 
 /// "3@name:rest" -> 3, "name", "rest".
@@ -59,6 +63,7 @@ Moment RedisEngine::tick(Moment now) {
     if (driving_.wants_round(shard, now)) begin_round(shard, now);
   }
   refresh_usage(now);
+  look_for_missed(now);
   // The answers of a round wake the loop by themselves.
   return std::max(now, driving_.next_round());
 }
@@ -126,7 +131,7 @@ void RedisEngine::note_ended(uint32_t shard, const std::string& topic, const res
   for (size_t i = 2; i + 2 < answer.items.size(); i += 3) {
     LeaseInfo info;
     info.topic = topic;
-    info.lease = redis::lease_text(shard, static_cast<uint64_t>(answer.items[i].integer));
+    info.lease = fmt::format("{}.{}", shard, answer.items[i].text);
     info.attempts = static_cast<uint32_t>(answer.items[i + 1].integer);
     info.options = answer.items[i + 2].text;
     ended_.push_back(std::move(info));
@@ -163,6 +168,31 @@ void RedisEngine::look_at_everything() {
   settings_changed_ = true;
   hints_.forget();
   ready_topics_.insert(asked_topics_.begin(), asked_topics_.end());
+  missed_asked_ = Moment::min();
+}
+
+void RedisEngine::look_for_missed(Moment now) {
+  // A clock that was set back does not put it off.
+  const bool is_due = now < missed_asked_ || now - kMissedPeriod >= missed_asked_;
+  if (!is_due || missed_walks_ > 0) return;
+  missed_asked_ = now;
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    ++missed_walks_;
+    look_for_missed_in(now, shard, {});
+  }
+}
+
+void RedisEngine::look_for_missed_in(Moment now, uint32_t shard, std::string_view after) {
+  Arguments arguments = arguments_for(now, shard, {});
+  arguments.text(after).number(kMissedTopicsPerCall);
+  run(redis::scripts::kMissed, shard_keys(shard).all(), arguments,
+      [this, now, shard](const Result<resp::Value>& answer) {
+        // What is lost here is asked for again after the break (Doubt).
+        const bool is_understood = answer.ok() && answer->items.size() == 3 && note_topics(shard, *answer);
+        const std::string_view last = is_understood ? std::string_view(answer->items[2].text) : "";
+        if (!last.empty()) return look_for_missed_in(now, shard, last);
+        --missed_walks_;
+      });
 }
 
 bool RedisEngine::poll(EngineListener& listener) {
@@ -182,6 +212,7 @@ bool RedisEngine::poll(EngineListener& listener) {
     listener.on_settings_changed();
   }
   send_all_joint();  // of what was called here
+  nonce_ = random_.between(1, redis::kMostNonce);
   return any;
 }
 

@@ -32,6 +32,7 @@ std::string_view redis_topics();
 std::string_view redis_sizes();
 std::string_view redis_forecast();
 std::string_view redis_settings();
+std::string_view redis_missed();
 }  // namespace delayq::embedded
 
 namespace delayq::redis::scripts {
@@ -66,5 +67,6 @@ inline const Script kTopics{"topics", embedded::redis_topics()};
 inline const Script kSizes{"sizes", embedded::redis_sizes()};
 inline const Script kForecast{"forecast", embedded::redis_forecast()};
 inline const Script kSettings{"settings", embedded::redis_settings()};
+inline const Script kMissed{"missed", embedded::redis_missed()};
 
 }  // namespace delayq::redis::scripts

@@ -79,6 +79,8 @@ class Client {
   /// Why there is no connection, or why the last one broke; empty while nothing ever went wrong. Without
   /// secrets.
   virtual std::string_view last_error() const = 0;
+  /// Redis's clock. It goes on evenly when this machine's is set.
+  virtual Moment now() const = 0;
   /// What to add to this machine's clock to have Redis's.
   virtual Millis clock_offset() const = 0;
   virtual const ClientFigures& figures() const = 0;

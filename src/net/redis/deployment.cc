@@ -24,20 +24,20 @@ std::unique_ptr<Link> LinkFactory::make(ConnectionSettings settings, LinkEvents&
 
 std::unique_ptr<Link> LinkFactory::to_node(bool needs_master, LinkEvents& events) {
   ConnectionSettings settings = common();
-  settings.greeting = {options_.user, options_.password, options_.database, needs_master};
+  settings.greeting = {options_.user, options_.password, options_.database, needs_master, options_.oldest};
   return make(std::move(settings), events);
 }
 
 std::unique_ptr<Link> LinkFactory::to_listen(LinkEvents& events) {
   ConnectionSettings settings = common();
-  settings.greeting = {options_.user, options_.password, 0, false};
+  settings.greeting = {options_.user, options_.password, 0, false, {}};
   settings.is_subscriber = true;
   return make(std::move(settings), events);
 }
 
 std::unique_ptr<Link> LinkFactory::to_sentinel(bool to_listen, LinkEvents& events) {
   ConnectionSettings settings = common();
-  settings.greeting = {options_.sentinel_user, options_.sentinel_password, 0, false};
+  settings.greeting = {options_.sentinel_user, options_.sentinel_password, 0, false, {}};
   settings.is_subscriber = to_listen;
   return make(std::move(settings), events);
 }

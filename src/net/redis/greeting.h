@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "net/redis/options.h"
 #include "resp/value.h"
 
 namespace delayq::net::redis {
@@ -15,6 +16,7 @@ struct GreetingSettings {
   std::string password;  ///< empty: no AUTH
   uint32_t database = 0;
   bool needs_master = false;
+  Version oldest{};  ///< 0.0: any will do
 };
 
 /// What a client says first on a connection, and whether the answers let it go on. All of it is sent at once.
@@ -29,6 +31,9 @@ class Greeting {
   bool is_over() const { return heard_ == commands_.size(); }
 
  private:
+  Status hear_version(const resp::Value& reply) const;
+
+  Version oldest_;
   std::vector<std::vector<std::string>> commands_;
   size_t heard_ = 0;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,6 +42,14 @@ struct Tls {
   bool operator==(const Tls&) const = default;
 };
 
+/// Of Redis: major and minor.
+struct Version {
+  uint32_t major = 0;
+  uint32_t minor = 0;
+
+  auto operator<=>(const Version&) const = default;
+};
+
 /// How to reach a deployment of Redis.
 ///
 /// There is no pool of connections (max idle, max active, idle timeout): commands are pipelined, so one
@@ -57,6 +66,7 @@ struct ClientOptions {
   std::string sentinel_password{};
   uint32_t database = 0;  ///< 0 in a cluster
   Tls tls{};              ///< also to sentinels
+  Version oldest{};       ///< nodes with an earlier one are refused; 0.0: any will do
   /// Per node. A hash tag always uses the same one, so that its commands stay in order.
   size_t connections = 1;
 

@@ -17,7 +17,7 @@ using support::RedisProcess;
 using support::text_of;
 using support::to;
 
-constexpr Script kAppend{"append", "return redis.call('RPUSH', KEYS[1], ARGV[1])"};
+constexpr Script kAppendToList{"append", "return redis.call('RPUSH', KEYS[1], ARGV[1])"};
 constexpr Script kAlso{"also", "return redis.call('RPUSH', KEYS[1], ARGV[1], 'also')"};
 
 /// Writes numbers to the end of a list, by scripts and by plain commands.
@@ -28,7 +28,7 @@ class Writer {
   void write(int count) {
     for (int i = 0; i < count; ++i) {
       const std::string number = std::to_string(sent_++);
-      driver_.client().run(kAppend, std::vector<std::string_view>{key_},
+      driver_.client().run(kAppendToList, std::vector<std::string_view>{key_},
                            std::vector<std::string_view>{number}, [this](const auto& reply) {
                              EXPECT_TRUE(reply.ok()) << text_of(reply);
                              ++answered_;
@@ -141,7 +141,7 @@ TEST(Order, OfTwoScriptsThatTheServerForgot) {
   RedisProcess redis;
   RedisDriver driver(to(redis.port()));
   driver.connect();
-  ASSERT_TRUE(driver.run(kAppend, {"k"}, {"0"}).ok());
+  ASSERT_TRUE(driver.run(kAppendToList, {"k"}, {"0"}).ok());
   ASSERT_TRUE(driver.run(kAlso, {"k"}, {"1"}).ok());
   redis.command({"SCRIPT", "FLUSH"});
   const auto send = [&](const Script& script, std::string_view word) {
@@ -149,7 +149,7 @@ TEST(Order, OfTwoScriptsThatTheServerForgot) {
                         [](const auto& reply) { EXPECT_TRUE(reply.ok()); });
   };
   send(kAlso, "2");
-  send(kAppend, "3");
+  send(kAppendToList, "3");
   send(kAlso, "4");
   driver.turn_until("all replies", [&] { return driver.client().outstanding() == 0; });
   EXPECT_EQ(text_of(driver.call("k", {"LRANGE", "k", "0", "-1"})), "[0 1 also 2 also 3 4 also]");

@@ -43,7 +43,7 @@ TEST(ReconnectDelay, IsSpreadOverAllOfIt) {
 }
 
 TEST(Greeting, SaysWhoItIsAndLooksAround) {
-  Greeting greeting({"app", "secret", 3, true});
+  Greeting greeting({"app", "secret", 3, true, {}});
   const std::vector<std::vector<std::string>> expected{
       {"AUTH", "app", "secret"}, {"PING"}, {"SELECT", "3"}, {"ROLE"}, {"CLIENT", "SETNAME", "delayq"}};
   EXPECT_EQ(greeting.commands(), expected);
@@ -57,19 +57,38 @@ TEST(Greeting, SaysWhoItIsAndLooksAround) {
 
 TEST(Greeting, IsShortWhereNothingIsAsked) {
   EXPECT_EQ(Greeting({}).commands().size(), 2);
-  EXPECT_EQ(Greeting({"", "pw", 0, false}).commands()[0], (std::vector<std::string>{"AUTH", "pw"}));
+  EXPECT_EQ(Greeting({"", "pw", 0, false, {}}).commands()[0], (std::vector<std::string>{"AUTH", "pw"}));
 }
 
 TEST(Greeting, EndsAtARefusalOrAReplica) {
   Greeting loading({});
   EXPECT_THAT(loading.hear(reply_of("-LOADING wait\r\n")).error().detail, "PING: LOADING wait");
-  Greeting replica({"", "", 0, true});
+  Greeting replica({"", "", 0, true, {}});
   EXPECT_TRUE(replica.hear(reply_of("+PONG\r\n")).ok());
   EXPECT_THAT(replica.hear(reply_of("*1\r\n$5\r\nslave\r\n")).error().detail, HasSubstr("replica"));
   // Who may not ask for the role may still write.
-  Greeting limited({"", "", 0, true});
+  Greeting limited({"", "", 0, true, {}});
   EXPECT_TRUE(limited.hear(reply_of("+PONG\r\n")).ok());
   EXPECT_TRUE(limited.hear(reply_of("-NOPERM no\r\n")).ok());
+}
+
+TEST(Greeting, EndsAtAnEarlierVersionThanIsNeeded) {
+  const auto hear = [](std::string_view version) {
+    Greeting greeting({"", "", 0, false, Version{7, 0}});
+    EXPECT_EQ(greeting.commands().at(1), (std::vector<std::string>{"INFO", "server"}));
+    EXPECT_TRUE(greeting.hear(reply_of("+PONG\r\n")).ok());
+    const std::string info =
+        "# Server\r\nredis_version:" + std::string(version) + "\r\nredis_mode:standalone";
+    return greeting.hear(reply_of("$" + std::to_string(info.size()) + "\r\n" + info + "\r\n"));
+  };
+  for (const char* version : {"7.0.0", "7.0.15", "7.2", "8.0.1", "10.0.0"})
+    EXPECT_TRUE(hear(version).ok()) << version;
+  for (const char* version : {"6.2.14", "6.9", "5.0.3", "2.8", "", "x"})
+    EXPECT_THAT(hear(version).error().detail,
+                "it is version " + std::string(version) + ": 7.0 or later is needed");
+  Greeting limited({"", "", 0, false, Version{7, 0}});
+  EXPECT_TRUE(limited.hear(reply_of("+PONG\r\n")).ok());
+  EXPECT_TRUE(limited.hear(reply_of("-NOPERM no\r\n")).ok()) << "another command will tell";
 }
 
 TEST(ScriptBook, KnowsAScriptBySha1) {

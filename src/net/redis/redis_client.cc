@@ -14,13 +14,16 @@ namespace delayq::net::redis {
 
 namespace {
 
-/// What is refused this often is given up. With kPause this is about half a second.
+/// What is refused this often is given up, unless ClientOptions::wait is longer. With kPause this is about
+/// half a second.
 constexpr int kMaxTries = 6;
 /// So often it is sent elsewhere at once.
 constexpr int kQuickTries = 2;
-/// Before what Redis cannot do now is sent again; doubles each time.
+/// Before what Redis cannot do now is sent again; doubles each time, up to kMaxTries.
 constexpr Millis kPause{8};
 constexpr Millis kClockPeriod = std::chrono::minutes{1};
+/// When this machine's clock was set, but not more often than this.
+constexpr Millis kClockPause = std::chrono::seconds{1};
 /// All parked requests are looked through, at most this often: for one whose pause is over,
 constexpr Millis kParkedPeriod{5};
 /// and for one that has waited in vain. There may be many of these, each with its own end.
@@ -72,7 +75,7 @@ void RedisClient::accept(Request request) {
     answer(request, failure(ErrorCode::kOverloaded, "too many commands wait for Redis"));
     return loop_.wake();
   }
-  if (options_.wait > Millis::zero()) request.give_up = Loop::steady_now() + options_.wait;
+  if (options_.wait > Millis::zero()) request.give_up = request.patience = Loop::steady_now() + options_.wait;
   if (request.slot) {
     request.lane = is_cluster() ? *request.slot : static_cast<uint16_t>(*request.slot % options_.connections);
     if (order_.is_stopped(request.lane)) return order_.hold(std::move(request));
@@ -144,7 +147,10 @@ void RedisClient::on_reply(Link& link, Request request, resp::Value reply) {
 }
 
 bool RedisClient::may_retry(Request& request) {
-  if (++request.tries > kMaxTries) return false;
+  if (++request.tries > kMaxTries) {
+    if (Loop::steady_now() >= request.patience) return false;
+    request.tries = kMaxTries;
+  }
   ++figures_.retries;
   return true;
 }
@@ -232,6 +238,7 @@ void RedisClient::on_heard(const SharedChannel& channel, std::string_view messag
 void RedisClient::on_listening(const SharedChannel& channel) { events_.emplace_back(Listening{channel}); }
 
 size_t RedisClient::poll() {
+  check_clock();
   std::vector<Event> events = std::exchange(events_, {});
   const std::weak_ptr<char> alive = alive_;
   for (Event& event : events) {
@@ -249,19 +256,29 @@ size_t RedisClient::poll() {
   return events.size();
 }
 
+ClockEstimate::Reading RedisClient::read_clocks() {
+  const Loop::Clocks clocks = Loop::clocks();
+  return {clocks.wall, clocks.steady};
+}
+
+Moment RedisClient::now() const { return Moment{std::chrono::floor<Millis>(clock_.time(read_clocks()))}; }
+
+void RedisClient::check_clock() {
+  const ClockEstimate::Reading now = read_clocks();
+  if (now.steady - clock_asked_ >= kClockPause && clock_.wants_answer(now)) measure_clock();
+}
+
 void RedisClient::measure_clock() {
   clock_timer_.set_after(kClockPeriod, [this] { measure_clock(); });
+  clock_asked_ = Loop::steady_now();
   Link* const link = deployment_->link_for(0);
   if (link == nullptr || !link->is_ready()) return;
   if (clock_of_ != *link->address()) {
     clock_of_ = *link->address();
     clock_.expect_another();
   }
-  // In this order: whatever comes between the two counts as part of the trip, so the error is never more than
-  // half of that.
-  const Loop::Steady sent = Loop::steady_now();
-  const auto asked = Loop::now().time_since_epoch();
-  link->send(make_internal({"TIME"}, [this, asked, sent](const Result<resp::Value>& answer) {
+  const ClockEstimate::Reading asked = read_clocks();
+  link->send(make_internal({"TIME"}, [this, asked](const Result<resp::Value>& answer) {
     if (!answer.ok() || answer->items.size() != 2) return;
     const auto number = [](const std::string& text) {
       int64_t value = 0;
@@ -271,8 +288,7 @@ void RedisClient::measure_clock() {
     using Micros = ClockEstimate::Micros;
     const Micros told =
         std::chrono::seconds(number(answer->items[0].text)) + Micros(number(answer->items[1].text));
-    const Loop::Steady now = Loop::steady_now();
-    clock_.add(asked, std::chrono::duration_cast<Micros>(now - sent), told, now);
+    clock_.add(asked, std::chrono::duration_cast<Micros>(Loop::steady_now() - asked.steady), told);
   }));
 }
 

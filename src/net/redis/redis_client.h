@@ -35,7 +35,8 @@ class RedisClient final : public Client,
   bool is_connected() const override { return deployment_->is_connected(); }
   bool is_cluster() const override { return options_.mode == Mode::kCluster; }
   std::string_view last_error() const override { return last_error_; }
-  Millis clock_offset() const override { return clock_.offset(); }
+  Moment now() const override;
+  Millis clock_offset() const override { return clock_.offset(read_clocks()); }
   const ClientFigures& figures() const override { return figures_; }
 
  private:
@@ -84,7 +85,10 @@ class RedisClient final : public Client,
   void park(Request request, Loop::Steady now);
   void revisit_parked();
   Error no_connection() const;
+  static ClockEstimate::Reading read_clocks();
   void measure_clock();
+  /// Asks for Redis's time before it is due when this machine's clock was set.
+  void check_clock();
 
   Loop& loop_;
   const ClientOptions options_;
@@ -102,6 +106,7 @@ class RedisClient final : public Client,
   std::vector<Request> parked_;  ///< these wait for a link, or for their time
   Timer parked_timer_;
   Timer clock_timer_;
+  Loop::Steady clock_asked_{};
   std::unique_ptr<Deployment> deployment_;
   Subscriber subscriber_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

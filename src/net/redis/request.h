@@ -34,6 +34,7 @@ struct Request {
   bool is_asking = false;     ///< there only this once, while its slot moves
   int tries = 0;              ///< how often it was sent and refused
   Loop::Steady give_up{};     ///< until then it waits for a connection
+  Loop::Steady patience{};    ///< until then it is sent again however often it was refused
   Loop::Steady not_before{};  ///< it is not sent again before this
 
   size_t bytes() const { return body.size(); }

@@ -1,20 +1,19 @@
 -- Finishes jobs by their leases.
 -- KEYS  prelude.lua
 -- ARGV  5 until when and   6 how many done jobs are kept (0 and 0: none)
---       7... two for each: lease number, outcome ("": as it was)
--- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 acked, 1 stale
+--       7... three for each: number of the lease, its nonce, outcome ("": as it was)
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: held_by) 0 acked, 1 stale
 local keep_until, keep_count = tonumber(ARGV[5]), tonumber(ARGV[6])
-local said, leases = {false, 0}, {}
-for at = 7, #ARGV, 2 do leases[#leases + 1] = tonumber(ARGV[at]) end
-local held = held_by(leases)
+local said = {false, 0}
+local held, count = held_by(7, 3)
 local ids, kept = {}, {}
-for i, lease in ipairs(leases) do
-  local job = held[lease]
-  held[lease] = nil
-  if job and NOW < job[2][UNTIL] then
+for i = 1, count do
+  local job = held[i]
+  if job and not job.is_over and NOW < job[2][UNTIL] then
+    job.is_over = true
     ids[#ids + 1] = job[1]
     leave_group(job[1], job[3])
-    local outcome = ARGV[6 + 2 * i]
+    local outcome = ARGV[6 + 3 * i]
     if outcome ~= '' then job[2][OUTCOME] = outcome end
     job[4] = keep_until
     kept[#kept + 1] = job

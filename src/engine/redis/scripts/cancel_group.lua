@@ -12,7 +12,8 @@ local waiting = {}
 local function take_back(id)
   local job = find({id})[id]
   local head = job and job[2]
-  if not head or head[STATE] >= IS_DONE then return end
+  -- Another job may have the id of one that is gone.
+  if not head or head[STATE] >= IS_DONE or group_of(job[3]) ~= ARGV[5] then return end
   bytes = bytes - #job[3]
   if head[STATE] == WAITING then
     waiting[#waiting + 1] = job

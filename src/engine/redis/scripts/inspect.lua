@@ -1,13 +1,12 @@
 -- What the queue must know of running jobs. Changes nothing.
 -- KEYS  prelude.lua
--- ARGV  5... lease numbers
--- RETURNS prelude.lua; 3... two for each of the first (prelude_life.lua: leave_to_next): attempts and
+-- ARGV  5... two for each lease: its number, its nonces
+-- RETURNS prelude.lua; 3... two for each of the first (prelude_life.lua: held_by): attempts and
 --         options; nil and nil for a stale one
-local said, leases = {false, 0}, {}
-for at = 5, #ARGV do leases[#leases + 1] = tonumber(ARGV[at]) end
-local held = held_by(leases)
-for _, lease in ipairs(leases) do
-  local job = held[lease]
+local said = {false, 0}
+local held, count = held_by(5, 2)
+for i = 1, count do
+  local job = held[i]
   local attempts, options = false, false
   if job and NOW < job[2][UNTIL] then
     attempts = job[2][ATTEMPTS]

@@ -21,13 +21,18 @@ local function without_body(record, at)
 end
 
 -- Looks at a job, and lists it if it is wanted. Answers whether the page has room for another.
-local function look(id)
+local function look(id, member)
   looks = looks - 1
   if string.sub(id, 1, #prefix) == prefix then
     local record = call('HGET', POOL, id)
-    local at, head = cmsgpack.unpack_one(record)
-    bytes = bytes - #record
-    if part == '' or string.find(head[OUTCOME], part, 1, true) then
+    local at, head
+    if record then
+      at, head = cmsgpack.unpack_one(record)
+      bytes = bytes - #record
+    end
+    if not head or not is_there(state, member, head) then
+      remove_trace(state, id, member, head)
+    elseif part == '' or string.find(head[OUTCOME], part, 1, true) then
       listed = listed + 1
       said[2 + 2 * listed], said[3 + 2 * listed] = id, with_bodies and record or without_body(record, at)
     end
@@ -58,7 +63,7 @@ local function list_ready(outlet, last)
   for each = outlet == '' and 0 or tonumber(outlet), 1 do
     local from = last == '' and '-' or '(' .. last
     for _, member in ipairs(call('ZRANGE', line_of(each), from, '+', 'BYLEX', 'LIMIT', 0, looks)) do
-      if not look(string.sub(member, RANK_BYTES + 1)) then
+      if not look(string.sub(member, RANK_BYTES + 1), member) then
         said[3] = {each, member}
         return
       end

@@ -1,14 +1,13 @@
 -- What becomes of jobs whose attempt failed, by their leases.
 -- KEYS  prelude.lua
--- ARGV  5... six for each: lease number, when it is retried in ms ("": it is dead), until when and how many dead jobs are
---       kept (0 and 0: none), reason, and flags: 1 the lease has run out, 2 the attempt does not count
--- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 retried, 1 dead, 2 cancelled, 3 stale
-local said, leases = {false, 0}, {}
-for at = 5, #ARGV, 6 do leases[#leases + 1] = tonumber(ARGV[at]) end
-local held = held_by(leases)
+-- ARGV  5... seven for each: number of the lease, its nonce, when it is retried in ms ("": it is dead), until when and how
+--       many dead jobs are kept (0 and 0: none), reason, and flags: 1 the lease has run out, 2 the attempt does not count
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: held_by) 0 retried, 1 dead, 2 cancelled, 3 stale
+local said = {false, 0}
+local held, count = held_by(5, 7)
 
 local function nack(job, retry_at, keep_until, keep_count, reason, flags)
-  if not job then return 3 end
+  if not job or job.is_over then return 3 end
   local id, head, tail = unpack(job)
   if flags % 2 == 0 and head[UNTIL] <= NOW then return 3 end
   -- Since its end was told it may have been extended, by a server whose clock is a little behind. Then LEASES has its deadline
@@ -36,11 +35,11 @@ local function nack(job, retry_at, keep_until, keep_count, reason, flags)
   return 1
 end
 
-for i, lease in ipairs(leases) do
-  local at = 6 * i - 1
-  local job = held[lease]
+for i = 1, count do
+  local at = 7 * i - 1
+  local job = held[i]
   local outcome = nack(job, ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), ARGV[at + 4], tonumber(ARGV[at + 5]))
-  if outcome ~= 3 then held[lease] = nil end
+  if outcome ~= 3 then job.is_over = true end
   said[#said + 1] = outcome
 end
 return answer(said)

@@ -13,6 +13,7 @@ local call = redis.call
 -- Places in a record's head, and its states. A job that waits is delayed or ready: ready unless DELAY has it.
 local STATE, PRIORITY, DUE, PUSHED, PLACE, OUTLET, ATTEMPTS, LEASE, UNTIL, FLAGS, OUTCOME = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 local WAITING, RESERVED, IS_DONE, IS_DEAD = 0, 2, 3, 4
+-- Bit 0 of the flags; above it a reserved job has the nonce of its lease.
 local CANCEL_REQUESTED = 1
 
 -- The head of a record as a table, and its tail as it is.

@@ -54,6 +54,17 @@ local function take_due(count)
   is_delay_shorter = true
 end
 
+local function is_any_delayed()
+  return call('EXISTS', DELAY) == 1
+end
+
+-- Takes out all.
+local function undelay_everything()
+  if call('ZCARD', DELAY) == 0 then return end
+  call('UNLINK', DELAY)
+  is_delay_shorter = true
+end
+
 local function delay_wake_anew()
   wake_anew('d', DELAY)
 end

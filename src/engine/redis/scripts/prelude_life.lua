@@ -32,9 +32,25 @@ local function line_up(lines, id, head)
   line[#line + 1] = rank(head) .. id
 end
 
--- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether more are due. An id
--- that has no record any more (nobody but us removes any) is in nobody's way. The bytes are those of the whole script, which
--- may be about many topics.
+-- Records that are gone though no script removed them. Redis evicts whole keys, and people delete them: then the places below
+-- have ids without a record, or with that of a job that was pushed later under the same id. These are traces of jobs that
+-- are gone. Who meets one passes over it and removes it.
+
+-- All records are gone, so all places have traces only. Called before jobs are stored or looked at. Writes only when there
+-- are some, and removes no key of another program: ZCARD fails on those.
+local is_smaller = false
+local function clear_traces()
+  if call('EXISTS', POOL) == 1 then return end
+  if call('EXISTS', READY, CALLED, HELD, LEASES, DONE, DEAD, KEPT) == 0 and not is_any_delayed() then return end
+  undelay_everything()
+  for _, place in ipairs({READY, CALLED, HELD, LEASES, DONE, DEAD, KEPT}) do
+    if call('ZCARD', place) > 0 then call('UNLINK', place) end
+  end
+  is_smaller = true
+end
+
+-- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether more are due. The
+-- bytes are those of the whole script, which may be about many topics.
 local moved_bytes = 0
 local function move_due(most)
   local moved = 0
@@ -49,7 +65,7 @@ local function move_due(most)
     for i, record in ipairs(records) do
       if record then
         local _, head = cmsgpack.unpack_one(record)
-        line_up(lines, ids[i], head)
+        if head[STATE] == WAITING then line_up(lines, ids[i], head) end
       end
     end
     for outlet, members in pairs(lines) do ready(outlet, members) end
@@ -126,13 +142,12 @@ end
 
 -- A job that is in no place waits for `due` from now on, or is ready at once.
 local function wait(id, head, tail, due)
-  head[STATE], head[DUE], head[UNTIL], head[LEASE] = WAITING, due, 0, 0
+  head[STATE], head[DUE], head[UNTIL], head[LEASE], head[FLAGS] = WAITING, due, 0, 0, 0
   store(id, head, tail)
   settle(id, head)
 end
 
 -- Forgets jobs that are in no place and no group any more.
-local is_smaller = false
 local function forget(ids)
   call('HDEL', POOL, unpack(ids))
   is_smaller = true
@@ -212,13 +227,19 @@ local function find(ids)
   return jobs
 end
 
--- The jobs that are held under these leases, which are numbers, whether or not their deadlines have passed: {id, head,
--- tail} by lease; nothing of those that are stale. Of `leases` those remain that were looked for. One look finds them all,
--- unless very many others lie between them.
-local function held_by(leases)
+-- The jobs that are held under leases, whether or not their deadlines have passed. The leases are in ARGV, `step` places for
+-- each from `first` on: number, nonce, and what is the script's own. Answers {id, head, tail} by the place of the lease,
+-- nothing of those that are stale, and how many leases it has looked for; a lease that is named twice has the same table. One
+-- look finds them all, unless very many others lie between them. Two masters may have given the same number to two jobs (a
+-- failover that the old one did not notice): the nonce tells them apart.
+local function held_by(first, step)
   local low, high = math.huge, 0
-  for _, lease in ipairs(leases) do low, high = math.min(low, lease), math.max(high, lease) end
-  local held, ids, places, by_lease = {}, {}, {}, {}
+  local leases, held, ids, places, jobs = {}, {}, {}, {}, {}
+  for at = first, #ARGV, step do
+    local lease = tonumber(ARGV[at])
+    leases[#leases + 1] = lease
+    low, high = math.min(low, lease), math.max(high, lease)
+  end
   local most = 4 * #leases
   local found = call('ZRANGE', HELD, low, high, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
   for i = 1, #found, 2 do held[tonumber(found[i + 1])] = found[i] end
@@ -232,11 +253,20 @@ local function held_by(leases)
     end
   end
   local records = records_of(ids, ENOUGH_BYTES)
+  local by_id = {}
   for i, record in ipairs(records) do
-    if record then by_lease[leases[places[i]]] = {ids[i], open(record)} end
+    local job, place = by_id[ids[i]], places[i]
+    if record and not job then
+      job = {ids[i], open(record)}
+      by_id[ids[i]] = job
+    end
+    if job then
+      local head, nonce = job[2], tonumber(ARGV[first + (place - 1) * step + 1])
+      local is_mine = head[STATE] == RESERVED and head[LEASE] == leases[place] and head[FLAGS] - head[FLAGS] % 2 == 2 * nonce
+      if is_mine then jobs[place] = job end
+    end
   end
-  if #records < #ids then leave_to_next(leases, places[#records + 1]) end
-  return by_lease
+  return jobs, #records < #ids and places[#records + 1] - 1 or #leases
 end
 
 -- The end of every script that changed something. `said` has the script's own answers, from place 3 on.

@@ -1,7 +1,33 @@
 -- What the scripts that look around share.
 
--- Does what is due in the topic, about `most` jobs: what a look sees is then as if it had been driven in time.
+-- Takes a trace out of the place where jobs of a state are: 0 delayed ... 4 dead. `member` is its member there, `head` that of
+-- the job that has the id now, if there is one.
+local function remove_trace(state, id, member, head)
+  is_smaller = true
+  if state == 0 then
+    undelay(id)
+  elseif state == 1 then
+    call('ZREM', READY, member)
+    call('ZREM', CALLED, member)
+  elseif state == 2 then
+    leave_held({id})
+  else
+    call('ZREM', state == IS_DONE and DONE or DEAD, id)
+    if not head or head[STATE] < IS_DONE then call('ZREM', KEPT, id) end
+  end
+end
+
+-- Whether a job of that record is where jobs of a state are.
+local function is_there(state, member, head)
+  if state == 0 then return head[STATE] == WAITING end
+  if state == 1 then return head[STATE] == WAITING and string.sub(member, 1, RANK_BYTES) == rank(head) end
+  return head[STATE] == state
+end
+
+-- Does what is due in the topic, about `most` jobs: what a look sees is then as if it had been driven in time. With 0 it
+-- writes nothing.
 local function catch_up(most)
+  if most > 0 then clear_traces() end
   move_due(most)
   expire(most)
 end

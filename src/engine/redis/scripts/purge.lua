@@ -4,34 +4,45 @@
 -- RETURNS prelude.lua; 3 how many there were   4 1 when there may be more
 local state, most, bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
-local function ready_ids()
-  local ids = {}
+local function ready_members()
+  local members = {}
   for outlet = 0, 1 do
-    if #ids < most then
-      for _, member in ipairs(call('ZRANGE', line_of(outlet), 0, most - #ids - 1)) do
-        ids[#ids + 1] = string.sub(member, RANK_BYTES + 1)
+    if #members < most then
+      for _, member in ipairs(call('ZRANGE', line_of(outlet), 0, most - #members - 1)) do
+        members[#members + 1] = member
       end
     end
   end
-  return ids
+  return members
 end
 
+-- Members of the place where jobs of the state are.
 local function candidates()
   if state == 0 then return delayed_ids(most) end
-  if state == 1 then return ready_ids() end
+  if state == 1 then return ready_members() end
   return call('ZRANGE', ({HELD, DONE, DEAD})[state - 1], 0, most - 1)
 end
 
 catch_up(1000)
-local ids, jobs = candidates(), {}
-for i, id in ipairs(ids) do
+local members, jobs, looked = candidates(), {}, 0
+for i, member in ipairs(members) do
   if bytes <= 0 then break end
+  looked = i
+  local id = state == 1 and string.sub(member, RANK_BYTES + 1) or member
   local record = call('HGET', POOL, id)
-  bytes = bytes - #record
-  jobs[i] = {id, open(record)}
+  local head, tail
+  if record then
+    bytes = bytes - #record
+    head, tail = open(record)
+  end
+  if head and is_there(state, member, head) then
+    jobs[#jobs + 1] = {id, head, tail}
+  else
+    remove_trace(state, id, member, head)
+  end
 end
 if #jobs > 0 then erase(jobs) end
 -- What is ready, and was too much to be moved where it can be seen, is met by the next call.
 local _, due = delayed_count()
-local is_more = #jobs < #ids or #ids == most or (state == 1 and due > 0)
+local is_more = looked < #members or #members == most or (state == 1 and due > 0)
 return answer({false, 0, #jobs, is_more and 1 or 0})

@@ -105,6 +105,7 @@ local function is_plain()
   return true
 end
 
+clear_traces()
 if is_plain() then
   push_all()
 else

@@ -4,16 +4,23 @@
 -- RETURNS prelude.lua; 3 how many there were   4 1 when there are more
 local bytes = tonumber(ARGV[6])
 local redriven = 0
+clear_traces()
 expire(1000)
 for _, id in ipairs(call('ZRANGE', DEAD, 0, tonumber(ARGV[5]) - 1)) do
   if bytes <= 0 then break end
   local record = call('HGET', POOL, id)
-  bytes = bytes - #record
-  local head, tail = open(record)
-  leave(id, head)
-  if head[UNTIL] <= NOW then
+  local head, tail
+  if record then
+    bytes = bytes - #record
+    head, tail = open(record)
+  end
+  if not head or head[STATE] ~= IS_DEAD then
+    remove_trace(IS_DEAD, id, id, head)
+  elseif head[UNTIL] <= NOW then
+    leave(id, head)
     forget({id})  -- there are more of these than were forgotten above
   else
+    leave(id, head)
     join_group(id, tail)
     head[ATTEMPTS] = 0
     wait(id, head, tail, NOW)

@@ -45,6 +45,7 @@ local function restore(i)
   say(outcome, id, head)
 end
 
+clear_traces()
 expire(100)
 for i = 1, count do restore(i) end
 return answer(said)

@@ -3,12 +3,12 @@
 -- ARGV  5 outlet   6 the leases' deadline   7 most jobs reserved at once, 0 for no limit
 --       8 1 for auto-ack, and then   9 until when and   10 how many done jobs are kept, 0 and 0 for none
 --       11 how many delayed jobs may become ready before, besides   12 with how many bytes of records it is enough
---       13 how many are taken at most
+--       13 the nonce of the leases   14 how many are taken at most
 -- RETURNS prelude.lua; 3... id and record for each job; last 1 when it was ended by the bytes, or by how much may become
 --         ready before: then there may be more, also when there are none
 local outlet, deadline, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local is_auto, keep_until, keep_count = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[10])
-local most_bytes, count = tonumber(ARGV[12]), tonumber(ARGV[13])
+local most_bytes, nonce, count = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
 local said = {false, 0}
 
 local is_more_due = move_due(tonumber(ARGV[11]) + count)
@@ -16,7 +16,7 @@ local is_more_due = move_due(tonumber(ARGV[11]) + count)
 local room = count
 if limit > 0 then room = math.min(count, math.max(limit - call('ZCARD', HELD), 0)) end
 local line = line_of(outlet)
-local ids, records, is_cut = {}, {}, false
+local ids, records, heads, tails, is_cut = {}, {}, {}, {}, false
 
 -- The first jobs leave the line, and what is too much stays there. A few are cheaper to take out at once; then it is put
 -- back, which only bodies of megabytes need.
@@ -31,12 +31,26 @@ if room > 0 then
   elseif #records > 0 then
     call('ZREMRANGEBYRANK', line, 0, #records - 1)
   end
-  for i = #ids, 1, -1 do
-    if not records[i] then
-      table.remove(ids, i)
-      table.remove(records, i)
+  -- A trace of a job that is gone may have the id of another one, which is not taken twice, nor before its time. (When the
+  -- clock went back, a job that is in line is due later.)
+  local found, is_found = {}, {}
+  for i, record in ipairs(records) do
+    local id = ids[i]
+    if record and not is_found[id] then
+      local head, tail = open(record)
+      local is_ready = head[STATE] == WAITING
+      if is_ready and head[DUE] > NOW then
+        is_ready = string.sub(members[is_few and 2 * i - 1 or i], 1, RANK_BYTES) == rank(head)
+      end
+      if is_ready then
+        local at = #found + 1
+        found[at], heads[at], tails[at], is_found[id] = id, head, tail, true
+      end
     end
   end
+  -- There may be more behind traces.
+  if #found < #records then is_cut = true end
+  ids = found
 end
 -- Whoever lets go of a job then says that there is room; a take for good is in nobody's way itself.
 if room < count and call('EXISTS', line) == 1 and (not is_auto or call('EXISTS', HELD) == 1) then
@@ -45,7 +59,8 @@ if room < count and call('EXISTS', line) == 1 and (not is_auto or call('EXISTS',
 end
 -- As many numbers of leases as there are ids: those after the answer. They begin above the time, so that a Redis that has
 -- lost its last numbers (a failover does that) never gives one out again that a consumer still has. 1,024 numbers a
--- millisecond are more than a shard uses, and scores are exact up to 2^53.
+-- millisecond are more than a shard uses, and scores are exact up to 2^53. Two masters that take at the same time may give out
+-- the same ones; the nonce is another with each server and call.
 local function lease_numbers()
   local first, least = numbers(#ids), math.min(NOW * 1024, 2 ^ 52)
   if first >= least then return first end
@@ -57,8 +72,9 @@ local function lease_all()
   local lease = lease_numbers()
   local fields, held, leases = {}, {}, {}
   for i, id in ipairs(ids) do
-    local head, tail = open(records[i])
+    local head, tail = heads[i], tails[i]
     head[STATE], head[ATTEMPTS], head[LEASE], head[UNTIL] = RESERVED, head[ATTEMPTS] + 1, lease + i, deadline
+    head[FLAGS] = 2 * nonce
     local record = cmsgpack.pack(head) .. tail
     local at = 2 * i
     fields[at - 1], fields[at] = id, record
@@ -76,7 +92,7 @@ local function finish_all()
   local is_kept = keep_until ~= 0 and keep_count > 0
   local kept = {}
   for i, id in ipairs(ids) do
-    local head, tail = open(records[i])
+    local head, tail = heads[i], tails[i]
     head[ATTEMPTS] = head[ATTEMPTS] + 1
     leave_group(id, tail)
     said[2 * i + 1], said[2 * i + 2] = id, cmsgpack.pack(head) .. tail
