@@ -289,7 +289,8 @@ const std::array kWebhook{
                         [](T& t, std::vector<std::string> v) { t.config.webhook.secrets = std::move(v); },
                         check_callback_secrets},
               "[]", "",
-              "Sign the calls of topics without callback_secrets of their own: \"whsec_\" and base64."},
+              "Sign the calls to callbacks of topics without callback_secrets; never a job's own callback. "
+              "\"whsec_\" and base64."},
 };
 
 const std::array kBounds{
@@ -420,7 +421,9 @@ const std::array kTopics{
               ListField{kMostCallbackSecrets, "secrets",
                         [](T& t, std::vector<std::string> v) { t.topic->callback_secrets = std::move(v); },
                         check_callback_secrets},
-              "[]", "", "Sign the calls, each of them; empty is webhook.secrets."},
+              "[]", "",
+              "Sign the calls, each of them; empty is webhook.secrets. A job's own callback is signed only "
+              "with those of its own topic, not of \"*\"."},
     ConfigRow{"topics", "redis_key",
               TextField{0, kRedisKeyBytes, [](T& t, std::string v) { t.topic->redis_key = std::move(v); },
                         check_redis_key},
