@@ -355,13 +355,6 @@ const std::array kLog{
               "", "A request that took longer is a warning in the log; \"0s\" is never."},
 };
 
-/// What is not said about a retention is the built-in default.
-Retention& said(std::optional<Retention>& retention, const Retention& initial) {
-  return retention ? *retention : retention.emplace(initial);
-}
-Retention& keep_done(T& t) { return said(t.topic->keep_done, EffectiveSettings{}.keep_done); }
-Retention& keep_dead(T& t) { return said(t.topic->keep_dead, EffectiveSettings{}.keep_dead); }
-
 const std::array kTopics{
     ConfigRow{"topics", "attempts",
               NumberField{0, Limits::kMaxAttempts,
@@ -375,17 +368,19 @@ const std::array kTopics{
               DurationField{Limits::kMinLease, Limits::kMaxLease, [](T& t, Millis v) { t.topic->lease = v; }},
               "\"1m\"", "", "How long a consumer has a job before it is tried again."},
     ConfigRow{"topics", "keep_done.time",
-              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { keep_done(t).time = v; }},
+              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_done.time = v; }},
               "\"1h\"", "", "How long done jobs can be looked up."},
-    ConfigRow{"topics", "keep_done.count",
-              NumberField{0, kMax32, [](T& t, uint64_t v) { keep_done(t).count = static_cast<uint32_t>(v); }},
-              "1000", "", "And how many of them."},
+    ConfigRow{
+        "topics", "keep_done.count",
+        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_done.count = static_cast<uint32_t>(v); }},
+        "1000", "", "And how many of them."},
     ConfigRow{"topics", "keep_dead.time",
-              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { keep_dead(t).time = v; }},
+              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_dead.time = v; }},
               "\"30d\"", "", "How long dead jobs can be looked up and redriven."},
-    ConfigRow{"topics", "keep_dead.count",
-              NumberField{0, kMax32, [](T& t, uint64_t v) { keep_dead(t).count = static_cast<uint32_t>(v); }},
-              "100000", "", "And how many of them."},
+    ConfigRow{
+        "topics", "keep_dead.count",
+        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_dead.count = static_cast<uint32_t>(v); }},
+        "100000", "", "And how many of them."},
     ConfigRow{"topics", "rate", RateField{[](T& t, Rate v) { t.topic->rate = v; }}, "\"0\"", "",
               "Hand-overs in a time, as in \"100/1s\"; \"0\" is no limit."},
     ConfigRow{
