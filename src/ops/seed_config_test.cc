@@ -137,7 +137,7 @@ TEST(SeedConfig, due_ids_of_go_delay_queue_go_to_lists_only_where_its_redis_is_u
   const std::string text = "server.bind_address = 127.0.0.1:1\nredis.host = 127.0.0.1:6379\n";
   const ConfigOutcome lists = read(text);
   EXPECT_EQ(lists.config.topics.at("*").delivery, Delivery::kRedisList);
-  EXPECT_EQ(lists.config.topics.at("*").keep_done->time, std::chrono::hours{24}) << "its default";
+  EXPECT_EQ(lists.config.topics.at("*").keep_done.time, std::chrono::hours{24}) << "its default";
   EXPECT_THAT(config_in_force(lists.said), HasSubstr("delivery = \"redis_list\"  # f:2\n"));
 
   ConfigOutcome journal = parse_config(text, "f");

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> scratch_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 std::string text_of(File& file, uint64_t offset = 0, size_t most = 100) {
   std::string text(most, '?');
@@ -32,7 +32,7 @@ class ScratchDiskTest : public testing::Test {
  protected:
   ScratchDiskTest() {
     const auto file = real->create("old");
-    EXPECT_TRUE((*file)->write(0, bytes_of("hello world")).ok());
+    EXPECT_TRUE((*file)->write(0, scratch_bytes("hello world")).ok());
     before = real_files();
   }
   /// What the real one has.
@@ -53,8 +53,8 @@ TEST_F(ScratchDiskTest, what_is_written_is_read_here_and_not_there) {
   const auto file = scratch.open("old");
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(text_of(**file), "hello world");
-  ASSERT_TRUE((*file)->write(6, bytes_of("there and")).ok());
-  ASSERT_TRUE((*file)->write(12, bytes_of("or")).ok());
+  ASSERT_TRUE((*file)->write(6, scratch_bytes("there and")).ok());
+  ASSERT_TRUE((*file)->write(12, scratch_bytes("or")).ok());
   ASSERT_TRUE((*file)->sync().ok());
   EXPECT_EQ(text_of(**file), "hello there ord");
   EXPECT_EQ(text_of(**file, 4, 4), "o th");
@@ -64,7 +64,7 @@ TEST_F(ScratchDiskTest, what_is_written_is_read_here_and_not_there) {
 
 TEST_F(ScratchDiskTest, what_is_cut_off_is_not_there_again_when_the_file_grows) {
   const auto file = scratch.open("old");
-  ASSERT_TRUE((*file)->write(9, bytes_of("xyz")).ok());
+  ASSERT_TRUE((*file)->write(9, scratch_bytes("xyz")).ok());
   ASSERT_TRUE((*file)->truncate(10).ok());
   EXPECT_EQ(text_of(**file), "hello worx");
   ASSERT_TRUE((*file)->truncate(5).ok());
