@@ -81,11 +81,34 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
   return {};
 }
 
+/// The first word behind `help` that is no command, and the command in which it was looked for.
+struct Unknown {
+  std::string word;  ///< empty: all of them are commands
+  const CLI::App* within = nullptr;
+};
+
+Unknown unknown_topic_of_help(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* within = &app;
+  for (size_t i = 1; i < arguments.size() && !arguments[i].starts_with('-'); ++i) {
+    const CLI::App* const command = command_named(*within, arguments[i]);
+    if (command == nullptr) return {arguments[i], within};
+    within = command;
+  }
+  return {};
+}
+
+std::string no_such_command(std::string_view word, const CLI::App& within) {
+  return fmt::format("delayq: there is no command {}.{}\ndelayq --help lists them\n", quote(word),
+                     meant(word, command_names(within)));
+}
+
 }  // namespace
 
 void parse(CLI::App& app, const std::vector<std::string>& arguments) {
   unmark_options(app);
   if (!arguments.empty() && arguments[0] == "help") {
+    if (const Unknown unknown = unknown_topic_of_help(app, arguments); !unknown.word.empty())
+      throw CLI::ExtrasError(std::vector<std::string>{unknown.word});
     std::vector<std::string> words{"--help"};
     words.insert(words.end(), arguments.rbegin(), arguments.rend() - 1);
     return app.parse(words);
@@ -106,12 +129,15 @@ void parse(CLI::App& app, const std::vector<std::string>& arguments) {
 std::string explain(const CLI::App& app, const CLI::ParseError& error,
                     const std::vector<std::string>& arguments) {
   const std::string first = arguments.empty() ? std::string() : arguments[0];
+  if (first == "help") {
+    if (const Unknown unknown = unknown_topic_of_help(app, arguments); !unknown.word.empty())
+      return no_such_command(unknown.word, *unknown.within);
+  }
   const CLI::App* command = command_named(app, first);
   if (command == nullptr) {
     if (first.empty() || first.starts_with('-'))
       return fmt::format("delayq: {}\ndelayq --help tells more\n", unmarked(error.what()));
-    return fmt::format("delayq: there is no command {}.{}\ndelayq --help lists them\n", quote(first),
-                       meant(first, command_names(app)));
+    return no_such_command(first, app);
   }
   std::string name = first;
   if (const CLI::App* const inner = arguments.size() > 1 ? command_named(*command, arguments[1]) : nullptr) {

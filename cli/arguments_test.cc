@@ -55,7 +55,10 @@ TEST_F(ArgumentsTest, takes_everything_behind_two_hyphens_as_the_command) {
 TEST_F(ArgumentsTest, helps_as_a_command_too) {
   EXPECT_THROW(parse(app_, {"help"}), CLI::CallForHelp);
   EXPECT_THROW(parse(app_, {"help", "token", "new"}), CLI::CallForHelp);
-  EXPECT_THROW(parse(app_, {"help", "nothing"}), CLI::ParseError);
+  EXPECT_EQ(explained({"help", "lits"}),
+            "delayq: there is no command \"lits\". Did you mean list?\ndelayq --help lists them\n");
+  EXPECT_EQ(explained({"help", "token", "nwe"}),
+            "delayq: there is no command \"nwe\". Did you mean new?\ndelayq --help lists them\n");
 }
 
 TEST_F(ArgumentsTest, says_what_was_probably_meant) {

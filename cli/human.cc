@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/columns.h"
 #include "core/duration.h"
 #include "core/utf8.h"
 
@@ -19,12 +20,6 @@ Millis grain_at(Millis distance) {
   if (distance < std::chrono::hours{1}) return std::chrono::seconds{1};
   if (distance < std::chrono::days{2}) return std::chrono::minutes{1};
   return std::chrono::hours{1};
-}
-
-/// Code points, which is near enough to columns.
-size_t width_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 bool is_number(std::string_view cell) {
@@ -87,7 +82,7 @@ std::string Table::text() const {
     widths.resize(std::max(widths.size(), rows_[r].size()));
     numbers.resize(widths.size(), true);
     for (size_t c = 0; c < rows_[r].size(); ++c) {
-      widths[c] = std::max(widths[c], width_of(rows_[r][c]));
+      widths[c] = std::max(widths[c], columns_of(rows_[r][c]));
       if (r > 0) numbers[c] = numbers[c] && is_number(rows_[r][c]);
     }
   }
@@ -95,7 +90,7 @@ std::string Table::text() const {
   for (const auto& row : rows_) {
     std::string line;
     for (size_t c = 0; c < row.size(); ++c) {
-      const std::string padding(widths[c] - width_of(row[c]), ' ');
+      const std::string padding(widths[c] - columns_of(row[c]), ' ');
       if (c > 0) line += "  ";
       line += numbers[c] ? padding + row[c] : row[c] + padding;
     }

@@ -168,6 +168,7 @@ class Redrive final : public Verb {
 
   Status run(const Session& session) override {
     Words command{"REDRIVE", topic_};
+    if (!ids_.empty()) command.emplace_back("ID");
     command.insert(command.end(), ids_.begin(), ids_.end());
     const Result<resp::Value> reply = session.ask(command);
     if (!reply) return reply.error();

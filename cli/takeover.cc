@@ -25,6 +25,7 @@ class Takeover final : public seeds::Sink {
            std::function<void(uint64_t)> progress)
       : redis_(redis), ask_(ask), now_(now), removes_(removes), progress_(std::move(progress)) {}
 
+  Moment now() const override { return now_; }
   Status job(SeedJob job) override {
     if (job.due == Moment{}) job.due = now_;  // it was never delayed
     for (const Status& status : {check_topic(job.topic), check_id(job.id)}) {
@@ -115,15 +116,31 @@ void TakeoverOptions::add_to(CLI::App& app) {
   app.add_option("--buckets", buckets_,
                  "With --from: how many delay buckets there are; all that are found when left out")
       ->check(CLI::Range(1, 100'000));
+  app.add_option("--bucket-name", bucket_name_,
+                 "With --from: what the delay buckets are called when that was configured, as my_bucket_%d");
 }
 
 Status TakeoverOptions::check_unwanted() const {
-  const std::pair<bool, std::string_view> said[] = {
-      {dry_run_, "--dry-run"}, {yes_, "--yes"}, {remove_, "--remove"}, {buckets_ != 0, "--buckets"}};
+  const std::pair<bool, std::string_view> said[] = {{dry_run_, "--dry-run"},
+                                                    {yes_, "--yes"},
+                                                    {remove_, "--remove"},
+                                                    {buckets_ != 0, "--buckets"},
+                                                    {!bucket_name_.empty(), "--bucket-name"}};
   for (const auto& [is_said, option] : said) {
     if (is_said) return invalid(fmt::format("{}: goes only with --from; a FILE is imported at once", option));
   }
   return {};
+}
+
+/// Nothing waits there, which is a success only where nothing looks as if it did.
+Status TakeoverOptions::check_empty(const seeds::RedisReader& redis) const {
+  const Result<std::vector<std::string>> found = seeds::look_alikes(redis);
+  if (!found) return found.error();
+  if (found->empty()) return {};
+  return Error{ErrorCode::kNotFound,
+               {},
+               fmt::format("no job of {} waits there, but there are keys that look like jobs: {}", from_,
+                           fmt::join(*found, "; "))};
 }
 
 Status TakeoverOptions::run(const Session& session, const std::vector<std::string>& sources,
@@ -132,7 +149,7 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
     return invalid("URL: name the one Redis that has the jobs: redis://host:port/database");
   if (yes_ && dry_run_) return invalid("--yes and --dry-run: one of them");
   if (remove_ && !yes_) return invalid("--remove: needs --yes, after a look at what a dry run says");
-  const auto layout = seeds::layout_of(from_, buckets_);
+  const auto layout = seeds::layout_of(from_, {buckets_, bucket_name_});
   if (layout == nullptr) return invalid("--from: not known");
   const Result<RedisPlace> redis = open_redis(sources.front());
   if (!redis) return redis.error();
@@ -142,7 +159,7 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
         redis->name);
   }
   Result<AskAll> ask = AskAll();
-  if (yes_) ask = ask_where(session, data);
+  if (yes_) ask = ask_where(session, data, Surroundings::Access::kMake);
   if (!ask) return ask.error();
   const Result<uint64_t> total = layout->total(redis->reader);
   if (!total) return total.error();
@@ -162,6 +179,7 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
     if (yes_) error.detail += "; what was taken over stays, and the same command goes on from here";
     return error;
   }
+  if (report.found() == 0) return check_empty(redis->reader);
   if (!yes_ || report.missed() == 0) return {};
   return Error{report.counts().failed() > 0 ? report.counts().first_error() : ErrorCode::kCorrupt,
                {},

@@ -9,11 +9,15 @@
 
 namespace delayq::cli {
 
+namespace seeds {
+class RedisReader;
+}
+
 /// `import --from SYSTEM redis://...`: reads the jobs that wait in another delay queue's Redis and stores
 /// them here. Without --yes it only says what it would do. Nothing there is changed without --remove.
 class TakeoverOptions {
  public:
-  /// --from, --yes, --dry-run, --remove, --buckets.
+  /// --from, --yes, --dry-run, --remove, --buckets, --bucket-name.
   void add_to(CLI::App& app);
   bool is_wanted() const { return !from_.empty(); }
   /// An error when what is for it alone was said without it.
@@ -27,7 +31,10 @@ class TakeoverOptions {
   bool yes_ = false;
   bool dry_run_ = false;
   bool remove_ = false;
+  Status check_empty(const seeds::RedisReader& redis) const;
+
   uint32_t buckets_ = 0;  ///< 0: all that are there
+  std::string bucket_name_;
 };
 
 }  // namespace delayq::cli

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/columns.h"
 #include "cli/human.h"
 #include "core/duration.h"
 #include "core/moment.h"
@@ -104,28 +105,14 @@ std::vector<Column> fitting_columns(size_t width) {
   return columns;
 }
 
-size_t columns_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-/// Cut to so many code points, which is near enough to columns.
-std::string cut(std::string_view text, size_t width) {
-  size_t end = 0;
-  for (size_t seen = 0; end < text.size(); ++end) {
-    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80 && ++seen > width) break;
-  }
-  return std::string(text.substr(0, end));
-}
-
 std::string line_of(const std::vector<Column>& columns, size_t width, std::string_view name,
                     const std::function<std::string(const Column&)>& cell) {
   size_t room = width;
   for (const Column& column : columns) room -= std::min(room, column.width);
-  std::string line = cut(name, room);
+  std::string line = cut_to_columns(name, room);
   line.append(room - std::min(room, columns_of(line)), ' ');
   for (const Column& column : columns) line += fmt::format("{:>{}}", cell(column), column.width);
-  return cut(line, width);
+  return cut_to_columns(line, width);
 }
 
 std::string name_of(const TopRow& row) {
@@ -222,7 +209,8 @@ std::vector<std::string> render_top(const TopSnapshot& snapshot, const TopLook& 
     return look.styled ? fmt::format("\x1b[{}m{}\x1b[0m", style, line) : line;
   };
   std::vector<std::string> lines;
-  lines.push_back(styled(snapshot.problem.empty() ? "1" : "31", cut(title_of(snapshot), look.width)));
+  lines.push_back(
+      styled(snapshot.problem.empty() ? "1" : "31", cut_to_columns(title_of(snapshot), look.width)));
   lines.push_back(styled("7", line_of(columns, look.width, look.sort == TopSort::kName ? "TOPIC*" : "TOPIC",
                                       [&](const Column& column) {
                                         const bool sorted =
@@ -235,10 +223,10 @@ std::vector<std::string> render_top(const TopSnapshot& snapshot, const TopLook& 
   for (size_t i = first; i < last; ++i)
     lines.push_back(row_line(snapshot.rows[i], name_of(snapshot.rows[i])));
   if (look.styled) {
-    lines.push_back(
-        styled("2", cut("q quit  up/down scroll  </> page  sort: n name  r ready  d delayed  v reserved  "
-                        "x dead  p push  o pop  a ack  l late  w waiters",
-                        look.width)));
+    lines.push_back(styled(
+        "2", cut_to_columns("q quit  up/down scroll  </> page  sort: n name  r ready  d delayed  v reserved  "
+                            "x dead  p push  o pop  a ack  l late  w waiters",
+                            look.width)));
   }
   if (lines.size() > look.height) lines.resize(look.height);
   return lines;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/columns.h"
 #include "json/reader.h"
 
 namespace delayq::cli {
@@ -66,6 +67,17 @@ TEST(TopView, leaves_columns_out_and_never_breaks_the_width) {
   EXPECT_THAT(heading, StartsWith("TOPIC*"));
   EXPECT_THAT(heading, HasSubstr("READY"));
   EXPECT_THAT(heading, Not(HasSubstr("DONE")));
+}
+
+TEST(TopView, wide_characters_keep_the_columns_and_the_width) {
+  TopSnapshot shot = snapshot();
+  shot.rows[0].topic = "\u8ba2\u5355\u8d85\u65f6\u672a\u652f\u4ed8\u81ea\u52a8\u5173\u95ed";
+  for (size_t width = 40; width < 140; ++width) {
+    const TopLook look{.sort = TopSort::kName, .scroll = 0, .width = width, .height = 9, .styled = false};
+    const std::vector<std::string> lines = render_top(shot, look);
+    for (size_t i = 2; i < lines.size(); ++i)
+      EXPECT_EQ(columns_of(lines[i]), columns_of(lines[1])) << width << lines[i];
+  }
 }
 
 TEST(TopView, scrolls) {

@@ -165,7 +165,7 @@ TEST_F(VerbsTest, push_reads_its_body_from_standard_input) {
 TEST_F(VerbsTest, lists_take_words_in_brackets_as_they_are) {
   replies_ = ":1\r\n*0\r\n$1\r\n7\r\n";
   ASSERT_TRUE(run({"redrive", "order", "[a,b]", "\x02", "c"}));
-  EXPECT_THAT(sent_.back(), ElementsAre("REDRIVE", "order", "[a,b]", "\x02", "c"));
+  EXPECT_THAT(sent_.back(), ElementsAre("REDRIVE", "order", "ID", "[a,b]", "\x02", "c"));
   ASSERT_TRUE(run({"pop", "[x]"}));
   EXPECT_THAT(sent_.back(), ElementsAre("POP", "[x]"));
   ASSERT_TRUE(run({"push", "t", "0", "[1,2]", "--group=[a]", "--id", "[]"}));
@@ -397,8 +397,9 @@ TEST_F(VerbsTest, redrive_pause_resume) {
   EXPECT_TRUE(run({"redrive", "order", "7", "9"}));
   EXPECT_TRUE(run({"pause", "order"}));
   EXPECT_TRUE(run({"resume", "order"}));
-  EXPECT_THAT(sent_, ElementsAre(ElementsAre("REDRIVE", "order"), ElementsAre("REDRIVE", "order", "7", "9"),
-                                 ElementsAre("PAUSE", "order"), ElementsAre("RESUME", "order")));
+  EXPECT_THAT(sent_,
+              ElementsAre(ElementsAre("REDRIVE", "order"), ElementsAre("REDRIVE", "order", "ID", "7", "9"),
+                          ElementsAre("PAUSE", "order"), ElementsAre("RESUME", "order")));
   EXPECT_EQ(output(), "3 ready again\n1 ready again\npaused\nresumed\n");
 }
 

@@ -34,6 +34,8 @@ constexpr Millis kLook{1'000};
 constexpr Millis kFirstBackoff{100};
 constexpr Millis kLastBackoff{5'000};
 constexpr size_t kShownReason = 200;
+/// Of a job that somebody cancelled while its command ran.
+constexpr ErrorCode kCancelled = ErrorCode::kConflict;
 /// What printable() makes of it may be a little longer.
 constexpr size_t kReasonBytes = Limits::kReasonBytes - 16;
 
@@ -211,7 +213,11 @@ class Worker {
     }
     const Status kept = keep_lease(*child, job);
     const Child::End& end = child->end();
-    if (!kept) return shop_.report(job, end, kept);
+    const bool was_cancelled = !kept && kept.error().code == kCancelled;
+    // A cancelled job is still ours until it is settled, and then it is gone at once.
+    if (was_cancelled && !end.is_success())
+      static_cast<void>(settle({"NACK", job.lease, "REASON", "cancelled"}));
+    if (!kept && !(was_cancelled && end.is_success())) return shop_.report(job, end, kept);
     const Words verdict = end.is_success()
                               ? Words{"ACK", job.lease}
                               : Words{"NACK", job.lease, "REASON", printable(end.reason(), kReasonBytes)};
@@ -237,11 +243,18 @@ class Worker {
       const Result<resp::Value> reply =
           ask(transport_, {"EXTEND", job.lease, format_duration(shop_.order().lease)});
       // A server that is away may be back before the lease runs out.
-      if (reply || traits_of(reply.error().code).retryable) continue;
-      kept = reply.error();
+      if (!reply && traits_of(reply.error().code).retryable) continue;
+      if (reply && !is_cancelled(job)) continue;
+      kept = reply ? Error{kCancelled, {}, "the job was cancelled, and its command stopped"} : reply.error();
       child.signal(SIGTERM);
     }
     return kept;
+  }
+
+  /// Whether somebody has cancelled the job: its lease stays good, since the command may end as it likes.
+  bool is_cancelled(const Popped& job) {
+    const Result<resp::Value> found = ask(transport_, {"GET", job.topic, job.id});
+    return found && found->find("cancel_requested") != nullptr;
   }
 
   /// Tells how it ended, for as long as the lease may last.

@@ -1,15 +1,17 @@
 // delay_queue_callback: `<topic>-<id>` is the job as JSON, `dqc_bucket_<n>` are zsets of those names by the
 // second at which they are due.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cli/seeds/json_job.h"
 #include "cli/seeds/layout.h"
+#include "core/limits.h"
 
 namespace delayq::cli::seeds {
 
 namespace {
 
-constexpr std::string_view kBucketPrefix = "dqc_bucket_";
 constexpr uint32_t kTries = 3;  // what it does when its configuration says nothing
 
 /// The body is any JSON value, as it was written.
@@ -26,6 +28,8 @@ Result<SeedJob> job_of(std::string_view text) {
        {std::pair{"topic", &job.topic}, {"id", &job.id}, {"callback", &job.callback}}) {
     if (value->empty()) return Error{ErrorCode::kCorrupt, {}, fmt::format("the job has no {}", name)};
   }
+  constexpr int64_t kMost = std::chrono::duration_cast<std::chrono::seconds>(Limits::kMaxDelay).count();
+  job.delay = std::chrono::seconds{std::clamp<int64_t>(found->number("delay").value_or(0), 0, kMost)};
   job.callback_method = "PUT";
   job.callback_format = "callback-api";
   job.max_attempts = kTries;
@@ -34,7 +38,7 @@ Result<SeedJob> job_of(std::string_view text) {
 
 class Callback final : public Layout {
  public:
-  explicit Callback(uint32_t buckets) : buckets_(kBucketPrefix, 0, buckets) {}
+  explicit Callback(const BucketOptions& buckets) : buckets_({"dqc_bucket_"}, 0, buckets) {}
 
   Result<uint64_t> total(const RedisReader& redis) const override { return buckets_.total(redis); }
 
@@ -68,6 +72,8 @@ class Callback final : public Layout {
         continue;
       }
       job->due = *due;
+      // Its receivers are told the delay: from the push to the due time.
+      if (job->delay > Millis::zero()) job->pushed = std::max(*due - job->delay, Moment{});
       job->removal = {{"ZREM", bucket, signs[i]}, {"DEL", signs[i]}};
       if (Status status = sink.job(std::move(*job)); !status) return status;
     }
@@ -79,6 +85,8 @@ class Callback final : public Layout {
 
 }  // namespace
 
-std::unique_ptr<Layout> callback_layout(uint32_t buckets) { return std::make_unique<Callback>(buckets); }
+std::unique_ptr<Layout> callback_layout(const BucketOptions& buckets) {
+  return std::make_unique<Callback>(buckets);
+}
 
 }  // namespace delayq::cli::seeds

@@ -1,43 +1,78 @@
-// go-delay-queue: `delay_job:<id>` is the job, `dq_bucket_1..N` are zsets of ids by the second at which they
-// are due, and ids that are due are in the list that is named like their topic.
+// go-delay-queue: `delay_job:<id>` is the job, `dq_bucket_1..N` (in its example of a configuration) or
+// `delay_bucket_1..N` (without one) are zsets of ids by the second at which they are due, and ids that are
+// due are in the list that is named like their topic.
 #include <set>
 
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
 #include "cli/seeds/layout.h"
 #include "cli/seeds/packed_job.h"
+#include "core/siphash.h"
 
 namespace delayq::cli::seeds {
 
 namespace {
 
 constexpr std::string_view kGoJobPrefix = "delay_job:";
-constexpr std::string_view kGoBucketPrefix = "dq_bucket_";
 
 std::string job_key(const std::string& id) { return std::string(kGoJobPrefix) + id; }
 
+/// Which ids were met, by their hashes: there may be millions.
+class Seen {
+ public:
+  /// Whether it is the first time.
+  bool add(std::string_view id) {
+    const Hash128 hash = siphash128({}, id);
+    return ids_.insert({hash.low, hash.high}).second;
+  }
+
+ private:
+  absl::flat_hash_set<std::pair<uint64_t, uint64_t>> ids_;
+};
+
 class GoDelayQueue final : public Layout {
  public:
-  explicit GoDelayQueue(uint32_t buckets) : buckets_(kGoBucketPrefix, 1, buckets) {}
+  explicit GoDelayQueue(const BucketOptions& buckets)
+      : buckets_({"dq_bucket_", "delay_bucket_"}, 1, buckets) {}
 
   Result<uint64_t> total(const RedisReader& redis) const override { return buckets_.total(redis); }
 
   Status read(const RedisReader& redis, Sink& sink) const override {
+    const auto buckets = buckets_.keys(redis);
+    if (!buckets) return buckets.error();
     // Before anything is taken out: topics whose last job waits in a bucket have to be known as well.
     std::set<std::string> topics;
     if (Status status = find_topics(redis, topics); !status) return status;
+    Reading reading{redis, sink, *buckets, {}};
     Status status =
         buckets_.read(redis, [&](const std::string& bucket, const std::vector<RedisReader::Pair>& page) {
-          return read_bucket(redis, bucket, page, sink);
+          return read_bucket(reading, bucket, page);
         });
     for (auto topic = topics.begin(); status && topic != topics.end(); ++topic) {
-      status = redis.walk_list(
-          *topic, [&](const RedisReader::Page& ids) { return read_list(redis, *topic, ids, sink); });
+      status = redis.walk_list(*topic,
+                               [&](const RedisReader::Page& ids) { return read_list(reading, *topic, ids); });
     }
-    return status;
+    if (!status) return status;
+    return redis.scan_keys(kGoJobPrefix, "string",
+                           [&](const RedisReader::Page& keys) { return read_left(reading, keys); });
   }
 
  private:
+  struct Reading {
+    const RedisReader& redis;
+    Sink& sink;
+    const std::vector<std::string>& buckets;
+    Seen seen;
+
+    /// An id that was added twice may be in two of them.
+    std::vector<Words> out_of_buckets(const std::string& id) const {
+      std::vector<Words> commands;
+      for (const std::string& bucket : buckets) commands.push_back({"ZREM", bucket, id});
+      return commands;
+    }
+  };
+
   static Result<std::vector<std::optional<std::string>>> jobs_of(const RedisReader& redis,
                                                                  const std::vector<std::string>& ids) {
     std::vector<std::string> keys;
@@ -45,66 +80,95 @@ class GoDelayQueue final : public Layout {
     return redis.get(keys);
   }
 
-  static Status read_bucket(const RedisReader& redis, const std::string& bucket,
-                            const std::vector<RedisReader::Pair>& page, Sink& sink) {
+  static Status read_bucket(Reading& reading, const std::string& bucket,
+                            const std::vector<RedisReader::Pair>& page) {
     std::vector<std::string> ids;
     for (const auto& [id, score] : page) ids.push_back(id);
-    const auto jobs = jobs_of(redis, ids);
+    const auto jobs = jobs_of(reading.redis, ids);
     if (!jobs) return jobs.error();
     for (size_t i = 0; i < page.size(); ++i) {
-      const std::optional<Moment> due = moment_of_seconds(page[i].second);
+      if (!reading.seen.add(ids[i])) continue;
       const std::string where = fmt::format("{} {}", bucket, ids[i]);
-      if (!due) {
-        sink.unreadable(where, "its score is not a time");
-        continue;
-      }
-      if (Status status = hand_over(ids[i], (*jobs)[i], due, where, {{"ZREM", bucket, ids[i]}}, sink);
-          !status)
+      const Found found{ids[i], (*jobs)[i], where, moment_of_seconds(page[i].second), true};
+      if (Status status = hand_over(found, reading.out_of_buckets(ids[i]), reading.sink); !status)
         return status;
     }
     return {};
   }
 
-  static Status read_list(const RedisReader& redis, const std::string& topic, const RedisReader::Page& ids,
-                          Sink& sink) {
-    const auto jobs = jobs_of(redis, ids);
+  static Status read_list(Reading& reading, const std::string& topic, const RedisReader::Page& ids) {
+    const auto jobs = jobs_of(reading.redis, ids);
     if (!jobs) return jobs.error();
     for (size_t i = 0; i < ids.size(); ++i) {
+      if (!reading.seen.add(ids[i])) continue;
       const std::string where = fmt::format("{} {}", topic, ids[i]);
-      if (Status status = hand_over(ids[i], (*jobs)[i], {}, where, {{"LREM", topic, "1", ids[i]}}, sink);
-          !status)
+      const Found found{ids[i], (*jobs)[i], where, {}, false};
+      if (Status status = hand_over(found, {{"LREM", topic, "0", ids[i]}}, reading.sink); !status)
         return status;
     }
     return {};
   }
 
-  /// Without `due`, as the job itself has it.
-  static Status hand_over(const std::string& id, const std::optional<std::string>& bytes,
-                          std::optional<Moment> due, const std::string& where, std::vector<Words> removal,
-                          Sink& sink) {
-    if (!bytes) {
+  /// Jobs that are in no bucket and no list. One whose time is to come waits in a bucket of another name, or
+  /// lost its place there; the others were fetched by consumers, and expire.
+  static Status read_left(Reading& reading, const RedisReader::Page& keys) {
+    const auto jobs = reading.redis.get(keys);
+    if (!jobs) return jobs.error();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const std::string id = keys[i].substr(kGoJobPrefix.size());
+      if (!(*jobs)[i] || !reading.seen.add(id)) continue;
+      const auto packed = unpack_job(*(*jobs)[i]);
+      const auto due = packed && packed->exec_time ? moment_of_seconds(fmt::format("{}", *packed->exec_time))
+                                                   : std::nullopt;
+      if (due && *due <= reading.sink.now()) {
+        reading.sink.over();
+        continue;
+      }
+      const Found found{id, (*jobs)[i], keys[i], {}, false};
+      if (Status status = hand_over(found, {}, reading.sink); !status) return status;
+    }
+    return {};
+  }
+
+  struct Found {
+    const std::string& id;
+    const std::optional<std::string>& bytes;
+    const std::string& where;
+    std::optional<Moment> score;
+    bool has_score;
+  };
+
+  /// Due as the job itself has it: an id that was added twice keeps its first place in a bucket, but not its
+  /// first time. The score is for jobs that say nothing.
+  static Status hand_over(const Found& found, std::vector<Words> removal, Sink& sink) {
+    if (found.has_score && !found.score) {
+      sink.unreadable(found.where, "its score is not a time");
+      return {};
+    }
+    if (!found.bytes) {
       sink.gone();
       return {};
     }
-    Result<PackedJob> packed = unpack_job(*bytes);
-    if (packed && packed->id != id) packed = Error{ErrorCode::kCorrupt, {}, "the job has another id"};
+    Result<PackedJob> packed = unpack_job(*found.bytes);
+    if (packed && packed->id != found.id) packed = Error{ErrorCode::kCorrupt, {}, "the job has another id"};
     if (!packed) {
-      sink.unreadable(where, packed.error().detail);
+      sink.unreadable(found.where, packed.error().detail);
       return {};
     }
-    if (!due && packed->exec_time) due = moment_of_seconds(fmt::format("{}", *packed->exec_time));
+    std::optional<Moment> due = found.score;
+    if (packed->exec_time) due = moment_of_seconds(fmt::format("{}", *packed->exec_time));
     if (!due) {
-      sink.unreadable(where, "the job does not say when it is due");
+      sink.unreadable(found.where, "the job does not say when it is due");
       return {};
     }
     SeedJob job;
     job.topic = std::move(packed->topic);
-    job.id = id;
+    job.id = found.id;
     job.body = std::move(packed->body);
     job.due = *due;
     if (packed->exec_time && packed->delay)
       job.pushed = moment_of_seconds(fmt::format("{}", *packed->exec_time - *packed->delay));
-    removal.push_back({"DEL", job_key(id)});
+    removal.push_back({"DEL", job_key(found.id)});
     job.removal = std::move(removal);
     return sink.job(std::move(job));
   }
@@ -126,7 +190,7 @@ class GoDelayQueue final : public Layout {
 
 }  // namespace
 
-std::unique_ptr<Layout> go_delay_queue_layout(uint32_t buckets) {
+std::unique_ptr<Layout> go_delay_queue_layout(const BucketOptions& buckets) {
   return std::make_unique<GoDelayQueue>(buckets);
 }
 

@@ -8,7 +8,7 @@
 
 namespace delayq::cli::seeds {
 
-std::unique_ptr<Layout> layout_of(std::string_view system, uint32_t buckets) {
+std::unique_ptr<Layout> layout_of(std::string_view system, const BucketOptions& buckets) {
   if (system == kSystems[0]) return go_delay_queue_layout(buckets);
   if (system == kSystems[1]) return callback_layout(buckets);
   if (system == kSystems[2]) return delayq_server_layout();
@@ -16,19 +16,30 @@ std::unique_ptr<Layout> layout_of(std::string_view system, uint32_t buckets) {
   return nullptr;
 }
 
-Result<std::vector<std::string>> Buckets::keys(const RedisReader& redis) const {
-  std::vector<std::string> keys;
-  for (uint32_t i = first_; count_ > 0 && i <= count_; ++i) keys.push_back(fmt::format("{}{}", prefix_, i));
-  if (count_ > 0) return keys;
-  const Status status = redis.scan_keys(prefix_, "zset", [&](const RedisReader::Page& page) {
+Buckets::Buckets(std::vector<std::string> prefixes, uint32_t first, const BucketOptions& options)
+    : prefixes_(std::move(prefixes)), first_(first), count_(options.count) {
+  if (!options.name.empty()) prefixes_ = {options.name.substr(0, options.name.find("%d"))};
+}
+
+Status Buckets::add_numbered(const RedisReader& redis, const std::string& prefix,
+                             std::vector<std::string>& keys) const {
+  return redis.scan_keys(prefix, "zset", [&](const RedisReader::Page& page) {
     for (const std::string& key : page) {
-      const std::string_view number = std::string_view(key).substr(prefix_.size());
+      const std::string_view number = std::string_view(key).substr(prefix.size());
       if (!number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos)
         keys.push_back(key);
     }
     return Status{};
   });
-  if (!status) return status.error();
+}
+
+Result<std::vector<std::string>> Buckets::keys(const RedisReader& redis) const {
+  std::vector<std::string> keys;
+  for (const std::string& prefix : prefixes_) {
+    for (uint32_t i = first_; count_ > 0 && i <= count_; ++i) keys.push_back(fmt::format("{}{}", prefix, i));
+    if (count_ > 0) continue;
+    if (Status status = add_numbered(redis, prefix, keys); !status) return status.error();
+  }
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   return keys;
@@ -56,6 +67,11 @@ Status Buckets::read(const RedisReader& redis, const Take& take) const {
 std::string lease_of_seconds(int64_t seconds) {
   constexpr auto kMost = std::chrono::duration_cast<std::chrono::seconds>(Limits::kMaxLease).count();
   return seconds <= 0 ? std::string() : fmt::format("{}s", std::min<int64_t>(seconds, kMost));
+}
+
+std::string lease_of_millis(int64_t millis) {
+  constexpr int64_t kMost = Limits::kMaxLease.count();
+  return millis <= 0 ? std::string() : fmt::format("{}ms", std::min(millis, kMost));
 }
 
 }  // namespace delayq::cli::seeds

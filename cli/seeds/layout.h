@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/seeds/redis_reader.h"
 #include "cli/seeds/seed_job.h"
@@ -17,6 +18,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
+  /// The time by which jobs are due or not.
+  virtual Moment now() const = 0;
   /// An error ends the reading.
   virtual Status job(SeedJob job) = 0;
   /// Something waits there that cannot be taken over. `why` is the same for all of a kind; `where` is the
@@ -42,13 +45,22 @@ class Layout {
 
 inline constexpr std::array<std::string_view, 4> kSystems{"go-delay-queue", "callback", "DelayQ", "delayq"};
 
-/// The layout of one of kSystems; null for any other name. `buckets` is how many delay buckets the systems
-/// that have several were configured with; 0: as many as there are.
-std::unique_ptr<Layout> layout_of(std::string_view system, uint32_t buckets);
+/// The delay buckets of the systems that have several, as they were configured.
+struct BucketOptions {
+  uint32_t count = 0;  ///< 0: as many as there are
+  std::string name{};  ///< as "my_bucket_%d"; empty: the names that the system has by default
+};
+
+/// The layout of one of kSystems; null for any other name.
+std::unique_ptr<Layout> layout_of(std::string_view system, const BucketOptions& buckets);
+
+/// Keys of any of the systems, for a Redis in which the one that was named has nothing that waits: a line for
+/// each kind, with an example and what to do. Empty when there are none.
+Result<std::vector<std::string>> look_alikes(const RedisReader& redis);
 
 /// Each system's own; layout_of() knows them by name.
-std::unique_ptr<Layout> go_delay_queue_layout(uint32_t buckets);
-std::unique_ptr<Layout> callback_layout(uint32_t buckets);
+std::unique_ptr<Layout> go_delay_queue_layout(const BucketOptions& buckets);
+std::unique_ptr<Layout> callback_layout(const BucketOptions& buckets);
 std::unique_ptr<Layout> delayq_server_layout();
 std::unique_ptr<Layout> delayq_library_layout();
 
@@ -60,9 +72,9 @@ class Buckets {
  public:
   using Take = std::function<Status(const std::string& bucket, const std::vector<RedisReader::Pair>& page)>;
 
-  /// From `first` to `count`; a count of 0: all that are there with a number.
-  Buckets(std::string_view prefix, uint32_t first, uint32_t count)
-      : prefix_(prefix), first_(first), count_(count) {}
+  /// From `first` to `options.count`; a count of 0: all that are there with a number. `prefixes` are those of
+  /// the system's own names.
+  Buckets(std::vector<std::string> prefixes, uint32_t first, const BucketOptions& options);
 
   Result<std::vector<std::string>> keys(const RedisReader& redis) const;
   /// Members of all of them together.
@@ -71,12 +83,16 @@ class Buckets {
   Status read(const RedisReader& redis, const Take& take) const;
 
  private:
-  std::string_view prefix_;
+  Status add_numbered(const RedisReader& redis, const std::string& prefix,
+                      std::vector<std::string>& keys) const;
+
+  std::vector<std::string> prefixes_;
   uint32_t first_;
   uint32_t count_;
 };
 
-/// Seconds as a lease, within what a lease may be.
+/// Seconds or milliseconds as a lease, within what a lease may be; empty for none.
 std::string lease_of_seconds(int64_t seconds);
+std::string lease_of_millis(int64_t millis);
 
 }  // namespace delayq::cli::seeds

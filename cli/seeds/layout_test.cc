@@ -18,6 +18,7 @@ using testing::UnorderedElementsAre;
 
 class Collected final : public Sink {
  public:
+  Moment now() const override { return from_unix_ms(1'700'000'000'000); }
   Status job(SeedJob job) override {
     jobs.emplace(job.id, std::move(job));
     return {};
@@ -47,7 +48,7 @@ class Hostile : public testing::Test {
   }
   Status read(std::string_view system) {
     found_ = {};
-    return layout_of(system, 0)->read(redis_.reader(), found_);
+    return layout_of(system, {})->read(redis_.reader(), found_);
   }
 
   FakeRedis redis_;
@@ -213,9 +214,91 @@ TEST_F(Hostile, GoDelayQueueIdsThatLeadNowhere) {
   EXPECT_EQ(found_.gones, 2);
   EXPECT_EQ(found_.problems["dq_bucket_1 never"], "its score is not a time");
   EXPECT_EQ(found_.problems["dq_bucket_1 bytes"], "the job is not a map of MessagePack");
-  EXPECT_THAT(layout_of("go-delay-queue", 2)->read(redis_.reader(), found_).error().detail,
+  EXPECT_THAT(layout_of("go-delay-queue", {2})->read(redis_.reader(), found_).error().detail,
               HasSubstr("ZSCAN \"dq_bucket_2\": WRONGTYPE"))
       << "one that was named is to be there";
+}
+
+/// MessagePack of a job as go-delay-queue has it, with small texts.
+std::string packed(const std::string& topic, const std::string& id, uint32_t delay, uint32_t exec_time) {
+  const auto text = [](const std::string& each) {
+    return std::string(1, static_cast<char>(0xa0 | each.size())) + each;
+  };
+  const auto number = [](uint32_t value) {
+    std::string bytes = "\xce";
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+    return bytes;
+  };
+  return "\x85" + text("1") + text(topic) + text("2") + text(id) + text("3") + number(delay) + text("4") +
+         number(exec_time) + text("5") + text("body");
+}
+
+TEST_F(Hostile, GoDelayQueueJobsAreDueWhenTheyThemselvesSay) {
+  text("delay_job:twice", packed("order", "twice", 600, 1'700'000'600));
+  zadd("dq_bucket_1", "twice", "1700000297");  // of the first add, 303 s before
+  zadd("dq_bucket_2", "twice", "1700000600");
+  ASSERT_TRUE(read("go-delay-queue").ok());
+  ASSERT_THAT(found_.jobs, testing::SizeIs(1));
+  const SeedJob& job = found_.jobs["twice"];
+  EXPECT_EQ(job.due, from_unix_ms(1'700'000'600'000));
+  EXPECT_EQ(job.pushed, from_unix_ms(1'700'000'000'000));
+  EXPECT_THAT(job.removal, ElementsAre(ElementsAre("ZREM", "dq_bucket_1", "twice"),
+                                       ElementsAre("ZREM", "dq_bucket_2", "twice"),
+                                       ElementsAre("DEL", "delay_job:twice")));
+}
+
+TEST_F(Hostile, GoDelayQueueBucketsOfEveryNameAndJobsWithoutOne) {
+  text("delay_job:default", packed("order", "default", 60, 1'700'000'060));
+  zadd("delay_bucket_3", "default", "1700000060");
+  text("delay_job:elsewhere", packed("order", "elsewhere", 60, 1'700'000'061));
+  zadd("my_bucket_1", "elsewhere", "1700000061");
+  text("delay_job:fetched", packed("order", "fetched", 60, 1'699'999'000));
+  ASSERT_TRUE(read("go-delay-queue").ok());
+  EXPECT_THAT(found_.jobs, ElementsAre(Pair("default", testing::_), Pair("elsewhere", testing::_)));
+  EXPECT_EQ(found_.overs, 1) << "its time is past, and no list has it: a consumer does";
+
+  Collected named;
+  ASSERT_TRUE(layout_of("go-delay-queue", {0, "my_bucket_%d"})->read(redis_.reader(), named).ok());
+  EXPECT_THAT(named.jobs["elsewhere"].removal,
+              ElementsAre(ElementsAre("ZREM", "my_bucket_1", "elsewhere"), ElementsAre("DEL", testing::_)));
+}
+
+TEST_F(Hostile, LibraryJobsOfItsOlderVersionsWithMaxRetryAndTtr) {
+  add("hash", "delayQ_job_pool_space", "a",
+      R"({"Topic":"space","ID":"a","Delay":1800000000,"TTR":30000,"MaxRetry":4})");
+  zadd("delayQ_delay_queue_space", "a", "1800000000");
+  add("hash", "delayQ_job_pool_space", "b", R"({"Topic":"space","ID":"b","TTR":1500})");
+  ASSERT_TRUE(read("delayq").ok());
+  ASSERT_THAT(found_.jobs, testing::SizeIs(2));
+  EXPECT_EQ(found_.jobs["a"].lease, "30000ms");
+  EXPECT_EQ(found_.jobs["a"].max_attempts, 5U);
+  EXPECT_EQ(found_.jobs["a"].due, from_unix_ms(1'800'000'000'000));
+  EXPECT_THAT(found_.jobs["a"].removal, ElementsAre(ElementsAre("ZREM", "delayQ_delay_queue_space", "a"),
+                                                    ElementsAre("HDEL", "delayQ_job_pool_space", "a")));
+  EXPECT_EQ(found_.jobs["b"].lease, "1500ms");
+  EXPECT_THAT(found_.jobs["b"].removal, ElementsAre(ElementsAre("LREM", "delayQ_ready_queue_space", "0", "b"),
+                                                    ElementsAre("HDEL", "delayQ_job_pool_space", "b")));
+}
+
+TEST_F(Hostile, CallbackJobsKeepTheirDelay) {
+  text("t-1", R"({"topic":"t","id":"1","delay":90,"callback":"http://x/","body":1})");
+  zadd("dqc_bucket_1", "t-1", "1800000000");
+  ASSERT_TRUE(read("callback").ok());
+  EXPECT_EQ(found_.jobs["1"].pushed, from_unix_ms((1'800'000'000 - 90) * int64_t{1'000}));
+}
+
+TEST_F(Hostile, KeysThatLookLikeJobsAreTold) {
+  EXPECT_THAT(*look_alikes(redis_.reader()), IsEmpty());
+  text("delay_job:1", "x");
+  zadd("my_bucket_1", "x", "5");
+  add("hash", "dqjobs:1", "a", "b");
+  text("somebody's", "x");
+  EXPECT_THAT(
+      *look_alikes(redis_.reader()),
+      UnorderedElementsAre("1 as \"delay_job:1\" look like jobs of go-delay-queue: --from go-delay-queue",
+                           "1 as \"dqjobs:1\" look like jobs of DelayQ: --from DelayQ",
+                           "1 as \"my_bucket_1\" look like sorted sets that may be buckets: --bucket-name "
+                           "NAME_%d reads those"));
 }
 
 }  // namespace

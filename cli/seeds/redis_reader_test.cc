@@ -85,8 +85,8 @@ TEST(RedisReader, AnErrorReplyOrAStrangeOneEndsIt) {
 
 TEST(RedisReader, BucketsAreFoundOrCounted) {
   Script script;
-  EXPECT_THAT(*Buckets("b_", 0, 1).keys(script.reader()), ElementsAre("b_0", "b_1"));
-  EXPECT_THAT(*Buckets("b_", 1, 3).keys(script.reader()), ElementsAre("b_1", "b_2", "b_3"));
+  EXPECT_THAT(*Buckets({"b_"}, 0, {1}).keys(script.reader()), ElementsAre("b_0", "b_1"));
+  EXPECT_THAT(*Buckets({"b_"}, 1, {3}).keys(script.reader()), ElementsAre("b_1", "b_2", "b_3"));
   script.replies = {
       array({bulk("0"), array({bulk("b_2"), bulk("b_x"), bulk("b_"), bulk("b_1"), bulk("b_2")})}),
       bulk("zset"),
@@ -94,7 +94,7 @@ TEST(RedisReader, BucketsAreFoundOrCounted) {
       bulk("zset"),
       bulk("zset"),
       bulk("zset")};
-  EXPECT_THAT(*Buckets("b_", 1, 0).keys(script.reader()), ElementsAre("b_1", "b_2"));
+  EXPECT_THAT(*Buckets({"b_"}, 1, {0}).keys(script.reader()), ElementsAre("b_1", "b_2"));
 }
 
 TEST(RedisReader, OnlyTimesAreTimes) {
@@ -108,8 +108,8 @@ TEST(RedisReader, OnlyTimesAreTimes) {
 TEST(RedisReader, PatternsAreTakenLiterally) { EXPECT_EQ(escaped_pattern("a*[b]?\\"), "a\\*\\[b\\]\\?\\\\"); }
 
 TEST(SeedLayouts, EachSystemHasOne) {
-  for (const std::string_view system : kSystems) EXPECT_NE(layout_of(system, 0), nullptr) << system;
-  EXPECT_EQ(layout_of("celery", 0), nullptr);
+  for (const std::string_view system : kSystems) EXPECT_NE(layout_of(system, {}), nullptr) << system;
+  EXPECT_EQ(layout_of("celery", {}), nullptr);
   EXPECT_EQ(lease_of_seconds(20), "20s");
   EXPECT_EQ(lease_of_seconds(0), "");
   EXPECT_EQ(lease_of_seconds(1'000'000), "86400s");

@@ -18,6 +18,7 @@ struct SeedJob {
   std::string body;
   Moment due{};
   std::optional<Moment> pushed{};
+  Millis delay{};         ///< that was asked for; zero: it is not known
   uint32_t attempts = 0;  ///< times it was tried there
   std::optional<uint32_t> max_attempts{};
   std::string backoff{};  ///< as a setting writes it; empty: nothing is said, here and below

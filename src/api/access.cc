@@ -97,6 +97,10 @@ bool Access::covers(const Caller& caller, std::string_view topic) const {
   return is_open() || (caller.is_known() && caller.credential_->token.covers(topic));
 }
 
+bool Access::covers_all(const Caller& caller) const {
+  return is_open() || (caller.is_known() && caller.credential_->token.covers_all());
+}
+
 Status Access::count_request(const Caller& caller, Moment now) const {
   if (is_open() || !caller.is_known()) return {};
   Credential& credential = *caller.credential_;

@@ -70,6 +70,7 @@ class Access {
   /// The topic that a lease is of.
   Status check_lease(const Caller& caller, Scopes scopes, std::string_view lease) const;
   bool covers(const Caller& caller, std::string_view topic) const;
+  bool covers_all(const Caller& caller) const;
 
   /// Takes note of a request; kOverloaded when its token's rate is used up.
   Status count_request(const Caller& caller, Moment now) const;

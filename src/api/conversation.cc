@@ -13,16 +13,25 @@ constexpr size_t kJobFields = 8 * 1024;
 
 }  // namespace
 
+void Front::set_tokens(std::vector<Token> tokens) {
+  access.replace(std::move(tokens));
+  const std::vector<Conversation*> all(lingering.begin(), lingering.end());
+  for (Conversation* each : all) each->check_again();
+}
+
 Conversation::Conversation(Queue& queue, const std::function<Moment()>& clock, Front& front,
                            net::Connection& connection, size_t most_unanswered)
     : queue_(queue),
       clock_(clock),
       front_(front),
       connection_(&connection),
-      most_unanswered_(most_unanswered) {}
+      most_unanswered_(most_unanswered),
+      sequence_(std::make_shared<Sequence>([this] {
+        if (connection_ != nullptr) connection_->on_resume();
+      })) {}
 
 bool Conversation::wants_input() const {
-  return !is_over_ && !holds_up_ && replies_.waiting() < most_unanswered_ &&
+  return !is_over_ && !holds_up_ && !sequence_->is_busy() && replies_.waiting() < most_unanswered_ &&
          replies_.output().size() < kMostOutput && connection_->may_hold(held());
 }
 
@@ -58,8 +67,27 @@ bool Conversation::end_input() {
 void Conversation::hang_up() {
   connection_ = nullptr;
   is_over_ = true;
+  front_.lingering.erase(this);
   const Moment now = clock_();
-  for (const auto& [place, pop] : std::exchange(pops_, {})) queue_.drop_waiter(now, pop.waiter);
+  for (const auto& [place, pop] : std::exchange(pops_, {})) {
+    queue_.drop_waiter(now, pop.waiter);
+    on_pop_dropped(place);
+  }
+}
+
+void Conversation::check_again() {
+  if (!holds_up_) return;
+  const Place place = *holds_up_;
+  const Pop& pop = pops_.at(place);
+  Status status;
+  for (const std::string& topic : pop.topics) {
+    if (status.ok()) status = front_.access.check(caller_, only(Scope::kConsume), topic);
+  }
+  if (status.ok() || !queue_.drop_waiter(clock_(), pop.waiter)) return;
+  const std::shared_ptr<Reply<PopAnswer>> answer = pop.answer;
+  pops_.erase(place);
+  (*answer)(status.error());
+  end_pop(place);
 }
 
 Served Conversation::about(std::string_view protocol, std::string_view verb) const {
@@ -88,6 +116,9 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place p
     Result<Access::WaiterPlace> waiter_place = front_.access.take_waiter_place(caller_);
     if (!waiter_place.ok()) return waiter_place.error();
     pop.place = std::move(*waiter_place);
+    pop.topics.assign(request.topics.begin(), request.topics.end());
+    pop.answer = std::make_shared<Reply<PopAnswer>>(std::move(answer));
+    answer = [shared = pop.answer](Result<PopAnswer> popped) { (*shared)(std::move(popped)); };
   }
   pop.waiter = queue_.pop(
       now, request,
@@ -100,13 +131,17 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place p
   // One that waits may do so for long, and then it is the only one: it counts when it is answered.
   if (!waits) replies_.promise(place, bytes_per_byte_ * queue_.most_bytes(request));
   pops_.emplace(place, std::move(pop));
-  if (waits) holds_up_ = place;
+  if (waits) {
+    holds_up_ = place;
+    front_.lingering.insert(this);
+  }
   return {};
 }
 
 void Conversation::end_pop(Place place) {
   if (holds_up_ != place) return;
   holds_up_.reset();
+  front_.lingering.erase(this);
   if (connection_ != nullptr) connection_->on_resume();
 }
 

@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include "api/access.h"
 #include "api/replies.h"
@@ -17,6 +19,8 @@
 #include "queue/queue.h"
 
 namespace delayq::api {
+
+class Conversation;
 
 /// What the APIs of a server have in common, besides the queue.
 struct Front {
@@ -31,6 +35,12 @@ struct Front {
   std::function<void(const Served&)> turned_away;
   /// Time that only goes forward, for how long things take.
   std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
+  /// Those whose request goes on for long after it was admitted: a pop that waits, a stream of events.
+  absl::flat_hash_set<Conversation*> lingering{};
+
+  /// Other tokens, for everybody from now on: a request that lingers ends when its caller may not make it
+  /// now.
+  void set_tokens(std::vector<Token> tokens);
 };
 
 /// What an answer may consist of.
@@ -45,10 +55,13 @@ enum class AnswerKind : uint8_t {
 /// What a byte of a body may become in JSON: \u0001.
 inline constexpr size_t kBytesPerByteInJson = 6;
 
-/// What a conversation is in any protocol: replies that leave in the order of their requests, and pops that
-/// wait. Only a pop that waits holds up what comes behind it, on its own connection.
+/// What a conversation is in any protocol: requests that take effect in their order, replies that leave in
+/// the same order, and pops that wait. A pop that waits and a verb of several steps (queue/sequence.h) hold
+/// up what comes behind them, on their own connection.
 class Conversation : public net::Protocol, public std::enable_shared_from_this<Conversation> {
  public:
+  ~Conversation() override { sequence_->abandon(); }
+
   bool wants_input() const override;
   bool will_want_input() const override { return !is_over_ && !holds_up_; }
   bool is_known() const override;
@@ -58,6 +71,8 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   std::string& output() override { return replies_.output(); }
   bool end_input() override;
   void hang_up() override;
+  /// Ends what was admitted before and the caller may not do any more.
+  virtual void check_again();
 
  protected:
   using Place = Replies::Place;
@@ -73,6 +88,11 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
   /// waiting.
   Status ask_for_jobs(Moment now, const PopRequest& request, Place place, Reply<PopAnswer> answer);
+
+  /// To be held while requests are read and their verbs are called.
+  [[nodiscard]] Queue::InOrder in_order() { return queue_.in_order(sequence_); }
+  /// A pop will not be answered any more, because the client is gone.
+  virtual void on_pop_dropped(Place) {}
 
   /// Who asks for `verb`, as logs see it.
   Served about(std::string_view protocol, std::string_view verb) const;
@@ -92,10 +112,13 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   struct Pop {
     WaiterId waiter = 0;
     Access::WaiterPlace place;
+    std::vector<std::string> topics{};           ///< of one that waits
+    std::shared_ptr<Reply<PopAnswer>> answer{};  ///< of one that waits
   };
   void end_pop(Place place);
 
   size_t most_unanswered_;
+  std::shared_ptr<Sequence> sequence_;
   absl::flat_hash_map<Place, Pop> pops_;  ///< that are not answered yet
   std::optional<Place> holds_up_;         ///< the one among them that waits
 };

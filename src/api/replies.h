@@ -49,6 +49,8 @@ class Replies {
     waiting_bytes_ += later.size() - before;
   }
 
+  /// The one that reserve() answers next.
+  Place next_place() const { return first_ + waiting_.size(); }
   /// Places that are not filled yet, or wait for one before them.
   size_t waiting() const { return waiting_.size(); }
   /// Bytes of replies: in the output, behind others, and promised.

@@ -30,15 +30,15 @@ std::string as_what(const ConfigOutcome& outcome) {
 }
 
 int check(const ConfigCheckOptions& options) {
-  const ConfigOutcome outcome = read_config(options.config);
+  const ConfigOutcome outcome = read_config_to_serve(options.config);
   for (const std::string& warning : outcome.warnings) std::cerr << "warning: " << warning << "\n";
   for (const std::string& error : outcome.errors) std::cerr << error << "\n";
   if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;
   if (options.print) {
     std::cout << config_in_force(outcome.said);
   } else {
-    const std::string& file = options.config.file;
-    std::cout << (file.empty() ? "The configuration" : file) << " is right" << as_what(outcome) << ".\n";
+    std::cout << (outcome.file.empty() ? "The configuration" : outcome.file) << " is right"
+              << as_what(outcome) << ".\n";
   }
   return EXIT_SUCCESS;
 }

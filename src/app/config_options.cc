@@ -1,23 +1,45 @@
 #include "app/config_options.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "app/preflight.h"
 #include "app/redis_options.h"
 #include "delivery/webhook/address_guard.h"
 #include "net/redis/url.h"
 #include "ops/config_check.h"
+#include "ops/environment_check.h"
 #include "ops/seed_config.h"
 
 namespace delayq {
 
+namespace {
+
+/// Where DelayQ looks when it is told no file.
+constexpr const char* kSearched = "conf/delayq.conf";
+
+std::vector<std::pair<std::string, std::string>> environment() {
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view text = *each;
+    const size_t sign = std::min(text.find('='), text.size());
+    variables.emplace_back(text.substr(0, sign), text.substr(std::min(sign + 1, text.size())));
+  }
+  return variables;
+}
+
+}  // namespace
+
 void ConfigOptions::add_to(CLI::App& command) {
   command.add_option(
       "-c,--config", file,
-      "Configuration file: TOML, or the INI of go-delay-queue, delay_queue_callback or DelayQ");
+      "Configuration file: TOML, or the INI of go-delay-queue, delay_queue_callback or DelayQ; "
+      "conf/delayq.conf when there is one and this is not given");
   said.reserve(16);  // what CLI11 points to must stay where it is
   const auto add = [&](const char* flags, const char* key, const char* help) {
     said.emplace_back(key, "");
@@ -35,13 +57,27 @@ void ConfigOptions::add_to(CLI::App& command) {
   command.add_option("--set", assignments, "Any other key of the configuration: --set limits.body=4MiB");
 }
 
+bool ConfigOptions::search() {
+  if (!file.empty() || ::access(kSearched, R_OK) != 0) return false;
+  file = kSearched;
+  return true;
+}
+
 ConfigOutcome read_config(const ConfigOptions& options) {
-  ConfigOutcome outcome = options.file.empty() ? ConfigOutcome{} : load_config(options.file);
+  ConfigOptions found = options;
+  const bool was_searched = found.search();
+  ConfigOutcome outcome = found.file.empty() ? ConfigOutcome{} : load_config(found.file);
+  outcome.file = found.file;
+  if (was_searched)
+    outcome.warnings.insert(
+        outcome.warnings.begin(),
+        fmt::format("{} is read, since there is one and -c names no other file", found.file));
   std::vector<std::string>& errors = outcome.errors;
   const auto variable = [](const char* name) { return std::getenv(name); };
   for (std::string& error : apply_environment(outcome.config, variable, &outcome.said)) {
     errors.push_back(std::move(error));
   }
+  for (std::string& error : check_environment(environment())) errors.push_back(std::move(error));
   const auto set = [&](const std::string& key, const std::string& value) {
     const Status status = set_option(outcome.config, key, value, &outcome.said);
     if (!status.ok()) errors.push_back(status.error().detail);
@@ -67,6 +103,15 @@ ConfigOutcome read_config(const ConfigOptions& options) {
   const std::string& url = outcome.config.redis_delivery.url;
   const auto where = net::redis::parse_url(url);
   if (!url.empty() && !where.ok()) errors.push_back("redis_delivery.url: " + where.error().detail);
+  for (std::string& error : errors) error = with_origin(std::move(error), outcome.said);
+  return outcome;
+}
+
+ConfigOutcome read_config_to_serve(const ConfigOptions& options) {
+  ConfigOutcome outcome = read_config(options);
+  if (!outcome.ok()) return outcome;  // what is wrong there would be told again in other words
+  for (std::string& error : check_start(outcome.config))
+    outcome.errors.push_back(with_origin(std::move(error), outcome.said));
   return outcome;
 }
 

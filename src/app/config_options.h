@@ -21,9 +21,15 @@ struct ConfigOptions {
 
   /// Lets a command take them. REQUIRES: this stays where it is until the command line was read.
   void add_to(CLI::App& command);
+  /// Takes conf/delayq.conf, where no file is named and this one is there. Returns whether it did.
+  bool search();
 };
 
 /// The file, then the environment, then the command line; and whether it all goes together.
 ConfigOutcome read_config(const ConfigOptions& options);
+
+/// The same, and whether a server could start with it on this machine (app/preflight.h): what `serve` does
+/// before it starts, and `config check` instead of starting.
+ConfigOutcome read_config_to_serve(const ConfigOptions& options);
 
 }  // namespace delayq

@@ -1,6 +1,7 @@
 #include "app/config_options.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -65,6 +66,29 @@ TEST_F(ReadConfig, asks_for_tokens_where_other_machines_come) {
               ElementsAre(HasSubstr("server.http: 0.0.0.0:9277 can be reached from other machines")));
   options.assignments.emplace_back("server.allow_anonymous=true");
   EXPECT_THAT(read_config(options).errors, IsEmpty());
+}
+
+TEST_F(ReadConfig, a_mistyped_variable_is_told) {
+  const Variable mistyped("DELAYQ_SERVER_HTPP", "127.0.0.1:1");
+  EXPECT_THAT(
+      read_config(options).errors,
+      ElementsAre(
+          "DELAYQ_SERVER_HTPP in the environment is not a setting; did you mean DELAYQ_SERVER_HTTP?"));
+}
+
+TEST_F(ReadConfig, the_file_of_delayq_is_searched_for) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_EQ(read_config(options).file, "");
+  std::filesystem::create_directory("conf");
+  std::ofstream("conf/delayq.conf") << "[delayq]\naccess_log = logs/access.log\n";
+  const ConfigOutcome outcome = read_config(options);
+  EXPECT_EQ(outcome.file, "conf/delayq.conf");
+  EXPECT_EQ(outcome.config.log.access, "logs/access.log");
+  EXPECT_THAT(outcome.warnings, ElementsAre(HasSubstr("conf/delayq.conf is read")));
+  write("[server]\n");
+  EXPECT_EQ(read_config(options).config.log.access, "") << "-c names another";
+  std::filesystem::current_path(before);
 }
 
 TEST_F(ReadConfig, networks_that_are_none_are_told_before_anything_starts) {

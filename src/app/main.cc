@@ -39,7 +39,10 @@ std::vector<std::string> with_command(int argc, char** argv) {
 Result<cli::Surroundings::Storage> open_storage(const cli::Surroundings::StorageName& name) {
   using Access = cli::Surroundings::Access;
   Result<std::shared_ptr<LocalServer>> opened =
-      LocalServer::open(name.place, name.option, name.access == Access::kLook, name.access == Access::kFind);
+      LocalServer::open(name.place, name.option,
+                        {.only_looks = name.access == Access::kLook,
+                         .only_reads = name.access == Access::kRead,
+                         .must_exist = name.access == Access::kFind});
   if (!opened.ok()) return opened.error();
   return cli::Surroundings::Storage{[server = *opened](std::span<const std::vector<std::string>> commands) {
                                       return server->ask_all(commands);
@@ -52,6 +55,12 @@ Result<cli::Surroundings::Storage> open_storage(const cli::Surroundings::Storage
 
 int main(int argc, char** argv) {
   CLI::App app{"delayq holds a job until its time, then hands it over.", "delayq"};
+  app.footer(
+      "Without a command, delayq serves:\n"
+      "  -c FILE   configuration file; conf/delayq.conf when there is one and -c is not given\n"
+      "  -d        run in the background\n"
+      "  -t ENGINE journal, memory or redis\n"
+      "delayq serve --help lists all its options.");
   app.set_version_flag("-v,--version", fmt::format("delayq {}", delayq::kVersion));
   delayq::cli::Commands clients(app);
   int exit_code = EXIT_SUCCESS;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "core/quote.h"
 #include "ops/access_log.h"
 #include "ops/background.h"
+#include "ops/exit_deadline.h"
 #include "ops/log.h"
 #include "ops/pid_file.h"
 #include "ops/refusal_log.h"
@@ -31,6 +33,10 @@
 namespace delayq {
 
 namespace {
+
+/// For closing files and ending threads, after everything is flushed or given up. A disk that hangs would
+/// hold up the process for ever.
+constexpr Millis kLongestExit = std::chrono::seconds{10};
 
 struct ServeOptions {
   ConfigOptions config;
@@ -52,8 +58,12 @@ webhook::DispatcherOptions dispatch_options(const Config::Webhook& said) {
 /// Nothing of the job's body, of the answer, and of the URL's path, which may be a secret itself.
 void log_failed_call(const webhook::FailedCall& call) {
   const auto took = std::chrono::duration_cast<Millis>(call.result.took).count();
-  const std::string what = call.result.is_answered() ? fmt::format("status {}", call.result.status)
-                                                     : std::string(name_of(call.result.error));
+  const bool is_unbelieved = call.result.error == webhook::CallError::kTls;
+  const std::string what =
+      call.result.is_answered()
+          ? fmt::format("status {}", call.result.status)
+          : fmt::format("{}{}", name_of(call.result.error),
+                        is_unbelieved ? " (webhook.ca_file names whose certificates are believed)" : "");
   spdlog::warn("webhook: topic {} job {} to {}: {} in {} ms, attempt {}{}", call.topic, quote(call.id),
                call.host, what, took, call.attempt, call.dead ? ", no more wanted" : "");
 }
@@ -125,6 +135,7 @@ Result<ServerOptions> server_options(const Config& config) {
   options.resp_port = config.server.resp.port;
   options.http_host = config.server.http.host;
   options.http_port = config.server.http.port;
+  options.host_names = config.server.hosts;
   options.max_connections = config.server.max_connections;
   options.grace = config.server.grace;
   options.tokens = config.tokens;
@@ -192,7 +203,8 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 /// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   spdlog::info(
-      "SIGHUP: logs, tokens, certificates, topics and how jobs are called back or written to Redis are read "
+      "SIGHUP: logs, tokens, server.hosts, certificates, topics and how jobs are called back or written to "
+      "Redis are read "
       "again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
@@ -201,6 +213,7 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
     spdlog::error("the configuration stays as it was: {}", error);
   if (outcome.ok()) {
     server.set_tokens(std::move(outcome.config.tokens));
+    server.set_host_names(std::move(outcome.config.server.hosts));
     server.set_dispatch(dispatch_options(outcome.config.webhook));
     // Before the topics, which may need it.
     const Status status = server.set_redis_delivery(redis_delivery_options(outcome.config.redis_delivery));
@@ -250,10 +263,53 @@ std::string_view reason_to_stop(int signal) {
   return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
+std::string_view where_jobs_are(Config::Engine engine) {
+  switch (engine) {
+    case Config::Engine::kMemory:
+      return "gone: the jobs were in memory";
+    case Config::Engine::kRedis:
+      return "in Redis";
+    case Config::Engine::kJournal:
+      break;
+  }
+  return "on disk";
+}
+
+/// Says what the stop gave up, and what that means for the jobs. Returns the exit code.
+int log_stop(const std::optional<Result<StopReport>>& report, const Config& config) {
+  const std::string_view where = where_jobs_are(config.server.engine);
+  if (!report) {
+    spdlog::info(
+        "stopped at once, as the second signal asks; everything that was answered is {}; jobs that are with "
+        "consumers are handed out again when their leases run out",
+        where);
+    return EXIT_SUCCESS;
+  }
+  if (report->ok()) {
+    if (const uint64_t left = (*report)->leases_left; left > 0) {
+      spdlog::warn(
+          "{} jobs were still with consumers when the grace period ended; each is handed out again "
+          "when its lease runs out, as a retry",
+          left);
+    }
+    spdlog::info("stopped; everything that was answered is {}", where);
+    return EXIT_SUCCESS;
+  }
+  const bool may_lose_interval = config.server.engine == Config::Engine::kJournal &&
+                                 config.journal.durability == Config::Durability::kInterval;
+  spdlog::error(
+      "stopped without a flush, which was given up: {}. Everything that was answered is {}{}. Commands that "
+      "got no answer may not be stored: jobs of such pushes have to be pushed again, and jobs of such acks "
+      "are handed out again",
+      report->error().detail, where,
+      may_lose_interval ? ", of the last journal.interval only as long as the machine has power" : "");
+  return traits_of(report->error().code).exit_code;
+}
+
 /// What was said on standard error of a file of another system, for who reads the log.
 void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
   if (outcome.form.empty()) return;
-  spdlog::info("{} is read as a file of {}", said.config.file, outcome.form);
+  spdlog::info("{} is read as a file of {}", outcome.file, outcome.form);
   const bool is_told = outcome.config.log.file.empty() && !said.in_background;  // the log is standard error
   if (is_told) return;
   for (const std::string& warning : outcome.warnings) spdlog::warn("{}", warning);
@@ -263,6 +319,7 @@ void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
 int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::function<void()>& tell_ready) {
   const Config& config = outcome.config;
   const bool in_background = said.in_background;
+  std::optional<ExitDeadline> exit_deadline;  // first, so that it watches over the end of all others
   ignore_signals({SIGHUP, SIGPIPE});
   allow_many_descriptors();
   Surroundings around;
@@ -297,19 +354,25 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
       server.stop();
     });
     spdlog::info("{}", status);
+    if (config.tokens.empty() && config.server.hosts.empty() && !is_loopback(config.server.http))
+      spdlog::warn(
+          "HTTP requests that name this server, and not its address, are refused: server.hosts is empty");
     greet(server, config, in_background);
     around.manager.ready(status);
     tell_ready();
     server.run();
   }
   ignore_signals({SIGTERM, SIGINT, SIGHUP});
-  spdlog::info("stopped; everything that was answered is {}",
-               config.server.engine == Config::Engine::kRedis ? "in Redis" : "on disk");
-  return EXIT_SUCCESS;
+  const int exit_code = log_stop(server.stop_report(), config);
+  exit_deadline.emplace(kLongestExit, exit_code, [] {
+    spdlog::error(
+        "ended without waiting any longer for threads that hang: in a disk, or in a name's resolution");
+  });
+  return exit_code;
 }
 
 int run(const ServeOptions& options) {
-  const ConfigOutcome outcome = read_config(options.config);
+  const ConfigOutcome outcome = read_config_to_serve(options.config);
   for (const std::string& warning : outcome.warnings) std::cerr << "warning: " << warning << "\n";
   for (const std::string& error : outcome.errors) std::cerr << error << "\n";
   if (!outcome.ok()) return traits_of(ErrorCode::kInvalid).exit_code;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "app/random_seed.h"
 #include "app/version.h"
 
@@ -15,6 +17,11 @@ namespace {
 /// Calls that are answered as fast as they are made would go on for as long as there are jobs, and nobody at
 /// the sockets would be heard meanwhile.
 constexpr int kMostRounds = 64;
+
+Error of_setting(std::string_view key, Error error) {
+  error.detail = fmt::format("{}: {}", key, error.detail);
+  return error;
+}
 
 }  // namespace
 
@@ -36,7 +43,10 @@ Status Server::start() {
   started_ = net::Loop::now();
   options_.storage.journal.seed = random_seed();
   auto storage = Storage::open(options_.storage, started_, &loop_);
-  if (!storage.ok()) return storage.error();
+  if (!storage.ok()) {
+    const bool is_disk = storage.error().op.starts_with("disk.");
+    return is_disk ? of_setting("server.data", storage.error()) : storage.error();
+  }
   storage_ = std::move(*storage);
   const Moment now = this->now();
   storage_->engine().set_wakeup([this] { loop_.wake(); });
@@ -87,7 +97,7 @@ Status Server::listen_for_resp(Moment now) {
                           [this, limits](net::Connection& connection) {
                             return std::make_shared<resp::Conversation>(*resp_host_, connection, limits);
                           });
-  if (!listener.ok()) return listener.error();
+  if (!listener.ok()) return of_setting("server.resp", listener.error());
   resp_ = std::move(*listener);
   return {};
 }
@@ -97,6 +107,7 @@ Status Server::listen_for_http() {
       http::Host{*queue_, [this] { return this->now(); }, std::string(kVersion), front_,
                  2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
                  http::IdempotencyBook({options_.idempotency})});
+  set_host_names(options_.host_names);
   http_host_->process = [this] { return process_figures(); };
   http_host_->metrics_topics = options_.metrics_topics;
   http_host_->dialects = options_.dialects;
@@ -113,9 +124,14 @@ Status Server::listen_for_http() {
       [this, limits](net::Connection& connection) {
         return std::make_shared<http::Conversation>(*http_host_, connection, limits);
       });
-  if (!listener.ok()) return listener.error();
+  if (!listener.ok()) return of_setting("server.http", listener.error());
   http_ = std::move(*listener);
   return {};
+}
+
+void Server::set_host_names(std::vector<std::string> names) {
+  if (check_host_pattern(options_.http_host).ok()) names.push_back(options_.http_host);
+  http_host_->names = HostNames(names);
 }
 
 Status Server::start_webhooks() {
@@ -129,6 +145,9 @@ Status Server::start_webhooks() {
   calls.user_agent = said.user_agent;
   calls.ca_file = said.ca_file;
   calls.skips_tls_check = said.skips_tls_check;
+  calls.clock = [] {
+    return std::chrono::duration_cast<std::chrono::microseconds>(net::Loop::steady_now().time_since_epoch());
+  };
   auto caller = webhook::CurlCaller::open(std::move(calls));
   if (!caller.ok()) return caller.error();
   caller_ = std::move(*caller);
@@ -284,7 +303,10 @@ void Server::begin_stop() {
   // /readyz, which says that no job is taken any more. The queue refuses what is new.
   dispatcher_->stop(now(), options_.grace);
   redis_delivery_->pusher().stop(now(), options_.grace);
-  queue_->stop(now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
+  queue_->stop(now(), options_.grace, [this](const Result<StopReport>& report) {
+    stop_report_ = report;
+    is_stopped_ = true;
+  });
 }
 
 }  // namespace delayq

@@ -47,6 +47,8 @@ struct ServerOptions {
   uint16_t resp_port = 9278;  ///< 0: any free one
   std::string http_host = "127.0.0.1";
   uint16_t http_port = 9277;  ///< 0: any free one
+  /// By which it may be asked over HTTP where no tokens are configured, besides http_host; see HostNames.
+  std::vector<std::string> host_names;
   size_t max_connections = 20'000;
   net::SessionLimits session;
   net::AnswerLimits answers;
@@ -76,11 +78,16 @@ class Server {
   /// Serves until stop() has done its work.
   void run();
   /// Stops gracefully: no new jobs, a grace period for those handed out, everything on disk. The second call
-  /// does not wait for the grace period. May be called from any thread, and from a signal's handler thread.
+  /// does not wait for that. May be called from any thread, and from a signal's handler thread.
   void stop();
 
+  /// After run(): what the stop left behind; nothing when it was not waited for.
+  const std::optional<Result<StopReport>>& stop_report() const { return stop_report_; }
+
   /// Other tokens, from now on and for those who are connected as well. On the loop's thread.
-  void set_tokens(std::vector<Token> tokens) { front_->access.replace(std::move(tokens)); }
+  void set_tokens(std::vector<Token> tokens) { front_->set_tokens(std::move(tokens)); }
+  /// Other names by which it may be asked over HTTP, as HostNames has them.
+  void set_host_names(std::vector<std::string> names);
   /// Other timeouts, bounds and secrets for calls that begin from now on.
   void set_dispatch(webhook::DispatcherOptions options) { dispatcher_->set_options(std::move(options)); }
   /// Another Redis that jobs are written to, or other bounds. With an error everything stays as it is.
@@ -142,6 +149,7 @@ class Server {
   std::atomic<int> stops_asked_ = 0;
   int stops_begun_ = 0;
   bool is_stopped_ = false;
+  std::optional<Result<StopReport>> stop_report_;
 };
 
 }  // namespace delayq

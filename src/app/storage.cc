@@ -33,16 +33,6 @@ std::filesystem::path backups_beside(const std::string& directory) {
   return plain(directory).parent_path() / "backups";
 }
 
-/// It looks like a data directory, and jobs are missing.
-Status check_not_partial(const std::string& directory) {
-  const std::string name = plain(directory).filename();
-  if (!name.ends_with(kPartialEnding)) return {};
-  return Error{ErrorCode::kInvalid, "open",
-               fmt::format("{} is an unfinished backup: a copy is called so until all of it is there. Take a "
-                           "finished one, or give the directory another name if it is something else",
-                           directory)};
-}
-
 class MemoryStorage final : public Storage {
  public:
   Engine& engine() override { return engine_; }
@@ -98,6 +88,15 @@ class JournalStorage final : public Storage {
 
 }  // namespace
 
+Status check_not_partial(const std::string& directory) {
+  const std::string name = plain(directory).filename();
+  if (!name.ends_with(kPartialEnding)) return {};
+  return Error{ErrorCode::kInvalid, "open",
+               fmt::format("{} is an unfinished backup: a copy is called so until all of it is there. Take a "
+                           "finished one, or give the directory another name if it is something else",
+                           directory)};
+}
+
 Moment Storage::now() const { return net::Loop::now(); }
 
 Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Moment now, net::Loop* loop) {
@@ -114,8 +113,9 @@ Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Mo
   const std::string backups = std::filesystem::absolute(
       options.backups.empty() ? backups_beside(options.directory) : std::filesystem::path(options.backups));
   auto storage = std::make_unique<JournalStorage>(options.directory, backups, std::move(*disk));
-  if (Status status = storage->open(options.journal, now, options.must_exist); !status.ok())
-    return status.error();
+  journal::JournalOptions journal = options.journal;
+  journal.compacts = !options.only_looks;
+  if (Status status = storage->open(journal, now, options.must_exist); !status.ok()) return status.error();
   return std::unique_ptr<Storage>(std::move(storage));
 }
 

@@ -53,6 +53,10 @@ struct StorageOptions {
 /// What is said of a place that must exist, and is new.
 inline constexpr std::string_view kNeverUsed = "has no jobs of delayq, and never had";
 
+/// kInvalid for the directory of a backup that was not finished: it looks like a data directory, and jobs are
+/// missing.
+Status check_not_partial(const std::string& directory);
+
 /// An engine with what it stands on.
 class Storage {
  public:

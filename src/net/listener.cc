@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <fmt/format.h>
@@ -19,6 +20,39 @@ using boost::system::error_code;
 /// Out of descriptors: trying again at once would only burn the processor.
 constexpr std::chrono::milliseconds kPause{100};
 
+error_code bind_to(tcp::acceptor& acceptor, const std::string& host, uint16_t port) {
+  error_code problem;
+  tcp::resolver resolver(acceptor.get_executor());
+  const auto found = resolver.resolve(host, std::to_string(port),
+                                      tcp::resolver::passive | tcp::resolver::numeric_service, problem);
+  if (problem) return problem;
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor.open(endpoint.protocol(), problem);
+  if (!problem) acceptor.set_option(tcp::acceptor::reuse_address(true), problem);
+  if (!problem) acceptor.bind(endpoint, problem);
+  return problem;
+}
+
+/// What an operator can do about it.
+std::string_view advice_for(const error_code& problem) {
+  if (problem == boost::asio::error::address_in_use)
+    return "; another program listens there, perhaps another delayq: stop it, or choose another port";
+  if (problem == boost::asio::error::access_denied)
+    return "; ports below 1024 are for root or who has CAP_NET_BIND_SERVICE: choose another port";
+  if (problem == boost::system::errc::address_not_available)
+    return "; this machine has no such address: use one of its own, or 127.0.0.1";
+  if (problem.category() == boost::asio::error::get_netdb_category())
+    return "; no such host is known: write an address of this machine, as 127.0.0.1:9277";
+  return {};
+}
+
+Error failure(const std::string& host, uint16_t port, const error_code& problem) {
+  return {ErrorCode::kUnavailable,
+          "listen",
+          fmt::format("{}:{}: {}{}", host, port, problem.message(), advice_for(problem)),
+          {}};
+}
+
 }  // namespace
 
 Listener::Listener(Loop& loop, Options options, MakeProtocol make)
@@ -34,25 +68,19 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, Options options, Ma
   return listener;
 }
 
+Status Listener::check(const std::string& host, uint16_t port) {
+  boost::asio::io_context context;
+  tcp::acceptor acceptor(context);
+  const error_code problem = bind_to(acceptor, host, port);
+  if (!problem || problem == boost::asio::error::address_in_use) return {};
+  return failure(host, port, problem);
+}
+
 Status Listener::listen() {
-  const auto failed = [this](const error_code& problem) {
-    return Error{ErrorCode::kUnavailable,
-                 "listen",
-                 fmt::format("{}:{}: {}", options_.host, options_.port, problem.message()),
-                 {}};
-  };
-  error_code problem;
-  tcp::resolver resolver(loop_.context());
-  const auto found = resolver.resolve(options_.host, std::to_string(options_.port),
-                                      tcp::resolver::passive | tcp::resolver::numeric_service, problem);
-  if (problem) return failed(problem);
-  const tcp::endpoint endpoint = found.begin()->endpoint();
-  acceptor_.open(endpoint.protocol(), problem);
-  if (!problem) acceptor_.set_option(tcp::acceptor::reuse_address(true), problem);
-  if (!problem) acceptor_.bind(endpoint, problem);
+  error_code problem = bind_to(acceptor_, options_.host, options_.port);
   if (!problem) acceptor_.listen(4096, problem);
   if (!problem) acceptor_.non_blocking(true, problem);
-  if (problem) return failed(problem);
+  if (problem) return failure(options_.host, options_.port, problem);
   accept();
   return {};
 }

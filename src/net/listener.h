@@ -28,6 +28,9 @@ class Listener {
   };
 
   static Result<std::unique_ptr<Listener>> open(Loop& loop, Options options, MakeProtocol make);
+  /// What would keep open() from listening there, without accepting anybody. A port that is taken at the
+  /// moment is not told: whoever has it may be the server that is to be replaced.
+  static Status check(const std::string& host, uint16_t port);
   Listener(Loop& loop, Options options, MakeProtocol make);
 
   /// "127.0.0.1:9278": with the port that it really has.

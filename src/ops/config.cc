@@ -70,16 +70,18 @@ Status apply_to_token(Config& config, std::span<const std::string> path, const G
   const bool is_number =
       !path.empty() && std::from_chars(path[0].data(), path[0].data() + path[0].size(), index).ptr ==
                            path[0].data() + path[0].size();
-  if (!is_number || path.size() < 2 || index >= kMostTokens)
+  const bool is_empty = path.size() == 1 && given.kind == Given::Kind::kTable;
+  if (!is_number || (path.size() < 2 && !is_empty) || index >= kMostTokens)
     return invalid(fmt::format("write [[tokens]] and its keys below, at most {} times", kMostTokens));
   const std::string key = join_path(path.subspan(1));
   const ConfigRow* const row = find_row(kTokensSection, key);
-  if (row == nullptr) return invalid(unknown_key(kTokensSection, key));
+  if (row == nullptr && !is_empty) return invalid(unknown_key(kTokensSection, key));
   if (config.tokens.size() <= index) {
     Token fresh;
     fresh.topics = {"*"};
     config.tokens.resize(index + 1, fresh);
   }
+  if (is_empty) return {};  // what it lacks is told by check_config()
   FieldTarget target{config, nullptr, &config.tokens[index]};
   return read_field(row->field, given, target);
 }
@@ -143,14 +145,6 @@ void record(std::vector<Said>* said, std::span<const std::string> path, const Gi
   said->push_back({section == kTopicsSection ? fmt::format("{}.{}", section, quoted(path[1])) : section,
                    section == kTokensSection ? path[1] : std::string(), key, shown_value(key, given),
                    std::move(origin), false});
-}
-
-std::string variable_of(const ConfigRow& row) {
-  std::string name = fmt::format("DELAYQ_{}_{}", row.section, row.key);
-  for (char& c : name) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return name;
 }
 
 /// Section, for topics the name, which may have dots itself, and the key.

@@ -28,6 +28,7 @@ struct Config {
   struct Server {
     Address resp{"127.0.0.1", 9278};
     Address http{"127.0.0.1", 9277};
+    std::vector<std::string> hosts{};  ///< as HostNames has them
     Engine engine = Engine::kJournal;
     std::string data = "data";
     std::string backups;  ///< empty: a directory "backups" beside `data`
@@ -178,6 +179,7 @@ struct [[nodiscard]] ConfigOutcome {
   std::vector<std::string>
       warnings;      ///< what such a file says and is not used: "delayq.conf:8: redis.host: ..."
   std::string form;  ///< the other system whose file it is; empty: it is our own
+  std::string file;  ///< that was read; empty: none
 
   bool ok() const { return errors.empty(); }
 };
@@ -189,11 +191,14 @@ ConfigOutcome parse_config(std::string_view text, std::string_view file_name);
 /// The same for a file, of at most 16 MiB.
 ConfigOutcome load_config(const std::string& path);
 
+/// The origin of what a command line says.
+inline constexpr std::string_view kCommandLine = "command line";
+
 /// One value by its full key ("server.resp", `topics.order.attempts`), as a command line gives it; lists are
 /// written with commas. On an error, whose detail starts with the key, `config` is unchanged. What was taken
 /// over is added to `said`, here and below.
 Status set_option(Config& config, std::string_view key, std::string_view text,
-                  std::vector<Said>* said = nullptr, std::string origin = "command line");
+                  std::vector<Said>* said = nullptr, std::string origin = std::string(kCommandLine));
 
 /// Takes over what the environment says: DELAYQ_SERVER_RESP is server.resp. Topics cannot be named there.
 /// `variable` answers the value of a name, or null, as getenv() does. Answers all errors.

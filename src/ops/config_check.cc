@@ -41,7 +41,33 @@ void check_addresses(const Config& config, std::vector<std::string>& errors) {
   }
 }
 
+void check_same_port(const Config::Server& server, std::vector<std::string>& errors) {
+  if (server.http.port != 0 && server.http == server.resp)
+    errors.push_back(fmt::format("server.http: {} is server.resp, too: each protocol needs a port of its own",
+                                 to_string(server.http)));
+}
+
+/// As errors name it.
+std::string full_section(const Said& said) {
+  return said.number.empty() ? said.section : fmt::format("{}.{}", said.section, said.number);
+}
+
 }  // namespace
+
+std::string with_origin(std::string error, std::span<const Said> said) {
+  const std::string key = error.substr(0, error.find(": "));
+  const auto is_key = [&](const Said& each) {
+    return !each.key.empty() && fmt::format("{}.{}", full_section(each), each.key) == key;
+  };
+  const auto last = std::find_if(said.rbegin(), said.rend(), is_key);
+  const auto first =
+      std::find_if(said.begin(), said.end(), [&](const Said& each) { return full_section(each) == key; });
+  if (last == said.rend() && first == said.end()) return error;
+  const std::string& origin = last != said.rend() ? last->origin : first->origin;
+  if (origin == kCommandLine) return error;
+  const bool is_variable = origin.find(':') == std::string::npos;
+  return fmt::format("{}{}: {}", origin, is_variable ? " in the environment" : "", error);
+}
 
 std::vector<std::string> check_config(const Config& config, bool all_was_read) {
   std::vector<std::string> errors;
@@ -50,6 +76,7 @@ std::vector<std::string> check_config(const Config& config, bool all_was_read) {
     check_tls(config.tls, errors);
   }
   check_addresses(config, errors);
+  check_same_port(config.server, errors);
   return errors;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,5 +13,11 @@ namespace delayq {
 /// since each may say a part. When some of what they said could not be read, nothing is told of what is
 /// missing: it may be just that.
 std::vector<std::string> check_config(const Config& config, bool all_was_read = true);
+
+/// The error with where its key was said in front, when its text begins with a key ("tls.key: ..."), a
+/// section
+/// ("tls: ...") or a token ("tokens.0: ...") of which something was said: "delayq.toml:7: tls.key: ...". Of a
+/// section that is the place of its first key.
+std::string with_origin(std::string error, std::span<const Said> said);
 
 }  // namespace delayq

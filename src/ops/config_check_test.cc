@@ -40,6 +40,39 @@ TEST(ConfigCheck, where_other_machines_come_somebody_must_be_asked) {
   EXPECT_THAT(problems_of("[server]\nhttp = \":1\"\nallow_anonymous = true\n"), IsEmpty());
 }
 
+TEST(ConfigCheck, each_protocol_needs_a_port_of_its_own) {
+  EXPECT_THAT(problems_of("[server]\nhttp = \"127.0.0.1:1\"\nresp = \"127.0.0.1:1\"\n"),
+              ElementsAre(HasSubstr("server.http: 127.0.0.1:1 is server.resp, too")));
+  EXPECT_THAT(problems_of("[server]\nhttp = \"127.0.0.1:0\"\nresp = \"127.0.0.1:0\"\n"), IsEmpty());
+}
+
+TEST(ConfigCheck, an_empty_token_is_told_too) {
+  EXPECT_THAT(
+      problems_of("[[tokens]]\n"),
+      ElementsAre("tokens.0: name is missing", "tokens.0: sha256 is missing", "tokens.0: scopes is missing"));
+}
+
+TEST(ConfigCheck, an_error_has_the_place_of_its_key) {
+  ConfigOutcome outcome = parse_config(
+      "[[tokens]]\n[[tokens]]\nscopes = [\"read\"]\nname = \"x\"\n[tls]\nkey = "
+      "\"k\"\n[topics.\"a.b\"]\nlease "
+      "= \"1s\"\n",
+      "f.toml");
+  ASSERT_TRUE(outcome.ok());
+  const auto placed = [&](const std::string& error) { return with_origin(error, outcome.said); };
+  EXPECT_EQ(placed("tls.key: no"), "f.toml:6: tls.key: no");
+  EXPECT_EQ(placed("tls: no"), "f.toml:6: tls: no");
+  EXPECT_EQ(placed("tls.certificate: no"), "tls.certificate: no") << "nobody said anything of it";
+  EXPECT_EQ(placed("tokens.0: no"), "f.toml:1: tokens.0: no");
+  EXPECT_EQ(placed("tokens.1: no"), "f.toml:3: tokens.1: no");
+  EXPECT_EQ(placed("topics.\"a.b\": no"), "f.toml:8: topics.\"a.b\": no") << "its first key";
+  EXPECT_EQ(placed("other text"), "other text");
+  ASSERT_TRUE(set_option(outcome.config, "tls.key", "other", &outcome.said).ok());
+  EXPECT_EQ(placed("tls.key: no"), "tls.key: no") << "by the command line, which needs no place";
+  ASSERT_TRUE(set_option(outcome.config, "tls.key", "other", &outcome.said, "DELAYQ_TLS_KEY").ok());
+  EXPECT_EQ(placed("tls.key: no"), "DELAYQ_TLS_KEY in the environment: tls.key: no");
+}
+
 TEST(ConfigCheck, what_could_not_be_read_is_not_called_missing) {
   const ConfigOutcome outcome =
       parse_config("[server]\nhttp = \":1\"\n[tls]\ncertificate = \"c.pem\"\nkey = 1\n", "a");

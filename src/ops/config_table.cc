@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/host_names.h"
 #include "core/limits.h"
 #include "core/nearest.h"
+#include "core/quote.h"
 #include "ops/redis_url.h"
 
 namespace delayq {
@@ -54,11 +56,27 @@ constexpr std::array kSections{
 
 using T = FieldTarget;
 
+Status check_host_patterns(const std::vector<std::string>& patterns) {
+  for (const std::string& each : patterns) {
+    if (const Status status = check_host_pattern(each); !status.ok())
+      return Error{ErrorCode::kInvalid, {}, fmt::format("{}: {}", quote(each), status.error().detail), {}};
+  }
+  return {};
+}
+
 const std::array kServer{
     ConfigRow{"server", "resp", AddressField{[](T& t, Address v) { t.config.server.resp = std::move(v); }},
               "\"127.0.0.1:9278\"", "", "Where Redis clients connect."},
     ConfigRow{"server", "http", AddressField{[](T& t, Address v) { t.config.server.http = std::move(v); }},
               "\"127.0.0.1:9277\"", "", "Where HTTP clients connect."},
+    ConfigRow{"server", "hosts",
+              ListField{1'000, "names",
+                        [](T& t, std::vector<std::string> v) { t.config.server.hosts = std::move(v); },
+                        check_host_patterns},
+              "[]", "",
+              "Names by which HTTP clients may ask for this server when no tokens are configured, besides "
+              "localhost, numeric addresses and the one in http; *.example.com is all names below, * is any. "
+              "Read again on SIGHUP."},
     ConfigRow{
         "server", "engine",
         ChoiceField{kEngines, kLaterEngines,
@@ -271,7 +289,8 @@ const std::array kWebhook{
                         [](T& t, std::vector<std::string> v) { t.config.webhook.secrets = std::move(v); },
                         check_callback_secrets},
               "[]", "",
-              "Sign the calls of topics without callback_secrets of their own: \"whsec_\" and base64."},
+              "Sign the calls to callbacks of topics without callback_secrets; never a job's own callback. "
+              "\"whsec_\" and base64."},
 };
 
 const std::array kBounds{
@@ -335,13 +354,6 @@ const std::array kLog{
               "", "A request that took longer is a warning in the log; \"0s\" is never."},
 };
 
-/// What is not said about a retention is the built-in default.
-Retention& said(std::optional<Retention>& retention, const Retention& initial) {
-  return retention ? *retention : retention.emplace(initial);
-}
-Retention& keep_done(T& t) { return said(t.topic->keep_done, EffectiveSettings{}.keep_done); }
-Retention& keep_dead(T& t) { return said(t.topic->keep_dead, EffectiveSettings{}.keep_dead); }
-
 const std::array kTopics{
     ConfigRow{"topics", "attempts",
               NumberField{0, Limits::kMaxAttempts,
@@ -355,17 +367,19 @@ const std::array kTopics{
               DurationField{Limits::kMinLease, Limits::kMaxLease, [](T& t, Millis v) { t.topic->lease = v; }},
               "\"1m\"", "", "How long a consumer has a job before it is tried again."},
     ConfigRow{"topics", "keep_done.time",
-              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { keep_done(t).time = v; }},
+              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_done.time = v; }},
               "\"1h\"", "", "How long done jobs can be looked up."},
-    ConfigRow{"topics", "keep_done.count",
-              NumberField{0, kMax32, [](T& t, uint64_t v) { keep_done(t).count = static_cast<uint32_t>(v); }},
-              "1000", "", "And how many of them."},
+    ConfigRow{
+        "topics", "keep_done.count",
+        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_done.count = static_cast<uint32_t>(v); }},
+        "1000", "", "And how many of them."},
     ConfigRow{"topics", "keep_dead.time",
-              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { keep_dead(t).time = v; }},
+              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_dead.time = v; }},
               "\"30d\"", "", "How long dead jobs can be looked up and redriven."},
-    ConfigRow{"topics", "keep_dead.count",
-              NumberField{0, kMax32, [](T& t, uint64_t v) { keep_dead(t).count = static_cast<uint32_t>(v); }},
-              "100000", "", "And how many of them."},
+    ConfigRow{
+        "topics", "keep_dead.count",
+        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_dead.count = static_cast<uint32_t>(v); }},
+        "100000", "", "And how many of them."},
     ConfigRow{"topics", "rate", RateField{[](T& t, Rate v) { t.topic->rate = v; }}, "\"0\"", "",
               "Hand-overs in a time, as in \"100/1s\"; \"0\" is no limit."},
     ConfigRow{
@@ -406,7 +420,9 @@ const std::array kTopics{
               ListField{kMostCallbackSecrets, "secrets",
                         [](T& t, std::vector<std::string> v) { t.topic->callback_secrets = std::move(v); },
                         check_callback_secrets},
-              "[]", "", "Sign the calls, each of them; empty is webhook.secrets."},
+              "[]", "",
+              "Sign the calls, each of them; empty is webhook.secrets. A job's own callback is signed only "
+              "with those of its own topic, not of \"*\"."},
     ConfigRow{"topics", "redis_key",
               TextField{0, kRedisKeyBytes, [](T& t, std::string v) { t.topic->redis_key = std::move(v); },
                         check_redis_key},
@@ -488,6 +504,14 @@ const ConfigRow* find_row(string_view section, string_view key) {
     if (row.section == section && row.key == key) return &row;
   }
   return nullptr;
+}
+
+std::string variable_of(const ConfigRow& row) {
+  std::string name = fmt::format("DELAYQ_{}_{}", row.section, row.key);
+  for (char& c : name) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return name;
 }
 
 std::string unknown_section(string_view section) {

@@ -37,6 +37,9 @@ std::span<const ConfigRow> config_rows();
 /// The row of a key, or null.
 const ConfigRow* find_row(std::string_view section, std::string_view key);
 
+/// The variable of the environment that sets it: DELAYQ_SERVER_RESP is server.resp.
+std::string variable_of(const ConfigRow& row);
+
 /// What to say about a section or a key that is not there: names the nearest one that is.
 std::string unknown_section(std::string_view section);
 std::string unknown_key(std::string_view section, std::string_view key);

@@ -191,6 +191,15 @@ TEST(Config, knows_sections_from_keys) {
                           HasSubstr("a:4: tokens: this is a section")));
 }
 
+TEST(Config, names_of_the_server) {
+  const ConfigOutcome outcome = parse_config("[server]\nhosts = [\"delayq\", \"*.example.com\"]\n", "a.toml");
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  EXPECT_THAT(outcome.config.server.hosts, ElementsAre("delayq", "*.example.com"));
+  EXPECT_THAT(parse_config("[server]\nhosts = [\"delayq\", \"http://a:80\"]\n", "a.toml").errors,
+              ElementsAre(AllOf(HasSubstr("a.toml:2"), HasSubstr("server.hosts"),
+                                HasSubstr("\"http://a:80\""), HasSubstr("without scheme and port"))));
+}
+
 TEST(Config, tokens) {
   constexpr std::string_view kHash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF";
   const ConfigOutcome outcome = parse_config(
@@ -242,7 +251,7 @@ TEST(ConfigOption, goes_through_the_same_rows) {
   EXPECT_EQ(config.limits.jobs, 7u);
   ASSERT_EQ(config.topics.size(), 1u);
   EXPECT_EQ(config.topics["a.b"].attempts, 3u);
-  EXPECT_EQ(config.topics["a.b"].keep_done->count, 4u);
+  EXPECT_EQ(config.topics["a.b"].keep_done.count, 4u);
 }
 
 TEST(ConfigOption, leaves_the_configuration_when_it_is_wrong) {

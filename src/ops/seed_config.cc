@@ -95,6 +95,7 @@ class SeedReader {
     tell_errors(std::numeric_limits<uint32_t>::max());
     take_log_file();
     take_redis();
+    take_delivery();
     return std::move(out_);
   }
 
@@ -111,6 +112,8 @@ class SeedReader {
   void take(const IniEntry& entry) {
     const SeedKey* const key = find_seed_key(form_, entry.name());
     if (key == nullptr) return warn_of_unknown(entry);
+    is_popped_ |= entry.name() == "queue_name" || entry.name() == "queue_block_timeout";
+    keeps_ |= key->to == kKeepTime;
     if (key->to.empty()) warn(entry, key->note);
     // Without a value it is the same as not said, there and here.
     if (entry.value.empty()) return;
@@ -197,8 +200,22 @@ class SeedReader {
     set(first, "server.engine", "redis");
   }
 
+  /// go-delay-queue writes due ids to the list of their topic in Redis, and its consumers then ask for the
+  /// job by its id. The system from which it descends has the same keys and is popped from.
+  void take_delivery() {
+    if (form_ != SeedForm::kGoDelayQueue || redis_host_ == nullptr || is_popped_) return;
+    set(*redis_host_, "topics.*.delivery", "redis_list");
+    set(*redis_host_, "topics.*.redis_content", "id");
+    if (!keeps_) set(*redis_host_, kKeepTime, "1d");  // as there
+    set(*redis_host_, "topics.*.keep_done.count", "1000000");
+  }
+
+  static constexpr std::string_view kKeepTime = "topics.*.keep_done.time";
+
   SeedForm form_;
   std::string_view file_name_;
+  bool is_popped_ = false;  ///< consumers pop from it: the file has keys for that
+  bool keeps_ = false;      ///< it says for how long jobs are kept
   const IniEntry* log_folder_ = nullptr;
   const IniEntry* log_name_ = nullptr;
   const IniEntry* redis_host_ = nullptr;
@@ -212,6 +229,32 @@ Said* last_said(ConfigOutcome& outcome, std::string_view section, std::string_vi
     return said.section == section && said.key == key;
   });
   return last == outcome.said.rend() ? nullptr : &*last;
+}
+
+void tell_delivery(ConfigOutcome& outcome) {
+  constexpr std::string_view kDefaults = "topics.\"*\"";
+  const Said* const delivery = last_said(outcome, kDefaults, "delivery");
+  if (delivery == nullptr || !delivery->is_foreign) return;
+  const std::string origin = delivery->origin;
+  if (outcome.config.server.engine == Config::Engine::kRedis) {
+    outcome.warnings.push_back(fmt::format(
+        "{}: due ids are written to the list of their topic in this Redis, as {} does, and jobs/get "
+        "answers the job until topics.\"*\".keep_done is over; --set 'topics.*.delivery=pull' lets "
+        "consumers pop jobs from delayq instead",
+        origin, outcome.form));
+    return;
+  }
+  Settings& defaults = outcome.config.topics[std::string(kDefaultsName)];
+  defaults.delivery.reset();
+  defaults.redis_content.reset();
+  std::erase_if(outcome.said, [&](const Said& said) {
+    return said.is_foreign && said.section == kDefaults &&
+           (said.key == "delivery" || said.key == "redis_content");
+  });
+  outcome.warnings.push_back(fmt::format(
+      "{}: due ids are not written to lists in Redis: consumers pop jobs from delayq; redis_delivery.url "
+      "and topics.\"*\".delivery = \"redis_list\" bring the lists back",
+      origin));
 }
 
 }  // namespace
@@ -233,6 +276,13 @@ std::optional<ConfigOutcome> read_seed_config(std::string_view text, std::string
 void keep_to_this_machine(ConfigOutcome& outcome) {
   Said* const last = last_said(outcome, "server", "http");
   Config& config = outcome.config;
+  const bool may_be_open = config.server.allow_anonymous || !config.tokens.empty();
+  if (last == nullptr && may_be_open && outcome.form == name_of(SeedForm::kGoDelayQueue)) {
+    config.server.http.host = "0.0.0.0";
+    outcome.warnings.push_back(fmt::format("server.http: listening on {}, which is the default of {}",
+                                           to_string(config.server.http), outcome.form));
+    return;
+  }
   const bool is_asked = last != nullptr && last->is_foreign;
   if (!is_asked || is_loopback(config.server.http) || config.server.allow_anonymous || !config.tokens.empty())
     return;
@@ -246,6 +296,7 @@ void keep_to_this_machine(ConfigOutcome& outcome) {
 }
 
 void tell_engine(ConfigOutcome& outcome) {
+  tell_delivery(outcome);
   const Said* const where = last_said(outcome, "redis", "url");
   const Said* const engine = last_said(outcome, "server", "engine");
   if (where == nullptr || engine == nullptr || !where->is_foreign) return;

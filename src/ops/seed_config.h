@@ -22,12 +22,14 @@ std::optional<ConfigOutcome> read_seed_config(std::string_view text, std::string
 
 /// These systems listen on all interfaces and ask nobody who they are. Where such a file says so, and neither
 /// tokens nor server.allow_anonymous were given elsewhere, the server listens on the same port of 127.0.0.1
-/// instead, and that is a warning. To be called when everything was said.
+/// instead, and that is a warning. go-delay-queue's file that says nothing means all interfaces, where tokens
+/// or server.allow_anonymous allow that. To be called when everything was said.
 void keep_to_this_machine(ConfigOutcome& outcome);
 
 /// These systems keep their jobs in Redis: a file that says where it is chooses the redis engine there, and
-/// that is told as a warning, with how to choose the journal. Where the engine was chosen elsewhere, only
-/// what is then not used is told. To be called when everything was said.
+/// that is told as a warning, with how to choose the journal. There, due ids of go-delay-queue's users go to
+/// the list of their topic, as before; with another engine jobs are popped from this server. Where the engine
+/// was chosen elsewhere, only what is then not used is told. To be called when everything was said.
 void tell_engine(ConfigOutcome& outcome);
 
 }  // namespace delayq

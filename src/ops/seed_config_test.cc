@@ -102,16 +102,22 @@ TEST(SeedConfig, go_delay_queue) {
   EXPECT_EQ(outcome.form, "go-delay-queue");
   Config expected;
   expected.server.request_timeout = seconds{10};
+  expected.server.write_timeout = seconds{10};
   expected.log.file = "logs/delay-queue.log";
   expected.log.level = Config::LogLevel::kDebug;
   expected.server.engine = Config::Engine::kRedis;
   expected.redis.database = 1;
   expected.redis.connect_timeout = seconds{5};
   expected.redis.timeout = seconds{5};
+  expected.topics["*"] = {.keep_done = Retention{std::chrono::hours{24}, 1'000'000},
+                          .delivery = Delivery::kRedisList,
+                          .redis_content = RedisContent::kId};
   EXPECT_EQ(outcome.config, expected);
-  // All 28 keys but the address and Redis's, which are told for another reason, a timeout of it and four of
-  // Redis, and three of the log. (An empty password is none.)
-  EXPECT_THAT(outcome.warnings, SizeIs(18 + 2));
+  // All 28 keys but the address and Redis's, which are told for another reason, two timeouts of it and four
+  // of Redis, three of the log and the time for which jobs are kept. (An empty password is none.)
+  EXPECT_THAT(outcome.warnings, SizeIs(16 + 3));
+  EXPECT_THAT(outcome.warnings,
+              Contains(HasSubstr("due ids are written to the list of their topic in this Redis")));
   EXPECT_THAT(outcome.warnings,
               Contains(HasSubstr("kafkaqueue.delay_durations: not used: it is for the kafka")));
   EXPECT_THAT(outcome.warnings, Contains(HasSubstr("f:4: 0.0.0.0:9277 can be reached from other machines")));
@@ -125,6 +131,28 @@ TEST(SeedConfig, the_system_from_which_go_delay_queue_descends) {
   EXPECT_EQ(outcome.config.server.http, (Address{"127.0.0.1", 5920}));
   EXPECT_EQ(outcome.config.server.engine, Config::Engine::kJournal) << "nothing is said of where a Redis is";
   EXPECT_THAT(outcome.warnings, SizeIs(2));
+}
+
+TEST(SeedConfig, due_ids_of_go_delay_queue_go_to_lists_only_where_its_redis_is_used) {
+  const std::string text = "server.bind_address = 127.0.0.1:1\nredis.host = 127.0.0.1:6379\n";
+  const ConfigOutcome lists = read(text);
+  EXPECT_EQ(lists.config.topics.at("*").delivery, Delivery::kRedisList);
+  EXPECT_EQ(lists.config.topics.at("*").keep_done->time, std::chrono::hours{24}) << "its default";
+  EXPECT_THAT(config_in_force(lists.said), HasSubstr("delivery = \"redis_list\"  # f:2\n"));
+
+  ConfigOutcome journal = parse_config(text, "f");
+  ASSERT_TRUE(set_option(journal.config, "server.engine", "journal", &journal.said));
+  tell_engine(journal);
+  EXPECT_EQ(journal.config.topics.at("*").delivery, std::nullopt);
+  EXPECT_THAT(journal.warnings, Contains(HasSubstr("due ids are not written to lists in Redis")));
+  EXPECT_THAT(config_in_force(journal.said), Not(HasSubstr("redis_list")));
+
+  ConfigOutcome popped = parse_config(text, "f");
+  ASSERT_TRUE(set_option(popped.config, "topics.*.delivery", "pull", &popped.said));
+  tell_engine(popped);
+  EXPECT_EQ(popped.config.topics.at("*").delivery, Delivery::kPull);
+  EXPECT_EQ(read("queue_name = q\nbind_address = 127.0.0.1:1\nredis.host = r:1\n").config.topics.size(), 0u)
+      << "of the system from which it descends, jobs are popped";
 }
 
 TEST(SeedConfig, callback) {
@@ -239,6 +267,10 @@ TEST(SeedConfig, listens_for_other_machines_only_when_told_so) {
   keep_to_this_machine(opened);
   EXPECT_EQ(opened.config.server.http.host, "0.0.0.0");
   EXPECT_THAT(opened.warnings, IsEmpty());
+  ConfigOutcome silent = parse_config("redis.host = r:1\nredisqueue.bucket_size = 3\n", "f");
+  ASSERT_TRUE(set_option(silent.config, "server.allow_anonymous", "true", &silent.said));
+  keep_to_this_machine(silent);
+  EXPECT_EQ(silent.config.server.http, (Address{"0.0.0.0", 9277})) << "as go-delay-queue does";
   ConfigOutcome overridden = parse_config("listen = 0.0.0.0:9277\n", "f");
   ASSERT_TRUE(set_option(overridden.config, "server.http", "0.0.0.0:1", &overridden.said));
   keep_to_this_machine(overridden);

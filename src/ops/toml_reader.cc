@@ -66,7 +66,10 @@ void walk(const toml::table& table, std::vector<std::string>& path, std::vector<
   const auto walk_array = [&](const toml::array& array) {
     for (size_t i = 0; i < array.size(); ++i) {
       path.push_back(std::to_string(i));
-      walk(*array.get(i)->as_table(), path, entries);
+      const toml::table& inner = *array.get(i)->as_table();
+      if (inner.empty())
+        entries.push_back({path, Given{Given::Kind::kTable, {}, {}}, inner.source().begin.line});
+      walk(inner, path, entries);
       path.pop_back();
     }
   };

@@ -1,6 +1,11 @@
 #include "queue/janitor.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "core/quote.h"
 
 namespace delayq {
 
@@ -9,6 +14,10 @@ namespace {
 constexpr Millis kPause = std::chrono::seconds{5};
 // 1/64 of the table every 5 s is once round in 5 minutes.
 constexpr size_t kPart = 64;
+
+uint64_t jobs_in(const TopicCounts& counts) {
+  return std::accumulate(counts.by_state.begin(), counts.by_state.end(), uint64_t{0});
+}
 
 }  // namespace
 
@@ -37,15 +46,40 @@ bool Janitor::may_forget(const TopicPtr& topic) const {
 void Janitor::ask_and_forget(const TopicPtr& topic) {
   context_.engine.counts(context_.now, topic->name,
                          [this, name = topic->name](const Result<TopicCounts>& counts) {
-                           if (!counts.ok()) return;
-                           const auto is_zero = [](uint64_t count) { return count == 0; };
-                           if (!std::all_of(counts->by_state.begin(), counts->by_state.end(), is_zero))
-                             return;
+                           if (!counts.ok() || jobs_in(*counts) > 0) return;
                            if (const auto place = context_.topics.place_of(name);
                                place && may_forget(context_.topics.at(*place))) {
                              context_.topics.forget(name);
                            }
                          });
+}
+
+void Janitor::forget(std::string_view topic, Reply<void> reply) {
+  if (const Status status = check_topic(topic); !status)
+    return context_.refuse(reply, in_verb("forget", status.error()));
+  context_.engine.counts(
+      context_.now, topic,
+      [this, name = std::string{topic}, reply = std::move(reply),
+       steps = context_.begin_steps()](const Result<TopicCounts>& counts) mutable {
+        if (!counts.ok()) return context_.refuse(reply, counts.error());
+        if (const uint64_t jobs = jobs_in(*counts); jobs > 0) {
+          return context_.refuse(
+              reply, Error{ErrorCode::kConflict, "forget",
+                           fmt::format("topic {} has {} job{}: only an empty topic can be forgotten; purge "
+                                       "removes its jobs",
+                                       quote(name), jobs, jobs == 1 ? "" : "s")});
+        }
+        forget_settings(name, std::move(reply));
+      });
+}
+
+void Janitor::forget_settings(const std::string& topic, Reply<void> reply) {
+  settings_.set(context_, topic, {}, [this, topic, reply = std::move(reply)](const Status& stored) mutable {
+    // Calls under way and consumers that wait still hold the topic; tick() forgets it later.
+    const auto place = context_.topics.place_of(topic);
+    if (stored.ok() && place && context_.topics.at(*place).use_count() == 1) context_.topics.forget(topic);
+    context_.answer(reply, stored);
+  });
 }
 
 }  // namespace delayq

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "queue/context.h"
+#include "queue/settings_book.h"
 
 namespace delayq {
 
@@ -9,16 +10,20 @@ namespace delayq {
 /// seconds.
 class Janitor {
  public:
-  explicit Janitor(Context& context) : context_(context) {}
+  Janitor(Context& context, SettingsBook& settings) : context_(context), settings_(settings) {}
 
   /// Answers when it wants to be called next.
   Moment tick();
+  /// See Queue::forget.
+  void forget(std::string_view topic, Reply<void> reply);
 
  private:
   bool may_forget(const TopicPtr& topic) const;
   void ask_and_forget(const TopicPtr& topic);
+  void forget_settings(const std::string& topic, Reply<void> reply);
 
   Context& context_;
+  SettingsBook& settings_;
   size_t hand_ = 0;
   Moment next_round_{};
 };

@@ -26,6 +26,11 @@ Result<Moment> due_of(const RescheduleItem& item, Moment now) {
   return item.delay ? saturating_add(now, *item.delay) : std::max(*item.at, now);
 }
 
+Error ambiguous(std::string_view op, std::string_view id, size_t topics) {
+  return {ErrorCode::kConflict, std::string(op),
+          fmt::format("id {} is in {} topics: say in which", quote(id), topics)};
+}
+
 }  // namespace
 
 void Lookup::get(const JobRef& job, Reply<std::optional<FoundJob>> reply) {
@@ -36,17 +41,16 @@ void Lookup::get(const JobRef& job, Reply<std::optional<FoundJob>> reply) {
 template <class T, class Found>
 void Lookup::locate(std::string_view op, std::string_view id, Reply<T> reply, T none, Found found) {
   if (const Status status = check_id(id); !status) return context_.refuse(reply, in_verb(op, status.error()));
-  context_.engine.locate(
-      context_.now, id,
-      [this, op = std::string{op}, id = std::string{id}, reply = std::move(reply), none = std::move(none),
-       found = std::move(found)](const Result<std::vector<std::string>>& topics) mutable {
-        if (!topics.ok()) return context_.refuse(reply, topics.error());
-        if (topics->empty()) return context_.answer(reply, Result<T>{std::move(none)});
-        if (topics->size() == 1) return found(JobRef{topics->front(), id}, std::move(reply));
-        context_.refuse(reply,
-                        Error{ErrorCode::kConflict, op,
-                              fmt::format("id {} is in {} topics: say in which", quote(id), topics->size())});
-      });
+  context_.engine.locate(context_.now, id, Among::kLive,
+                         [this, op = std::string{op}, id = std::string{id}, reply = std::move(reply),
+                          none = std::move(none), found = std::move(found), steps = context_.begin_steps()](
+                             const Result<std::vector<std::string>>& topics) mutable {
+                           if (!topics.ok()) return context_.refuse(reply, topics.error());
+                           if (topics->empty()) return context_.answer(reply, Result<T>{std::move(none)});
+                           if (topics->size() == 1)
+                             return found(JobRef{topics->front(), id}, std::move(reply));
+                           context_.refuse(reply, ambiguous(op, id, topics->size()));
+                         });
 }
 
 void Lookup::find(std::string_view id, Reply<std::optional<FoundJob>> reply) {
@@ -54,6 +58,53 @@ void Lookup::find(std::string_view id, Reply<std::optional<FoundJob>> reply) {
                                   [this](const JobRef& job, Reply<std::optional<FoundJob>> give) {
                                     context_.engine.get(context_.now, job, std::move(give));
                                   });
+}
+
+struct Lookup::Search {
+  std::string id;
+  std::vector<std::string> topics;  ///< still to be looked at
+  std::optional<FoundJob> best{};
+  size_t live = 0;
+  Reply<std::optional<FoundJob>> reply;
+
+  /// A live job comes before those that are over, and of these the one that was pushed last.
+  void offer(std::optional<FoundJob> found) {
+    if (!found) return;
+    live += is_live(found->job.state) ? 1 : 0;
+    const auto rank = [](const FoundJob& each) {
+      return std::pair(is_live(each.job.state), each.job.pushed);
+    };
+    if (!best || rank(*best) < rank(*found)) best = std::move(found);
+  }
+};
+
+void Lookup::find_kept_too(std::string_view id, Reply<std::optional<FoundJob>> reply) {
+  if (const Status status = check_id(id); !status)
+    return context_.refuse(reply, in_verb("find", status.error()));
+  auto search = std::make_unique<Search>();
+  search->id = id;
+  search->reply = std::move(reply);
+  context_.engine.locate(context_.now, id, Among::kAll,
+                         [this, search = std::move(search)](Result<std::vector<std::string>> topics) mutable {
+                           if (!topics.ok()) return context_.refuse(search->reply, topics.error());
+                           search->topics = std::move(*topics);
+                           next_of_search(std::move(search));
+                         });
+}
+
+void Lookup::next_of_search(std::unique_ptr<Search> search) {
+  if (search->live > 1) return context_.refuse(search->reply, ambiguous("find", search->id, search->live));
+  if (search->topics.empty())
+    return context_.answer(search->reply, Result<std::optional<FoundJob>>{std::move(search->best)});
+  const std::string topic = std::move(search->topics.back());
+  search->topics.pop_back();
+  const std::string id = search->id;
+  context_.engine.get(context_.now, {topic, id},
+                      [this, search = std::move(search)](Result<std::optional<FoundJob>> found) mutable {
+                        if (!found.ok()) return context_.refuse(search->reply, found.error());
+                        search->offer(std::move(*found));
+                        next_of_search(std::move(search));
+                      });
 }
 
 void Lookup::cancel(std::span<const JobRef> jobs, Reply<std::vector<Result<CancelOutcome>>> reply) {

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "queue/config.h"
 #include "queue/delivery_listener.h"
+#include "queue/sequence.h"
 #include "queue/verbs.h"
 
 namespace delayq {
@@ -34,6 +35,11 @@ namespace delayq {
 ///     wait until `next`, or until something comes in, or until the engine's wakeup;
 ///   }
 ///
+/// Order. A verb takes effect when it is called, so the next one sees it, with or without an answer. Verbs of
+/// several steps (nack, purge, redrive, cancel_group, by id alone, pop of several topics, export) take effect
+/// between their call and their answer: a client whose verbs shall not overtake each other gives them as one
+/// Sequence (see in_order()), and calls nothing while that is busy.
+///
 /// The same calls with the same seed over the same engine give the same answers in the same order.
 ///
 /// Threads. None, and no locks: all methods are called from one thread.
@@ -54,6 +60,25 @@ class Queue final {
   /// Reads settings and topics from the engine. REQUIRES: answered before any other verb is called. kCorrupt
   /// when settings cannot be read; the queue then works with those that can.
   void start(Moment now, Reply<void> reply);
+
+  /// Verbs that are called while the guard lives belong to `sequence`. REQUIRES: guards do not overlap; no
+  /// poll() or tick() meanwhile.
+  class [[nodiscard]] InOrder {
+   public:
+    ~InOrder() { current_.reset(); }
+    InOrder(const InOrder&) = delete;
+    InOrder& operator=(const InOrder&) = delete;
+
+   private:
+    friend class Queue;
+    InOrder(std::shared_ptr<Sequence>& current, std::shared_ptr<Sequence> sequence) : current_(current) {
+      current_ = std::move(sequence);
+    }
+    std::shared_ptr<Sequence>& current_;
+  };
+  InOrder in_order(std::shared_ptr<Sequence> sequence);
+  /// For a client's request that needs several verbs: its sequence is busy until the result has ended.
+  Steps begin_steps() const;
 
   // ---- producers
   void push(Moment now, std::span<const PushRequest> jobs, Reply<PushReport> reply);
@@ -108,6 +133,9 @@ class Queue final {
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply);
   /// By id alone, among live jobs. kConflict when the id is live in several topics.
   void find(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply);
+  /// By id alone, also among the jobs that are kept as done or dead. Where several topics have the id: the
+  /// live job, else the one that was pushed last. kConflict when it is live in several.
+  void find_kept_too(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply);
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply);
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply);
   /// These two cost the same however many jobs and topics there are.
@@ -141,6 +169,10 @@ class Queue final {
   /// Stops the hand-over of a topic, not pushing.
   void pause(Moment now, std::string_view topic, Reply<void> reply);
   void resume(Moment now, std::string_view topic, Reply<void> reply);
+  /// Removes the settings and the figures of a topic without jobs, as if it had never been used. kConflict
+  /// when it has jobs, done and dead ones included. Settings from the server's configuration are back when
+  /// that is read again.
+  void forget(Moment now, std::string_view topic, Reply<void> reply);
   /// Instead of QueueConfig::redis. The listener is told of all topics once more.
   void set_redis_outlet(Moment now, RedisOutlet redis);
   /// kInvalid, with what to do about it, when ready jobs of the topic cannot leave as its settings say. That

@@ -63,8 +63,8 @@ class FailingEngine final : public support::ForwardingEngine {
              Reply<uint64_t> reply) override {
     if (!fail(reply)) ForwardingEngine::purge(now, topic, state, max, std::move(reply));
   }
-  void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override {
-    if (!fail(reply)) ForwardingEngine::locate(now, id, std::move(reply));
+  void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override {
+    if (!fail(reply)) ForwardingEngine::locate(now, id, among, std::move(reply));
   }
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override {
     if (!fail(reply)) ForwardingEngine::list(now, request, std::move(reply));

@@ -17,7 +17,23 @@ struct Retention {
   Millis time{};
   uint32_t count = 0;
 
+  /// How many jobs can be kept.
+  uint32_t most() const { return time == Millis::zero() ? 0 : count; }
   bool operator==(const Retention&) const = default;
+};
+
+/// What is said of a retention: its parts are asked of the defaults one by one.
+struct RetentionSetting {
+  std::optional<Millis> time{};
+  std::optional<uint32_t> count{};
+
+  RetentionSetting() = default;
+  // Whoever says both may say it as a Retention.
+  RetentionSetting(const Retention& all) : time(all.time), count(all.count) {}  // NOLINT(*-explicit-*)
+
+  bool says_nothing() const { return !time && !count; }
+  void reset() { *this = {}; }
+  bool operator==(const RetentionSetting&) const = default;
 };
 
 /// So many hand-overs in so much time. A count of zero: no limit.
@@ -34,8 +50,8 @@ struct Settings {
   std::optional<uint32_t> attempts{};  ///< 0: no limit
   std::optional<Backoff> backoff{};
   std::optional<Millis> lease{};
-  std::optional<Retention> keep_done{};
-  std::optional<Retention> keep_dead{};
+  RetentionSetting keep_done{};
+  RetentionSetting keep_dead{};
   std::optional<Rate> rate{};
   std::optional<uint32_t> concurrency{};  ///< jobs reserved at the same time; 0: no limit
   std::optional<bool> paused{};
@@ -90,6 +106,10 @@ void apply_settings(const Settings& settings, EffectiveSettings& onto);
 
 /// What `above` says, and where it says nothing, what `below` does.
 Settings overlay(Settings below, const Settings& above);
+
+/// Removes one setting, named as the APIs name it ("attempts", "keep_done"), so that the defaults hold again.
+/// kInvalid, with the nearest name, when there is no setting of that name.
+Status unset_setting(Settings& settings, std::string_view name);
 
 /// The retention of a job that is finished at `now`.
 Keep keep_from(Moment now, const Retention& retention);

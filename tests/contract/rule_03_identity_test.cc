@@ -230,6 +230,18 @@ TEST_P(Rule03Identity, LocateKnowsLiveJobsOnly) {
   EXPECT_THAT(engine_.locate("a"), ElementsAre("u", "v"));
 }
 
+TEST_P(Rule03Identity, LocateAmongAllKnowsKeptJobsToo) {
+  finish("a");
+  EXPECT_THAT(engine_.locate("a", Among::kAll), SizeIs(1));
+  engine_.push(JobSpec("u", "a").due_at(at(100)));
+  engine_.push(JobSpec("v", "a"));
+  engine_.bury(engine_.take_one("v"));
+  EXPECT_THAT(engine_.locate("a", Among::kAll), SizeIs(3)) << "done, delayed and dead";
+  engine_.cancel("u", "a");
+  EXPECT_THAT(engine_.locate("a", Among::kAll), SizeIs(2)) << "of a cancelled job nothing is left";
+  EXPECT_THAT(engine_.locate("b", Among::kAll), IsEmpty());
+}
+
 TEST_P(Rule03Identity, UniqueAcrossTopicsRefusesAnIdThatWaitsElsewhere) {
   engine_.push(JobSpec("u", "a").due_at(at(100)));
   for (const JobSpec& spec :

@@ -175,6 +175,16 @@ class ExecTest(CliTest):
         self.assertEqual(process.wait(harness.DEADLINE), 1)
         self.assertIn("lost", process.stderr.read())
 
+    def test_a_job_that_is_cancelled_stops_the_command(self):
+        started = self.directory / "started"
+        self.client.ask("PUSH", "order", "0", "x", "ID", "a")
+        process = self.start_cli("pop", "order", "--lease", "1s", "--exec", f"touch {started}; exec sleep 600")
+        self.wait_for_file(started)
+        self.assertEqual(self.client.ask("CANCEL", "order", "a"), "reserved")
+        self.assertEqual(process.wait(harness.DEADLINE), 1)
+        self.assertIn("lost: the job was cancelled", process.stderr.read())
+        self.assertIsNone(self.client.ask("GET", "order", "a"), "it is settled, not only left to run out")
+
     def test_tells_the_outcome_to_a_server_that_was_started_again_meanwhile(self):
         started, go = self.directory / "started", self.directory / "go"
         os.mkfifo(go)

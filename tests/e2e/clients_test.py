@@ -97,6 +97,36 @@ class Libraries(harness.ServerTest):
         with self.assertRaisesRegex(redis.ResponseError, "delay"):
             client.execute_command("PUSH", "t", "soon", "x")
 
+    def test_redis_pys_usual_pipeline(self):
+        self.assertIsNotNone(redis, "python3-redis is missing; tools/setup installs it")
+        client = redis.Redis(port=self.server.port, socket_timeout=harness.DEADLINE)
+        self.addCleanup(client.close)
+        with client.pipeline() as pipe:  # MULTI ... EXEC
+            for i in range(5000):
+                pipe.execute_command("PUSH", "t", "0", f"body {i}", "ID", i)
+            pipe.execute_command("POP", "t", "COUNT", 2)
+            said = pipe.execute()
+        self.assertEqual(said[:-1], [str(i).encode() for i in range(5000)])
+        self.assertEqual([job[2] for job in said[-1]], [b"0", b"1"])
+        with client.pipeline() as pipe:
+            pipe.execute_command("PUSH", "u", "0", "x", "ID", "a")
+            pipe.execute_command("NOSUCH")
+            with self.assertRaisesRegex(redis.ResponseError, "NOSUCH"):
+                pipe.execute()
+        self.assertIsNone(client.execute_command("GET", "u", "a"), "nothing of it was done")
+        with client.pipeline() as pipe:
+            pipe.execute_command("PUSH", "u", "0", "x", "ID", "a")
+            pipe.execute_command("PUSH", "u", "soon", "x", "ID", "b")
+            pipe.execute_command("PUSH", "u", "0", "x", "ID", "c")
+            said = pipe.execute(raise_on_error=False)
+        self.assertEqual((said[0], said[2]), (b"a", b"c"))
+        self.assertIsInstance(said[1], redis.ResponseError)
+        with client.pipeline() as pipe:
+            pipe.execute_command("PUSH", "v", "0", "x", "ID", "a")
+            pipe.reset()
+        self.assertIsNone(client.execute_command("GET", "v", "a"))
+        self.assertTrue(client.ping())
+
     def test_node_redis(self):
         environment = dict(os.environ, NODE_PATH="/usr/share/nodejs:/usr/lib/nodejs")
         done = subprocess.run([need("node"), str(HERE / "node_client.js"), str(self.server.port)], env=environment, text=True,

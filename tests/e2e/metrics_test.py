@@ -16,7 +16,7 @@ class Metrics(harness.ServerTest):
 
     def get(self, path):
         with socket.create_connection(("127.0.0.1", self.server.http_port), timeout=harness.DEADLINE) as web:
-            web.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            web.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             said = b""
             while part := web.recv(65536):
                 said += part
@@ -83,7 +83,7 @@ class Metrics(harness.ServerTest):
     def test_events_come_as_things_change(self):
         web = socket.create_connection(("127.0.0.1", self.server.http_port), timeout=harness.DEADLINE)
         self.addCleanup(web.close)
-        web.sendall(b"GET /v1/events?interval=100ms HTTP/1.1\r\nHost: x\r\n\r\n")
+        web.sendall(b"GET /v1/events?interval=100ms HTTP/1.1\r\nHost: localhost\r\n\r\n")
         lines = web.makefile("r", encoding="utf-8")
         self.addCleanup(lines.close)
 

@@ -203,7 +203,10 @@ class EveryMember(Asking):
         self.ask("POST", "/v1/topics/a/pause")
         self.ask("POST", "/v1/topics/a/resume", b"")
         self.ask("GET", "/v1/forecast?bins=3&topic=a")
+        self.ask("POST", "/v1/topics/a/forget")
         self.ask("DELETE", "/v1/topics/a")
+        self.ask("PATCH", "/v1/topics/b", {"attempts": None, "rate": None})
+        self.ask("POST", "/v1/topics/nobody/forget")
         line = b'{"topic": "a", "id": "old", "state": "dead", "due_at": "2020-01-01T00:00:00Z", "body": 1, "kept_until": "2090-01-01T00:00:00Z"}'
         self.ask("POST", "/v1/import?on_conflict=keep", line + b"\n{}", openapi.LINES)
         self.ask("POST", "/v1/import", line.replace(b"2090", b"2027"), openapi.LINES)

@@ -1,6 +1,8 @@
 """The server as a process: how it starts, what it says when it cannot, and how it stops."""
 import http.client
 import json
+import re
+import shlex
 import signal
 import subprocess
 import threading
@@ -133,7 +135,9 @@ class Process(harness.ServerTest):
         refused = self.run_program("serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", str(server.data))
         self.assertEqual(refused.returncode, 13)
         self.assertIn(segment.name, refused.stderr)
-        self.assertEqual(self.run_program("check", str(server.data), "--repair", "--yes").returncode, 0)
+        shows, repairs = [shlex.split(command) for command in re.findall(r"`delayq ([^`]*)`", refused.stderr)]
+        self.assertEqual(self.run_program(*shows).stdout, damaged.stdout, "the commands of the message work as they stand there")
+        self.assertEqual(self.run_program(*repairs, "--yes").returncode, 0)
         server.start()
         self.assertEqual(self.connect(server).stats("t")["delayed"], 99)
 

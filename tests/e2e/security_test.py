@@ -58,7 +58,7 @@ class Security(harness.ServerTest):
         context = self.trusting(certificate)
         self.assertEqual(self.say(self.tls(server.port, context), "PING\r\n"), "+PONG\r\n")
         web = self.tls(server.http_port, context)
-        self.assertIn("200 OK", self.say(web, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
+        self.assertIn("200 OK", self.say(web, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"))
         self.assertIn(web.version(), ("TLSv1.2", "TLSv1.3"))
         body = "x" * 300_000  # many records both ways
         client = self.tls(server.port, context)
@@ -166,8 +166,8 @@ class Security(harness.ServerTest):
         server = self.serve("--set", "server.request_timeout=1s")
         friend = self.connect(server)
         begun = [(server.http_port, b"GET /healthz HTTP/1.1\r\nX: "),
-                 (server.http_port, b"POST /v1/topics/t/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"body\""),
-                 (server.http_port, b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n[{\"topic\":\"t\",\"body\":1},"),
+                 (server.http_port, b"POST /v1/topics/t/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"body\""),
+                 (server.http_port, b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n[{\"topic\":\"t\",\"body\":1},"),
                  (server.port, b"*4\r\n$4\r\nPUSH\r\n$1\r\nt\r\n$1\r\n0\r\n$10\r\nab")]
         slow = []
         for port, text in begun * 10:

@@ -80,7 +80,7 @@ class SeedConfig(harness.ServerTest):
         self.assertFalse((self.directory / "data").exists(), "no journal was begun")
 
     def test_delayq_exactly_as_documented_is_right(self):
-        done = self.run_program("config", "check", "-c", self.write("delayq.conf"))
+        done = self.run_program("config", "check", "-c", self.write("delayq.conf", ("/var/run/delayq.pid", "delayq.pid")))  # else root is needed
         self.assertEqual((done.returncode, done.stdout), (0, "delayq.conf is right, as a file of DelayQ; 6 warnings.\n"))
         self.assertEqual(len(done.stderr.splitlines()), 6)
         self.assertTrue(all(line.startswith("warning: delayq.conf:") for line in done.stderr.splitlines()))
@@ -97,6 +97,24 @@ class SeedConfig(harness.ServerTest):
         self.assertIn("kafkaqueue.delay_durations: not used: it is for the kafka engine", said)
         self.assertIn("redis://127.0.0.1:6379 is not used: another engine was chosen by command line", said)
         self.assertTrue((self.directory / "logs" / "delay-queue.log").exists())
+
+    def test_consumers_of_go_delay_queue_stay_as_they_are(self):
+        redis = redis_topology.One()
+        self.addCleanup(redis.close)
+        port = free_port()
+        name = self.write("go-delay-queue.conf", ("0.0.0.0:9277", f"127.0.0.1:{port}"), ("127.0.0.1:6379", f"127.0.0.1:{redis.redis.port}"))
+        server = self.start("-c", name)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/delay-queue/api/jobs/add", json.dumps({"topic": "order", "id": "7", "delay": 1, "body": "the body"}))
+        self.assertEqual(json.loads(connection.getresponse().read())["code"], 0)
+        consumer = redis.redis.client(1)
+        self.addCleanup(consumer.close)
+        self.assertEqual(consumer.blpop(["order"], timeout=int(DEADLINE)), (b"order", b"7"))
+        got = self.get(port, "/delay-queue/api/jobs/get?job_id=7")["data"]
+        self.assertEqual((got["topic"], got["id"], got["body"], got["delay"]), ("order", "7", "the body", 1))
+        said = server.stop()[1]
+        self.assertIn("due ids are written to the list of their topic in this Redis, as go-delay-queue does", said)
 
     def test_an_engine_that_is_not_there_is_said_so(self):
         name = self.write("go-delay-queue.conf")

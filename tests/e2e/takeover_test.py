@@ -193,7 +193,7 @@ class Takeover(harness.ServerTest):
     def test_delayq_library(self):
         def add(topic, name, due, body, **more):
             self.source.hset(f"delayq:jp:{topic}", name, json.dumps(
-                {"Topic": topic, "ID": name, "Delay": due, "TTR": 30, "Boday": base64.b64encode(body).decode(), **more}))
+                {"Topic": topic, "ID": name, "Delay": due, "TTR": 30_000, "Boday": base64.b64encode(body).decode(), **more}))
 
         for i in range(600):
             add("deleted_space", f"space{i}", self.now + 100 + i, json.dumps({"SpaceID": i}).encode(), Retry=4)
@@ -214,6 +214,22 @@ class Takeover(harness.ServerTest):
         sms = self.exported("sms")
         self.assertEqual((sms["now"]["body_base64"], sms["now"]["lease"], sms["now"]["max_attempts"]), ("AAE=", "1m30s", 0))
         self.assertEqual({key.decode() for key in self.source.scan_iter()}, {"delayq:jp:sms"})
+
+    def test_keys_that_look_like_jobs_are_never_nothing(self):
+        empty = self.take_over("go-delay-queue")
+        self.assertEqual(empty["jobs"], 0)
+        self.source.hset("delayQ_job_pool_space", "a", json.dumps({"Topic": "space", "ID": "a", "Delay": self.now + 500, "TTR": 30_000, "MaxRetry": 2}))
+        self.source.zadd("delayQ_delay_queue_space", {"a": self.now + 500})
+        for options in ((), ("--yes",)):
+            done = subprocess.run([harness.PROGRAM, "import", "--from", "DelayQ", self.redis.url(3), "--server", f"127.0.0.1:{self.server.port}",
+                                   *options], capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+            self.assertEqual(done.returncode, 5, done.stderr)
+            self.assertIn("keys that look like jobs", done.stderr)
+            self.assertIn("--from delayq", done.stderr)
+        self.assertEqual(self.take_over("delayq", "--yes", "--remove")["created"], 1)
+        line = self.exported("space")["a"]
+        self.assertEqual((line["lease"], line["max_attempts"]), ("30s", 3))
+        self.assertEqual(list(self.source.scan_iter()), [])
 
     def check_hostile(self, system, good, unreadable, gone=0):
         """A dry run and a run find the same; the good one comes, and its removal leaves the others where they are."""

@@ -90,10 +90,12 @@ void CheckedEngine::get(Moment now, const JobRef& job, Reply<std::optional<Found
       [&](Engine& engine, Reply<std::optional<FoundJob>> done) { engine.get(now, job, std::move(done)); });
 }
 
-void CheckedEngine::locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) {
-  run_same<std::vector<std::string>>(
-      "locate", now, Promise::kNothing, std::move(reply),
-      [&](Engine& engine, Reply<std::vector<std::string>> done) { engine.locate(now, id, std::move(done)); });
+void CheckedEngine::locate(Moment now, std::string_view id, Among among,
+                           Reply<std::vector<std::string>> reply) {
+  run_same<std::vector<std::string>>("locate", now, Promise::kNothing, std::move(reply),
+                                     [&](Engine& engine, Reply<std::vector<std::string>> done) {
+                                       engine.locate(now, id, among, std::move(done));
+                                     });
 }
 
 void CheckedEngine::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {

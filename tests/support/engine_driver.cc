@@ -167,9 +167,9 @@ JobState EngineDriver::state_of(std::string_view topic, std::string_view id) {
   return job->state;
 }
 
-std::vector<std::string> EngineDriver::locate(std::string_view id) {
+std::vector<std::string> EngineDriver::locate(std::string_view id, Among among) {
   auto topics = must<std::vector<std::string>>(
-      "locate", [&](auto reply) { engine_->locate(now_, id, std::move(reply)); });
+      "locate", [&](auto reply) { engine_->locate(now_, id, among, std::move(reply)); });
   std::sort(topics.begin(), topics.end());
   return topics;
 }

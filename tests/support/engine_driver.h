@@ -69,7 +69,7 @@ class EngineDriver : public EngineListener {
   /// The state of a job that must be there.
   JobState state_of(std::string_view topic, std::string_view id);
   /// In the order of their names.
-  std::vector<std::string> locate(std::string_view id);
+  std::vector<std::string> locate(std::string_view id, Among among = Among::kLive);
   SeenPage list(const ListRequest& request);
   /// All pages from the start. Throws when they do not end.
   std::vector<SeenJob> list_all(ListRequest request);

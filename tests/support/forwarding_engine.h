@@ -60,12 +60,16 @@ class ForwardingEngine : public Engine {
              Reply<uint64_t> reply) override {
     inner_.purge(now, topic, state, max, std::move(reply));
   }
+  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+            Reply<uint64_t> reply) override {
+    inner_.trim(now, topic, state, keep, max, std::move(reply));
+  }
 
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override {
     inner_.get(now, job, std::move(reply));
   }
-  void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override {
-    inner_.locate(now, id, std::move(reply));
+  void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override {
+    inner_.locate(now, id, among, std::move(reply));
   }
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override {
     inner_.list(now, request, std::move(reply));

@@ -452,7 +452,10 @@ void Workload::get(Step& step) {
 
 void Workload::locate(Step& step) {
   step.text = "locate";
-  step.run = [id = id()](Player& player) { return support::to_text(player.driver.locate(id)); };
+  step.run = [id = id()](Player& player) {
+    return support::to_text(player.driver.locate(id)) + " of " +
+           support::to_text(player.driver.locate(id, Among::kAll));
+  };
 }
 
 void Workload::list(Step& step) {

@@ -197,17 +197,12 @@ TEST_F(CompatAccessTest, topics_of_others_are_closed) {
   allow(Scope::kPush | Scope::kConsume | Scope::kRead);
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"POST", "/delay-queue/api/jobs/add", R"({"topic":"secret","delay":1})"},
-      {"POST", "/delay-queue/api/jobs/get", R"({"job_id":"a"})"},
-      {"POST", "/delay-queue/api/jobs/remove", R"({"job_id":"a"})"},
       {"POST", "/job", R"({"topic":"secret","id":"b","delay":1,"callback":"http://127.0.0.1/"})"},
       {"GET", "/job?topic=secret&id=a", ""},
       {"DELETE", "/job?topic=secret&id=a", ""},
       {"POST", "/delayq/job/add", R"({"topic":"secret","jobid":"b"})"},
-      {"POST", "/delayq/job/info", R"({"jobid":"a"})"},
       {"POST", "/delayq/job/pop", R"({"topic":"secret"})"},
       {"POST", "/delayq/job/bpop", R"({"topic":"secret"})"},
-      {"POST", "/delayq/job/finish", R"({"jobid":"a"})"},
-      {"POST", "/delayq/job/remove", R"({"jobid":"a"})"},
       {"POST", "/delayq/job/list", R"({"topic":"secret","state":0})"},
   };
   for (const auto& [method, path, body] : cases) {
@@ -216,6 +211,34 @@ TEST_F(CompatAccessTest, topics_of_others_are_closed) {
     EXPECT_THAT(answer.body, Not(HasSubstr("hello")));
   }
   EXPECT_EQ(engine.usage().jobs, 1u) << "it is still there, and nothing else is";
+}
+
+TEST_F(CompatAccessTest, an_id_in_a_topic_of_others_is_not_there) {
+  for (const char* topic : {"secret", "hidden"}) {
+    const std::vector<PushRequest> jobs{
+        {.topic = topic, .id = topic, .body = "hello", .delay = Millis{60'000}},
+        {.topic = topic, .id = "both", .body = "hello", .delay = Millis{60'000}},
+    };
+    queue.push(now, jobs, [](const Result<PushReport>&) {});
+  }
+  settle();
+  allow(Scope::kPush | Scope::kConsume | Scope::kRead);
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"/delay-queue/api/jobs/get", R"({{"job_id":"{}"}})"},
+      {"/delay-queue/api/jobs/remove", R"({{"job_id":"{}"}})"},
+      {"/delayq/job/info", R"({{"jobid":"{}"}})"},
+      {"/delayq/job/finish", R"({{"jobid":"{}"}})"},
+      {"/delayq/job/remove", R"({{"jobid":"{}"}})"},
+  };
+  for (const auto& [path, body] : cases) {
+    const Answer missing = ask_as("secret", "POST", path, fmt::format(fmt::runtime(body), "none"));
+    for (const std::string_view id : {"secret", "both"}) {
+      const Answer answer = ask_as("secret", "POST", path, fmt::format(fmt::runtime(body), id));
+      EXPECT_EQ(answer.status, missing.status) << path << id;
+      EXPECT_EQ(answer.body, missing.body) << path << id;
+    }
+  }
+  EXPECT_EQ(engine.usage().jobs, 4u) << "they are still there";
 }
 
 TEST_F(CompatAccessTest, too_much_is_told_with_when_to_come_back) {

@@ -31,6 +31,8 @@ http::Response envelope(std::string_view code, std::string_view info, std::strin
   return answer(std::move(body), status);
 }
 
+Error no_such_job() { return {ErrorCode::kNotFound, {}, "任务不存在！", {}}; }
+
 http::Response refusal(const Error& error, int status) {
   const int shown = status_of(error, status);
   return envelope("1", fmt::format("{}{}", shown == 200 ? kBadRequest : "请求被拒绝！", error.detail), "",
@@ -123,6 +125,10 @@ Status info(const DialectCall& call) {
 Status remove(const DialectCall& call) {
   return find_by_id(
       call, {"删除任务出错！", only(Scope::kPush), [](const Exchange& exchange, const FoundJob& found) {
+               if (!is_live(found.job.state)) {
+                 const Error missing = no_such_job();
+                 return exchange.refuse(missing, failure("删除任务出错！", missing));
+               }
                const JobRef job{found.job.topic, found.job.id};
                exchange.queue().cancel(
                    exchange.now(), {&job, 1},
@@ -237,14 +243,12 @@ Status find_by_id(const DialectCall& call, const ById& what) {
   if (id.empty()) return invalid("缺少参数jobid");
   if (Status status = check_id(id); !status.ok()) return invalid("job" + status.error().detail);
   const Exchange exchange = call.accept();
-  exchange.queue().find(exchange.now(), id, [exchange, what](const Result<std::optional<FoundJob>>& found) {
+  exchange.find_kept_too(id, what.scopes, [exchange, what](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return exchange.refuse(found.error(), failure(what.failed, found.error()));
     if (!*found) {
-      const Error missing{ErrorCode::kNotFound, {}, "任务不存在！", {}};
+      const Error missing = no_such_job();
       return exchange.refuse(missing, failure(what.failed, missing));
     }
-    if (Status status = exchange.check(what.scopes, (*found)->job.topic); !status.ok())
-      return exchange.refuse(status.error());
     what.then(exchange, **found);
   });
   return {};

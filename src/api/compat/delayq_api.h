@@ -19,7 +19,8 @@ http::Response failure(std::string_view what, const Error& error);
 void write_job(json::Writer& json, const Job& job, const Queue& queue);
 std::string job_text(const Job& job, const Queue& queue);
 
-/// What a request with a jobid alone is about, once the job is found and its topic may be touched.
+/// What a request with a jobid alone is about, once the job is found, in whatever state, and its topic may be
+/// touched.
 struct ById {
   std::string_view failed;  ///< what to say of a failure
   Scopes scopes;

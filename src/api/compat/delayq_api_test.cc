@@ -61,7 +61,10 @@ TEST_F(DelayQApiTest, a_jobs_life) {
   EXPECT_THAT(data_of(popped), HasSubstr(R"("tryes":1,"ttr":30,"state":2})"));
   EXPECT_EQ(with_id("finish", "job1_2"), R"({"code":"0","info":"标识完成任务成功！","data":""})");
   EXPECT_THAT(list("top1", 3), HasSubstr(R"("jobid":"job1_2")")) << "the finish pool";
-  EXPECT_THAT(with_id("finish", "job1_2"), StartsWith(R"({"code":"1","info":"标识完成任务出错！)"));
+  EXPECT_THAT(data_of(with_id("info", "job1_2")), HasSubstr(R"("jobid":"job1_2")"));
+  EXPECT_THAT(data_of(with_id("info", "job1_2")), HasSubstr(R"("state":3})")) << "info knows it";
+  EXPECT_THAT(with_id("finish", "job1_2"), HasSubstr(R"("code":"0")")) << "it is finished, as wanted";
+  EXPECT_THAT(with_id("remove", "job1_2"), HasSubstr("任务不存在！"));
 }
 
 TEST_F(DelayQApiTest, no_time_means_now_and_no_ttr_means_20_seconds) {
@@ -83,12 +86,24 @@ TEST_F(DelayQApiTest, the_lease_is_the_jobs_ttr) {
   EXPECT_THAT(data_of(pop("t")), HasSubstr(R"("tryes":2,)"));
 }
 
-TEST_F(DelayQApiTest, only_what_was_popped_can_be_finished) {
+TEST_F(DelayQApiTest, what_waits_can_be_finished_as_well) {
   EXPECT_THAT(with_id("finish", "a"), HasSubstr("任务不存在！"));
+  add(R"("jobid":"a","topic":"t","data":"7","name":"n")");
+  add(R"("jobid":"b","topic":"t","exectime":1700000010)");
+  for (const char* id : {"a", "b"}) {
+    EXPECT_EQ(with_id("finish", id), R"({"code":"0","info":"标识完成任务成功！","data":""})");
+    EXPECT_THAT(data_of(with_id("info", id)), HasSubstr(R"("state":3})")) << id;
+  }
+  EXPECT_THAT(data_of(with_id("info", "a")), HasSubstr(R"("name":"n","topic":"t","data":"7",)"));
+  pass(std::chrono::seconds{20});
+  EXPECT_THAT(pop("t"), HasSubstr("暂无")) << "nobody gets them any more";
+}
+
+TEST_F(DelayQApiTest, what_waits_is_finished_without_a_finish_pool) {
+  queue.set_settings(now, "t", {.keep_done = Retention{}}, [](const Status&) {});
   add(R"("jobid":"a","topic":"t")");
-  EXPECT_THAT(with_id("finish", "a"), AllOf(HasSubstr(R"("code":"1")"), HasSubstr("ready")));
-  pop("t");
   EXPECT_THAT(with_id("finish", "a"), HasSubstr(R"("code":"0")"));
+  EXPECT_THAT(pop("t"), HasSubstr("暂无"));
 }
 
 TEST_F(DelayQApiTest, remove_tells_what_it_did) {

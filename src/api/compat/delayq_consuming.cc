@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "api/compat/delayq_api.h"
+#include "api/only_result.h"
+#include "queue/job_options.h"
 
 namespace delayq::compat::dq {
 
@@ -44,6 +46,38 @@ Status pop_for(const DialectCall& call, bool waits) {
   return {};
 }
 
+void answer_finished(const Exchange& exchange, const Status& status) {
+  if (!status.ok()) return exchange.refuse(status.error(), failure(kNotFinished, status.error()));
+  exchange.send(success("标识完成任务成功！", ""));
+}
+
+/// The original finishes whatever it is told to: a job that waits, or is in the fail pool, goes to the finish
+/// pool, and nobody gets it any more.
+void finish_untaken(const Exchange& exchange, const Job& job) {
+  const Retention& keep = exchange.queue().effective_settings(job.topic).keep_done;
+  const Keep kept = keep_from(exchange.now(), keep);
+  const JobRef name{job.topic, job.id};
+  if (kept.count == 0) {  // there is no finish pool
+    return exchange.queue().cancel(
+        exchange.now(), {&name, 1}, [exchange](const Result<std::vector<Result<CancelOutcome>>>& results) {
+          const Result<CancelOutcome> outcome = api::only_result(results);
+          answer_finished(exchange, outcome.ok() ? Status() : Status(outcome.error()));
+        });
+  }
+  RestoreItem item;
+  item.job = job;
+  item.job.state = JobState::kDone;
+  item.job.until = kept.until;
+  item.job.outcome = {};
+  item.options = decode_job_options(job.options);
+  item.on_conflict = OnConflict::kReplace;
+  exchange.queue().restore(exchange.now(), {&item, 1},
+                           [exchange](const Result<std::vector<Result<RestoreReceipt>>>& results) {
+                             const Result<RestoreReceipt> receipt = api::only_result(results);
+                             answer_finished(exchange, receipt.ok() ? Status() : Status(receipt.error()));
+                           });
+}
+
 }  // namespace
 
 Status pop(const DialectCall& call) { return pop_for(call, false); }
@@ -53,12 +87,11 @@ Status pop_waiting(const DialectCall& call) { return pop_for(call, true); }
 Status finish(const DialectCall& call) {
   return find_by_id(
       call, {kNotFinished, only(Scope::kConsume), [](const Exchange& exchange, const FoundJob& found) {
+               if (found.job.state == JobState::kDone) return answer_finished(exchange, {});
+               if (found.job.state != JobState::kReserved) return finish_untaken(exchange, found.job);
                exchange.queue().ack_job(
-                   exchange.now(), {found.job.topic, found.job.id}, [exchange](const Status& status) {
-                     if (!status.ok())
-                       return exchange.refuse(status.error(), failure(kNotFinished, status.error()));
-                     exchange.send(success("标识完成任务成功！", ""));
-                   });
+                   exchange.now(), {found.job.topic, found.job.id},
+                   [exchange](const Status& status) { answer_finished(exchange, status); });
              }});
 }
 

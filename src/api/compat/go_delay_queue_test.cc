@@ -69,6 +69,20 @@ TEST_F(GoDelayQueueTest, the_documents_remove) {
   EXPECT_EQ(say_to("POST", kRemove, R"({"job_id":"15702398321"})"), kNothing) << "it is not there, as wanted";
 }
 
+TEST_F(GoDelayQueueTest, a_delivered_job_can_still_be_fetched) {
+  say_to("POST", kAdd, R"({"topic":"order","id":"7","delay":1,"body":"the body"})");
+  pass(std::chrono::seconds{1});
+  const std::string_view topic = "order";
+  queue.pop(now, {.topics = {&topic, 1}, .auto_ack = true}, [](const Result<PopAnswer>&) {});
+  settle();
+  EXPECT_THAT(say_to("GET", "/delay-queue/api/jobs/get?job_id=7"),
+              HasSubstr(R"("topic":"order","id":"7","exec_time":1700000001,"delay":1,"body":"the body"})"));
+  EXPECT_EQ(say_to("GET", "/delay-queue/api/jobs/remove?job_id=7"), kNothing) << "it is over, as wanted";
+  say_to("POST", kAdd, R"({"topic":"mail","id":"7","delay":60,"body":"another"})");
+  EXPECT_THAT(say_to("GET", "/delay-queue/api/jobs/get?job_id=7"), HasSubstr(R"("body":"another"})"))
+      << "the one that waits comes first";
+}
+
 TEST_F(GoDelayQueueTest, get_and_remove_by_query) {
   say_to("POST", kAdd, R"({"topic":"order","id":"a b","delay":10})");
   EXPECT_THAT(say_to("GET", "/delay-queue/api/jobs/get?job_id=a%20b"), HasSubstr(R"("id":"a b")"));

@@ -83,6 +83,46 @@ TEST_F(AdmissionTest, a_token_that_is_taken_away_counts_at_once) {
   EXPECT_EQ(ask_as("secret", "GET", "/v1/topics").status, 401);
 }
 
+TEST_F(AdmissionTest, what_lingers_ends_with_its_token) {
+  const Token boss = token("boss", kOtherHash, only(Scope::kAdmin), {"*"});
+  EXPECT_EQ(say(request("POST", "/v1/topics/order/pop", R"({"wait":"10s"})", "application/json",
+                        "Authorization: Bearer secret\r\n")),
+            "");
+  const auto stream = std::make_shared<Conversation>(host, *this);
+  stream->read(request("GET", "/v1/events", "", "text/plain", "Authorization: Bearer other\r\n"));
+  settle();
+  stream->output().clear();
+  host.front->set_tokens({boss});
+  settle();
+  EXPECT_EQ(parse(say("")).status, 401) << "the pop";
+  EXPECT_FALSE(stream->is_over()) << "the token of the stream is still there";
+  Token less = boss;
+  less.topics = {"order"};
+  host.front->set_tokens({less});
+  EXPECT_TRUE(stream->is_over());
+  pass(Millis{2'000});
+  EXPECT_EQ(host.events.tick(now), kNever);
+  settle();
+  EXPECT_EQ(stream->output(), "");
+  stream->hang_up();
+  EXPECT_TRUE(host.front->lingering.empty());
+}
+
+TEST_F(AdmissionTest, a_cursor_names_no_topic_of_others) {
+  for (const char* topic : {"a", "bill", "order", "order.paid", "z"})
+    ask_as("other", "POST", fmt::format("/v1/topics/{}/jobs", topic), R"({"body":1})");
+  std::string seen;
+  std::string cursor;
+  for (int i = 0; i < 5; ++i) {
+    const Answer page = ask_as("secret", "GET", fmt::format("/v1/topics?limit=1&cursor={}", cursor));
+    seen += page.body;
+    cursor = member(page.body, "cursor");
+    if (cursor.empty()) break;
+  }
+  EXPECT_THAT(seen, AllOf(HasSubstr(R"("topic":"order")"), HasSubstr(R"("topic":"order.paid")"),
+                          Not(HasSubstr("bill")), Not(HasSubstr(R"("a")")), Not(HasSubstr(R"("z")"))));
+}
+
 TEST_F(AdmissionTest, who_is_refused_need_not_be_read) {
   const std::string large =
       "POST /v1/topics/order/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" +

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <absl/hash/hash.h>
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
@@ -11,8 +10,6 @@
 namespace delayq::http {
 
 namespace {
-
-constexpr size_t kLongestKey = 255;
 
 /// The path alone: a query may have anything in it.
 std::string_view path_of(std::string_view target) { return target.substr(0, target.find('?')); }
@@ -46,11 +43,11 @@ Conversation::Place Conversation::reserve() {
   const bool is_logged = front_.served != nullptr;
   if (is_closing_) last_place_ = place;
   const bool is_head = request.method == "HEAD";
-  if (!takes_gzip && !is_logged && !is_head && idempotency_key_.empty()) return place;
+  if (!takes_gzip && !is_logged && !is_head && claim_ == nullptr) return place;
   Asked asked;
   asked.is_head = is_head;
   asked.takes_gzip = takes_gzip;
-  asked.idempotency_key = std::exchange(idempotency_key_, {});
+  asked.claim = std::exchange(claim_, nullptr);
   if (is_logged) {
     asked.verb = request.method;
     asked.target = path_of(request.target);
@@ -61,44 +58,6 @@ Conversation::Place Conversation::reserve() {
   }
   asked_.emplace(place, std::move(asked));
   return place;
-}
-
-bool Conversation::answer_again(const net::HttpRequest& request, std::string& key) {
-  key.clear();
-  std::string_view given = request.idempotency_key;
-  if (given.empty() || request.method != "POST") return false;
-  // Counted as it was sent, as the description does; a text in quotes is the same key as one without.
-  const bool is_too_long = given.size() > kLongestKey;
-  if (given.size() >= 2 && given.front() == '"' && given.back() == '"')
-    given = given.substr(1, given.size() - 2);
-  if (given.empty() || is_too_long) {
-    refuse_current({ErrorCode::kInvalid,
-                    {},
-                    fmt::format("Idempotency-Key: expected 1 to {} characters, quotes included", kLongestKey),
-                    {}},
-                   0, {});
-    return true;
-  }
-  key = fmt::format("{}/{}", caller_.name(), given);
-  const uint64_t fingerprint =
-      absl::HashOf(request.target, request.content_type, request.body, request.content_length.value_or(0));
-  const IdempotencyBook::Found found = host_.idempotency.begin(now_, key, fingerprint);
-  if (found.outcome == IdempotencyBook::Outcome::kNew) return false;
-  key.clear();
-  if (found.outcome == IdempotencyBook::Outcome::kKnown) {
-    Response again = *found.answer;
-    again.headers += "Idempotency-Replayed: true\r\n";
-    send(reserve(), std::move(again));
-  } else {
-    const bool is_running = found.outcome == IdempotencyBook::Outcome::kRunning;
-    refuse_current({ErrorCode::kConflict,
-                    {},
-                    is_running ? "Idempotency-Key: the first request with this key is still being worked on"
-                               : "Idempotency-Key: was used for another request",
-                    is_running ? Millis{1'000} : Millis{}},
-                   0, {});
-  }
-  return true;
 }
 
 void Conversation::answer(Place place, Write write) {
@@ -157,11 +116,11 @@ void Conversation::send(Place place, Response response, std::string_view code) {
     asked_.erase(found);
   }
   // Noted even when nobody listens any more: that client is the one who will ask again.
-  if (!asked.idempotency_key.empty()) {
+  if (asked.claim != nullptr) {
     if (response.status < 300 && code.empty()) {
-      host_.idempotency.finish(asked.idempotency_key, response);
+      host_.idempotency.finish(asked.claim, response);
     } else {
-      host_.idempotency.abandon(asked.idempotency_key);
+      host_.idempotency.abandon(std::move(asked.claim));
     }
   }
   if (!asked.verb.empty()) tell(asked, response.status, code, response.body.size());

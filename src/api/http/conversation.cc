@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/ascii.h"
+#include "core/quote.h"
 
 namespace delayq::http {
 
@@ -15,10 +16,13 @@ constexpr size_t kMostUnanswered = 1024;
 constexpr uint64_t kMostPassedOver = 64 * 1024;
 
 /// Whether a browser asks on behalf of a page that is not ours: any page can make it send to a local address.
+/// An <img> has no Origin, and may name a call that does something all the same.
 bool is_foreign(const net::HttpRequest& request) {
+  if (request.fetch_site == "cross-site" || request.fetch_site == "same-site") return true;
   if (request.origin.empty()) return false;
   const size_t scheme = request.origin.find("://");
-  return scheme == std::string_view::npos || request.origin.substr(scheme + 3) != request.host;
+  return scheme == std::string_view::npos ||
+         lowered(request.origin.substr(scheme + 3)) != lowered(request.host);
 }
 
 /// What comes behind "Bearer "; empty when there is none.
@@ -47,6 +51,7 @@ bool Conversation::wants_input() const {
 size_t Conversation::read(std::string_view input) {
   using Outcome = net::HttpReader::Outcome;
   now_ = clock_();
+  const Queue::InOrder guard = in_order();
   std::string_view rest = input;
   // A request without a body is whole with its head. It is done at once: no further byte need come for it.
   bool is_whole = false;
@@ -60,13 +65,15 @@ size_t Conversation::read(std::string_view input) {
         is_whole = !reader_.request().is_chunked && reader_.request().content_length.value_or(0) == 0;
         break;
       case Outcome::kBody:
+        if (keyed_) keyed_->digest.add(reader_.request().body);
         if (batch_ != nullptr) batch_->take(now_, reader_.request().body);
         break;
       case Outcome::kRequest:
         end_request(reader_.request());
         break;
       case Outcome::kBroken: {
-        const ErrorCode code = reader_.status() == 400 ? ErrorCode::kInvalid : ErrorCode::kTooLarge;
+        const bool is_too_large = reader_.status() == 413 || reader_.status() == 431;
+        const ErrorCode code = is_too_large ? ErrorCode::kTooLarge : ErrorCode::kInvalid;
         give_up({code, {}, reader_.error(), {}}, reader_.status());
         return input.size();
       }
@@ -81,12 +88,15 @@ void Conversation::time_out() {
 }
 
 void Conversation::hang_up() {
-  batch_ = nullptr;  // which knows us, too
+  if (batch_ != nullptr) asked_.erase(batch_place_);  // it will not be answered any more
+  batch_ = nullptr;                                   // which knows us, too
+  keyed_.reset();
   api::Conversation::hang_up();
 }
 
 void Conversation::give_up(const Error& error, int status) {
   is_closing_ = is_over_ = true;
+  keyed_.reset();
   if (batch_ != nullptr) return std::exchange(batch_, nullptr)->give_up(error);
   refuse_current(error, status, {});
 }
@@ -97,12 +107,12 @@ void Conversation::begin_request(const net::HttpRequest& request) {
   if (!request.keep_alive) is_closing_ = true;
   if (Status status = admit(request); !status.ok()) {
     current_->refusal = status.error();
-    reader_.set_body(net::HttpReader::Body::kDropped);
-    if (request.content_length.value_or(request.is_chunked ? kMostPassedOver + 1 : 0) <= kMostPassedOver)
-      return;
-    is_closing_ = is_over_ = true;
+    pass_over_body(request);
+    if (!is_over_) return;
     return turn_away(status.error(), traits_of(status.error().code).http_status);
   }
+  // Nobody who has not said who he is has anything kept for him.
+  if (is_route_for_everybody()) reader_.set_body(net::HttpReader::Body::kDropped);
   if (reader_.expects_to_be_asked() && replies_.waiting() == 0) {
     replies_.output() += "HTTP/1.1 100 Continue\r\n\r\n";
     connection_->on_output();
@@ -110,6 +120,13 @@ void Conversation::begin_request(const net::HttpRequest& request) {
   if (!comes_in_pieces()) return;
   reader_.set_body(net::HttpReader::Body::kPieces);
   call_route(request);
+}
+
+void Conversation::pass_over_body(const net::HttpRequest& request) {
+  keyed_.reset();
+  reader_.set_body(net::HttpReader::Body::kDropped);
+  if (request.content_length.value_or(request.is_chunked ? kMostPassedOver + 1 : 0) > kMostPassedOver)
+    is_closing_ = is_over_ = true;
 }
 
 bool Conversation::comes_in_pieces() const {
@@ -133,6 +150,25 @@ void Conversation::find_current_route(const net::HttpRequest& request) {
   }
 }
 
+bool Conversation::is_route_for_everybody() const {
+  if (current_->dialect_route != nullptr) return current_->dialect_route->scopes == 0;
+  return current_->route != nullptr && current_->route->scopes == 0;
+}
+
+/// Whether the request names this server, or a page of somebody who had his own name point here. A page has
+/// no token: where one is needed, there is nothing to find out. Nor is there in whether the server is well,
+/// which is asked for by whatever name a load balancer has; and a browser always sends a Host.
+Status Conversation::check_host(const net::HttpRequest& request) const {
+  if (!front_.access.is_open() || (is_route_for_everybody() && request.origin.empty())) return {};
+  if ((request.host.empty() && request.origin.empty()) || host_.names.accepts(request.host)) return {};
+  return Error{
+      ErrorCode::kForbidden,
+      {},
+      fmt::format("Host: {} is not a name of this server; if it is to be one, add it to server.hosts",
+                  quote(request.host)),
+      {}};
+}
+
 /// In an order that tells a stranger nothing: who is asking comes before what there is.
 Status Conversation::admit(const net::HttpRequest& request) {
   const api::Access& access = front_.access;
@@ -151,7 +187,8 @@ Status Conversation::admit(const net::HttpRequest& request) {
   const Scopes scopes = in_dialect != nullptr ? in_dialect->scopes
                         : has_route()         ? current_->route->scopes
                                               : 0;
-  const bool is_for_everybody = has_route() && scopes == 0;
+  const bool is_for_everybody = is_route_for_everybody();
+  if (Status status = check_host(request); !status.ok()) return status;
   if (!is_for_everybody) {
     if (Status status = access.check_scope(caller_, kAnyScope); !status.ok()) return status;
     if (Status status = access.count_request(caller_, now_); !status.ok()) return status;
@@ -177,6 +214,7 @@ Status Conversation::admit(const net::HttpRequest& request) {
 void Conversation::end_request(const net::HttpRequest& request) {
   ++requests_;
   if (is_closing_) is_over_ = true;
+  if (keyed_) end_keyed(request.body);
   if (batch_ != nullptr) {
     batch_->take(now_, request.body);
     std::exchange(batch_, nullptr)->finish(now_);
@@ -189,10 +227,7 @@ void Conversation::end_request(const net::HttpRequest& request) {
 }
 
 void Conversation::call_route(const net::HttpRequest& request) {
-  if (answer_again(request, idempotency_key_)) {
-    reader_.set_body(net::HttpReader::Body::kDropped);
-    return;
-  }
+  if (answer_again(request)) return;
   Status status;
   if (const Dialect* dialect = current_->dialect; dialect != nullptr) {
     status =
@@ -200,8 +235,9 @@ void Conversation::call_route(const net::HttpRequest& request) {
   } else {
     status = (this->*current_->route->handler)({request, current_->target, current_->names});
   }
+  if (!status.ok() && comes_in_pieces()) pass_over_body(request);
   if (!status.ok()) turn_away(status.error(), 0);
-  idempotency_key_.clear();
+  claim_.reset();
 }
 
 }  // namespace delayq::http

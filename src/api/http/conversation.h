@@ -21,6 +21,7 @@
 #include "api/http/metrics.h"
 #include "api/http/response.h"
 #include "api/http/target.h"
+#include "core/host_names.h"
 #include "json/writer.h"
 #include "net/http_reader.h"
 
@@ -42,6 +43,7 @@ struct Host {
   uint32_t metrics_topics = 200;  ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< that are spoken here besides HTTP v1
+  HostNames names{};                       ///< by which it is asked where no tokens are configured
 };
 
 /// One HTTP/1.1 connection: requests become queue verbs, and the answers responses, in the order of the
@@ -60,6 +62,7 @@ class Conversation final : public api::Conversation, public Watcher {
   void time_out() override;
   void hang_up() override;
   Moment watch(Moment now) override;
+  void check_again() override;
 
   /// One request, taken apart. `names` are the parts of the path that the route leaves open.
   struct Call {
@@ -82,6 +85,8 @@ class Conversation final : public api::Conversation, public Watcher {
   friend class Exchange;
   friend struct DialectCall;
 
+  void on_pop_dropped(Place place) override { asked_.erase(place); }
+
   /// Appends a response's JSON and answers its status.
   using Write = absl::FunctionRef<int(json::Writer&)>;
   /// The request that is being read.
@@ -97,14 +102,21 @@ class Conversation final : public api::Conversation, public Watcher {
   /// What must be known of a request when it is answered.
   struct Asked {
     bool takes_gzip = false;
-    bool is_head = false;  ///< to be answered without a body
-    std::string idempotency_key;
-    std::string verb;  ///< this and the rest only where somebody wants to know
+    bool is_head = false;          ///< to be answered without a body
+    IdempotencyBook::Claim claim;  ///< null: it has no Idempotency-Key
+    std::string verb;              ///< this and the rest only where somebody wants to know
     std::string target;
     std::string token;
     uint64_t bytes_in = 0;
     std::chrono::nanoseconds begun{};
     bool may_wait = false;
+  };
+
+  /// A request with an Idempotency-Key whose body comes in pieces.
+  struct Keyed {
+    std::string name;  ///< of its key
+    RequestDigest digest;
+    IdempotencyBook::Claim claim;  ///< null: there is an answer, if it is the same request
   };
 
   /// Somebody who reads /v1/events here.
@@ -123,9 +135,13 @@ class Conversation final : public api::Conversation, public Watcher {
   void begin_request(const net::HttpRequest& request);
   void end_request(const net::HttpRequest& request);
   Status admit(const net::HttpRequest& request);
+  Status check_host(const net::HttpRequest& request) const;
+  bool is_route_for_everybody() const;
   /// The request that is being read will never be whole.
   void give_up(const Error& error, int status);
   void call_route(const net::HttpRequest& request);
+  /// Decides what becomes of the body of a request that is answered without it.
+  void pass_over_body(const net::HttpRequest& request);
   /// Fills in the route and what belongs to it, if there is one.
   void find_current_route(const net::HttpRequest& request);
   bool has_route() const { return current_->route != nullptr || current_->dialect_route != nullptr; }
@@ -154,8 +170,6 @@ class Conversation final : public api::Conversation, public Watcher {
   void send_refusal(Place place, const Error& error, Response response);
   void send(Place place, Response response, std::string_view code = {});
   void tell(const Asked& asked, int status, std::string_view code, size_t bytes);
-  /// Answers from the book, or notes that this request is running. True: there is nothing left to do.
-  bool answer_again(const net::HttpRequest& request, std::string& key);
   /// A Reply<T> that sends what `write(json, value)` writes with the status it answers, or the problem.
   template <class T, class WriteValue>
   Reply<T> respond(WriteValue write) {
@@ -170,6 +184,13 @@ class Conversation final : public api::Conversation, public Watcher {
       });
     };
   }
+
+  // ---- what was answered before (keyed.cc)
+  /// Answers from the book, or notes that this request is running. True: it is not to be called.
+  bool answer_again(const net::HttpRequest& request);
+  bool answer_found(IdempotencyBook::Found found);
+  /// The body of keyed_ has come.
+  void end_keyed(std::string_view last_piece);
 
   // ---- producers (producing.cc)
   Status push(const Call& call);
@@ -207,6 +228,7 @@ class Conversation final : public api::Conversation, public Watcher {
   // ---- what changes, as it does (watching.cc)
   Status events(const Call& call);
   void tell_gone(const TopicSummaries& topics);
+  TopicSummaries only_watched(const TopicStats& stats) const;
   void tell_changes(Moment now, const TotalStats* totals, const TopicSummaries* topics);
   Status readiness(const Call& call);
   int write_well(json::Writer& json) const;
@@ -215,6 +237,7 @@ class Conversation final : public api::Conversation, public Watcher {
   Status change_settings(const Call& call);
   Status pause(const Call& call);
   Status resume(const Call& call);
+  Status forget(const Call& call);
   Status purge(const Call& call);
   Status redrive(const Call& call);
 
@@ -232,7 +255,9 @@ class Conversation final : public api::Conversation, public Watcher {
   std::optional<Place> last_place_;
   std::optional<Watch> watch_;
   std::shared_ptr<Batch> batch_;             ///< that is coming in
-  std::string idempotency_key_;              ///< of the request that is being called
+  Place batch_place_ = 0;                    ///< of its answer
+  IdempotencyBook::Claim claim_;             ///< of the request that is being called
+  std::optional<Keyed> keyed_;               ///< that is coming in
   absl::flat_hash_map<Place, Asked> asked_;  ///< only of those of which something must be known
 };
 

@@ -124,6 +124,27 @@ TEST_F(HttpTest, topics_settings_stats_forecast) {
   EXPECT_EQ(ask("GET", "/healthz").body, R"({"status":"ok","version":"9.9.9"})");
 }
 
+TEST_F(HttpTest, null_unsets_a_setting_and_an_empty_topic_is_forgotten) {
+  ask("PATCH", "/v1/topics/*", R"({"lease":"7s"})");
+  ask("PATCH", "/v1/topics/a", R"({"attempts":3,"lease":"5s","keep_done":{"count":5},"paused":true})");
+  EXPECT_EQ(
+      ask("PATCH", "/v1/topics/a", R"({"attempts":null,"lease":null,"keep_done":null,"priority":9})").status,
+      200);
+  EXPECT_EQ(queue.settings("a"), (Settings{.paused = true, .priority = 9}));
+  EXPECT_THAT(ask("GET", "/v1/topics/a").body, HasSubstr(R"("lease":"7s")")) << "the default again";
+  EXPECT_EQ(ask("PATCH", "/v1/topics/a", R"({"nonsense":null})").status, 400);
+  EXPECT_EQ(ask("PATCH", "/v1/topics/*", R"({"lease":null})").status, 200);
+  EXPECT_EQ(queue.settings("*"), Settings{});
+
+  ask("POST", "/v1/topics/a/jobs", R"({"body":1})");
+  EXPECT_EQ(ask("POST", "/v1/topics/a/forget").status, 409);
+  ask("DELETE", "/v1/topics/a");
+  EXPECT_THAT(ask("GET", "/v1/topics").body, HasSubstr(R"("topic":"a")")) << "it has settings";
+  EXPECT_EQ(ask("POST", "/v1/topics/a/forget").status, 200);
+  EXPECT_THAT(ask("GET", "/v1/topics").body, HasSubstr(R"("topics":[])"));
+  EXPECT_THAT(ask("GET", "/v1/topics/a").body, HasSubstr(R"("pushed":0)")) << "and its figures begin anew";
+}
+
 TEST_F(HttpTest, a_server_that_stops_is_alive_and_not_ready) {
   EXPECT_EQ(ask("GET", "/readyz").body, R"({"status":"ok","version":"9.9.9"})");
   ask("POST", "/v1/topics/t/jobs", R"({"body":1})");
@@ -163,6 +184,16 @@ TEST_F(HttpTest, pipelined_requests_are_answered_in_order) {
       ++place;
     }
   }
+}
+
+TEST_F(HttpTest, pipelined_requests_take_effect_in_order) {
+  ask("POST", "/v1/topics/t/jobs", R"({"id":"old","delay":60,"body":1})");
+  const std::string replies =
+      say(request("DELETE", "/v1/topics/t") +
+          request("POST", "/v1/topics/t/jobs", R"({"id":"new","delay":60,"body":1})"));
+  EXPECT_THAT(replies, HasSubstr("201 Created"));
+  EXPECT_EQ(ask("GET", "/v1/topics/t/jobs/new").status, 200);
+  EXPECT_EQ(ask("GET", "/v1/topics/t/jobs/old").status, 404);
 }
 
 TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
@@ -244,7 +275,8 @@ TEST_F(HttpTest, a_page_from_elsewhere_cannot_ask) {
 }
 
 TEST_F(HttpTest, the_connection_closes_when_it_should) {
-  EXPECT_THAT(say("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), HasSubstr("Connection: close\r\n"));
+  EXPECT_THAT(say("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+              HasSubstr("Connection: close\r\n"));
   EXPECT_TRUE(conversation->is_over());
   conversation->hang_up();
   conversation = std::make_shared<Conversation>(host, *this);
@@ -270,13 +302,56 @@ TEST_F(HttpTest, numbers_count_however_they_are_written) {
 }
 
 TEST_F(HttpTest, head_is_get_without_the_body) {
-  const std::string got = say("GET /healthz HTTP/1.1\r\n\r\n");
+  const std::string got = say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
   const std::string both =
-      say("HEAD /healthz HTTP/1.1\r\n\r\nHEAD /nothing HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n");
+      say("HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\nHEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
+          "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
   const std::string head = got.substr(0, got.find("\r\n\r\n") + 4);
   EXPECT_THAT(both, StartsWith(head + "HTTP/1.1 404 "));
   EXPECT_TRUE(both.ends_with("\r\n\r\n" + got)) << both;
   EXPECT_THAT(ask("PUT", "/healthz").head, HasSubstr("Allow: GET, HEAD"));
+}
+
+TEST_F(HttpTest, what_is_wrong_behind_a_head_is_told_in_full) {
+  const std::string both = say("HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\nGARBAGE\x01\r\n\r\n");
+  const std::string last = both.substr(both.rfind("HTTP/1.1 "));
+  EXPECT_THAT(last, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(last, HasSubstr(R"("code":"invalid")"));
+  EXPECT_TRUE(conversation->is_over());
+}
+
+TEST_F(HttpTest, a_request_whose_end_is_in_doubt_is_refused_and_nothing_behind_it_is_read) {
+  const std::string behind = request("POST", "/v1/topics/t/jobs", R"({"body":1})");
+  for (const std::string_view fields :
+       {"Host: x\r\nTransfer-Encoding: xchunked\r\n", "Host: x\r\nTransfer-Encoding: identity\r\n",
+        "Host: x\r\nTransfer-Encoding: gzip, chunked\r\n",
+        "Host: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n", "", "Host: x\r\nHost: y\r\n"}) {
+    const std::string said = say(fmt::format("POST /v1/topics/t/jobs HTTP/1.1\r\n{}\r\n{}", fields, behind));
+    EXPECT_THAT(said,
+                testing::AnyOf(StartsWith("HTTP/1.1 400 "), StartsWith("HTTP/1.1 501 Not Implemented")));
+    EXPECT_THAT(said, HasSubstr("Connection: close\r\n"));
+    EXPECT_THAT(said, HasSubstr(R"("code":"invalid")"));
+    EXPECT_EQ(said.find("}HTTP/1.1 "), std::string::npos) << said;
+    EXPECT_TRUE(conversation->is_over());
+    conversation->hang_up();
+    conversation = std::make_shared<Conversation>(host, *this);
+    input.clear();
+  }
+  EXPECT_EQ(engine.usage().jobs, 0U);
+}
+
+TEST_F(HttpTest, what_everybody_may_ask_keeps_no_body) {
+  const std::string head = "GET /healthz HTTP/1.1\r\nHost: x\r\n";
+  EXPECT_EQ(parse(say(head + "Content-Length: 60000\r\n\r\n" + std::string(60'000, 'x'))).status, 200);
+  EXPECT_EQ(parse(say(head + "Content-Length: 100000\r\n\r\n")).status, 413);
+  conversation->hang_up();
+  conversation = std::make_shared<Conversation>(host, *this);
+  input.clear();
+  say(head + "Transfer-Encoding: chunked\r\n\r\n");
+  const std::string chunk = "1000\r\n" + std::string(0x1000, 'x') + "\r\n";
+  std::string said;
+  for (int i = 0; i < 20 && said.empty(); ++i) said = say(chunk);
+  EXPECT_EQ(parse(said).status, 413);
 }
 
 TEST_F(HttpTest, a_header_that_is_too_large_is_told_as_such) {

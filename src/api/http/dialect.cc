@@ -11,12 +11,33 @@ Exchange::Exchange(std::shared_ptr<Conversation> conversation, const Dialect& di
       dialect_(&dialect),
       place_(conversation_->reserve()),
       caller_(conversation_->caller_),
-      now_(conversation_->now_) {}
+      now_(conversation_->now_),
+      steps_(std::make_shared<Steps>(conversation_->queue_.begin_steps())) {}
 
 Queue& Exchange::queue() const { return conversation_->queue_; }
 
 Status Exchange::check(Scopes scopes, std::string_view topic) const {
   return conversation_->front_.access.check(caller_, scopes, topic);
+}
+
+Reply<std::optional<FoundJob>> Exchange::unless_hidden(Scopes scopes,
+                                                       Reply<std::optional<FoundJob>> reply) const {
+  return [here = *this, scopes, reply = std::move(reply)](Result<std::optional<FoundJob>> found) mutable {
+    const bool is_conflict = !found.ok() && found.error().code == ErrorCode::kConflict;
+    const bool sees_all = here.conversation_->front_.access.covers_all(here.caller_);
+    const bool is_hidden =
+        is_conflict ? !sees_all : found.ok() && *found && !here.check(scopes, (*found)->job.topic).ok();
+    if (is_hidden) return reply(std::optional<FoundJob>());
+    reply(std::move(found));
+  };
+}
+
+void Exchange::find(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const {
+  queue().find(now_, id, unless_hidden(scopes, std::move(reply)));
+}
+
+void Exchange::find_kept_too(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const {
+  queue().find_kept_too(now_, id, unless_hidden(scopes, std::move(reply)));
 }
 
 void Exchange::send(Response response) const { conversation_->send(place_, std::move(response)); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -25,6 +26,12 @@ class Exchange {
   /// Whether who asked may do something that needs one of `scopes` to this topic.
   Status check(Scopes scopes, std::string_view topic) const;
 
+  /// Looks for a live job by its id alone. One of a topic that is not for who asked is not there: nobody
+  /// learns which ids there are in the topics of others.
+  void find(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const;
+  /// The same, also among the jobs that are kept as done or dead.
+  void find_kept_too(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const;
+
   void send(Response response) const;
   /// Says no with an answer that is written already; the error is for logs, counters and headers.
   void refuse(const Error& error, Response response) const;
@@ -37,12 +44,15 @@ class Exchange {
  private:
   friend struct DialectCall;
   Exchange(std::shared_ptr<Conversation> conversation, const Dialect& dialect);
+  /// `reply`, which gets no job instead of one that is hidden from who asked.
+  Reply<std::optional<FoundJob>> unless_hidden(Scopes scopes, Reply<std::optional<FoundJob>> reply) const;
 
   std::shared_ptr<Conversation> conversation_;
   const Dialect* dialect_;
   api::Replies::Place place_;
   api::Caller caller_;
   Moment now_;
+  std::shared_ptr<Steps> steps_;  ///< the request may need several verbs: what comes behind it waits
 };
 
 /// What a request of a dialect says; only until its handler returns.

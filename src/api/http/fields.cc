@@ -207,6 +207,14 @@ std::optional<Backoff> Fields::backoff(std::string_view name) {
   return parsed.ok() ? std::optional(*parsed) : std::nullopt;
 }
 
+std::vector<std::string_view> Fields::nulls() const {
+  std::vector<std::string_view> names;
+  for (const json::Member& member : members_) {
+    if (member.value.type == json::Type::kNull) names.push_back(member.name);
+  }
+  return names;
+}
+
 std::optional<json::Slice> Fields::value(std::string_view name) {
   ask(name);
   for (size_t i = 0; i < members_.size(); ++i) {

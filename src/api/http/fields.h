@@ -46,6 +46,9 @@ class Fields {
   std::optional<Fields> object(std::string_view name);
   void close(Fields& inner);
 
+  /// The members that are null, by name: for those to whom that says more than nothing.
+  std::vector<std::string_view> nulls() const;
+
   void note(std::string_view field, std::string_view problem);
   /// To be asked last: a member that nobody took, or the first problem.
   Status finish();

@@ -2,69 +2,121 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
 namespace delayq::http {
 
 namespace {
 
 /// What a note costs besides its texts.
-constexpr size_t kNoteBytes = 256;
+constexpr size_t kNoteBytes = 320;
+/// How many of the oldest are looked at when one more comes: more than one, so that the book gets smaller.
+constexpr int kMostLooks = 64;
 
 }  // namespace
 
-void IdempotencyBook::forget_old(Moment now) {
-  for (size_t left = ages_.size(); left > 0; --left) {
-    Age oldest = std::move(ages_.front());
-    ages_.pop_front();
-    const auto found = notes_.find(oldest.key);
-    if (found == notes_.end() || found->second.number != oldest.number) continue;  // it was abandoned
-    if (now - oldest.begun < limits_.keep && bytes_ <= limits_.bytes) {
-      ages_.push_front(std::move(oldest));
-      return;
-    }
-    if (found->second.is_running) {
-      ages_.push_back(std::move(oldest));  // its turn comes again
-      continue;
-    }
-    bytes_ -= found->second.bytes;
-    notes_.erase(found);
-  }
+struct RequestDigest::State {
+  State() { EVP_DigestInit_ex(context, EVP_sha256(), nullptr); }
+  ~State() { EVP_MD_CTX_free(context); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+};
+
+RequestDigest::RequestDigest(std::string_view target, std::string_view content_type)
+    : state_(std::make_unique<State>()) {
+  add(fmt::format("{} {} {}{}", target.size(), content_type.size(), target, content_type));
+}
+RequestDigest::~RequestDigest() = default;
+RequestDigest::RequestDigest(RequestDigest&&) noexcept = default;
+RequestDigest& RequestDigest::operator=(RequestDigest&&) noexcept = default;
+
+void RequestDigest::add(std::string_view piece) {
+  EVP_DigestUpdate(state_->context, piece.data(), piece.size());
 }
 
-IdempotencyBook::Found IdempotencyBook::begin(Moment now, const std::string& key, uint64_t fingerprint) {
-  forget_old(now);
-  const auto found = notes_.find(key);
-  if (found != notes_.end()) {
-    const Note& note = found->second;
-    if (note.fingerprint != fingerprint) return {Outcome::kAnother};
-    if (note.is_running) return {Outcome::kRunning};
-    return {Outcome::kKnown, note.answer.get()};
-  }
-  Note note;
-  note.fingerprint = fingerprint;
-  note.number = ++last_number_;
-  note.bytes = kNoteBytes + 2 * key.size();
-  bytes_ += note.bytes;
-  ages_.push_back({now, note.number, key});
-  notes_.emplace(key, std::move(note));
-  return {Outcome::kNew};
+Sha256 RequestDigest::finish() {
+  Sha256 digest{};
+  EVP_DigestFinal_ex(state_->context, digest.data(), nullptr);
+  return digest;
 }
 
-void IdempotencyBook::finish(const std::string& key, Response answer) {
-  const auto found = notes_.find(key);
+struct IdempotencyBook::Note {
+  std::string name;
+  std::optional<Sha256> digest;
+  uint64_t number = 0;
+  size_t bytes = 0;
+  std::unique_ptr<Response> answer;  ///< null while it is running
+};
+
+namespace {
+
+/// Whether nobody but the book knows it, so that it will never be answered.
+bool is_orphan(const IdempotencyBook::Claim& note) { return note.use_count() == 1; }
+
+}  // namespace
+
+std::string IdempotencyBook::name_of(std::string_view caller, std::string_view key) {
+  return fmt::format("{} {}{}", caller.size(), caller, key);
+}
+
+void IdempotencyBook::forget(const std::string& name) {
+  const auto found = notes_.find(name);
   if (found == notes_.end()) return;
-  Note& note = found->second;
-  const size_t bytes = answer.body.size() + answer.headers.size();
-  note.bytes += bytes;
-  bytes_ += bytes;
-  note.is_running = false;
-  note.answer = std::make_unique<Response>(std::move(answer));
-}
-
-void IdempotencyBook::abandon(const std::string& key) {
-  const auto found = notes_.find(key);
-  if (found == notes_.end()) return;
-  bytes_ -= found->second.bytes;
+  bytes_ -= found->second->bytes;
   notes_.erase(found);
 }
+
+void IdempotencyBook::forget_old(Moment now) {
+  for (int looks = 0; looks < kMostLooks && !ages_.empty(); ++looks) {
+    const Age& oldest = ages_.front();
+    const auto found = notes_.find(oldest.name);
+    const bool is_gone = found == notes_.end() || found->second->number != oldest.number;
+    if (!is_gone && now - oldest.begun < limits_.keep && bytes_ <= limits_.bytes) return;
+    if (!is_gone && found->second->answer == nullptr && !is_orphan(found->second)) {
+      // It is running. Its turn comes again when it is as old once more.
+      ages_.push_back({now, oldest.number, oldest.name});
+    } else if (!is_gone) {
+      forget(oldest.name);
+    }
+    ages_.pop_front();
+  }
+}
+
+IdempotencyBook::Found IdempotencyBook::begin(Moment now, const std::string& name,
+                                              const std::optional<Sha256>& digest) {
+  forget_old(now);
+  if (const auto found = notes_.find(name); found != notes_.end()) {
+    const Claim& note = found->second;
+    const bool is_running = note->answer == nullptr;
+    if (!is_running || !is_orphan(note)) {
+      if (digest && note->digest && *note->digest != *digest) return {Outcome::kAnother};
+      if (is_running) return {Outcome::kRunning};
+      return {Outcome::kKnown, note->answer.get()};
+    }
+    forget(name);
+  }
+  auto note = std::make_shared<Note>();
+  note->name = name;
+  note->digest = digest;
+  note->number = ++last_number_;
+  note->bytes = kNoteBytes + 3 * name.size();
+  bytes_ += note->bytes;
+  ages_.push_back({now, note->number, note->name});
+  notes_.emplace(note->name, note);
+  return {Outcome::kNew, nullptr, std::move(note)};
+}
+
+void IdempotencyBook::set_digest(const Claim& claim, const Sha256& digest) { claim->digest = digest; }
+
+void IdempotencyBook::finish(const Claim& claim, Response answer) {
+  const size_t bytes = answer.body.size() + answer.headers.size();
+  claim->bytes += bytes;
+  bytes_ += bytes;
+  claim->answer = std::make_unique<Response>(std::move(answer));
+}
+
+void IdempotencyBook::abandon(Claim claim) { forget(claim->name); }
 
 }  // namespace delayq::http

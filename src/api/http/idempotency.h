@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,8 +12,26 @@
 
 #include "api/http/response.h"
 #include "core/time.h"
+#include "core/token.h"
 
 namespace delayq::http {
+
+/// A digest of all that a request says, computed while its body comes.
+class RequestDigest {
+ public:
+  RequestDigest(std::string_view target, std::string_view content_type);
+  ~RequestDigest();
+  RequestDigest(RequestDigest&&) noexcept;
+  RequestDigest& operator=(RequestDigest&&) noexcept;
+
+  void add(std::string_view piece);
+  /// To be called once, at the end.
+  Sha256 finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Answers that were given to requests with an Idempotency-Key, so that the same request, sent again because
 /// its answer was lost, gets the same answer and does nothing. In memory, within bounds: the oldest are
@@ -27,8 +46,13 @@ class IdempotencyBook {
   explicit IdempotencyBook(Limits limits) : limits_(limits) {}
   IdempotencyBook() : IdempotencyBook(Limits{}) {}
 
+  struct Note;
+  /// A request that is being worked on, for as long as somebody holds this. Let go without finish(), it is
+  /// forgotten: there will be no answer, and the same request may run again.
+  using Claim = std::shared_ptr<Note>;
+
   enum class Outcome : uint8_t {
-    kNew,      ///< noted as running: finish() or abandon() it
+    kNew,      ///< `claim` is yours
     kRunning,  ///< the same request is being worked on
     kAnother,  ///< the key was used for another request
     kKnown,    ///< `answer` is what it was
@@ -36,34 +60,34 @@ class IdempotencyBook {
   struct Found {
     Outcome outcome = Outcome::kNew;
     const Response* answer = nullptr;  ///< until the next call
+    Claim claim = nullptr;
   };
 
-  /// `key` names the caller as well; `fingerprint` is a hash of all that the request says.
-  Found begin(Moment now, const std::string& key, uint64_t fingerprint);
-  void finish(const std::string& key, Response answer);
-  /// It came to nothing that must not happen twice.
-  void abandon(const std::string& key);
+  /// The name of a key: the same key of another caller is another one.
+  static std::string name_of(std::string_view caller, std::string_view key);
+
+  /// Without a digest, because the request's body has not come yet, kAnother is not found out. A claim must
+  /// be given its digest then, before finish().
+  Found begin(Moment now, const std::string& name, const std::optional<Sha256>& digest);
+  static void set_digest(const Claim& claim, const Sha256& digest);
+  void finish(const Claim& claim, Response answer);
+  /// Forgets the key: the request had no effect, so a retry may run.
+  void abandon(Claim claim);
 
   size_t size() const { return notes_.size(); }
   size_t bytes() const { return bytes_; }
 
  private:
-  struct Note {
-    uint64_t fingerprint = 0;
-    uint64_t number = 0;
-    bool is_running = true;
-    size_t bytes = 0;
-    std::unique_ptr<Response> answer;
-  };
   struct Age {
     Moment begun{};
     uint64_t number = 0;
-    std::string key;
+    std::string name;
   };
   void forget_old(Moment now);
+  void forget(const std::string& name);
 
   Limits limits_;
-  absl::flat_hash_map<std::string, Note> notes_;
+  absl::flat_hash_map<std::string, Claim> notes_;
   std::deque<Age> ages_;  ///< in the order in which they began; some are gone already
   uint64_t last_number_ = 0;
   size_t bytes_ = 0;

@@ -5,6 +5,7 @@
 
 #include "api/http/conversation.h"
 #include "api/http/openapi.h"
+#include "api/visible_topics.h"
 #include "core/moment.h"
 #include "json/reader.h"
 #include "queue/job_options.h"
@@ -34,6 +35,12 @@ void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& l
   json.key("lateness_ms").begin_object().key("p50").number(quantile(0.5));
   json.key("p99").number(quantile(0.99)).end_object();
   json.key("waiters").number(waiters);
+}
+
+/// Leaves no topic with labels of its own: all are among the others, when there are any.
+void merge_all(TopicSummaries& page) {
+  if (!page.topics.empty()) page.cursor = page.topics.front().topic;
+  page.topics.clear();
 }
 
 }  // namespace
@@ -130,17 +137,13 @@ Status Conversation::topics(const Call& call) {
   const std::string_view cursor = fields.text("cursor").value_or(std::string_view());
   const uint32_t limit = fields.small_number("limit").value_or(100);
   if (Status status = fields.finish(); !status.ok()) return status;
-  queue_.topics(
-      now_, cursor, limit,
-      respond<TopicSummaries>([this, caller = caller_](json::Writer& json, const TopicSummaries& page) {
-        json.begin_object().key("topics").begin_array();
-        for (const TopicSummary& topic : page.topics) {
-          if (!front_.access.covers(caller, topic.topic)) continue;
-          write_topic(json, topic);
-        }
-        json.end_array().key("cursor").text(page.cursor).end_object();
-        return 200;
-      }));
+  api::visible_topics(queue_, front_.access, caller_, now_, cursor, limit,
+                      respond<TopicSummaries>([](json::Writer& json, const TopicSummaries& page) {
+                        json.begin_object().key("topics").begin_array();
+                        for (const TopicSummary& topic : page.topics) write_topic(json, topic);
+                        json.end_array().key("cursor").text(page.cursor).end_object();
+                        return 200;
+                      }));
   return {};
 }
 
@@ -227,8 +230,9 @@ Status Conversation::metrics(const Call& call) {
   if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
   queue_.totals(now_, [self = self(), place = reserve(), now = now_](const Result<TotalStats>& totals) {
     if (!totals.ok()) return self->send_metrics(place, now, nullptr, nullptr);
-    self->queue_.topics(now, {}, self->host_.metrics_topics,
-                        [self, place, now, totals = *totals](const Result<TopicSummaries>& topics) {
+    self->queue_.topics(now, {}, std::max(1U, self->host_.metrics_topics),
+                        [self, place, now, totals = *totals](Result<TopicSummaries> topics) {
+                          if (topics.ok() && self->host_.metrics_topics == 0) merge_all(*topics);
                           self->send_metrics(place, now, topics.ok() ? &totals : nullptr,
                                              topics.ok() ? &*topics : nullptr);
                         });

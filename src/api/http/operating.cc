@@ -12,12 +12,13 @@ namespace delayq::http {
 
 namespace {
 
-/// {"time": "1h", "count": 1000}; what is left out is as it is in force.
-std::optional<Retention> read_retention(Fields& fields, std::string_view name, const Retention& now) {
+/// {"time": "1h", "count": 1000}; what is left out stays as it is.
+RetentionSetting read_retention(Fields& fields, std::string_view name) {
+  RetentionSetting retention;
   std::optional<Fields> parts = fields.object(name);
-  if (!parts) return std::nullopt;
-  const Retention retention{parts->duration("time").value_or(now.time),
-                            parts->small_number("count").value_or(now.count)};
+  if (!parts) return retention;
+  retention.time = parts->duration("time");
+  retention.count = parts->small_number("count");
   fields.close(*parts);
   return retention;
 }
@@ -101,13 +102,12 @@ void write_settings(json::Writer& json, const EffectiveSettings& settings) {
 Status Conversation::change_settings(const Call& call) {
   Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
-  const EffectiveSettings& now = queue_.effective_settings(call.names[0]);
   Settings change;
   change.attempts = fields->small_number("attempts");
   change.backoff = fields->backoff("backoff");
   change.lease = fields->duration("lease");
-  change.keep_done = read_retention(*fields, "keep_done", now.keep_done);
-  change.keep_dead = read_retention(*fields, "keep_dead", now.keep_dead);
+  change.keep_done = read_retention(*fields, "keep_done");
+  change.keep_dead = read_retention(*fields, "keep_dead");
   change.rate = read_rate(*fields);
   change.concurrency = fields->small_number("concurrency");
   change.paused = fields->boolean("paused");
@@ -119,8 +119,11 @@ Status Conversation::change_settings(const Call& call) {
     const Rate used{std::max(change.rate->count, 1U), change.rate->per};
     if (Status status = check_settings({.rate = used}); !status.ok()) return status;
   }
-  const Settings merged = overlay(queue_.settings(call.names[0]), change);
-  queue_.set_settings(now_, call.names[0], merged, respond<void>(write_done));
+  Settings merged = overlay(queue_.settings(call.names[0]), change);
+  for (const std::string_view name : fields->nulls()) {
+    if (Status status = unset_setting(merged, name); !status.ok()) return status;
+  }
+  queue_.set_settings(now_, call.names[0], std::move(merged), respond<void>(write_done));
   return {};
 }
 
@@ -133,6 +136,12 @@ Status Conversation::pause(const Call& call) {
 Status Conversation::resume(const Call& call) {
   if (Status status = Fields::expect_none(call.request.body, call.target.query); !status.ok()) return status;
   queue_.resume(now_, call.names[0], respond<void>(write_done));
+  return {};
+}
+
+Status Conversation::forget(const Call& call) {
+  if (Status status = Fields::expect_none(call.request.body, call.target.query); !status.ok()) return status;
+  queue_.forget(now_, call.names[0], respond<void>(write_done));
   return {};
 }
 

@@ -87,9 +87,10 @@ Status Conversation::push_many(const Call& call) {
                      ? json::Splitter::Form::kArray
                      : json::Splitter::Form::kSequence;
   options.job_bytes = host_.job_bytes;
+  batch_place_ = reserve();
   batch_ = std::make_shared<Batch>(
       queue_, front_.access, caller_, options,
-      [self = self(), place = reserve()](Result<Batch::Outcome> outcome) {
+      [self = self(), place = batch_place_](Result<Batch::Outcome> outcome) {
         if (!outcome.ok()) return self->problem(place, outcome.error());
         self->answer(place, [&](json::Writer& json) {
           json.begin_object().key("pushed").number(outcome->pushed).key("failed").number(outcome->failed);

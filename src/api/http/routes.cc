@@ -107,6 +107,7 @@ std::span<const Conversation::Route> Conversation::routes() {
       Route{"DELETE", "/v1/topics/{topic}", &C::purge, kOperating, Reach::kTopic},
       Route{"POST", "/v1/topics/{topic}/pause", &C::pause, kOperating, Reach::kTopic},
       Route{"POST", "/v1/topics/{topic}/resume", &C::resume, kOperating, Reach::kTopic},
+      Route{"POST", "/v1/topics/{topic}/forget", &C::forget, kOperating, Reach::kTopic},
       Route{"POST", "/v1/topics/{topic}/redrive", &C::redrive, kOperating, Reach::kTopic},
       Route{"GET", "/v1/forecast", &C::forecast, kReading, Reach::kNone},
       Route{"GET", "/v1/stats", &C::totals, kAnyScope, Reach::kAll},

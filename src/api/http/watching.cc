@@ -1,4 +1,6 @@
 // GET /v1/events: what changes, as it does.
+#include <algorithm>
+
 #include <absl/container/flat_hash_set.h>
 #include <absl/hash/hash.h>
 #include <fmt/format.h>
@@ -59,7 +61,15 @@ Status Conversation::events(const Call& call) {
   connection_->on_output();
   watch_ = std::move(watch);
   host_.events.add(self());
+  front_.lingering.insert(this);
   return {};
+}
+
+void Conversation::check_again() {
+  api::Conversation::check_again();
+  if (!watch_ || front_.access.check_all(caller_, only(Scope::kRead)).ok()) return;
+  is_over_ = true;
+  if (connection_ != nullptr) connection_->on_output();
 }
 
 Moment Conversation::watch(Moment now) {
@@ -70,6 +80,13 @@ Moment Conversation::watch(Moment now) {
       replies_.waiting() > 0 || !replies_.output().empty() || connection_->unsent() > kMostUnsent;
   if (watch_->is_asking || is_late) return watch_->next;
   watch_->is_asking = true;
+  if (!watch_->topic.empty()) {
+    queue_.stats(now, watch_->topic, [self = self(), now](const Result<TopicStats>& stats) {
+      const TopicSummaries page = stats.ok() ? self->only_watched(*stats) : TopicSummaries{};
+      self->tell_changes(now, nullptr, stats.ok() ? &page : nullptr);
+    });
+    return watch_->next;
+  }
   queue_.totals(now, [self = self(), now](const Result<TotalStats>& totals) {
     if (!totals.ok()) return self->tell_changes(now, nullptr, nullptr);
     self->queue_.topics(now, {}, Limits::kPageJobs,
@@ -80,9 +97,27 @@ Moment Conversation::watch(Moment now) {
   return watch_->next;
 }
 
+/// The one topic that is watched, as a page of topics has it: not at all when it has neither jobs nor
+/// settings.
+TopicSummaries Conversation::only_watched(const TopicStats& stats) const {
+  const auto& counts = stats.counts.by_state;
+  const bool has_jobs = std::any_of(counts.begin(), counts.end(), [](uint64_t count) { return count > 0; });
+  TopicSummaries page;
+  if (!has_jobs && queue_.settings(watch_->topic) == Settings{}) return page;
+  TopicSummary& summary = page.topics.emplace_back();
+  summary.topic = watch_->topic;
+  summary.counts = stats.counts;
+  summary.tallies = stats.tallies;
+  summary.lateness = stats.lateness;
+  summary.waiters = stats.waiters;
+  summary.paused = stats.settings.paused;
+  return page;
+}
+
+/// `totals` is null when one topic is watched, `topics` when the queue could not be asked.
 void Conversation::tell_changes(Moment now, const TotalStats* totals, const TopicSummaries* topics) {
   watch_->is_asking = false;
-  if (connection_ == nullptr || totals == nullptr || topics == nullptr) return;
+  if (connection_ == nullptr || is_over_ || topics == nullptr) return;
   std::string& out = replies_.output();
   const size_t before = out.size();
   const auto tell = [&](const std::string& key, std::string_view event, const auto& write) {
@@ -96,12 +131,11 @@ void Conversation::tell_changes(Moment now, const TotalStats* totals, const Topi
     }
   };
   // No topic has a name like this.
-  if (watch_->topic.empty()) tell("*", "stats", [&](json::Writer& json) { write_totals(json, *totals); });
-  for (const TopicSummary& topic : topics->topics) {
-    if (!watch_->topic.empty() && watch_->topic != topic.topic) continue;
+  if (totals != nullptr) tell("*", "stats", [&](json::Writer& json) { write_totals(json, *totals); });
+  for (const TopicSummary& topic : topics->topics)
     tell(topic.topic, "topic", [&](json::Writer& json) { write_topic(json, topic); });
-  }
-  if (watch_->seen.size() > topics->topics.size() + 1) tell_gone(*topics);
+  const size_t told = topics->topics.size() + (totals != nullptr ? 1 : 0);
+  if (watch_->seen.size() > told) tell_gone(*topics);
   if (out.size() == before && now >= watch_->sign_of_life) out += ": still here\n\n";
   if (out.size() == before) return;
   watch_->sign_of_life = now + kSignOfLife;
@@ -111,8 +145,11 @@ void Conversation::tell_changes(Moment now, const TotalStats* totals, const Topi
 void Conversation::tell_gone(const TopicSummaries& topics) {
   absl::flat_hash_set<std::string_view> here{"*"};
   for (const TopicSummary& topic : topics.topics) here.insert(topic.topic);
+  // Of what comes after a page that is not the last, nothing is known.
+  const std::string_view last = topics.cursor.empty() ? std::string_view() : topics.topics.back().topic;
   absl::erase_if(watch_->seen, [&](const auto& seen) {
     if (here.contains(seen.first)) return false;
+    if (!last.empty() && seen.first > last) return true;
     std::string data;
     json::Writer(data).begin_object().key("topic").text(seen.first).end_object();
     append_event(replies_.output(), "gone", data);

@@ -1,4 +1,5 @@
 // Events and metrics.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,6 +55,35 @@ TEST_F(WatchingTest, one_topic_alone) {
   EXPECT_THAT(after(Millis{0}), AllOf(HasSubstr("\"topic\":\"b\""), Not(HasSubstr("\"topic\":\"a\""))));
 }
 
+TEST_F(WatchingTest, a_topic_that_is_watched_alone_is_told_to_be_gone) {
+  ask("POST", "/v1/topics/b/jobs", R"({"body":1})");
+  ask("POST", "/v1/topics/c/jobs", R"({"body":1})");
+  say(request("GET", "/v1/events?topic=b"));
+  EXPECT_THAT(after(Millis{0}), HasSubstr("event: topic"));
+  const auto other = std::make_shared<Conversation>(host, *this);
+  other->read(request("DELETE", "/v1/topics/b"));
+  settle();
+  EXPECT_EQ(after(Millis{1'000}), "event: gone\ndata: {\"topic\":\"b\"}\n\n");
+  EXPECT_THAT(after(Millis{1'000}), IsEmpty()) << "once";
+  other->read(request("POST", "/v1/topics/b/jobs", R"({"body":1})"));
+  settle();
+  EXPECT_THAT(after(Millis{1'000}), HasSubstr("event: topic\ndata: {\"topic\":\"b\""));
+  other->hang_up();
+}
+
+TEST_F(WatchingTest, a_topic_that_moved_off_the_page_is_not_told_to_be_gone) {
+  const auto other = std::make_shared<Conversation>(host, *this);
+  for (uint32_t i = 0; i < Limits::kPageJobs; ++i)
+    other->read(request("POST", fmt::format("/v1/topics/m{:05}/jobs", i), R"({"body":1})"));
+  settle();
+  say(request("GET", "/v1/events"));
+  EXPECT_THAT(after(Millis{0}), HasSubstr("event: topic"));
+  other->read(request("POST", "/v1/topics/a/jobs", R"({"body":1})"));
+  settle();
+  EXPECT_THAT(after(Millis{1'000}), AllOf(HasSubstr("\"topic\":\"a\""), Not(HasSubstr("event: gone"))));
+  other->hang_up();
+}
+
 TEST_F(WatchingTest, who_is_gone_is_told_nothing) {
   say(request("GET", "/v1/events"));
   EXPECT_EQ(host.events.size(), 1u);
@@ -95,6 +125,10 @@ TEST_F(WatchingTest, metrics_of_everything) {
     EXPECT_THAT(answer.body, HasSubstr(line));
   }
   EXPECT_THAT(answer.body, Not(HasSubstr("topic=\"c\"")));
+  host.metrics_topics = 0;
+  EXPECT_THAT(ask("GET", "/metrics").body,
+              AllOf(HasSubstr("delayq_jobs{state=\"delayed\"} 2\n"), Not(HasSubstr("topic=\"a\"")),
+                    HasSubstr("delayq_topic_jobs{topic=\"(others)\",state=\"delayed\"} 2\n")));
 }
 
 }  // namespace

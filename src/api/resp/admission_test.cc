@@ -73,7 +73,7 @@ TEST_F(RespAdmissionTest, a_token_is_good_for_its_scopes_and_topics) {
   EXPECT_THAT(say("STATS"), StartsWith("-NOPERM"));
   EXPECT_THAT(say("STATS order"), HasSubstr("ready"));
   EXPECT_THAT(say("POP order"), HasSubstr("order/"));
-  EXPECT_EQ(say("AUTH x other"), "+OK\r\n");
+  EXPECT_EQ(say("AUTH boss other"), "+OK\r\n");
   EXPECT_THAT(say("PUSH bill 1h x ID b"), HasSubstr("b"));
   EXPECT_THAT(say("TOPICS"), AllOf(HasSubstr("bill"), HasSubstr("order")));
   EXPECT_EQ(say("AUTH secret"), "+OK\r\n");
@@ -81,6 +81,79 @@ TEST_F(RespAdmissionTest, a_token_is_good_for_its_scopes_and_topics) {
   EXPECT_EQ(say("RESET"), "+RESET\r\n");
   EXPECT_THAT(say("PING"), StartsWith("-NOAUTH"));
   EXPECT_THAT(turned_away, Contains("shop PUSH bill forbidden"));
+}
+
+TEST_F(RespAdmissionTest, a_name_must_be_the_tokens) {
+  EXPECT_EQ(say("AUTH shop secret"), "+OK\r\n");
+  EXPECT_EQ(say("AUTH default secret"), "+OK\r\n") << "what clients say that have no name to say";
+  EXPECT_EQ(say("AUTH boss secret"), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_EQ(say("PING"), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_EQ(say("AUTH nobody secret"), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_EQ(say("AUTH Shop secret"), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_EQ(say("HELLO 3 AUTH boss secret"), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_THAT(say("HELLO 3 AUTH default secret"), HasSubstr("delayq"));
+}
+
+TEST_F(RespAdmissionTest, who_has_said_who_he_is_may_send_a_large_command_at_once) {
+  for (const std::string_view begin :
+       {"*4\r\n$4\r\nPUSH\r\n$5\r\norder\r\n$1\r\n0\r\n$20000\r\n", "*10000\r\n", "*100000000\r\n"}) {
+    const auto stranger = std::make_shared<Conversation>(host, *this);
+    stranger->read(begin);
+    EXPECT_THAT(stranger->output(), StartsWith("-")) << begin;
+    EXPECT_TRUE(stranger->is_over()) << begin;
+    stranger->hang_up();
+  }
+  const std::string body(20'000, 'x');
+  const std::string both =
+      "*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*6\r\n$4\r\nPUSH\r\n$5\r\norder\r\n$1\r\n0\r\n$20000\r\n" + body +
+      "\r\n$2\r\nID\r\n$1\r\na\r\n";
+  const size_t taken = conversation->read(std::string_view(both).substr(0, 1000));
+  conversation->read(std::string_view(both).substr(taken));
+  settle();
+  EXPECT_EQ(conversation->output(), "+OK\r\n$1\r\na\r\n");
+}
+
+TEST_F(RespAdmissionTest, a_token_for_some_topics_sees_nothing_of_the_others) {
+  say("AUTH other");
+  for (const char* topic : {"a", "bill", "order", "order.paid", "z"}) say(fmt::format("PUSH {} 1h x", topic));
+  EXPECT_THAT(say("INFO"), HasSubstr("delayed:5"));
+  say("AUTH secret");
+  EXPECT_THAT(say("INFO"),
+              AllOf(HasSubstr("delayq_version"), Not(HasSubstr("delayed")), Not(HasSubstr("# Jobs"))));
+  std::string seen;
+  std::string cursor;
+  int pages = 0;
+  do {
+    const std::string page = say(fmt::format("TOPICS \"{}\" 1", cursor));
+    seen += page;
+    const size_t begin = page.find("\r\n", 4) + 2;
+    cursor = page.substr(begin, page.find("\r\n", begin) - begin);
+    ++pages;
+  } while (!cursor.empty() && pages < 10);
+  EXPECT_THAT(seen, AllOf(HasSubstr("$5\r\norder\r\n"), HasSubstr("order.paid")));
+  EXPECT_THAT(seen,
+              AllOf(Not(HasSubstr("$1\r\na\r\n")), Not(HasSubstr("bill")), Not(HasSubstr("$1\r\nz\r\n"))));
+  EXPECT_EQ(pages, 3) << "the last one is empty";
+}
+
+TEST_F(RespAdmissionTest, a_pop_that_waits_ends_with_its_token) {
+  say("AUTH secret");
+  EXPECT_EQ(say("POP order WAIT 10s"), "");
+  host.front->set_tokens({token("shop", kSecretHash, Scope::kPush | Scope::kConsume, {"order"}),
+                          token("boss", kOtherHash, only(Scope::kAdmin), {"*"})});
+  settle();
+  EXPECT_EQ(conversation->output(), "") << "it still may";
+  host.front->set_tokens({token("shop", kSecretHash, Scope::kPush | Scope::kConsume, {"bill"})});
+  settle();
+  EXPECT_THAT(std::exchange(conversation->output(), {}), StartsWith("-NOPERM "));
+  EXPECT_EQ(say("POP bill WAIT 10s"), "");
+  host.front->set_tokens({token("boss", kOtherHash, only(Scope::kAdmin), {"*"})});
+  settle();
+  EXPECT_EQ(std::exchange(conversation->output(), {}), "-NOAUTH a valid token is needed\r\n");
+  EXPECT_EQ(say("PING"), "-NOAUTH a valid token is needed\r\n");
+  say("AUTH other");
+  say("PUSH bill 0 x ID a");
+  EXPECT_THAT(say("POP bill"), HasSubstr("$1\r\na\r\n")) << "it was handed to nobody else";
 }
 
 TEST_F(RespAdmissionTest, hello_may_say_who_it_is) {

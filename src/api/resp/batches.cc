@@ -1,4 +1,6 @@
 // Commands that came together and are of one kind go to the queue as one batch.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/resp/conversation.h"
@@ -12,19 +14,11 @@ constexpr size_t kLargestBatch = 4096;
 constexpr size_t kShortReply = 512;
 static_assert(kLargestBatch <= Limits::kBatchJobs);
 
-/// Writes each item's own words; when all of the batch failed, everybody gets that error.
-template <class T, class Write, class WriteError>
-void write_each(Writer& writer, const Result<std::vector<T>>& results, size_t count, Write write,
-                WriteError write_error) {
-  for (size_t i = 0; i < count; ++i) {
-    if (!results.ok()) {
-      write_error(writer, results.error());
-    } else if (!(*results)[i].ok()) {
-      write_error(writer, (*results)[i].error());
-    } else {
-      write((*results)[i]);
-    }
-  }
+/// Item `i`, or its error; when all of the batch failed, everybody gets that error.
+template <class T>
+const Error* error_of(const Result<std::vector<T>>& results, size_t i) {
+  if (!results.ok()) return &results.error();
+  return (*results)[i].ok() ? nullptr : &(*results)[i].error();
 }
 
 }  // namespace
@@ -34,8 +28,22 @@ void Conversation::begin_batch(Batch kind) {
   batch_ = kind;
 }
 
+bool Conversation::continues_batch(std::span<const std::string_view> words) const {
+  if (words.empty()) return true;
+  switch (batch_) {
+    case Batch::kNack:
+      return same_word(words[0], "NACK");
+    case Batch::kPop:
+      return pop_topics_.size() == 1 ||
+             (same_word(words[0], "POP") &&
+              std::equal(words.begin() + 1, words.end(), pop_words_.begin(), pop_words_.end()));
+    default:
+      return true;
+  }
+}
+
 Conversation::Place Conversation::reserve_for(size_t commands) {
-  return replies_.reserve(commands * kShortReply);
+  return reserve(commands, commands * kShortReply);
 }
 
 void Conversation::flush() {
@@ -102,8 +110,13 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
     job.options.format = *format;
     return {};
   }
-  if (arguments.take_word("REPLACE")) job.on_conflict = OnConflict::kReplace;
-  if (arguments.take_word("KEEP")) job.on_conflict = OnConflict::kKeep;
+  for (const auto& [word, policy] :
+       {std::pair{"REPLACE", OnConflict::kReplace}, {"KEEP", OnConflict::kKeep}}) {
+    if (!arguments.take_word(word)) continue;
+    if (job.on_conflict != OnConflict::kReject && job.on_conflict != policy)
+      return invalid("REPLACE and KEEP: give one of them");
+    job.on_conflict = policy;
+  }
   if (arguments.take_word("UNIQUE")) job.unique_across_topics = true;
   return {};
 }
@@ -111,17 +124,12 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
 void Conversation::flush_pushes() {
   host_.queue.push(now_, pushes_,
                    [self = self(), place = reserve_for(pushes_.size()),
-                    count = pushes_.size()](Result<PushReport> report) {
-                     self->answer(place, [&](Writer& writer) {
-                       for (size_t i = 0; i < count; ++i) {
-                         if (!report.ok()) {
-                           write_error(writer, report.error());
-                         } else if (const Result<PushReceipt>& receipt = report->jobs[i]; receipt.ok()) {
-                           writer.bulk(receipt->id);
-                         } else {
-                           write_error(writer, receipt.error());
-                         }
-                       }
+                    count = pushes_.size()](const Result<PushReport>& report) {
+                     self->answer_each(place, count, [&](Writer& writer, size_t i) {
+                       if (!report.ok()) return write_error(writer, report.error());
+                       const Result<PushReceipt>& receipt = report->jobs[i];
+                       if (!receipt.ok()) return write_error(writer, receipt.error());
+                       writer.bulk(receipt->id);
                      });
                    });
   pushes_.clear();
@@ -143,19 +151,15 @@ Status Conversation::ack(Arguments& arguments) {
 }
 
 void Conversation::flush_acks() {
+  const Place place = reserve_for(acks_per_command_.size());
   host_.queue.ack(now_, acks_,
-                  [self = self(), place = reserve_for(acks_per_command_.size()),
-                   per_command = std::move(acks_per_command_)](Result<std::vector<Status>> results) {
-                    self->answer(place, [&](Writer& writer) {
-                      size_t next = 0;
-                      for (const uint32_t leases : per_command) {
-                        if (!results.ok()) {
-                          write_error(writer, results.error());
-                          continue;
-                        }
-                        write_acked(writer, std::span(*results).subspan(next, leases));
-                        next += leases;
-                      }
+                  [self = self(), place,
+                   per_command = std::move(acks_per_command_)](const Result<std::vector<Status>>& results) {
+                    size_t next = 0;
+                    self->answer_each(place, per_command.size(), [&](Writer& writer, size_t i) {
+                      if (!results.ok()) return write_error(writer, results.error());
+                      write_acked(writer, std::span(*results).subspan(next, per_command[i]));
+                      next += per_command[i];
                     });
                   });
   acks_.clear();
@@ -199,9 +203,9 @@ void Conversation::flush_nacks() {
   host_.queue.nack(now_, nacks_,
                    [self = self(), place = reserve_for(nacks_.size()),
                     count = nacks_.size()](const Result<std::vector<Result<NackReceipt>>>& results) {
-                     self->answer(place, [&](Writer& writer) {
-                       write_each(
-                           writer, results, count, [&](const auto&) { writer.simple("OK"); }, write_error);
+                     self->answer_each(place, count, [&](Writer& writer, size_t i) {
+                       if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+                       writer.simple("OK");
                      });
                    });
   nacks_.clear();
@@ -223,10 +227,9 @@ void Conversation::flush_extends() {
   host_.queue.extend(now_, extends_,
                      [self = self(), place = reserve_for(extends_.size()),
                       count = extends_.size()](const Result<std::vector<Result<Moment>>>& results) {
-                       self->answer(place, [&](Writer& writer) {
-                         write_each(
-                             writer, results, count,
-                             [&](const auto& until) { writer.integer(to_unix_ms(*until)); }, write_error);
+                       self->answer_each(place, count, [&](Writer& writer, size_t i) {
+                         if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+                         writer.integer(to_unix_ms(*(*results)[i]));
                        });
                      });
   extends_.clear();
@@ -254,10 +257,9 @@ void Conversation::flush_cancels() {
   host_.queue.cancel(now_, cancels_,
                      [self = self(), place = reserve_for(cancels_.size()),
                       count = cancels_.size()](const Result<std::vector<Result<CancelOutcome>>>& results) {
-                       self->answer(place, [&](Writer& writer) {
-                         write_each(
-                             writer, results, count,
-                             [&](const auto& outcome) { writer.simple(name_of(*outcome)); }, write_error);
+                       self->answer_each(place, count, [&](Writer& writer, size_t i) {
+                         if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+                         writer.simple(name_of(*(*results)[i]));
                        });
                      });
   cancels_.clear();
@@ -281,10 +283,9 @@ void Conversation::flush_reschedules() {
       now_, reschedules_,
       [self = self(), place = reserve_for(reschedules_.size()),
        count = reschedules_.size()](const Result<std::vector<Result<RescheduleOutcome>>>& results) {
-        self->answer(place, [&](Writer& writer) {
-          write_each(
-              writer, results, count, [&](const auto& outcome) { write_rescheduled(writer, *outcome); },
-              write_error);
+        self->answer_each(place, count, [&](Writer& writer, size_t i) {
+          if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+          write_rescheduled(writer, *(*results)[i]);
         });
       });
   reschedules_.clear();

@@ -57,6 +57,7 @@ struct Conversation::Pops {
   PopRequest each;  ///< without its topics
   Place place{};
   uint32_t left = 0;  ///< not answered yet
+  size_t done = 0;    ///< answered
 };
 
 /// Pops that are all the same and came together ask the queue once, for as many jobs as all of them want.
@@ -80,6 +81,8 @@ Status Conversation::pop(Arguments& arguments) {
   }
   pop_.topics = pop_topics_;
   pop_count_ = 1;
+  if (transaction_)
+    pop_.wait = Millis::zero();  // as in Redis: what stands behind it in the same EXEC cannot wait
   if (pop_.wait > Millis::zero()) {
     ask(pop_);
     return {};
@@ -94,13 +97,13 @@ void Conversation::flush_pops() {
   auto pops = std::make_shared<Pops>();
   pops->topics.assign(pop_topics_.begin(), pop_topics_.end());
   pops->each = pop_;
-  pops->place = replies_.reserve();
+  pops->place = reserve(pop_count_);
   pops->left = pop_count_;
   ask_together(pops);
 }
 
 void Conversation::ask(const PopRequest& request) {
-  const Place place = replies_.reserve();
+  const Place place = reserve();
   const auto popped = [this, place](const Result<PopAnswer>& result) {
     answer(place, [&](Writer& writer) {
       if (!result.ok()) return write_error(writer, result.error());
@@ -127,27 +130,26 @@ void Conversation::popped_together(const std::shared_ptr<Pops>& pops, const Resu
   const uint32_t count = pops->each.count;
   std::span<const TakenJob> jobs;
   if (popped.ok()) jobs = popped->jobs;
-  const auto write = [&](std::string& out, size_t replies) {
-    Writer writer(out, version_);
-    for (; replies > 0; --replies) {
-      if (!popped.ok()) {
-        write_error(writer, popped.error());
-        continue;
-      }
-      write_jobs(writer, jobs.first(std::min<size_t>(count, jobs.size())));
-      jobs = jobs.subspan(std::min<size_t>(count, jobs.size()));
-    }
+  const auto write = [&](Writer& writer, size_t) {
+    if (!popped.ok()) return write_error(writer, popped.error());
+    const size_t share = std::min<size_t>(count, jobs.size());
+    write_jobs(writer, jobs.first(share));
+    jobs = jobs.subspan(share);
   };
   const size_t served = (jobs.size() + count - 1) / count;
   if (popped.ok() && popped->is_cut && served < pops->left) {
     // There is more than one answer may have: those who got nothing get an answer of their own.
-    replies_.extend(pops->place, [&](std::string& out) { write(out, served); });
+    replies_.extend(pops->place,
+                    [&](std::string& out) { write_replies(out, pops->place, pops->done, served, write); });
     replies_.promise(pops->place, 0);
     pops->left -= static_cast<uint32_t>(served);
+    pops->done += served;
     paused_pops_.push_back(pops);
     go_on();
   } else {
-    replies_.fill(pops->place, [&](std::string& out) { write(out, pops->left); });
+    replies_.fill(pops->place,
+                  [&](std::string& out) { write_replies(out, pops->place, pops->done, pops->left, write); });
+    asked_.erase(pops->place);
   }
   connection_->on_output();
 }
@@ -156,7 +158,7 @@ bool Conversation::go_on() {
   if (connection_ == nullptr) return false;
   while (!paused_pops_.empty() && connection_->may_hold(held())) {
     const std::shared_ptr<Pops> next = std::move(paused_pops_.front());
-    paused_pops_.pop_front();
+    paused_pops_.erase(paused_pops_.begin());
     ask_together(next);
   }
   return !paused_pops_.empty();

@@ -31,13 +31,30 @@ api::AnswerKind kind_of_answer(Verb verb) {
   }
 }
 
-/// The name of the error that a reply is; empty: it is none.
-std::string_view code_in(std::string_view reply) {
-  if (!reply.starts_with('-')) return {};
+/// The row of the error that a reply is. What Redis has other words for is invalid.
+const ErrorTraits& error_in(std::string_view reply) {
   const std::string_view prefix = reply.substr(1, reply.find_first_of(" \r") - 1);
   const auto* const found = std::find_if(kErrorTable.begin(), kErrorTable.end(),
                                          [prefix](const auto& row) { return row.resp_prefix == prefix; });
-  return found == kErrorTable.end() ? prefix : found->name;
+  return found == kErrorTable.end() ? traits_of(ErrorCode::kInvalid) : *found;
+}
+
+bool is_error(std::string_view reply) { return reply.starts_with('-'); }
+
+/// Whether this begins like TLS, or like anything else that is not typed. Behind it, in a name or a ticket,
+/// there may be lines of somebody else's choice.
+bool is_binary(std::string_view input) {
+  constexpr std::string_view kBlanks = " \t\r\n\v\f";
+  return !input.empty() && static_cast<unsigned char>(input[0]) < ' ' &&
+         kBlanks.find(input[0]) == std::string_view::npos;
+}
+
+/// Whether a line is one of an HTTP request. A web page can make a browser send one to any port, with lines
+/// of its own choice in the body.
+bool is_http(std::span<const std::string_view> words) {
+  if (words.empty()) return false;
+  if (same_word(words[0], "POST") || same_word(words[0], "Host:")) return true;
+  return words.size() == 3 && words[2].starts_with("HTTP/");
 }
 
 }  // namespace
@@ -45,44 +62,83 @@ std::string_view code_in(std::string_view reply) {
 Conversation::Conversation(Host& host, net::Connection& connection, CommandLimits limits)
     : api::Conversation(host.queue, host.clock, *host.front, connection, kMostUnanswered),
       host_(host),
+      limits_(limits),
       parser_(limits),
       id_(++host.last_id) {}
 
 size_t Conversation::read(std::string_view input) {
   now_ = host_.clock();
   needed_ = 1;
+  const Queue::InOrder guard = in_order();
   size_t taken = 0;
   while (wants_input()) {
     const std::string_view rest = input.substr(taken);
+    if (is_binary(rest)) {
+      refuse_bytes("bytes that are no command; is it TLS, where tls.certificate is not set?");
+      return input.size();
+    }
     const CommandParser::Outcome outcome = parser_.next(rest);
     if (outcome == CommandParser::Outcome::kPartial) {
       needed_ = parser_.needed();
-      if (caller_.is_known() || front_.access.is_open() ||
-          std::max(needed_, rest.size()) <= kMostFromStranger)
-        break;
-      flush();
-      reply([](Writer& writer) {
-        writer.error("NOAUTH", fmt::format("a valid token is needed for a command of more than {} bytes",
-                                           kMostFromStranger));
-      });
-      is_over_ = true;
+      if (!is_stranger() || std::max(needed_, rest.size()) <= kMostFromStranger) break;
+      refuse_stranger();
       return input.size();
     }
+    const bool is_line = rest[0] != '*';
     if (outcome == CommandParser::Outcome::kBroken) {
-      flush();
-      // Redis says it this way, and its clients know it.
-      reply([&](Writer& writer) { writer.error("ERR", "Protocol error: " + parser_.error()); });
-      is_over_ = true;
+      refuse_bytes(parser_.error());
       return input.size();
+    }
+    if (is_line && is_http(parser_.arguments())) {
+      refuse_http();
+      return input.size();
+    }
+    const std::vector<std::string_view>& words = parser_.arguments();
+    if (!continues_batch(words)) {
+      flush();
+      if (!wants_input()) break;  // it comes again when the verb before it has taken effect
+    }
+    const CommandSpec* exec = transaction_ && words.size() == 1 ? find_command(words[0]) : nullptr;
+    if (exec != nullptr && exec->verb == Verb::kExec) {
+      if (!run_transaction(*exec, words)) {
+        needed_ = parser_.consumed();  // it is read again, and goes on, when there is room for more replies
+        break;
+      }
+    } else {
+      execute(words);
     }
     taken += parser_.consumed();
     ++requests_;
-    execute(parser_.arguments());
     // The words of a line may lie in the parser itself, which forgets them with the next command.
-    if (rest[0] != '*') flush();
+    if (is_line) flush();
   }
   flush();
   return taken;
+}
+
+void Conversation::refuse_bytes(std::string_view why) {
+  flush();
+  // Redis says it this way, and its clients know it.
+  reply([&](Writer& writer) { writer.error("ERR", fmt::format("Protocol error: {}", why)); });
+  is_over_ = true;
+}
+
+void Conversation::refuse_stranger() {
+  flush();
+  reply([](Writer& writer) {
+    writer.error("NOAUTH", fmt::format("a valid token is needed for a command of more than {} bytes",
+                                       kMostFromStranger));
+  });
+  is_over_ = true;
+}
+
+void Conversation::refuse_http() {
+  flush();
+  const Error error{
+      ErrorCode::kForbidden, {}, "this port speaks RESP, not HTTP; the connection is closed for safety", {}};
+  tell_if_turned_away(about("resp", "HTTP"), error);
+  reply([&](Writer& writer) { write_error(writer, error); });
+  is_over_ = true;
 }
 
 void Conversation::time_out() {
@@ -93,25 +149,30 @@ void Conversation::time_out() {
 
 void Conversation::execute(std::span<const std::string_view> words) {
   if (words.empty()) return;
-  const Place place = next_place_++;
   const CommandSpec* spec = find_command(words[0]);
-  if (spec == nullptr) {
-    return refuse(
-        invalid(fmt::format("unknown command {}; COMMAND LIST tells which there are", quote(words[0]))));
-  }
+  const bool is_kept = is_kept_for_exec(spec);
+  if (!is_kept) note_asked(spec, words);  // what is kept is noted when it runs
+  const Status status = execute(spec, words);
+  if (status.ok()) return;
+  if (is_kept) note_asked(spec, words);
+  if (transaction_ && !transaction_->is_begun()) transaction_->abort();
+  if (spec != nullptr) tell_if_turned_away(about_command(*spec, words), status.error());
+  refuse(status.error());
+}
+
+Status Conversation::execute(const CommandSpec* spec, std::span<const std::string_view> words) {
+  if (spec == nullptr)
+    return invalid(fmt::format("unknown command {}; COMMAND LIST tells which there are", quote(words[0])));
   const size_t count = words.size() - 1;
-  if (count < spec->min_arguments || count > spec->max_arguments) {
-    return refuse(
-        invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage)));
-  }
+  if (count < spec->min_arguments || count > spec->max_arguments)
+    return invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage));
   Arguments arguments(words.subspan(1));
-  if (front_.tells_commands && front_.served != nullptr) note_asked(place, *spec, words);
-  Status status = admit(*spec, arguments);
+  const bool was_kept = transaction_ && transaction_->is_begun();
+  Status status = was_kept ? check_access(*spec, arguments) : admit(*spec, arguments);
+  if (status.ok() && is_kept_for_exec(spec)) return keep_for_exec(*spec, words);
   if (status.ok()) status = dispatch(spec->verb, arguments);
   if (status.ok() && !arguments.empty()) status = arguments.unexpected(spec->usage);
-  if (status.ok()) return;
-  tell_if_turned_away(about_command(*spec, words), status.error());
-  refuse(status.error());
+  return status;
 }
 
 /// What a command says is nobody's business, but for its topic.
@@ -123,17 +184,30 @@ Served Conversation::about_command(const CommandSpec& spec, std::span<const std:
   return served;
 }
 
-void Conversation::note_asked(Place place, const CommandSpec& spec, std::span<const std::string_view> words) {
-  const Served served = about_command(spec, words);
+void Conversation::note_asked(const CommandSpec* spec, std::span<const std::string_view> words) {
+  if (!front_.tells_commands || front_.served == nullptr) return;
+  // What no command is called may be anything, a password too.
+  const Served served = spec == nullptr ? about("resp", "UNKNOWN") : about_command(*spec, words);
   Asked asked;
-  asked.verb = spec.name;
+  asked.verb = served.verb;
   asked.peer = served.peer;
   asked.target = served.target;
   asked.token = served.token;
   asked.begun = front_.stopwatch();
-  asked.may_wait = spec.verb == Verb::kPop;
+  asked.may_wait = spec != nullptr && spec->verb == Verb::kPop;
   for (const std::string_view word : words.subspan(1)) asked.bytes_in += word.size();
-  asked_[place] = std::move(asked);
+  noted_.push_back(std::move(asked));
+}
+
+Conversation::Place Conversation::reserve(size_t commands, size_t most_bytes) {
+  const Place place = replies_.reserve(most_bytes);
+  if (noted_.empty()) return place;
+  std::vector<Asked>& asked = asked_[place];
+  for (; commands > 0 && !noted_.empty(); --commands) {
+    asked.push_back(std::move(noted_.front()));
+    noted_.pop_front();
+  }
+  return place;
 }
 
 void Conversation::tell(const Asked& asked, std::string_view reply) const {
@@ -141,7 +215,7 @@ void Conversation::tell(const Asked& asked, std::string_view reply) const {
   served.peer = asked.peer;
   served.token = asked.token;
   served.target = asked.target;
-  served.code = code_in(reply);
+  if (is_error(reply)) served.code = error_in(reply).name;
   served.bytes_in = asked.bytes_in;
   served.bytes_out = reply.size();
   served.took = std::chrono::duration_cast<std::chrono::microseconds>(front_.stopwatch() - asked.begun);
@@ -151,9 +225,14 @@ void Conversation::tell(const Asked& asked, std::string_view reply) const {
 
 Status Conversation::admit(const CommandSpec& spec, const Arguments& arguments) {
   ++front_.resp.requests;
+  if (front_.access.is_open() || spec.scopes == kForEverybody) return {};
+  if (Status status = front_.access.count_request(caller_, now_); !status.ok()) return status;
+  return check_access(spec, arguments);
+}
+
+Status Conversation::check_access(const CommandSpec& spec, const Arguments& arguments) const {
   const api::Access& access = front_.access;
   if (access.is_open() || spec.scopes == kForEverybody) return {};
-  if (Status status = access.count_request(caller_, now_); !status.ok()) return status;
   switch (spec.topics) {
     case Topics::kNone:
       return access.check_scope(caller_, spec.scopes);
@@ -212,12 +291,23 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return redrive(arguments);
     case Verb::kPurge:
       return purge(arguments);
+    case Verb::kUnset:
+      return unset(arguments);
+    case Verb::kForget:
+      host_.queue.forget(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
+      return {};
     case Verb::kExport:
       return export_page(arguments);
     case Verb::kImport:
       return import_lines(arguments);
     case Verb::kBackup:
       return backup(arguments);
+    case Verb::kMulti:
+      return begin_transaction();
+    case Verb::kExec:
+      return invalid("EXEC without MULTI");
+    case Verb::kDiscard:
+      return discard_transaction();
     case Verb::kCancelGroup:
       host_.queue.cancel_group(
           now_, arguments.take(),
@@ -236,31 +326,53 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
   }
 }
 
-void Conversation::answer(Place place, Words words) {
-  const auto write = [&](std::string& out) {
-    const size_t begin = out.size();
-    Writer writer(out, version_);
-    words(writer);
-    if (asked_.empty()) return;
-    const auto asked = asked_.find(place);
-    if (asked == asked_.end()) return;
-    tell(asked->second, std::string_view(out).substr(begin));
-    asked_.erase(asked);
-  };
-  if (connection_ == nullptr) {
-    std::string unheard;
-    if (!asked_.empty()) write(unheard);
-    return;
+void Conversation::set_version(Version version) {
+  if (version == version_) return;
+  if (replies_.waiting() == 0) {
+    older_.clear();
+  } else {
+    older_.push_back({replies_.next_place(), version_});
   }
-  replies_.fill(place, write);
-  connection_->on_output();
+  version_ = version;
 }
 
-void Conversation::reply(Words words) { answer(replies_.reserve(), words); }
+Version Conversation::version_of(Place place) const {
+  const auto found = std::upper_bound(older_.begin(), older_.end(), place,
+                                      [](Place wanted, const Older& older) { return wanted < older.before; });
+  return found == older_.end() ? version_ : found->version;
+}
+
+void Conversation::write_replies(std::string& out, Place place, size_t first, size_t count, EachWords write) {
+  const auto asked = asked_.empty() ? asked_.end() : asked_.find(place);
+  Writer writer(out, version_of(place));
+  for (size_t i = first; i < first + count; ++i) {
+    const size_t begin = out.size();
+    write(writer, i);
+    const std::string_view said = std::string_view(out).substr(begin);
+    if (is_error(said)) front_.resp.refuse(error_in(said).code);
+    if (asked != asked_.end() && i < asked->second.size()) tell(asked->second[i], said);
+  }
+}
+
+void Conversation::answer_each(Place place, size_t count, EachWords write) {
+  if (connection_ != nullptr) {
+    replies_.fill(place, [&](std::string& out) { write_replies(out, place, 0, count, write); });
+    connection_->on_output();
+  } else if (asked_.contains(place)) {
+    std::string unheard;
+    write_replies(unheard, place, 0, count, write);
+  }
+  if (!asked_.empty()) asked_.erase(place);
+}
+
+void Conversation::answer(Place place, Words words) {
+  answer_each(place, 1, [&](Writer& writer, size_t) { words(writer); });
+}
+
+void Conversation::reply(Words words) { answer(reserve(), words); }
 
 void Conversation::refuse(const Error& error) {
   flush();
-  front_.resp.refuse(error.code);
   reply([&](Writer& writer) { write_error(writer, error); });
 }
 

@@ -17,6 +17,7 @@
 #include "api/conversation.h"
 #include "api/resp/arguments.h"
 #include "api/resp/command_table.h"
+#include "api/resp/transaction.h"
 #include "queue/queue.h"
 #include "resp/command_parser.h"
 #include "resp/writer.h"
@@ -37,7 +38,8 @@ struct Host {
 /// One client: its commands become queue verbs, and the answers its replies, in the order of the commands.
 ///
 /// Commands of one kind that came together go to the queue as one batch, and nothing waits for an answer
-/// before the next is taken. Only a POP that waits holds up what comes behind it, on this connection alone.
+/// before the next is taken. Only a POP that waits, and a command that needs several steps, hold up what
+/// comes behind them, on this connection alone.
 class Conversation final : public api::Conversation {
  public:
   Conversation(Host& host, net::Connection& connection, CommandLimits limits = {});
@@ -51,13 +53,23 @@ class Conversation final : public api::Conversation {
  private:
   /// A finished reply: appends to the writer.
   using Words = absl::FunctionRef<void(Writer&)>;
+  /// The same of several, each with its number.
+  using EachWords = absl::FunctionRef<void(Writer&, size_t)>;
 
   std::shared_ptr<Conversation> self() { return std::static_pointer_cast<Conversation>(shared_from_this()); }
 
   // ---- the flow (conversation.cc)
   void execute(std::span<const std::string_view> words);
-  /// Whether this caller may say this.
+  Status execute(const CommandSpec* spec, std::span<const std::string_view> words);
+  /// Whether this caller may say this, now that it says it.
   Status admit(const CommandSpec& spec, const Arguments& arguments);
+  /// The same of what was counted before.
+  Status check_access(const CommandSpec& spec, const Arguments& arguments) const;
+  /// Whether nobody knows yet who this is.
+  bool is_stranger() const { return !front_.access.is_open() && !caller_.is_known(); }
+  void refuse_bytes(std::string_view why);
+  void refuse_stranger();
+  void refuse_http();
   Served about_command(const CommandSpec& spec, std::span<const std::string_view> words) const;
   /// What the access log is told of a command when its reply is there.
   struct Asked {
@@ -67,9 +79,17 @@ class Conversation final : public api::Conversation {
     std::chrono::nanoseconds begun{};
     bool may_wait = false;
   };
-  void note_asked(Place place, const CommandSpec& spec, std::span<const std::string_view> words);
+  void note_asked(const CommandSpec* spec, std::span<const std::string_view> words);
   void tell(const Asked& asked, std::string_view reply) const;
   Status dispatch(Verb verb, Arguments& arguments);
+  /// A place for the replies to the oldest `commands` that have none yet.
+  Place reserve(size_t commands = 1, size_t most_bytes = 0);
+  /// What HELLO chooses is for the replies to come: those that wait are written as they were asked for.
+  void set_version(Version version);
+  Version version_of(Place place) const;
+  /// Appends replies `first` to `first + count` of a place, counts the errors and tells the log.
+  void write_replies(std::string& out, Place place, size_t first, size_t count, EachWords write);
+  void answer_each(Place place, size_t count, EachWords write);
   void answer(Place place, Words words);
   /// A reply that is known at once.
   void reply(Words words);
@@ -77,7 +97,7 @@ class Conversation final : public api::Conversation {
   /// A Reply<T> that writes `words(writer, value)`, or the error.
   template <class T, class Write>
   Reply<T> respond(Write write) {
-    return [self = self(), place = replies_.reserve(most_bytes(answer_kind_)), write](Result<T> result) {
+    return [self = self(), place = reserve(1, most_bytes(answer_kind_)), write](Result<T> result) {
       self->answer(place, [&](Writer& writer) {
         if (!result.ok()) return write_error(writer, result.error());
         if constexpr (std::is_void_v<T>) {
@@ -92,9 +112,20 @@ class Conversation final : public api::Conversation {
   static void write_acked(Writer& writer, std::span<const Status> results);
   static void write_rescheduled(Writer& writer, RescheduleOutcome outcome);
 
+  // ---- MULTI, EXEC, DISCARD (transaction.cc)
+  Status begin_transaction();
+  Status discard_transaction();
+  bool is_kept_for_exec(const CommandSpec* spec) const;
+  Status keep_for_exec(const CommandSpec& spec, std::span<const std::string_view> words);
+  /// Runs what EXEC is for, as far as there is room for the replies. True: all of it.
+  bool run_transaction(const CommandSpec& exec, std::span<const std::string_view> words);
+
   // ---- batches (batches.cc): consecutive commands of one kind
   enum class Batch : uint8_t { kNone, kPush, kPop, kAck, kNack, kExtend, kCancel, kReschedule };
   void begin_batch(Batch kind);
+  /// False: the batch must be given to the queue before this command can be, because it may need several
+  /// steps.
+  bool continues_batch(std::span<const std::string_view> words) const;
   void flush();
   /// A place for the replies to so many commands, each of them short.
   Place reserve_for(size_t commands);
@@ -127,28 +158,37 @@ class Conversation final : public api::Conversation {
   Status stats(Arguments& arguments);
   Status redrive(Arguments& arguments);
   Status purge(Arguments& arguments);
+  Status unset(Arguments& arguments);
   Status export_page(Arguments& arguments);
   Status import_lines(Arguments& arguments);
   Status backup(Arguments& arguments);
   Status greet(Verb verb, Arguments& arguments);
   Status hello(Arguments& arguments);
-  /// Who the client says it is, by the last of one or two words: a token's secret.
-  Status authenticate(std::string_view secret);
+  /// Who the client says it is: a token's secret, and its name, or none, or "default".
+  Status authenticate(std::string_view name, std::string_view secret);
   Status command(Arguments& arguments);
   Status client(Arguments& arguments);
   Status select(Arguments& arguments);
   void info();
 
   Host& host_;
+  CommandLimits limits_;
   CommandParser parser_;
+  std::optional<Transaction> transaction_;
   Version version_ = Version::k2;
+  /// The version of the replies before a place; in the order of the places.
+  struct Older {
+    Place before = 0;
+    Version version = Version::k2;
+  };
+  std::vector<Older> older_;
   uint64_t id_;
   std::string name_;
   Moment now_{};
   size_t needed_ = 1;
-  uint64_t requests_ = 0;                    ///< that have come whole
-  Place next_place_ = 0;                     ///< of the next command's reply: each has one, in their order
-  absl::flat_hash_map<Place, Asked> asked_;  ///< not answered yet; empty when nobody wants to know
+  uint64_t requests_ = 0;    ///< that have come whole
+  std::deque<Asked> noted_;  ///< commands without a place yet; empty when nobody wants to know
+  absl::flat_hash_map<Place, std::vector<Asked>> asked_;  ///< not answered yet; the same
 
   api::AnswerKind answer_kind_ = api::AnswerKind::kShort;  ///< of the command that is being executed
 
@@ -157,8 +197,8 @@ class Conversation final : public api::Conversation {
   std::vector<std::string_view> pop_words_;  ///< of the pops in the batch, which are all the same
   std::vector<std::string_view> pop_topics_;
   PopRequest pop_;
-  uint32_t pop_count_ = 0;                         ///< how many pops
-  std::deque<std::shared_ptr<Pops>> paused_pops_;  ///< until the client has read what it got so far
+  uint32_t pop_count_ = 0;                          ///< how many pops
+  std::vector<std::shared_ptr<Pops>> paused_pops_;  ///< until the client has read what it got so far
   std::vector<AckItem> acks_;
   std::vector<uint32_t> acks_per_command_;
   std::vector<NackItem> nacks_;

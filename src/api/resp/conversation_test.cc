@@ -1,11 +1,13 @@
 #include "api/resp/conversation.h"
 
+#include <map>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "resp/value.h"
-#include "tests/support/memory_queue.h"
+#include "tests/support/resp_client.h"
 
 namespace delayq::resp {
 namespace {
@@ -13,55 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Backend : MemoryQueue {
-  Host host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
-};
-
-class Client final : public net::Connection {
- public:
-  explicit Client(Backend& backend)
-      : backend_(backend), conversation_(std::make_shared<Conversation>(backend.host, *this)) {}
-  ~Client() override { hang_up(); }
-
-  void on_output() override { ++told_; }
-  void on_resume() override { ++resumed_; }
-
-  /// What comes back for these bytes by the time that nothing moves any more.
-  std::string say(std::string_view bytes) {
-    input_ += bytes;
-    for (bool any = true; any;) {
-      const size_t taken = conversation_->wants_input() && !input_.empty() ? conversation_->read(input_) : 0;
-      input_.erase(0, taken);
-      any = taken > 0;
-      backend_.settle();
-    }
-    return std::exchange(conversation_->output(), {});
-  }
-  std::string say(std::initializer_list<std::string_view> words) {
-    std::string bytes;
-    append_command(bytes, words);
-    return say(bytes);
-  }
-  std::string hear() {
-    backend_.settle();
-    return say(std::string_view());
-  }
-  void hang_up() {
-    if (conversation_ != nullptr) conversation_->hang_up();
-    conversation_ = nullptr;
-    backend_.settle();
-  }
-  Conversation& conversation() { return *conversation_; }
-  int resumed() const { return resumed_; }
-  int told() const { return told_; }
-
- private:
-  Backend& backend_;
-  std::shared_ptr<Conversation> conversation_;
-  std::string input_;
-  int told_ = 0;
-  int resumed_ = 0;
-};
+using support::Backend;
+using Client = support::RespClient;
 
 class ConversationTest : public testing::Test {
  protected:
@@ -118,9 +73,61 @@ TEST_F(LoggedTest, each_of_many_that_came_together_has_its_own_line) {
   // In the order of the answers: what waits for the engine comes later.
   EXPECT_THAT(lines, testing::UnorderedElementsAre(
                          "PUSH t  9 7 0us", HasSubstr("PUSH t conflict 9 "), "PING   0 7 0us",
-                         "CANCEL t  2 12 0us", HasSubstr("ACK  invalid 5 "), HasSubstr("PUSH t invalid 6 "),
-                         "PUSH u  11 7 0us", "CANCEL t  5 10 0us"))
+                         HasSubstr("UNKNOWN  invalid 0 "), HasSubstr("GET  invalid 0 "), "CANCEL t  2 12 0us",
+                         HasSubstr("ACK  invalid 5 "), HasSubstr("PUSH t invalid 6 "), "PUSH u  11 7 0us",
+                         "CANCEL t  5 10 0us"))
       << said;
+}
+
+TEST_F(LoggedTest, what_is_pipelined_is_told_with_its_own_reply) {
+  client.say({"PUSH", "p", "0", "0123456789", "ID", "1"});
+  lines.clear();
+  std::string bytes;
+  for (int round = 0; round < 3; ++round) {
+    append_command(bytes, {"PUSH", "a", "1h", "b", "ID", "1", "REPLACE"});
+    append_command(bytes, {"PUSH", "bb", "1h", "b", "ID", "22", "REPLACE"});
+    append_command(bytes, {"PUSH", "ccc", "soon", "b"});
+    append_command(bytes, {"POP", "none"});
+    append_command(bytes, {"POP", "none"});
+    append_command(bytes, {"NOSUCH", "x"});
+    append_command(bytes, {"CANCEL", "d", "1"});
+    append_command(bytes, {"STATS", "a"});
+    append_command(bytes, {"ACK", "a/1", "a/2"});
+    append_command(bytes, {"ACK", "a/1"});
+  }
+  client.say(bytes);
+  std::map<std::string, int> counted;
+  for (const std::string& line : lines) ++counted[line.substr(0, line.find(' ', line.find(' ') + 1))];
+  EXPECT_EQ(lines.size(), 30U);
+  EXPECT_EQ(counted, (std::map<std::string, int>{{"PUSH a", 3},
+                                                 {"PUSH bb", 3},
+                                                 {"PUSH ccc", 3},
+                                                 {"POP none", 6},
+                                                 {"UNKNOWN ", 3},
+                                                 {"CANCEL d", 3},
+                                                 {"STATS a", 3},
+                                                 {"ACK ", 6}}));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "PUSH a  14 7 0us"), 3);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "PUSH bb  16 8 0us"), 3);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "POP none  4 4 0us"), 6);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "CANCEL d  2 10 0us"), 3);
+  lines.clear();
+  client.say({"PING"});
+  EXPECT_THAT(lines, testing::ElementsAre("PING   0 7 0us")) << "nothing was left of the others";
+}
+
+TEST_F(LoggedTest, pops_that_share_an_answer_have_a_line_each) {
+  const std::string body(size_t{1} << 20, 'x');
+  for (int i = 0; i < 20; ++i) client.say({"PUSH", "t", "0", body});
+  lines.clear();
+  std::string bytes;
+  for (int i = 0; i < 9; ++i) append_command(bytes, {"POP", "t", "COUNT", "3"});
+  const std::string replies = client.say(bytes);
+  EXPECT_EQ(lines.size(), 9U);
+  EXPECT_THAT(lines, testing::Each(StartsWith("POP t  7 ")));
+  size_t told = 0;
+  for (const std::string& line : lines) told += std::stoul(line.substr(9));
+  EXPECT_EQ(told, replies.size());
 }
 
 TEST_F(LoggedTest, what_a_client_did_not_wait_for_is_told_all_the_same) {
@@ -209,6 +216,44 @@ TEST_F(ConversationTest, cancel_reschedule_and_groups_tell_the_truth) {
   client.say({"PUSH", "t", "1h", "b", "ID", "c"});
   EXPECT_EQ(client.say({"CANCEL", "c"}), "+cancelled\r\n");
   EXPECT_EQ(client.say({"GET", "t", "c"}), "$-1\r\n");
+}
+
+TEST_F(ConversationTest, words_that_contradict_or_mean_nothing_are_refused) {
+  for (const auto& both : {std::array{"REPLACE", "KEEP"}, {"KEEP", "REPLACE"}}) {
+    EXPECT_EQ(client.say({"PUSH", "t", "0", "b", "ID", "a", both[0], both[1]}),
+              "-INVALID REPLACE and KEEP: give one of them\r\n");
+  }
+  EXPECT_EQ(client.say({"GET", "t", "a"}), "$-1\r\n") << "nothing of it was stored";
+  EXPECT_EQ(client.say({"PUSH", "t", "0", "b", "ID", "a", "KEEP", "KEEP"}), "$1\r\na\r\n");
+
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ERROR"}), StartsWith("-INVALID \"ERROR\" is not understood here"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ERROR", "a", "b"}), StartsWith("-INVALID \"ERROR\" is not under"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "limit", "10"}),
+              StartsWith("-INVALID \"limit\" is not understood"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "a", "COUNT", "1"}), StartsWith("-INVALID \"COUNT\" is not under"));
+  EXPECT_THAT(client.say({"REDRIVE", "t", "ID"}), StartsWith("-INVALID ID: a value is missing"));
+  EXPECT_EQ(client.say({"REDRIVE", "t", "ID", "limit", "ERROR"}), ":0\r\n") << "these are ids";
+}
+
+TEST_F(ConversationTest, settings_are_unset_and_an_empty_topic_is_forgotten) {
+  backend.host.queue.set_settings(backend.now, "t", {.attempts = 3, .lease = Millis{5'000}, .paused = true},
+                                  [](const Status&) {});
+  EXPECT_THAT(client.say({"UNSET", "t", "lease", "leese"}),
+              StartsWith("-INVALID \"leese\" is not a setting of a topic; did you mean lease?"));
+  EXPECT_EQ(backend.host.queue.settings("t").lease, Millis{5'000}) << "all or nothing";
+  EXPECT_EQ(client.say({"UNSET", "t", "LEASE", "attempts"}), "+OK\r\n");
+  EXPECT_EQ(backend.host.queue.settings("t"), Settings{.paused = true});
+  EXPECT_THAT(client.say({"TOPICS"}), HasSubstr("$1\r\nt\r\n"));
+  EXPECT_EQ(client.say({"UNSET", "t"}), "+OK\r\n");
+  EXPECT_EQ(backend.host.queue.settings("t"), Settings{});
+
+  client.say({"PAUSE", "t"});
+  client.say({"PUSH", "t", "1h", "b"});
+  EXPECT_THAT(client.say({"FORGET", "t"}),
+              StartsWith("-CONFLICT topic \"t\" has 1 job: only an empty topic"));
+  client.say({"PURGE", "t"});
+  EXPECT_EQ(client.say({"FORGET", "t"}), "+OK\r\n");
+  EXPECT_EQ(client.say({"TOPICS"}), "*2\r\n$0\r\n\r\n*0\r\n");
 }
 
 TEST_F(ConversationTest, topics_stats_pause_and_purge) {
@@ -459,6 +504,46 @@ TEST_F(ConversationTest, hello_chooses_the_protocol) {
   EXPECT_EQ(client.say({"GET", "t", "nobody"}), "$-1\r\n");
 }
 
+TEST_F(ConversationTest, hello_is_for_the_replies_to_come) {
+  client.say({"PUSH", "t", "1h", "b", "ID", "a"});
+  std::string bytes;
+  append_command(bytes, {"GET", "t", "a"});
+  append_command(bytes, {"HELLO", "3"});
+  append_command(bytes, {"GET", "t", "a"});
+  append_command(bytes, {"GET", "t", "none"});
+  append_command(bytes, {"HELLO", "2"});
+  append_command(bytes, {"GET", "t", "none"});
+  append_command(bytes, {"RESET"});
+  append_command(bytes, {"HELLO", "3"});
+  append_command(bytes, {"GET", "t", "none"});
+  const std::string replies = client.say(bytes);
+  EXPECT_THAT(replies, StartsWith("*16\r\n$5\r\ntopic\r\n"));
+  EXPECT_THAT(replies, testing::ContainsRegex("\r\n%7\r\n\\$6\r\nserver"));
+  EXPECT_THAT(replies, HasSubstr("\r\n%8\r\n$5\r\ntopic\r\n"));
+  EXPECT_THAT(replies, HasSubstr("\r\n_\r\n*14\r\n$6\r\nserver"));
+  EXPECT_THAT(replies, HasSubstr("\r\n$-1\r\n+RESET\r\n%7\r\n"));
+  EXPECT_THAT(replies, testing::EndsWith("\r\n_\r\n"));
+}
+
+TEST_F(ConversationTest, each_command_has_one_reply_whatever_stands_behind_it) {
+  for (const char* command : {"CLIENT ID x", "CLIENT GETNAME x", "CLIENT SETNAME a b", "COMMAND COUNT x",
+                              "COMMAND LIST x", "HELLO 3 x", "HELLO 4 x", "CONFIG GET a b", "SELECT 0 1",
+                              "PING a b", "INFO a b", "GET a b c", "TOPICS a 1 2", "RESET x", "QUIT x",
+                              "AUTH a b c", "AUTH a b", "REDRIVE t ERROR a b", "PURGE t ready x"}) {
+    Client other(backend);
+    const std::string replies = other.say(std::string(command) + "\r\nECHO end\r\n");
+    std::string_view rest = replies;
+    for (int i = 0; i < 2; ++i) {
+      const auto reply = take_reply(rest);
+      ASSERT_TRUE(reply.ok() && reply->has_value()) << command << replies;
+      if (i == 1) {
+        EXPECT_EQ((*reply)->text, "end") << command;
+      }
+    }
+    EXPECT_EQ(rest, "") << command;
+  }
+}
+
 TEST_F(ConversationTest, small_talk) {
   EXPECT_EQ(client.say({"PING", "you"}), "$3\r\nyou\r\n");
   EXPECT_EQ(client.say({"SELECT", "0"}), "+OK\r\n");
@@ -526,6 +611,64 @@ TEST_F(ConversationTest, what_is_refused_is_told_by_name_and_stores_nothing) {
     EXPECT_EQ(std::count(reply.begin(), reply.end(), '\n'), 1) << reply;
   }
   EXPECT_THAT(client.say({"STATS"}), HasSubstr("$4\r\njobs\r\n:0\r\n"));
+}
+
+TEST_F(ConversationTest, what_begins_with_no_text_is_not_read_for_lines) {
+  client.say({"PUSH", "order", "1h", "b", "ID", "precious"});
+  for (const std::string_view begin : {std::string_view("\x16\x03\x01"), std::string_view("\0\1", 2)}) {
+    Client other(backend);
+    const std::string said = other.say(std::string(begin) + "\r\nPURGE order\r\n");
+    EXPECT_THAT(said, StartsWith("-ERR Protocol error: bytes that are no command"));
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+    EXPECT_TRUE(other.conversation().is_over());
+  }
+  EXPECT_THAT(client.say({"GET", "order", "precious"}), HasSubstr("delayed"));
+  EXPECT_EQ(client.say("\r\n  PING\r\n"), "+PONG\r\n");
+}
+
+TEST_F(ConversationTest, every_refusal_is_counted) {
+  const auto refused = [this](ErrorCode code) {
+    return backend.host.front->resp.refusals[static_cast<size_t>(code)];
+  };
+  client.say({"PUSH", "t", "1h", "b", "ID", "a"});
+  std::string bytes;
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "a"});
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "c"});
+  append_command(bytes, {"PUSH", "t", "1h", "b", "ID", "a"});
+  append_command(bytes, {"RESCHEDULE", "t", "none", "5s"});
+  append_command(bytes, {"EXTEND", "t/00000000030000100000001"});
+  append_command(bytes, {"POP", "bad topic"});
+  append_command(bytes, {"NOSUCH"});
+  client.say(bytes);
+  EXPECT_EQ(refused(ErrorCode::kConflict), 2U);
+  EXPECT_EQ(refused(ErrorCode::kNotFound), 1U);
+  EXPECT_EQ(refused(ErrorCode::kStaleLease), 1U);
+  EXPECT_EQ(refused(ErrorCode::kInvalid), 2U);
+  client.say("*x\r\n");
+  EXPECT_EQ(refused(ErrorCode::kInvalid), 3U);
+}
+
+TEST_F(ConversationTest, a_web_page_cannot_command_it) {
+  std::vector<std::string> turned_away;
+  backend.host.front->turned_away = [&](const Served& served) {
+    turned_away.push_back(fmt::format("{} {}", served.verb, served.code));
+  };
+  client.say({"PUSH", "order", "1h", "b", "ID", "precious"});
+  const std::string body = "\r\nPURGE order\r\nPUSH order 0 evil ID evil\r\n";
+  for (const std::string_view head : {"POST / HTTP/1.1\r\nHost: 127.0.0.1:9278\r\n", "GET / HTTP/1.1\r\n",
+                                      "OPTIONS * HTTP/1.1\r\n", "PUSH /order HTTP/1.1\r\n", "post /\r\n",
+                                      "Host: 127.0.0.1\r\n", "PURGE /x HTTP/1.0\r\n", "GET /\"x\r\n"}) {
+    Client page(backend);
+    const std::string said = page.say(std::string(head) + body);
+    EXPECT_THAT(said, StartsWith("-")) << head;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+    EXPECT_TRUE(page.conversation().is_over()) << head;
+  }
+  EXPECT_THAT(client.say({"GET", "order", "precious"}), HasSubstr("delayed"));
+  EXPECT_EQ(client.say({"GET", "order", "evil"}), "$-1\r\n");
+  EXPECT_EQ(turned_away, std::vector<std::string>(7, "HTTP forbidden"));
+  EXPECT_EQ(backend.host.front->resp.refusals[static_cast<size_t>(ErrorCode::kForbidden)], 7U);
+  EXPECT_EQ(client.say({"PUSH", "t", "1h", "HTTP/1.1", "ID", "a"}), "$1\r\na\r\n") << "that is no line";
 }
 
 TEST_F(ConversationTest, after_bytes_that_are_no_command_it_is_over) {

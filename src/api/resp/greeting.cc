@@ -56,8 +56,8 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
       reply([text = arguments.take()](Writer& writer) { writer.bulk(text); });
       return {};
     case Verb::kAuth: {
-      Status status = authenticate(arguments.left().back());  // a name before the token is for people
-      while (!arguments.empty()) arguments.take();
+      const std::string_view name = arguments.size() > 1 ? arguments.take() : std::string_view();
+      Status status = authenticate(name, arguments.take());
       if (status.ok()) reply([](Writer& writer) { writer.simple("OK"); });
       return status;
     }
@@ -78,7 +78,8 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
     case Verb::kSelect:
       return select(arguments);
     case Verb::kReset:
-      version_ = Version::k2;
+      transaction_.reset();
+      set_version(Version::k2);
       name_.clear();
       caller_ = {};
       reply([](Writer& writer) { writer.simple("RESET"); });
@@ -90,10 +91,12 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
   }
 }
 
-Status Conversation::authenticate(std::string_view secret) {
+Status Conversation::authenticate(std::string_view name, std::string_view secret) {
   if (front_.access.is_open())
     return invalid("no tokens are configured, so there is nothing to authenticate for");
   caller_ = front_.access.identify(secret);
+  // "default" is what clients of Redis say that have no name to say.
+  if (!name.empty() && name != "default" && name != caller_.name()) caller_ = {};
   return front_.access.check_scope(caller_, kAnyScope);
 }
 
@@ -117,14 +120,14 @@ Status Conversation::hello(Arguments& arguments) {
       const Result<std::string_view> name = arguments.text("AUTH");
       const Result<std::string_view> secret = arguments.text("AUTH");
       if (!name.ok() || !secret.ok()) return invalid("AUTH: a name and a token are needed behind it");
-      if (Status status = authenticate(*secret); !status.ok()) return status;
+      if (Status status = authenticate(*name, *secret); !status.ok()) return status;
     } else {
       return {};
     }
   }
   // What a server is stays its secret from those it does not know.
   if (Status status = front_.access.check_scope(caller_, kAnyScope); !status.ok()) return status;
-  version_ = version;
+  set_version(version);
   reply([this](Writer& writer) {
     writer.map(7);
     writer.bulk("server");
@@ -147,18 +150,21 @@ Status Conversation::hello(Arguments& arguments) {
 
 void Conversation::info() {
   host_.queue.totals(
-      now_, respond<TotalStats>([this](Writer& writer, const TotalStats& stats) {
+      now_, respond<TotalStats>([this, caller = caller_](Writer& writer, const TotalStats& stats) {
         std::string text = fmt::format(
             "# "
             "Server\r\nredis_version:{}\r\nserver_name:delayq\r\ndelayq_version:{}\r\nredis_mode:"
             "standalone\r\n"
             "uptime_in_seconds:{}\r\n\r\n# Clients\r\nconnected_clients:{}\r\nblocked_clients:{}\r\n\r\n"
             "# Memory\r\nused_memory:{}\r\n\r\n# Persistence\r\nloading:0\r\n\r\n"
-            "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# Jobs\r\n",
+            "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
             kRedisVersion, host_.version,
             std::chrono::duration_cast<std::chrono::seconds>(now_ - host_.started).count(),
             host_.connections ? host_.connections() : 0, stats.waiters, stats.usage.memory_bytes);
-        for (size_t i = 0; i < kJobStateCount; ++i) {
+        // Of a token for some topics, STATS and TOPICS tell what is in those.
+        const bool sees_all = front_.access.covers_all(caller);
+        if (sees_all) text += "\r\n# Jobs\r\n";
+        for (size_t i = 0; sees_all && i < kJobStateCount; ++i) {
           text += fmt::format("{}:{}\r\n", name_of(static_cast<JobState>(i)), stats.counts.by_state[i]);
         }
         writer.bulk(text);
@@ -167,6 +173,8 @@ void Conversation::info() {
 
 Status Conversation::command(Arguments& arguments) {
   const std::string_view what = arguments.empty() ? std::string_view() : arguments.take();
+  if ((same_word(what, "COUNT") || same_word(what, "LIST")) && !arguments.empty())
+    return {};  // not understood
   if (what.empty() || (same_word(what, "INFO") && arguments.empty())) {
     reply([](Writer& writer) {
       writer.array(all_commands().size());
@@ -210,6 +218,9 @@ Status Conversation::command(Arguments& arguments) {
 
 Status Conversation::client(Arguments& arguments) {
   const std::string_view what = arguments.take();
+  const bool needs_none = same_word(what, "ID") || same_word(what, "GETNAME");
+  const bool needs_one = same_word(what, "SETNAME");
+  if ((needs_none && !arguments.empty()) || (needs_one && arguments.size() > 1)) return {};  // not understood
   if (same_word(what, "ID")) {
     reply([this](Writer& writer) { writer.integer(static_cast<int64_t>(id_)); });
   } else if (same_word(what, "GETNAME")) {

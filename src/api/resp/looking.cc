@@ -1,8 +1,11 @@
 // Looking around, and the verbs for whole topics.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "api/resp/conversation.h"
+#include "api/visible_topics.h"
+#include "core/ascii.h"
 #include "queue/job_options.h"
 
 namespace delayq::resp {
@@ -60,6 +63,14 @@ void write_counts(Writer& writer, const TopicCounts& counts, const Tallies& tall
   field(writer, "lateness_p99_ms", static_cast<uint64_t>(lateness.quantile(0.99).count()));
 }
 
+/// Whether commands that select jobs have an option of this name.
+bool is_selecting_option(std::string_view word) {
+  static constexpr std::array<std::string_view, 8> kSelectingOptions{"ALL",   "COUNT",  "CURSOR", "ERROR",
+                                                                     "LIMIT", "PREFIX", "STATE",  "TOPIC"};
+  return std::any_of(kSelectingOptions.begin(), kSelectingOptions.end(),
+                     [word](std::string_view option) { return same_word(word, option); });
+}
+
 void write_count(Writer& writer, uint64_t count) { writer.integer(static_cast<int64_t>(count)); }
 
 }  // namespace
@@ -113,23 +124,18 @@ Status Conversation::topics(Arguments& arguments) {
   if (!arguments.empty()) {
     if (Status status = keep(arguments.small_number("count"), limit); !status.ok()) return status;
   }
-  host_.queue.topics(
-      now_, cursor, limit,
-      respond<TopicSummaries>([this, caller = caller_](Writer& writer, const TopicSummaries& page) {
-        const auto is_shown = [&](const TopicSummary& topic) {
-          return front_.access.covers(caller, topic.topic);
-        };
-        writer.array(2);
-        writer.bulk(page.cursor);
-        writer.array(static_cast<size_t>(std::count_if(page.topics.begin(), page.topics.end(), is_shown)));
-        for (const TopicSummary& topic : page.topics) {
-          if (!is_shown(topic)) continue;
-          writer.array(kJobStateCount + 2);
-          writer.bulk(topic.topic);
-          for (const uint64_t count : topic.counts.by_state) write_count(writer, count);
-          writer.integer(topic.paused ? 1 : 0);
-        }
-      }));
+  api::visible_topics(host_.queue, front_.access, caller_, now_, cursor, limit,
+                      respond<TopicSummaries>([](Writer& writer, const TopicSummaries& page) {
+                        writer.array(2);
+                        writer.bulk(page.cursor);
+                        writer.array(page.topics.size());
+                        for (const TopicSummary& topic : page.topics) {
+                          writer.array(kJobStateCount + 2);
+                          writer.bulk(topic.topic);
+                          for (const uint64_t count : topic.counts.by_state) write_count(writer, count);
+                          writer.integer(topic.paused ? 1 : 0);
+                        }
+                      }));
   return {};
 }
 
@@ -169,8 +175,14 @@ Status Conversation::redrive(Arguments& arguments) {
     host_.queue.redrive_by_error(now_, topic, arguments.take(), respond<uint64_t>(write_count));
     return {};
   }
+  const bool is_marked = arguments.take_word("ID");
+  if (is_marked && arguments.empty()) return invalid("ID: a value is missing behind it");
   std::vector<std::string_view> ids;
-  while (!arguments.empty()) ids.push_back(arguments.take());
+  while (!arguments.empty()) {
+    // Taken for an id, a misplaced option would be a job that is not there, and nobody would notice.
+    if (!is_marked && is_selecting_option(arguments.front())) return {};
+    ids.push_back(arguments.take());
+  }
   host_.queue.redrive(now_, topic, ids, respond<uint64_t>(write_count));
   return {};
 }
@@ -182,6 +194,17 @@ Status Conversation::purge(Arguments& arguments) {
     if (Status status = keep(arguments.state("state"), state); !status.ok()) return status;
   }
   host_.queue.purge(now_, topic, state, respond<uint64_t>(write_count));
+  return {};
+}
+
+Status Conversation::unset(Arguments& arguments) {
+  const std::string_view topic = arguments.take();
+  Settings settings = arguments.empty() ? Settings() : host_.queue.settings(topic);
+  while (!arguments.empty()) {
+    if (Status status = unset_setting(settings, lowered(arguments.take())); !status.ok()) return status;
+  }
+  host_.queue.set_settings(now_, topic, std::move(settings),
+                           respond<void>([](Writer& writer) { writer.simple("OK"); }));
   return {};
 }
 

@@ -47,10 +47,19 @@ void MemoryEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJ
   answer<std::optional<FoundJob>>(reply, std::move(found));
 }
 
-void MemoryEngine::locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) {
+void MemoryEngine::locate(Moment now, std::string_view id, Among among,
+                          Reply<std::vector<std::string>> reply) {
   catch_up(now);
-  const memory::JobTable::Names& topics = jobs_.topics_of(id);
-  answer<std::vector<std::string>>(reply, std::vector<std::string>(topics.begin(), topics.end()));
+  std::vector<std::string> names;
+  if (among == Among::kLive) {
+    const memory::JobTable::Names& topics = jobs_.topics_of(id);
+    names.assign(topics.begin(), topics.end());
+  } else {
+    for (const auto& [name, topic] : jobs_.topics()) {
+      if (topic.jobs.contains(id)) names.push_back(name);
+    }
+  }
+  answer<std::vector<std::string>>(reply, std::move(names));
 }
 
 void MemoryEngine::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {

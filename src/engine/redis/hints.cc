@@ -10,6 +10,7 @@ bool Hints::may_have(uint32_t shard, std::string_view topic, Outlet outlet) cons
 }
 
 void Hints::note_ready(uint32_t shard, std::string_view topic, Outlet outlet) {
+  if (shards_ == 1) return;  // which is always asked
   // A topic that is not known has no shard that is left out. But a take may be on its way.
   const auto found = topics_.find(topic);
   if (found == topics_.end()) {
@@ -28,7 +29,7 @@ uint64_t Hints::heard(uint32_t shard, std::string_view topic, Outlet outlet) con
 }
 
 void Hints::note_empty(uint32_t shard, std::string_view topic, Outlet outlet, uint64_t heard) {
-  if (heard != this->heard(shard, topic, outlet)) return;
+  if (shards_ == 1 || heard != this->heard(shard, topic, outlet)) return;
   if (topics_.size() >= kMostTopics && !topics_.contains(topic)) forget();
   Lines& lines = topics_[std::string(topic)];
   lines.resize(size_t{shards_} * kOutletCount);

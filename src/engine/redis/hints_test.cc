@@ -35,7 +35,7 @@ TEST(Hints, AnAnswerThatIsOlderThanTheNewsDoesNotCount) {
 }
 
 TEST(Hints, AreForgottenWhenNewsMayHaveBeenMissed) {
-  Hints hints(1);
+  Hints hints(2);
   hints.note_empty(0, "t", kOwn, hints.heard(0, "t", kOwn));
   const uint64_t heard = hints.heard(0, "t", kOwn);
   hints.forget();
@@ -45,7 +45,7 @@ TEST(Hints, AreForgottenWhenNewsMayHaveBeenMissed) {
 }
 
 TEST(Hints, DoNotGrowWithoutEnd) {
-  Hints hints(1);
+  Hints hints(2);
   for (int i = 0; i < 25'000; ++i) {
     const std::string topic = std::to_string(i);
     hints.note_empty(0, topic, kOwn, hints.heard(0, topic, kOwn));

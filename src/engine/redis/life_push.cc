@@ -68,10 +68,12 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
                              .now = now};
     Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
                                 expect(terms.script, bundle, *gather, read_exceptions));
+    bool is_any_ready = false;
     for (const uint32_t item : bundle.items) {
       add(arguments, jobs[item], now);
-      if (jobs[item].due <= now) hints_.note_ready(bundle.shard, bundle.topic, jobs[item].outlet);
+      is_any_ready |= jobs[item].due <= now;
     }
+    if (is_any_ready) expect_ready(bundle.shard, bundle.topic);
     if (in_strict_order) send_all_joint();
   }
   gather->close(answers_);

@@ -40,19 +40,22 @@ struct RedisEngine::Locating {
   Moment now{};
   uint32_t shard = 0;
   std::string id;
+  Among among = Among::kLive;
   std::string after;  ///< the topic that was looked at last
   std::vector<std::string> found;
   Reply<std::vector<std::string>> reply;
 };
 
-void RedisEngine::locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) {
+void RedisEngine::locate(Moment now, std::string_view id, Among among,
+                         Reply<std::vector<std::string>> reply) {
   locate_next(std::make_shared<Locating>(
-      Locating{now, keys_.shard_of(id), std::string(id), {}, {}, std::move(reply)}));
+      Locating{now, keys_.shard_of(id), std::string(id), among, {}, {}, std::move(reply)}));
 }
 
 void RedisEngine::locate_next(const std::shared_ptr<Locating>& locating) {
   Arguments arguments = arguments_for(locating->now, locating->shard, {});
   arguments.text(locating->id).text(locating->after).number(kTopicsPerCall);
+  arguments.number(locating->among == Among::kAll ? 1 : 0);
   run(redis::scripts::kLocate, shard_keys(locating->shard).all(), arguments,
       [this, locating](const Result<resp::Value>& answer) {
         if (!answer.ok()) return locating->reply(answer.error());

@@ -39,9 +39,9 @@ struct RedisEngineOptions {
 ///
 /// Order. Calls about a topic in one shard are carried out in the order of the verbs that made them, and so
 /// are those about a whole shard, so a verb sees all that was called before it, also when it asks several
-/// shards; what else holds of those is said at each of them. Verbs that ask the same of a topic are sent together by poll().
-/// Of verbs that name jobs of more than 4 MiB in a topic and shard, the first jobs are dealt with in this
-/// order, and the others by further calls, between which other verbs may come.
+/// shards; what else holds of those is said at each of them. Verbs that ask the same of a topic are sent
+/// together by poll(). Of verbs that name jobs of more than 4 MiB in a topic and shard, the first jobs are
+/// dealt with in this order, and the others by further calls, between which other verbs may come.
 ///
 /// While Redis is away every verb is answered with kUnavailable.
 class RedisEngine final : public Engine {
@@ -81,10 +81,12 @@ class RedisEngine final : public Engine {
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
+  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+            Reply<uint64_t> reply) override;
 
   // ---- looking around (look_jobs.cc, look_list.cc, look_topics.cc, look_usage.cc)
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
-  void locate(Moment now, std::string_view id, Reply<std::vector<std::string>> reply) override;
+  void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override;
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply) override;
   void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) override;
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) override;

@@ -169,6 +169,7 @@ TEST_F(Traces, ARedriveGoesOnBehindThem) {
   EXPECT_EQ(said(run(scripts::kRedriveOldest, "t", {"2", "100000"})), "[1 1]");
   EXPECT_EQ(said(run(scripts::kRedriveOldest, "t", {"2", "100000"})), "[1 0]");
   EXPECT_THAT(line(), ElementsAre("b", "c"));
+  purge(kReady);
   make(kDead, {"d"});
   lose_all();
   EXPECT_EQ(said(run(scripts::kRedriveOldest, "t", {"2", "100000"})), "[0 0]");
@@ -211,6 +212,16 @@ TEST_F(Traces, LeasesEndThoughTheirNumbersAreLost) {
                      kNow + 1'000)),
             "[0]");
   EXPECT_THAT(line(), ElementsAre("a"));
+}
+
+TEST_F(Traces, KeysOfAnotherProgramAreNoTraces) {
+  for (const Key which : {Key::kDelay, Key::kReady, Key::kDone, Key::kLease}) {
+    command({"SET", key(which), "mine"});
+    EXPECT_THROW(push({spec("a")}), std::runtime_error);
+    EXPECT_THROW(run(scripts::kCounts, "t", {"100"}), std::runtime_error);
+    EXPECT_EQ(command({"GET", key(which)}), "mine");
+    command({"DEL", key(which)});
+  }
 }
 
 // ---- what nobody was told of

@@ -1,7 +1,8 @@
 -- Looks for an id in many topics.
 -- KEYS  prelude_look.lua: those of a topic without a name
 -- ARGV  5 id   6 the topic after which to begin, '' for the first   7 how many topics to look at
--- RETURNS 1 the topic after which to go on, '' when that were all   2... topics in which the id is live
+--       8 '1': done and dead jobs, too
+-- RETURNS 1 the topic after which to go on, '' when that were all   2... topics that have such a job
 local most = tonumber(ARGV[7])
 local topics = topics_after(ARGV[6], most)
 local said = {#topics == most and topics[most] or ''}
@@ -9,7 +10,7 @@ for _, topic in ipairs(topics) do
   local record = call('HGET', KEYS[1] .. topic, ARGV[5])
   if record then
     local _, head = cmsgpack.unpack_one(record)
-    if head[STATE] < IS_DONE then said[#said + 1] = topic end
+    if ARGV[8] == '1' or head[STATE] < IS_DONE then said[#said + 1] = topic end
   end
 end
 return said

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/config.h"
+
+namespace delayq {
+
+/// What would keep a server with this configuration from starting on this machine: files that cannot be read
+/// or written, addresses that are not here, topics whose jobs could not leave. Changes nothing. Each error
+/// begins with its key ("tls.key: ...") and says what to do. What somebody holds only at the moment (a port,
+/// a lock, a pid file) and what is stored is not looked at.
+std::vector<std::string> check_start(const Config& config);
+
+}  // namespace delayq
