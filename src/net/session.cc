@@ -23,8 +23,10 @@ bool is_temporary(int error) { return error == EAGAIN || error == EINTR; }
 
 /// How long a client that is still sending has to read why it was refused.
 constexpr std::chrono::seconds kGoodbye{2};
-/// How long others may be held back by a client that does not read.
+/// How long others may be held back by a client that does not read,
 constexpr std::chrono::seconds kPatience{1};
+/// or needs longer than this for what it has to read.
+constexpr std::chrono::duration<double> kLongToRead{10};
 
 }  // namespace
 
@@ -227,7 +229,6 @@ void Session::wait_for_room() {
   if (!stall_) watch_stall();
   if (waits_for_room_) return;
   waits_for_room_ = true;
-  blocked_since_ = socket_->now();
   socket_->wait_for_room();
 }
 
@@ -252,8 +253,12 @@ void Session::on_budget() {
   touch();
 }
 
-bool Session::is_stalled(Steady now) const {
-  return waits_for_room_ && unsent() > 0 && now >= blocked_since_ + kPatience;
+bool Session::is_read_slowly(Steady now) const {
+  if (!stall_ || unsent() == 0) return false;
+  const std::chrono::duration<double> watched = now - (stall_->deadline - limits_.stall);
+  if (watched < kPatience) return false;
+  const double pace = static_cast<double>(total_sent_ - stall_->sent_before) / watched.count();
+  return pace * kLongToRead.count() < static_cast<double>(unsent());
 }
 
 // ---- deadlines
@@ -273,7 +278,7 @@ void Session::on_alarm() {
   check_stall(now);
   if (!is_closed_) check_request(now);
   if (!is_closed_ && is_held_back_) {
-    set_.drop_largest_stalled(now);
+    set_.drop_slow_reader(now);
     ring_by(now + kPatience);
   }
   if (is_closed_) return;

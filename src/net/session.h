@@ -57,8 +57,9 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   bool finish_turn() override;
   /// Others gave back what they held of the budget.
   void on_budget();
-  /// Whether the client has not read for a while what there is for it.
-  bool is_stalled(Steady now) const;
+  /// Whether the client has been watched for a while, and reads so slowly that what there is for it would
+  /// stay here for long.
+  bool is_read_slowly(Steady now) const;
 
   // ---- from the protocol
   void on_output() override { touch(); }
@@ -144,7 +145,6 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
     uint64_t least = 0;  ///< that it must have taken by then
   };
   std::optional<Stall> stall_;
-  Steady blocked_since_{};                ///< when something was last sent, while there is more
   std::optional<Steady> goodbye_;         ///< when it is closed at the latest
   std::optional<Steady> stranger_until_;  ///< the client is quiet, and has not said who it is
   std::list<Session*>::iterator stranger_;

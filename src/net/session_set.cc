@@ -40,12 +40,12 @@ bool SessionSet::drop_stranger() {
   return true;
 }
 
-void SessionSet::drop_largest_stalled(Steady now) {
+void SessionSet::drop_slow_reader(Steady now) {
   if (!budget_.is_full() || now < last_drop_ + kBetweenDrops) return;
   last_drop_ = now;
   std::shared_ptr<Session> largest;
   for (const std::shared_ptr<Session>& session : open_) {
-    if (session->is_stalled(now) && (largest == nullptr || session->unsent() > largest->unsent()))
+    if (session->is_read_slowly(now) && (largest == nullptr || session->unsent() > largest->unsent()))
       largest = session;
   }
   if (largest != nullptr) largest->close();

@@ -52,9 +52,9 @@ class SessionSet {
 
   /// Of a session that waits for others to give back what they hold of the budget.
   void hold_back(std::shared_ptr<Session> session) { held_back_.push_back(std::move(session)); }
-  /// While the budget is full: closes the session with the most unsent bytes among those whose clients have
-  /// read nothing for a while.
-  void drop_largest_stalled(Steady now);
+  /// While the budget is full: closes the session with the most unsent bytes among those whose clients read
+  /// slowly.
+  void drop_slow_reader(Steady now);
 
   AnswerBudget budget_;
   std::vector<std::shared_ptr<AtTurnEnd>> touched_;  ///< those with something to do at the end of this turn

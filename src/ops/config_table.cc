@@ -322,8 +322,7 @@ const std::array kBounds{
     ConfigRow{"limits", "unread_total",
               SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unread_total_bytes = v; }},
               "\"512MiB\"", "",
-              "The same of all clients together. At this bound the one with the most that reads nothing is "
-              "closed."},
+              "The same of all clients together. At this bound the slow reader with the most is closed."},
     ConfigRow{"limits", "jobs", NumberField{1, kMaxJobs, [](T& t, uint64_t v) { t.config.limits.jobs = v; }},
               "", "10000000", "Jobs in the queue."},
     ConfigRow{"limits", "memory",

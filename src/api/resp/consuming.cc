@@ -158,7 +158,7 @@ bool Conversation::go_on() {
   if (connection_ == nullptr) return false;
   while (!paused_pops_.empty() && connection_->may_hold(held())) {
     const std::shared_ptr<Pops> next = std::move(paused_pops_.front());
-    paused_pops_.pop_front();
+    paused_pops_.erase(paused_pops_.begin());
     ask_together(next);
   }
   return !paused_pops_.empty();

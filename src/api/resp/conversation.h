@@ -197,8 +197,8 @@ class Conversation final : public api::Conversation {
   std::vector<std::string_view> pop_words_;  ///< of the pops in the batch, which are all the same
   std::vector<std::string_view> pop_topics_;
   PopRequest pop_;
-  uint32_t pop_count_ = 0;                         ///< how many pops
-  std::deque<std::shared_ptr<Pops>> paused_pops_;  ///< until the client has read what it got so far
+  uint32_t pop_count_ = 0;                          ///< how many pops
+  std::vector<std::shared_ptr<Pops>> paused_pops_;  ///< until the client has read what it got so far
   std::vector<AckItem> acks_;
   std::vector<uint32_t> acks_per_command_;
   std::vector<NackItem> nacks_;
