@@ -35,6 +35,7 @@ struct Surroundings {
   enum class Access : uint8_t {
     kMake,  ///< what is new is prepared
     kFind,  ///< what is new is refused as kNotFound, and left as it is
+    kRead,  ///< nothing is written to a data directory; for commands that change nothing
     kLook,  ///< nothing is written there; TOPICS is all that may be asked
   };
   /// A data directory that no server uses, or the redis engine's Redis.

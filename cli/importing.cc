@@ -36,10 +36,10 @@ Result<Surroundings::Storage> open_storage(const Surroundings& world, const Surr
   return error;
 }
 
-Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data) {
+Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data,
+                         Surroundings::Access access) {
   if (data) {
-    Result<Surroundings::Storage> opened =
-        open_storage(session.world, {*data, "--data", Surroundings::Access::kMake});
+    Result<Surroundings::Storage> opened = open_storage(session.world, {*data, "--data", access});
     if (!opened) return opened.error();
     return AskAll(std::move(opened->ask));
   }

@@ -25,7 +25,8 @@ using AskAll = std::function<Result<std::vector<resp::Value>>(std::span<const Wo
 Ask one_by_one(AskAll ask_all);
 
 /// Asks the data directory, or the session's server when there is none.
-Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data);
+Result<AskAll> ask_where(const Session& session, const std::optional<std::string>& data,
+                         Surroundings::Access access);
 /// What jobs are in when there is no server between. Errors name the option.
 Result<Surroundings::Storage> open_storage(const Surroundings& world, const Surroundings::StorageName& name);
 

@@ -159,7 +159,7 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
         redis->name);
   }
   Result<AskAll> ask = AskAll();
-  if (yes_) ask = ask_where(session, data);
+  if (yes_) ask = ask_where(session, data, Surroundings::Access::kMake);
   if (!ask) return ask.error();
   const Result<uint64_t> total = layout->total(redis->reader);
   if (!total) return total.error();

@@ -87,7 +87,7 @@ class Export final : public Verb {
   }
 
   Status run(const Session& session) override {
-    const Result<AskAll> opened = ask_where(session, data_);
+    const Result<AskAll> opened = ask_where(session, data_, Surroundings::Access::kRead);
     if (!opened) return opened.error();
     const Ask ask = one_by_one(*opened);
     const Result<uint64_t> total = count(ask);
@@ -177,7 +177,7 @@ class Import final : public Verb {
     if (files_.empty()) files_.emplace_back("-");
     if (session.world.in_is_terminal && files_ == std::vector<std::string>{"-"})
       return Error{ErrorCode::kInvalid, {}, "FILE: is missing: name one, or pipe it in"};
-    const Result<AskAll> ask = ask_where(session, data_);
+    const Result<AskAll> ask = ask_where(session, data_, Surroundings::Access::kMake);
     if (!ask) return ask.error();
     Status status;
     {

@@ -141,12 +141,12 @@ class GoDelayQueue final : public Layout {
   /// Due as the job itself has it: an id that was added twice keeps its first place in a bucket, but not its
   /// first time. The score is for jobs that say nothing.
   static Status hand_over(const Found& found, std::vector<Words> removal, Sink& sink) {
-    if (!found.bytes) {
-      sink.gone();
-      return {};
-    }
     if (found.has_score && !found.score) {
       sink.unreadable(found.where, "its score is not a time");
+      return {};
+    }
+    if (!found.bytes) {
+      sink.gone();
       return {};
     }
     Result<PackedJob> packed = unpack_job(*found.bytes);

@@ -25,10 +25,13 @@ Conversation::Conversation(Queue& queue, const std::function<Moment()>& clock, F
       clock_(clock),
       front_(front),
       connection_(&connection),
-      most_unanswered_(most_unanswered) {}
+      most_unanswered_(most_unanswered),
+      sequence_(std::make_shared<Sequence>([this] {
+        if (connection_ != nullptr) connection_->on_resume();
+      })) {}
 
 bool Conversation::wants_input() const {
-  return !is_over_ && !holds_up_ && replies_.waiting() < most_unanswered_ &&
+  return !is_over_ && !holds_up_ && !sequence_->is_busy() && replies_.waiting() < most_unanswered_ &&
          replies_.output().size() < kMostOutput && connection_->may_hold(held());
 }
 

@@ -55,10 +55,13 @@ enum class AnswerKind : uint8_t {
 /// What a byte of a body may become in JSON: \u0001.
 inline constexpr size_t kBytesPerByteInJson = 6;
 
-/// What a conversation is in any protocol: replies that leave in the order of their requests, and pops that
-/// wait. Only a pop that waits holds up what comes behind it, on its own connection.
+/// What a conversation is in any protocol: requests that take effect in their order, replies that leave in
+/// the same order, and pops that wait. A pop that waits and a verb of several steps (queue/sequence.h) hold
+/// up what comes behind them, on their own connection.
 class Conversation : public net::Protocol, public std::enable_shared_from_this<Conversation> {
  public:
+  ~Conversation() override { sequence_->abandon(); }
+
   bool wants_input() const override;
   bool will_want_input() const override { return !is_over_ && !holds_up_; }
   bool is_known() const override;
@@ -86,6 +89,8 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   /// waiting.
   Status ask_for_jobs(Moment now, const PopRequest& request, Place place, Reply<PopAnswer> answer);
 
+  /// To be held while requests are read and their verbs are called.
+  [[nodiscard]] Queue::InOrder in_order() { return queue_.in_order(sequence_); }
   /// A pop will not be answered any more, because the client is gone.
   virtual void on_pop_dropped(Place) {}
 
@@ -113,6 +118,7 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   void end_pop(Place place);
 
   size_t most_unanswered_;
+  std::shared_ptr<Sequence> sequence_;
   absl::flat_hash_map<Place, Pop> pops_;  ///< that are not answered yet
   std::optional<Place> holds_up_;         ///< the one among them that waits
 };

@@ -44,7 +44,8 @@ int run(const JournalCheckOptions& options) {
     return check_failed(
         {ErrorCode::kNotFound, "check", fmt::format("there is no directory {}", options.directory), {}});
   }
-  auto disk = journal::PosixDisk::open(options.directory);
+  // Looking needs no writing: the directory may be one that must not change.
+  auto disk = journal::PosixDisk::open_to_read(options.directory);
   if (!disk.ok()) return check_failed(disk.error());
   const Result<journal::CheckReport> report = journal::check(**disk);
   if (!report.ok()) return check_failed(report.error());
@@ -55,6 +56,8 @@ int run(const JournalCheckOptions& options) {
     return traits_of(ErrorCode::kCorrupt).exit_code;
   }
   if (!is_confirmed(options)) return traits_of(ErrorCode::kCorrupt).exit_code;
+  disk = journal::PosixDisk::open(options.directory);
+  if (!disk.ok()) return check_failed(disk.error());
   const Result<journal::CheckReport> repaired = journal::repair(**disk);
   if (!repaired.ok()) return check_failed(repaired.error());
   std::cout << "Repaired. The server can be started again.\n";

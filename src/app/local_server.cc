@@ -71,11 +71,11 @@ Result<StorageOptions> storage_of(const std::string& place, const std::string& o
 }  // namespace
 
 Result<std::shared_ptr<LocalServer>> LocalServer::open(const std::string& place, const std::string& option,
-                                                       bool only_looks, bool must_exist) {
+                                                       const Access& access) {
   auto options = storage_of(place, option);
   if (!options.ok()) return options.error();
-  options->only_looks = only_looks;
-  options->must_exist = must_exist;
+  options->only_looks = access.only_looks || (access.only_reads && options->engine == EngineKind::kJournal);
+  options->must_exist = access.must_exist;
   std::shared_ptr<LocalServer> server(new LocalServer());
   auto storage = Storage::open(*options, net::Loop::now(), &server->loop_);
   if (!storage.ok()) return storage.error();

@@ -19,12 +19,16 @@ namespace delayq {
 /// commands and replies, without a socket to it. Nothing is handed over here.
 class LocalServer final : private net::Connection {
  public:
+  struct Access {
+    bool only_looks = false;  ///< nothing is written there, and only TOPICS is answered as a server would
+    bool only_reads = false;  ///< nothing is written to a directory; for commands that change nothing
+    bool must_exist = false;  ///< what is new is refused as kNotFound
+  };
   /// The place is a directory, or redis://... with ?prefix=NAME&shards=N behind it. kUnavailable while a
   /// server has the directory, and when Redis does not answer; kNotFound when there is no directory. `option`
-  /// is where an operator named it, for advice. With `only_looks` nothing is written there, and only TOPICS
-  /// is answered as a server would; with `must_exist` what is new is refused as kNotFound.
+  /// is where an operator named it, for advice.
   static Result<std::shared_ptr<LocalServer>> open(const std::string& place, const std::string& option,
-                                                   bool only_looks, bool must_exist);
+                                                   const Access& access);
   ~LocalServer() override;
 
   /// As Storage has them.

@@ -39,7 +39,10 @@ std::vector<std::string> with_command(int argc, char** argv) {
 Result<cli::Surroundings::Storage> open_storage(const cli::Surroundings::StorageName& name) {
   using Access = cli::Surroundings::Access;
   Result<std::shared_ptr<LocalServer>> opened =
-      LocalServer::open(name.place, name.option, name.access == Access::kLook, name.access == Access::kFind);
+      LocalServer::open(name.place, name.option,
+                        {.only_looks = name.access == Access::kLook,
+                         .only_reads = name.access == Access::kRead,
+                         .must_exist = name.access == Access::kFind});
   if (!opened.ok()) return opened.error();
   return cli::Surroundings::Storage{[server = *opened](std::span<const std::vector<std::string>> commands) {
                                       return server->ask_all(commands);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "core/quote.h"
 #include "ops/access_log.h"
 #include "ops/background.h"
+#include "ops/exit_deadline.h"
 #include "ops/log.h"
 #include "ops/pid_file.h"
 #include "ops/refusal_log.h"
@@ -31,6 +33,10 @@
 namespace delayq {
 
 namespace {
+
+/// For closing files and ending threads, after everything is flushed or given up. A disk that hangs would
+/// hold up the process for ever.
+constexpr Millis kLongestExit = std::chrono::seconds{10};
 
 struct ServeOptions {
   ConfigOptions config;
@@ -257,6 +263,49 @@ std::string_view reason_to_stop(int signal) {
   return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
+std::string_view where_jobs_are(Config::Engine engine) {
+  switch (engine) {
+    case Config::Engine::kMemory:
+      return "gone: the jobs were in memory";
+    case Config::Engine::kRedis:
+      return "in Redis";
+    case Config::Engine::kJournal:
+      break;
+  }
+  return "on disk";
+}
+
+/// Says what the stop gave up, and what that means for the jobs. Returns the exit code.
+int log_stop(const std::optional<Result<StopReport>>& report, const Config& config) {
+  const std::string_view where = where_jobs_are(config.server.engine);
+  if (!report) {
+    spdlog::info(
+        "stopped at once, as the second signal asks; everything that was answered is {}; jobs that are with "
+        "consumers are handed out again when their leases run out",
+        where);
+    return EXIT_SUCCESS;
+  }
+  if (report->ok()) {
+    if (const uint64_t left = (*report)->leases_left; left > 0) {
+      spdlog::warn(
+          "{} jobs were still with consumers when the grace period ended; each is handed out again "
+          "when its lease runs out, as a retry",
+          left);
+    }
+    spdlog::info("stopped; everything that was answered is {}", where);
+    return EXIT_SUCCESS;
+  }
+  const bool may_lose_interval = config.server.engine == Config::Engine::kJournal &&
+                                 config.journal.durability == Config::Durability::kInterval;
+  spdlog::error(
+      "stopped without a flush, which was given up: {}. Everything that was answered is {}{}. Commands that "
+      "got no answer may not be stored: jobs of such pushes have to be pushed again, and jobs of such acks "
+      "are handed out again",
+      report->error().detail, where,
+      may_lose_interval ? ", of the last journal.interval only as long as the machine has power" : "");
+  return traits_of(report->error().code).exit_code;
+}
+
 /// What was said on standard error of a file of another system, for who reads the log.
 void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
   if (outcome.form.empty()) return;
@@ -270,6 +319,7 @@ void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
 int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::function<void()>& tell_ready) {
   const Config& config = outcome.config;
   const bool in_background = said.in_background;
+  std::optional<ExitDeadline> exit_deadline;  // first, so that it watches over the end of all others
   ignore_signals({SIGHUP, SIGPIPE});
   allow_many_descriptors();
   Surroundings around;
@@ -313,9 +363,12 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
     server.run();
   }
   ignore_signals({SIGTERM, SIGINT, SIGHUP});
-  spdlog::info("stopped; everything that was answered is {}",
-               config.server.engine == Config::Engine::kRedis ? "in Redis" : "on disk");
-  return EXIT_SUCCESS;
+  const int exit_code = log_stop(server.stop_report(), config);
+  exit_deadline.emplace(kLongestExit, exit_code, [] {
+    spdlog::error(
+        "ended without waiting any longer for threads that hang: in a disk, or in a name's resolution");
+  });
+  return exit_code;
 }
 
 int run(const ServeOptions& options) {

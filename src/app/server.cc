@@ -145,6 +145,9 @@ Status Server::start_webhooks() {
   calls.user_agent = said.user_agent;
   calls.ca_file = said.ca_file;
   calls.skips_tls_check = said.skips_tls_check;
+  calls.clock = [] {
+    return std::chrono::duration_cast<std::chrono::microseconds>(net::Loop::steady_now().time_since_epoch());
+  };
   auto caller = webhook::CurlCaller::open(std::move(calls));
   if (!caller.ok()) return caller.error();
   caller_ = std::move(*caller);
@@ -300,7 +303,10 @@ void Server::begin_stop() {
   // /readyz, which says that no job is taken any more. The queue refuses what is new.
   dispatcher_->stop(now(), options_.grace);
   redis_delivery_->pusher().stop(now(), options_.grace);
-  queue_->stop(now(), options_.grace, [this](const Result<StopReport>&) { is_stopped_ = true; });
+  queue_->stop(now(), options_.grace, [this](const Result<StopReport>& report) {
+    stop_report_ = report;
+    is_stopped_ = true;
+  });
 }
 
 }  // namespace delayq

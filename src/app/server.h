@@ -78,8 +78,11 @@ class Server {
   /// Serves until stop() has done its work.
   void run();
   /// Stops gracefully: no new jobs, a grace period for those handed out, everything on disk. The second call
-  /// does not wait for the grace period. May be called from any thread, and from a signal's handler thread.
+  /// does not wait for that. May be called from any thread, and from a signal's handler thread.
   void stop();
+
+  /// After run(): what the stop left behind; nothing when it was not waited for.
+  const std::optional<Result<StopReport>>& stop_report() const { return stop_report_; }
 
   /// Other tokens, from now on and for those who are connected as well. On the loop's thread.
   void set_tokens(std::vector<Token> tokens) { front_->set_tokens(std::move(tokens)); }
@@ -146,6 +149,7 @@ class Server {
   std::atomic<int> stops_asked_ = 0;
   int stops_begun_ = 0;
   bool is_stopped_ = false;
+  std::optional<Result<StopReport>> stop_report_;
 };
 
 }  // namespace delayq

@@ -113,8 +113,9 @@ Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Mo
   const std::string backups = std::filesystem::absolute(
       options.backups.empty() ? backups_beside(options.directory) : std::filesystem::path(options.backups));
   auto storage = std::make_unique<JournalStorage>(options.directory, backups, std::move(*disk));
-  if (Status status = storage->open(options.journal, now, options.must_exist); !status.ok())
-    return status.error();
+  journal::JournalOptions journal = options.journal;
+  journal.compacts = !options.only_looks;
+  if (Status status = storage->open(journal, now, options.must_exist); !status.ok()) return status.error();
   return std::unique_ptr<Storage>(std::move(storage));
 }
 

@@ -52,11 +52,12 @@ class EngineListener {
 ///
 /// Answers. Verbs take batches and apply them in call order; the effect is visible to the next verb at once.
 /// The answer comes later, through the Reply, from poll(): for push, restore, ack, nack, cancel, reschedule,
-/// redrive, purge, settings and take with auto_ack when the change is durable; for reads, take and extend as
-/// soon as the data is at hand. (Losing the record of a lease only makes the job ready again.) Answers come
-/// in any order between verbs. An Error as answer means that nothing of the batch is promised: it may or may
-/// not have happened. A Reply (and a listener) may call verbs; it never calls poll(). An engine may be
-/// destroyed with answers outstanding: they never come. Who asked may go before that, if nobody polls then.
+/// redrive, purge, trim, extend, settings and take with auto_ack when the change is durable; for reads and
+/// take as soon as the data is at hand. (Losing the record of a lease only makes the job ready again.)
+/// Answers come in any order between verbs. An Error as answer means that nothing of the batch is promised:
+/// it may or may not have happened. A Reply (and a listener) may call verbs; it never calls poll(). An engine
+/// may be destroyed with answers outstanding: they never come. Who asked may go before that, if nobody polls
+/// then.
 ///
 /// Time. `now` is an argument everywhere and may jump either way between calls.
 ///
@@ -99,6 +100,11 @@ class Engine {
   /// Forgets up to `max` jobs of the topic in that state. Leases of forgotten jobs are stale.
   virtual void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
                      Reply<uint64_t> reply) = 0;
+
+  /// Forgets the done or dead jobs (`state`) of the topic that came first, up to `max`, for as long as there
+  /// are more than `keep`. An engine whose jobs are in several places may leave a few more.
+  virtual void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+                    Reply<uint64_t> reply) = 0;
 
   // ---- looking around
   virtual void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) = 0;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -157,6 +158,8 @@ constexpr std::string_view name_of(CancelOutcome outcome) {
 struct GroupCancelAnswer {
   uint64_t cancelled = 0;
   uint64_t reserved = 0;
+  /// How many of `cancelled` each topic had. Empty: the engine cannot tell.
+  std::map<std::string, uint64_t> cancelled_by_topic{};
 };
 
 struct RescheduleRequest {

@@ -65,7 +65,7 @@ TEST(ConfigCheck, an_error_has_the_place_of_its_key) {
   EXPECT_EQ(placed("tls.certificate: no"), "tls.certificate: no") << "nobody said anything of it";
   EXPECT_EQ(placed("tokens.0: no"), "f.toml:1: tokens.0: no");
   EXPECT_EQ(placed("tokens.1: no"), "f.toml:3: tokens.1: no");
-  EXPECT_EQ(placed("topics.\"a.b\": no"), "f.toml:7: topics.\"a.b\": no") << "it begins there";
+  EXPECT_EQ(placed("topics.\"a.b\": no"), "f.toml:8: topics.\"a.b\": no") << "its first key";
   EXPECT_EQ(placed("other text"), "other text");
   ASSERT_TRUE(set_option(outcome.config, "tls.key", "other", &outcome.said).ok());
   EXPECT_EQ(placed("tls.key: no"), "tls.key: no") << "by the command line, which needs no place";

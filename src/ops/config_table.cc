@@ -289,7 +289,8 @@ const std::array kWebhook{
                         [](T& t, std::vector<std::string> v) { t.config.webhook.secrets = std::move(v); },
                         check_callback_secrets},
               "[]", "",
-              "Sign the calls of topics without callback_secrets of their own: \"whsec_\" and base64."},
+              "Sign the calls to callbacks of topics without callback_secrets; never a job's own callback. "
+              "\"whsec_\" and base64."},
 };
 
 const std::array kBounds{
@@ -354,13 +355,6 @@ const std::array kLog{
               "", "A request that took longer is a warning in the log; \"0s\" is never."},
 };
 
-/// What is not said about a retention is the built-in default.
-Retention& said(std::optional<Retention>& retention, const Retention& initial) {
-  return retention ? *retention : retention.emplace(initial);
-}
-Retention& keep_done(T& t) { return said(t.topic->keep_done, EffectiveSettings{}.keep_done); }
-Retention& keep_dead(T& t) { return said(t.topic->keep_dead, EffectiveSettings{}.keep_dead); }
-
 const std::array kTopics{
     ConfigRow{"topics", "attempts",
               NumberField{0, Limits::kMaxAttempts,
@@ -374,17 +368,19 @@ const std::array kTopics{
               DurationField{Limits::kMinLease, Limits::kMaxLease, [](T& t, Millis v) { t.topic->lease = v; }},
               "\"1m\"", "", "How long a consumer has a job before it is tried again."},
     ConfigRow{"topics", "keep_done.time",
-              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { keep_done(t).time = v; }},
+              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_done.time = v; }},
               "\"1h\"", "", "How long done jobs can be looked up."},
-    ConfigRow{"topics", "keep_done.count",
-              NumberField{0, kMax32, [](T& t, uint64_t v) { keep_done(t).count = static_cast<uint32_t>(v); }},
-              "1000", "", "And how many of them."},
+    ConfigRow{
+        "topics", "keep_done.count",
+        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_done.count = static_cast<uint32_t>(v); }},
+        "1000", "", "And how many of them."},
     ConfigRow{"topics", "keep_dead.time",
-              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { keep_dead(t).time = v; }},
+              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_dead.time = v; }},
               "\"30d\"", "", "How long dead jobs can be looked up and redriven."},
-    ConfigRow{"topics", "keep_dead.count",
-              NumberField{0, kMax32, [](T& t, uint64_t v) { keep_dead(t).count = static_cast<uint32_t>(v); }},
-              "100000", "", "And how many of them."},
+    ConfigRow{
+        "topics", "keep_dead.count",
+        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_dead.count = static_cast<uint32_t>(v); }},
+        "100000", "", "And how many of them."},
     ConfigRow{"topics", "rate", RateField{[](T& t, Rate v) { t.topic->rate = v; }}, "\"0\"", "",
               "Hand-overs in a time, as in \"100/1s\"; \"0\" is no limit."},
     ConfigRow{
@@ -425,7 +421,9 @@ const std::array kTopics{
               ListField{kMostCallbackSecrets, "secrets",
                         [](T& t, std::vector<std::string> v) { t.topic->callback_secrets = std::move(v); },
                         check_callback_secrets},
-              "[]", "", "Sign the calls, each of them; empty is webhook.secrets."},
+              "[]", "",
+              "Sign the calls, each of them; empty is webhook.secrets. A job's own callback is signed only "
+              "with those of its own topic, not of \"*\"."},
     ConfigRow{"topics", "redis_key",
               TextField{0, kRedisKeyBytes, [](T& t, std::string v) { t.topic->redis_key = std::move(v); },
                         check_redis_key},

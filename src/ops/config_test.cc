@@ -251,7 +251,7 @@ TEST(ConfigOption, goes_through_the_same_rows) {
   EXPECT_EQ(config.limits.jobs, 7u);
   ASSERT_EQ(config.topics.size(), 1u);
   EXPECT_EQ(config.topics["a.b"].attempts, 3u);
-  EXPECT_EQ(config.topics["a.b"].keep_done->count, 4u);
+  EXPECT_EQ(config.topics["a.b"].keep_done.count, 4u);
 }
 
 TEST(ConfigOption, leaves_the_configuration_when_it_is_wrong) {

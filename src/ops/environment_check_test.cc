@@ -15,10 +15,11 @@ std::vector<std::string> errors_of(const Variables& variables) { return check_en
 
 TEST(EnvironmentCheck, a_mistyped_setting_is_an_error_that_names_the_nearest) {
   EXPECT_THAT(
-      errors_of({{"DELAYQ_SERVER_HTPP", "x"}, {"DELAYQ_SEVER_RESP", "x"}, {"DELAYQ_LOG_COLOUR", "x"}}),
+      errors_of(
+          {{"DELAYQ_SERVER_HTPP", "x"}, {"DELAYQ_SEVER_RESP", "x"}, {"DELAYQ_LOG_NOTHING_LIKE_IT", "x"}}),
       ElementsAre("DELAYQ_SERVER_HTPP in the environment is not a setting; did you mean DELAYQ_SERVER_HTTP?",
                   "DELAYQ_SEVER_RESP in the environment is not a setting; did you mean DELAYQ_SERVER_RESP?",
-                  "DELAYQ_LOG_COLOUR in the environment is not a setting"));
+                  "DELAYQ_LOG_NOTHING_LIKE_IT in the environment is not a setting"));
 }
 
 TEST(EnvironmentCheck, topics_and_tokens_are_not_for_the_environment) {

@@ -102,6 +102,7 @@ TEST(SeedConfig, go_delay_queue) {
   EXPECT_EQ(outcome.form, "go-delay-queue");
   Config expected;
   expected.server.request_timeout = seconds{10};
+  expected.server.write_timeout = seconds{10};
   expected.log.file = "logs/delay-queue.log";
   expected.log.level = Config::LogLevel::kDebug;
   expected.server.engine = Config::Engine::kRedis;
@@ -112,9 +113,9 @@ TEST(SeedConfig, go_delay_queue) {
                           .delivery = Delivery::kRedisList,
                           .redis_content = RedisContent::kId};
   EXPECT_EQ(outcome.config, expected);
-  // All 28 keys but the address and Redis's, which are told for another reason, a timeout of it and four of
-  // Redis, three of the log and the time for which jobs are kept. (An empty password is none.)
-  EXPECT_THAT(outcome.warnings, SizeIs(17 + 3));
+  // All 28 keys but the address and Redis's, which are told for another reason, two timeouts of it and four
+  // of Redis, three of the log and the time for which jobs are kept. (An empty password is none.)
+  EXPECT_THAT(outcome.warnings, SizeIs(16 + 3));
   EXPECT_THAT(outcome.warnings,
               Contains(HasSubstr("due ids are written to the list of their topic in this Redis")));
   EXPECT_THAT(outcome.warnings,

@@ -24,7 +24,6 @@ constexpr string_view kSend = "not needed: redis.timeout is for sending and for 
 constexpr string_view kKafka = "not used: it is for the kafka engine, which is not yet in this version";
 constexpr string_view kBuckets = "not needed: all jobs wait in one timing wheel, however many they are";
 constexpr string_view kTimer = "not needed: a job is handed over at its time, not at the next scan";
-constexpr string_view kWrite = "not needed: a client that takes none of its answer for 30s is dropped";
 constexpr string_view kBlock = "not needed: each pop says itself how long it waits";
 constexpr string_view kClients = "not used: consumers connect to this server, not to Redis";
 
@@ -34,7 +33,7 @@ constexpr std::array kKeys{
     SeedKey{"bind_address", kGo, Kind::kText, "server.http"},
     SeedKey{"listen", kBack, Kind::kText, "server.http"},
     SeedKey{"server.read_timeout", kGo, Kind::kSeconds, "server.request_timeout"},
-    SeedKey{"server.write_timeout", kGo, Kind::kNumber, {}, kWrite},
+    SeedKey{"server.write_timeout", kGo, Kind::kSeconds, "server.write_timeout"},
     // The process and its logs.
     SeedKey{"delayq.pid", kDelayQ, Kind::kText, "server.pid_file"},
     SeedKey{"delayq.pid_file", kDelayQ, Kind::kText, "server.pid_file"},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -7,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "queue/config.h"
+#include "queue/sequence.h"
 #include "queue/topic_table.h"
 
 namespace delayq {
@@ -23,6 +25,11 @@ struct Context {
   bool may_answer = false;
   uint64_t leases_ended = 0;                        ///< counts; tells the stopper when to look
   std::vector<absl::AnyInvocable<void()>> later{};  ///< answers for the next poll()
+  std::shared_ptr<Sequence> sequence{};             ///< that the verb being called belongs to; may be null
+  QueueAlive alive = std::make_shared<const char>();
+
+  /// For a verb of several steps: to be held until the last one was given to the engine.
+  Steps begin_steps() const { return Steps{sequence, alive}; }
 
   /// kStopping for `op` while the server stops.
   Status check_running(std::string_view op) const;

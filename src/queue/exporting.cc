@@ -76,6 +76,7 @@ struct Exporting::Walk {
   uint64_t jobs = 0;  ///< in the page
   uint32_t steps = 0;
   Reply<ExportPage> reply;
+  Steps in_order;
 
   uint32_t jobs_to_ask_for() const {
     const auto left = static_cast<uint32_t>(limit - page.items.size());
@@ -109,6 +110,7 @@ void Exporting::page(const ExportRequest& request, Reply<ExportPage> reply) {
   walk->only_state = request.state;
   walk->limit = request.limit;
   walk->reply = std::move(reply);
+  walk->in_order = context_.begin_steps();
   if (!request.cursor.empty()) return step(std::move(walk));
   if (!request.topic.empty()) return enter_topic(std::move(walk), std::string(request.topic));
   add_settings(*walk, kDefaultsName);

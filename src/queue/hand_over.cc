@@ -90,8 +90,10 @@ WaiterId HandOver::pop(const PopRequest& request, Reply<PopAnswer> reply) {
   waiter.count = request.count;
   waiter.lease = request.lease;
   waiter.auto_ack = request.auto_ack;
+  waiter.may_wait = request.wait > Millis::zero();
   waiter.give_up = saturating_add(context_.now, request.wait);
   waiter.reply = std::move(reply);
+  if (waiter.topics.size() > 1) waiter.steps = context_.begin_steps();
   const WaiterId id = waiter.id;
   start_walk(waiter);
   return id;
@@ -143,7 +145,7 @@ void HandOver::walk(Waiter& waiter) {
   for (; waiter.at < waiter.topics.size() && !waiter.gone; ++waiter.at) {
     TopicState& topic = *waiter.topics[waiter.at];
     // Who can wait does not pass those who already do: they have the topic's next job.
-    if (waiter.give_up > context_.now && !topic.idle.empty()) continue;
+    if (waiter.may_wait && waiter.give_up > context_.now && !topic.idle.empty()) continue;
     const uint32_t count = allowed(topic, waiter.outlet, waiter.count - waiter.found.jobs.size());
     if (count == 0 && topic.lent_tokens > 0 && !topic.settings->paused) return held_.push_back(waiter.id);
     if (waiter.delivers && count < waiter.count) note_unserved(waiter, waiter.topics[waiter.at]);
@@ -160,6 +162,7 @@ void HandOver::walk(Waiter& waiter) {
 void HandOver::end_walk(Waiter& waiter) {
   if (waiter.walking) --walkers_;
   waiter.walking = false;
+  waiter.steps.end();
 }
 
 void HandOver::wake(const TopicPtr& topic, Outlet outlet) {
@@ -296,7 +299,8 @@ void HandOver::ask_again(Waiter& waiter, const TopicPtr& topic) {
 }
 
 void HandOver::found_nothing(Waiter& waiter) {
-  if (waiter.gone || waiter.give_up <= context_.now || context_.stopping) return deliver(waiter);
+  if (waiter.gone || !waiter.may_wait || waiter.give_up <= context_.now || context_.stopping)
+    return deliver(waiter);
   for (const TopicPtr& topic : waiter.topics) {
     if (is_delivered(*topic, Outlet::kTopic)) return fail(waiter, not_popped(*topic));
   }

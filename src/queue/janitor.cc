@@ -59,7 +59,8 @@ void Janitor::forget(std::string_view topic, Reply<void> reply) {
     return context_.refuse(reply, in_verb("forget", status.error()));
   context_.engine.counts(
       context_.now, topic,
-      [this, name = std::string{topic}, reply = std::move(reply)](const Result<TopicCounts>& counts) mutable {
+      [this, name = std::string{topic}, reply = std::move(reply),
+       steps = context_.begin_steps()](const Result<TopicCounts>& counts) mutable {
         if (!counts.ok()) return context_.refuse(reply, counts.error());
         if (const uint64_t jobs = jobs_in(*counts); jobs > 0) {
           return context_.refuse(

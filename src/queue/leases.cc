@@ -86,7 +86,8 @@ void Leases::ack_job(const JobRef& job, Reply<void> reply) {
     return context_.refuse(reply, in_verb("ack", status.error()));
   context_.engine.get(
       context_.now, job,
-      [this, reply = std::move(reply)](const Result<std::optional<FoundJob>>& found) mutable {
+      [this, reply = std::move(reply),
+       steps = context_.begin_steps()](const Result<std::optional<FoundJob>>& found) mutable {
         if (!found.ok()) return context_.refuse(reply, found.error());
         if (!*found)
           return context_.refuse(reply, Error{ErrorCode::kNotFound, "ack", "there is no such job"});
@@ -123,6 +124,7 @@ struct Leases::NackBatch {
   std::vector<size_t> running;  ///< of the items: those that the engine was told of
   std::vector<Result<NackReceipt>> results;
   Reply<std::vector<Result<NackReceipt>>> reply;
+  Steps steps;
 };
 
 void Leases::nack(std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply) {
@@ -153,6 +155,7 @@ void Leases::nack(std::span<const NackItem> items, Reply<std::vector<Result<Nack
   }
   if (leases.empty()) return context_.answer(reply, Result{std::move(batch->results)});
   batch->reply = std::move(reply);
+  batch->steps = context_.begin_steps();
   context_.engine.inspect(
       context_.now, leases,
       [this, batch = std::move(batch)](const Result<std::vector<LeaseInfo>>& running) mutable {
@@ -188,6 +191,7 @@ void Leases::decide(std::unique_ptr<NackBatch> batch, const std::vector<LeaseInf
     batch->running.push_back(i);
   }
   if (requests.empty()) return context_.answer(batch->reply, Result{std::move(batch->results)});
+  const Steps last_step = std::move(batch->steps);
   context_.engine.nack(context_.now, requests,
                        [this, batch = std::move(batch)](const Result<std::vector<NackOutcome>>& outcomes) {
                          if (outcomes.ok()) {

@@ -41,15 +41,16 @@ void Lookup::get(const JobRef& job, Reply<std::optional<FoundJob>> reply) {
 template <class T, class Found>
 void Lookup::locate(std::string_view op, std::string_view id, Reply<T> reply, T none, Found found) {
   if (const Status status = check_id(id); !status) return context_.refuse(reply, in_verb(op, status.error()));
-  context_.engine.locate(
-      context_.now, id, Among::kLive,
-      [this, op = std::string{op}, id = std::string{id}, reply = std::move(reply), none = std::move(none),
-       found = std::move(found)](const Result<std::vector<std::string>>& topics) mutable {
-        if (!topics.ok()) return context_.refuse(reply, topics.error());
-        if (topics->empty()) return context_.answer(reply, Result<T>{std::move(none)});
-        if (topics->size() == 1) return found(JobRef{topics->front(), id}, std::move(reply));
-        context_.refuse(reply, ambiguous(op, id, topics->size()));
-      });
+  context_.engine.locate(context_.now, id, Among::kLive,
+                         [this, op = std::string{op}, id = std::string{id}, reply = std::move(reply),
+                          none = std::move(none), found = std::move(found), steps = context_.begin_steps()](
+                             const Result<std::vector<std::string>>& topics) mutable {
+                           if (!topics.ok()) return context_.refuse(reply, topics.error());
+                           if (topics->empty()) return context_.answer(reply, Result<T>{std::move(none)});
+                           if (topics->size() == 1)
+                             return found(JobRef{topics->front(), id}, std::move(reply));
+                           context_.refuse(reply, ambiguous(op, id, topics->size()));
+                         });
 }
 
 void Lookup::find(std::string_view id, Reply<std::optional<FoundJob>> reply) {

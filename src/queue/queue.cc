@@ -13,6 +13,7 @@
 #include "queue/overview.h"
 #include "queue/recoverer.h"
 #include "queue/restoring.h"
+#include "queue/retention.h"
 #include "queue/settings_book.h"
 #include "queue/stopper.h"
 #include "queue/sweeps.h"
@@ -53,6 +54,21 @@ struct Queue::Parts final : EngineListener {
     if (const TopicPtr topic = topics.find(name)) hand_over.settings_changed(topic);
   }
 
+  /// Runs a change of the settings of `name`, and forgets what these keep no more.
+  template <class Change>
+  void change_settings(std::string_view name, Change change) {
+    const auto kept = [&] {
+      const EffectiveSettings& now = name == kDefaultsName ? settings.defaults() : settings.effective(name);
+      return std::pair(now.keep_done.most(), now.keep_dead.most());
+    };
+    const auto before = kept();
+    change();
+    const auto after = kept();
+    if (after.first < before.first || after.second < before.second)
+      name == kDefaultsName ? retention.look_at_all() : retention.look_at(name);
+    wake(name);
+  }
+
   bool is_reloading = false;
   bool is_reload_wanted = false;  ///< something changed after the last one began
 
@@ -71,6 +87,7 @@ struct Queue::Parts final : EngineListener {
   Lookup lookup{context};
   Sweeps sweeps{context, hand_over};
   Overview overview{context, admission, hand_over, settings};
+  RetentionSweep retention{context};
   Janitor janitor{context, settings};
   Stopper stopper{context, hand_over};
 };
@@ -99,6 +116,12 @@ Queue::Queue(Engine& engine, QueueConfig config, uint64_t seed)
     : parts_(std::make_unique<Parts>(engine, std::move(config), seed)) {}
 
 Queue::~Queue() = default;
+
+Queue::InOrder Queue::in_order(std::shared_ptr<Sequence> sequence) {
+  return InOrder{parts_->context.sequence, std::move(sequence)};
+}
+
+Steps Queue::begin_steps() const { return parts_->context.begin_steps(); }
 
 Queue::Entry Queue::enter(Moment now) { return Entry{*parts_, now}; }
 
@@ -132,6 +155,10 @@ void Queue::Parts::load_topics(std::string_view cursor, Status outcome, Reply<vo
         for (const TopicRow& row : page->topics) {
           const TopicPtr topic = topics.open(row.topic, context.now);
           if (row.counts.of(JobState::kReady) > 0) hand_over.settings_changed(topic);
+          // The settings may have been changed elsewhere, or just before the end.
+          if (row.counts.of(JobState::kDone) > topic->settings->keep_done.most() ||
+              row.counts.of(JobState::kDead) > topic->settings->keep_dead.most())
+            retention.look_at(row.topic);
         }
         if (page->cursor.empty()) return context.answer(reply, std::move(outcome));
         load_topics(page->cursor, std::move(outcome), std::move(reply));
@@ -294,8 +321,9 @@ void Queue::restore(Moment now, std::span<const RestoreItem> items,
 void Queue::restore_settings(Moment now, std::string_view name, Settings settings, OnConflict on_conflict,
                              Reply<RestoreOutcome> reply) {
   const Entry entry = enter(now);
-  parts_->restoring.restore_settings(name, std::move(settings), on_conflict, std::move(reply));
-  parts_->wake(name);
+  parts_->change_settings(name, [&] {
+    parts_->restoring.restore_settings(name, std::move(settings), on_conflict, std::move(reply));
+  });
 }
 
 void Queue::export_page(Moment now, const ExportRequest& request, Reply<ExportPage> reply) {
@@ -317,14 +345,13 @@ void Queue::backup(Moment now, std::string_view name, Reply<BackupReport> reply)
 
 void Queue::set_settings(Moment now, std::string_view name, Settings settings, Reply<void> reply) {
   const Entry entry = enter(now);
-  parts_->settings.set(parts_->context, name, std::move(settings), std::move(reply));
-  parts_->wake(name);
+  parts_->change_settings(
+      name, [&] { parts_->settings.set(parts_->context, name, std::move(settings), std::move(reply)); });
 }
 
 void Queue::set_configured_defaults(Moment now, Settings defaults) {
   const Entry entry = enter(now);
-  parts_->settings.configure(std::move(defaults));
-  parts_->wake(kDefaultsName);
+  parts_->change_settings(kDefaultsName, [&] { parts_->settings.configure(std::move(defaults)); });
 }
 
 void Queue::set_redis_outlet(Moment now, RedisOutlet redis) {

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "queue/config.h"
 #include "queue/delivery_listener.h"
+#include "queue/sequence.h"
 #include "queue/verbs.h"
 
 namespace delayq {
@@ -34,6 +35,11 @@ namespace delayq {
 ///     wait until `next`, or until something comes in, or until the engine's wakeup;
 ///   }
 ///
+/// Order. A verb takes effect when it is called, so the next one sees it, with or without an answer. Verbs of
+/// several steps (nack, purge, redrive, cancel_group, by id alone, pop of several topics, export) take effect
+/// between their call and their answer: a client whose verbs shall not overtake each other gives them as one
+/// Sequence (see in_order()), and calls nothing while that is busy.
+///
 /// The same calls with the same seed over the same engine give the same answers in the same order.
 ///
 /// Threads. None, and no locks: all methods are called from one thread.
@@ -54,6 +60,25 @@ class Queue final {
   /// Reads settings and topics from the engine. REQUIRES: answered before any other verb is called. kCorrupt
   /// when settings cannot be read; the queue then works with those that can.
   void start(Moment now, Reply<void> reply);
+
+  /// Verbs that are called while the guard lives belong to `sequence`. REQUIRES: guards do not overlap; no
+  /// poll() or tick() meanwhile.
+  class [[nodiscard]] InOrder {
+   public:
+    ~InOrder() { current_.reset(); }
+    InOrder(const InOrder&) = delete;
+    InOrder& operator=(const InOrder&) = delete;
+
+   private:
+    friend class Queue;
+    InOrder(std::shared_ptr<Sequence>& current, std::shared_ptr<Sequence> sequence) : current_(current) {
+      current_ = std::move(sequence);
+    }
+    std::shared_ptr<Sequence>& current_;
+  };
+  InOrder in_order(std::shared_ptr<Sequence> sequence);
+  /// For a client's request that needs several verbs: its sequence is busy until the result has ended.
+  Steps begin_steps() const;
 
   // ---- producers
   void push(Moment now, std::span<const PushRequest> jobs, Reply<PushReport> reply);

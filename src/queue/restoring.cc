@@ -10,6 +10,9 @@ namespace delayq {
 
 namespace {
 
+/// That a job may have had elsewhere: it is counted on from there, in 32 bits.
+constexpr uint32_t kMostAttemptsMade = 1'000'000'000;
+
 /// The error under the name that the field has here.
 Status rename(std::string_view field, const Status& status) {
   if (status.ok()) return status;
@@ -39,7 +42,19 @@ Status check_item(const RestoreItem& item, Moment now, const Limits& limits) {
   if (Status status = rename("pushed_at", check_due(now, job.pushed)); !status) return status;
   if (job.due < Moment{} || job.pushed < Moment{})
     return Error{ErrorCode::kInvalid, {}, "due_at and pushed_at: before 1970 there was no queue"};
-  if (Status status = rename("outcome", check_reason(job.outcome)); !status) return status;
+  // Its bytes may be any: they are those of an answer that somebody gave.
+  if (job.outcome.size() > Limits::kReasonBytes) {
+    return Error{ErrorCode::kInvalid,
+                 {},
+                 fmt::format("outcome has {} bytes: at most {} are allowed", job.outcome.size(),
+                             Limits::kReasonBytes)};
+  }
+  if (job.attempts > kMostAttemptsMade) {
+    return Error{
+        ErrorCode::kInvalid,
+        {},
+        fmt::format("attempts {} is out of range: 0 to {} is allowed", job.attempts, kMostAttemptsMade)};
+  }
   if (!is_live(job.state)) {
     if (Status status = check_kept_until(now, job.until); !status) return status;
   }

@@ -123,6 +123,9 @@ TEST_F(RestoringTest, TheLimitsAreThoseOfAPush) {
   wrong.job.outcome = long_outcome;
   EXPECT_THAT(refused(wrong), HasSubstr("outcome"));
   wrong = item("a");
+  wrong.job.attempts = UINT32_MAX;
+  EXPECT_THAT(refused(wrong), HasSubstr("attempts 4294967295 is out of range"));
+  wrong = item("a");
   wrong.options.attempts = Limits::kMaxAttempts + 1;
   EXPECT_THAT(refused(wrong), HasSubstr("attempts"));
   wrong = item("a");
@@ -157,6 +160,14 @@ TEST_F(RestoringTest, ABackupNeedsAPlainName) {
   const Result<BackupReport> report = queue_.ask<BackupReport>(
       "backup", [&](auto reply) { queue_.queue().backup(queue_.now(), "2030-01-31_a.b", std::move(reply)); });
   EXPECT_EQ(report.error().code, ErrorCode::kUnavailable) << "the engine was asked";
+}
+
+TEST_F(RestoringTest, an_outcome_of_any_bytes_comes_back) {
+  RestoreItem dead = item("a", JobState::kDead);
+  dead.job.until = kStart + std::chrono::hours{1};
+  dead.job.outcome = "\xff\x00\x1b";
+  ASSERT_TRUE(restore(dead).ok());
+  EXPECT_EQ(queue_.get("t", "a")->outcome, dead.job.outcome);
 }
 
 }  // namespace

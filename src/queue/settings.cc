@@ -14,11 +14,11 @@ constexpr Millis kMaxCallbackTimeout = std::chrono::hours{1};
 constexpr uint32_t kMaxRateCount = 1'000'000'000;
 constexpr Millis kMaxRatePeriod = std::chrono::days{1};
 
-Status check_retention(std::string_view field, const std::optional<Retention>& retention) {
-  if (!retention || (retention->time >= Millis::zero() && retention->time <= Limits::kMaxRetention))
-    return {};
-  return invalid(fmt::format("{} time {} is out of range: 0s to {} is allowed", field,
-                             format_duration(retention->time), format_duration(Limits::kMaxRetention)));
+Status check_retention(std::string_view field, const RetentionSetting& retention) {
+  const Millis time = retention.time.value_or(Millis::zero());
+  if (time >= Millis::zero() && time <= Limits::kMaxRetention) return {};
+  return invalid(fmt::format("{} time {} is out of range: 0s to {} is allowed", field, format_duration(time),
+                             format_duration(Limits::kMaxRetention)));
 }
 
 Status check_rate(const std::optional<Rate>& rate) {
@@ -52,6 +52,11 @@ Status check_callback_settings(const Settings& settings) {
 template <class T>
 void copy_if_said(const std::optional<T>& from, T& to) {
   if (from) to = *from;
+}
+
+void copy_if_said(const RetentionSetting& from, Retention& to) {
+  copy_if_said(from.time, to.time);
+  copy_if_said(from.count, to.count);
 }
 
 }  // namespace
@@ -107,8 +112,10 @@ Settings overlay(Settings below, const Settings& above) {
   lay(above.attempts, below.attempts);
   lay(above.backoff, below.backoff);
   lay(above.lease, below.lease);
-  lay(above.keep_done, below.keep_done);
-  lay(above.keep_dead, below.keep_dead);
+  lay(above.keep_done.time, below.keep_done.time);
+  lay(above.keep_done.count, below.keep_done.count);
+  lay(above.keep_dead.time, below.keep_dead.time);
+  lay(above.keep_dead.count, below.keep_dead.count);
   lay(above.rate, below.rate);
   lay(above.concurrency, below.concurrency);
   lay(above.paused, below.paused);
@@ -126,7 +133,7 @@ Settings overlay(Settings below, const Settings& above) {
 }
 
 Keep keep_from(Moment now, const Retention& retention) {
-  if (retention.time == Millis::zero() || retention.count == 0) return {};
+  if (retention.most() == 0) return {};
   return {saturating_add(now, retention.time), retention.count};
 }
 

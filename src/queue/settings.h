@@ -17,7 +17,23 @@ struct Retention {
   Millis time{};
   uint32_t count = 0;
 
+  /// How many jobs can be kept.
+  uint32_t most() const { return time == Millis::zero() ? 0 : count; }
   bool operator==(const Retention&) const = default;
+};
+
+/// What is said of a retention: its parts are asked of the defaults one by one.
+struct RetentionSetting {
+  std::optional<Millis> time{};
+  std::optional<uint32_t> count{};
+
+  RetentionSetting() = default;
+  // Whoever says both may say it as a Retention.
+  RetentionSetting(const Retention& all) : time(all.time), count(all.count) {}  // NOLINT(*-explicit-*)
+
+  bool says_nothing() const { return !time && !count; }
+  void reset() { *this = {}; }
+  bool operator==(const RetentionSetting&) const = default;
 };
 
 /// So many hand-overs in so much time. A count of zero: no limit.
@@ -34,8 +50,8 @@ struct Settings {
   std::optional<uint32_t> attempts{};  ///< 0: no limit
   std::optional<Backoff> backoff{};
   std::optional<Millis> lease{};
-  std::optional<Retention> keep_done{};
-  std::optional<Retention> keep_dead{};
+  RetentionSetting keep_done{};
+  RetentionSetting keep_dead{};
   std::optional<Rate> rate{};
   std::optional<uint32_t> concurrency{};  ///< jobs reserved at the same time; 0: no limit
   std::optional<bool> paused{};

@@ -25,6 +25,11 @@ enum class Field : uint64_t {
   kRedisKey = 15,
   kRedisContent = 16,
   kRedisMaxlen = 17,
+  // Of a retention of which only one part is said; kKeepDone and kKeepDead have both.
+  kKeepDoneTime = 18,
+  kKeepDoneCount = 19,
+  kKeepDeadTime = 20,
+  kKeepDeadCount = 21,
 };
 
 /// Writes the fields that are said, and counts them, since a map says its size first.
@@ -52,6 +57,7 @@ class FieldWriter {
 };
 
 void write_uint(MsgpackWriter& writer, uint32_t value) { writer.uint(value); }
+void write_millis(MsgpackWriter& writer, Millis value) { writer.millis(value); }
 void write_text(MsgpackWriter& writer, const std::string& value) { writer.text(value); }
 
 template <class Word>
@@ -68,6 +74,14 @@ void write_retention(MsgpackWriter& writer, const Retention& value) {
   writer.array(2);
   writer.millis(value.time);
   writer.uint(value.count);
+}
+
+/// Both parts as one field, which older programs know too.
+void write_keep(FieldWriter& out, const RetentionSetting& keep, Field both, Field time, Field count) {
+  if (keep.time && keep.count)
+    return out.field(both, std::optional(Retention{*keep.time, *keep.count}), write_retention);
+  out.field(time, keep.time, write_millis);
+  out.field(count, keep.count, write_uint);
 }
 
 void write_rate(MsgpackWriter& writer, const Rate& value) {
@@ -101,6 +115,14 @@ std::vector<std::string> read_texts(MsgpackReader& reader) {
   const uint32_t count = reader.array();
   for (uint32_t i = 0; i < count && reader.ok(); ++i) texts.emplace_back(reader.text());
   return texts;
+}
+
+void read_keep_part(bool is_time, MsgpackReader& reader, RetentionSetting& keep) {
+  if (is_time) {
+    keep.time = reader.millis();
+  } else {
+    keep.count = reader.uint32();
+  }
 }
 
 void read_field(uint64_t field, MsgpackReader& reader, Settings& settings) {
@@ -159,6 +181,12 @@ void read_field(uint64_t field, MsgpackReader& reader, Settings& settings) {
     case Field::kRedisMaxlen:
       settings.redis_maxlen = reader.uint();
       return;
+    case Field::kKeepDoneTime:
+    case Field::kKeepDoneCount:
+      return read_keep_part(field == static_cast<uint64_t>(Field::kKeepDoneTime), reader, settings.keep_done);
+    case Field::kKeepDeadTime:
+    case Field::kKeepDeadCount:
+      return read_keep_part(field == static_cast<uint64_t>(Field::kKeepDeadTime), reader, settings.keep_dead);
   }
   reader.skip();
 }
@@ -172,9 +200,9 @@ std::string encode_settings(const Settings& settings) {
   out.field(Field::kAttempts, settings.attempts, write_uint);
   out.field(Field::kBackoff, settings.backoff,
             [](MsgpackWriter& to, const Backoff& value) { to.backoff(value); });
-  out.field(Field::kLease, settings.lease, [](MsgpackWriter& to, Millis value) { to.millis(value); });
-  out.field(Field::kKeepDone, settings.keep_done, write_retention);
-  out.field(Field::kKeepDead, settings.keep_dead, write_retention);
+  out.field(Field::kLease, settings.lease, write_millis);
+  write_keep(out, settings.keep_done, Field::kKeepDone, Field::kKeepDoneTime, Field::kKeepDoneCount);
+  write_keep(out, settings.keep_dead, Field::kKeepDead, Field::kKeepDeadTime, Field::kKeepDeadCount);
   out.field(Field::kRate, settings.rate, write_rate);
   out.field(Field::kConcurrency, settings.concurrency, write_uint);
   out.field(Field::kPaused, settings.paused, [](MsgpackWriter& to, bool value) { to.boolean(value); });
@@ -182,8 +210,7 @@ std::string encode_settings(const Settings& settings) {
   out.field(Field::kDelivery, settings.delivery, write_word<Delivery>);
   out.field(Field::kCallback, settings.callback, write_text);
   out.field(Field::kCallbackMethod, settings.callback_method, write_text);
-  out.field(Field::kCallbackTimeout, settings.callback_timeout,
-            [](MsgpackWriter& to, Millis value) { to.millis(value); });
+  out.field(Field::kCallbackTimeout, settings.callback_timeout, write_millis);
   out.field(Field::kCallbackFormat, settings.callback_format, write_word<CallbackFormat>);
   out.field(Field::kCallbackSecrets, settings.callback_secrets, write_texts);
   out.field(Field::kRedisKey, settings.redis_key, write_text);

@@ -1,5 +1,9 @@
 #include "queue/stopper.h"
 
+#include <utility>
+
+#include <fmt/format.h>
+
 namespace delayq {
 
 void Stopper::stop(Millis grace, Reply<StopReport> reply) {
@@ -7,15 +11,19 @@ void Stopper::stop(Millis grace, Reply<StopReport> reply) {
     return context_.refuse(reply, Error{ErrorCode::kStopping, "stop", "the server is already shutting down"});
   }
   context_.stopping = true;
-  draining_ = true;
-  grace_ends_ = saturating_add(context_.now, grace);
   reply_ = std::move(reply);
+  enter(Phase::kGrace, grace);
   hand_over_.dismiss();
   look();
 }
 
+void Stopper::enter(Phase phase, Millis at_most) {
+  phase_ = phase;
+  phase_ends_ = saturating_add(context_.now, at_most);
+}
+
 void Stopper::look_if_leases_ended() {
-  if (draining_ && leases_seen_ != context_.leases_ended) look();
+  if (phase_ == Phase::kGrace && leases_seen_ != context_.leases_ended) look();
 }
 
 void Stopper::look() {
@@ -24,30 +32,52 @@ void Stopper::look() {
   leases_seen_ = context_.leases_ended;
   context_.engine.counts(context_.now, {}, [this](const Result<TopicCounts>& counts) {
     looking_ = false;
-    if (!draining_) return;
-    // An engine that cannot answer may be able to later; the grace period ends it in any case.
-    const bool last = counts.ok() && counts->of(JobState::kReserved) == 0;
-    const bool over = grace_ends_ <= context_.now;
-    if (last || over) return flush(counts.ok() ? counts->of(JobState::kReserved) : 0);
+    if (phase_ == Phase::kGrace || phase_ == Phase::kCounting) counted(counts);
   });
 }
 
-void Stopper::flush(uint64_t leases_left) {
-  draining_ = false;
-  context_.engine.flush([this, leases_left](const Result<bool>& flushed) {
-    context_.answer(reply_,
-                    flushed.ok() ? Result{StopReport{leases_left}} : Result<StopReport>{flushed.error()});
+void Stopper::counted(const Result<TopicCounts>& counts) {
+  const bool is_last = counts.ok() && counts->of(JobState::kReserved) == 0;
+  // An engine that cannot answer may be able to later; the grace period ends it in any case.
+  if (!is_last && phase_ == Phase::kGrace && phase_ends_ > context_.now) return;
+  if (counts.ok()) report_.leases_left = counts->of(JobState::kReserved);
+  flush();
+}
+
+void Stopper::flush() {
+  enter(Phase::kFlushing, kLongestFlush);
+  context_.engine.flush([this](const Result<bool>& flushed) {
+    if (phase_ != Phase::kFlushing) return;
+    finish(flushed.ok() ? Result{report_} : Result<StopReport>{flushed.error()});
   });
+}
+
+void Stopper::finish(Result<StopReport> result) {
+  enter(Phase::kStopped, Millis::zero());
+  context_.answer(reply_, std::move(result));
 }
 
 Moment Stopper::tick() {
-  if (!draining_) return kNever;
-  if (grace_ends_ <= context_.now) look();
-  return looking_ ? kNever : grace_ends_;
+  if (phase_ == Phase::kServing || phase_ == Phase::kStopped) return kNever;
+  if (phase_ends_ > context_.now) return phase_ends_;
+  switch (phase_) {
+    case Phase::kGrace:
+      enter(Phase::kCounting, kLongestCount);
+      look();
+      break;
+    case Phase::kCounting:
+      flush();
+      break;
+    default:
+      finish(Error{ErrorCode::kUnavailable, "stop",
+                   fmt::format("no answer within {} s", kLongestFlush / std::chrono::seconds{1})});
+      return kNever;
+  }
+  return phase_ends_;
 }
 
 void Stopper::clock_went_back(Millis by) {
-  if (draining_ && grace_ends_ != kNever) grace_ends_ -= by;
+  if (phase_ends_ != kNever) phase_ends_ -= by;
 }
 
 }  // namespace delayq

@@ -1,6 +1,8 @@
 #include "queue/stopper.h"
 
 #include <array>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -16,14 +18,39 @@ using support::PendingPop;
 using support::Taken;
 using testing::IsEmpty;
 
-class FlushCountingEngine final : public support::ForwardingEngine {
+/// An engine that can be told not to answer, as one whose disk is full.
+class StallingEngine final : public support::ForwardingEngine {
  public:
   using ForwardingEngine::ForwardingEngine;
   void flush(Reply<bool> reply) override {
     ++flushes;
-    ForwardingEngine::flush(std::move(reply));
+    if (fails_to_flush) reply = failing(std::move(reply));
+    stalls_flushes ? stalled.push_back([reply = std::move(reply)]() mutable { reply(true); })
+                   : ForwardingEngine::flush(std::move(reply));
   }
+  void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) override {
+    stalls_counts ? stalled.push_back([reply = std::move(reply)]() mutable { reply(TopicCounts{}); })
+                  : ForwardingEngine::counts(now, topic, std::move(reply));
+  }
+  bool poll(EngineListener& listener) override {
+    const bool any = ForwardingEngine::poll(listener);
+    if (stalls_flushes || stalls_counts) return any;
+    for (auto& answer : std::exchange(stalled, {})) answer();
+    return any;
+  }
+
   int flushes = 0;
+  bool stalls_flushes = false;
+  bool stalls_counts = false;
+  bool fails_to_flush = false;
+  std::vector<absl::AnyInvocable<void()>> stalled;
+
+ private:
+  static Reply<bool> failing(Reply<bool> reply) {
+    return [reply = std::move(reply)](const Result<bool>&) mutable {
+      reply(Error{ErrorCode::kDiskFull, "journal", "broken"});
+    };
+  }
 };
 
 class StopperTest : public testing::Test {
@@ -38,7 +65,7 @@ class StopperTest : public testing::Test {
   }
 
   MemoryEngine memory_;
-  FlushCountingEngine engine_{memory_};
+  StallingEngine engine_{memory_};
   support::QueueDriver queue_{engine_};
   std::optional<Result<StopReport>> stopped_;
 };
@@ -112,6 +139,60 @@ TEST_F(StopperTest, TheGracePeriodEnds) {
   ASSERT_TRUE(stopped_.has_value());
   EXPECT_EQ((*stopped_)->leases_left, 2U);
   EXPECT_TRUE(queue_.ack(a.lease).ok()) << "the engine is still there";
+}
+
+TEST_F(StopperTest, AnEngineThatDoesNotFlushIsGivenUp) {
+  engine_.stalls_flushes = true;
+  stop(Millis{5'000});
+  EXPECT_EQ(queue_.run(), at(0) + Stopper::kLongestFlush);
+  queue_.run_to(at(9'999));
+  EXPECT_FALSE(stopped_.has_value());
+  queue_.run_to(at(10'000));
+  ASSERT_TRUE(stopped_.has_value());
+  EXPECT_EQ(stopped_->error().detail, "no answer within 10 s");
+}
+
+TEST_F(StopperTest, AnAnswerThatComesAfterThatChangesNothing) {
+  engine_.stalls_flushes = true;
+  stop(Millis{0});
+  queue_.run();
+  queue_.run_to(at(10'000));
+  ASSERT_TRUE(stopped_.has_value());
+  stopped_.reset();
+  engine_.stalls_flushes = false;
+  queue_.run_to(at(11'000));
+  EXPECT_FALSE(stopped_.has_value());
+}
+
+TEST_F(StopperTest, AnEngineThatDoesNotCountIsGivenUpAndStillFlushed) {
+  reserve("a");
+  engine_.stalls_counts = true;
+  stop(Millis{5'000});
+  queue_.run();
+  queue_.run_to(at(5'000));
+  EXPECT_EQ(engine_.flushes, 0);
+  queue_.run_to(at(5'000) + Stopper::kLongestCount);
+  EXPECT_EQ(engine_.flushes, 1);
+  ASSERT_TRUE(stopped_.has_value());
+  EXPECT_TRUE(stopped_->ok()) << "everything is flushed";
+}
+
+TEST_F(StopperTest, AnEngineThatAnswersNothingAtAllIsGivenUp) {
+  engine_.stalls_counts = engine_.stalls_flushes = true;
+  stop(Millis{5'000});
+  Moment next = queue_.run();
+  for (int i = 0; i < 5 && next != kNever; ++i) next = queue_.run_to(next);
+  ASSERT_TRUE(stopped_.has_value());
+  EXPECT_EQ(queue_.now(), at(5'000) + Stopper::kLongestCount + Stopper::kLongestFlush);
+  EXPECT_EQ(stopped_->error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(StopperTest, AFlushThatFailsIsTold) {
+  engine_.fails_to_flush = true;
+  stop(Millis{5'000});
+  queue_.run();
+  ASSERT_TRUE(stopped_.has_value());
+  EXPECT_EQ(stopped_->error().code, ErrorCode::kDiskFull);
 }
 
 TEST_F(StopperTest, AClockThatGoesBackDoesNotLengthenTheGrace) {

@@ -13,6 +13,7 @@ struct Sweeps::GroupSweep {
   std::string group;
   GroupCancelAnswer total;
   Reply<GroupCancelAnswer> reply;
+  Steps steps;
 };
 
 struct Sweeps::TopicSweep {
@@ -22,6 +23,7 @@ struct Sweeps::TopicSweep {
   std::vector<JobState> states;  ///< still to purge; the last is next
   uint64_t total = 0;
   Reply<uint64_t> reply;
+  Steps steps;
 };
 
 // ---- groups
@@ -33,6 +35,7 @@ void Sweeps::cancel_group(std::string_view group, Reply<GroupCancelAnswer> reply
   auto sweep = std::make_unique<GroupSweep>();
   sweep->group = group;
   sweep->reply = std::move(reply);
+  sweep->steps = context_.begin_steps();
   next_of_group(std::move(sweep));
 }
 
@@ -44,10 +47,19 @@ void Sweeps::next_of_group(std::unique_ptr<GroupSweep> sweep) {
         if (!step.ok()) return context_.refuse(sweep->reply, step.error());
         sweep->total.cancelled += step->cancelled;
         sweep->total.reserved += step->reserved;
-        context_.topics.count(nullptr, Tally::kCancelled, step->cancelled);
+        count_cancelled(*step);
         if (step->cancelled + step->reserved == kStep) return next_of_group(std::move(sweep));
         context_.answer(sweep->reply, Result{sweep->total});
       });
+}
+
+void Sweeps::count_cancelled(const GroupCancelAnswer& step) {
+  uint64_t left = step.cancelled;
+  for (const auto& [name, cancelled] : step.cancelled_by_topic) {
+    context_.topics.count(context_.topics.find(name).get(), Tally::kCancelled, cancelled);
+    left -= cancelled;
+  }
+  context_.topics.count(nullptr, Tally::kCancelled, left);  // of topics that the engine did not name
 }
 
 // ---- dead letters
@@ -71,6 +83,7 @@ void Sweeps::redrive_all(std::string_view topic, Reply<uint64_t> reply) {
   }
   auto sweep = std::make_unique<TopicSweep>();
   sweep->topic = topic;
+  sweep->steps = context_.begin_steps();
   sweep->reply = std::move(reply);
   next_redrive(std::move(sweep));
 }
@@ -92,6 +105,7 @@ void Sweeps::redrive_by_error(std::string_view topic, std::string_view error, Re
   if (!status) return context_.refuse(reply, in_verb("redrive", status.error()));
   auto sweep = std::make_unique<TopicSweep>();
   sweep->topic = topic;
+  sweep->steps = context_.begin_steps();
   sweep->error = error;
   sweep->reply = std::move(reply);
   next_search(std::move(sweep));
@@ -135,6 +149,7 @@ void Sweeps::purge(std::string_view topic, std::optional<JobState> state, Reply<
   }
   auto sweep = std::make_unique<TopicSweep>();
   sweep->topic = topic;
+  sweep->steps = context_.begin_steps();
   sweep->reply = std::move(reply);
   if (state) {
     sweep->states = {*state};

@@ -24,6 +24,7 @@ class Sweeps {
   struct GroupSweep;
   struct TopicSweep;
   void next_of_group(std::unique_ptr<GroupSweep> sweep);
+  void count_cancelled(const GroupCancelAnswer& step);
   void next_redrive(std::unique_ptr<TopicSweep> sweep);
   void next_search(std::unique_ptr<TopicSweep> sweep);
   void redrive_found(std::unique_ptr<TopicSweep> sweep, const JobPage& page);

@@ -7,52 +7,53 @@
 namespace delayq {
 namespace {
 
-constexpr Moment at(int64_t ms) { return from_unix_ms(1'700'000'000'000 + ms); }
+constexpr Moment bucket_time(int64_t ms) { return from_unix_ms(1'700'000'000'000 + ms); }
 
 constexpr Rate kTenPerSecond{10, Millis{1'000}};
 
 TEST(TokenBucket, StartsFullAndRefillsEvenly) {
   TokenBucket bucket;
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(0), 100), 10U);
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(99), 1), 0U);
-  EXPECT_EQ(bucket.next_token(kTenPerSecond, at(99)), at(100));
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(100), 1), 1U);
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(350), 100), 2U);
-  EXPECT_EQ(bucket.next_token(kTenPerSecond, at(350)), at(400)) << "the half token was not lost";
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(0), 100), 10U);
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(99), 1), 0U);
+  EXPECT_EQ(bucket.next_token(kTenPerSecond, bucket_time(99)), bucket_time(100));
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(100), 1), 1U);
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(350), 100), 2U);
+  EXPECT_EQ(bucket.next_token(kTenPerSecond, bucket_time(350)), bucket_time(400))
+      << "the half token was not lost";
 }
 
 TEST(TokenBucket, HoldsNoMoreThanOnePeriod) {
   TokenBucket bucket;
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(0), 10), 10U);
-  EXPECT_FALSE(bucket.is_full(kTenPerSecond, at(999)));
-  EXPECT_TRUE(bucket.is_full(kTenPerSecond, at(1'000)));
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(1'000'000'000), 100), 10U);
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(0), 10), 10U);
+  EXPECT_FALSE(bucket.is_full(kTenPerSecond, bucket_time(999)));
+  EXPECT_TRUE(bucket.is_full(kTenPerSecond, bucket_time(1'000)));
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(1'000'000'000), 100), 10U);
 }
 
 TEST(TokenBucket, WhatIsGivenBackCanBeTakenAgain) {
   TokenBucket bucket;
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(0), 10), 10U);
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(0), 10), 10U);
   bucket.give_back(3);
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(0), 10), 3U);
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(0), 10), 3U);
   bucket.give_back(100);
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(0), 100), 10U) << "never more than it holds";
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(0), 100), 10U) << "never more than it holds";
 }
 
 TEST(TokenBucket, AClockThatGoesBackOnlyPausesTheFilling) {
   TokenBucket bucket;
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(0), 10), 10U);
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(-3'600'000), 10), 0U);
-  EXPECT_EQ(bucket.next_token(kTenPerSecond, at(-3'600'000)), at(-3'599'900));
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(-3'599'900), 10), 1U);
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(0), 10), 10U);
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(-3'600'000), 10), 0U);
+  EXPECT_EQ(bucket.next_token(kTenPerSecond, bucket_time(-3'600'000)), bucket_time(-3'599'900));
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(-3'599'900), 10), 1U);
 }
 
 TEST(TokenBucket, ANewRateKeepsWhatIsInIt) {
   TokenBucket bucket;
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(0), 7), 7U);
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(0), 7), 7U);
   const Rate slower{2, Millis{60'000}};
-  EXPECT_EQ(bucket.take(slower, at(0), 10), 2U) << "of the three, what it can hold";
-  EXPECT_EQ(bucket.next_token(slower, at(0)), at(30'000));
-  EXPECT_EQ(bucket.take(kTenPerSecond, at(0), 10), 0U) << "a change of the rate is not a refill";
+  EXPECT_EQ(bucket.take(slower, bucket_time(0), 10), 2U) << "of the three, what it can hold";
+  EXPECT_EQ(bucket.next_token(slower, bucket_time(0)), bucket_time(30'000));
+  EXPECT_EQ(bucket.take(kTenPerSecond, bucket_time(0), 10), 0U) << "a change of the rate is not a refill";
 }
 
 TEST(TokenBucket, NoWindowPassesTheRateAndABurst) {
@@ -65,9 +66,9 @@ TEST(TokenBucket, NoWindowPassesTheRateAndABurst) {
   int64_t now = 0;
   for (int round = 0; round < 10'000; ++round) {
     now += static_cast<int64_t>(random.below(100));
-    const Moment next = bucket.next_token(rate, at(now));
-    const uint32_t got = bucket.take(rate, at(now), static_cast<uint32_t>(random.between(1, 5)));
-    EXPECT_EQ(got > 0, next == at(now)) << "next_token() and take() agree";
+    const Moment next = bucket.next_token(rate, bucket_time(now));
+    const uint32_t got = bucket.take(rate, bucket_time(now), static_cast<uint32_t>(random.between(1, 5)));
+    EXPECT_EQ(got > 0, next == bucket_time(now)) << "next_token() and take() agree";
     taken += got;
     ASSERT_LE(taken, 7 + static_cast<uint64_t>(now) * 7 / 300);
   }

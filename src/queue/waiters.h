@@ -9,6 +9,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "engine/engine.h"
+#include "queue/sequence.h"
 #include "queue/topic_table.h"
 
 namespace delayq {
@@ -24,8 +25,10 @@ struct Waiter {
   bool auto_ack = false;
   bool delivers = false;  ///< does not pop, but delivers by itself; never waits
   Outlet outlet = Outlet::kTopic;
-  Moment give_up{};  ///< when it is answered with nothing
+  bool may_wait = false;  ///< false: answered at once with what there is, whatever the clock does meanwhile
+  Moment give_up{};       ///< when it is answered with nothing
   Reply<PopAnswer> reply;
+  Steps steps;  ///< while it walks along several topics
 
   bool idle = false;
   bool leaving = false;

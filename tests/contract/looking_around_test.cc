@@ -86,6 +86,42 @@ TEST_P(LookingAround, Prefixes) {
   EXPECT_THAT(engine_.list_all(request), IsEmpty());
 }
 
+TEST_P(LookingAround, AFilteredPageIsNotLongerThanItsLimit) {
+  std::vector<std::string> expected;
+  std::vector<JobSpec> jobs;
+  for (int i = 0; i < 3'000; ++i) {
+    jobs.push_back(JobSpec("t", (i % 3 == 0 ? "a" : "b") + std::to_string(i)).due_at(at(10)));
+    if (i % 3 == 0) expected.push_back(jobs.back().id);
+  }
+  engine_.push_all(jobs);
+  for (const uint32_t limit : {3U, 10U, 250U, 1'000U}) {
+    ListRequest request = list_of(JobState::kDelayed, limit);
+    request.id_prefix = "a";
+    std::vector<std::string> ids;
+    std::string cursor;
+    for (int pages = 0; pages < 3'000; ++pages) {
+      request.cursor = cursor;
+      const support::SeenPage page = engine_.list(request);
+      ASSERT_LE(page.jobs.size(), limit);
+      for (const SeenJob& job : page.jobs) ids.push_back(job.id);
+      cursor = page.cursor;
+      if (cursor.empty()) break;
+    }
+    EXPECT_EQ(cursor, "") << "the listing ends";
+    EXPECT_THAT(ids, lists_delayed(expected)) << "limit " << limit;
+  }
+}
+
+TEST_P(LookingAround, ACursorCanBeUsedAgain) {
+  for (int i = 0; i < 9; ++i) engine_.push(JobSpec("t", std::to_string(i)).due_at(at(10)));
+  ListRequest request = list_of(JobState::kDelayed, 3);
+  const std::string cursor = engine_.list(request).cursor;
+  request.cursor = cursor;
+  const std::vector<std::string> first = ids_of(engine_.list(request).jobs);
+  EXPECT_THAT(first, SizeIs(3));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ids_of(engine_.list(request).jobs), first);
+}
+
 TEST_P(LookingAround, NothingToList) {
   EXPECT_THAT(engine_.list_all(list_of(JobState::kDead)), IsEmpty());
   engine_.push(JobSpec("t", "a"));

@@ -162,6 +162,18 @@ TEST_P(Rule02PowerLoss, AJobThatWasHandedOutIsNotLost) {
   }
 }
 
+TEST_P(Rule02PowerLoss, ADeadlineThatWasAnsweredHolds) {
+  const Taken taken = reserve("a", std::chrono::minutes{1});
+  const Moment until = engine_.now() + std::chrono::minutes{30};
+  ASSERT_TRUE(engine_.extend(taken, until));
+  lose_power();
+  const std::optional<SeenJob> job = engine_.get("t", "a");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->state, JobState::kReserved);
+  EXPECT_EQ(job->until, until);
+  EXPECT_EQ(engine_.ack(taken), AckOutcome::kAcked);
+}
+
 TEST_P(Rule02PowerLoss, AnAutoAckThatWasAnsweredIsAtMostOnce) {
   engine_.push(JobSpec("t", "a"));
   TakeRequest request;

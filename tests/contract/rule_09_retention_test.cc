@@ -46,6 +46,60 @@ TEST_P(Rule09Retention, ATopicMayKeepMoreLessOrNothing) {
   EXPECT_EQ(queue_->count("t", JobState::kDead), 0U);
 }
 
+TEST_P(Rule09Retention, ALowerCountHoldsWhenItIsSet) {
+  for (const char* id : {"a", "b", "c", "d"}) finish(id);
+  for (const char* id : {"e", "f", "g", "h"}) bury(id, "broken");
+  queue_->set("t", {.keep_done = Retention{hours{1}, 2}, .keep_dead = Retention{days{1}, 3}});
+  queue_->run();
+  EXPECT_EQ(queue_->count("t", JobState::kDone), 2U);
+  EXPECT_EQ(queue_->count("t", JobState::kDead), 3U);
+  EXPECT_EQ(queue_->state_of("t", "d"), JobState::kDone) << "the latest stay";
+  EXPECT_EQ(queue_->state_of("t", "h"), JobState::kDead);
+  queue_->set("t", {.keep_done = Retention{hours{1}, 0}, .keep_dead = Retention{Millis{0}, 3}});
+  queue_->run();
+  EXPECT_EQ(queue_->count("t", JobState::kDone), 0U) << "none is less than one";
+  EXPECT_EQ(queue_->count("t", JobState::kDead), 0U);
+}
+
+TEST_P(Rule09Retention, LowerDefaultsHoldForAllTopicsThatSayNothing) {
+  for (const char* id : {"a", "b", "c"}) finish(id);
+  queue_->push({.topic = "u", .id = "x"});
+  queue_->push({.topic = "u", .id = "y"});
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue_->ack(queue_->pop_one("u").lease).ok());
+  queue_->set("u", {.keep_done = Retention{hours{1}, 9}});
+  queue_->set(kDefaultsName, {.keep_done = Retention{hours{1}, 1}});
+  queue_->run();
+  EXPECT_EQ(queue_->count("t", JobState::kDone), 1U);
+  EXPECT_EQ(queue_->count("u", JobState::kDone), 2U);
+}
+
+TEST_P(Rule09Retention, OnePartOfItLeavesTheOtherToTheDefaults) {
+  Settings time_only;
+  time_only.keep_done.time = hours{2};
+  queue_->set("t", time_only);
+  queue_->set(kDefaultsName, {.keep_done = Retention{hours{3}, 5}});
+  EXPECT_EQ(queue_->stats("t").settings.keep_done, (Retention{hours{2}, 5}));
+}
+
+TEST_P(Rule09Retention, MoreThanOneStepOfThem) {
+  for (int i = 0; i < 1'000; ++i) finish(std::to_string(i));
+  std::vector<PushRequest> jobs(1'600);
+  for (PushRequest& job : jobs) job.topic = "t";
+  queue_->must<PushReport>("push",
+                           [&](auto reply) { queue_->queue().push(queue_->now(), jobs, std::move(reply)); });
+  queue_->run();
+  for (std::vector<Taken> taken = queue_->pop("t", 800); !taken.empty(); taken = queue_->pop("t", 800)) {
+    std::vector<NackItem> items;
+    for (const Taken& job : taken) items.push_back({.lease = job.lease, .dead = true});
+    queue_->must<std::vector<Result<NackReceipt>>>(
+        "nack", [&](auto reply) { queue_->queue().nack(queue_->now(), items, std::move(reply)); });
+  }
+  queue_->set("t", {.keep_done = Retention{}, .keep_dead = Retention{days{1}, 7}});
+  queue_->run();
+  EXPECT_EQ(queue_->count("t", JobState::kDone), 0U);
+  EXPECT_EQ(queue_->count("t", JobState::kDead), 7U);
+}
+
 TEST_P(Rule09Retention, TheTwelveErrorsAreFoundAndRedriven) {
   for (int i = 0; i < 240; ++i) bury(std::to_string(i), i % 20 == 3 ? "card declined" : "timeout");
   const auto redriven = queue_->must<uint64_t>("redrive_by_error", [&](auto reply) {

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 from contextlib import suppress
 
 import harness
@@ -31,9 +32,18 @@ class FullDisk(harness.ServerTest):
         if subprocess.run(mount, check=False).returncode != 0:
             sys.exit(CANNOT)
         self.addCleanup(subprocess.run, ["umount", "--lazy", str(self.directory)], check=False)
-        self.server = self.serve("--set", "journal.segment=1MiB", "--set", "journal.disk_reserve=12MiB")
+        self.server = self.serve("--set", "journal.segment=1MiB", "--set", "journal.disk_reserve=12MiB", "--set",
+                                 "server.grace=1s")
         self.client = self.connect(self.server)
         self.pushed = 0
+
+    def fill(self):
+        """As another program would: all there is."""
+        filler = pathlib.Path(self.directory) / "filler"
+        with open(filler, "wb", buffering=0) as file, suppress(OSError):
+            while file.write(b"x" * 4096):
+                pass
+        return filler
 
     def push_until_refused(self):
         body = "x" * 4000
@@ -85,10 +95,7 @@ class FullDisk(harness.ServerTest):
 
     def test_room_that_another_program_took_and_gave_back(self):
         self.client.ask("PUSH", "t", "1h", "b", "ID", "first")
-        filler = pathlib.Path(self.directory) / "filler"
-        with open(filler, "wb", buffering=0) as file, suppress(OSError):  # all there is
-            while file.write(b"x" * 4096):
-                pass
+        filler = self.fill()
         self.wait_for(lambda: isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused), "it is noticed")
         # The journal's own segment has room for a while; then an ack can only wait.
         waiting = self.connect(self.server)
@@ -97,6 +104,26 @@ class FullDisk(harness.ServerTest):
         self.assertEqual({waiting.read() for _ in range(40_000)}, {"OK"})
         self.wait_for(lambda: not isinstance(self.client.ask_all([("PUSH", "t", "1h", "b")])[0], Refused),
                         "pushes work again")
+
+    def test_a_stop_does_not_wait_for_room_and_says_what_it_gave_up(self):
+        self.client.ask("PUSH", "t", "1h", "b", "ID", "first")
+        self.client.ask("PUSH", "t", "0", "b", "ID", "second")
+        self.fill()
+        waiting = self.connect(self.server)
+        waiting.send(*[("RESCHEDULE", "t", "first", "2h")] * 40_000)  # more than the segment has room for
+        began = time.monotonic()
+        code, said = self.server.stop()
+        self.assertLess(time.monotonic() - began, 30, "a second of grace, 12 for the disk")
+        self.assertNotEqual(code, 0, said)
+        self.assertIn("stopped without a flush, which was given up: no answer within 10 s", said)
+        self.assertIn("have to be pushed again", said)
+
+        # What was answered is there.
+        (pathlib.Path(self.directory) / "filler").unlink()
+        self.server.start()
+        client = self.connect(self.server)
+        self.assertIsNotNone(client.ask("GET", "t", "first"))
+        self.assertEqual(client.ask("POP", "t")[0][2], b"second")
 
 
 if __name__ == "__main__":

@@ -201,6 +201,37 @@ class Webhooks(harness.ServerTest):
         self.wait_for(is_changed, "calls are signed with the new secret")
         self.assertFalse(is_signed(receiver.seen[-1], SECRET))
 
+    def test_whoever_may_push_to_one_topic_gets_no_signature_of_all(self):
+        receiver = self.receive()
+        token = hashlib.sha256(b"pusher").hexdigest()
+        config = self.directory / "delayq.toml"
+        config.write_text(f'''[webhook]
+secrets = ["{SECRET}"]
+[topics."*"]
+callback_secrets = ["{OTHER_SECRET}"]
+[topics.pay]
+delivery = "webhook"
+callback = "{receiver.url("/pay")}"
+[topics.own]
+callback_secrets = ["{OTHER_SECRET}"]
+[[tokens]]
+name = "pusher"
+sha256 = "{token}"
+scopes = ["push"]
+topics = ["other", "own", "pay"]
+''', encoding="utf-8")
+        server = self.serve("-c", str(config))
+        client = self.connect(server)
+        client.ask("AUTH", "pusher", "pusher")
+        client.ask("PUSH", "other", "0", "mallory", "CALLBACK", receiver.url("/attacker"))
+        client.ask("PUSH", "own", "0", "eve", "CALLBACK", receiver.url("/own"))
+        client.ask("PUSH", "pay", "0", "bob")
+        self.wait_for(lambda: len(receiver.seen) == 3, "all are called")
+        seen = {each.path: each for each in receiver.seen}
+        self.assertNotIn("webhook-signature", seen["/attacker"].headers)
+        self.assertTrue(is_signed(seen["/own"], OTHER_SECRET), "its topic has a secret of its own")
+        self.assertTrue(is_signed(seen["/pay"], OTHER_SECRET), "the topic's own callback is signed as ever")
+
     def test_secrets_are_in_no_export(self):
         server, receiver = self.serve(), self.receive()
         self.hook(server, "order", receiver, callback_secrets=[SECRET])

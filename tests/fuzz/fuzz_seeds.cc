@@ -33,6 +33,7 @@ constexpr delayq::Moment kNow = delayq::from_unix_ms(1'800'000'000'000);
 
 class Checking final : public Sink {
  public:
+  delayq::Moment now() const override { return kNow; }
   delayq::Status job(SeedJob job) override {
     require(!job.topic.empty() && !job.id.empty() && !job.removal.empty());
     require(job.due >= delayq::Moment{} && job.due < delayq::from_unix_ms(253'402'300'800'000));
@@ -93,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     redis.keys[std::move(key)] = std::move(entry);
   }
   Checking sink;
-  const auto layout = layout_of(system, 0);
+  const auto layout = layout_of(system, {});
   const RedisReader reader = redis.reader();
   (void)layout->total(reader);
   (void)layout->read(reader, sink);

@@ -27,6 +27,9 @@ inline constexpr std::array kCanaries{
     NamedCanary{"early-segment-removal",
                 "cleaning removes a segment before its survivors are durable",
                 {journal::Canary::kEarlyRemoval, false}},
+    NamedCanary{"unchecked-files",
+                "segments are not compared with the manifest",
+                {journal::Canary::kUncheckedFiles, false}},
 };
 
 /// The same around connections.

@@ -68,6 +68,8 @@ class CheckedEngine final : public Engine, private EngineListener {
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
+  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+            Reply<uint64_t> reply) override;
 
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
   void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override;

@@ -206,7 +206,7 @@ void CheckedEngine::extend(Moment now, std::span<const ExtendRequest> leases,
                            Reply<std::vector<bool>> reply) {
   const Translated<ExtendRequest> ours(world_.model, leases);
   run_same<std::vector<bool>>(
-      "extend", now, Promise::kNothing, std::move(reply), [&](Engine& engine, Reply<std::vector<bool>> done) {
+      "extend", now, Promise::kChanges, std::move(reply), [&](Engine& engine, Reply<std::vector<bool>> done) {
         engine.extend(now, &engine == &world_.real ? leases : std::span(ours.all()), std::move(done));
       });
 }
@@ -273,6 +273,14 @@ void CheckedEngine::purge(Moment now, std::string_view topic, JobState state, ui
   run_same<uint64_t>(
       "purge", now, Promise::kRemovals, std::move(reply),
       [&](Engine& engine, Reply<uint64_t> done) { engine.purge(now, topic, state, max, std::move(done)); });
+}
+
+void CheckedEngine::trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+                         Reply<uint64_t> reply) {
+  run_same<uint64_t>("trim", now, Promise::kRemovals, std::move(reply),
+                     [&](Engine& engine, Reply<uint64_t> done) {
+                       engine.trim(now, topic, state, keep, max, std::move(done));
+                     });
 }
 
 }  // namespace delayq::simulation

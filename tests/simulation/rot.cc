@@ -1,11 +1,14 @@
 #include "tests/simulation/rot.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/journal/check.h"
+#include "engine/journal/manifest.h"
 #include "tests/simulation/survey.h"
 #include "tests/support/engine_driver.h"
 
@@ -45,6 +48,41 @@ bool Rot::strike_closed() {
   world_.end(End::kKill);
   world_.disk().undo(*damage);
   return false;
+}
+
+void Rot::misplace_closed() {
+  const auto belongs = [](const std::string& name) {
+    return journal::parse_segment_name(name) || name == journal::Manifest::kName;
+  };
+  const std::optional<VirtualDisk::Mishap> mishap = world_.disk().misplace(belongs);
+  if (!mishap) return;
+  check_misplaced(*mishap);
+  world_.disk().put_back();
+}
+
+void Rot::check_misplaced(const VirtualDisk::Mishap& mishap) {
+  const auto fail = [&](const std::string& what) {
+    world_.witness().fail(fmt::format("{} of {}: {}", mishap.what, fmt::join(mishap.files, ", "), what));
+  };
+  const auto is_named = [&](const std::string& message) {
+    return std::any_of(mishap.files.begin(), mishap.files.end(),
+                       [&](const std::string& file) { return message.find(file) != std::string::npos; });
+  };
+  const std::unique_ptr<VirtualDisk> copy = world_.disk().clone(random_.next());
+  support::SteppedIo io;
+  {
+    const auto opened = journal::JournalEngine::open(*copy, io, world_.options(), world_.now());
+    if (opened.ok()) return fail("the server starts");
+    if (opened.error().code != ErrorCode::kCorrupt || !is_named(opened.error().detail))
+      return fail(to_string(opened.error()));
+  }
+  const Result<journal::CheckReport> found = journal::check(*copy);
+  if (!found.ok() || found->is_clean() || !is_named(to_string(*found))) return fail("check does not find it");
+  if (const auto repaired = journal::repair(*copy); !repaired.ok())
+    return fail("repair: " + to_string(repaired.error()));
+  if (const auto opened = journal::JournalEngine::open(*copy, io, world_.options(), world_.now());
+      !opened.ok())
+    return fail("open after repair: " + to_string(opened.error()));
 }
 
 void Rot::check_refusal(const VirtualDisk::Damage& damage, const Error& error) {

@@ -111,6 +111,7 @@ class Simulation {
     workload_.disconnect();
     if (!world_.ended_well() || witness_.failed()) return;
     check_directory();
+    if (!witness_.failed() && random_.chance(1, 3)) rot_.misplace_closed();
     if (!witness_.failed() && random_.chance(1, 3) && rot_.strike_closed()) ++outcome_.lives;
   }
 

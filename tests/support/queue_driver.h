@@ -99,6 +99,9 @@ class QueueDriver {
     if constexpr (!std::is_void_v<T>) return std::move(*answer);
   }
 
+  /// Polls until it is done. Throws when that never comes.
+  void wait_for(std::string_view name, const std::function<bool()>& done);
+
  private:
   template <class T>
   struct Waiting {
@@ -111,8 +114,6 @@ class QueueDriver {
       answer = std::move(result);
     }
   };
-
-  void wait_for(std::string_view name, const std::function<bool()>& done);
 
   std::function<bool()> pump_;
   Moment now_ = kStart;

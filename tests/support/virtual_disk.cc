@@ -289,6 +289,38 @@ void VirtualDisk::undo(const Damage& damage) {
   trace("FLIP BACK", damage.file);
 }
 
+std::optional<VirtualDisk::Mishap> VirtualDisk::misplace(
+    const std::function<bool(const std::string& name)>& concerns) {
+  std::vector<std::string> files;
+  for (const auto& [name, inode] : names_) {
+    if (concerns(name)) files.push_back(name);
+  }
+  if (files.empty()) return std::nullopt;
+  before_mishap_ = names_;
+  const std::string one = files[random_.below(files.size())];
+  const std::string other = files[random_.below(files.size())];
+  Mishap mishap{"VANISH", {one}};
+  if (one == other || random_.chance(1, 2)) {
+    names_.erase(one);
+  } else if (random_.chance(1, 2)) {
+    mishap = {"EXCHANGE", {one, other}};
+    std::swap(names_[one], names_[other]);
+  } else {
+    mishap = {"COPY OVER", {one, other}};
+    names_[one] = names_[other];
+  }
+  durable_names_ = names_;
+  name_changes_.clear();
+  trace(mishap.what, one, other);
+  return mishap;
+}
+
+void VirtualDisk::put_back() {
+  names_ = durable_names_ = before_mishap_;
+  name_changes_.clear();
+  trace("PUT BACK", {});
+}
+
 std::unique_ptr<VirtualDisk> VirtualDisk::clone(uint64_t seed) const {
   auto copy = std::make_unique<VirtualDisk>(seed);
   for (const auto& [name, inode] : names_) {

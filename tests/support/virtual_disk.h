@@ -88,6 +88,15 @@ class VirtualDisk final : public journal::Disk {
   std::optional<Damage> flip_bit();
   /// The same bit again.
   void undo(const Damage& damage);
+  /// A file vanishes, two exchange their names, or one is there under another's name: what a hand or a bad
+  /// copy does. Only among files whose names `concerns` is true for. nullopt: there were none.
+  struct Mishap {
+    std::string what;
+    std::vector<std::string> files;
+  };
+  std::optional<Mishap> misplace(const std::function<bool(const std::string& name)>& concerns);
+  /// Undoes the last misplace().
+  void put_back();
   /// Another disk that holds what this one shows, all of it durable.
   std::unique_ptr<VirtualDisk> clone(uint64_t seed) const;
 
@@ -131,6 +140,7 @@ class VirtualDisk final : public journal::Disk {
   Names names_;          // as programs see them
   Names durable_names_;  // as the disk holds them
   std::vector<NameChange> name_changes_;
+  Names before_mishap_;                       // as durable_names_
   std::vector<std::weak_ptr<Inode>> inodes_;  // all that may still use room
 
   uint64_t life_ = 0;

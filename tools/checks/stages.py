@@ -45,8 +45,9 @@ QUICK = (
           (Step("", "cmake --preset dev && tools/analyse --changed"),)),
     Stage("release", "the program that users run, end to end; the simulator and its canaries",
           (build("release", "delayq", "simulate"), tests("release", "-L 'e2e|simulation' -LE 'unit|deep'"))),
-    Stage("asan", "unit tests, the contract on every engine and the fuzzers' corpora, under address and undefined sanitizers",
-          (build("asan"), tests("asan", "-L unit"))),
+    Stage("asan", "unit tests, the contract on every engine, the simulator of connections and the fuzzers' corpora, "
+                  "under address and undefined sanitizers",
+          (build("asan", "delayq_unit_tests", "simulate"), tests("asan", "-L 'unit|connections'"))),
     Stage("tsan", "tests that start threads, under the thread sanitizer",
           (build("tsan"), tests("tsan", "-L unit", STEADY))),
 )
@@ -71,6 +72,8 @@ DEEP = (
           (build("release", "simulate"), Step("run", "build/release/simulate --seeds 1-20000"))),
     Stage("chaos", "servers and Redises killed under load, over Sentinel and Cluster; every planted violation is found",
           (build("release", "delayq"), script("tests/e2e/chaos_test.py", DELAYQ_DEEP="1"))),
+    Stage("model", "random verbs over both protocols and every engine, with kill -9; each answer is compared with the documents",
+          (build("release", "delayq"), script("tests/model/run.py --engine all --seeds 1-40 --calls 1500 --seconds 600"))),
     Stage("schemathesis", "what the OpenAPI description allows and more, 300 examples of each call",
           (build("release", "delayq"), script("tests/e2e/schemathesis_test.py", DELAYQ_SCHEMATHESIS_EXAMPLES="300"))),
     Stage("fuzz", "every fuzzer for 20 seconds",
@@ -84,9 +87,10 @@ DEEP = (
 # Deep stages that guard a folder: who changes it is told that they are due.
 GUARDS = {
     "src/net/": ("asan-e2e", "fuzz"),
-    "src/api/": ("asan-e2e", "fuzz", "schemathesis"),
-    "src/engine/journal/": ("kills", "simulation", "fuzz"),
-    "src/engine/redis/": ("chaos",),
+    "src/api/": ("asan-e2e", "fuzz", "schemathesis", "model"),
+    "src/queue/": ("model", "simulation"),
+    "src/engine/journal/": ("kills", "simulation", "fuzz", "model"),
+    "src/engine/redis/": ("chaos", "model"),
     "src/delivery/": ("tsan-e2e",),
     "packaging/": ("package",),
 }

@@ -51,6 +51,7 @@ bool Conversation::wants_input() const {
 size_t Conversation::read(std::string_view input) {
   using Outcome = net::HttpReader::Outcome;
   now_ = clock_();
+  const Queue::InOrder guard = in_order();
   std::string_view rest = input;
   // A request without a body is whole with its head. It is done at once: no further byte need come for it.
   bool is_whole = false;

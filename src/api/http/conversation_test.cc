@@ -186,6 +186,16 @@ TEST_F(HttpTest, pipelined_requests_are_answered_in_order) {
   }
 }
 
+TEST_F(HttpTest, pipelined_requests_take_effect_in_order) {
+  ask("POST", "/v1/topics/t/jobs", R"({"id":"old","delay":60,"body":1})");
+  const std::string replies =
+      say(request("DELETE", "/v1/topics/t") +
+          request("POST", "/v1/topics/t/jobs", R"({"id":"new","delay":60,"body":1})"));
+  EXPECT_THAT(replies, HasSubstr("201 Created"));
+  EXPECT_EQ(ask("GET", "/v1/topics/t/jobs/new").status, 200);
+  EXPECT_EQ(ask("GET", "/v1/topics/t/jobs/old").status, 404);
+}
+
 TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
   const std::tuple<std::string_view, std::string_view, std::string_view, int, std::string_view> cases[] = {
       {"POST", "/v1/topics/bad%20topic/jobs", R"({"body":1})", 400, "topic"},

@@ -11,7 +11,8 @@ Exchange::Exchange(std::shared_ptr<Conversation> conversation, const Dialect& di
       dialect_(&dialect),
       place_(conversation_->reserve()),
       caller_(conversation_->caller_),
-      now_(conversation_->now_) {}
+      now_(conversation_->now_),
+      steps_(std::make_shared<Steps>(conversation_->queue_.begin_steps())) {}
 
 Queue& Exchange::queue() const { return conversation_->queue_; }
 

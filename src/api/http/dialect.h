@@ -52,6 +52,7 @@ class Exchange {
   api::Replies::Place place_;
   api::Caller caller_;
   Moment now_;
+  std::shared_ptr<Steps> steps_;  ///< the request may need several verbs: what comes behind it waits
 };
 
 /// What a request of a dialect says; only until its handler returns.

@@ -12,12 +12,13 @@ namespace delayq::http {
 
 namespace {
 
-/// {"time": "1h", "count": 1000}; what is left out is as it is in force.
-std::optional<Retention> read_retention(Fields& fields, std::string_view name, const Retention& now) {
+/// {"time": "1h", "count": 1000}; what is left out stays as it is.
+RetentionSetting read_retention(Fields& fields, std::string_view name) {
+  RetentionSetting retention;
   std::optional<Fields> parts = fields.object(name);
-  if (!parts) return std::nullopt;
-  const Retention retention{parts->duration("time").value_or(now.time),
-                            parts->small_number("count").value_or(now.count)};
+  if (!parts) return retention;
+  retention.time = parts->duration("time");
+  retention.count = parts->small_number("count");
   fields.close(*parts);
   return retention;
 }
@@ -101,13 +102,12 @@ void write_settings(json::Writer& json, const EffectiveSettings& settings) {
 Status Conversation::change_settings(const Call& call) {
   Result<Fields> fields = Fields::of_json(call.request.body, call.target.query);
   if (!fields.ok()) return fields.error();
-  const EffectiveSettings& now = queue_.effective_settings(call.names[0]);
   Settings change;
   change.attempts = fields->small_number("attempts");
   change.backoff = fields->backoff("backoff");
   change.lease = fields->duration("lease");
-  change.keep_done = read_retention(*fields, "keep_done", now.keep_done);
-  change.keep_dead = read_retention(*fields, "keep_dead", now.keep_dead);
+  change.keep_done = read_retention(*fields, "keep_done");
+  change.keep_dead = read_retention(*fields, "keep_dead");
   change.rate = read_rate(*fields);
   change.concurrency = fields->small_number("concurrency");
   change.paused = fields->boolean("paused");

@@ -1,4 +1,6 @@
 // Commands that came together and are of one kind go to the queue as one batch.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/resp/conversation.h"
@@ -24,6 +26,20 @@ const Error* error_of(const Result<std::vector<T>>& results, size_t i) {
 void Conversation::begin_batch(Batch kind) {
   if (batch_ != kind) flush();
   batch_ = kind;
+}
+
+bool Conversation::continues_batch(std::span<const std::string_view> words) const {
+  if (words.empty()) return true;
+  switch (batch_) {
+    case Batch::kNack:
+      return same_word(words[0], "NACK");
+    case Batch::kPop:
+      return pop_topics_.size() == 1 ||
+             (same_word(words[0], "POP") &&
+              std::equal(words.begin() + 1, words.end(), pop_words_.begin(), pop_words_.end()));
+    default:
+      return true;
+  }
 }
 
 Conversation::Place Conversation::reserve_for(size_t commands) {

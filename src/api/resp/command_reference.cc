@@ -15,7 +15,9 @@ This page is written by `api/resp/command_reference.cc` from the command table a
 
 - Pipelining is the fast path: commands of one kind that arrive together are one batch, with one commit. Replies come in the
   order of the commands. A reply to a command that changes something means that the change is on disk (`durability = "commit"`).
-- A `POP` with `WAIT` holds up what comes behind it on its own connection, and nobody else.
+- Commands of one connection take effect in their order. A `POP` with `WAIT` holds up what comes behind it on its own connection, and
+  nobody else; so does, until it has taken effect, a command that needs several steps: `NACK`, `PURGE`, `REDRIVE`, `CANCELGROUP`, `EXPORT`,
+  `TOPICS`, `STATS`, a `POP` of several topics, `GET` and `CANCEL` by id alone.
 - `COUNT` is a maximum. When bodies are large, fewer jobs come although more are ready: a reply has at least one job, and no further
   one once it has 8 MiB. Pop again for the rest.
 - A delay, wait or lease is "250ms", "30s", "1h30m", "7d", or a bare number of seconds; a moment is RFC 3339 or Unix seconds. With

@@ -28,16 +28,19 @@ constexpr std::array kCommands{
     CommandSpec{Verb::kNack, "NACK", 1, kAnyNumber, true, kConsuming, Topics::kFirstLease,
                 "NACK lease [DELAY duration] [REASON text] [DEAD]",
                 "The attempt failed: again later, by the topic's policy or after the delay, or dead."},
-    CommandSpec{
-        Verb::kExtend, "EXTEND", 1, 2, true, kConsuming, Topics::kFirstLease, "EXTEND lease [duration]",
-        "More time for a job that is being worked on. Answers the new deadline in Unix milliseconds."},
+    CommandSpec{Verb::kExtend, "EXTEND", 1, 2, true, kConsuming, Topics::kFirstLease,
+                "EXTEND lease [duration]",
+                "Another deadline for a job that is being worked on: so long from now, or as long as the "
+                "topic's lease, which may be sooner than before. Answers it in Unix milliseconds."},
     CommandSpec{Verb::kGet, "GET", 1, 2, false, kAny, Topics::kFirstOfTwo, "GET topic id | GET id",
-                "What is known of a job."},
+                "What is known of a job. By its id alone: of one that is delayed, ready or reserved; "
+                "CONFLICT when several topics have one."},
     CommandSpec{Verb::kCancel, "CANCEL", 1, 2, true, kPushing, Topics::kFirstOfTwo,
                 "CANCEL topic id | CANCEL id",
                 "Takes a job back. Answers cancelled, reserved, done, dead or unknown."},
     CommandSpec{Verb::kCancelGroup, "CANCELGROUP", 1, 1, true, kPushing, Topics::kAll, "CANCELGROUP group",
-                "Takes all waiting jobs of a group back. Answers how many."},
+                "Takes all waiting jobs of a group back; those that are running will not be retried. Answers "
+                "how many of both."},
     CommandSpec{Verb::kReschedule, "RESCHEDULE", 3, 4, true, kPushing, Topics::kFirst,
                 "RESCHEDULE topic id delay | RESCHEDULE topic id AT moment", "Moves a job to another time."},
     CommandSpec{

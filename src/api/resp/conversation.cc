@@ -69,6 +69,7 @@ Conversation::Conversation(Host& host, net::Connection& connection, CommandLimit
 size_t Conversation::read(std::string_view input) {
   now_ = host_.clock();
   needed_ = 1;
+  const Queue::InOrder guard = in_order();
   size_t taken = 0;
   while (wants_input()) {
     const std::string_view rest = input.substr(taken);
@@ -93,6 +94,10 @@ size_t Conversation::read(std::string_view input) {
       return input.size();
     }
     const std::vector<std::string_view>& words = parser_.arguments();
+    if (!continues_batch(words)) {
+      flush();
+      if (!wants_input()) break;  // it comes again when the verb before it has taken effect
+    }
     const CommandSpec* exec = transaction_ && words.size() == 1 ? find_command(words[0]) : nullptr;
     if (exec != nullptr && exec->verb == Verb::kExec) {
       if (!run_transaction(*exec, words)) {

@@ -38,7 +38,8 @@ struct Host {
 /// One client: its commands become queue verbs, and the answers its replies, in the order of the commands.
 ///
 /// Commands of one kind that came together go to the queue as one batch, and nothing waits for an answer
-/// before the next is taken. Only a POP that waits holds up what comes behind it, on this connection alone.
+/// before the next is taken. Only a POP that waits, and a command that needs several steps, hold up what
+/// comes behind them, on this connection alone.
 class Conversation final : public api::Conversation {
  public:
   Conversation(Host& host, net::Connection& connection, CommandLimits limits = {});
@@ -122,6 +123,9 @@ class Conversation final : public api::Conversation {
   // ---- batches (batches.cc): consecutive commands of one kind
   enum class Batch : uint8_t { kNone, kPush, kPop, kAck, kNack, kExtend, kCancel, kReschedule };
   void begin_batch(Batch kind);
+  /// False: the batch must be given to the queue before this command can be, because it may need several
+  /// steps.
+  bool continues_batch(std::span<const std::string_view> words) const;
   void flush();
   /// A place for the replies to so many commands, each of them short.
   Place reserve_for(size_t commands);

@@ -99,6 +99,7 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     if (!wants_input()) return false;
     execute(transaction.take());
     ++requests_;
+    if (batch_ == Batch::kNack || batch_ == Batch::kPop) flush();  // they may need several steps
   }
   flush();
   transaction_.reset();

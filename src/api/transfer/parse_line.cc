@@ -183,7 +183,7 @@ void read_job(Members& members, Line& line) {
   read_options(members, line.item.options);
 }
 
-/// {"time": "1h", "count": 1000}, both of them.
+/// {"time": "1h", "count": 1000}; for a rate both of them.
 template <class Parts>
 std::optional<Parts> read_pair(Members& members, std::string_view name, std::string_view count_name,
                                std::string_view time_name, std::deque<std::string>& texts) {
@@ -196,16 +196,16 @@ std::optional<Parts> read_pair(Members& members, std::string_view name, std::str
   Members parts(*value, texts);
   const std::optional<uint32_t> count = parts.number(count_name);
   const std::optional<Millis> time = parts.parsed(time_name, parse_duration);
-  parts.need(count.has_value(), count_name);
-  parts.need(time.has_value(), time_name);
-  if (const Status status = parts.finish(); !status.ok()) members.note(name, status.error().detail);
   Parts result;
-  result.count = count.value_or(0);
   if constexpr (std::is_same_v<Parts, Rate>) {
-    result.per = time.value_or(Millis{});
+    parts.need(count.has_value(), count_name);
+    parts.need(time.has_value(), time_name);
+    result = {count.value_or(0), time.value_or(Millis{})};
   } else {
-    result.time = time.value_or(Millis{});
+    result.count = count;
+    result.time = time;
   }
+  if (const Status status = parts.finish(); !status.ok()) members.note(name, status.error().detail);
   return result;
 }
 
@@ -221,8 +221,12 @@ Status read_settings(const json::Slice& object, Line& line) {
   settings.attempts = members.number("attempts");
   settings.backoff = members.parsed("backoff", parse_backoff);
   settings.lease = members.parsed("lease", parse_duration);
-  settings.keep_done = read_pair<Retention>(members, "keep_done", "count", "time", line.texts);
-  settings.keep_dead = read_pair<Retention>(members, "keep_dead", "count", "time", line.texts);
+  const auto keep = [&](std::string_view name) {
+    return read_pair<RetentionSetting>(members, name, "count", "time", line.texts)
+        .value_or(RetentionSetting{});
+  };
+  settings.keep_done = keep("keep_done");
+  settings.keep_dead = keep("keep_dead");
   settings.rate = read_pair<Rate>(members, "rate", "count", "per", line.texts);
   settings.concurrency = members.number("concurrency");
   settings.paused = members.boolean("paused");

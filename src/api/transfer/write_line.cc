@@ -19,10 +19,12 @@ void write_options(json::Writer& json, const JobOptions& options) {
   if (!options.name.empty()) json.key("name").text(options.name);
 }
 
-void write_retention(json::Writer& json, std::string_view name, const std::optional<Retention>& retention) {
-  if (!retention) return;
-  json.key(name).begin_object().key("time").text(format_duration(retention->time));
-  json.key("count").number(uint64_t{retention->count}).end_object();
+void write_retention(json::Writer& json, std::string_view name, const RetentionSetting& retention) {
+  if (retention.says_nothing()) return;
+  json.key(name).begin_object();
+  if (retention.time) json.key("time").text(format_duration(*retention.time));
+  if (retention.count) json.key("count").number(uint64_t{*retention.count});
+  json.end_object();
 }
 
 void write_settings(json::Writer& json, const Settings& settings) {

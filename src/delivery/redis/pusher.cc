@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/limits.h"
 #include "delivery/redis/content.h"
 
 namespace delayq::redis_delivery {
@@ -67,10 +68,12 @@ Moment Pusher::tick(Moment now) {
   now_ = now;
   if (rest_until_ > now + options_.longest_rest) rest_until_ = now;  // the clock went back
   sources_.wake_sleepers(now);
+  if (next_renewal_ <= now) renew_leases();
   if (stop_at_ <= now) {
     stop_at_ = kNever;
     for (auto& [number, flight] : flights_) give_back(flight);
     flights_.clear();
+    next_renewal_ = kNever;
     in_flight_ = bytes_ = 0;
   }
   while (can_send() && room() > 0) {
@@ -81,7 +84,7 @@ Moment Pusher::tick(Moment now) {
   settlement_.send(now);
   const bool waits_for_redis = sources_.size() > 0 && !stopping_ && !can_send();
   const Moment look = rest_until_ > now ? rest_until_ : now + kLook;
-  return std::min({sources_.next_wake(), stop_at_, waits_for_redis ? look : kNever});
+  return std::min({sources_.next_wake(), stop_at_, next_renewal_, waits_for_redis ? look : kNever});
 }
 
 void Pusher::ask(Source& source) {
@@ -123,9 +126,10 @@ void Pusher::write(Source& source, const std::vector<TakenJob>& jobs) {
   texts.reserve(jobs.size());  // the words point into it
   std::vector<std::string_view> list{"RPUSH", key};
   for (const TakenJob& taken : jobs) {
-    Flight one{{{std::string(taken.lease), taken.job.due}}, {}, 0};
+    Flight one{{{std::string(taken.lease), taken.job.due}}, {}, 0, taken.job.until};
     // What was taken for another way of leaving, or too late, goes back to its place.
-    if (stopping_ || !goes_to_redis(topic.delivery)) {
+    const bool is_late = stopping_ || taken.job.until < now_ + options_.lease / 2;
+    if (is_late || !goes_to_redis(topic.delivery)) {
       give_back(one);
       continue;
     }
@@ -137,6 +141,7 @@ void Pusher::write(Source& source, const std::vector<TakenJob>& jobs) {
       list.push_back(text);
       all.items.push_back(std::move(one.items.front()));
       all.bytes += text.size();
+      all.until = std::min(all.until, one.until);
       continue;
     }
     std::vector<std::string_view> words{"XADD", key};
@@ -156,6 +161,7 @@ void Pusher::send(std::string_view key, std::span<const std::string_view> words,
   in_flight_ += flight.items.size();
   bytes_ += flight.bytes;
   flights_[number] = std::move(flight);
+  if (next_renewal_ == kNever) next_renewal_ = now_ + options_.lease / 4;
   target_.call(key, words, [this, number](const Result<std::string>& result) { ended(number, result); });
 }
 
@@ -172,6 +178,7 @@ void Pusher::ended(uint64_t number, const Result<std::string>& result) {
   if (found == flights_.end()) return;  // given back when the grace period ended
   Flight flight = std::move(found->second);
   flights_.erase(found);
+  if (flights_.empty()) next_renewal_ = kNever;
   in_flight_ -= flight.items.size();
   bytes_ -= flight.bytes;
   if (!result.ok() && is_away(result.error())) {
@@ -200,6 +207,25 @@ void Pusher::went_away(const Error& error) {
   // Not all servers at the same moment.
   const auto spread = static_cast<int64_t>(random_.below(static_cast<uint64_t>(rest_.count() / 4 + 1)));
   rest_until_ = now_ + rest_ - Millis{spread};
+}
+
+void Pusher::renew_leases() {
+  next_renewal_ = now_ + options_.lease / 4;
+  std::vector<ExtendItem> items;
+  const auto send = [&] {
+    // A lease that is lost already is found out by the ack.
+    if (!items.empty()) queue_.extend(now_, items, [](const Result<std::vector<Result<Moment>>>&) {});
+    items.clear();
+  };
+  for (auto& [number, flight] : flights_) {
+    if (flight.until >= now_ + options_.lease / 2) continue;
+    flight.until = now_ + options_.lease;
+    for (const Item& item : flight.items) {
+      items.push_back({item.lease, options_.lease});
+      if (items.size() == Limits::kBatchJobs) send();
+    }
+  }
+  send();
 }
 
 void Pusher::give_back(Flight& flight) {

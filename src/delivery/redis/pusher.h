@@ -19,7 +19,7 @@ namespace delayq::redis_delivery {
 
 struct PusherOptions {
   uint32_t in_flight = 4'096;               ///< jobs that are being written at the same time
-  Millis lease = std::chrono::seconds{30};  ///< longer than any answer of the target takes
+  Millis lease = std::chrono::seconds{30};  ///< renewed while Redis has not answered
   Millis first_rest{100};                   ///< after Redis was away, twice as long each time
   Millis longest_rest = std::chrono::seconds{5};
 };
@@ -32,6 +32,10 @@ struct PusherOptions {
 /// are given back uncounted, to their places in line, and written again when it has returned, though the
 /// first time may have been carried out. While it is away nothing is taken. What Redis refuses (a key of
 /// another type, a user who may not) counts as a failure of the job, and follows the topic's retry policy.
+///
+/// A command that was sent cannot be taken back, and Redis may answer a long line of them slowly. So leases
+/// of jobs that are being written are renewed when half of their time is over. A job whose take was answered
+/// too late for that is not written, but given back.
 ///
 /// Jobs of a topic are written in the order in which they are handed out, those that are tried again after
 /// the others.
@@ -68,6 +72,7 @@ class Pusher final : public DeliveryListener {
     std::vector<Item> items;
     std::string command;  ///< "RPUSH orders", for the outcome
     size_t bytes = 0;
+    Moment until = kNever;  ///< when the first of the leases ends
   };
 
   bool can_send() const;
@@ -78,6 +83,8 @@ class Pusher final : public DeliveryListener {
   void send(std::string_view key, std::span<const std::string_view> words, Flight flight);
   void ended(uint64_t number, const Result<std::string>& result);
   void went_away(const Error& error);
+  /// Renews the leases that have less than half of their time left.
+  void renew_leases();
   void give_back(Flight& flight);
 
   Queue& queue_;
@@ -94,6 +101,7 @@ class Pusher final : public DeliveryListener {
   size_t bytes_ = 0;      ///< of all flights
   Millis rest_{};         ///< how long the last rest was; zero: the last command was answered
   Moment rest_until_{};
+  Moment next_renewal_ = kNever;  ///< when to look for leases to renew; kNever: nothing is being written
   bool stopping_ = false;
   Moment stop_at_ = kNever;
   std::function<void(std::string_view why)> log_;

@@ -236,6 +236,36 @@ TEST_F(Pushing, AStopGivesBackWhatIsNotAnswered) {
   EXPECT_EQ(job("t", "a").state, JobState::kReady) << "the answer came too late";
 }
 
+TEST_F(Pushing, LeasesAreRenewedWhileRedisHasNotAnswered) {
+  set("t", {.attempts = 1});
+  for (int i = 0; i < 3; ++i) push("t", "job" + std::to_string(i));
+  Moment next = settle();
+  for (int rounds = 0; queue_.now() < at(300'000); ++rounds) {
+    ASSERT_LT(rounds, 100) << "it looks seldom";
+    ASSERT_LT(next, queue_.now() + seconds{30}) << "it comes by itself";
+    next = settle_at(next);
+  }
+  EXPECT_THAT(target_.open(), SizeIs(1)) << "written once";
+  EXPECT_EQ(job("t", "job0").state, JobState::kReserved);
+  target_.answer_all(std::string("3"));
+  EXPECT_EQ(settle(), kNever) << "nothing is left to renew";
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 3U);
+  EXPECT_EQ(job("t", "job0").attempts, 1U);
+}
+
+TEST_F(Pushing, AJobWhoseTakeWasAnsweredTooLateIsNotWritten) {
+  set("t", {.attempts = 1});
+  push("t", "a");
+  queue_.queue().tick(queue_.now());
+  pusher_.tick(queue_.now());  // asks for it; the answer comes with the queue's next poll
+  queue_.go_to(at(20'000));
+  settle();
+  ASSERT_THAT(target_.open(), SizeIs(1));
+  EXPECT_EQ(pusher_.figures().given_back, 1U) << "given back, and taken anew";
+  EXPECT_GE(job("t", "a").until, at(45'000));
+  EXPECT_EQ(job("t", "a").attempts, 1U);
+}
+
 TEST_F(Pushing, LargeJobsAreTakenInPartsUntilNoneIsLeft) {
   set("t", {});
   const std::string body(size_t{1} << 20, 'x');

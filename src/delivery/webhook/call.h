@@ -38,6 +38,9 @@ struct Call {
   std::string body;
   Millis connect_timeout{};  ///< resolving, connecting and TLS; zero: the total timeout alone counts
   Millis total_timeout{};    ///< until the answer is there; zero: the caller's own default
+  /// How long it may wait for its turn, from when it leaves; a call that is later is not begun
+  /// (CallError::kNoRoom). Zero: for as long as it takes.
+  Millis start_within{};
 };
 
 /// Why there is no answer, as far as anybody has to tell the difference.
@@ -50,7 +53,7 @@ enum class CallError : uint8_t {
   kTls,             ///< no secure connection: unknown authority, wrong name, expired
   kTimeout,         ///< the connect or the total timeout passed
   kBroken,          ///< the connection ended, or what came is not HTTP
-  kNoRoom,          ///< more calls at once than Caller::room() allowed; nothing was sent
+  kNoRoom,          ///< more calls at once than Caller::room() allowed, or too late; nothing was sent
 };
 
 /// A word for logs, figures and outcomes: "timeout".

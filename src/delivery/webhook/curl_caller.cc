@@ -8,13 +8,15 @@ namespace delayq::webhook {
 
 Result<std::unique_ptr<CurlCaller>> CurlCaller::open(CurlCallerOptions options) {
   const size_t max_calls = options.max_calls;
+  auto clock = options.clock;
   auto worker = CurlWorker::open(std::move(options));
   if (!worker.ok()) return worker.error();
-  return std::unique_ptr<CurlCaller>(new CurlCaller(std::move(*worker), max_calls));
+  return std::unique_ptr<CurlCaller>(new CurlCaller(std::move(*worker), max_calls, std::move(clock)));
 }
 
-CurlCaller::CurlCaller(std::unique_ptr<CurlWorker> worker, size_t max_calls)
-    : worker_(std::move(worker)), slots_(max_calls) {
+CurlCaller::CurlCaller(std::unique_ptr<CurlWorker> worker, size_t max_calls,
+                       std::function<std::chrono::microseconds()> clock)
+    : worker_(std::move(worker)), clock_(std::move(clock)), slots_(max_calls) {
   free_slots_.reserve(max_calls);
   for (size_t number = max_calls; number > 0; --number)
     free_slots_.push_back(static_cast<uint32_t>(number - 1));
@@ -34,7 +36,7 @@ void CurlCaller::call(Call call, Done done) {
   const uint32_t number = free_slots_.back();
   free_slots_.pop_back();
   slots_[number] = std::move(done);
-  leaving_.push_back({number, std::move(call)});
+  leaving_.push_back({number, std::move(call), std::nullopt});
 }
 
 void CurlCaller::hear() { worker_->exchange().take(ended_); }
@@ -44,8 +46,18 @@ bool CurlCaller::poll() {
   answer_refused();
   answer_ended();
   // After the answers, which have often made room for the next.
-  if (!leaving_.empty()) worker_->exchange().give(leaving_);
+  if (!leaving_.empty()) send_off();
   return has_any;
+}
+
+void CurlCaller::send_off() {
+  if (clock_) {
+    const std::chrono::microseconds now = clock_();
+    for (NumberedCall& each : leaving_) {
+      if (each.call.start_within > Millis::zero()) each.begin_by = now + each.call.start_within;
+    }
+  }
+  worker_->exchange().give(leaving_);
 }
 
 void CurlCaller::answer_refused() {

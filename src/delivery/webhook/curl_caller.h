@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,8 @@ struct CurlCallerOptions {
   std::string ca_file{};         ///< PEM; who may vouch for a host, instead of the system's authorities
   bool skips_tls_check = false;  ///< believes every certificate; for trying things out
   SocketOpener opener{};         ///< empty: the system's socket()
+  /// Steady; read on both threads, for Call::start_within. Empty: no call is ever too late to begin.
+  std::function<std::chrono::microseconds()> clock{};
   /// "host:port:address": names with addresses that are known without asking, as /etc/hosts has them.
   std::vector<std::string> known_hosts{};
 };
@@ -60,11 +63,14 @@ class CurlCaller : public Caller {
   void set_wakeup(std::function<void()> wakeup) override;
 
  private:
-  CurlCaller(std::unique_ptr<CurlWorker> worker, size_t max_calls);
+  CurlCaller(std::unique_ptr<CurlWorker> worker, size_t max_calls,
+             std::function<std::chrono::microseconds()> clock);
+  void send_off();
   void answer_refused();
   void answer_ended();
 
   std::unique_ptr<CurlWorker> worker_;
+  std::function<std::chrono::microseconds()> clock_;
   std::vector<Done> slots_;           ///< of the calls in flight, by number
   std::vector<uint32_t> free_slots_;  ///< numbers that nobody has
   std::vector<Done> refused_;         ///< there was no room for these

@@ -1,5 +1,6 @@
 // Real calls to a server on a loopback port: what is sent, what is made of the answer, and what is bounded.
 #include <cstdlib>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -353,6 +354,25 @@ TEST(CurlCaller, SaysThatAFileIsMissing) {
   const auto caller = CurlCaller::open({.ca_file = "/nowhere/ca.pem"});
   ASSERT_FALSE(caller.ok());
   EXPECT_THAT(caller.error().detail, HasSubstr("ca_file: \"/nowhere/ca.pem\""));
+}
+
+TEST(CurlCaller, ACallThatWaitedForTooLongIsNotBegun) {
+  Listener listener;
+  TestHost host(listener.serve());
+  const std::thread::id owner = std::this_thread::get_id();
+  CallerDriver caller({.clock = [owner] {
+    const bool is_worker = std::this_thread::get_id() != owner;
+    return std::chrono::microseconds{is_worker ? std::chrono::seconds{10} : std::chrono::seconds{0}};
+  }});
+  Call late = post(host.url("/late"), "1");
+  late.start_within = std::chrono::milliseconds{9'999};
+  const CallResult result = caller.call(std::move(late));
+  EXPECT_EQ(result.error, CallError::kNoRoom);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(listener.last(), "") << "nothing was sent";
+  Call patient = post(host.url("/patient"), "1");
+  patient.start_within = std::chrono::seconds{10};
+  EXPECT_EQ(caller.call(std::move(patient)).status, 200);
 }
 
 }  // namespace

@@ -95,7 +95,14 @@ void CurlWorker::run() {
 
 void CurlWorker::begin_calls() {
   exchange_.take(arrived_);
+  if (arrived_.empty()) return;
+  const auto& clock = settings_.options.clock;
+  const std::chrono::microseconds now = clock ? clock() : std::chrono::microseconds::zero();
   for (NumberedCall& each : arrived_) {
+    if (each.begin_by && *each.begin_by < now) {
+      refuse_late(each.number);
+      continue;
+    }
     if (idle_.empty()) {
       transfers_.push_back(std::make_unique<CurlTransfer>(settings_));
       idle_.push_back(transfers_.back().get());
@@ -110,6 +117,13 @@ void CurlWorker::begin_calls() {
     }
   }
   arrived_.clear();
+}
+
+void CurlWorker::refuse_late(uint32_t number) {
+  NumberedResult& late = ended_.emplace_back();
+  late.number = number;
+  late.result.error = CallError::kNoRoom;
+  late.result.error_text = "the call had to wait for too long";
 }
 
 void CurlWorker::react(const SocketWatch::Event& event) {

@@ -32,6 +32,7 @@ class CurlWorker {
   CurlWorker(CurlCallerOptions options, SocketWatch watch);
   void run();
   void begin_calls();
+  void refuse_late(uint32_t number);
   void react(const SocketWatch::Event& event);
   void collect();
   void end(CurlTransfer& transfer, CURLcode code);

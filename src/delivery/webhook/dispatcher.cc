@@ -10,7 +10,7 @@ namespace {
 /// Asked of a source that was not asked just before: many topics may share a host and its places.
 constexpr uint32_t kFirstBatch = 8;
 constexpr uint32_t kLargestBatch = 512;
-/// How many more jobs than it has places a host may have in line, and for how long.
+/// How many more jobs than it has places a host may have in line, and for how long each.
 constexpr uint32_t kLongestLine = 16;
 constexpr Millis kLongestInLine = std::chrono::seconds{5};
 constexpr Millis kLineCheck = std::chrono::seconds{1};
@@ -156,13 +156,8 @@ bool Dispatcher::place(const TakenJob& taken, std::string_view held_host, uint32
   const Route route = route_of(options, topic);
   if (route.url.empty()) return settlement_.dead(std::move(lease), std::string(kNoCallback)), true;
 
-  Flight flight{std::move(lease),
-                std::string(job.topic),
-                std::string(job.id),
-                host_of(route.url),
-                job.attempts,
-                route.format,
-                {}};
+  Flight flight{std::move(lease), std::string(job.topic), std::string(job.id),    host_of(route.url),
+                job.attempts,     route.format,           start_by(taken, topic), {}};
   const bool has_place = held > 0 && flight.host == held_host;
   const HostGate::Room there = has_place ? HostGate::Room{1, {}} : gate_.room(flight.host, now_);
   if (there.open_until) {
@@ -171,18 +166,14 @@ bool Dispatcher::place(const TakenJob& taken, std::string_view held_host, uint32
     return give_back(std::move(flight.lease), *there.open_until + spread), false;
   }
   const auto line = lines_.find(flight.host);
-  const size_t in_line = line == lines_.end() ? 0 : line->second.flights.size();
-  if (there.calls == 0 && in_line >= kLongestLine) {
-    const Millis spread{static_cast<int64_t>(random_.below(1'000))};
-    return give_back(std::move(flight.lease), now_ + kAfterFull + spread), false;
-  }
-  flight.call = make_call(job, options, route, signer_of(topic), now_);
+  const size_t in_line = line == lines_.end() ? 0 : line->second.size();
+  if (there.calls == 0 && in_line >= kLongestLine)
+    return give_back(std::move(flight.lease), after_full()), false;
+  flight.call = make_call(job, options, route, signer_of(topic, job.topic, route), now_);
   flight.call.connect_timeout = options_.connect_timeout;
   flight.call.total_timeout = timeout_of(topic);
   if (there.calls == 0) {
-    Line& waits = lines_[flight.host];
-    if (waits.flights.empty()) waits.since = now_;
-    waits.flights.push_back(std::move(flight));
+    lines_[flight.host].push_back(std::move(flight));
     if (waiting_++ == 0) next_check_ = now_ + kLineCheck;
     return true;
   }
@@ -191,13 +182,28 @@ bool Dispatcher::place(const TakenJob& taken, std::string_view held_host, uint32
   } else {
     gate_.enter(flight.host, now_);
   }
-  start(std::move(flight));
-  return true;
+  return start(std::move(flight));
 }
 
-signing::Signer& Dispatcher::signer_of(const EffectiveSettings& topic) {
-  const std::vector<std::string>& secrets =
-      topic.callback_secrets.empty() ? options_.secrets : topic.callback_secrets;
+Moment Dispatcher::start_by(const TakenJob& taken, const EffectiveSettings& topic) const {
+  return taken.job.until - timeout_of(topic) - kLeaseMargin;
+}
+
+Moment Dispatcher::after_full() {
+  return now_ + kAfterFull + Millis{static_cast<int64_t>(random_.below(1'000))};
+}
+
+signing::Signer& Dispatcher::signer_of(const EffectiveSettings& topic, std::string_view name,
+                                       const Route& route) {
+  static const std::vector<std::string> kNone;
+  const auto own = [&]() -> const std::vector<std::string>& {
+    const auto& said = queue_.settings(name).callback_secrets;
+    return said ? *said : kNone;
+  };
+  const auto usual = [&]() -> const std::vector<std::string>& {
+    return topic.callback_secrets.empty() ? options_.secrets : topic.callback_secrets;
+  };
+  const std::vector<std::string>& secrets = route.is_jobs_own ? own() : usual();
   std::string key;
   for (const std::string& secret : secrets) key += secret + '\n';
   const auto found = signers_.find(key);
@@ -209,11 +215,17 @@ signing::Signer& Dispatcher::signer_of(const EffectiveSettings& topic) {
   return signers_.emplace(std::move(key), std::move(*signer)).first->second;
 }
 
-void Dispatcher::start(Flight flight) {
+bool Dispatcher::start(Flight flight) {
+  if (flight.start_by < now_) {
+    gate_.give_back(flight.host, 1);
+    return give_back(std::move(flight.lease), now_), false;
+  }
   const uint64_t number = ++last_flight_;
   Call call = std::move(flight.call);
+  call.start_within = flight.start_by - now_;
   flights_.emplace(number, std::move(flight));
   caller_.call(std::move(call), [this, number](const CallResult& result) { ended(number, result); });
+  return true;
 }
 
 // ---- a call has ended
@@ -266,11 +278,10 @@ void Dispatcher::advance_line(const std::string& host) {
     if (there.calls == 0) return;
     if (found == lines_.end()) return sources_.host_has_room(host, there.calls);
     Line& line = found->second;
-    Flight flight = std::move(line.flights.front());
-    line.flights.pop_front();
-    line.since = now_;
+    Flight flight = std::move(line.front());
+    line.pop_front();
     --waiting_;
-    if (line.flights.empty()) lines_.erase(found);
+    if (line.empty()) lines_.erase(found);
     gate_.enter(host, now_);
     start(std::move(flight));
   }
@@ -285,19 +296,28 @@ void Dispatcher::give_back(std::string lease, Moment at) {
 
 void Dispatcher::give_back_line(const std::string& host, Moment at) {
   const auto found = lines_.find(host);
-  waiting_ -= found->second.flights.size();
-  for (Flight& flight : found->second.flights) give_back(std::move(flight.lease), at);
+  waiting_ -= found->second.size();
+  for (Flight& flight : found->second) give_back(std::move(flight.lease), at);
   lines_.erase(found);
 }
 
-/// A host that hangs does not move on; its line is for the others to have.
+/// Gives back the jobs that waited for too long. Their order is not that of `start_by` when the clock was set
+/// back or timeouts were changed, so each is looked at.
 void Dispatcher::check_lines(Moment now) {
   next_check_ = now + kLineCheck;
-  std::vector<std::string> stuck;
-  for (const auto& [host, line] : lines_) {
-    if (now - line.since >= kLongestInLine || line.since > now) stuck.push_back(host);
+  for (auto entry = lines_.begin(); entry != lines_.end();) {
+    Line& line = entry->second;
+    waiting_ -= std::erase_if(line, [&](Flight& flight) {
+      const bool is_late = flight.start_by < now;
+      if (is_late) give_back(std::move(flight.lease), after_full());
+      return is_late;
+    });
+    if (line.empty()) {
+      lines_.erase(entry++);
+    } else {
+      ++entry;
+    }
   }
-  for (const std::string& host : stuck) give_back_line(host, now + kAfterFull);
 }
 
 void Dispatcher::stop(Moment now, Millis grace) {

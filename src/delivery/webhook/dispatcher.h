@@ -31,7 +31,8 @@ struct DispatcherOptions {
   Millis timeout = std::chrono::seconds{30};  ///< of a whole call, where the topic says no other
   uint32_t in_flight = 1'024;                 ///< calls at the same time, to all hosts together
   HostGate::Options hosts;
-  std::vector<std::string> secrets;  ///< sign the calls of topics that have none of their own
+  /// Sign the calls to callbacks of topics that have no secrets of their own.
+  std::vector<std::string> secrets;
 };
 
 /// A call that was no success, for the log: nothing of the job's body, the answer or the URL's path is in it.
@@ -51,6 +52,10 @@ struct FailedCall {
 /// place at their host. What cannot be called now is not taken, where the host is known before (the topic's
 /// callback), and otherwise given back, uncounted, to a later moment. So a host that hangs holds its own
 /// places, and nobody else's. Sources, that is outlets of topics, take turns.
+///
+/// A lease outlasts its call: no call begins that could still be under way when the lease of its job ends.
+/// Wherever a job has waited since it was taken (for the engine's answer, for a place at its host, for the
+/// caller's thread), it is given back, uncounted, once too little of its lease is left.
 ///
 /// A job that is being called when the server is killed is tried again when its lease has run out.
 ///
@@ -87,13 +92,10 @@ class Dispatcher final : public DeliveryListener {
     std::string host;
     uint32_t attempt = 0;
     CallbackFormat format = CallbackFormat::kWebhook;
+    Moment start_by{};  ///< a call that begins later could outlast the lease
     Call call;
   };
-  /// Jobs that wait for a place at their host.
-  struct Line {
-    std::deque<Flight> flights;
-    Moment since{};  ///< when it last moved
-  };
+  using Line = std::deque<Flight>;  ///< jobs that wait for a place at their host
   struct Asked {
     uint32_t count = 0;
     std::string host;  ///< of the topic's callback; its places are held
@@ -108,7 +110,11 @@ class Dispatcher final : public DeliveryListener {
   /// Calls the job, or lets it wait, or gives it back; false for the last. `held` is a place that is taken
   /// already at `held_host`.
   bool place(const TakenJob& taken, std::string_view held_host, uint32_t& held);
-  void start(Flight flight);
+  /// False: given back, since its lease could end during the call.
+  bool start(Flight flight);
+  Moment start_by(const TakenJob& taken, const EffectiveSettings& topic) const;
+  /// When to try again a job for a host that is full; not all at the same moment.
+  Moment after_full();
   void ended(uint64_t number, const CallResult& result);
   void settle(Flight flight, const CallResult& result);
   /// The host has places again, or its breaker is open now.
@@ -117,7 +123,9 @@ class Dispatcher final : public DeliveryListener {
   void give_back(std::string lease, Moment at);
   void check_lines(Moment now);
   void give_back_all_in_flight();
-  signing::Signer& signer_of(const EffectiveSettings& topic);
+  /// A job's own callback is signed only with secrets that were set for its topic alone: whoever may push to
+  /// one topic chooses URL and body, and must not get signatures that the receivers of others believe.
+  signing::Signer& signer_of(const EffectiveSettings& topic, std::string_view name, const Route& route);
   Millis timeout_of(const EffectiveSettings& topic) const;
 
   Queue& queue_;

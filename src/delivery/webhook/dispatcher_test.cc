@@ -1,11 +1,13 @@
 #include "delivery/webhook/dispatcher.h"
 
+#include <map>
 #include <set>
 
 #include <gmock/gmock.h>
 
 #include "delivery/webhook/fake_caller.h"
 #include "engine/memory/memory_engine.h"
+#include "tests/support/forwarding_engine.h"
 #include "tests/support/queue_driver.h"
 
 namespace delayq::webhook {
@@ -35,6 +37,28 @@ CallResult busy_for(seconds time) {
   result.retry_after = RetryAfter{time, {}};
   return result;
 }
+
+/// An engine whose answers to takes can be held back.
+class SlowTakes final : public support::ForwardingEngine {
+ public:
+  using ForwardingEngine::ForwardingEngine;
+  void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override {
+    ForwardingEngine::take(now, request, [this, reply = std::move(reply)](Result<TakeAnswer> answer) mutable {
+      held_.emplace_back(
+          [reply = std::move(reply), answer = std::move(answer)]() mutable { reply(std::move(answer)); });
+    });
+  }
+  bool poll(EngineListener& listener) override {
+    const bool any = ForwardingEngine::poll(listener);
+    if (holds || held_.empty()) return any;
+    for (auto& answer : std::exchange(held_, {})) answer();
+    return true;
+  }
+  bool holds = false;
+
+ private:
+  std::vector<absl::AnyInvocable<void()>> held_;
+};
 
 class Dispatching : public testing::Test {
  protected:
@@ -70,8 +94,16 @@ class Dispatching : public testing::Test {
     return queue_.push(request);
   }
   SeenJob job(std::string_view topic, std::string_view id) { return *queue_.get(topic, id); }
+  /// Of the first open call to that host.
+  std::optional<std::string_view> signature_to(std::string_view host) {
+    for (const auto& made : caller_.open()) {
+      if (host_of(made.call.url) == host) return made.call.headers.find("webhook-signature");
+    }
+    return std::nullopt;
+  }
 
-  MemoryEngine engine_;
+  MemoryEngine memory_;
+  SlowTakes engine_{memory_};
   support::QueueDriver queue_{engine_};
   FakeCaller caller_;
   Dispatcher dispatcher_{queue_.queue(), caller_, small(), 1};
@@ -223,6 +255,76 @@ TEST_F(Dispatching, WhatIsGivenBackIsNotCounted) {
   for (const std::string& id : ids) EXPECT_EQ(job("t", id).attempts, 1U);
 }
 
+TEST_F(Dispatching, NoLeaseRunsOutInTheLineOfASlowHost) {
+  DispatcherOptions options = small();
+  options.hosts.per_host = 1;
+  dispatcher_.set_options(options);
+  std::set<std::string> ids;
+  for (int i = 0; i < 40; ++i) ids.insert(push("t", kBad));
+  std::map<std::string, int> called;
+  Moment next_answer = at(4'000);
+  for (int64_t ms = 0; ms < 400'000 && queue_.count("t", JobState::kDone) < 40; ms += 100) {
+    settle_at(at(ms));
+    ASSERT_LE(caller_.open().size(), 1U);
+    if (queue_.now() < next_answer || caller_.open().empty()) continue;
+    ++called[std::string(*caller_.open()[0].call.headers.find("delayq-job-id"))];
+    caller_.answer(200);
+    settle();
+    next_answer = queue_.now() + seconds{4};
+  }
+  EXPECT_EQ(queue_.count("t", JobState::kDone), 40U);
+  for (const std::string& id : ids) {
+    EXPECT_EQ(called[id], 1) << id;
+    EXPECT_EQ(job("t", id).attempts, 1U) << id;
+  }
+  EXPECT_EQ(queue_.stats("t").tallies.of(Tally::kExpired), 0U);
+  EXPECT_LT(queue_.now(), at(200'000)) << "the host is never without work for long";
+}
+
+TEST_F(Dispatching, AJobWhoseTakeWasAnsweredTooLateIsNotCalled) {
+  hook("t", kGood);
+  const std::string id = push("t");
+  engine_.holds = true;
+  settle();
+  engine_.holds = false;
+  settle_at(at(6'000));
+  ASSERT_EQ(caller_.open().size(), 1U) << "given back, and taken anew";
+  EXPECT_EQ(dispatcher_.figures().given_back, 1U);
+  EXPECT_EQ(job("t", id).attempts, 1U);
+  EXPECT_GE(job("t", id).until, at(6'000) + seconds{30}) << "the lease outlasts the call";
+}
+
+TEST_F(Dispatching, ALongerTimeoutDoesNotOutlastTheLeaseOfATakeUnderWay) {
+  hook("t", kGood, {.callback_timeout = seconds{1}});
+  const std::string id = push("t");
+  engine_.holds = true;
+  settle();
+  hook("t", kGood, {.callback_timeout = seconds{300}});
+  engine_.holds = false;
+  settle();
+  ASSERT_EQ(caller_.open().size(), 1U);
+  EXPECT_EQ(caller_.open()[0].call.total_timeout, seconds{300});
+  EXPECT_GE(job("t", id).until, queue_.now() + seconds{300});
+  EXPECT_EQ(job("t", id).attempts, 1U);
+}
+
+TEST_F(Dispatching, TheCallerIsToldHowLongTheCallMayWait) {
+  hook("t", kGood);
+  const std::string id = push("t");
+  settle();
+  ASSERT_EQ(caller_.open().size(), 1U);
+  const Call& call = caller_.open()[0].call;
+  EXPECT_GT(call.start_within, Millis::zero());
+  EXPECT_LT(queue_.now() + call.start_within + call.total_timeout, job("t", id).until);
+  CallResult late;
+  late.error = CallError::kNoRoom;
+  caller_.end(late);
+  settle();
+  settle_at(at(3'000));
+  EXPECT_EQ(caller_.open().size(), 1U) << "tried again";
+  EXPECT_EQ(job("t", id).attempts, 1U) << "uncounted";
+}
+
 TEST_F(Dispatching, TheBreakerOpensAndOneProbeClosesIt) {
   hook("t", kBad);
   for (int i = 0; i < 10; ++i) push("t");
@@ -354,6 +456,44 @@ TEST_F(Dispatching, TheTopicsSecretsSign) {
   settle();
   const std::string signature(*caller_.open()[0].call.headers.find("webhook-signature"));
   EXPECT_THAT(signature, HasSubstr(" v1,")) << "two of them, while keys change";
+}
+
+constexpr std::string_view kSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+TEST_F(Dispatching, TheServersSecretsSignTheCallbackOfATopicAndNotTheJobsOwn) {
+  DispatcherOptions options = small();
+  options.secrets = {std::string(kSecret)};
+  dispatcher_.set_options(options);
+  hook("t", kGood);
+  push("t");
+  push("u", kBad);
+  push("t", kBad);
+  settle();
+  EXPECT_TRUE(signature_to(kGoodHost)) << "configured by whoever configured the secret";
+  EXPECT_EQ(caller_.open_to(kBadHost), 2U);
+  for (const auto& made : caller_.open()) {
+    if (made.call.url != kBad) continue;
+    EXPECT_FALSE(made.call.headers.find("webhook-signature")) << "whoever pushed chose URL and body";
+  }
+}
+
+TEST_F(Dispatching, SecretsOfAllTopicsDoNotSignAJobsOwnCallback) {
+  queue_.set("*", {.callback_secrets = std::vector{std::string(kSecret)}});
+  push("u", kBad);
+  settle();
+  ASSERT_EQ(caller_.open().size(), 1U);
+  EXPECT_FALSE(signature_to(kBadHost));
+}
+
+TEST_F(Dispatching, SecretsOfItsTopicSignAJobsOwnCallback) {
+  DispatcherOptions options = small();
+  options.secrets = {"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODk="};
+  dispatcher_.set_options(options);
+  queue_.set("u", {.callback_secrets = std::vector{std::string(kSecret)}});
+  push("u", kBad);
+  settle();
+  ASSERT_TRUE(signature_to(kBadHost));
+  EXPECT_THAT(*signature_to(kBadHost), testing::Not(HasSubstr(" "))) << "by the topic's alone";
 }
 
 TEST_F(Dispatching, LargeJobsAreTakenInPartsUntilNoneIsLeft) {

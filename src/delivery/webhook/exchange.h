@@ -1,9 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "delivery/webhook/call.h"
@@ -13,6 +15,7 @@ namespace delayq::webhook {
 struct NumberedCall {
   uint32_t number = 0;
   Call call;
+  std::optional<std::chrono::microseconds> begin_by{};  ///< by the caller's clock; later it is not begun
 };
 
 struct NumberedResult {

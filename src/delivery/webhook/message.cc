@@ -68,7 +68,8 @@ std::string callback_api_body(const Job& job, std::string_view url) {
 
 Route route_of(const JobOptions& options, const EffectiveSettings& topic) {
   Route route;
-  route.url = options.callback.empty() ? std::string_view(topic.callback) : options.callback;
+  route.is_jobs_own = !options.callback.empty();
+  route.url = route.is_jobs_own ? options.callback : std::string_view(topic.callback);
   route.format = options.format.value_or(topic.callback_format);
   route.method = options.method.empty() ? std::string_view(topic.callback_method) : options.method;
   if (route.method.empty()) route.method = route.format == CallbackFormat::kCallbackApi ? "PUT" : "POST";

@@ -13,8 +13,9 @@ namespace delayq::webhook {
 /// Where a job's call goes and what it looks like: the job's own word, then its topic's, then the format's.
 /// The views are those of the options and settings.
 struct Route {
-  std::string_view url;     ///< empty: nobody has said where
-  std::string_view method;  ///< POST, and PUT for the callback API, where nobody says otherwise
+  std::string_view url;      ///< empty: nobody has said where
+  bool is_jobs_own = false;  ///< the job said where, not its topic
+  std::string_view method;   ///< POST, and PUT for the callback API, where nobody says otherwise
   CallbackFormat format = CallbackFormat::kWebhook;
 };
 Route route_of(const JobOptions& options, const EffectiveSettings& topic);

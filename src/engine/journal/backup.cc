@@ -23,8 +23,13 @@ void Backup::start(Order order, Done done) {
     if (segment->file == nullptr || segment->durable == 0) continue;
     copy->sources.push_back({segment_name(number), segment->file, segment->durable});
     copy->report.bytes += segment->durable;
+    copy->manifest.segments[number] = {segment->header.nonce, segment->durable};
+    copy->manifest.highest = number;
   }
-  copy->report.files = copy->sources.size();
+  copy->manifest.directory = copy->order.directory;
+  copy->manifest.epoch = copy->order.epoch;
+  copy->report.files = copy->sources.size() + 1;
+  copy->report.bytes += copy->manifest.encode().size();
   next(std::move(copy));
 }
 
@@ -105,6 +110,7 @@ Status Backup::Copy::copy_piece() {
 
 Status Backup::Copy::finish() {
   if (Status status = target->sync_directory(); !status.ok()) return status;
+  if (Status status = manifest.write(*target); !status.ok()) return status;
   target.reset();
   if (Status status = order.shelf->finish(order.name); !status.ok()) return status;
   is_complete = true;

@@ -11,6 +11,7 @@
 
 #include "engine/journal/disk.h"
 #include "engine/journal/io.h"
+#include "engine/journal/manifest.h"
 #include "engine/journal/segments.h"
 #include "engine/requests.h"
 
@@ -39,6 +40,9 @@ class Shelf {
 /// Nothing needs to be held back meanwhile: what was synced is never written again, and a segment that
 /// cleaning removes stays readable for as long as it is open here. (Its room is free only afterwards.)
 ///
+/// The copy has a manifest of its own, with the length of every segment, so that a part of it does not pass
+/// for the whole.
+///
 /// Bytes go over in pieces, each synced before the next, on a lane of their own: a commit never has more than
 /// one piece before it in the disk's queue.
 class Backup {
@@ -49,6 +53,8 @@ class Backup {
     Shelf* shelf = nullptr;
     uint64_t disk_reserve = 0;  ///< must stay free on the shelf's disk
     uint64_t jobs = 0;          ///< for the report
+    uint64_t directory = 0;     ///< for the copy's manifest
+    uint32_t epoch = 0;
   };
 
   Backup(Io& io, Segments& segments) : io_(io), segments_(segments) {}
@@ -72,6 +78,7 @@ class Backup {
     Order order;
     Done done;
     std::vector<Source> sources;
+    Manifest manifest;  ///< of the copy
     std::unique_ptr<Disk> target;
     std::shared_ptr<File> file;  ///< that is being written
     size_t at = 0;               ///< among the sources

@@ -8,6 +8,7 @@
 
 #include "engine/journal/check.h"
 #include "tests/support/journal_on_disk.h"
+#include "tests/support/segment_builder.h"
 #include "tests/support/virtual_shelf.h"
 
 namespace delayq::journal {
@@ -233,6 +234,29 @@ TEST_F(BackupTest, an_engine_that_ends_gives_it_up) {
   EXPECT_FALSE(answer) << "nobody is there to be answered";
   EXPECT_EQ(shelf.size(), 0U);
   EXPECT_FALSE(shelf.has_partial("copy"));
+}
+
+TEST_F(BackupTest, a_part_of_it_does_not_pass_for_the_whole) {
+  auto& driver = on_disk.open();
+  for (int i = 0; i < 40; ++i) driver.push(spec(i));
+  ASSERT_TRUE(backup("copy").ok());
+  const std::vector<std::string> names = support::file_names(*shelf.find("copy"));
+  ASSERT_GE(names.size(), 3U);
+  for (const std::string& name : names) {
+    const std::unique_ptr<support::VirtualDisk> part = shelf.find("copy")->clone(1);
+    ASSERT_TRUE(part->remove(name).ok());
+    support::SteppedIo io;
+    const auto opened = JournalEngine::open(*part, io, on_disk.options, kStart);
+    ASSERT_FALSE(opened.ok()) << name;
+    EXPECT_NE(opened.error().detail.find(name), std::string::npos) << opened.error().detail;
+  }
+  for (const std::string& name : names) {
+    const std::unique_ptr<support::VirtualDisk> part = shelf.find("copy")->clone(1);
+    const auto file = part->open(name);
+    ASSERT_TRUE((*file)->truncate(*(*file)->size() * 2 / 3).ok());
+    support::SteppedIo io;
+    EXPECT_FALSE(JournalEngine::open(*part, io, on_disk.options, kStart).ok()) << name << " is cut short";
+  }
 }
 
 // Cut at every step: a copy that has its name is whole, and the journal itself never minds.

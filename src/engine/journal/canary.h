@@ -12,6 +12,7 @@ enum class Canary : uint8_t {
   kForgottenLease,  ///< a lease's deadline is not watched
   kWrongCrc,        ///< checksums are not compared when reading back
   kEarlyRemoval,    ///< cleaning removes a segment before its survivors are durable
+  kUncheckedFiles,  ///< segments are not compared with the manifest
 };
 
 }  // namespace delayq::journal

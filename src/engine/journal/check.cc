@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/journal/replay.h"
+#include "engine/journal/segment_chain.h"
 #include "engine/journal/segment_files.h"
 #include "engine/journal/segment_scanner.h"
 
@@ -18,8 +19,8 @@ struct Kept {
   Location location;
 };
 
-/// Reads one segment: records to `records`, trouble to `report`.
-Status read_segment(const SegmentFile& segment, const std::vector<std::byte>& bytes,
+/// Reads one segment: records to `records`, trouble to `report`. `least_size`: what the manifest says of it.
+Status read_segment(const SegmentFile& segment, const std::vector<std::byte>& bytes, uint64_t least_size,
                     std::vector<Kept>& records, CheckReport& report) {
   SegmentScanner scanner(bytes, segment.header, segment.has_successor);
   uint64_t found = 0;
@@ -38,7 +39,13 @@ Status read_segment(const SegmentFile& segment, const std::vector<std::byte>& by
     report.damage.push_back({segment.name, offset, skipped, "a record fails its checksum",
                              std::max<uint64_t>(1, (skipped + average / 2) / average)});
   }
-  if (scanner.end() == SegmentScanner::End::kTorn) report.torn_bytes += bytes.size() - scanner.offset();
+  if (scanner.offset() < least_size) {
+    const uint64_t there = std::min<uint64_t>(least_size, bytes.size());
+    report.damage.push_back({segment.name, scanner.offset(), there - scanner.offset(),
+                             fmt::format("its records end there, and had been synced up to {}", least_size),
+                             (least_size - scanner.offset()) / 256 + 1});
+  } else if (scanner.end() == SegmentScanner::End::kTorn)
+    report.torn_bytes += bytes.size() - scanner.offset();
   report.records += found;
   return {};
 }
@@ -63,34 +70,52 @@ void count_jobs(const std::vector<SegmentFile>& segments, std::vector<Kept>& rec
   report.live_bytes = store.segments.live_bytes();
 }
 
-Result<CheckReport> inspect(Disk& disk, std::vector<SegmentFile>& segments) {
+/// Compares the segments with the manifest, which it answers; trouble to `report`.
+Result<Manifest> inspect_files(Disk& disk, std::vector<SegmentFile>& segments, CheckReport& report) {
+  Result<std::optional<Manifest>> manifest = Manifest::read(disk);
+  if (!manifest.ok() && manifest.error().code != ErrorCode::kCorrupt) return manifest.error();
+  if (!manifest.ok()) {
+    report.damage.push_back({std::string(Manifest::kName), 0, 0, manifest.error().detail, 0});
+    return Manifest{};
+  }
+  for (const ChainProblem& problem : compare(*manifest, segments))
+    report.damage.push_back({problem.file, 0, 0, problem.what, 0});
+  return manifest->value_or(Manifest{});
+}
+
+Result<CheckReport> inspect(Disk& disk, std::vector<SegmentFile>& segments, Manifest& manifest) {
   Result<std::vector<SegmentFile>> found = find_segments(disk);
   if (!found.ok()) return found.error();
   segments = std::move(*found);
   CheckReport report;
+  Result<Manifest> known = inspect_files(disk, segments, report);
+  if (!known.ok()) return known.error();
+  manifest = std::move(*known);
   std::vector<std::vector<std::byte>> contents;
   std::vector<Kept> records;
   for (const SegmentFile& segment : segments) {
     ++report.segments;
     report.bytes += segment.size;
-    if (segment.kind == SegmentFile::Kind::kUnfinished) {
+    if (segment.kind == SegmentFile::Kind::kUnfinished || segment.kind == SegmentFile::Kind::kLeftover) {
       ++report.unfinished_segments;
       continue;
     }
+    if (segment.kind == SegmentFile::Kind::kStranger) continue;
     if (segment.kind == SegmentFile::Kind::kForeign) {
       return Error{ErrorCode::kUnavailable, "journal.check",
                    fmt::format("{}/{} has format version {}; this program reads version {}", disk.name(),
                                segment.name, segment.header.version, kFormatVersion)};
     }
     if (segment.kind == SegmentFile::Kind::kDamaged) {
-      report.damage.push_back(
-          {segment.name, 0, segment.size, "its header is not readable", segment.size / 256});
+      report.damage.push_back({segment.name, 0, segment.size, header_problem(segment), segment.size / 256});
       continue;
     }
     Result<std::vector<std::byte>> bytes = read_whole(segment);
     if (!bytes.ok()) return bytes.error();
     contents.push_back(std::move(*bytes));
-    if (Status status = read_segment(segment, contents.back(), records, report); !status.ok())
+    const auto entry = manifest.segments.find(segment.number);
+    const uint64_t least_size = entry == manifest.segments.end() ? 0 : entry->second.least_size;
+    if (Status status = read_segment(segment, contents.back(), least_size, records, report); !status.ok())
       return status.error();
   }
   count_jobs(segments, records, report);
@@ -125,30 +150,57 @@ Status make_hole(const SegmentFile& segment, const Damage& damage) {
   return segment.file->sync();
 }
 
+Status give_up(Disk& disk, const SegmentFile& segment, const Damage& damage) {
+  const bool is_put_aside =
+      segment.kind == SegmentFile::Kind::kDamaged || segment.kind == SegmentFile::Kind::kStranger;
+  if (is_put_aside) return disk.rename(segment.name, segment.name + ".damaged");
+  return damage.bytes == 0 ? Status{} : make_hole(segment, damage);
+}
+
+/// Names what is left, whatever its length is now.
+Status write_new_manifest(Disk& disk, const Manifest& old, const std::vector<SegmentFile>& segments) {
+  Manifest manifest;
+  manifest.directory = old.directory;
+  manifest.epoch = old.epoch;
+  manifest.removed = old.removed;
+  for (const SegmentFile& segment : segments) {
+    if (segment.kind != SegmentFile::Kind::kGood) continue;
+    if (manifest.directory == 0) manifest.directory = segment.header.directory;
+    manifest.epoch = std::max(manifest.epoch, segment.header.epoch);
+    manifest.highest = std::max(manifest.highest, segment.number);
+    manifest.segments[segment.number] = {segment.header.nonce, kSegmentHeaderSize};
+  }
+  if (manifest.directory != 0) return manifest.write(disk);
+  // All of it is from before there were manifests: the next start makes one.
+  static_cast<void>(disk.remove(Manifest::kName));
+  return disk.sync_directory();
+}
+
 }  // namespace
 
 Result<CheckReport> check(Disk& disk) {
   Result<std::unique_ptr<Disk::Lock>> lock = disk.lock();
   if (!lock.ok()) return lock.error();
   std::vector<SegmentFile> segments;
-  return inspect(disk, segments);
+  Manifest manifest;
+  return inspect(disk, segments, manifest);
 }
 
 Result<CheckReport> repair(Disk& disk) {
   Result<std::unique_ptr<Disk::Lock>> lock = disk.lock();
   if (!lock.ok()) return lock.error();
   std::vector<SegmentFile> segments;
-  Result<CheckReport> report = inspect(disk, segments);
-  if (!report.ok()) return report;
+  Manifest manifest;
+  Result<CheckReport> report = inspect(disk, segments, manifest);
+  if (!report.ok() || report->is_clean()) return report;
   for (const Damage& damage : report->damage) {
     const auto segment = std::find_if(segments.begin(), segments.end(),
                                       [&](const SegmentFile& file) { return file.name == damage.segment; });
-    const Status status = segment->kind == SegmentFile::Kind::kDamaged
-                              ? disk.rename(segment->name, segment->name + ".damaged")
-                              : make_hole(*segment, damage);
-    if (!status.ok()) return status.error();
+    if (segment == segments.end()) continue;  // missing, or the manifest itself
+    if (Status status = give_up(disk, *segment, damage); !status.ok()) return status.error();
   }
   if (Status status = disk.sync_directory(); !status.ok()) return status.error();
+  if (Status status = write_new_manifest(disk, manifest, segments); !status.ok()) return status.error();
   return report;
 }
 

@@ -11,9 +11,9 @@
 
 namespace delayq::journal {
 
-/// One stretch of bytes that cannot be read.
+/// One stretch of bytes that cannot be read, or a file that is not there or not the right one (0 bytes).
 struct Damage {
-  std::string segment;
+  std::string segment;  ///< or "manifest"
   uint64_t offset = 0;
   uint64_t bytes = 0;
   std::string what;
@@ -41,8 +41,9 @@ struct CheckReport {
 Result<CheckReport> check(Disk& disk);
 
 /// Gives up what check() found to be damaged, and only that: each stretch becomes a hole that the next start
-/// skips; a segment without a readable header is renamed to "<name>.damaged". What was dropped is what the
-/// report says. Jobs whose later records were in a hole may come back in an earlier state.
+/// skips; a segment without a readable header, or one that does not belong to the directory, is renamed to
+/// "<name>.damaged"; one that is missing is not expected any more. What was dropped is what the report says.
+/// Jobs whose later records were in a hole may come back in an earlier state.
 Result<CheckReport> repair(Disk& disk);
 
 /// The report in words, for a terminal.

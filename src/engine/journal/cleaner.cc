@@ -133,8 +133,9 @@ void Cleaner::remove() {
   auto status = std::make_shared<Status>();
   io_.run(
       Lane::kWrite,
-      [this, status, name = segment_name(victim_)] {
-        *status = disk_.remove(name);
+      [this, status, number = victim_] {
+        *status = manifest_.take_off(disk_, number);
+        if (status->ok()) *status = disk_.remove(segment_name(number));
         if (status->ok()) *status = disk_.sync_directory();
       },
       [this, status] {

@@ -29,8 +29,8 @@ class Cleaner {
     Canary canary = Canary::kNone;
   };
 
-  Cleaner(Store& store, Log& log, Io& io, Disk& disk, Options options)
-      : store_(store), log_(log), io_(io), disk_(disk), options_(options) {}
+  Cleaner(Store& store, Log& log, Io& io, Disk& disk, Manifest& manifest, Options options)
+      : store_(store), log_(log), io_(io), disk_(disk), manifest_(manifest), options_(options) {}
 
   /// Does the next bit, if there is anything to do. Called after every poll of the engine.
   void step(Moment now);
@@ -67,6 +67,7 @@ class Cleaner {
   Log& log_;
   Io& io_;
   Disk& disk_;
+  Manifest& manifest_;  ///< the write lane's
   Options options_;
   Phase phase_ = Phase::kIdle;
   Moment now_{};

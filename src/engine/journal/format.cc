@@ -23,7 +23,7 @@ struct SegmentHeaderBytes {
   int64_t created_ms;
   uint64_t previous_size;
   uint32_t previous;
-  std::array<uint32_t, 2> zero;
+  std::array<uint32_t, 2> directory;  ///< low half first
   uint32_t crc;
 };
 static_assert(sizeof(SegmentHeaderBytes) == kSegmentHeaderSize);
@@ -38,6 +38,7 @@ constexpr size_t kNameDigits = 10;
 void SegmentHeader::encode(std::span<std::byte, kSegmentHeaderSize> out) const {
   SegmentHeaderBytes bytes{kSegmentMagic, version,    stream,        nonce,    number, epoch,
                            first_lsn,     created_ms, previous_size, previous, {},     0};
+  std::memcpy(bytes.directory.data(), &directory, sizeof directory);
   bytes.crc = crc32c(0, &bytes, offsetof(SegmentHeaderBytes, crc));
   std::memcpy(out.data(), &bytes, sizeof bytes);
 }
@@ -47,8 +48,10 @@ std::optional<SegmentHeader> SegmentHeader::decode(std::span<const std::byte, kS
   std::memcpy(&bytes, in.data(), sizeof bytes);
   if (bytes.magic != kSegmentMagic) return std::nullopt;
   if (bytes.crc != crc32c(0, &bytes, offsetof(SegmentHeaderBytes, crc))) return std::nullopt;
-  return SegmentHeader{bytes.version,   bytes.stream,     bytes.nonce,    bytes.number,       bytes.epoch,
-                       bytes.first_lsn, bytes.created_ms, bytes.previous, bytes.previous_size};
+  uint64_t directory = 0;
+  std::memcpy(&directory, bytes.directory.data(), sizeof directory);
+  return SegmentHeader{bytes.version,   bytes.stream,     bytes.nonce,    bytes.number,        bytes.epoch,
+                       bytes.first_lsn, bytes.created_ms, bytes.previous, bytes.previous_size, directory};
 }
 
 std::string segment_name(uint32_t number) {

@@ -42,6 +42,7 @@ struct SegmentHeader {
   int64_t created_ms = 0;
   uint32_t previous = 0;       ///< the stream's segment before this one; 0: none
   uint64_t previous_size = 0;  ///< and how long it was when this one was begun
+  uint64_t directory = 0;      ///< that of the manifest; 0: written before there were manifests
 
   void encode(std::span<std::byte, kSegmentHeaderSize> out) const;
   /// nullopt: not a segment of ours, or damaged. The version is not judged here.

@@ -30,7 +30,10 @@ using support::SegmentBuilder;
 using Files = std::map<std::string, std::string>;
 
 const std::filesystem::path kSources{DELAYQ_SOURCE_FOLDER};
-const std::filesystem::path kGolden = kSources / "src/engine/journal/testdata/golden-v1";
+const std::filesystem::path kTestData = kSources / "src/engine/journal/testdata";
+/// What today's program writes, and what it wrote before there were manifests.
+const std::filesystem::path kGolden = kTestData / "golden-v1-manifest";
+const std::filesystem::path kBeforeManifests = kTestData / "golden-v1";
 
 /// One commit per verb: everything a verb caused is on the disk before the next one.
 template <class Verb>
@@ -97,17 +100,17 @@ Files written_today() {
   return files_of(on_disk.disk);
 }
 
-Files golden_files() {
+Files files_in(const std::filesystem::path& directory) {
   Files files;
-  for (const auto& entry : std::filesystem::directory_iterator(kGolden)) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     std::ifstream in(entry.path(), std::ios::binary);
     files[entry.path().filename()] = {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
   return files;
 }
 
-void load_golden(JournalOnDisk& on_disk) {
-  for (const auto& [name, bytes] : golden_files()) {
+void load_golden(JournalOnDisk& on_disk, const std::filesystem::path& directory) {
+  for (const auto& [name, bytes] : files_in(directory)) {
     SegmentBuilder::save_file(on_disk.disk, name, std::as_bytes(std::span(bytes)));
   }
 }
@@ -130,7 +133,7 @@ TEST(Golden, the_same_life_is_written_as_the_same_bytes) {
     std::filesystem::create_directories(kGolden);
     for (const auto& [name, bytes] : today) std::ofstream(kGolden / name, std::ios::binary) << bytes;
   }
-  const Files golden = golden_files();
+  const Files golden = files_in(kGolden);
   ASSERT_GE(golden.size(), 4U);
   for (const auto& [name, bytes] : golden) {
     ASSERT_TRUE(today.contains(name)) << name;
@@ -143,10 +146,11 @@ TEST(Golden, the_same_life_is_written_as_the_same_bytes) {
 }
 
 TEST(Golden, has_every_record_type_and_a_stream_of_survivors) {
-  const Files golden = golden_files();
+  const Files golden = files_in(kGolden);
   std::map<RecordType, int> types;
   std::map<uint16_t, int> streams;
   for (const auto& [name, bytes] : golden) {
+    if (!parse_segment_name(name)) continue;
     const auto all = std::as_bytes(std::span(bytes));
     const auto header = SegmentHeader::decode(all.first<kSegmentHeaderSize>());
     ASSERT_TRUE(header) << name;
@@ -164,9 +168,15 @@ TEST(Golden, has_every_record_type_and_a_stream_of_survivors) {
   EXPECT_GE(streams.size(), 2U);
 }
 
-TEST(Golden, is_understood) {
+class GoldenDirectory : public testing::TestWithParam<std::filesystem::path> {};
+INSTANTIATE_TEST_SUITE_P(Directories, GoldenDirectory, testing::Values(kGolden, kBeforeManifests),
+                         [](const auto& info) {
+                           return std::string(info.param == kGolden ? "today" : "before_manifests");
+                         });
+
+TEST_P(GoldenDirectory, is_understood) {
   JournalOnDisk on_disk;
-  load_golden(on_disk);
+  load_golden(on_disk, GetParam());
   EngineDriver& driver = on_disk.open(at(20'000));
 
   EXPECT_EQ(driver.get("mail", "a"), job("mail", "a", at(90'000), "hello again"));
@@ -204,13 +214,27 @@ TEST(Golden, is_understood) {
   EXPECT_EQ(driver.cancel_group("order-17").cancelled, 1U);
 }
 
-TEST(Golden, is_clean) {
+TEST_P(GoldenDirectory, is_clean) {
   JournalOnDisk on_disk;
-  load_golden(on_disk);
+  load_golden(on_disk, GetParam());
   const Result<CheckReport> report = check(on_disk.disk);
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->is_clean()) << to_string(*report);
   EXPECT_EQ(report->torn_bytes, 0U);
+}
+
+TEST_P(GoldenDirectory, misses_each_of_its_segments_once_it_has_a_manifest) {
+  for (const auto& [name, bytes] : files_in(GetParam())) {
+    if (!parse_segment_name(name)) continue;
+    JournalOnDisk on_disk;
+    load_golden(on_disk, GetParam());
+    on_disk.open(at(20'000));
+    on_disk.close();
+    ASSERT_TRUE(on_disk.disk.remove(name).ok());
+    const Result<bool> opened = on_disk.try_open(at(20'000));
+    ASSERT_FALSE(opened.ok()) << name;
+    EXPECT_NE(opened.error().detail.find(name), std::string::npos) << opened.error().detail;
+  }
 }
 
 /// A line of a dump: "00000040  a1 b2 ...  what it is". Two spaces end the bytes.
@@ -232,11 +256,11 @@ std::optional<DumpLine> parse_dump_line(const std::string& line) {
 TEST(Golden, the_examples_in_the_document_are_its_bytes) {
   std::ifstream document(kSources / "docs/internals/journal-format.md");
   ASSERT_TRUE(document) << "docs/internals/journal-format.md is missing";
-  const Files golden = golden_files();
+  const Files golden = files_in(kGolden);
   std::string file;
   size_t compared = 0;
   for (std::string line; std::getline(document, line);) {
-    if (line.starts_with("File `segment-")) file = line.substr(6, line.find('`', 6) - 6);
+    if (line.starts_with("File `")) file = line.substr(6, line.find('`', 6) - 6);
     const auto dump = parse_dump_line(line);
     if (!dump) continue;
     ASSERT_TRUE(golden.contains(file)) << file;

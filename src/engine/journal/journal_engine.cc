@@ -22,6 +22,12 @@ SipKey secret_from(uint64_t seed) {
   return {low, random.next()};
 }
 
+/// Never 0, which stands for none.
+uint64_t directory_from(uint64_t seed) {
+  constexpr uint64_t kOtherThanNonces = 0x6d616e6966657374;
+  return Random(seed ^ kOtherThanNonces).next() | 1;
+}
+
 }  // namespace
 
 JournalEngine::JournalEngine(Disk& disk, Io& io, JournalOptions options)
@@ -29,9 +35,9 @@ JournalEngine::JournalEngine(Disk& disk, Io& io, JournalOptions options)
       io_(io),
       options_(options),
       store_(secret_from(options.seed)),
-      log_(disk, io, store_.segments, {options.segment_bytes}, options.seed),
+      log_(disk, io, store_.segments, manifest_, {options.segment_bytes}, options.seed),
       reader_(io, log_, store_.segments),
-      cleaner_(store_, log_, io, disk,
+      cleaner_(store_, log_, io, disk, manifest_,
                {options.segment_bytes * 3, options.segment_bytes * 5 / 4, options.disk_reserve * 2,
                 options.canary}),
       backup_(io, store_.segments) {}
@@ -39,13 +45,22 @@ JournalEngine::JournalEngine(Disk& disk, Io& io, JournalOptions options)
 JournalEngine::~JournalEngine() {
   backup_.stop();
   io_.drain();
-  if (failure_ || log_.durable_lsn() < log_.head_end_lsn()) return;
-  // A last word that everything is durable, so that damage at rest cannot pass for a torn end.
+  const bool is_open = manifest_.directory != 0;
+  if (!is_open || failure_) return;
   const auto ignore = [](const Status&) {};
+  if (log_.durable_lsn() < log_.head_end_lsn() && log_.commit_head(true, ignore)) io_.drain();
+  if (log_.durable_lsn() < log_.head_end_lsn()) return;
+  // A last word that everything is durable, so that damage at rest cannot pass for a torn end.
   log_.prove_survivors();
   log_.commit_survivors(ignore);
   if (log_.prove_head()) log_.commit_head(true, ignore);
   io_.drain();
+  // The same for a segment that is cut short at rest. The lanes are still: the manifest is ours.
+  for (const auto& [number, segment] : store_.segments) {
+    if (const auto known = manifest_.segments.find(number); known != manifest_.segments.end())
+      known->second.least_size = segment->durable;
+  }
+  static_cast<void>(manifest_.write(disk_));
 }
 
 Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, JournalOptions options,
@@ -56,8 +71,9 @@ Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, J
   if (!lock.ok()) return lock.error();
   engine->lock_ = std::move(*lock);
 
-  const Result<Recovered> recovered = recover(disk, engine->store_);
+  Result<Recovered> recovered = recover(disk, engine->store_, directory_from(options.seed), options.canary);
   if (!recovered.ok()) return recovered.error();
+  engine->manifest_ = std::move(recovered->manifest);
   engine->recovered_records_ = recovered->records;
   engine->cut_bytes_ = recovered->cut_bytes;
   engine->next_lease_ = uint64_t{recovered->epoch} << kLeaseCounterBits;
@@ -329,7 +345,7 @@ bool JournalEngine::poll(EngineListener& listener) {
   busy |= !answers.empty() || !topics.empty();
 
   begin_commit();
-  if (!failure_) cleaner_.step(now_);
+  if (!failure_ && options_.compacts) cleaner_.step(now_);
   return busy || !ready_.empty();
 }
 
@@ -385,7 +401,8 @@ void JournalEngine::backup(std::string_view name, Reply<BackupReport> reply) {
       backup_.give_back();
       return reply(status.error());
     }
-    backup_.start({std::move(name), options_.backups, options_.disk_reserve, store_.jobs.size()},
+    backup_.start({std::move(name), options_.backups, options_.disk_reserve, store_.jobs.size(),
+                   log_.directory(), log_.epoch()},
                   [this, reply = std::move(reply)](Result<BackupReport> report) mutable {
                     answer(std::move(reply), std::move(report));
                   });

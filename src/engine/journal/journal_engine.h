@@ -34,6 +34,7 @@ struct JournalOptions {
   uint64_t seed = 0;  ///< random bits of the caller's: the secret of the id hash, checksum seeds
   uint32_t work_per_tick = 20'000;  ///< jobs that one tick() (or verb) makes due at most
   Shelf* backups = nullptr;         ///< where backup() puts its copies; must outlive the engine
+  bool compacts = true;  ///< false: for a look at the jobs, on a disk that forgets (scratch_disk.h)
   Canary canary = Canary::kNone;
 };
 
@@ -72,6 +73,8 @@ class JournalEngine final : public Engine {
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
+  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+            Reply<uint64_t> reply) override;
 
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
   void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override;
@@ -162,6 +165,11 @@ class JournalEngine final : public Engine {
   /// The slot of a lease that is the job's latest; with `at`, also not past its deadline then.
   Slot find_lease(const LeaseRef& ref, std::optional<Moment> at) const;
   Snapshot snapshot(Slot slot) const;
+  /// Where the page that is asked for begins; kNoSlot: there is nothing.
+  Result<Slot> start_of_page(TopicNumber topic, const ListRequest& request) const;
+  struct LookedAt;
+  LookedAt look_at(Slot slot, const ListRequest& request);
+  void end_page(JobPage& page, const LookedAt& looked_at, size_t stops);
   /// The job of a record that was read back, with its state as it was when the read was asked for.
   static bool fill_job(Job& job, const Snapshot& snapshot, const std::optional<RecordView>& record,
                        const std::optional<RecordView>& outcome);
@@ -187,6 +195,7 @@ class JournalEngine final : public Engine {
   JournalOptions options_;
   std::unique_ptr<Disk::Lock> lock_;
   Store store_;
+  Manifest manifest_;  ///< the write lane's, between opening and closing
   Log log_;
   RecordReader reader_;
   Cleaner cleaner_;

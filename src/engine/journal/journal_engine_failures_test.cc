@@ -351,7 +351,7 @@ TEST_F(FailuresTest, a_job_whose_record_went_bad_is_told_and_buried_not_handed_o
   driver.push(JobSpec("mail", "bad").with_body("0123456789"));
   driver.push(JobSpec("mail", "good"));
   on_disk.settle();
-  const std::string name = support::file_names(on_disk.disk).front();
+  const std::string name = segment_name(1);
   const std::vector<std::byte> bytes = support::file_bytes(on_disk.disk, name);
   const size_t place = as_text(bytes).find("0123456789");
   ASSERT_NE(place, std::string_view::npos);

@@ -12,13 +12,19 @@ constexpr size_t kMarkSize = kRecordHeaderSize + sizeof(MarkPayload);
 
 }  // namespace
 
-Log::Log(Disk& disk, Io& io, Segments& segments, LogOptions options, uint64_t random_seed)
-    : disk_(disk), io_(io), segments_(segments), options_(options), random_(random_seed) {}
+Log::Log(Disk& disk, Io& io, Segments& segments, Manifest& manifest, LogOptions options, uint64_t random_seed)
+    : disk_(disk),
+      io_(io),
+      segments_(segments),
+      manifest_(manifest),
+      options_(options),
+      random_(random_seed) {}
 
 void Log::start(Lsn next_lsn, uint32_t epoch, Moment now) {
   next_lsn_ = next_lsn;
   head_end_lsn_ = durable_lsn_ = written_lsn_ = next_lsn;
   epoch_ = epoch;
+  directory_ = manifest_.directory;
   now_ = now;
   next_segment_ = segments_.highest_number() + 1;
 }
@@ -44,6 +50,7 @@ Log::Chunk& Log::begin_segment(uint16_t stream_number, size_t size) {
   header.epoch = epoch_;
   header.first_lsn = next_lsn_;
   header.created_ms = to_unix_ms(now_);
+  header.directory = directory_;
   if (stream.segment != 0) {
     header.previous = stream.segment;
     header.previous_size = segments_.find(stream.segment)->size;
@@ -176,7 +183,7 @@ void Log::run(std::shared_ptr<Commit> commit) {
       Lane::kWrite,
       [this, work] {
         const std::chrono::microseconds began = io_.clock();
-        work->status = write_commit(disk_, *work);
+        work->status = write_commit(*work);
         work->took = io_.clock() - began;
       },
       [this, commit = std::move(commit)] {
@@ -223,25 +230,25 @@ void Log::finish(Commit& commit) {
   }
 }
 
-Status Log::write_commit(Disk& disk, Commit& commit) {
+Status Log::write_commit(Commit& commit) {
   commit.lacks_room = false;
   for (auto& chunk : commit.chunks) {
-    if (Status status = write_chunk(disk, commit, *chunk); !status.ok()) return status;
+    if (Status status = write_chunk(commit, *chunk); !status.ok()) return status;
   }
-  const Result<uint64_t> free_bytes = disk.free_bytes();
+  const Result<uint64_t> free_bytes = disk_.free_bytes();
   commit.disk_free = free_bytes.ok() ? *free_bytes : UINT64_MAX;
   return {};
 }
 
 /// What was not synced can be written once more, to the same place. After a failed sync nothing is known of
 /// the bytes any more.
-Status Log::write_chunk(Disk& disk, Commit& commit, Chunk& chunk) {
+Status Log::write_chunk(Commit& commit, Chunk& chunk) {
   const auto without_room = [&commit](const Error& error) {
     commit.lacks_room = error.code == ErrorCode::kDiskFull;
     return error;
   };
   if (chunk.is_new && chunk.file == nullptr) {
-    Result<std::shared_ptr<File>> file = disk.create(segment_name(chunk.segment));
+    Result<std::shared_ptr<File>> file = disk_.create(segment_name(chunk.segment));
     if (!file.ok()) return without_room(file.error());
     chunk.file = *file;
     // A disk too full to allocate ahead may still have room for what is to be written now.
@@ -261,8 +268,11 @@ Status Log::write_chunk(Disk& disk, Commit& commit, Chunk& chunk) {
   if (commit.sync || chunk.is_last) {
     if (Status status = chunk.file->sync(); !status.ok()) return status;
   }
-  if (chunk.is_new) return disk.sync_directory();
-  return {};
+  if (!chunk.is_new) return {};
+  if (Status status = disk_.sync_directory(); !status.ok()) return status;
+  const auto header = SegmentHeader::decode(chunk.bytes.all().first<kSegmentHeaderSize>());
+  const Status named = manifest_.name(disk_, *header);
+  return named.ok() ? named : Status(without_room(named.error()));
 }
 
 std::span<const std::byte> Log::find_buffered(const Location& location) const {

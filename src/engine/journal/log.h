@@ -14,6 +14,7 @@
 #include "core/time.h"
 #include "engine/journal/byte_buffer.h"
 #include "engine/journal/io.h"
+#include "engine/journal/manifest.h"
 #include "engine/journal/segments.h"
 
 namespace delayq::journal {
@@ -31,7 +32,8 @@ class Log {
  public:
   using Done = absl::AnyInvocable<void(const Status&)>;
 
-  Log(Disk& disk, Io& io, Segments& segments, LogOptions options, uint64_t random_seed);
+  /// `manifest` is told of new segments by the write lane; it is complete when start() is called.
+  Log(Disk& disk, Io& io, Segments& segments, Manifest& manifest, LogOptions options, uint64_t random_seed);
 
   /// Where to go on after recovery. REQUIRES: nothing was appended yet.
   void start(Lsn next_lsn, uint32_t epoch, Moment now);
@@ -86,6 +88,9 @@ class Log {
   /// The record's bytes when they are still in memory, else empty.
   std::span<const std::byte> find_buffered(const Location& location) const;
 
+  /// As in the header of every segment that is begun.
+  uint64_t directory() const { return directory_; }
+  uint32_t epoch() const { return epoch_; }
   Lsn next_lsn() const { return next_lsn_; }
   /// Behind the last record of the head stream.
   Lsn head_end_lsn() const { return head_end_lsn_; }
@@ -152,12 +157,14 @@ class Log {
   void run(std::shared_ptr<Commit> commit);
   void finish(Commit& commit);
   uint64_t open_bytes() const;
-  static Status write_commit(Disk& disk, Commit& commit);
-  static Status write_chunk(Disk& disk, Commit& commit, Chunk& chunk);
+  Status write_commit(Commit& commit);
+  Status write_chunk(Commit& commit, Chunk& chunk);
 
   Disk& disk_;
   Io& io_;
   Segments& segments_;
+  Manifest& manifest_;  ///< the write lane's
+  uint64_t directory_ = 0;
   LogOptions options_;
   Random random_;
   Moment now_{};

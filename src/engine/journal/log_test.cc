@@ -50,7 +50,8 @@ class LogTest : public testing::Test {
   support::VirtualDisk disk{1};
   support::SteppedIo io;
   Segments segments;
-  Log log{disk, io, segments, {4096}, 1};
+  Manifest manifest;
+  Log log{disk, io, segments, manifest, {4096}, 1};
   RecordReader reader{io, log, segments};
 };
 

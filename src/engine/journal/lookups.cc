@@ -12,6 +12,8 @@ namespace {
 /// A page looks at no more than this many jobs, and brings no more than this into memory.
 constexpr uint32_t kMostJobsPerPage = 2000;
 constexpr uint64_t kMostBytesPerPage = 8u << 20;
+/// Places at which a filtered page may end: more are given up with it again.
+constexpr uint64_t kMostStops = 64;
 constexpr std::string_view kDamagedJob = "its record on disk is damaged";
 
 TopicCounts counts_of(const Topic& topic) {
@@ -70,60 +72,96 @@ void JournalEngine::locate(Moment now, std::string_view id, Among among,
   answer(std::move(reply), Result<std::vector<std::string>>(std::move(names)));
 }
 
-void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
-  if (!failure_) make_due(now);
-  const TopicNumber number = store_.topics.find(request.topic);
-  Slot slot = number == kNoTopic ? kNoSlot : store_.topics[number].chain(request.state).first;
-  if (!request.cursor.empty()) {
-    const auto cursor = parse_cursor(request.cursor);
-    const auto at = cursor ? store_.topics.cursors.take(*cursor) : std::nullopt;
-    if (!at) {
-      return answer(std::move(reply),
-                    Result<JobPage>(Error{ErrorCode::kInvalid, "list",
-                                          "cursor: it has expired, start again without one"}));
-    }
-    slot = *at;
-    // A cursor of another listing than the one asked for leads nowhere.
-    if (slot != kNoSlot &&
-        (store_.jobs[slot].topic != number || store_.jobs[slot].state() != request.state)) {
-      slot = kNoSlot;
-    }
-  }
-  const bool is_filtered = !request.id_prefix.empty() || !request.outcome_contains.empty();
-  const uint32_t most = is_filtered ? kMostJobsPerPage : std::min(request.limit, kMostJobsPerPage);
+Result<Slot> JournalEngine::start_of_page(TopicNumber topic, const ListRequest& request) const {
+  if (request.cursor.empty())
+    return topic == kNoTopic ? kNoSlot : store_.topics[topic].chain(request.state).first;
+  const auto cursor = parse_cursor(request.cursor);
+  const auto at = cursor ? store_.topics.cursors.find(*cursor) : std::nullopt;
+  if (!at) return Error{ErrorCode::kInvalid, "list", "cursor: it has expired, start again without one"};
+  const bool fits =
+      *at == kNoSlot || (store_.jobs[*at].topic == topic && store_.jobs[*at].state() == request.state);
+  if (!fits) return Error{ErrorCode::kInvalid, "list", "cursor: it belongs to another topic or state"};
+  return *at;
+}
+
+/// The jobs that a page looks at. Those that pass a filter are known only when they have been read, and may
+/// be more than the page may have: so a filtered page can end at any `stop`, of which there is one for each
+/// `limit` jobs.
+struct JournalEngine::LookedAt {
+  struct Stop {
+    size_t jobs = 0;      ///< before it
+    uint64_t cursor = 0;  ///< 0: the list ends there
+  };
   std::vector<Snapshot> jobs;
   std::vector<Location> wanted;
-  std::vector<Slot> slots;
-  for (uint64_t bytes = 0; slot != kNoSlot && jobs.size() < most; slot = store_.jobs[slot].chain_next) {
+  std::vector<Stop> stops;
+};
+
+JournalEngine::LookedAt JournalEngine::look_at(Slot slot, const ListRequest& request) {
+  const bool is_filtered = !request.id_prefix.empty() || !request.outcome_contains.empty();
+  const uint64_t most = std::min<uint64_t>(
+      kMostJobsPerPage, is_filtered ? kMostStops * uint64_t{request.limit} : request.limit);
+  LookedAt page;
+  for (uint64_t bytes = 0; slot != kNoSlot && page.jobs.size() < most; slot = store_.jobs[slot].chain_next) {
     bytes += store_.jobs[slot].location.size;
-    if (!jobs.empty() && bytes > kMostBytesPerPage) break;
-    jobs.push_back(snapshot(slot));
-    add_locations(slot, wanted);
+    if (!page.jobs.empty() && bytes > kMostBytesPerPage) break;
+    if (!page.jobs.empty() && page.jobs.size() % request.limit == 0)
+      page.stops.push_back({page.jobs.size(), store_.topics.cursors.add(slot)});
+    page.jobs.push_back(snapshot(slot));
+    add_locations(slot, page.wanted);
   }
-  const uint64_t cursor = slot == kNoSlot ? 0 : store_.topics.cursors.add(slot);
-  auto then = [this, cursor, jobs = std::move(jobs), prefix = std::string(request.id_prefix),
+  page.stops.push_back({page.jobs.size(), slot == kNoSlot ? 0 : store_.topics.cursors.add(slot)});
+  return page;
+}
+
+void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
+  if (!failure_) make_due(now);
+  const Result<Slot> start = start_of_page(store_.topics.find(request.topic), request);
+  if (!start.ok()) return answer(std::move(reply), Result<JobPage>(start.error()));
+  LookedAt looked_at = look_at(*start, request);
+  const std::vector<Location> wanted = std::move(looked_at.wanted);
+  auto then = [this, looked_at = std::move(looked_at), prefix = std::string(request.id_prefix),
                text = std::string(request.outcome_contains), topic = std::string(request.topic),
-               with_bodies = request.with_bodies,
+               with_bodies = request.with_bodies, limit = request.limit,
                reply = std::move(reply)](RecordReader::Found found) mutable {
     JobPage page;
     if (!found.status.ok()) return answer(std::move(reply), Result<JobPage>(found.status.error()));
     page.storage = std::move(found.storage);
-    if (cursor != 0) page.cursor = std::to_string(cursor);
-    for (size_t i = 0; i < jobs.size(); ++i) {
-      Job job;
-      if (!fill_job(job, jobs[i], found.records[2 * i], found.records[2 * i + 1])) {
-        // Its id was in the record. What is known is shown, so that listings and counts agree.
-        job.topic = page.storage.copy(topic);
-        job.outcome = kDamagedJob;
-        job.state = jobs[i].state.state;
+    size_t next = 0;
+    auto stop = looked_at.stops.begin();
+    for (size_t kept = 0; stop != looked_at.stops.end(); ++stop, kept = page.jobs.size()) {
+      for (; next < stop->jobs; ++next) {
+        Job job;
+        if (!fill_job(job, looked_at.jobs[next], found.records[2 * next], found.records[2 * next + 1])) {
+          // Its id was in the record. What is known is shown, so that listings and counts agree.
+          job.topic = page.storage.copy(topic);
+          job.outcome = kDamagedJob;
+          job.state = looked_at.jobs[next].state.state;
+        }
+        if (!job.id.starts_with(prefix) || job.outcome.find(text) == std::string_view::npos) continue;
+        if (!with_bodies) job.body = {};
+        page.jobs.push_back(job);
       }
-      if (!job.id.starts_with(prefix) || job.outcome.find(text) == std::string_view::npos) continue;
-      if (!with_bodies) job.body = {};
-      page.jobs.push_back(job);
+      if (page.jobs.size() <= limit) continue;
+      page.jobs.resize(kept);  // these come with the next page
+      break;
     }
+    end_page(page, looked_at, static_cast<size_t>(stop - looked_at.stops.begin()));
     answer(std::move(reply), Result<JobPage>(std::move(page)));
   };
   reader_.read(wanted, std::move(then));
+}
+
+/// `stops` of them were passed; the page goes on at the last of these, and the others are not needed.
+void JournalEngine::end_page(JobPage& page, const LookedAt& looked_at, size_t stops) {
+  for (size_t i = 0; i < looked_at.stops.size(); ++i) {
+    const uint64_t cursor = looked_at.stops[i].cursor;
+    if (i + 1 != stops) {
+      store_.topics.cursors.remove(cursor);
+    } else if (cursor != 0) {
+      page.cursor = std::to_string(cursor);
+    }
+  }
 }
 
 void JournalEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) {

@@ -127,14 +127,47 @@ class FileLock final : public Disk::Lock {
   int descriptor_;
 };
 
-}  // namespace
+/// Makes the name of `path` durable in the directory above it.
+Status sync_name(const std::filesystem::path& path) {
+  const std::string parent = path.parent_path();
+  int descriptor = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool may_read = descriptor >= 0;
+  // One may have a directory below another that one may not read: then all of the file system is synced.
+  if (!may_read) descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return failure("open", path.string());
+  const int outcome = may_read ? ::fsync(descriptor) : ::syncfs(descriptor);
+  const Status status = outcome == 0 ? Status{} : Status(failure("sync", parent));
+  ::close(descriptor);
+  return status;
+}
 
-Result<std::unique_ptr<PosixDisk>> PosixDisk::open(const std::string& directory) {
+/// Makes the directory and those above it, as far as they are missing, and their names durable: what is
+/// synced in a directory is lost with its name. That of the directory itself always, for whoever made it may
+/// have been killed before this.
+Status make_directory(const std::string& directory) {
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  // Without a slash at the end, which would make it its own parent.
+  std::filesystem::path path = std::filesystem::absolute(directory, error).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  std::vector<std::filesystem::path> names{path};
+  for (std::filesystem::path above = path.parent_path(); !std::filesystem::exists(above, error);
+       above = above.parent_path())
+    names.push_back(above);
+  std::filesystem::create_directories(path, error);
   if (error) {
     return Error{ErrorCode::kUnavailable, "disk.open", fmt::format("{}: {}", directory, error.message())};
   }
+  for (const std::filesystem::path& name : names) {
+    if (name == name.root_path()) continue;
+    if (Status status = sync_name(name); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PosixDisk>> PosixDisk::open(const std::string& directory) {
+  if (Status status = make_directory(directory); !status.ok()) return status.error();
   return open_existing(directory, false);
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/shell_word.h"
 #include "engine/journal/replay.h"
+#include "engine/journal/segment_chain.h"
 #include "engine/journal/segment_files.h"
 #include "engine/journal/segment_scanner.h"
 
@@ -24,13 +25,25 @@ Error damage(const Disk& disk, const SegmentFile& segment, uint64_t offset, std:
           disk.name(), segment.name, offset, what, shell_word(disk.name()))};
 }
 
+Error wrong_file(const Disk& disk, const ChainProblem& problem) {
+  return {ErrorCode::kCorrupt, "journal.open",
+          fmt::format("{}/{}: {}. Nothing was changed. Put back what belongs there, from a whole copy of the "
+                      "directory; 'delayq check {}' shows all that is wrong, and with --repair it goes on "
+                      "without what is lost",
+                      disk.name(), problem.file, problem.what, disk.name())};
+}
+
 /// Walks the segments of one stream as if they were one.
 class StreamReader {
  public:
   StreamReader(Disk& disk, Store& store, Recovered& recovered)
       : disk_(disk), store_(store), recovered_(recovered) {}
 
-  void add(SegmentFile segment) { segments_.push_back(std::move(segment)); }
+  /// `least_size`: what the manifest says of it.
+  void add(SegmentFile segment, uint64_t least_size) {
+    segments_.push_back(std::move(segment));
+    least_sizes_.push_back(least_size);
+  }
 
   /// Steps to the next record. False: there is none, or status() is an error.
   bool next(Replay& replay) {
@@ -92,6 +105,10 @@ class StreamReader {
       return damage(disk_, segment, scanner_->offset(),
                     "a record fails its checksum, and what follows had been synced");
     }
+    if (scanner_->offset() < least_sizes_[at_]) {
+      return damage(disk_, segment, scanner_->offset(),
+                    fmt::format("its records end there, and had been synced up to {}", least_sizes_[at_]));
+    }
     if (scanner_->end() == SegmentScanner::End::kTorn)
       recovered_.cut_bytes += segment.size - scanner_->offset();
     Segment& known = *store_.segments.find(segment.number);
@@ -129,6 +146,7 @@ class StreamReader {
   Store& store_;
   Recovered& recovered_;
   std::vector<SegmentFile> segments_;
+  std::vector<uint64_t> least_sizes_;
   size_t at_ = 0;
   std::vector<std::byte> bytes_;
   std::optional<SegmentScanner> scanner_;
@@ -166,8 +184,7 @@ Status replay_all(std::vector<StreamReader>& streams, Replay& replay) {
 }
 
 Status judge(const Disk& disk, const SegmentFile& segment) {
-  if (segment.kind == SegmentFile::Kind::kDamaged)
-    return damage(disk, segment, 0, "its header is not readable");
+  if (segment.kind == SegmentFile::Kind::kDamaged) return damage(disk, segment, 0, header_problem(segment));
   if (segment.kind == SegmentFile::Kind::kForeign) {
     return Error{ErrorCode::kUnavailable, "journal.open",
                  fmt::format("{}/{} has format version {}; this program reads version {}", disk.name(),
@@ -176,17 +193,46 @@ Status judge(const Disk& disk, const SegmentFile& segment) {
   return {};
 }
 
+/// Reads the manifest and compares the segments with it.
+Result<Manifest> check_files(Disk& disk, std::vector<SegmentFile>& files, Canary canary) {
+  Result<std::optional<Manifest>> manifest = Manifest::read(disk);
+  if (!manifest.ok() && manifest.error().code == ErrorCode::kCorrupt)
+    return wrong_file(disk,
+                      {std::string(Manifest::kName), "damaged at offset 0, " + manifest.error().detail});
+  if (!manifest.ok()) return manifest.error();
+  for (const SegmentFile& file : files) {
+    if (Status status = judge(disk, file); !status.ok()) return status.error();
+  }
+  const std::vector<ChainProblem> problems = compare(*manifest, files);
+  if (!problems.empty() && canary != Canary::kUncheckedFiles) return wrong_file(disk, problems.front());
+  return manifest->value_or(Manifest{});
+}
+
+/// What the directory has now.
+Manifest manifest_of(Segments& segments, uint64_t directory, uint32_t epoch) {
+  Manifest manifest;
+  manifest.directory = directory;
+  manifest.epoch = epoch;
+  manifest.highest = segments.highest_number();
+  for (const auto& [number, segment] : segments)
+    manifest.segments[number] = {segment->header.nonce, segment->size};
+  return manifest;
+}
+
 }  // namespace
 
-Result<Recovered> recover(Disk& disk, Store& store) {
+Result<Recovered> recover(Disk& disk, Store& store, uint64_t directory, Canary canary) {
   Result<std::vector<SegmentFile>> found = find_segments(disk);
   if (!found.ok()) return found.error();
+  const Result<Manifest> known = check_files(disk, *found, canary);
+  if (!known.ok()) return known.error();
   Recovered recovered;
+  // An opening that was interrupted may have used the number without leaving a segment of it.
+  recovered.epoch = std::max(recovered.epoch, known->epoch + 1);
   std::vector<std::string> unfinished;
   std::vector<StreamReader> streams(kStreamCount, StreamReader(disk, store, recovered));
   for (SegmentFile& file : *found) {
-    if (Status status = judge(disk, file); !status.ok()) return status.error();
-    if (file.kind == SegmentFile::Kind::kUnfinished) {
+    if (file.kind != SegmentFile::Kind::kGood) {
       unfinished.push_back(file.name);
       continue;
     }
@@ -196,7 +242,9 @@ Result<Recovered> recover(Disk& disk, Store& store) {
     recovered.epoch = std::max(recovered.epoch, file.header.epoch + 1);
     recovered.next_lsn = std::max(recovered.next_lsn, file.header.first_lsn);
     const uint16_t stream = file.header.stream;
-    streams[stream].add(std::move(file));
+    const auto entry = known->segments.find(file.number);
+    const uint64_t least_size = entry == known->segments.end() ? 0 : entry->second.least_size;
+    streams[stream].add(std::move(file), least_size);
   }
   {
     Replay replay(store);
@@ -211,6 +259,9 @@ Result<Recovered> recover(Disk& disk, Store& store) {
     if (Status status = disk.remove(name); !status.ok()) return status.error();
   }
   if (Status status = disk.sync_directory(); !status.ok()) return status.error();
+  recovered.manifest =
+      manifest_of(store.segments, known->directory != 0 ? known->directory : directory, recovered.epoch);
+  if (Status status = recovered.manifest.write(disk); !status.ok()) return status.error();
   return recovered;
 }
 

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 class RecoveryTest : public testing::Test {
  protected:
-  Result<Recovered> recover() { return journal::recover(disk, store); }
+  Result<Recovered> recover() { return journal::recover(disk, store, 7); }
 
   /// Recovers, which must succeed, and starts the clock.
   Recovered recover_well(Moment now = kStart) {
@@ -51,7 +51,7 @@ TEST_F(RecoveryTest, other_files_are_left_alone) {
   SegmentBuilder::save_file(disk, "segment-0000000000", {});
   recover_well();
   EXPECT_EQ(support::file_names(disk),
-            (std::vector<std::string>{"lock", "segment-0000000000", "segment-12.damaged"}));
+            (std::vector<std::string>{"lock", "manifest", "segment-0000000000", "segment-12.damaged"}));
 }
 
 TEST_F(RecoveryTest, a_job_record_is_a_job) {
@@ -240,7 +240,7 @@ TEST_F(RecoveryTest, a_segment_without_a_header_never_began) {
   SegmentBuilder::save_file(disk, segment_name(3), std::vector<std::byte>(4096));
   recover_well();
   EXPECT_TRUE(has("mail", "a"));
-  EXPECT_EQ(support::file_names(disk), std::vector<std::string>{segment_name(1)});
+  EXPECT_EQ(support::file_names(disk), (std::vector<std::string>{"manifest", segment_name(1)}));
 }
 
 /// Every refusal names the file, and changes nothing.

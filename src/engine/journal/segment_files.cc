@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 namespace delayq::journal {
 
 namespace {
@@ -57,6 +59,12 @@ Result<std::vector<SegmentFile>> find_segments(Disk& disk) {
     seen[segment->header.stream] = true;
   }
   return segments;
+}
+
+std::string header_problem(const SegmentFile& segment) {
+  if (segment.header.number == 0 || segment.header.number == segment.number)
+    return "its header is not readable";
+  return fmt::format("its header says that it is {}", segment_name(segment.header.number));
 }
 
 Result<std::vector<std::byte>> read_whole(const SegmentFile& segment) {

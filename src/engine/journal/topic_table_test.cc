@@ -148,20 +148,20 @@ TEST_F(TopicTableTest, a_cursor_moves_on_when_its_job_leaves) {
   const uint64_t at_c = topics.cursors.add(c);
   remove(a);
   remove(b);
-  EXPECT_EQ(topics.cursors.take(at_a), c);
-  EXPECT_EQ(topics.cursors.take(at_a), std::nullopt) << "a cursor is used once";
+  EXPECT_EQ(topics.cursors.find(at_a), c);
+  EXPECT_EQ(topics.cursors.find(at_a), c) << "a cursor can be used again";
   remove(c);
-  EXPECT_EQ(topics.cursors.take(also_at_a), kNoSlot) << "the list came to an end";
-  EXPECT_EQ(topics.cursors.take(at_c), kNoSlot);
+  EXPECT_EQ(topics.cursors.find(also_at_a), kNoSlot) << "the list came to an end";
+  EXPECT_EQ(topics.cursors.find(at_c), kNoSlot);
 }
 
 TEST_F(TopicTableTest, a_cursor_that_is_taken_leaves_no_mark) {
   const Slot a = add("mail", JobState::kDelayed);
   const uint64_t first = topics.cursors.add(a);
   const uint64_t second = topics.cursors.add(a);
-  topics.cursors.take(first);
+  topics.cursors.remove(first);
   EXPECT_TRUE(jobs[a].has_cursor);
-  topics.cursors.take(second);
+  topics.cursors.remove(second);
   EXPECT_FALSE(jobs[a].has_cursor);
 }
 
@@ -170,8 +170,8 @@ TEST_F(TopicTableTest, the_oldest_cursors_are_given_up) {
   const uint64_t oldest = topics.cursors.add(a);
   uint64_t newest = 0;
   for (int i = 0; i < 1024; ++i) newest = topics.cursors.add(a);
-  EXPECT_EQ(topics.cursors.take(oldest), std::nullopt);
-  EXPECT_EQ(topics.cursors.take(newest), a);
+  EXPECT_EQ(topics.cursors.find(oldest), std::nullopt);
+  EXPECT_EQ(topics.cursors.find(newest), a);
 }
 
 }  // namespace

@@ -102,9 +102,15 @@ void JournalEngine::cancel_group(Moment now, std::string_view group, uint32_t ma
       group, max, [](const Entry& entry) { return is_live(entry.state()) && !entry.cancel_requested; });
   GroupCancelAnswer result;
   for (const Slot slot : members) {
-    ++(cancel_one(slot) == CancelOutcome::kCancelled ? result.cancelled : result.reserved);
+    const TopicNumber topic = store_.jobs[slot].topic;
+    if (cancel_one(slot) != CancelOutcome::kCancelled) {
+      ++result.reserved;
+      continue;
+    }
+    ++result.cancelled;
+    ++result.cancelled_by_topic[store_.topics[topic].name];
   }
-  answer_when_durable(std::move(reply), result);
+  answer_when_durable(std::move(reply), std::move(result));
 }
 
 // ---- another time, another life
@@ -166,6 +172,17 @@ void JournalEngine::purge(Moment now, std::string_view topic, JobState state, ui
     for (; purged < max && chain.first != kNoSlot; ++purged) forget(chain.first);
   }
   answer_when_durable(std::move(reply), purged);
+}
+
+void JournalEngine::trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+                         Reply<uint64_t> reply) {
+  if (!begin(now, reply)) return;
+  uint64_t forgotten = 0;
+  if (const TopicNumber number = store_.topics.find(topic); number != kNoTopic) {
+    const Topic::Chain& chain = store_.topics[number].chain(state);
+    for (; forgotten < max && chain.count > keep; ++forgotten) forget(chain.first);
+  }
+  answer_when_durable(std::move(reply), forgotten);
 }
 
 }  // namespace delayq::journal

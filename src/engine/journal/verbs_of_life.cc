@@ -132,7 +132,7 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     bytes += store_.jobs[slot].location.size - kJobOverhead - topic.name.size();
     if (const auto next = std::next(ready.begin()); next != ready.end()) store_.jobs.prefetch(next->slot);
     StatePayload state = store_.state_of(slot);
-    ++state.attempts;
+    if (state.attempts != UINT32_MAX) ++state.attempts;
     state.state = JobState::kReserved;
     state.until_ms = static_cast<int64_t>(to_stored_ms(request.lease_until));
     state.lease = ++next_lease_;
@@ -316,7 +316,7 @@ void JournalEngine::extend(Moment now, std::span<const ExtendRequest> leases,
     next.until_ms = static_cast<int64_t>(to_stored_ms(request.until));
     move(slot, next);
   }
-  answer(std::move(reply), Result<std::vector<bool>>(std::move(extended)));
+  answer_when_durable(std::move(reply), std::move(extended));
 }
 
 void JournalEngine::inspect(Moment now, std::span<const LeaseRef> leases,

@@ -155,7 +155,7 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
     bytes += bytes_of(job);
     jobs_.update(job, [&](StoredJob& changed) {
       changed.state = JobState::kReserved;
-      changed.attempts += 1;
+      if (changed.attempts != UINT32_MAX) changed.attempts += 1;
       changed.until = request.lease_until;
       changed.lease = ++last_lease_;
       changed.expiry_told = false;
@@ -295,8 +295,9 @@ void MemoryEngine::cancel_group(Moment now, std::string_view group, uint32_t max
       job->cancel_requested = true;
       ++cancelled.reserved;
     } else {
-      jobs_.erase(*job);
       ++cancelled.cancelled;
+      ++cancelled.cancelled_by_topic[std::string(job->topic)];
+      jobs_.erase(*job);
     }
   }
   answer<GroupCancelAnswer>(reply, cancelled);
@@ -361,6 +362,18 @@ void MemoryEngine::purge(Moment now, std::string_view topic, JobState state, uin
     jobs_.erase(*found->in(state).begin()->second);
   }
   answer<uint64_t>(reply, purged);
+}
+
+void MemoryEngine::trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+                        Reply<uint64_t> reply) {
+  catch_up(now);
+  uint64_t forgotten = 0;
+  for (; forgotten < max; ++forgotten) {
+    const memory::JobTable::Topic* found = jobs_.find_topic(topic);
+    if (found == nullptr || found->in(state).size() <= keep) break;
+    jobs_.erase(*found->in(state).begin()->second);
+  }
+  answer<uint64_t>(reply, forgotten);
 }
 
 // ---- the queue's own notes on topics

@@ -143,4 +143,18 @@ void RedisEngine::purge(Moment now, std::string_view topic, JobState state, uint
                                       .error = {}}));
 }
 
+/// By two calls: what others finish or purge in between is not known to the second.
+void RedisEngine::trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
+                       Reply<uint64_t> reply) {
+  counts(now, topic,
+         [this, now, topic = std::string(topic), state, keep, max,
+          reply = std::move(reply)](const Result<TopicCounts>& counts) mutable {
+           if (!counts.ok()) return reply(counts.error());
+           const uint64_t kept = counts->of(state);
+           if (kept <= keep) return reply(uint64_t{0});
+           purge(now, topic, state, static_cast<uint32_t>(std::min<uint64_t>(max, kept - keep)),
+                 std::move(reply));
+         });
+}
+
 }  // namespace delayq

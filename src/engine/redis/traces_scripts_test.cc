@@ -214,6 +214,16 @@ TEST_F(Traces, LeasesEndThoughTheirNumbersAreLost) {
   EXPECT_THAT(line(), ElementsAre("a"));
 }
 
+TEST_F(Traces, KeysOfAnotherProgramAreNoTraces) {
+  for (const Key which : {Key::kDelay, Key::kReady, Key::kDone, Key::kLease}) {
+    command({"SET", key(which), "mine"});
+    EXPECT_THROW(push({spec("a")}), std::runtime_error);
+    EXPECT_THROW(run(scripts::kCounts, "t", {"100"}), std::runtime_error);
+    EXPECT_EQ(command({"GET", key(which)}), "mine");
+    command({"DEL", key(which)});
+  }
+}
+
 // ---- what nobody was told of
 
 TEST_F(Traces, MissedTellsWhichTopicsHaveReadyJobs) {

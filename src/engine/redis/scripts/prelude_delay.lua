@@ -60,7 +60,9 @@ end
 
 -- Takes out all.
 local function undelay_everything()
-  if call('DEL', DELAY) == 1 then is_delay_shorter = true end
+  if call('ZCARD', DELAY) == 0 then return end
+  call('UNLINK', DELAY)
+  is_delay_shorter = true
 end
 
 local function delay_wake_anew()

@@ -37,13 +37,15 @@ end
 -- are gone. Who meets one passes over it and removes it.
 
 -- All records are gone, so all places have traces only. Called before jobs are stored or looked at. Writes only when there
--- are some.
+-- are some, and removes no key of another program: ZCARD fails on those.
 local is_smaller = false
 local function clear_traces()
   if call('EXISTS', POOL) == 1 then return end
-  if call('EXISTS', READY, CALLED, HELD, LEASES, DONE, DEAD, KEPT, FULL) == 0 and not is_any_delayed() then return end
+  if call('EXISTS', READY, CALLED, HELD, LEASES, DONE, DEAD, KEPT) == 0 and not is_any_delayed() then return end
   undelay_everything()
-  call('DEL', READY, CALLED, HELD, LEASES, DONE, DEAD, KEPT, FULL)
+  for _, place in ipairs({READY, CALLED, HELD, LEASES, DONE, DEAD, KEPT}) do
+    if call('ZCARD', place) > 0 then call('UNLINK', place) end
+  end
   is_smaller = true
 end
 

@@ -11,6 +11,7 @@ local TRIALS = {
   {'SADD', KEYS[1], 'a'}, {'SRANDMEMBER', KEYS[1], 1}, {'SREM', KEYS[1], 'a'}, {'DEL', KEYS[1]},
   {'ZADD', KEYS[1], 0, 'a'}, {'ZCARD', KEYS[1]}, {'ZCOUNT', KEYS[1], 0, 0}, {'ZMSCORE', KEYS[1], 'a'}, {'ZRANGE', KEYS[1], 0, 0},
   {'ZSCAN', KEYS[1], 0}, {'ZSCORE', KEYS[1], 'a'}, {'ZREMRANGEBYRANK', KEYS[1], 0, 0}, {'ZREM', KEYS[1], 'a'}, {'ZPOPMIN', KEYS[1]},
+  {'UNLINK', KEYS[1]},
   {'DEL', KEYS[1]},
   {'PUBLISH', ARGV[1], ''}, {'TIME'},
 }

@@ -1,0 +1,146 @@
+#include "engine/journal/manifest.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/crc32c.h"
+
+namespace delayq::journal {
+
+namespace {
+
+constexpr std::string_view kNewName = "manifest.new";
+constexpr std::array<char, 8> kMagic{'D', 'L', 'Y', 'Q', 'M', 'A', 'N', '\n'};
+constexpr uint32_t kVersion = 1;
+
+/// The file is this, the segments, the pending numbers, and a CRC-32C of all that.
+struct Head {
+  std::array<char, 8> magic;
+  uint32_t version;
+  uint32_t epoch;
+  uint64_t directory;
+  uint32_t highest;
+  uint32_t removed;
+  uint32_t removed_nonce;
+  uint32_t segments;
+  uint32_t pending;
+  uint32_t zero;
+};
+static_assert(sizeof(Head) == 48);
+
+struct Row {
+  uint32_t number;
+  uint32_t nonce;
+  uint64_t least_size;
+};
+static_assert(sizeof(Row) == 16);
+
+template <class Plain>
+void append_plain(std::vector<std::byte>& bytes, const Plain& plain) {
+  const size_t at = bytes.size();
+  bytes.resize(at + sizeof plain);
+  std::memcpy(bytes.data() + at, &plain, sizeof plain);
+}
+
+template <class Plain>
+Plain take_plain(std::span<const std::byte>& bytes) {
+  Plain plain;
+  std::memcpy(&plain, bytes.data(), sizeof plain);
+  bytes = bytes.subspan(sizeof plain);
+  return plain;
+}
+
+}  // namespace
+
+std::vector<std::byte> Manifest::encode() const {
+  std::vector<std::byte> bytes;
+  append_plain(bytes, Head{kMagic, kVersion, epoch, directory, highest, removed.number, removed.nonce,
+                     static_cast<uint32_t>(segments.size()), static_cast<uint32_t>(pending.size()), 0});
+  for (const auto& [number, known] : segments) append_plain(bytes, Row{number, known.nonce, known.least_size});
+  for (const uint32_t number : pending) append_plain(bytes, number);
+  append_plain(bytes, crc32c(0, bytes.data(), bytes.size()));
+  return bytes;
+}
+
+std::optional<Manifest> Manifest::decode(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(Head) + sizeof(uint32_t)) return std::nullopt;
+  std::span<const std::byte> crc = bytes.last(sizeof(uint32_t));
+  bytes = bytes.first(bytes.size() - sizeof(uint32_t));
+  if (take_plain<uint32_t>(crc) != crc32c(0, bytes.data(), bytes.size())) return std::nullopt;
+  const Head head = take_plain<Head>(bytes);
+  if (head.magic != kMagic || head.version != kVersion) return std::nullopt;
+  if (bytes.size() != uint64_t{head.segments} * sizeof(Row) + uint64_t{head.pending} * sizeof(uint32_t))
+    return std::nullopt;
+  Manifest manifest;
+  manifest.directory = head.directory;
+  manifest.epoch = head.epoch;
+  manifest.highest = head.highest;
+  manifest.removed = {head.removed, head.removed_nonce};
+  for (uint32_t i = 0; i < head.segments; ++i) {
+    const Row row = take_plain<Row>(bytes);
+    manifest.segments[row.number] = {row.nonce, row.least_size};
+  }
+  for (uint32_t i = 0; i < head.pending; ++i) manifest.pending.insert(take_plain<uint32_t>(bytes));
+  return manifest;
+}
+
+Result<std::optional<Manifest>> Manifest::read(Disk& disk) {
+  const Result<std::vector<std::string>> names = disk.list();
+  if (!names.ok()) return names.error();
+  if (std::find(names->begin(), names->end(), kName) == names->end()) return std::optional<Manifest>();
+  const Result<std::shared_ptr<File>> file = disk.open(kName);
+  if (!file.ok()) return file.error();
+  const Result<uint64_t> size = (*file)->size();
+  if (!size.ok()) return size.error();
+  std::vector<std::byte> bytes(*size);
+  const Result<size_t> got = (*file)->read(0, bytes);
+  if (!got.ok()) return got.error();
+  std::optional<Manifest> manifest = decode(std::span(bytes).first(*got));
+  if (manifest) return manifest;
+  return Error{ErrorCode::kCorrupt, "journal.open", "it fails its checksum"};
+}
+
+Status Manifest::write(Disk& disk) const {
+  const std::vector<std::byte> bytes = encode();
+  Result<std::shared_ptr<File>> file = disk.open(kNewName);
+  if (!file.ok()) file = disk.create(kNewName);
+  if (!file.ok()) return file.error();
+  if (Status status = (*file)->write(0, bytes); !status.ok()) return status;
+  if (Status status = (*file)->truncate(bytes.size()); !status.ok()) return status;
+  if (Status status = (*file)->sync(); !status.ok()) return status;
+  if (Status status = disk.rename(kNewName, kName); !status.ok()) return status;
+  return disk.sync_directory();
+}
+
+/// And makes room for the next one, so that a segment can be removed from a disk that is full. Without it,
+/// that fails.
+Status Manifest::write_and_reserve(Disk& disk) const {
+  constexpr uint64_t kLeast = 4096;
+  if (Status status = write(disk); !status.ok()) return status;
+  if (const Result<std::shared_ptr<File>> file = disk.create(kNewName); file.ok())
+    static_cast<void>((*file)->allocate(std::max<uint64_t>(2 * encode().size(), kLeast)));
+  return {};
+}
+
+Status Manifest::name(Disk& disk, const SegmentHeader& header) {
+  for (uint32_t number = highest + 1; number < header.number; ++number) pending.insert(number);
+  pending.erase(header.number);
+  highest = std::max(highest, header.number);
+  segments[header.number] = {header.nonce, kSegmentHeaderSize};
+  if (const auto previous = segments.find(header.previous); previous != segments.end())
+    previous->second.least_size = header.previous_size;
+  return write_and_reserve(disk);
+}
+
+Status Manifest::take_off(Disk& disk, uint32_t number) {
+  const auto found = segments.find(number);
+  if (found == segments.end()) return {};
+  removed = {number, found->second.nonce};
+  segments.erase(found);
+  return write_and_reserve(disk);
+}
+
+}  // namespace delayq::journal
