@@ -117,16 +117,16 @@ TEST_F(ConversationTest, words_that_contradict_or_mean_nothing_are_refused) {
 }
 
 TEST_F(ConversationTest, settings_are_unset_and_an_empty_topic_is_forgotten) {
-  backend.host.queue.set_settings(backend.now, "t", {.attempts = 3, .lease = Millis{5'000}, .paused = true},
-                                  [](const Status&) {});
+  backend.queue.set_settings(backend.now, "t", {.attempts = 3, .lease = Millis{5'000}, .paused = true},
+                             [](const Status&) {});
   EXPECT_THAT(client.say({"UNSET", "t", "lease", "leese"}),
               StartsWith("-INVALID \"leese\" is not a setting of a topic; did you mean lease?"));
-  EXPECT_EQ(backend.host.queue.settings("t").lease, Millis{5'000}) << "all or nothing";
+  EXPECT_EQ(backend.queue.settings("t").lease, Millis{5'000}) << "all or nothing";
   EXPECT_EQ(client.say({"UNSET", "t", "LEASE", "attempts"}), "+OK\r\n");
-  EXPECT_EQ(backend.host.queue.settings("t"), Settings{.paused = true});
+  EXPECT_EQ(backend.queue.settings("t"), Settings{.paused = true});
   EXPECT_THAT(client.say({"TOPICS"}), HasSubstr("$1\r\nt\r\n"));
   EXPECT_EQ(client.say({"UNSET", "t"}), "+OK\r\n");
-  EXPECT_EQ(backend.host.queue.settings("t"), Settings{});
+  EXPECT_EQ(backend.queue.settings("t"), Settings{});
 
   client.say({"PAUSE", "t"});
   client.say({"PUSH", "t", "1h", "b"});
