@@ -66,6 +66,7 @@ struct Lookup::Search {
   std::optional<FoundJob> best{};
   size_t live = 0;
   Reply<std::optional<FoundJob>> reply;
+  Steps steps{};
 
   /// A live job comes before those that are over, and of these the one that was pushed last.
   void offer(std::optional<FoundJob> found) {
@@ -84,6 +85,7 @@ void Lookup::find_kept_too(std::string_view id, Reply<std::optional<FoundJob>> r
   auto search = std::make_unique<Search>();
   search->id = id;
   search->reply = std::move(reply);
+  search->steps = context_.begin_steps();
   context_.engine.locate(context_.now, id, Among::kAll,
                          [this, search = std::move(search)](Result<std::vector<std::string>> topics) mutable {
                            if (!topics.ok()) return context_.refuse(search->reply, topics.error());

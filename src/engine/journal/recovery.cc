@@ -26,11 +26,12 @@ Error damage(const Disk& disk, const SegmentFile& segment, uint64_t offset, std:
 }
 
 Error wrong_file(const Disk& disk, const ChainProblem& problem) {
-  return {ErrorCode::kCorrupt, "journal.open",
-          fmt::format("{}/{}: {}. Nothing was changed. Put back what belongs there, from a whole copy of the "
-                      "directory; 'delayq check {}' shows all that is wrong, and with --repair it goes on "
-                      "without what is lost",
-                      disk.name(), problem.file, problem.what, disk.name())};
+  return {
+      ErrorCode::kCorrupt, "journal.open",
+      fmt::format("{0}/{1}: {2}. Nothing was changed. Put back what belongs there, from a whole copy of the "
+                  "directory. `delayq check {3}` shows all that is wrong, and `delayq check {3} --repair` "
+                  "goes on without what is lost",
+                  disk.name(), problem.file, problem.what, shell_word(disk.name()))};
 }
 
 /// Walks the segments of one stream as if they were one.
