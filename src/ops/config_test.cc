@@ -100,7 +100,7 @@ keep_dead.count = 3
   order.redis_key = "orders";
   order.redis_content = RedisContent::kId;
   order.redis_maxlen = 5'000;
-  order.keep_dead = Retention{EffectiveSettings{}.keep_dead.time, 3};
+  order.keep_dead.count = 3;
   EXPECT_EQ(outcome.config.topics,
             (std::map<std::string, Settings>{{"*", defaults}, {"order", order}, {"order.paid", {}}}));
   EXPECT_EQ(queue_config(outcome.config).defaults, defaults);

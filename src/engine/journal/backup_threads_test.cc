@@ -108,7 +108,7 @@ TEST_F(BackupThreadsTest, names_and_leftovers) {
   EXPECT_EQ(shelf.begin("taken").error().code, ErrorCode::kConflict);
   Host host(folder / "data", &shelf);
   host.driver->push(JobSpec("t", "a"));
-  EXPECT_EQ(host.driver->backup("copy").files, 1U);
+  EXPECT_EQ(host.driver->backup("copy").files, 2U) << "a segment and the manifest";
   EXPECT_FALSE(std::filesystem::exists(folder / "backups" / "copy" / "segment-0000000099"));
   std::ofstream(folder / "file") << "in the way";
   PosixShelf nowhere(folder / "file" / "backups");

@@ -58,8 +58,9 @@ Plain take_plain(std::span<const std::byte>& bytes) {
 std::vector<std::byte> Manifest::encode() const {
   std::vector<std::byte> bytes;
   append_plain(bytes, Head{kMagic, kVersion, epoch, directory, highest, removed.number, removed.nonce,
-                     static_cast<uint32_t>(segments.size()), static_cast<uint32_t>(pending.size()), 0});
-  for (const auto& [number, known] : segments) append_plain(bytes, Row{number, known.nonce, known.least_size});
+                           static_cast<uint32_t>(segments.size()), static_cast<uint32_t>(pending.size()), 0});
+  for (const auto& [number, known] : segments)
+    append_plain(bytes, Row{number, known.nonce, known.least_size});
   for (const uint32_t number : pending) append_plain(bytes, number);
   append_plain(bytes, crc32c(0, bytes.data(), bytes.size()));
   return bytes;
