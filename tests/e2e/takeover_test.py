@@ -198,7 +198,7 @@ class Takeover(harness.ServerTest):
         for i in range(600):
             add("deleted_space", f"space{i}", self.now + 100 + i, json.dumps({"SpaceID": i}).encode(), Retry=4)
             self.source.zadd("delayq:dq:deleted_space", {f"space{i}": self.now + 100 + i})
-        add("sms", "now", 0, b"\x00\x01", Timeout=90_000_000_000)
+        add("sms", "now", 0, b"\x00\x01", TTR=0, Timeout=90_000_000_000)
         self.source.rpush("delayq:rq:sms", "now")
         add("sms", "running", 0, b"text")
         self.source.sadd("delayq:process:sms", "running")
