@@ -230,6 +230,7 @@ void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {
   const EffectiveSettings& settings = *topic.settings;
   waiter.asked = count;
   waiter.took_at = context_.now;
+  waiter.took_after = wakes_;
   waiter.limited = settings.rate.count != 0;
   TakeRequest request;
   request.topic = topic.name;
@@ -249,7 +250,10 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
   const size_t got = result.ok() ? result->jobs.size() : 0;
   const bool got_all = got == waiter.asked;
   const bool was_walking = waiter.walking;
-  if (waiter.limited) end_loan(topic, waiter.asked, waiter.asked - static_cast<uint32_t>(got));
+  if (waiter.limited) {
+    const bool is_dry = result.ok() && !got_all && !result->is_cut && topic->last_wake <= waiter.took_after;
+    end_loan(topic, waiter.asked, waiter.asked - static_cast<uint32_t>(got), is_dry, waiter.outlet);
+  }
   if (!result.ok()) {
     end_walk(waiter);
     fail(waiter, result.error());
@@ -399,10 +403,13 @@ uint32_t HandOver::allowed(TopicState& topic, Outlet outlet, size_t wanted) {
   return tokens;
 }
 
-void HandOver::end_loan(const TopicPtr& topic, uint32_t lent, uint32_t unused) {
+void HandOver::end_loan(const TopicPtr& topic, uint32_t lent, uint32_t unused, bool is_dry, Outlet outlet) {
   topic->lent_tokens -= lent;
   topic->tokens.give_back(unused);
   has_loan_ended_ = true;
+  // The others at the same outlet would find nothing, either. Were they woken, two of them could lend the
+  // tokens to each other for ever.
+  if (is_dry) topic->is_starved[static_cast<size_t>(outlet)] = false;
   const std::array<bool, kOutletCount>& starved = topic->is_starved;
   if (unused > 0 && std::find(starved.begin(), starved.end(), true) != starved.end())
     repaid_.push_back(topic);

@@ -89,8 +89,9 @@ class HandOver {
   void give_back(Waiter& waiter);
   /// How many jobs may be taken now. Lends the tokens for them.
   uint32_t allowed(TopicState& topic, Outlet outlet, size_t wanted);
-  /// The engine's answer came: `unused` of the tokens that were lent for it come back.
-  void end_loan(const TopicPtr& topic, uint32_t lent, uint32_t unused);
+  /// The engine's answer came: `unused` of the tokens that were lent for it come back. `is_dry`: there was no
+  /// further job for `outlet`, and none was announced since.
+  void end_loan(const TopicPtr& topic, uint32_t lent, uint32_t unused, bool is_dry, Outlet outlet);
   bool is_limited(TopicState& topic);
   void plan_refill(const TopicPtr& topic);
   void wake_first_refill();

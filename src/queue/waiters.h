@@ -38,6 +38,7 @@ struct Waiter {
   uint32_t asked = 0;    ///< how many jobs it is being asked for
   bool limited = false;  ///< by a rate: what it does not get of them goes back to the bucket
   Moment took_at{};      ///< when it asked
+  uint64_t took_after = 0;  ///< the last wake of any topic before the engine was asked
   uint64_t seen = 0;     ///< the wakes that came before its latest try; see HandOver
   PopAnswer found;
   uint64_t found_bytes = 0;  ///< of the bodies in it
