@@ -32,14 +32,14 @@ struct Waiter {
 
   bool idle = false;
   bool leaving = false;
-  bool gone = false;     ///< dropped while it was busy: what comes for it goes back
-  bool walking = false;  ///< on its way along all its topics
-  size_t at = 0;         ///< the topic that is being asked
-  uint32_t asked = 0;    ///< how many jobs it is being asked for
-  bool limited = false;  ///< by a rate: what it does not get of them goes back to the bucket
-  Moment took_at{};      ///< when it asked
+  bool gone = false;        ///< dropped while it was busy: what comes for it goes back
+  bool walking = false;     ///< on its way along all its topics
+  size_t at = 0;            ///< the topic that is being asked
+  uint32_t asked = 0;       ///< how many jobs it is being asked for
+  bool limited = false;     ///< by a rate: what it does not get of them goes back to the bucket
+  Moment took_at{};         ///< when it asked
   uint64_t took_after = 0;  ///< the last wake of any topic before the engine was asked
-  uint64_t seen = 0;     ///< the wakes that came before its latest try; see HandOver
+  uint64_t seen = 0;        ///< the wakes that came before its latest try; see HandOver
   PopAnswer found;
   uint64_t found_bytes = 0;  ///< of the bodies in it
 };
