@@ -11,8 +11,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # Line tables only: enough for a profile and a stack trace, and half the link time of -g.
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
-# Line tables only, a third less to compile. The sanitizer builds are clang without optimisation: of what is fast to compile and
-# what is fast to run, a suite that runs once a build needs the first (measured in CONTRIBUTING.md).
+# Line tables only: less to compile. The sanitizer builds are clang without optimisation: of what is fast to compile and
+# what is fast to run, a suite that runs once a build needs the first (measured in ADR 17).
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
 if(DELAYQ_SANITIZE AND NOT DELAYQ_FUZZ)
   string(REPLACE "-O1" "-O0" CMAKE_CXX_FLAGS_DEBUG "${CMAKE_CXX_FLAGS_DEBUG}")
