@@ -1,7 +1,10 @@
 #include "tests/support/redis_cluster.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <stdexcept>
 
 namespace delayq::support {
@@ -95,6 +98,29 @@ void RedisCluster::wait_until_well() {
              state.find("cluster_slots_ok:16384") != std::string::npos;
     });
   }
+}
+
+void RedisCluster::wait_until_agreed() {
+  // Of each node: who it is, its configuration epoch and its slots, as one of them sees it.
+  const auto view_of = [](RedisProcess& node) {
+    std::map<std::string, std::string> view;
+    std::istringstream lines(node.command({"CLUSTER", "NODES"}).text);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string id;
+      std::string skipped;
+      std::string epoch;
+      std::string slots;
+      words >> id >> skipped >> skipped >> skipped >> skipped >> skipped >> epoch >> skipped;
+      std::getline(words, slots);
+      view[id] = epoch + slots;
+    }
+    return view;
+  };
+  wait_until("all nodes know the same", [&] {
+    return std::all_of(nodes_.begin() + 1, nodes_.begin() + kMasters,
+                       [&](const auto& node) { return view_of(*node) == view_of(*nodes_[0]); });
+  });
 }
 
 }  // namespace delayq::support

@@ -23,6 +23,9 @@ class RedisCluster {
   static std::string id_of(size_t index);
   /// Until every running node says that all is well.
   void wait_until_well();
+  /// Until the masters know the same owner and epoch of every slot. A slot that is moved on before that may
+  /// fall back to its former owner, and Redis deletes its keys. REQUIRES: all masters run.
+  void wait_until_agreed();
 
  private:
   void start(const std::vector<std::string>& arguments);

@@ -75,17 +75,20 @@ void RedisClient::accept(Request request) {
     answer(request, failure(ErrorCode::kOverloaded, "too many commands wait for Redis"));
     return loop_.wake();
   }
-  if (options_.wait > Millis::zero()) request.give_up = request.patience = Loop::steady_now() + options_.wait;
+  const Loop::Steady now = Loop::steady_now();
+  if (options_.wait > Millis::zero()) request.give_up = request.patience = now + options_.wait;
   if (request.slot) {
     request.lane = is_cluster() ? *request.slot : static_cast<uint16_t>(*request.slot % options_.connections);
+    if (order_.would_overtake(request.lane, deployment_->link_for(request.slot)))
+      order_.stop_behind(request.lane);
     if (order_.is_stopped(request.lane)) return order_.hold(std::move(request));
     order_.leave(request.lane);
   }
-  dispatch(std::move(request));
+  dispatch(std::move(request), now);
 }
 
 void RedisClient::send_again(Request request) {
-  if (!request.slot) return dispatch(std::move(request));
+  if (!request.slot) return dispatch(std::move(request), Loop::steady_now());
   const uint16_t lane = request.lane;
   order_.stop(std::move(request));
   if (order_.come_back(lane)) resume(lane);
@@ -95,7 +98,9 @@ void RedisClient::resume(uint16_t lane) {
   std::vector<Request> next = order_.resume(lane);
   // All of them before the first: it may come back at once, and is not the last then.
   for (size_t i = 0; i < next.size(); ++i) order_.leave(lane);
-  for (Request& request : next) dispatch(std::move(request));
+  // One moment for all: a pause that ended on the way would let the later ones overtake.
+  const Loop::Steady now = Loop::steady_now();
+  for (Request& request : next) dispatch(std::move(request), now);
 }
 
 Link* RedisClient::link_of(const Request& request) {
@@ -106,13 +111,13 @@ Link* RedisClient::link_of(const Request& request) {
   return deployment_->link_for(request.slot);
 }
 
-void RedisClient::dispatch(Request request) {
+void RedisClient::dispatch(Request request, Loop::Steady now) {
   Link* const link = link_of(request);
   const bool is_ready = link != nullptr && link->is_ready();
-  const bool is_plain = request.give_up == Loop::Steady{} && request.not_before == Loop::Steady{};
-  if (is_plain && is_ready) return link->send(std::move(request));
-  const Loop::Steady now = Loop::steady_now();
-  if (is_ready && request.not_before <= now) return link->send(std::move(request));
+  if (is_ready && request.not_before <= now) {
+    if (request.slot) order_.sent(request.lane, link);
+    return link->send(std::move(request));
+  }
   if (request.give_up > now) return park(std::move(request), now);
   finish(std::move(request), no_connection());
   loop_.wake();
@@ -217,13 +222,15 @@ void RedisClient::park(Request request, Loop::Steady now) {
   const bool has_pause = request.not_before > now;
   const Loop::Steady at = has_pause ? std::max(request.not_before, now + kParkedPeriod)
                                     : std::max(request.give_up, now + kGiveUpPeriod);
+  if (request.slot) order_.stop_behind(request.lane);
   parked_.push_back(std::move(request));
   if (!parked_timer_.is_set() || at < parked_timer_.at()) parked_timer_.set(at, [this] { revisit_parked(); });
 }
 
 void RedisClient::revisit_parked() {
   std::vector<Request> all = std::exchange(parked_, {});
-  for (Request& request : all) dispatch(std::move(request));
+  const Loop::Steady now = Loop::steady_now();
+  for (Request& request : all) dispatch(std::move(request), now);
 }
 
 void RedisClient::subscribe(std::string channel, std::function<void(std::string_view)> heard,

@@ -66,8 +66,9 @@ class RedisClient final : public Client,
   std::unique_ptr<Deployment> make_deployment();
   void accept(Request request);
   Link* link_of(const Request& request);
-  /// Sends it, or lets it wait, or fails. It is on its way by then.
-  void dispatch(Request request);
+  /// Sends it, or lets it wait, or fails. It is on its way by then. Requests of one lane that are sent
+  /// together are given the same `now`.
+  void dispatch(Request request, Loop::Steady now);
   /// It was refused without being done: once more, in its order.
   void send_again(Request request);
   void resume(uint16_t lane);

@@ -10,6 +10,8 @@
 
 namespace delayq::net::redis {
 
+class Link;
+
 /// Keeps the requests of one lane in order when Redis refuses some of them without doing them (NOSCRIPT,
 /// MOVED, TRYAGAIN, ...). Those are sent again, and nobody who came later may overtake them: the lane is
 /// stopped, and later requests are held here, until all that are on their way have come back. Then the
@@ -21,17 +23,26 @@ namespace delayq::net::redis {
 /// only one server uses, or none.
 class SlotOrder {
  public:
-  SlotOrder() : away_(kSlots) {}
+  SlotOrder() : lanes_(kSlots) {}
 
   /// Requests of a lane go on their way: one by one, or all of resume() before the first is sent.
-  void leave(uint16_t lane) { ++away_[lane]; }
+  void leave(uint16_t lane) { ++lanes_[lane].away; }
+  /// One of those was sent over this connection.
+  void sent(uint16_t lane, const Link* link) { lanes_[lane].link = link; }
+  /// Whether a request sent over this connection could overtake those on their way: they went to another
+  /// node, before the slot moved.
+  bool would_overtake(uint16_t lane, const Link* link) const {
+    return lanes_[lane].away > 0 && lanes_[lane].link != link;
+  }
   /// One came back, with an answer or refused. True: it was the last one of a lane that is stopped, and
   /// resume() is to be called.
-  [[nodiscard]] bool come_back(uint16_t lane) { return --away_[lane] == 0 && is_stopped(lane); }
+  [[nodiscard]] bool come_back(uint16_t lane) { return --lanes_[lane].away == 0 && is_stopped(lane); }
 
   bool is_stopped(uint16_t lane) const { return !stopped_.empty() && stopped_.contains(lane); }
   /// It was refused, and is to be sent again. Called before its come_back().
   void stop(Request request);
+  /// Later ones are held until all that are on their way have come back, as if one had been refused.
+  void stop_behind(uint16_t lane) { stopped_.try_emplace(lane); }
   /// It came later. REQUIRES: is_stopped().
   void hold(Request request);
 
@@ -46,7 +57,12 @@ class SlotOrder {
     std::vector<Request> held;
   };
 
-  std::vector<uint32_t> away_;  ///< how many requests of each lane are on their way
+  struct Lane {
+    uint32_t away = 0;           ///< how many requests are on their way
+    const Link* link = nullptr;  ///< over which the last one was sent; only compared, it may be gone
+  };
+
+  std::vector<Lane> lanes_;
   absl::flat_hash_map<uint16_t, Stopped> stopped_;
 };
 

@@ -54,6 +54,30 @@ TEST_F(SlotOrders, TheRefusedGoFirstThenThoseWhoCameLater) {
   EXPECT_FALSE(order_.is_stopped(7));
 }
 
+TEST_F(SlotOrders, NobodyOvertakesARequestThatWaitsToBeSent) {
+  leave(2);
+  order_.stop_behind(7);
+  EXPECT_TRUE(order_.is_stopped(7));
+  order_.hold(request(3));
+  order_.stop_behind(7);  // the second one waits, too
+  EXPECT_FALSE(order_.come_back(7));
+  EXPECT_TRUE(order_.come_back(7));
+  EXPECT_THAT(numbers(order_.resume(7)), ElementsAre(3));
+  EXPECT_FALSE(order_.is_stopped(7));
+}
+
+TEST_F(SlotOrders, ARequestForAnotherNodeWaitsForThoseOnTheirWay) {
+  const auto* const one = reinterpret_cast<const Link*>(&order_);
+  const auto* const other = reinterpret_cast<const Link*>(this);
+  EXPECT_FALSE(order_.would_overtake(7, one)) << "nothing is on its way";
+  leave(1);
+  order_.sent(7, one);
+  EXPECT_FALSE(order_.would_overtake(7, one)) << "one connection keeps the order";
+  EXPECT_TRUE(order_.would_overtake(7, other));
+  EXPECT_FALSE(order_.come_back(7));
+  EXPECT_FALSE(order_.would_overtake(7, other));
+}
+
 TEST_F(SlotOrders, WhoIsRefusedAgainIsStillFirst) {
   leave(1);
   order_.stop(request(1));
