@@ -27,7 +27,7 @@ def build(preset, *targets):
 
 def tests(preset, selection, before="", **environment):
     """`selection`: ctest's -L and -LE. More tests at once than there are cores: many wait for a server or a disk."""
-    return Step("tests", f"{before} {PYTHON} tools/checks/run_tests.py {preset} -j {int(JOBS) + 1} {selection}", environment)
+    return Step("tests", f"{before} {PYTHON} tools/checks/run_tests.py {preset} -j {int(JOBS) + 2} {selection}", environment)
 
 
 # gcc 12's ThreadSanitizer cannot place its shadow under some kernels' address space randomisation.
