@@ -36,6 +36,28 @@ std::string relative(Moment now, Moment moment) {
   return moment > now ? "in " + text : text + " ago";
 }
 
+bool is_harmless(char32_t c) {
+  // Those that turn the direction of what follows make one text look like another.
+  const bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+  return !is_control(c) && !turns;
+}
+
+std::string printable_json(std::string_view json) {
+  std::string out;
+  while (!json.empty()) {
+    const std::string_view before = json;
+    const std::optional<char32_t> code_point = take_code_point(json);
+    if (!code_point) json.remove_prefix(1);
+    // Only texts have such characters: JSON has none between them but spaces and line ends.
+    if (code_point && *code_point >= 0x7f && !is_harmless(*code_point)) {
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(*code_point));
+    } else {
+      out += before.substr(0, before.size() - json.size());
+    }
+  }
+  return out;
+}
+
 std::string printable(std::string_view text, size_t most) {
   std::string out;
   while (!text.empty()) {
@@ -44,7 +66,7 @@ std::string printable(std::string_view text, size_t most) {
     const std::optional<char32_t> code_point = take_code_point(text);
     if (!code_point) text.remove_prefix(1);
     const std::string_view bytes = before.substr(0, before.size() - text.size());
-    if (code_point && !is_control(*code_point)) {
+    if (code_point && is_harmless(*code_point)) {
       out += bytes;
     } else {
       for (const char byte : bytes)

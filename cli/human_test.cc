@@ -23,6 +23,8 @@ TEST(Human, prints_nothing_that_a_terminal_would_obey) {
   EXPECT_EQ(printable("\x1b[2J\n", 99), "\\x1b[2J\\x0a");
   EXPECT_EQ(printable("\xff\xc3\xa9", 99), "\\xff\xc3\xa9");
   EXPECT_EQ(printable("abcdef", 3), "abc...");
+  EXPECT_EQ(printable("a\u202eb\u2066", 99), "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6") << "turned around";
+  EXPECT_EQ(printable_json("{\"a\":\"\u009b31m\u202e\u00e9\"}"), "{\"a\":\"\\u009b31m\\u202e\u00e9\"}");
 }
 
 TEST(Human, groups_numbers_and_rounds_sizes) {

@@ -33,8 +33,9 @@ Error failure(std::string detail) { return {ErrorCode::kUnavailable, {}, std::mo
 /// Where lines go. A file has its name only when it is complete.
 class Sink {
  public:
-  Sink(std::ostream& out, const Text& file) : out_(&out) {
+  Sink(const Surroundings& world, const Text& file) : out_(&world.out), is_terminal_(world.out_is_terminal) {
     if (!file || *file == "-") return;
+    is_terminal_ = false;
     name_ = *file;
     file_.open(partial(), std::ios::binary | std::ios::trunc);
     out_ = &file_;
@@ -49,7 +50,7 @@ class Sink {
 
   const std::string& name() const { return name_; }
   Status write(const std::string& line) {
-    *out_ << line << '\n';
+    *out_ << (is_terminal_ ? printable_json(line) : line) << '\n';
     return status();
   }
   Status finish() {
@@ -70,6 +71,7 @@ class Sink {
   }
 
   std::ostream* out_;
+  bool is_terminal_;
   std::string name_;
   std::ofstream file_;
   bool is_complete_ = false;
@@ -92,7 +94,7 @@ class Export final : public Verb {
     const Ask ask = one_by_one(*opened);
     const Result<uint64_t> total = count(ask);
     if (!total) return total.error();
-    Sink sink(session.world.out, file_);
+    Sink sink(session.world, file_);
     uint64_t lines = 0;
     {
       Progress progress(session.world, "exporting", *total);

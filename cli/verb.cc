@@ -33,16 +33,19 @@ void append_option(Words& command, std::string_view word, const std::optional<st
   command.push_back(*value);
 }
 
-Error error_of_reply(std::string_view text) {
+Error error_of_reply(std::string_view reply) {
+  constexpr size_t kMostShown = 4'096;
+  const std::string text = printable(reply, kMostShown);  // a terminal will show it
   const size_t space = text.find(' ');
-  const std::string_view prefix = text.substr(0, space);
-  const std::string_view rest = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+  const std::string_view prefix = std::string_view(text).substr(0, space);
+  const std::string_view rest =
+      space == std::string::npos ? std::string_view() : std::string_view(text).substr(space + 1);
   for (const ErrorTraits& traits : kErrorTable) {
     if (traits.resp_prefix == prefix) return {traits.code, {}, std::string(rest)};
   }
   // What Redis itself says of a command that it does not know.
   if (prefix == "ERR") return {ErrorCode::kInvalid, {}, std::string(rest)};
-  return {ErrorCode::kInternal, {}, std::string(text)};
+  return {ErrorCode::kInternal, {}, text};
 }
 
 Error unexpected_reply() {

@@ -21,6 +21,11 @@ void check_tokens(const std::vector<Token>& tokens, std::vector<std::string>& er
                                     [&](const Token& other) { return other.name == token.name; });
     if (!token.name.empty() && &*first != &token)
       errors.push_back(fmt::format("tokens.{}: another token has the name {}", i, token.name));
+    const auto twin = std::find_if(tokens.begin(), tokens.end(),
+                                   [&](const Token& other) { return other.sha256 == token.sha256; });
+    if (token.sha256 != Sha256{} && &*twin != &token)
+      errors.push_back(fmt::format("tokens.{}: {} has the same sha256: which of them is meant?", i,
+                                   twin->name.empty() ? "another token" : twin->name));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "ops/config_check.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,6 +23,15 @@ TEST(ConfigCheck, tokens_need_what_makes_them) {
   EXPECT_THAT(problems_of("[[tokens]]\nname = \"x\"\n[[tokens]]\nname = \"x\"\nscopes = [\"read\"]\n"),
               ElementsAre("tokens.0: sha256 is missing", "tokens.0: scopes is missing",
                           "tokens.1: sha256 is missing", "tokens.1: another token has the name x"));
+}
+
+TEST(ConfigCheck, no_two_tokens_have_one_secret) {
+  const std::string hash(64, 'a');
+  const std::string tokens = fmt::format(
+      "[[tokens]]\nname = \"x\"\nscopes = [\"read\"]\nsha256 = \"{0}\"\n"
+      "[[tokens]]\nname = \"y\"\nscopes = [\"admin\"]\nsha256 = \"{0}\"\n",
+      hash);
+  EXPECT_THAT(problems_of(tokens), ElementsAre("tokens.1: x has the same sha256: which of them is meant?"));
 }
 
 TEST(ConfigCheck, tls_needs_both_files) {

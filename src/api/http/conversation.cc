@@ -88,6 +88,12 @@ void Conversation::time_out() {
   give_up({ErrorCode::kInvalid, {}, "the request did not come whole in time", {}}, kRequestTimeout);
 }
 
+bool Conversation::end_input() {
+  // What has begun will never be whole: nobody waits for its answer, and its key may be used again.
+  if (current_) give_up({ErrorCode::kInvalid, {}, "the request did not come whole", {}}, 400);
+  return api::Conversation::end_input();
+}
+
 void Conversation::hang_up() {
   if (batch_ != nullptr) asked_.erase(batch_place_);  // it will not be answered any more
   batch_ = nullptr;                                   // which knows us, too

@@ -62,6 +62,7 @@ class Conversation final : public api::Conversation, public Watcher {
   bool is_amid_request() const override { return reader_.is_amid_request(); }
   uint64_t requests() const override { return requests_; }
   void time_out() override;
+  bool end_input() override;
   void hang_up() override;
   Moment watch(Moment now) override;
   void check_again() override;

@@ -112,6 +112,20 @@ TEST_F(HungUpTest, a_batch_that_did_not_come_whole_may_be_sent_again) {
   EXPECT_THAT(say(whole), HasSubstr("Idempotency-Replayed: true"));
 }
 
+TEST_F(HungUpTest, so_may_one_whose_client_said_that_it_will_say_no_more) {
+  const std::string body = R"([{"topic":"t","id":"a","body":1},{"topic":"t","id":"b","body":1}])";
+  const std::string whole = request("POST", "/v1/jobs", body, "application/json", "Idempotency-Key: b\r\n");
+  for (const size_t cut : {whole.size() - 1, whole.size() - body.size(), whole.size() - 20}) {
+    EXPECT_EQ(say(whole.substr(0, cut)), "");
+    conversation->end_input();
+    settle();
+    EXPECT_TRUE(conversation->is_over());
+    EXPECT_EQ(parse(conversation->output()).status, 400);
+    reconnect();
+  }
+  EXPECT_THAT(say(whole), HasSubstr(R"("pushed":2)"));
+}
+
 TEST_F(HungUpTest, one_that_times_out_may_be_sent_again) {
   const std::string body = R"([{"topic":"t","id":"a","body":1}])";
   const std::string whole = request("POST", "/v1/jobs", body, "application/json", "Idempotency-Key: b\r\n");

@@ -287,10 +287,12 @@ void MemoryEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                 Reply<GroupCancelAnswer> reply) {
   catch_up(now);
   GroupCancelAnswer cancelled;
-  const memory::JobTable::InOrder members = jobs_.group(request.group);
-  for (const auto& [sequence, job] : members) {
-    if (cancelled.cancelled + cancelled.reserved == request.max) break;
-    if (job->cancel_requested || !covers(request.topics, job->topic)) continue;
+  std::vector<StoredJob*> members;  // cancelling takes them out of the group
+  for (const auto& [sequence, job] : jobs_.group(request.group)) {
+    if (members.size() == request.max) break;
+    if (!job->cancel_requested && covers(request.topics, job->topic)) members.push_back(job);
+  }
+  for (StoredJob* job : members) {
     if (job->state == JobState::kReserved) {
       job->cancel_requested = true;
       ++cancelled.reserved;
