@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include <gtest/gtest.h>
+
 #include "api/resp/conversation.h"
 #include "resp/writer.h"
 #include "tests/support/memory_queue.h"
@@ -62,6 +64,19 @@ class RespClient final : public net::Connection {
   std::string input_;
   int told_ = 0;
   int resumed_ = 0;
+};
+
+/// A test with a server and one client.
+class RespTest : public testing::Test {
+ protected:
+  /// The lease in the reply to a POP of one job.
+  static std::string lease_in(const std::string& reply) {
+    const size_t start = reply.find("\r\n", reply.find('$')) + 2;
+    return reply.substr(start, reply.find("\r\n", start) - start);
+  }
+
+  Backend backend;
+  RespClient client{backend};
 };
 
 }  // namespace delayq::support

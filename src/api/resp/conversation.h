@@ -46,6 +46,9 @@ class Conversation final : public api::Conversation {
 
   size_t read(std::string_view input) override;
   size_t needed() const override { return needed_; }
+  size_t footprint() const override {
+    return api::Conversation::footprint() + (transaction_ ? transaction_->footprint() : 0);
+  }
   uint64_t requests() const override { return requests_; }
   void time_out() override;
   bool go_on() override;

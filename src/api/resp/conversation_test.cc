@@ -16,17 +16,7 @@ using testing::StartsWith;
 using support::Backend;
 using Client = support::RespClient;
 
-class ConversationTest : public testing::Test {
- protected:
-  /// The lease in the reply to a POP of one job.
-  static std::string lease_in(const std::string& reply) {
-    const size_t start = reply.find("\r\n", reply.find('$')) + 2;
-    return reply.substr(start, reply.find("\r\n", start) - start);
-  }
-
-  Backend backend;
-  Client client{backend};
-};
+class ConversationTest : public support::RespTest {};
 
 // ---- a job's life
 

@@ -14,17 +14,7 @@ using testing::StartsWith;
 using support::Backend;
 using Client = support::RespClient;
 
-class EffectsTest : public testing::Test {
- protected:
-  /// The lease in the reply to a POP of one job.
-  static std::string lease_in(const std::string& reply) {
-    const size_t start = reply.find("\r\n", reply.find('$')) + 2;
-    return reply.substr(start, reply.find("\r\n", start) - start);
-  }
-
-  Backend backend;
-  Client client{backend};
-};
+class EffectsTest : public support::RespTest {};
 
 /// Commands as one pipeline.
 std::string pipeline(std::initializer_list<std::initializer_list<std::string_view>> commands) {

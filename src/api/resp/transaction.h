@@ -25,6 +25,10 @@ class Transaction {
   bool is_aborted() const { return is_aborted_; }
 
   size_t size() const { return commands_.size(); }
+  /// What it has of the memory.
+  size_t footprint() const {
+    return text_.capacity() + words_.capacity() * sizeof(Word) + commands_.capacity() * sizeof(Command);
+  }
   bool is_begun() const { return is_begun_; }
   void begin() { is_begun_ = true; }
   bool is_done() const { return next_ == commands_.size(); }

@@ -55,8 +55,9 @@ void Client::ask_more() {
   }
   const uint64_t count = manner_.is_greedy ? random_.between(1, 150) : random_.between(1, 6);
   for (uint64_t i = 0; i < count && !talker_->is_over(); ++i) {
+    const size_t before = asked_.size();
     talker_->ask(outbox_, asked_);
-    ++requests_;
+    requests_ += asked_.size() - before;
   }
 }
 

@@ -19,6 +19,11 @@ class HttpTalker final : public Talker {
     const std::string tag = next_tag();
     if (random_.chance(1, 8)) return say(out, asked, "GET /healthz", "", "\"ok\"", false);
     if (!is_known_) return try_without_token(out, asked, tag);
+    if (random_.chance(1, 30)) {
+      say(out, asked, "GET /v1/events?topic=own", "", "text/event-stream", false);
+      is_over_ = true;  // what comes behind it would wait for ever
+      return;
+    }
     const std::string big = fmt::format("big-{}", random_.below(kBigJobs));
     switch (random_.below(9)) {
       case 0:
@@ -43,11 +48,16 @@ class HttpTalker final : public Talker {
   }
 
   std::optional<Answer> take_answer(std::string& input) override {
+    if (is_streaming_) input.clear();
     const size_t end = input.find("\r\n\r\n");
     if (end == std::string::npos) return std::nullopt;
     if (!input.starts_with("HTTP/1.1 ")) throw Broken("what came is no response: " + input.substr(0, 60));
     const std::string head = input.substr(0, end);
     const size_t at = head.find("Content-Length: ");
+    if (at == std::string::npos && head.find("text/event-stream") != std::string::npos) {
+      is_streaming_ = true;
+      return Answer{false, head};
+    }
     if (at == std::string::npos) throw Broken("a response without a length: " + head);
     size_t length = 0;
     std::from_chars(head.data() + at + 16, head.data() + head.size(), length);
@@ -91,6 +101,8 @@ class HttpTalker final : public Talker {
         return say(out, asked, "DELETE /v1/topics/safe", "", "401", true);
     }
   }
+
+  bool is_streaming_ = false;  ///< what comes now are events
 };
 
 }  // namespace

@@ -90,7 +90,30 @@ class RespTalker final : public Talker {
     asked.back().is_refused = true;
   }
 
+  /// MULTI, some commands, and EXEC or DISCARD; or one that is refused, and with it all of them.
+  void transact(std::string& out, std::deque<Asked>& asked, const std::string& tag) {
+    say(out, asked, {"MULTI"}, "OK");
+    const uint64_t count = random_.between(0, 5);
+    for (uint64_t i = 0; i < count; ++i) {
+      if (random_.chance(1, 2)) {
+        say(out, asked, {"PUSH", "own", "1h", body(), "ID", fmt::format("{}-{}", tag, i)}, "QUEUED");
+      } else {
+        say(out, asked, {"GET", "big", fmt::format("big-{}", random_.below(kBigJobs))}, "QUEUED");
+      }
+    }
+    if (random_.chance(1, 6)) return say(out, asked, {"DISCARD"}, "OK");
+    const bool is_refused = random_.chance(1, 6);
+    if (is_refused) {
+      say(out, asked, {"NOSUCH" + tag}, tag);
+      asked.back().is_refused = true;
+    }
+    say(out, asked, {"EXEC"}, is_refused ? "EXECABORT" : fmt::format("*{}", count));
+    asked.back().is_refused = is_refused;
+  }
+
   void ask_known(std::string& out, std::deque<Asked>& asked, const std::string& tag) {
+    if (random_.chance(1, 25)) return transact(out, asked, tag);
+    if (random_.chance(1, 60)) return say(out, asked, {"HELLO", random_.chance(3, 4) ? "3" : "2"}, "proto");
     const std::string big = fmt::format("big-{}", random_.below(kBigJobs));
     switch (random_.below(12)) {
       case 0:
