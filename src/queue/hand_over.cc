@@ -85,7 +85,9 @@ WaiterId HandOver::pop(const PopRequest& request, Reply<PopAnswer> reply) {
       return 0;
     }
     topic->last_used = context_.now;
-    waiter.topics.push_back(std::move(topic));
+    const bool is_named_again =
+        std::find(waiter.topics.begin(), waiter.topics.end(), topic) != waiter.topics.end();
+    if (!is_named_again) waiter.topics.push_back(std::move(topic));
   }
   waiter.count = request.count;
   waiter.lease = request.lease;
@@ -133,11 +135,15 @@ bool HandOver::drop(WaiterId id) {
 
 // ---- trying
 
-void HandOver::start_walk(Waiter& waiter) {
+void HandOver::begin_walk(Waiter& waiter) {
   waiter.walking = true;
   ++walkers_;
   waiter.at = 0;
   waiter.seen = wakes_;
+}
+
+void HandOver::start_walk(Waiter& waiter) {
+  begin_walk(waiter);
   walk(waiter);
 }
 
@@ -309,7 +315,12 @@ void HandOver::found_nothing(Waiter& waiter) {
     if (is_delivered(*topic, Outlet::kTopic)) return fail(waiter, not_popped(*topic));
   }
   const auto was_woken = [&waiter](const TopicPtr& topic) { return topic->last_wake > waiter.seen; };
-  if (std::any_of(waiter.topics.begin(), waiter.topics.end(), was_woken)) return start_walk(waiter);
+  if (std::any_of(waiter.topics.begin(), waiter.topics.end(), was_woken)) {
+    begin_walk(waiter);
+    // Those who wait for the tokens that it had come first. Otherwise it could take them again at once, for
+    // ever: their waiting is what wakes it.
+    return held_.empty() ? walk(waiter) : held_.push_back(waiter.id);
+  }
   waiters_.park(waiter);
   for (const TopicPtr& topic : waiter.topics) {
     if (is_limited(*topic)) plan_refill(topic);

@@ -72,6 +72,7 @@ class HandOver {
   /// Tells those who deliver of (topic, outlet), if that is theirs.
   void tell(TopicState& topic, Outlet outlet);
   void note_unserved(Waiter& waiter, const TopicPtr& topic);
+  void begin_walk(Waiter& waiter);
   void start_walk(Waiter& waiter);
   void end_walk(Waiter& waiter);
   void walk(Waiter& waiter);

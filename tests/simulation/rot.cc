@@ -51,8 +51,13 @@ bool Rot::strike_closed() {
 }
 
 void Rot::misplace_closed() {
-  const auto belongs = [](const std::string& name) {
-    return journal::parse_segment_name(name) || name == journal::Manifest::kName;
+  // A segment that the manifest does not name is being begun: nothing in it was answered, and it may be
+  // there or not.
+  const Result<std::optional<journal::Manifest>> manifest = journal::Manifest::read(world_.disk());
+  if (!manifest.ok() || !*manifest) return;
+  const auto belongs = [&](const std::string& name) {
+    const std::optional<uint32_t> number = journal::parse_segment_name(name);
+    return number ? (*manifest)->segments.contains(*number) : name == journal::Manifest::kName;
   };
   const std::optional<VirtualDisk::Mishap> mishap = world_.disk().misplace(belongs);
   if (!mishap) return;

@@ -128,6 +128,7 @@ void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leas
   if (answer && !hear_answers()) answer.reset();
   Answers expected;
   std::vector<History::Change> in_doubt;
+  const std::vector<History::Change> in_another_order = imagine(now, leases);
   for (size_t i = 0; i < leases.size(); ++i) {
     const NackRequest& request = leases[i];
     const bool is_known = world_.model.to_model(request.lease.lease) != "unknown";
@@ -150,8 +151,13 @@ void CheckedEngine::nack_strangers(Moment now, std::span<const NackRequest> leas
                                return difference(real, should);
                              }};
   if (!judge(terms, operation, *answer, expected)) return recover_from(answer->error(), now);
-  // Dead ones were all alike, so the model may have them in another order.
-  if (answer->ok() && !world_.witness.failed()) recover(now, false);
+  // Dead ones were all alike, so the model may have them in another order, and others made way for them.
+  if (answer->ok() && !world_.witness.failed()) {
+    for (const History::Change& change : in_another_order) {
+      if (!change.job) world_.model.may_have(operation, change);
+    }
+    recover(now, false);
+  }
   deliver(std::move(reply), std::move(*answer));
 }
 
