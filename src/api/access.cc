@@ -101,6 +101,20 @@ bool Access::covers_all(const Caller& caller) const {
   return is_open() || (caller.is_known() && caller.credential_->token.covers_all());
 }
 
+TopicPatterns Access::topics_of(const Caller& caller) const {
+  if (is_open()) return kAllTopics;
+  return caller.is_known() ? TopicPatterns(caller.credential_->token.topics) : TopicPatterns();
+}
+
+Status Access::check_unique(const Caller& caller) const {
+  if (covers_all(caller)) return {};
+  return Error{ErrorCode::kForbidden,
+               {},
+               fmt::format("unique: would tell which ids there are in topics that the token {} is not for",
+                           quote(caller.name())),
+               {}};
+}
+
 Status Access::count_request(const Caller& caller, Moment now) const {
   if (is_open() || !caller.is_known()) return {};
   Credential& credential = *caller.credential_;

@@ -71,6 +71,10 @@ class Access {
   Status check_lease(const Caller& caller, Scopes scopes, std::string_view lease) const;
   bool covers(const Caller& caller, std::string_view topic) const;
   bool covers_all(const Caller& caller) const;
+  /// The topics that the caller may use. Lives until the tokens are replaced.
+  TopicPatterns topics_of(const Caller& caller) const;
+  /// Whether the caller may ask that an id be nowhere else: the answer tells of all topics.
+  Status check_unique(const Caller& caller) const;
 
   /// Takes note of a request; kOverloaded when its token's rate is used up.
   Status count_request(const Caller& caller, Moment now) const;

@@ -209,6 +209,10 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
+  // A file that is being written, or was cut, must not open the server to everybody.
+  if (outcome.ok() && outcome.config.tokens.empty() && !server.is_open())
+    outcome.errors.emplace_back(
+        "it has no [[tokens]] any more, and everybody could do everything; to serve without tokens, restart");
   for (const std::string& error : outcome.errors)
     spdlog::error("the configuration stays as it was: {}", error);
   if (outcome.ok()) {

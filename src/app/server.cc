@@ -53,7 +53,7 @@ Status Server::start() {
   options_.queue.redis = redis_outlet();
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
-  loop_.sessions().budget().set_limits(options_.answers);
+  loop_.sessions().set_limits(options_.answers);
   front_->access.replace(options_.tokens);
   front_->served = options_.served;
   front_->tells_commands = options_.tells_commands;

@@ -85,6 +85,8 @@ class Server {
   const std::optional<Result<StopReport>>& stop_report() const { return stop_report_; }
 
   /// Other tokens, from now on and for those who are connected as well. On the loop's thread.
+  /// Without tokens: everybody may do everything.
+  bool is_open() const { return front_->access.is_open(); }
   void set_tokens(std::vector<Token> tokens) { front_->set_tokens(std::move(tokens)); }
   /// Other names by which it may be asked over HTTP, as HostNames has them.
   void set_host_names(std::vector<std::string> names);

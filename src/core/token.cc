@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/hex.h"
-#include "core/limits.h"
 
 namespace delayq {
 
@@ -19,22 +18,6 @@ std::optional<Sha256> parse_sha256(std::string_view hex) {
   if (!bytes || bytes->size() != hash.size()) return std::nullopt;
   std::copy(bytes->begin(), bytes->end(), hash.begin());
   return hash;
-}
-
-bool Token::covers(std::string_view topic) const {
-  return std::any_of(topics.begin(), topics.end(), [&](std::string_view pattern) {
-    if (!pattern.ends_with('*')) return topic == pattern;
-    pattern.remove_suffix(1);
-    return topic.starts_with(pattern);
-  });
-}
-
-bool Token::covers_all() const { return std::find(topics.begin(), topics.end(), "*") != topics.end(); }
-
-Status check_topic_pattern(std::string_view pattern) {
-  if (pattern == "*") return {};
-  if (pattern.ends_with('*')) pattern.remove_suffix(1);
-  return check_topic(pattern);
 }
 
 }  // namespace delayq

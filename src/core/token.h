@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/result.h"
+#include "core/topic_patterns.h"
 
 namespace delayq {
 
@@ -43,18 +43,15 @@ struct Token {
   std::string name;
   Sha256 sha256{};
   Scopes scopes = 0;
-  std::vector<std::string> topics;   ///< patterns: "order", "order.*" (whatever begins so), "*"
+  std::vector<std::string> topics;   ///< patterns
   uint32_t requests_per_second = 0;  ///< 0: no limit
   uint32_t waiters = 0;              ///< pops that wait at the same time; 0: no limit
 
   bool has_any(Scopes wanted) const { return (scopes & (wanted | Scope::kAdmin)) != 0; }
-  bool covers(std::string_view topic) const;
-  bool covers_all() const;
+  bool covers(std::string_view topic) const { return delayq::covers(topics, topic); }
+  bool covers_all() const { return delayq::covers_all(topics); }
 
   bool operator==(const Token&) const = default;
 };
-
-/// OK for a topic's name, a beginning of names with a star at its end, or the star alone.
-Status check_topic_pattern(std::string_view pattern);
 
 }  // namespace delayq

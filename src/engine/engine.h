@@ -86,9 +86,9 @@ class Engine {
 
   // ---- by id, by group, by topic
   virtual void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) = 0;
-  /// Cancels up to `max` jobs of the group; fewer than `max` in all means that none is left. A running job
-  /// whose cancel was asked for before is not met again.
-  virtual void cancel_group(Moment now, std::string_view group, uint32_t max,
+  /// Cancels up to `max` jobs of the group in those topics; fewer than `max` in all means that none is left.
+  /// A running job whose cancel was asked for before is not met again.
+  virtual void cancel_group(Moment now, const GroupCancelRequest& request,
                             Reply<GroupCancelAnswer> reply) = 0;
   virtual void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                           Reply<std::vector<RescheduleOutcome>> reply) = 0;

@@ -13,6 +13,7 @@
 #include "core/histogram.h"
 #include "core/job.h"
 #include "core/limits.h"
+#include "core/topic_patterns.h"
 
 /// The plain values that go into an engine and come out of it. Every string_view in a request needs to live
 /// only until the call returns.
@@ -154,11 +155,18 @@ constexpr std::string_view name_of(CancelOutcome outcome) {
   return kCancelOutcomeNames[static_cast<size_t>(outcome)];
 }
 
+struct GroupCancelRequest {
+  std::string_view group;
+  /// Jobs of other topics are left as they are, and are not counted.
+  TopicPatterns topics = kAllTopics;
+  uint32_t max = 1;  ///< how many at most
+};
+
 /// `cancelled` were waiting and are gone; `reserved` are running and will not be retried.
 struct GroupCancelAnswer {
   uint64_t cancelled = 0;
   uint64_t reserved = 0;
-  /// How many of `cancelled` each topic had. Empty: the engine cannot tell.
+  /// How many of `cancelled` each topic had.
   std::map<std::string, uint64_t> cancelled_by_topic{};
 };
 

@@ -60,6 +60,19 @@ struct HttpReader::Parser {
 HttpReader::HttpReader(HttpLimits limits) : limits_(limits) {}
 HttpReader::~HttpReader() = default;
 
+void HttpReader::forget_request() {
+  request_ = {};
+  done_.reset();
+}
+
+size_t HttpReader::kept() const {
+  size_t bytes = 0;
+  for (const auto* parser : {&parser_, &done_}) {
+    if (*parser != nullptr) bytes += (*parser)->message.get().body().capacity();
+  }
+  return bytes;
+}
+
 HttpReader::Outcome HttpReader::broken(int status, std::string error) {
   status_ = status;
   error_ = std::move(error);
@@ -201,7 +214,8 @@ void HttpReader::fill_request() {
   request_.origin = view(message[http::field::origin]);
   request_.fetch_site = view(message["Sec-Fetch-Site"]);
   request_.accept_encoding = view(message[http::field::accept_encoding]);
-  request_.idempotency_key = view(message["Idempotency-Key"]);
+  if (const auto key = message.find("Idempotency-Key"); key != message.end())
+    request_.idempotency_key = view(key->value());
   request_.keep_alive = message.keep_alive();
   request_.is_chunked = parser_->message.chunked();
   if (const auto length = parser_->message.content_length()) request_.content_length = *length;

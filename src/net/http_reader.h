@@ -28,7 +28,7 @@ struct HttpRequest {
   std::string_view origin;      ///< of the page that a browser asks for; empty: no browser
   std::string_view fetch_site;  ///< what a browser says of that page and us: "cross-site"
   std::string_view accept_encoding;
-  std::string_view idempotency_key;
+  std::optional<std::string_view> idempotency_key;
   std::string_view body;
   std::optional<uint64_t> content_length;
   bool is_chunked = false;
@@ -68,6 +68,10 @@ class HttpReader {
   bool expects_to_be_asked() const;
   /// Whether a request has begun and is not whole.
   bool is_amid_request() const { return parser_ != nullptr; }
+  /// The request has been looked at: what was kept of it goes.
+  void forget_request();
+  /// Bytes of the body that is kept.
+  size_t kept() const;
   int status() const { return status_; }
   const std::string& error() const { return error_; }
 

@@ -46,6 +46,8 @@ class Protocol {
   /// Bytes of answers: those in output(), those that wait for others before them, and those that requests in
   /// progress may bring.
   virtual size_t held() const { return 0; }
+  /// Bytes of requests that it keeps until they are whole, or until others have come.
+  virtual size_t kept() const { return 0; }
   /// Goes on with answers that it held back because there was no room for more. Called at the end of a turn,
   /// when output was sent. Returns whether there is still no room.
   virtual bool go_on() { return false; }

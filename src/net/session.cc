@@ -36,7 +36,8 @@ Session::Session(SessionSet& set, std::unique_ptr<Socket> socket, std::unique_pt
       socket_(std::move(socket)),
       limits_(limits),
       stream_(std::move(stream)),
-      share_(set.budget()) {}
+      share_(set.budget()),
+      request_share_(set.requests_) {}
 
 Session::~Session() { forget_stranger(); }
 
@@ -362,6 +363,7 @@ void Session::close() {
   forget_stranger();
   protocol_->hang_up();
   share_.set(0);
+  request_share_.set(0);
   if (!is_closing_) stream_->finish();
   socket_->close();
   set_.open_.erase(shared_from_this());  // whoever called this holds it, too

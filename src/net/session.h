@@ -70,6 +70,8 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
 
   /// The memory of its buffers and of its protocol's, for tests of the bounds.
   size_t footprint() const;
+  /// What it has of requests that have not come whole.
+  size_t request_bytes() const { return request_share_.held(); }
 
  protected:
   /// How much may still be received while the protocol wants nothing. A seam for the simulator, which plants
@@ -99,7 +101,10 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   /// Nothing can be sent until the other side has said something.
   void wait_for_reply();
   /// Brings the share of the budget up to date.
-  void account() { share_.set(protocol_->held() + unsent()); }
+  void account() {
+    share_.set(protocol_->held() + unsent());
+    request_share_.set(input_.size() + protocol_->kept());
+  }
   /// When the others hold all of it. REQUIRES: there is something to do.
   void wait_for_budget();
 
@@ -124,6 +129,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   std::unique_ptr<Stream> stream_;
   std::shared_ptr<Protocol> protocol_;
   AnswerBudget::Share share_;
+  AnswerBudget::Share request_share_;
   std::string input_;  ///< came, and not yet taken
   std::string output_;
   size_t sent_ = 0;  ///< of output_

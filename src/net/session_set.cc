@@ -1,5 +1,6 @@
 #include "net/session_set.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "net/session.h"
@@ -29,9 +30,19 @@ bool SessionSet::finish_turn() {
   for (const std::shared_ptr<AtTurnEnd>& whoever : std::exchange(touched_, {})) {
     any_read |= whoever->finish_turn();
   }
+  if (requests_.is_full()) drop_largest_requests();
   if (held_back_.empty() || budget_.is_full()) return any_read;
   for (const std::shared_ptr<Session>& session : std::exchange(held_back_, {})) session->on_budget();
   return true;
+}
+
+void SessionSet::drop_largest_requests() {
+  while (requests_.is_full()) {
+    const std::shared_ptr<Session> largest = *std::max_element(
+        open_.begin(), open_.end(),
+        [](const auto& one, const auto& other) { return one->request_bytes() < other->request_bytes(); });
+    largest->close();
+  }
 }
 
 bool SessionSet::drop_stranger() {

@@ -40,6 +40,11 @@ class SessionSet {
   void clear();
   size_t size() const { return open_.size(); }
   const absl::flat_hash_set<std::shared_ptr<Session>>& open() const { return open_; }
+  /// Of answers, and as much again of requests that have not come whole.
+  void set_limits(AnswerLimits limits) {
+    budget_.set_limits(limits);
+    requests_.set_limits(limits);
+  }
   AnswerBudget& budget() { return budget_; }
   const AnswerBudget& budget() const { return budget_; }
 
@@ -55,8 +60,12 @@ class SessionSet {
   /// While the budget is full: closes the session with the most unsent bytes among those whose clients read
   /// slowly.
   void drop_slow_reader(Steady now);
+  /// Closes sessions, the one with the most bytes of a request first, until all have no more than the limit.
+  /// Nothing of such a request has been executed.
+  void drop_largest_requests();
 
   AnswerBudget budget_;
+  AnswerBudget requests_;                            ///< what has come of requests that are not whole
   std::vector<std::shared_ptr<AtTurnEnd>> touched_;  ///< those with something to do at the end of this turn
   std::string scratch_;            ///< every read goes here first: idle sessions own no buffer
   std::list<Session*> strangers_;  ///< those that were quiet longest first

@@ -495,5 +495,30 @@ TEST_F(SessionTest, when_all_is_held_by_one_that_does_not_read_it_goes_and_other
   EXPECT_LT(loop.sessions().budget().held(), 100U);
 }
 
+TEST_F(SessionTest, requests_that_never_end_have_a_bound_and_the_largest_goes_first) {
+  loop.sessions().set_limits({size_t{64} << 20, size_t{8} << 20});
+  listen({});
+  Client modest(listener->port());
+  modest.send("half a ");
+  std::vector<std::unique_ptr<Client>> greedy;
+  for (int i = 0; i < 12; ++i) greedy.push_back(std::make_unique<Client>(listener->port()));
+  const std::string piece(64 << 10, 'x');
+  size_t most = 0;
+  run_until([&] {
+    size_t all = 0;
+    for (const auto& client : greedy) {
+      client->push(piece);
+      client->receive();
+    }
+    for (const auto& session : loop.sessions().open()) all += session->footprint();
+    most = std::max(most, all);
+    return std::any_of(greedy.begin(), greedy.end(), [](const auto& client) { return client->is_closed; });
+  });
+  EXPECT_LT(most, size_t{24} << 20) << "a buffer that grows has twice the room that it needs";
+  greedy.clear();
+  modest.send("request\n");
+  expect(modest, "half a request\n");
+}
+
 }  // namespace
 }  // namespace delayq::net

@@ -26,6 +26,12 @@ Result<Moment> due_of(const RescheduleItem& item, Moment now) {
   return item.delay ? saturating_add(now, *item.delay) : std::max(*item.at, now);
 }
 
+std::vector<std::string> copy_of(TopicPatterns patterns) { return {patterns.begin(), patterns.end()}; }
+
+void leave_only(TopicPatterns patterns, std::vector<std::string>& topics) {
+  std::erase_if(topics, [&](const std::string& topic) { return !covers(patterns, topic); });
+}
+
 Error ambiguous(std::string_view op, std::string_view id, size_t topics) {
   return {ErrorCode::kConflict, std::string(op),
           fmt::format("id {} is in {} topics: say in which", quote(id), topics)};
@@ -39,13 +45,15 @@ void Lookup::get(const JobRef& job, Reply<std::optional<FoundJob>> reply) {
 }
 
 template <class T, class Found>
-void Lookup::locate(std::string_view op, std::string_view id, Reply<T> reply, T none, Found found) {
+void Lookup::locate(std::string_view op, std::string_view id, TopicPatterns topics, Reply<T> reply, T none,
+                    Found found) {
   if (const Status status = check_id(id); !status) return context_.refuse(reply, in_verb(op, status.error()));
   context_.engine.locate(context_.now, id, Among::kLive,
-                         [this, op = std::string{op}, id = std::string{id}, reply = std::move(reply),
-                          none = std::move(none), found = std::move(found), steps = context_.begin_steps()](
-                             const Result<std::vector<std::string>>& topics) mutable {
+                         [this, op = std::string{op}, id = std::string{id}, among = copy_of(topics),
+                          reply = std::move(reply), none = std::move(none), found = std::move(found),
+                          steps = context_.begin_steps()](Result<std::vector<std::string>> topics) mutable {
                            if (!topics.ok()) return context_.refuse(reply, topics.error());
+                           leave_only(among, *topics);
                            if (topics->empty()) return context_.answer(reply, Result<T>{std::move(none)});
                            if (topics->size() == 1)
                              return found(JobRef{topics->front(), id}, std::move(reply));
@@ -53,8 +61,8 @@ void Lookup::locate(std::string_view op, std::string_view id, Reply<T> reply, T 
                          });
 }
 
-void Lookup::find(std::string_view id, Reply<std::optional<FoundJob>> reply) {
-  locate<std::optional<FoundJob>>("find", id, std::move(reply), std::nullopt,
+void Lookup::find(std::string_view id, TopicPatterns topics, Reply<std::optional<FoundJob>> reply) {
+  locate<std::optional<FoundJob>>("find", id, topics, std::move(reply), std::nullopt,
                                   [this](const JobRef& job, Reply<std::optional<FoundJob>> give) {
                                     context_.engine.get(context_.now, job, std::move(give));
                                   });
@@ -79,7 +87,7 @@ struct Lookup::Search {
   }
 };
 
-void Lookup::find_kept_too(std::string_view id, Reply<std::optional<FoundJob>> reply) {
+void Lookup::find_kept_too(std::string_view id, TopicPatterns topics, Reply<std::optional<FoundJob>> reply) {
   if (const Status status = check_id(id); !status)
     return context_.refuse(reply, in_verb("find", status.error()));
   auto search = std::make_unique<Search>();
@@ -87,8 +95,10 @@ void Lookup::find_kept_too(std::string_view id, Reply<std::optional<FoundJob>> r
   search->reply = std::move(reply);
   search->steps = context_.begin_steps();
   context_.engine.locate(context_.now, id, Among::kAll,
-                         [this, search = std::move(search)](Result<std::vector<std::string>> topics) mutable {
+                         [this, among = copy_of(topics),
+                          search = std::move(search)](Result<std::vector<std::string>> topics) mutable {
                            if (!topics.ok()) return context_.refuse(search->reply, topics.error());
+                           leave_only(among, *topics);
                            search->topics = std::move(*topics);
                            next_of_search(std::move(search));
                          });
@@ -156,7 +166,7 @@ void Lookup::cancel(std::span<const JobRef> jobs, Reply<std::vector<Result<Cance
 }
 
 void Lookup::cancel_by_id(std::string_view id, Reply<CancelOutcome> reply) {
-  locate<CancelOutcome>("cancel", id, std::move(reply), CancelOutcome::kUnknown,
+  locate<CancelOutcome>("cancel", id, kAllTopics, std::move(reply), CancelOutcome::kUnknown,
                         [this](const JobRef& job, Reply<CancelOutcome> give) {
                           cancel({&job, 1}, [this, give = std::move(give)](
                                                 Result<std::vector<Result<CancelOutcome>>> results) mutable {

@@ -17,7 +17,7 @@ class LookupTest : public testing::Test {
  protected:
   Result<std::optional<FoundJob>> find(std::string_view id) {
     return queue_.ask<std::optional<FoundJob>>(
-        "find", [&](auto reply) { queue_.queue().find(queue_.now(), id, std::move(reply)); });
+        "find", [&](auto reply) { queue_.queue().find(queue_.now(), id, kAllTopics, std::move(reply)); });
   }
   Result<CancelOutcome> cancel_by_id(std::string_view id) {
     return queue_.ask<CancelOutcome>(

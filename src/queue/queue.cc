@@ -183,9 +183,10 @@ void Queue::cancel_by_id(Moment now, std::string_view id, Reply<CancelOutcome> r
   parts_->lookup.cancel_by_id(id, std::move(reply));
 }
 
-void Queue::cancel_group(Moment now, std::string_view group, Reply<GroupCancelAnswer> reply) {
+void Queue::cancel_group(Moment now, std::string_view group, TopicPatterns topics,
+                         Reply<GroupCancelAnswer> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.cancel_group(group, std::move(reply));
+  parts_->sweeps.cancel_group(group, topics, std::move(reply));
 }
 
 void Queue::reschedule(Moment now, std::span<const RescheduleItem> items,
@@ -275,14 +276,16 @@ void Queue::get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> re
   parts_->lookup.get(job, std::move(reply));
 }
 
-void Queue::find(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply) {
+void Queue::find(Moment now, std::string_view id, TopicPatterns topics,
+                 Reply<std::optional<FoundJob>> reply) {
   const Entry entry = enter(now);
-  parts_->lookup.find(id, std::move(reply));
+  parts_->lookup.find(id, topics, std::move(reply));
 }
 
-void Queue::find_kept_too(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply) {
+void Queue::find_kept_too(Moment now, std::string_view id, TopicPatterns topics,
+                          Reply<std::optional<FoundJob>> reply) {
   const Entry entry = enter(now);
-  parts_->lookup.find_kept_too(id, std::move(reply));
+  parts_->lookup.find_kept_too(id, topics, std::move(reply));
 }
 
 void Queue::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {

@@ -85,8 +85,9 @@ class Queue final {
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<Result<CancelOutcome>>> reply);
   /// By id alone. kConflict when the id is live in several topics.
   void cancel_by_id(Moment now, std::string_view id, Reply<CancelOutcome> reply);
-  /// All waiting jobs of the group, in all topics; those that are running will not be retried.
-  void cancel_group(Moment now, std::string_view group, Reply<GroupCancelAnswer> reply);
+  /// All waiting jobs of the group in those topics; those that are running will not be retried. A large group
+  /// is cancelled in steps, between which others may push to it.
+  void cancel_group(Moment now, std::string_view group, TopicPatterns topics, Reply<GroupCancelAnswer> reply);
   /// Moves delayed, ready and dead jobs to a new time.
   void reschedule(Moment now, std::span<const RescheduleItem> items,
                   Reply<std::vector<Result<RescheduleOutcome>>> reply);
@@ -131,11 +132,12 @@ class Queue final {
 
   // ---- looking around
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply);
-  /// By id alone, among live jobs. kConflict when the id is live in several topics.
-  void find(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply);
+  /// By id alone, among live jobs of those topics. kConflict when the id is live in several of them.
+  void find(Moment now, std::string_view id, TopicPatterns topics, Reply<std::optional<FoundJob>> reply);
   /// By id alone, also among the jobs that are kept as done or dead. Where several topics have the id: the
   /// live job, else the one that was pushed last. kConflict when it is live in several.
-  void find_kept_too(Moment now, std::string_view id, Reply<std::optional<FoundJob>> reply);
+  void find_kept_too(Moment now, std::string_view id, TopicPatterns topics,
+                     Reply<std::optional<FoundJob>> reply);
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply);
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply);
   /// These two cost the same however many jobs and topics there are.

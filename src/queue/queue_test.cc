@@ -48,9 +48,8 @@ class FailingEngine final : public support::ForwardingEngine {
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override {
     if (!fail(reply)) ForwardingEngine::cancel(now, jobs, std::move(reply));
   }
-  void cancel_group(Moment now, std::string_view group, uint32_t max,
-                    Reply<GroupCancelAnswer> reply) override {
-    if (!fail(reply)) ForwardingEngine::cancel_group(now, group, max, std::move(reply));
+  void cancel_group(Moment now, const GroupCancelRequest& request, Reply<GroupCancelAnswer> reply) override {
+    if (!fail(reply)) ForwardingEngine::cancel_group(now, request, std::move(reply));
   }
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override {
@@ -156,9 +155,9 @@ TEST_F(FailingQueue, SingleVerbsTellTheError) {
   Queue& queue = queue_.queue();
   EXPECT_EQ(code_of<CancelOutcome>([&](auto reply) { queue.cancel_by_id(kStart, "a", std::move(reply)); }),
             ErrorCode::kUnavailable);
-  EXPECT_EQ(
-      code_of<GroupCancelAnswer>([&](auto reply) { queue.cancel_group(kStart, "g", std::move(reply)); }),
-      ErrorCode::kUnavailable);
+  EXPECT_EQ(code_of<GroupCancelAnswer>(
+                [&](auto reply) { queue.cancel_group(kStart, "g", kAllTopics, std::move(reply)); }),
+            ErrorCode::kUnavailable);
   EXPECT_EQ(code_of<uint64_t>([&](auto reply) { queue.redrive_all(kStart, "t", std::move(reply)); }),
             ErrorCode::kUnavailable);
   EXPECT_EQ(

@@ -11,6 +11,7 @@ constexpr uint32_t kStep = 1'000;
 
 struct Sweeps::GroupSweep {
   std::string group;
+  std::vector<std::string> topics;
   GroupCancelAnswer total;
   Reply<GroupCancelAnswer> reply;
   Steps steps;
@@ -28,22 +29,22 @@ struct Sweeps::TopicSweep {
 
 // ---- groups
 
-void Sweeps::cancel_group(std::string_view group, Reply<GroupCancelAnswer> reply) {
+void Sweeps::cancel_group(std::string_view group, TopicPatterns topics, Reply<GroupCancelAnswer> reply) {
   if (const Status status = check_group(group); !status) {
     return context_.refuse(reply, in_verb("cancel_group", status.error()));
   }
   auto sweep = std::make_unique<GroupSweep>();
   sweep->group = group;
+  sweep->topics.assign(topics.begin(), topics.end());
   sweep->reply = std::move(reply);
   sweep->steps = context_.begin_steps();
   next_of_group(std::move(sweep));
 }
 
 void Sweeps::next_of_group(std::unique_ptr<GroupSweep> sweep) {
-  const std::string& group = sweep->group;
+  const GroupCancelRequest request{sweep->group, sweep->topics, kStep};
   context_.engine.cancel_group(
-      context_.now, group, kStep,
-      [this, sweep = std::move(sweep)](const Result<GroupCancelAnswer>& step) mutable {
+      context_.now, request, [this, sweep = std::move(sweep)](const Result<GroupCancelAnswer>& step) mutable {
         if (!step.ok()) return context_.refuse(sweep->reply, step.error());
         sweep->total.cancelled += step->cancelled;
         sweep->total.reserved += step->reserved;
@@ -54,12 +55,8 @@ void Sweeps::next_of_group(std::unique_ptr<GroupSweep> sweep) {
 }
 
 void Sweeps::count_cancelled(const GroupCancelAnswer& step) {
-  uint64_t left = step.cancelled;
-  for (const auto& [name, cancelled] : step.cancelled_by_topic) {
+  for (const auto& [name, cancelled] : step.cancelled_by_topic)
     context_.topics.count(context_.topics.find(name).get(), Tally::kCancelled, cancelled);
-    left -= cancelled;
-  }
-  context_.topics.count(nullptr, Tally::kCancelled, left);  // of topics that the engine did not name
 }
 
 // ---- dead letters

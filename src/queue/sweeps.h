@@ -14,7 +14,7 @@ class Sweeps {
  public:
   Sweeps(Context& context, HandOver& hand_over) : context_(context), hand_over_(hand_over) {}
 
-  void cancel_group(std::string_view group, Reply<GroupCancelAnswer> reply);
+  void cancel_group(std::string_view group, TopicPatterns topics, Reply<GroupCancelAnswer> reply);
   void redrive_all(std::string_view topic, Reply<uint64_t> reply);
   void redrive(std::string_view topic, std::span<const std::string_view> ids, Reply<uint64_t> reply);
   void redrive_by_error(std::string_view topic, std::string_view error, Reply<uint64_t> reply);

@@ -69,8 +69,9 @@ TEST_F(SweepsTest, CancellingAGroupCancelsAllOfItInEveryTopic) {
 }
 
 TEST_F(SweepsTest, AGroupNeedsAName) {
-  const auto refused = queue_.ask<GroupCancelAnswer>(
-      "cancel_group", [&](auto reply) { queue_.queue().cancel_group(queue_.now(), "", std::move(reply)); });
+  const auto refused = queue_.ask<GroupCancelAnswer>("cancel_group", [&](auto reply) {
+    queue_.queue().cancel_group(queue_.now(), "", kAllTopics, std::move(reply));
+  });
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
 }
 

@@ -102,8 +102,8 @@ TEST_P(OrderOfEffects, APushBehindALargePurgeOfOneStateStays) {
 
 TEST_P(OrderOfEffects, APushBehindACancelOfItsGroupStays) {
   fill("t", false, "g");
-  const auto cancelled =
-      call<GroupCancelAnswer>([&](auto reply) { queue().cancel_group(now(), "g", std::move(reply)); });
+  const auto cancelled = call<GroupCancelAnswer>(
+      [&](auto reply) { queue().cancel_group(now(), "g", kAllTopics, std::move(reply)); });
   push({.topic = "t", .id = "new", .group = "g", .delay = seconds{60}});
   EXPECT_EQ(value(cancelled).cancelled, static_cast<uint64_t>(kMany));
   EXPECT_EQ(queue_->state_of("t", "new"), JobState::kDelayed);
@@ -165,8 +165,8 @@ TEST_P(OrderOfEffects, APushBehindACancelByIdStays) {
 
 TEST_P(OrderOfEffects, ALookUpByIdIsNotOvertakenByACancel) {
   queue_->push({.topic = "t", .id = "a", .delay = seconds{60}});
-  const auto found =
-      call<std::optional<FoundJob>>([&](auto reply) { queue().find(now(), "a", std::move(reply)); });
+  const auto found = call<std::optional<FoundJob>>(
+      [&](auto reply) { queue().find(now(), "a", kAllTopics, std::move(reply)); });
   const JobRef job{"t", "a"};
   call<std::vector<Result<CancelOutcome>>>([&](auto reply) {
     queue().cancel(now(), {&job, 1}, std::move(reply));

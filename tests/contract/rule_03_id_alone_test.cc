@@ -9,7 +9,7 @@ class Rule03IdAlone : public QueueContract {
  protected:
   Result<std::optional<std::string>> topic_of(std::string_view id) {
     const auto found = queue_->ask<std::optional<FoundJob>>(
-        "find", [&](auto reply) { queue_->queue().find(queue_->now(), id, std::move(reply)); });
+        "find", [&](auto reply) { queue_->queue().find(queue_->now(), id, kAllTopics, std::move(reply)); });
     if (!found.ok()) return found.error();
     if (!*found) return std::optional<std::string>{};
     return std::optional<std::string>{std::string{(*found)->job.topic}};

@@ -53,6 +53,40 @@ TEST_P(Rule10Groups, ARunningOneIsMetOnce) {
   EXPECT_EQ(second.cancelled + second.reserved, 0U) << "or a loop over a large group would not end";
 }
 
+TEST_P(Rule10Groups, OnlyInTheTopicsThatAreMeant) {
+  for (const char* topic : {"order", "order.paid", "orders", "bill"}) {
+    engine_.push(JobSpec(topic, "running").in_group("g"));
+    engine_.take_one(topic);
+    engine_.push_all(
+        {JobSpec(topic, "waiting").in_group("g"), JobSpec(topic, "later").due_at(at(1'000)).in_group("g")});
+  }
+  const std::vector<std::string> nobodys;
+  EXPECT_EQ(engine_.cancel_group("g", 100, nobodys).cancelled, 0U);
+  const std::vector<std::string> mine{"order", "order.*", "nothing"};
+  const GroupCancelAnswer answer = engine_.cancel_group("g", 100, mine);
+  EXPECT_EQ(answer.cancelled, 4U);
+  EXPECT_EQ(answer.reserved, 2U);
+  EXPECT_THAT(answer.cancelled_by_topic,
+              UnorderedElementsAre(testing::Pair("order", 2U), testing::Pair("order.paid", 2U)));
+  EXPECT_EQ(engine_.get("order", "waiting"), std::nullopt);
+  EXPECT_FALSE(engine_.get("bill", "running")->cancel_requested);
+  EXPECT_EQ(engine_.get("bill", "waiting")->state, JobState::kReady);
+  EXPECT_EQ(engine_.get("orders", "later")->state, JobState::kDelayed);
+  EXPECT_EQ(engine_.cancel_group("g").cancelled, 4U) << "the others are still in the group";
+}
+
+TEST_P(Rule10Groups, ALargeGroupGoesInStepsPastWhatStays) {
+  std::vector<JobSpec> jobs;
+  for (int i = 0; i < 600; ++i)
+    jobs.push_back(
+        JobSpec(i % 3 == 0 ? "mine" : "theirs", std::to_string(i)).due_at(at(1'000)).in_group("g"));
+  engine_.push_all(jobs);
+  const std::vector<std::string> mine{"mine"};
+  for (const uint64_t expected : {70U, 70U, 60U, 0U})
+    EXPECT_EQ(engine_.cancel_group("g", 70, mine).cancelled, expected);
+  EXPECT_EQ(engine_.counts("theirs").of(JobState::kDelayed), 400U);
+}
+
 TEST_P(Rule10Groups, WhatIsOverIsNotTouched) {
   engine_.push_all({JobSpec("t", "done").in_group("g"), JobSpec("t", "dead").in_group("g")});
   engine_.ack(engine_.take_one("t"));

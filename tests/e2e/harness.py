@@ -80,6 +80,9 @@ class Server:
         self.process.wait(DEADLINE)
         self.close()
 
+    def said_so_far(self):
+        return os.pread(self.said.fileno(), 1 << 20, 0).decode(errors="replace")
+
     def stop(self, number=signal.SIGTERM):
         """Stops it gracefully and answers its exit code and what it said."""
         self.process.send_signal(number)

@@ -45,7 +45,8 @@ void Caretaker::look_up() {
   if (scene_.chance(70)) {
     scene_.queue().get(scene_.now(), {topic, id}, note<std::optional<FoundJob>>("get"));
   } else {
-    scene_.queue().find(scene_.now(), id, note<std::optional<FoundJob>>("find", ErrorCode::kConflict));
+    scene_.queue().find(scene_.now(), id, kAllTopics,
+                        note<std::optional<FoundJob>>("find", ErrorCode::kConflict));
   }
 }
 

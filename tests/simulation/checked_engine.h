@@ -59,8 +59,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
 
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
-  void cancel_group(Moment now, std::string_view group, uint32_t max,
-                    Reply<GroupCancelAnswer> reply) override;
+  void cancel_group(Moment now, const GroupCancelRequest& request, Reply<GroupCancelAnswer> reply) override;
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override;
   void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,

@@ -231,11 +231,11 @@ void CheckedEngine::cancel(Moment now, std::span<const JobRef> jobs,
                                        });
 }
 
-void CheckedEngine::cancel_group(Moment now, std::string_view group, uint32_t max,
+void CheckedEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                  Reply<GroupCancelAnswer> reply) {
   run_same<GroupCancelAnswer>("cancel_group", now, Promise::kChanges, std::move(reply),
                               [&](Engine& engine, Reply<GroupCancelAnswer> done) {
-                                engine.cancel_group(now, group, max, std::move(done));
+                                engine.cancel_group(now, request, std::move(done));
                               });
 }
 

@@ -166,10 +166,11 @@ void Producer::cancel_group() {
   const std::string group = scene_.group();
   scene_.say([&] { return fmt::format("cancel group {}", group); });
   const Scene::Ticket ticket = scene_.ask("cancel_group");
-  scene_.queue().cancel_group(scene_.now(), group, [this, ticket](const Result<GroupCancelAnswer>& answer) {
-    if (!scene_.answered(ticket)) return;
-    if (!answer.ok()) scene_.check_error("cancel_group", answer.error());
-  });
+  scene_.queue().cancel_group(scene_.now(), group, kAllTopics,
+                              [this, ticket](const Result<GroupCancelAnswer>& answer) {
+                                if (!scene_.answered(ticket)) return;
+                                if (!answer.ok()) scene_.check_error("cancel_group", answer.error());
+                              });
 }
 
 void Producer::reschedule() {

@@ -123,9 +123,10 @@ std::vector<CancelOutcome> EngineDriver::cancel_all(const std::vector<JobRef>& j
                                           [&](auto reply) { engine_->cancel(now_, jobs, std::move(reply)); });
 }
 
-GroupCancelAnswer EngineDriver::cancel_group(std::string_view group, uint32_t max) {
-  return must<GroupCancelAnswer>(
-      "cancel_group", [&](auto reply) { engine_->cancel_group(now_, group, max, std::move(reply)); });
+GroupCancelAnswer EngineDriver::cancel_group(std::string_view group, uint32_t max, TopicPatterns topics) {
+  return must<GroupCancelAnswer>("cancel_group", [&](auto reply) {
+    engine_->cancel_group(now_, {group, topics, max}, std::move(reply));
+  });
 }
 
 RescheduleOutcome EngineDriver::reschedule(std::string_view topic, std::string_view id, Moment due) {

@@ -41,9 +41,8 @@ class ForwardingEngine : public Engine {
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override {
     inner_.cancel(now, jobs, std::move(reply));
   }
-  void cancel_group(Moment now, std::string_view group, uint32_t max,
-                    Reply<GroupCancelAnswer> reply) override {
-    inner_.cancel_group(now, group, max, std::move(reply));
+  void cancel_group(Moment now, const GroupCancelRequest& request, Reply<GroupCancelAnswer> reply) override {
+    inner_.cancel_group(now, request, std::move(reply));
   }
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override {

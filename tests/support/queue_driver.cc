@@ -79,9 +79,9 @@ CancelOutcome QueueDriver::cancel(std::string_view topic, std::string_view id) {
   return results.at(0).value();
 }
 
-GroupCancelAnswer QueueDriver::cancel_group(std::string_view group) {
-  return must<GroupCancelAnswer>("cancel_group",
-                                 [&](auto reply) { queue_->cancel_group(now_, group, std::move(reply)); });
+GroupCancelAnswer QueueDriver::cancel_group(std::string_view group, TopicPatterns topics) {
+  return must<GroupCancelAnswer>(
+      "cancel_group", [&](auto reply) { queue_->cancel_group(now_, group, topics, std::move(reply)); });
 }
 
 RescheduleOutcome QueueDriver::reschedule(const RescheduleItem& item) {

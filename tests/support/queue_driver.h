@@ -54,7 +54,7 @@ class QueueDriver {
   /// The receipt's id.
   std::string push(const PushRequest& request);
   CancelOutcome cancel(std::string_view topic, std::string_view id);
-  GroupCancelAnswer cancel_group(std::string_view group);
+  GroupCancelAnswer cancel_group(std::string_view group, TopicPatterns topics = kAllTopics);
   RescheduleOutcome reschedule(const RescheduleItem& item);
 
   // ---- consumers

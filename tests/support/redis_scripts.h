@@ -69,6 +69,14 @@ class ScriptTest : public testing::Test {
     return run(script, {}, arguments);
   }
 
+  /// How many jobs cancel_group says that it cancelled, of all topics.
+  static int64_t cancelled_by(const resp::Value& answer) {
+    int64_t sum = 0;
+    const std::vector<resp::Value>& by_topic = answer.items.at(2).items;
+    for (size_t i = 1; i < by_topic.size(); i += 2) sum += by_topic[i].integer;
+    return sum;
+  }
+
   static Job job(std::string_view id, JobState state, int64_t due = kNow + 500) {
     Job job;
     job.topic = "t";

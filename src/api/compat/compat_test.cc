@@ -247,6 +247,27 @@ TEST_F(CompatAccessTest, an_id_in_a_topic_of_others_is_not_there) {
   EXPECT_EQ(engine.usage().jobs, 4u) << "they are still there";
 }
 
+TEST_F(CompatAccessTest, an_id_in_a_topic_of_others_is_in_nobodys_way) {
+  const PushRequest job{.topic = "hidden", .id = "a", .body = "hello", .delay = Millis{60'000}};
+  queue.push(now, {&job, 1}, [](const Result<PushReport>&) {});
+  settle();
+  allow(Scope::kPush | Scope::kConsume | Scope::kRead);
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"/delay-queue/api/jobs/add", R"({"topic":"t","id":"a","delay":60,"body":"mine"})",
+       "/delay-queue/api/jobs/get"},
+      {"/delayq/job/add", R"({"topic":"t","jobid":"a","data":"mine"})", "/delayq/job/info"},
+  };
+  for (const auto& [add, body, get] : cases) {
+    EXPECT_THAT(ask_as("secret", "POST", add, body).body, HasSubstr(R"("code":)"));
+    EXPECT_THAT(ask_as("secret", "POST", get, R"({"job_id":"a","jobid":"a"})").body, HasSubstr("mine"))
+        << get;
+    const JobRef mine{"t", "a"};
+    queue.cancel(now, {&mine, 1}, [](const Result<std::vector<Result<CancelOutcome>>>&) {});
+    settle();
+  }
+  EXPECT_EQ(engine.usage().jobs, 1u) << "that of the others";
+}
+
 TEST_F(CompatAccessTest, too_much_is_told_with_when_to_come_back) {
   Token token = support::token("shop", support::kSecretHash, only(Scope::kPush));
   token.requests_per_second = 1;

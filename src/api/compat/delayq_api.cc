@@ -77,7 +77,6 @@ Status read_new_job(Fields& fields, PushRequest& job) {
   constexpr auto kLongest = std::chrono::duration_cast<std::chrono::seconds>(Limits::kMaxLease).count();
   if (ttr > kLongest) return invalid(fmt::format("ttr: at most {} seconds", kLongest));
   job.options.lease = std::chrono::seconds{ttr <= 0 ? kDefaultTtr : ttr};
-  job.unique_across_topics = true;  // since that is how it is looked up and finished
   return check_topic(job.topic);
 }
 
@@ -87,6 +86,7 @@ Status add(const DialectCall& call) {
   PushRequest job;
   if (Status status = read_new_job(*fields, job); !status.ok()) return status;
   if (Status status = call.check(only(Scope::kPush), job.topic); !status.ok()) return status;
+  job.unique_across_topics = call.may_ask_for_unique();  // since it is looked up and finished by its id alone
   const Exchange exchange = call.accept();
   std::string options;
   encode_job_options(job.options, options);
@@ -116,15 +116,14 @@ Status add(const DialectCall& call) {
 }
 
 Status info(const DialectCall& call) {
-  return find_by_id(call,
-                    {"获取任务信息出错！", kAnyScope, [](const Exchange& exchange, const FoundJob& found) {
-                       exchange.send(success("获取任务成功！", job_text(found.job, exchange.queue())));
-                     }});
+  return find_by_id(call, {"获取任务信息出错！", [](const Exchange& exchange, const FoundJob& found) {
+                             exchange.send(success("获取任务成功！", job_text(found.job, exchange.queue())));
+                           }});
 }
 
 Status remove(const DialectCall& call) {
   return find_by_id(
-      call, {"删除任务出错！", only(Scope::kPush), [](const Exchange& exchange, const FoundJob& found) {
+      call, {"删除任务出错！", [](const Exchange& exchange, const FoundJob& found) {
                if (!is_live(found.job.state)) {
                  const Error missing = no_such_job();
                  return exchange.refuse(missing, failure("删除任务出错！", missing));
@@ -243,7 +242,7 @@ Status find_by_id(const DialectCall& call, const ById& what) {
   if (id.empty()) return invalid("缺少参数jobid");
   if (Status status = check_id(id); !status.ok()) return invalid("job" + status.error().detail);
   const Exchange exchange = call.accept();
-  exchange.find_kept_too(id, what.scopes, [exchange, what](const Result<std::optional<FoundJob>>& found) {
+  exchange.find_kept_too(id, [exchange, what](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return exchange.refuse(found.error(), failure(what.failed, found.error()));
     if (!*found) {
       const Error missing = no_such_job();

@@ -23,7 +23,6 @@ std::string job_text(const Job& job, const Queue& queue);
 /// touched.
 struct ById {
   std::string_view failed;  ///< what to say of a failure
-  Scopes scopes;
   void (*then)(const http::Exchange& exchange, const FoundJob& found);
 };
 Status find_by_id(const http::DialectCall& call, const ById& what);

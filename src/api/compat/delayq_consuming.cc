@@ -85,14 +85,14 @@ Status pop(const DialectCall& call) { return pop_for(call, false); }
 Status pop_waiting(const DialectCall& call) { return pop_for(call, true); }
 
 Status finish(const DialectCall& call) {
-  return find_by_id(
-      call, {kNotFinished, only(Scope::kConsume), [](const Exchange& exchange, const FoundJob& found) {
-               if (found.job.state == JobState::kDone) return answer_finished(exchange, {});
-               if (found.job.state != JobState::kReserved) return finish_untaken(exchange, found.job);
-               exchange.queue().ack_job(
-                   exchange.now(), {found.job.topic, found.job.id},
-                   [exchange](const Status& status) { answer_finished(exchange, status); });
-             }});
+  return find_by_id(call, {kNotFinished, [](const Exchange& exchange, const FoundJob& found) {
+                             if (found.job.state == JobState::kDone) return answer_finished(exchange, {});
+                             if (found.job.state != JobState::kReserved)
+                               return finish_untaken(exchange, found.job);
+                             exchange.queue().ack_job(
+                                 exchange.now(), {found.job.topic, found.job.id},
+                                 [exchange](const Status& status) { answer_finished(exchange, status); });
+                           }});
 }
 
 }  // namespace delayq::compat::dq

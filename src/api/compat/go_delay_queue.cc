@@ -80,7 +80,7 @@ Status add(const DialectCall& call) {
   if (const auto id = fields->text("id"); id && !id->empty()) job.id = *id;
   const std::optional<int64_t> delay = fields->integer("delay");
   job.body = fields->text("body").value_or(std::string_view());
-  job.unique_across_topics = true;  // since that is how it is looked up and removed
+  job.unique_across_topics = call.may_ask_for_unique();  // since it is looked up and removed by its id alone
   if (!fields->problem().ok()) return fields->problem();
   if (!delay) return invalid("delay: is missing; a number of seconds");
   if (*delay < 1 || *delay > kLongestDelay) {
@@ -129,7 +129,7 @@ Status remove(const DialectCall& call) {
   const Result<std::string> id = job_id_of(call);
   if (!id.ok()) return id.error();
   const Exchange exchange = call.accept();
-  exchange.find(*id, only(Scope::kPush), [exchange](const Result<std::optional<FoundJob>>& found) {
+  exchange.find(*id, [exchange](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return exchange.refuse(found.error(), failure(found.error(), Code::kNotRemoved));
     if (!*found) return exchange.send(success("null"));  // what is not there need not be removed
     remove_found(exchange, (*found)->job);
@@ -151,7 +151,7 @@ Status get(const DialectCall& call) {
   if (!id.ok()) return id.error();
   const Exchange exchange = call.accept();
   // A consumer has the id from the list of its topic, where the job was delivered to: it is done by then.
-  exchange.find_kept_too(*id, kAnyScope, [exchange](const Result<std::optional<FoundJob>>& found) {
+  exchange.find_kept_too(*id, [exchange](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return exchange.refuse(found.error(), failure(found.error(), Code::kNotFound));
     if (!*found) return exchange.send(success("null"));
     exchange.send(success(described((*found)->job)));

@@ -64,7 +64,6 @@ TEST_F(AdmissionTest, a_token_is_good_for_its_topics) {
   EXPECT_EQ(ask_as("secret", "POST", "/v1/ack", R"({"leases":["bill/1"]})").status, 403);
   EXPECT_EQ(ask_as("secret", "POST", "/v1/topics/order/pause").status, 403) << "that is for admins";
   EXPECT_EQ(ask_as("secret", "GET", "/v1/forecast").status, 403);
-  EXPECT_EQ(ask_as("secret", "DELETE", "/v1/groups/g").status, 403) << "a group may be in any topic";
   ask_as("other", "POST", "/v1/topics/bill/jobs", R"({"body":1})");
   EXPECT_THAT(ask_as("secret", "GET", "/v1/topics").body,
               AllOf(HasSubstr("order.paid"), Not(HasSubstr("bill"))));
@@ -75,6 +74,25 @@ TEST_F(AdmissionTest, a_token_is_good_for_its_topics) {
   EXPECT_EQ(ask_as("other", "GET", "/v1/topics/bill/jobs/c").status, 404);
   EXPECT_THAT(ask_as("secret", "POST", "/v1/topics/order/pop").body, HasSubstr(R"("id":"a")"));
   EXPECT_THAT(turned_away, testing::Contains("shop POST /v1/topics/bill/jobs forbidden"));
+}
+
+TEST_F(AdmissionTest, a_group_is_cancelled_in_the_topics_of_the_token) {
+  for (const char* topic : {"bill", "order", "order.paid"})
+    ask_as("other", "POST", fmt::format("/v1/topics/{}/jobs", topic),
+           R"({"body":1,"delay":"1h","group":"g"})");
+  EXPECT_EQ(ask_as("secret", "DELETE", "/v1/groups/g").body, R"({"cancelled":2,"reserved":0})");
+  EXPECT_EQ(ask_as("other", "DELETE", "/v1/groups/g").body, R"({"cancelled":1,"reserved":0})");
+}
+
+TEST_F(AdmissionTest, unique_is_for_tokens_that_see_all_topics) {
+  ask_as("other", "POST", "/v1/topics/bill/jobs", R"({"body":1,"id":"a"})");
+  const char* unique = R"({"body":1,"id":"a","unique":true})";
+  EXPECT_EQ(ask_as("other", "POST", "/v1/topics/order/jobs", unique).status, 409);
+  EXPECT_EQ(ask_as("secret", "POST", "/v1/topics/order/jobs", unique).status, 403);
+  EXPECT_THAT(
+      ask_as("secret", "POST", "/v1/jobs", R"([{"topic":"order","body":1,"id":"a","unique":true}])").body,
+      HasSubstr(R"("code":"forbidden")"));
+  EXPECT_EQ(ask_as("secret", "POST", "/v1/topics/order/jobs", R"({"body":1,"id":"a"})").status, 201);
 }
 
 TEST_F(AdmissionTest, a_token_that_is_taken_away_counts_at_once) {

@@ -91,7 +91,9 @@ void Batch::push_step(Moment now) {
       read_body(fields.back(), job);
       read_job(fields.back(), job);
       Status status = fields.back().finish();
-      step->problems.push_back(status.ok() ? access_.check(caller_, only(Scope::kPush), job.topic) : status);
+      if (status.ok()) status = access_.check(caller_, only(Scope::kPush), job.topic);
+      if (status.ok() && job.unique_across_topics) status = access_.check_unique(caller_);
+      step->problems.push_back(std::move(status));
     } else {
       step->problems.emplace_back(read.error());
     }

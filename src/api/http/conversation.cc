@@ -70,6 +70,7 @@ size_t Conversation::read(std::string_view input) {
         break;
       case Outcome::kRequest:
         end_request(reader_.request());
+        reader_.forget_request();
         break;
       case Outcome::kBroken: {
         const bool is_too_large = reader_.status() == 413 || reader_.status() == 431;

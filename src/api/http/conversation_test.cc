@@ -205,6 +205,8 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"POST", "/v1/topics/t/jobs", R"({"body":1,"whatever":1})", 400, "\"field\":\"whatever\""},
       {"POST", "/v1/topics/t/jobs", R"({"body":1,"id":5})", 400, "\"field\":\"id\""},
       {"POST", "/v1/topics/t/jobs", R"({"body":1,"id":"a","id":"b"})", 400, "given twice"},
+      {"POST", "/v1/topics/t/jobs", R"({"body":1,"body":2})", 400, "given twice"},
+      {"GET", "/v1/topics?limit=1&limit=2", "", 400, "given twice"},
       {"POST", "/v1/topics/t/jobs", R"({"body":1,"on_conflict":"x"})", 400, "\"field\":\"on_conflict\""},
       {"POST", "/v1/topics/t/jobs", R"({})", 400, "\"field\":\"body\""},
       {"POST", "/v1/topics/t/jobs", "{", 400, "not JSON"},

@@ -20,24 +20,12 @@ Status Exchange::check(Scopes scopes, std::string_view topic) const {
   return conversation_->front_.access.check(caller_, scopes, topic);
 }
 
-Reply<std::optional<FoundJob>> Exchange::unless_hidden(Scopes scopes,
-                                                       Reply<std::optional<FoundJob>> reply) const {
-  return [here = *this, scopes, reply = std::move(reply)](Result<std::optional<FoundJob>> found) mutable {
-    const bool is_conflict = !found.ok() && found.error().code == ErrorCode::kConflict;
-    const bool sees_all = here.conversation_->front_.access.covers_all(here.caller_);
-    const bool is_hidden =
-        is_conflict ? !sees_all : found.ok() && *found && !here.check(scopes, (*found)->job.topic).ok();
-    if (is_hidden) return reply(std::optional<FoundJob>());
-    reply(std::move(found));
-  };
+void Exchange::find(std::string_view id, Reply<std::optional<FoundJob>> reply) const {
+  queue().find(now_, id, conversation_->front_.access.topics_of(caller_), std::move(reply));
 }
 
-void Exchange::find(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const {
-  queue().find(now_, id, unless_hidden(scopes, std::move(reply)));
-}
-
-void Exchange::find_kept_too(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const {
-  queue().find_kept_too(now_, id, unless_hidden(scopes, std::move(reply)));
+void Exchange::find_kept_too(std::string_view id, Reply<std::optional<FoundJob>> reply) const {
+  queue().find_kept_too(now_, id, conversation_->front_.access.topics_of(caller_), std::move(reply));
 }
 
 void Exchange::send(Response response) const { conversation_->send(place_, std::move(response)); }
@@ -60,6 +48,10 @@ Result<Fields> DialectCall::fields() const {
 
 Status DialectCall::check(Scopes scopes, std::string_view topic) const {
   return conversation.front_.access.check(conversation.caller_, scopes, topic);
+}
+
+bool DialectCall::may_ask_for_unique() const {
+  return conversation.front_.access.check_unique(conversation.caller_).ok();
 }
 
 Exchange DialectCall::accept() const { return {conversation.self(), dialect}; }

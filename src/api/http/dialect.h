@@ -26,11 +26,11 @@ class Exchange {
   /// Whether who asked may do something that needs one of `scopes` to this topic.
   Status check(Scopes scopes, std::string_view topic) const;
 
-  /// Looks for a live job by its id alone. One of a topic that is not for who asked is not there: nobody
-  /// learns which ids there are in the topics of others.
-  void find(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const;
+  /// Looks for a live job by its id alone, in the topics of who asked: nobody learns which ids there are in
+  /// the topics of others.
+  void find(std::string_view id, Reply<std::optional<FoundJob>> reply) const;
   /// The same, also among the jobs that are kept as done or dead.
-  void find_kept_too(std::string_view id, Scopes scopes, Reply<std::optional<FoundJob>> reply) const;
+  void find_kept_too(std::string_view id, Reply<std::optional<FoundJob>> reply) const;
 
   void send(Response response) const;
   /// Says no with an answer that is written already; the error is for logs, counters and headers.
@@ -44,8 +44,6 @@ class Exchange {
  private:
   friend struct DialectCall;
   Exchange(std::shared_ptr<Conversation> conversation, const Dialect& dialect);
-  /// `reply`, which gets no job instead of one that is hidden from who asked.
-  Reply<std::optional<FoundJob>> unless_hidden(Scopes scopes, Reply<std::optional<FoundJob>> reply) const;
 
   std::shared_ptr<Conversation> conversation_;
   const Dialect* dialect_;
@@ -67,6 +65,8 @@ struct DialectCall {
   Result<Fields> fields() const;
   /// As in Exchange.
   Status check(Scopes scopes, std::string_view topic) const;
+  /// Whether a new id may be refused because it is in another topic, which tells of all topics.
+  bool may_ask_for_unique() const;
   /// Whatever comes of it, it comes through the Exchange. To be called at most once, and the handler answers
   /// OK then.
   Exchange accept() const;

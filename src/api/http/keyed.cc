@@ -16,8 +16,8 @@ Error conflict(std::string_view why, Millis retry_after) {
 }  // namespace
 
 bool Conversation::answer_again(const net::HttpRequest& request) {
-  std::string_view given = request.idempotency_key;
-  if (given.empty() || request.method != "POST") return false;
+  if (!request.idempotency_key || request.method != "POST") return false;
+  std::string_view given = *request.idempotency_key;
   // Counted as it was sent, as the description does; a text in quotes is the same key as one without.
   const bool is_too_long = given.size() > kLongestKey;
   if (given.size() >= 2 && given.front() == '"' && given.back() == '"')

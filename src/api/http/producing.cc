@@ -25,6 +25,9 @@ bool is_json(std::string_view content_type) {
 }  // namespace
 
 Status Conversation::push_one(const PushRequest& job) {
+  if (job.unique_across_topics) {
+    if (Status status = front_.access.check_unique(caller_); !status.ok()) return status;
+  }
   queue_.push(
       now_, {&job, 1},
       [self = self(), place = reserve(), topic = std::string(job.topic)](const Result<PushReport>& report) {
@@ -123,7 +126,7 @@ Status Conversation::cancel(const Call& call) {
 
 Status Conversation::cancel_group(const Call& call) {
   if (Status status = Fields::expect_none(call.target.query); !status.ok()) return status;
-  queue_.cancel_group(now_, call.names[0],
+  queue_.cancel_group(now_, call.names[0], front_.access.topics_of(caller_),
                       respond<GroupCancelAnswer>([](json::Writer& json, const GroupCancelAnswer& answer) {
                         json.begin_object().key("cancelled").number(answer.cancelled);
                         json.key("reserved").number(answer.reserved).end_object();

@@ -95,7 +95,7 @@ std::span<const Conversation::Route> Conversation::routes() {
       Route{"DELETE", "/v1/topics/{topic}/jobs/{id}", &C::cancel, kPushing, Reach::kTopic},
       Route{"PATCH", "/v1/topics/{topic}/jobs/{id}", &C::reschedule, kPushing, Reach::kTopic},
       Route{"POST", "/v1/jobs", &C::push_many, kPushing, Reach::kNone},
-      Route{"DELETE", "/v1/groups/{group}", &C::cancel_group, kPushing, Reach::kAll},
+      Route{"DELETE", "/v1/groups/{group}", &C::cancel_group, kPushing, Reach::kNone},
       Route{"POST", "/v1/topics/{topic}/pop", &C::pop_topic, kConsuming, Reach::kTopic},
       Route{"POST", "/v1/pop", &C::pop, kConsuming, Reach::kNone},
       Route{"POST", "/v1/ack", &C::ack, kConsuming, Reach::kNone},

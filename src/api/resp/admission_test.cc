@@ -69,7 +69,6 @@ TEST_F(RespAdmissionTest, a_token_is_good_for_its_scopes_and_topics) {
   EXPECT_THAT(say("POP order bill"), StartsWith("-NOPERM"));
   EXPECT_THAT(say("ACK order/1 bill/1"), StartsWith("-NOPERM"));
   EXPECT_THAT(say("GET a"), StartsWith("-NOPERM")) << "by id alone it may be in any topic";
-  EXPECT_THAT(say("CANCELGROUP g"), StartsWith("-NOPERM"));
   EXPECT_THAT(say("STATS"), StartsWith("-NOPERM"));
   EXPECT_THAT(say("STATS order"), HasSubstr("ready"));
   EXPECT_THAT(say("POP order"), HasSubstr("order/"));
@@ -81,6 +80,29 @@ TEST_F(RespAdmissionTest, a_token_is_good_for_its_scopes_and_topics) {
   EXPECT_EQ(say("RESET"), "+RESET\r\n");
   EXPECT_THAT(say("PING"), StartsWith("-NOAUTH"));
   EXPECT_THAT(turned_away, Contains("shop PUSH bill forbidden"));
+}
+
+TEST_F(RespAdmissionTest, a_group_is_cancelled_in_the_topics_of_the_token) {
+  say("AUTH boss other");
+  say("PUSH bill 1h x ID b GROUP g");
+  say("AUTH secret");
+  say("PUSH order 1h x ID a GROUP g");
+  say("PUSH order.paid 1h x ID a GROUP g");
+  EXPECT_EQ(say("CANCELGROUP g"), ":2\r\n");
+  EXPECT_EQ(say("CANCELGROUP g"), ":0\r\n");
+  say("AUTH boss other");
+  EXPECT_EQ(say("CANCELGROUP g"), ":1\r\n");
+}
+
+TEST_F(RespAdmissionTest, unique_is_for_tokens_that_see_all_topics) {
+  say("AUTH boss other");
+  say("PUSH bill 1h x ID b");
+  EXPECT_THAT(say("PUSH order 1h x ID b UNIQUE"), StartsWith("-CONFLICT"));
+  say("AUTH secret");
+  const std::string taken = say("PUSH order 1h x ID b UNIQUE");
+  EXPECT_THAT(taken, AllOf(StartsWith("-NOPERM"), HasSubstr("unique")));
+  EXPECT_EQ(say("PUSH order 1h x ID free UNIQUE"), taken) << "the answer is the same for a free id";
+  EXPECT_EQ(say("PUSH order 1h x ID b"), "$1\r\nb\r\n");
 }
 
 TEST_F(RespAdmissionTest, a_name_must_be_the_tokens) {

@@ -117,8 +117,9 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
       return invalid("REPLACE and KEEP: give one of them");
     job.on_conflict = policy;
   }
-  if (arguments.take_word("UNIQUE")) job.unique_across_topics = true;
-  return {};
+  if (!arguments.take_word("UNIQUE")) return {};
+  job.unique_across_topics = true;
+  return front_.access.check_unique(caller_);
 }
 
 void Conversation::flush_pushes() {

@@ -38,9 +38,10 @@ constexpr std::array kCommands{
     CommandSpec{Verb::kCancel, "CANCEL", 1, 2, true, kPushing, Topics::kFirstOfTwo,
                 "CANCEL topic id | CANCEL id",
                 "Takes a job back. Answers cancelled, reserved, done, dead or unknown."},
-    CommandSpec{Verb::kCancelGroup, "CANCELGROUP", 1, 1, true, kPushing, Topics::kAll, "CANCELGROUP group",
-                "Takes all waiting jobs of a group back; those that are running will not be retried. Answers "
-                "how many of both."},
+    CommandSpec{
+        Verb::kCancelGroup, "CANCELGROUP", 1, 1, true, kPushing, Topics::kNone, "CANCELGROUP group",
+        "Takes all waiting jobs of a group back; those that are running will not be retried. Answers "
+        "how many of both. With a token for some topics: those of its topics, the others stay as they are."},
     CommandSpec{Verb::kReschedule, "RESCHEDULE", 3, 4, true, kPushing, Topics::kFirst,
                 "RESCHEDULE topic id delay | RESCHEDULE topic id AT moment", "Moves a job to another time."},
     CommandSpec{

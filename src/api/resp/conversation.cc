@@ -310,7 +310,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return discard_transaction();
     case Verb::kCancelGroup:
       host_.queue.cancel_group(
-          now_, arguments.take(),
+          now_, arguments.take(), front_.access.topics_of(caller_),
           respond<GroupCancelAnswer>([](Writer& writer, const GroupCancelAnswer& answer) {
             writer.integer(static_cast<int64_t>(answer.cancelled + answer.reserved));
           }));

@@ -46,9 +46,8 @@ class Conversation final : public api::Conversation {
 
   size_t read(std::string_view input) override;
   size_t needed() const override { return needed_; }
-  size_t footprint() const override {
-    return api::Conversation::footprint() + (transaction_ ? transaction_->footprint() : 0);
-  }
+  size_t kept() const override { return transaction_ ? transaction_->footprint() : 0; }
+  size_t footprint() const override { return api::Conversation::footprint() + kept(); }
   uint64_t requests() const override { return requests_; }
   void time_out() override;
   bool go_on() override;

@@ -82,7 +82,7 @@ Status Conversation::get(Arguments& arguments) {
   });
   const std::string_view first = arguments.take();
   if (arguments.empty()) {
-    host_.queue.find(now_, first, std::move(found));
+    host_.queue.find(now_, first, front_.access.topics_of(caller_), std::move(found));
   } else {
     host_.queue.get(now_, {first, arguments.take()}, std::move(found));
   }

@@ -89,7 +89,12 @@ Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, J
   if (!first.ok()) return first.error();
   if (engine->log_.lacks_room())
     return Error{
-        ErrorCode::kDiskFull, "journal.open", "the disk has no room for the journal's first segment", {}};
+        ErrorCode::kDiskFull,
+        "journal.open",
+        fmt::format("{} has no room for a segment of {} MiB, which every start begins: make room, or set "
+                    "journal.segment to less",
+                    disk.name(), options.segment_bytes >> 20),
+        {}};
   return engine;
 }
 

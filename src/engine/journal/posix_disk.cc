@@ -118,14 +118,28 @@ class PosixFile final : public File {
 
 class FileLock final : public Disk::Lock {
  public:
-  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
-  ~FileLock() override { ::close(descriptor_); }
+  /// `directory`: -1 when it is not locked.
+  FileLock(int descriptor, int directory) : descriptor_(descriptor), directory_(directory) {}
+  ~FileLock() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (directory_ >= 0) ::close(directory_);
+  }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
  private:
   int descriptor_;
+  int directory_;
 };
+
+/// Locks the directory itself: the file in it may be removed by someone who takes it for a leftover. Returns
+/// a descriptor, or -1: another process has it.
+int lock_directory(int directory, int operation) {
+  const int descriptor = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor >= 0 && ::flock(descriptor, operation | LOCK_NB) == 0) return descriptor;
+  if (descriptor >= 0) ::close(descriptor);
+  return -1;
+}
 
 /// Makes the name of `path` durable in the directory above it.
 Status sync_name(const std::filesystem::path& path) {
@@ -242,13 +256,12 @@ Error PosixDisk::in_use(int lock) const {
 
 Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock_to_read() {
   const int descriptor = ::openat(directory_, kLockName, O_RDONLY | O_CLOEXEC);
-  // Nobody has used it so far.
-  if (descriptor < 0 && errno == ENOENT) return std::make_unique<Lock>();
-  if (descriptor < 0) return failure("lock", path_);
-  if (::flock(descriptor, LOCK_SH | LOCK_NB) == 0)
-    return std::unique_ptr<Lock>(std::make_unique<FileLock>(descriptor));
+  if (descriptor < 0 && errno != ENOENT) return failure("lock", path_);
+  const bool is_free = descriptor < 0 || ::flock(descriptor, LOCK_SH | LOCK_NB) == 0;
+  if (const int directory = is_free ? lock_directory(directory_, LOCK_SH) : -1; directory >= 0)
+    return std::unique_ptr<Lock>(std::make_unique<FileLock>(descriptor, directory));
   const Error error = in_use(descriptor);
-  ::close(descriptor);
+  if (descriptor >= 0) ::close(descriptor);
   return error;
 }
 
@@ -256,7 +269,9 @@ Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock() {
   if (only_reads_) return lock_to_read();
   const int descriptor = ::openat(directory_, kLockName, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
   if (descriptor < 0) return failure("lock", path_);
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+  const int directory =
+      ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? lock_directory(directory_, LOCK_EX) : -1;
+  if (directory < 0) {
     const Error error = in_use(descriptor);
     ::close(descriptor);
     return error;
@@ -267,9 +282,10 @@ Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock() {
       ::pwrite(descriptor, mine.data(), mine.size(), 0) != static_cast<ssize_t>(mine.size())) {
     const Error error = failure("lock", path_);
     ::close(descriptor);
+    ::close(directory);
     return error;
   }
-  return std::unique_ptr<Lock>(std::make_unique<FileLock>(descriptor));
+  return std::unique_ptr<Lock>(std::make_unique<FileLock>(descriptor, directory));
 }
 
 }  // namespace delayq::journal

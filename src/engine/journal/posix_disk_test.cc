@@ -127,6 +127,16 @@ TEST_F(PosixDiskTest, a_second_lock_is_refused_until_the_first_is_given_back) {
   EXPECT_TRUE(disk->lock().ok());
 }
 
+TEST_F(PosixDiskTest, a_lock_file_that_someone_removed_does_not_let_a_second_one_in) {
+  auto lock = disk->lock();
+  ASSERT_TRUE(lock.ok());
+  ASSERT_TRUE(disk->remove("lock").ok());
+  EXPECT_FALSE(disk->lock().ok());
+  EXPECT_FALSE((*PosixDisk::open_to_read(disk->name()))->lock().ok());
+  lock->reset();
+  EXPECT_TRUE(disk->lock().ok());
+}
+
 TEST_F(PosixDiskTest, another_process_is_refused_with_a_message_that_names_the_holder) {
   auto lock = disk->lock();
   ASSERT_TRUE(lock.ok());

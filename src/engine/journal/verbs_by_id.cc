@@ -95,11 +95,15 @@ void JournalEngine::cancel(Moment now, std::span<const JobRef> jobs,
   answer_when_durable(std::move(reply), std::move(outcomes));
 }
 
-void JournalEngine::cancel_group(Moment now, std::string_view group, uint32_t max,
+void JournalEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                  Reply<GroupCancelAnswer> reply) {
   if (!begin(now, reply)) return;
-  const std::vector<Slot> members = store_.groups.members(
-      group, max, [](const Entry& entry) { return is_live(entry.state()) && !entry.cancel_requested; });
+  const bool is_for_all = covers_all(request.topics);
+  const std::vector<Slot> members =
+      store_.groups.members(request.group, request.max, [&](const Entry& entry) {
+        return is_live(entry.state()) && !entry.cancel_requested &&
+               (is_for_all || covers(request.topics, store_.topics[entry.topic].name));
+      });
   GroupCancelAnswer result;
   for (const Slot slot : members) {
     const TopicNumber topic = store_.jobs[slot].topic;

@@ -283,14 +283,14 @@ void MemoryEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::v
   answer<std::vector<CancelOutcome>>(reply, std::move(outcomes));
 }
 
-void MemoryEngine::cancel_group(Moment now, std::string_view group, uint32_t max,
+void MemoryEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                 Reply<GroupCancelAnswer> reply) {
   catch_up(now);
   GroupCancelAnswer cancelled;
-  const memory::JobTable::InOrder members = jobs_.group(group);
+  const memory::JobTable::InOrder members = jobs_.group(request.group);
   for (const auto& [sequence, job] : members) {
-    if (cancelled.cancelled + cancelled.reserved == max) break;
-    if (job->cancel_requested) continue;
+    if (cancelled.cancelled + cancelled.reserved == request.max) break;
+    if (job->cancel_requested || !covers(request.topics, job->topic)) continue;
     if (job->state == JobState::kReserved) {
       job->cancel_requested = true;
       ++cancelled.reserved;

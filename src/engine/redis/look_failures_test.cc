@@ -35,7 +35,8 @@ class LookFailures : public testing::Test {
     ask<uint64_t>(codes, [&](auto reply) { engine_.redrive_oldest(kNow, "t", 10, std::move(reply)); });
     ask<uint64_t>(codes,
                   [&](auto reply) { engine_.purge(kNow, "t", JobState::kDead, 10, std::move(reply)); });
-    ask<GroupCancelAnswer>(codes, [&](auto reply) { engine_.cancel_group(kNow, "g", 10, std::move(reply)); });
+    ask<GroupCancelAnswer>(
+        codes, [&](auto reply) { engine_.cancel_group(kNow, {.group = "g", .max = 10}, std::move(reply)); });
     ask<std::vector<std::string>>(
         codes, [&](auto reply) { engine_.locate(kNow, "a", Among::kLive, std::move(reply)); });
     ask<JobPage>(codes, [&](auto reply) {

@@ -91,7 +91,7 @@ TEST_F(LookScripts, HostileNamesComeBackAsTheyWere) {
       EXPECT_EQ(record->group, id);
       EXPECT_EQ(ids(list(state, "10")), std::vector{id});
       EXPECT_EQ(text_of(run_over(scripts::kLocate, {id, "", "10"})), is_live(state) ? "[t]" : "[]");
-      EXPECT_EQ(run_over(scripts::kCancelGroup, {id, "10", std::string(kEnough)}).items[2].integer,
+      EXPECT_EQ(cancelled_by(run_over(scripts::kCancelGroup, {id, "10", std::string(kEnough), "0", "*"})),
                 is_live(state) ? 1 : 0);
       EXPECT_EQ(
           run(scripts::kPurge, "t", {std::to_string(static_cast<int>(state)), "10", std::string(kEnough)})
@@ -207,6 +207,43 @@ TEST_F(LookScripts, PurgeIsBounded) {
   EXPECT_EQ(second.items[3].integer, 1);
 }
 
+TEST_F(LookScripts, CancelGroupIsForTheTopicsThatMatch) {
+  for (const char* topic : {"a", "ab", "a.b", "a.c", "b"}) {
+    Job each = job("1", JobState::kDelayed);
+    each.topic = topic;
+    store(each);
+  }
+  const auto cancel = [&](std::vector<std::string> patterns) {
+    std::vector<std::string> words{"g", "10", std::string(kEnough), "0"};
+    words.insert(words.end(), patterns.begin(), patterns.end());
+    return cancelled_by(run_over(scripts::kCancelGroup, words));
+  };
+  EXPECT_EQ(cancel({"c", "a.", "A*", "abc*"}), 0);
+  EXPECT_EQ(cancel({"a", "a.*"}), 3);
+  EXPECT_EQ(cancel({"*"}), 2);
+}
+
+TEST_F(LookScripts, CancelGroupPassesOverWhatStays) {
+  for (int i = 0; i < 1'000; ++i) {
+    const std::string id = std::to_string(i);
+    Job each = job(id, JobState::kDelayed);
+    each.topic = i % 10 == 0 ? "mine" : "theirs";
+    store(each);
+  }
+  int64_t cancelled = 0;
+  std::string cursor = "0";
+  int calls = 0;
+  for (; !cursor.empty() && calls < 1'000; ++calls) {
+    const resp::Value answer =
+        run_over(scripts::kCancelGroup, {"g", "20", std::string(kEnough), cursor, "mine"});
+    cancelled += cancelled_by(answer);
+    cursor = answer.items[4].text;
+  }
+  EXPECT_EQ(cancelled, 100);
+  EXPECT_EQ(command({"SCARD", group("g")}), "900");
+  EXPECT_LT(calls, 200);
+}
+
 TEST_F(LookScripts, CancelGroupMeetsEachOnce) {
   store(job("running", JobState::kReady, kNow));
   reserve("t");
@@ -215,21 +252,22 @@ TEST_F(LookScripts, CancelGroupMeetsEachOnce) {
   store(other);
   store(job("done", JobState::kDone));
   EXPECT_EQ(command({"SCARD", group("g")}), "2");
-  const resp::Value answer = run_over(scripts::kCancelGroup, {"g", "10", std::string(kEnough)});
-  EXPECT_EQ(answer.items[2].integer, 1) << "cancelled";
+  const resp::Value answer = run_over(scripts::kCancelGroup, {"g", "10", std::string(kEnough), "0", "*"});
+  EXPECT_EQ(text_of(answer.items[2]), "[u:1 1]") << "cancelled";
   EXPECT_EQ(answer.items[3].integer, 1) << "running";
-  EXPECT_EQ(answer.items[4].integer, 0) << "no more";
+  EXPECT_EQ(answer.items[4].text, "") << "no more";
   EXPECT_TRUE(read_record(run(scripts::kGet, "t", {"running"}).items[1].text)->cancel_requested);
   EXPECT_EQ(command({"ZRANGE", key(Key::kTopics), "0", "-1"}), "[t]");
-  EXPECT_EQ(text_of(run_over(scripts::kCancelGroup, {"g", "10", std::string(kEnough)})), "[nil [] 0 0 0]");
+  EXPECT_EQ(text_of(run_over(scripts::kCancelGroup, {"g", "10", std::string(kEnough), "0", "*"})),
+            "[nil [] [] 0 ]");
 }
 
 TEST_F(LookScripts, CancelGroupIsBounded) {
   for (int i = 0; i < 5; ++i) store(job(std::to_string(i), JobState::kDelayed));
-  EXPECT_EQ(run_over(scripts::kCancelGroup, {"g", "2", std::string(kEnough)}).items[2].integer, 2);
-  const resp::Value second = run_over(scripts::kCancelGroup, {"g", "9", "1"});
-  EXPECT_EQ(second.items[2].integer, 1) << "one is more than a byte";
-  EXPECT_EQ(second.items[4].integer, 1);
+  EXPECT_EQ(cancelled_by(run_over(scripts::kCancelGroup, {"g", "2", std::string(kEnough), "0", "*"})), 2);
+  const resp::Value second = run_over(scripts::kCancelGroup, {"g", "9", "1", "0", "*"});
+  EXPECT_EQ(cancelled_by(second), 1) << "one is more than a byte";
+  EXPECT_EQ(second.items[4].text, "0");
 }
 
 TEST_F(LookScripts, LocateGoesFromTopicToTopic) {

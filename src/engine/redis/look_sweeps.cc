@@ -1,6 +1,6 @@
 // Verbs that change jobs that nobody named: so many of a group, or of a topic and state.
 #include <algorithm>
-#include <array>
+#include <map>
 
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
@@ -18,38 +18,62 @@ constexpr uint32_t kSweptBytesPerCall = 4U << 20;
 
 }  // namespace
 
+/// What the scripts did, in all.
+struct RedisEngine::Swept {
+  uint64_t jobs = 0;
+  uint64_t reserved = 0;                     ///< of cancel_group: besides `jobs`
+  std::map<std::string, uint64_t> by_topic;  ///< of cancel_group
+};
+
 /// Goes in rounds over the shards that have some, each with its share of what is still allowed.
 struct RedisEngine::Sweep {
   const Script& script;
   Moment now{};
-  std::string topic;              ///< empty: the script is about many
-  std::vector<std::string> more;  ///< arguments before those of the share
-  uint32_t left = 0;              ///< of what is allowed
-  absl::AnyInvocable<void(Result<std::array<uint64_t, 2>>)> done;
+  std::string topic;                  ///< empty: the script is about many
+  std::vector<std::string> more;      ///< arguments before those of the share
+  uint32_t left = 0;                  ///< of what is allowed
+  std::vector<std::string> patterns;  ///< of cancel_group: its topics; none for the others
+  absl::AnyInvocable<void(Result<Swept>)> done;
 
-  std::array<uint64_t, 2> counted{};  ///< what the script says besides whether there is more
-  std::vector<uint32_t> shards;       ///< that may have some
-  size_t calls = 0;                   ///< of this round, not yet answered
+  Swept swept;
+  std::vector<uint32_t> shards;             ///< that may have some
+  std::map<uint32_t, std::string> cursors;  ///< of cancel_group, by shard: where it goes on
+  size_t calls = 0;                         ///< of this round, not yet answered
   std::optional<Error> error;
+
+  void count(uint64_t jobs) { left -= static_cast<uint32_t>(std::min<uint64_t>(left, jobs)); }
 
   /// Reads what one shard said. False: it makes no sense.
   bool read(uint32_t shard, const resp::Value& answer) {
     const std::vector<resp::Value>& said = answer.items;
-    if (said.size() < 4 || said.size() > 5) return false;
-    uint64_t sum = 0;
-    for (size_t i = 2; i + 1 < said.size(); ++i) {
-      counted[i - 2] += static_cast<uint64_t>(said[i].integer);
-      sum += static_cast<uint64_t>(said[i].integer);
+    if (!patterns.empty()) return read_group(shard, said);
+    if (said.size() != 4) return false;
+    swept.jobs += static_cast<uint64_t>(said[2].integer);
+    count(static_cast<uint64_t>(said[2].integer));
+    if (said[3].integer != 0) shards.push_back(shard);
+    return true;
+  }
+
+  bool read_group(uint32_t shard, const std::vector<resp::Value>& said) {
+    if (said.size() != 5 || said[2].items.size() % 2 != 0) return false;
+    for (size_t i = 0; i < said[2].items.size(); i += 2) {
+      const auto cancelled = static_cast<uint64_t>(said[2].items[i + 1].integer);
+      swept.by_topic[std::string(said[2].items[i].text)] += cancelled;
+      swept.jobs += cancelled;
+      count(cancelled);
     }
-    left -= static_cast<uint32_t>(std::min<uint64_t>(left, sum));
-    if (said.back().integer != 0) shards.push_back(shard);
+    swept.reserved += static_cast<uint64_t>(said[3].integer);
+    count(static_cast<uint64_t>(said[3].integer));
+    if (said[4].text.empty()) return true;
+    cursors[shard] = said[4].text;
+    shards.push_back(shard);
     return true;
   }
 };
 
 void RedisEngine::sweep(const std::shared_ptr<Sweep>& sweep) {
   if (sweep->error) return sweep->done(std::move(*sweep->error));
-  if (sweep->left == 0 || sweep->shards.empty()) return sweep->done(sweep->counted);
+  if (sweep->left == 0 || sweep->shards.empty()) return sweep->done(std::move(sweep->swept));
   const std::vector<uint32_t> shards = std::exchange(sweep->shards, {});
   const auto count = static_cast<uint32_t>(shards.size());
   const uint32_t left = sweep->left;
@@ -68,6 +92,8 @@ void RedisEngine::send_share(const std::shared_ptr<Sweep>& sweep, uint32_t shard
   Arguments arguments = arguments_for(sweep->now, shard, sweep->topic);
   for (const std::string& each : sweep->more) arguments.text(each);
   arguments.number(share).number(kSweptBytesPerCall);
+  if (!sweep->patterns.empty()) arguments.text(sweep->cursors.try_emplace(shard, "0").first->second);
+  for (const std::string& each : sweep->patterns) arguments.text(each);
   ++sweep->calls;
   if (&sweep->script == &redis::scripts::kRedriveOldest) expect_ready(shard, sweep->topic);
   run(sweep->script, keys.all(), arguments, [this, sweep, shard](const Result<resp::Value>& answer) {
@@ -90,31 +116,34 @@ std::vector<uint32_t> all_of(uint32_t shards) {
   return all;
 }
 
-/// Hands the first number on.
-auto only_one(Reply<uint64_t> reply) {
-  return [reply = std::move(reply)](Result<std::array<uint64_t, 2>> counted) mutable {
-    if (!counted.ok()) return reply(counted.error());
-    reply((*counted)[0]);
+}  // namespace
+
+absl::AnyInvocable<void(Result<RedisEngine::Swept>)> RedisEngine::how_many(Reply<uint64_t> reply) {
+  return [reply = std::move(reply)](const Result<Swept>& swept) mutable {
+    if (!swept.ok()) return reply(swept.error());
+    reply(swept->jobs);
   };
 }
 
-}  // namespace
-
-void RedisEngine::cancel_group(Moment now, std::string_view group, uint32_t max,
+void RedisEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                Reply<GroupCancelAnswer> reply) {
   // No group is not a group.
-  if (group.empty() || max == 0) return answer<GroupCancelAnswer>(reply, GroupCancelAnswer{});
-  auto done = [reply = std::move(reply)](Result<std::array<uint64_t, 2>> counted) mutable {
-    if (!counted.ok()) return reply(counted.error());
-    reply(GroupCancelAnswer{(*counted)[0], (*counted)[1]});
+  if (request.group.empty() || request.max == 0 || request.topics.empty())
+    return answer<GroupCancelAnswer>(reply, GroupCancelAnswer{});
+  auto done = [reply = std::move(reply)](Result<Swept> swept) mutable {
+    if (!swept.ok()) return reply(swept.error());
+    reply(GroupCancelAnswer{swept->jobs, swept->reserved, std::move(swept->by_topic)});
   };
   sweep(std::make_shared<Sweep>(Sweep{.script = redis::scripts::kCancelGroup,
                                       .now = now,
                                       .topic = {},
-                                      .more = {std::string(group)},
-                                      .left = max,
+                                      .more = {std::string(request.group)},
+                                      .left = request.max,
+                                      .patterns = {request.topics.begin(), request.topics.end()},
                                       .done = std::move(done),
+                                      .swept = {},
                                       .shards = all_of(keys_.shards()),
+                                      .cursors = {},
                                       .error = {}}));
 }
 
@@ -125,8 +154,11 @@ void RedisEngine::redrive_oldest(Moment now, std::string_view topic, uint32_t ma
                                       .topic = std::string(topic),
                                       .more = {},
                                       .left = max,
-                                      .done = only_one(std::move(reply)),
+                                      .patterns = {},
+                                      .done = how_many(std::move(reply)),
+                                      .swept = {},
                                       .shards = all_of(keys_.shards()),
+                                      .cursors = {},
                                       .error = {}}));
 }
 
@@ -138,8 +170,11 @@ void RedisEngine::purge(Moment now, std::string_view topic, JobState state, uint
                                       .topic = std::string(topic),
                                       .more = {std::to_string(static_cast<int>(state))},
                                       .left = max,
-                                      .done = only_one(std::move(reply)),
+                                      .patterns = {},
+                                      .done = how_many(std::move(reply)),
+                                      .swept = {},
                                       .shards = all_of(keys_.shards()),
+                                      .cursors = {},
                                       .error = {}}));
 }
 

@@ -74,8 +74,7 @@ class RedisEngine final : public Engine {
   // them.
   void restore(Moment now, std::span<const RestoreRequest> jobs,
                Reply<std::vector<PushAnswer>> reply) override;
-  void cancel_group(Moment now, std::string_view group, uint32_t max,
-                    Reply<GroupCancelAnswer> reply) override;
+  void cancel_group(Moment now, const GroupCancelRequest& request, Reply<GroupCancelAnswer> reply) override;
   void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
                Reply<uint64_t> reply) override;
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
@@ -193,7 +192,10 @@ class RedisEngine final : public Engine {
   /// As run(), for a plain command. `key` says where to.
   void call(std::string_view key, std::initializer_list<std::string_view> words, net::redis::Answer answer);
 
+  struct Swept;
   struct Sweep;
+  /// Hands on how many jobs it was.
+  static absl::AnyInvocable<void(Result<Swept>)> how_many(Reply<uint64_t> reply);
   void sweep(const std::shared_ptr<Sweep>& sweep);
   void send_share(const std::shared_ptr<Sweep>& sweep, uint32_t shard, uint32_t share);
   struct Listing;

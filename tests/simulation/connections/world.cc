@@ -91,7 +91,7 @@ World::World(uint64_t seed, Canary canary, bool tracing)
   seed_tls(seed);
   const bool is_unbounded = canary == Canary::kUnbounded;
   constexpr size_t kNoBound = size_t{1} << 60;
-  sessions_.budget().set_limits(is_unbounded ? net::AnswerLimits{kNoBound, kNoBound} : shape_.answers);
+  sessions_.set_limits(is_unbounded ? net::AnswerLimits{kNoBound, kNoBound} : shape_.answers);
   if (shape_.has_tokens && canary != Canary::kOpenDoor) {
     Token token;
     token.name = "known";

@@ -1,11 +1,14 @@
--- Takes back jobs of a group, whatever their topics. All that are met leave the group: who waits is gone, and who runs
--- is not retried, so that nobody is met again.
+-- Takes back jobs of a group in topics that match one of some patterns. All of those that are met leave the group: who
+-- waits is gone, and who runs is not retried, so that nobody is met again. The members of a group are looked through page
+-- by page; one that is to stay, because its topic does not match, is passed over.
 -- KEYS  prelude_look.lua: those of a topic without a name
 -- ARGV  5 group   6 how many at most   7 how many bytes of records are enough for one call
--- RETURNS 1 as prelude.lua   2 topics that got ready jobs, each with its outlets   3 how many were cancelled
---         4 how many were running   5 1 when there are more
-local group, bytes = GROUPS .. ARGV[5], tonumber(ARGV[7])
-local cancelled, reserved, told = 0, 0, {}
+--       8 where to go on, "0" at first   9... patterns: a topic's name, or the beginning of names and a star
+-- RETURNS 1 as prelude.lua   2 topics that got ready jobs, each with its outlets
+--         3 topics, each with how many of its jobs were cancelled   4 how many were running
+--         5 where to go on; "" when there are no more
+local group, left, bytes = GROUPS .. ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local cancelled, reserved, told = {}, 0, {}
 
 local waiting = {}
 
@@ -24,22 +27,51 @@ local function take_back(id)
   end
 end
 
-local by_topic = {}
-for _, member in ipairs(call('SRANDMEMBER', group, ARGV[6])) do
+local function is_meant(topic)
+  for i = 9, #ARGV do
+    local pattern = ARGV[i]
+    if pattern == topic then return true end
+    if string.sub(pattern, -1) == '*' and string.sub(topic, 1, #pattern - 1) == string.sub(pattern, 1, -2) then return true end
+  end
+  return false
+end
+
+local page = call('SSCAN', group, ARGV[8], 'COUNT', ARGV[6])
+-- A page may have more than it was asked for, and again those that a page before had. What is left of it is met again.
+local is_whole = true
+local by_topic, meant = {}, {}
+for _, member in ipairs(page[2]) do
   local slash = string.find(member, '/', 1, true)
   local topic = string.sub(member, 1, slash - 1)
-  by_topic[topic] = by_topic[topic] or {}
-  table.insert(by_topic[topic], string.sub(member, slash + 1))
+  if meant[topic] == nil then meant[topic] = is_meant(topic) end
+  if meant[topic] then
+    if left == 0 then
+      is_whole = false
+      break
+    end
+    left = left - 1
+    by_topic[topic] = by_topic[topic] or {}
+    table.insert(by_topic[topic], string.sub(member, slash + 1))
+  end
 end
 for topic, ids in pairs(by_topic) do
   enter(topic)
   for _, id in ipairs(ids) do
-    if bytes <= 0 then break end
+    if bytes <= 0 then
+      is_whole = false
+      break
+    end
     take_back(id)
     call('SREM', group, topic .. '/' .. id)
   end
-  if #waiting > 0 then erase(waiting) end
-  cancelled, waiting = cancelled + #waiting, {}
+  if #waiting > 0 then
+    erase(waiting)
+    local at = #cancelled
+    cancelled[at + 1], cancelled[at + 2] = topic, #waiting
+    waiting = {}
+  end
   depart(told)
 end
-return {next_wake(), told, cancelled, reserved, call('EXISTS', group)}
+local cursor = is_whole and page[1] or ARGV[8]
+if is_whole and cursor == '0' or call('EXISTS', group) == 0 then cursor = '' end
+return {next_wake(), told, cancelled, reserved, cursor}
