@@ -276,6 +276,7 @@ struct EngineUsage {
   uint64_t disk_bytes = 0;      ///< what its files occupy
   uint64_t live_bytes = 0;      ///< the part of disk_bytes that is still needed
   uint64_t disk_free = 0;       ///< UINT64_MAX where there is no disk
+  bool lacks_room = false;      ///< what was accepted waits for room on the disk
   uint64_t unsynced_bytes = 0;  ///< accepted, not yet durable
   uint64_t commits = 0;
   uint64_t written_bytes = 0;  ///< since the start, by commits and by cleaning

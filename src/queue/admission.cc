@@ -28,6 +28,10 @@ Status Admission::has_room_for(uint64_t bytes) const {
                              usage_.disk_free, config.disk_free_bytes),
                  kAfterOperators};
   }
+  if (usage_.lacks_room) {
+    return Error{ErrorCode::kDiskFull, "push",
+                 "the disk is full: what was accepted before waits until there is room", kAfterOperators};
+  }
   if (usage_.memory_bytes >= config.memory_bytes) {
     return overloaded(
         "push",

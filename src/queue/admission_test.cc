@@ -19,6 +19,7 @@ class LoadedEngine final : public support::ForwardingEngine {
   EngineUsage usage() const override {
     EngineUsage usage = ForwardingEngine::usage();
     if (disk_free) usage.disk_free = *disk_free;
+    usage.lacks_room = lacks_room;
     if (memory_bytes) usage.memory_bytes = *memory_bytes;
     return usage;
   }
@@ -38,6 +39,7 @@ class LoadedEngine final : public support::ForwardingEngine {
     return any || !ready.empty();
   }
   std::optional<uint64_t> disk_free;
+  bool lacks_room = false;
   std::optional<uint64_t> memory_bytes;
   bool hold = false;
   std::vector<absl::AnyInvocable<void()>> held;
@@ -89,6 +91,10 @@ TEST_F(Overload, TooLittleDisk) {
   EXPECT_EQ(queue_.ask<void>("ready", ready).error().code, ErrorCode::kDiskFull);
   EXPECT_EQ(queue_.cancel("t", "a"), CancelOutcome::kCancelled);
   engine_.disk_free = 5'000;
+  engine_.lacks_room = true;
+  EXPECT_EQ(refused({.topic = "t"}).code, ErrorCode::kDiskFull);
+  EXPECT_EQ(queue_.ask<void>("ready", ready).error().code, ErrorCode::kDiskFull) << "at once";
+  engine_.lacks_room = false;
   EXPECT_TRUE(queue_.ask<void>("ready", ready).ok());
   EXPECT_TRUE(queue_.try_push({.topic = "t"}).ok());
 }

@@ -30,9 +30,11 @@ size_t Conversation::most_answered() const {
   if (handler == &Conversation::get) return most_bytes(api::AnswerKind::kJob);
   if (handler == &Conversation::list || handler == &Conversation::export_page)
     return most_bytes(api::AnswerKind::kJobs);
-  if (handler == &Conversation::topics || handler == &Conversation::metrics ||
-      handler == &Conversation::push_many)
+  if (handler == &Conversation::topics || handler == &Conversation::metrics)
     return most_bytes(api::AnswerKind::kNames);
+  // Most of what it may answer is promised only when its jobs have come: a client could promise it to itself
+  // with a head alone. Until then its results count as a part of the request (kept()).
+  if (handler == &Conversation::push_many) return most_bytes(api::AnswerKind::kShort);
   return results;
 }
 

@@ -46,6 +46,10 @@ class Batch : public std::enable_shared_from_this<Batch> {
   void give_up(Error error);
   /// Enough is on its way: not to be given more for now.
   bool is_busy() const { return steps_running_ >= kMostSteps; }
+  /// What it holds of its jobs and their results.
+  size_t bytes() const {
+    return texts_.size() + items_.size() * sizeof(Item) + all_.size() + failures_.size();
+  }
   void on_progress(std::function<void()> tell) { tell_ = std::move(tell); }
 
  private:

@@ -63,5 +63,11 @@ TEST_F(BatchTest, one_that_takes_too_long_is_told_so) {
   EXPECT_TRUE(conversation->is_over());
 }
 
+TEST_F(BatchTest, a_head_promises_little_of_what_others_may_be_answered) {
+  say("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: "
+      "60\r\n\r\n{");
+  EXPECT_LT(conversation->held(), 64U * 1'024) << "or a few hundred clients could stop all others";
+}
+
 }  // namespace
 }  // namespace delayq::http

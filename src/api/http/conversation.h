@@ -55,7 +55,7 @@ class Conversation final : public api::Conversation, public Watcher {
 
   size_t read(std::string_view input) override;
   size_t needed() const override { return 1; }
-  size_t kept() const override { return reader_.kept(); }
+  size_t kept() const override { return reader_.kept() + (batch_ != nullptr ? batch_->bytes() : 0); }
   size_t footprint() const override { return api::Conversation::footprint() + kept(); }
   bool wants_input() const override;
   bool will_want_input() const override { return api::Conversation::will_want_input() && !watch_; }

@@ -106,6 +106,7 @@ EngineUsage JournalEngine::usage() const {
   usage.disk_bytes = store_.segments.occupied_bytes();
   usage.live_bytes = store_.segments.live_bytes();
   usage.disk_free = log_.disk_free();
+  usage.lacks_room = log_.lacks_room();
   usage.unsynced_bytes = log_.unsynced_bytes();
   usage.commits = commits_;
   usage.written_bytes = log_.written_bytes();

@@ -265,6 +265,7 @@ TEST_F(FullDiskTest, what_finds_no_room_at_all_waits_for_some) {
   on_disk.settle();
   EXPECT_FALSE(acked) << "promised without being written";
   EXPECT_FALSE(answers[0]);
+  EXPECT_TRUE(on_disk.engine->usage().lacks_room);
   EXPECT_EQ(code_of(push(JobSpec("mail", "x"))), ErrorCode::kDiskFull);
   EXPECT_LE(driver.tick(), driver.now() + std::chrono::seconds{1}) << "it must look again soon";
 
