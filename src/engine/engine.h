@@ -50,7 +50,8 @@ class EngineListener {
 ///  - Fencing. ack, nack and extend work only with the lease of the latest take, before its deadline, else
 ///  kStale.
 ///
-/// Answers. Verbs take batches and apply them in call order; the effect is visible to the next verb at once.
+/// Answers. Verbs take batches and apply them in call order; the effect is visible to the next verb at once
+/// (but see has_parts()).
 /// The answer comes later, through the Reply, from poll(): for push, restore, ack, nack, cancel, reschedule,
 /// redrive, purge, trim, extend, settings and take with auto_ack when the change is durable; for reads and
 /// take as soon as the data is at hand. (Losing the record of a lease only makes the job ready again.)
@@ -79,8 +80,9 @@ class Engine {
   virtual void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) = 0;
   virtual void nack(Moment now, std::span<const NackRequest> leases,
                     Reply<std::vector<NackOutcome>> reply) = 0;
-  /// Answers true where the lease was current. A new deadline may be nearer than the old one.
-  virtual void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) = 0;
+  /// A new deadline may be nearer than the old one.
+  virtual void extend(Moment now, std::span<const ExtendRequest> leases,
+                      Reply<std::vector<ExtendAnswer>> reply) = 0;
   /// The info of each lease that is current, in the order asked; those that are stale are left out.
   virtual void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) = 0;
 
@@ -125,6 +127,9 @@ class Engine {
   virtual void load_settings(Reply<std::vector<TopicSettings>> reply) = 0;
 
   // ---- running
+  /// Whether verbs that look at a whole topic (take, list, counts, topics, forecast) are several requests,
+  /// one after the other: they then take effect between their call and their answer, and not in the call.
+  virtual bool has_parts() const { return false; }
   /// Does what is due at `now` (delayed jobs become ready, leases run out, retention ends) and answers when
   /// it wants to be called next. Work per call is bounded: with more to do the answer is `now`.
   virtual Moment tick(Moment now) = 0;

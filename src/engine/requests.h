@@ -129,7 +129,12 @@ enum class NackOutcome : uint8_t { kRetried, kDead, kCancelled, kStale };
 struct ExtendRequest {
   LeaseRef lease;
   Moment until{};
+  /// Leave a deadline that is later than `until` as it is.
+  bool never_sooner = false;
 };
+
+/// The deadline that holds now; nothing where the lease was not the current one.
+using ExtendAnswer = std::optional<Moment>;
 
 /// What the queue must know of a running job to decide about its failure.
 struct LeaseInfo {

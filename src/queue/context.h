@@ -30,6 +30,15 @@ struct Context {
 
   /// For a verb of several steps: to be held until the last one was given to the engine.
   Steps begin_steps() const { return Steps{sequence, alive}; }
+  /// For a verb that is one call of the engine about a whole topic, or all of them: that may be several steps
+  /// of the engine.
+  template <class T>
+  Reply<T> in_steps(Reply<T> reply) const {
+    if (!engine.has_parts()) return reply;
+    return [steps = begin_steps(), reply = std::move(reply)](Result<T> result) mutable {
+      reply(std::move(result));
+    };
+  }
 
   /// kStopping for `op` while the server stops.
   Status check_running(std::string_view op) const;

@@ -95,7 +95,7 @@ WaiterId HandOver::pop(const PopRequest& request, Reply<PopAnswer> reply) {
   waiter.may_wait = request.wait > Millis::zero();
   waiter.give_up = saturating_add(context_.now, request.wait);
   waiter.reply = std::move(reply);
-  if (waiter.topics.size() > 1) waiter.steps = context_.begin_steps();
+  if (waiter.topics.size() > 1 || context_.engine.has_parts()) waiter.steps = context_.begin_steps();
   const WaiterId id = waiter.id;
   start_walk(waiter);
   return id;
@@ -338,20 +338,18 @@ void HandOver::give_own_leases(Waiter& waiter) {
     if (taken.job.options.empty()) continue;
     const std::optional<Millis> own = decode_job_options(taken.job.options).lease;
     if (!own) continue;
-    requests.push_back({{taken.job.topic, taken.lease}, saturating_add(waiter.took_at, *own)});
+    requests.push_back({{taken.job.topic, taken.lease}, saturating_add(waiter.took_at, *own), false});
     places.push_back(i);
   }
   if (requests.empty()) return deliver(waiter);
-  std::vector<Moment> deadlines;
-  for (const ExtendRequest& request : requests) deadlines.push_back(request.until);
-  context_.engine.extend(context_.now, requests,
-                         [this, &waiter, places = std::move(places),
-                          deadlines = std::move(deadlines)](const Result<std::vector<bool>>& extended) {
-                           for (size_t i = 0; extended.ok() && i < places.size(); ++i) {
-                             if ((*extended)[i]) waiter.found.jobs[places[i]].job.until = deadlines[i];
-                           }
-                           deliver(waiter);
-                         });
+  context_.engine.extend(
+      context_.now, requests,
+      [this, &waiter, places = std::move(places)](const Result<std::vector<ExtendAnswer>>& extended) {
+        for (size_t i = 0; extended.ok() && i < places.size(); ++i) {
+          if ((*extended)[i]) waiter.found.jobs[places[i]].job.until = *(*extended)[i];
+        }
+        deliver(waiter);
+      });
 }
 
 void HandOver::deliver(Waiter& waiter) {

@@ -40,7 +40,8 @@ class LateEngine final : public support::ForwardingEngine {
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override {
     ForwardingEngine::nack(now, leases, late(std::move(reply)));
   }
-  void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) override {
+  void extend(Moment now, std::span<const ExtendRequest> leases,
+              Reply<std::vector<ExtendAnswer>> reply) override {
     ForwardingEngine::extend(now, leases, late(std::move(reply)));
   }
   void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override {

@@ -271,22 +271,26 @@ void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<
     const Moment until = saturating_add(context_.now, item.duration.value_or(settings_of(run.topic).lease));
     places.keep();
     results.emplace_back(until);
-    requests.push_back({*lease, until});
+    // Who does not say how long wants more time, not less: the lease may have been a long one.
+    requests.push_back({*lease, until, !item.duration});
   }
   if (requests.empty()) return context_.answer(reply, Result{std::move(results)});
   const size_t count = requests.size();
-  context_.engine.extend(context_.now, requests,
-                         [this, count, results = std::move(results), places = std::move(places),
-                          reply = std::move(reply)](const Result<std::vector<bool>>& extended) mutable {
-                           for (size_t i = 0; i < count; ++i) {
-                             if (!extended.ok()) {
-                               results[places[i]] = extended.error();
-                             } else if (!(*extended)[i]) {
-                               results[places[i]] = stale("extend");
-                             }
-                           }
-                           context_.answer(reply, Result{std::move(results)});
-                         });
+  context_.engine.extend(
+      context_.now, requests,
+      [this, count, results = std::move(results), places = std::move(places),
+       reply = std::move(reply)](const Result<std::vector<ExtendAnswer>>& extended) mutable {
+        for (size_t i = 0; i < count; ++i) {
+          if (!extended.ok()) {
+            results[places[i]] = extended.error();
+          } else if (!(*extended)[i]) {
+            results[places[i]] = stale("extend");
+          } else {
+            results[places[i]] = *(*extended)[i];
+          }
+        }
+        context_.answer(reply, Result{std::move(results)});
+      });
 }
 
 }  // namespace delayq

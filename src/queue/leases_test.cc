@@ -162,6 +162,8 @@ TEST_F(LeasesTest, ExtendMovesTheDeadline) {
   EXPECT_EQ(*queue_.extend({.lease = taken.lease}), at(110'000)) << "by the topic's lease, from now";
   queue_.run_to(at(100'000));
   EXPECT_EQ(queue_.state_of("t", "a"), JobState::kReserved);
+  EXPECT_EQ(*queue_.extend({.lease = taken.lease, .duration = std::chrono::minutes{30}}), at(1'900'000));
+  EXPECT_EQ(*queue_.extend({.lease = taken.lease}), at(1'900'000)) << "without a duration it never shortens";
   EXPECT_EQ(*queue_.extend({.lease = taken.lease, .duration = Millis{500}}), at(100'500));
   queue_.run_to(at(100'500));
   EXPECT_EQ(queue_.state_of("t", "a"), JobState::kDelayed);

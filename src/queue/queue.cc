@@ -276,6 +276,8 @@ void Queue::get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> re
   parts_->lookup.get(job, std::move(reply));
 }
 
+bool Queue::has_parts() const { return parts_->context.engine.has_parts(); }
+
 void Queue::find(Moment now, std::string_view id, TopicPatterns topics,
                  Reply<std::optional<FoundJob>> reply) {
   const Entry entry = enter(now);
@@ -290,27 +292,27 @@ void Queue::find_kept_too(Moment now, std::string_view id, TopicPatterns topics,
 
 void Queue::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
   const Entry entry = enter(now);
-  parts_->overview.list(request, std::move(reply));
+  parts_->overview.list(request, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply) {
   const Entry entry = enter(now);
-  parts_->overview.topics(cursor, limit, std::move(reply));
+  parts_->overview.topics(cursor, limit, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::stats(Moment now, std::string_view topic, Reply<TopicStats> reply) {
   const Entry entry = enter(now);
-  parts_->overview.stats(topic, std::move(reply));
+  parts_->overview.stats(topic, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::totals(Moment now, Reply<TotalStats> reply) {
   const Entry entry = enter(now);
-  parts_->overview.totals(std::move(reply));
+  parts_->overview.totals(parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) {
   const Entry entry = enter(now);
-  parts_->overview.forecast(request, std::move(reply));
+  parts_->overview.forecast(request, parts_->context.in_steps(std::move(reply)));
 }
 
 // ---- moving elsewhere and back

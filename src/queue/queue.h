@@ -97,6 +97,8 @@ class Queue final {
   /// up to `request.wait`, and then answers with an empty list. Those who wait for the same topic are served
   /// in the order in which they came. Answers 0 when the request is refused.
   WaiterId pop(Moment now, const PopRequest& request, Reply<PopAnswer> reply);
+  /// Whether a pop of one topic takes several steps, too, as do the verbs that look around in whole topics.
+  bool has_parts() const;
   /// How many bytes of bodies may come with the answer to it: for whoever has room for so much only.
   uint64_t most_bytes(const PopRequest& request) const;
   /// kInvalid for a topic whose jobs are delivered otherwise (Settings::delivery); a consumer that waits when

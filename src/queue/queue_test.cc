@@ -39,7 +39,8 @@ class FailingEngine final : public support::ForwardingEngine {
     ++nacks;
     if (!fail(reply)) ForwardingEngine::nack(now, leases, std::move(reply));
   }
-  void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) override {
+  void extend(Moment now, std::span<const ExtendRequest> leases,
+              Reply<std::vector<ExtendAnswer>> reply) override {
     if (!fail(reply)) ForwardingEngine::extend(now, leases, std::move(reply));
   }
   void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override {

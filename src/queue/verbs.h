@@ -157,7 +157,7 @@ struct NackReceipt {
 
 struct ExtendItem {
   std::string_view lease{};
-  std::optional<Millis> duration{};  ///< from now; else the topic's lease
+  std::optional<Millis> duration{};  ///< from now; else the topic's lease, or as it is when that ends later
 };
 
 // ---- by id

@@ -70,11 +70,12 @@ TEST_P(LargeBatches, ExtendAndInspect) {
     request.until = at(3'600'000);
     leases.push_back(request.lease);
   }
-  std::vector<bool> extended;
-  engine_.engine().extend(engine_.now(), requests,
-                          [&](Result<std::vector<bool>> result) { extended = std::move(result.value()); });
+  std::vector<ExtendAnswer> extended;
+  engine_.engine().extend(engine_.now(), requests, [&](Result<std::vector<ExtendAnswer>> result) {
+    extended = std::move(result.value());
+  });
   engine_.settle();
-  EXPECT_EQ(extended, std::vector<bool>(kJobs, true));
+  EXPECT_EQ(extended, std::vector<ExtendAnswer>(kJobs, at(3'600'000)));
   engine_.go_to(at(3'599'999));
   std::vector<std::string> inspected;
   engine_.engine().inspect(engine_.now(), leases, [&](const Result<std::vector<LeaseInfo>>& result) {

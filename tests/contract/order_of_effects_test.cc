@@ -2,6 +2,7 @@
 // verb is called as soon as the sequence lets it, which may be before the one in front of it is answered.
 #include "queue/sequence.h"
 #include "tests/contract/queue_contract.h"
+#include "tests/contract/redis_under_test.h"
 
 namespace delayq::contract {
 namespace {
@@ -11,6 +12,8 @@ constexpr int kMany = 2'500;
 
 class OrderOfEffects : public QueueContract {
  protected:
+  ~OrderOfEffects() override { sequence_->abandon(); }
+
   Queue& queue() { return queue_->queue(); }
   Moment now() const { return queue_->now(); }
 
@@ -76,6 +79,38 @@ class OrderOfEffects : public QueueContract {
   int idles_ = 0;
 };
 DELAYQ_OVER_ALL_ENGINES(OrderOfEffects);
+INSTANTIATE_TEST_SUITE_P(Shards, OrderOfEffects,
+                         testing::Values(EngineEntry{.name = "redis_shards",
+                                                     .durable = true,
+                                                     .lists_delayed_in_order = false,
+                                                     .verbs_tick = false,
+                                                     .make = make_redis_shards}),
+                         name_of_engine);
+
+TEST_P(OrderOfEffects, APopSeesWhatWasPushedBeforeItAndNothingBehindIt) {
+  for (int i = 0; i < 40; ++i) {
+    const std::string id = std::to_string(i);
+    const auto none = pop({"t"});
+    const auto pushed = push({.topic = "t", .id = id});
+    const auto one = pop({"t"});
+    EXPECT_TRUE(value(none).jobs.empty()) << i;
+    EXPECT_TRUE(value(pushed).jobs.at(0).ok());
+    ASSERT_EQ(value(one).jobs.size(), 1U) << i;
+    EXPECT_EQ(value(one).jobs.at(0).job.id, id);
+  }
+}
+
+TEST_P(OrderOfEffects, ALookSeesNothingOfWhatIsPushedBehindIt) {
+  for (int i = 0; i < 40; ++i) {
+    const std::string id = std::to_string(i);
+    const ListRequest request{.topic = "t", .state = JobState::kDelayed, .limit = 100};
+    const auto page = call<JobPage>([&](auto reply) { queue().list(now(), request, std::move(reply)); });
+    const auto stats = call<TopicStats>([&](auto reply) { queue().stats(now(), "t", std::move(reply)); });
+    push({.topic = "t", .id = id, .delay = hours{1}});
+    EXPECT_LE(value(page).jobs.size(), static_cast<size_t>(i)) << "a page may be short";
+    EXPECT_EQ(value(stats).counts.of(JobState::kDelayed), static_cast<uint64_t>(i));
+  }
+}
 
 TEST_P(OrderOfEffects, APushBehindAPurgeStays) {
   for (const Millis delay : {Millis{0}, Millis{60'000}}) {
@@ -214,9 +249,10 @@ TEST_P(OrderOfEffects, VerbsOfOneStepDoNotHoldUpAnything) {
   queue().push(now(), {&job, 1}, [](const Result<PushReport>&) {});
   const AckItem item{.lease = taken.lease};
   queue().ack(now(), {&item, 1}, [](const Result<std::vector<Status>>&) {});
+  EXPECT_FALSE(sequence_->is_busy());
   const std::string_view topic = "t";
   queue().pop(now(), {.topics = {&topic, 1}}, [](const Result<PopAnswer>&) {});
-  EXPECT_FALSE(sequence_->is_busy());
+  EXPECT_EQ(sequence_->is_busy(), queue().has_parts());
   EXPECT_EQ(idles_, 0);
 }
 

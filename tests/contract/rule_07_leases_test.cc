@@ -189,7 +189,25 @@ TEST_P(Rule07Leases, ExtendAnswersEachLease) {
   const Taken b = reserve("b");
   engine_.ack(a);
   EXPECT_EQ(engine_.extend_all({{a.ref(), at(9'000)}, {b.ref(), at(9'000)}, {{"t", "nonsense"}, at(9'000)}}),
-            (std::vector<bool>{false, true, false}));
+            (std::vector<ExtendAnswer>{{}, at(9'000), {}}));
+}
+
+TEST_P(Rule07Leases, ExtendMayLeaveALaterDeadlineAsItIs) {
+  const Taken taken = reserve("a", Millis{1'000});
+  const auto at_least = [&](int64_t ms) { return engine_.extend_all({{taken.ref(), at(ms), true}}).at(0); };
+  EXPECT_EQ(at_least(500), at(1'000));
+  EXPECT_EQ(engine_.get("t", "a")->until, at(1'000));
+  EXPECT_EQ(at_least(2'000), at(2'000));
+  EXPECT_EQ(engine_.get("t", "a")->until, at(2'000));
+  engine_.go_to(at(1'500));
+  engine_.tick();
+  EXPECT_THAT(engine_.expired_news(), IsEmpty());
+  EXPECT_EQ(engine_.extend_all({{taken.ref(), at(1'600), false}}).at(0), at(1'600))
+      << "who says when may shorten";
+  engine_.go_to(at(1'600));
+  engine_.tick();
+  EXPECT_THAT(engine_.expired_news(), SizeIs(1));
+  EXPECT_EQ(at_least(9'000), std::nullopt) << "too late";
 }
 
 TEST_P(Rule07Leases, InspectTellsWhatTheQueueMustKnow) {

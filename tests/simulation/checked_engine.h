@@ -55,7 +55,8 @@ class CheckedEngine final : public Engine, private EngineListener {
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
   void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
-  void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) override;
+  void extend(Moment now, std::span<const ExtendRequest> leases,
+              Reply<std::vector<ExtendAnswer>> reply) override;
   void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
 
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;

@@ -203,10 +203,11 @@ void CheckedEngine::nack(Moment now, std::span<const NackRequest> leases,
 }
 
 void CheckedEngine::extend(Moment now, std::span<const ExtendRequest> leases,
-                           Reply<std::vector<bool>> reply) {
+                           Reply<std::vector<ExtendAnswer>> reply) {
   const Translated<ExtendRequest> ours(world_.model, leases);
-  run_same<std::vector<bool>>(
-      "extend", now, Promise::kChanges, std::move(reply), [&](Engine& engine, Reply<std::vector<bool>> done) {
+  run_same<std::vector<ExtendAnswer>>(
+      "extend", now, Promise::kChanges, std::move(reply),
+      [&](Engine& engine, Reply<std::vector<ExtendAnswer>> done) {
         engine.extend(now, &engine == &world_.real ? leases : std::span(ours.all()), std::move(done));
       });
 }

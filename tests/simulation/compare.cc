@@ -21,7 +21,9 @@ std::string text(NackOutcome outcome) {
   constexpr std::array<std::string_view, 4> kNames{"retried", "dead", "cancelled", "stale"};
   return std::string(kNames[static_cast<size_t>(outcome)]);
 }
-std::string text(bool yes) { return yes ? "true" : "false"; }
+std::string text(const ExtendAnswer& until) {
+  return until ? fmt::format("until={}", to_unix_ms(*until)) : "stale";
+}
 std::string text(const LeaseInfo& info) {
   return fmt::format("{} attempts={} options={}", info.topic, info.attempts, support::brief(info.options));
 }
@@ -75,7 +77,7 @@ std::string difference(const std::vector<AckOutcome>& real, const std::vector<Ac
 std::string difference(const std::vector<NackOutcome>& real, const std::vector<NackOutcome>& expected) {
   return by_item(real, expected);
 }
-std::string difference(const std::vector<bool>& real, const std::vector<bool>& expected) {
+std::string difference(const std::vector<ExtendAnswer>& real, const std::vector<ExtendAnswer>& expected) {
   return by_item(real, expected);
 }
 std::string difference(const std::vector<LeaseInfo>& real, const std::vector<LeaseInfo>& expected) {

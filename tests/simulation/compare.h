@@ -14,7 +14,7 @@ std::string difference(const std::vector<PushAnswer>& real, const std::vector<Pu
 std::string difference(const TakeAnswer& real, const TakeAnswer& expected);
 std::string difference(const std::vector<AckOutcome>& real, const std::vector<AckOutcome>& expected);
 std::string difference(const std::vector<NackOutcome>& real, const std::vector<NackOutcome>& expected);
-std::string difference(const std::vector<bool>& real, const std::vector<bool>& expected);
+std::string difference(const std::vector<ExtendAnswer>& real, const std::vector<ExtendAnswer>& expected);
 std::string difference(const std::vector<LeaseInfo>& real, const std::vector<LeaseInfo>& expected);
 std::string difference(const std::vector<CancelOutcome>& real, const std::vector<CancelOutcome>& expected);
 std::string difference(const GroupCancelAnswer& real, const GroupCancelAnswer& expected);

@@ -99,12 +99,12 @@ std::vector<NackOutcome> EngineDriver::nack_all(const std::vector<NackRequest>& 
 }
 
 bool EngineDriver::extend(const Taken& taken, Moment until) {
-  return extend_all({{taken.ref(), until}}).at(0);
+  return extend_all({{taken.ref(), until}}).at(0).has_value();
 }
 
-std::vector<bool> EngineDriver::extend_all(const std::vector<ExtendRequest>& leases) {
-  return must<std::vector<bool>>("extend",
-                                 [&](auto reply) { engine_->extend(now_, leases, std::move(reply)); });
+std::vector<ExtendAnswer> EngineDriver::extend_all(const std::vector<ExtendRequest>& leases) {
+  return must<std::vector<ExtendAnswer>>(
+      "extend", [&](auto reply) { engine_->extend(now_, leases, std::move(reply)); });
 }
 
 std::vector<LeaseInfo> EngineDriver::inspect(const std::vector<LeaseRef>& leases) {

@@ -51,7 +51,7 @@ class EngineDriver : public EngineListener {
   NackOutcome bury(const Taken& taken, std::string_view reason = {}, Keep keep = kKeepAll);
   std::vector<NackOutcome> nack_all(const std::vector<NackRequest>& leases);
   bool extend(const Taken& taken, Moment until);
-  std::vector<bool> extend_all(const std::vector<ExtendRequest>& leases);
+  std::vector<ExtendAnswer> extend_all(const std::vector<ExtendRequest>& leases);
   std::vector<LeaseInfo> inspect(const std::vector<LeaseRef>& leases);
 
   // ---- by id, by group, by topic

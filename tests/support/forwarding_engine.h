@@ -15,6 +15,8 @@ class ForwardingEngine : public Engine {
  public:
   explicit ForwardingEngine(Engine& inner) : inner_(inner) {}
 
+  bool has_parts() const override { return inner_.has_parts(); }
+
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override {
     inner_.push(now, jobs, std::move(reply));
   }
@@ -31,7 +33,8 @@ class ForwardingEngine : public Engine {
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override {
     inner_.nack(now, leases, std::move(reply));
   }
-  void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) override {
+  void extend(Moment now, std::span<const ExtendRequest> leases,
+              Reply<std::vector<ExtendAnswer>> reply) override {
     inner_.extend(now, leases, std::move(reply));
   }
   void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override {

@@ -333,21 +333,31 @@ void Workload::nack_leases(Step& step, bool expired) {
 }
 
 void Workload::extend(Step& step) {
-  std::vector<std::pair<LeasePick, Moment>> items(batch());
+  struct Item {
+    LeasePick lease;
+    Moment until{};
+    bool never_sooner = false;
+  };
+  std::vector<Item> items(batch());
   step.text = "extend";
-  for (auto& [lease, until] : items) {
-    lease = {lease_back(), false};
-    until = remember(now_ + Millis{ms_below(30'000)});
-    step.text += fmt::format(" {} until={}", to_text(lease), to_unix_ms(until));
+  for (Item& item : items) {
+    item.lease = {lease_back(), false};
+    item.until = remember(now_ + Millis{ms_below(30'000)});
+    item.never_sooner = random_.chance(1, 3);
+    step.text += fmt::format(" {} until={}{}", to_text(item.lease), to_unix_ms(item.until),
+                             item.never_sooner ? " or later" : "");
   }
   step.run = [items](Player& player) {
     std::vector<ExtendRequest> requests;
-    for (const auto& [lease, until] : items) requests.push_back({lease.ref(player.leases), until});
-    const std::vector<bool> extended = player.driver.extend_all(requests);
+    for (const Item& item : items)
+      requests.push_back({item.lease.ref(player.leases), item.until, item.never_sooner});
+    const std::vector<ExtendAnswer> extended = player.driver.extend_all(requests);
+    std::string said;
     for (size_t i = 0; i < items.size(); ++i) {
-      if (extended[i]) player.leases.unmark_expired(*items[i].first.number(player.leases));
+      said += extended[i] ? fmt::format(" {}", to_unix_ms(*extended[i])) : " stale";
+      if (extended[i]) player.leases.unmark_expired(*items[i].lease.number(player.leases));
     }
-    return support::to_text(extended);
+    return said;
   };
 }
 

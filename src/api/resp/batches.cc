@@ -34,7 +34,7 @@ bool Conversation::continues_batch(std::span<const std::string_view> words) cons
     case Batch::kNack:
       return same_word(words[0], "NACK");
     case Batch::kPop:
-      return pop_topics_.size() == 1 ||
+      return (pop_topics_.size() == 1 && !host_.queue.has_parts()) ||
              (same_word(words[0], "POP") &&
               std::equal(words.begin() + 1, words.end(), pop_words_.begin(), pop_words_.end()));
     default:

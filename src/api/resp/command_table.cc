@@ -28,10 +28,11 @@ constexpr std::array kCommands{
     CommandSpec{Verb::kNack, "NACK", 1, kAnyNumber, true, kConsuming, Topics::kFirstLease,
                 "NACK lease [DELAY duration] [REASON text] [DEAD]",
                 "The attempt failed: again later, by the topic's policy or after the delay, or dead."},
-    CommandSpec{Verb::kExtend, "EXTEND", 1, 2, true, kConsuming, Topics::kFirstLease,
-                "EXTEND lease [duration]",
-                "Another deadline for a job that is being worked on: so long from now, or as long as the "
-                "topic's lease, which may be sooner than before. Answers it in Unix milliseconds."},
+    CommandSpec{
+        Verb::kExtend, "EXTEND", 1, 2, true, kConsuming, Topics::kFirstLease, "EXTEND lease [duration]",
+        "Another deadline for a job that is being worked on: so long from now, which may be sooner than "
+        "before; without a duration as long as the topic's lease, but never sooner than before. Answers "
+        "it in Unix milliseconds."},
     CommandSpec{Verb::kGet, "GET", 1, 2, false, kAny, Topics::kFirstOfTwo, "GET topic id | GET id",
                 "What is known of a job. By its id alone: of one that is delayed, ready or reserved; "
                 "CONFLICT when several topics have one."},

@@ -305,15 +305,16 @@ void JournalEngine::nack(Moment now, std::span<const NackRequest> leases,
 }
 
 void JournalEngine::extend(Moment now, std::span<const ExtendRequest> leases,
-                           Reply<std::vector<bool>> reply) {
+                           Reply<std::vector<ExtendAnswer>> reply) {
   if (!begin(now, reply)) return;
-  std::vector<bool> extended;
-  for (const ExtendRequest& request : leases) {
-    const Slot slot = find_lease(request.lease, now);
-    extended.push_back(slot != kNoSlot);
+  std::vector<ExtendAnswer> extended(leases.size());
+  for (size_t i = 0; i < leases.size(); ++i) {
+    const Slot slot = find_lease(leases[i].lease, now);
     if (slot == kNoSlot) continue;
     StatePayload next = store_.state_of(slot);
-    next.until_ms = static_cast<int64_t>(to_stored_ms(request.until));
+    extended[i] = leases[i].until;
+    if (leases[i].never_sooner) extended[i] = std::max(leases[i].until, from_unix_ms(next.until_ms));
+    next.until_ms = static_cast<int64_t>(to_stored_ms(*extended[i]));
     move(slot, next);
   }
   answer_when_durable(std::move(reply), std::move(extended));

@@ -235,18 +235,19 @@ void MemoryEngine::nack(Moment now, std::span<const NackRequest> leases,
   answer<std::vector<NackOutcome>>(reply, std::move(outcomes));
 }
 
-void MemoryEngine::extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) {
+void MemoryEngine::extend(Moment now, std::span<const ExtendRequest> leases,
+                          Reply<std::vector<ExtendAnswer>> reply) {
   catch_up(now);
-  std::vector<bool> extended;
-  for (const ExtendRequest& request : leases) {
-    StoredJob* job = current(now, request.lease);
-    if (job != nullptr) {
-      job->expiry_told = false;
-      jobs_.update(*job, [&](StoredJob& changed) { changed.until = request.until; });
-    }
-    extended.push_back(job != nullptr);
+  std::vector<ExtendAnswer> extended(leases.size());
+  for (size_t i = 0; i < leases.size(); ++i) {
+    StoredJob* job = current(now, leases[i].lease);
+    if (job == nullptr) continue;
+    const Moment until = leases[i].never_sooner ? std::max(leases[i].until, job->until) : leases[i].until;
+    job->expiry_told = false;
+    jobs_.update(*job, [&](StoredJob& changed) { changed.until = until; });
+    extended[i] = until;
   }
-  answer<std::vector<bool>>(reply, std::move(extended));
+  answer<std::vector<ExtendAnswer>>(reply, std::move(extended));
 }
 
 void MemoryEngine::inspect(Moment now, std::span<const LeaseRef> leases,

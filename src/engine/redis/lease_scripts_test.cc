@@ -42,7 +42,7 @@ TEST_F(LeaseScripts, AnotherNonceIsAnotherLease) {
   EXPECT_EQ(said(ack({theirs, number})), "[1 1]");
   EXPECT_EQ(said(nack(theirs, ms(30))), "[3]");
   EXPECT_EQ(said(nack(theirs, ms(30), "0", "0", "why", kExpired)), "[3]");
-  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(theirs, {ms(90'000)}))), "[0]");
+  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(theirs, {ms(90'000), "0"}))), "[0]");
   EXPECT_EQ(text_of(run(scripts::kInspect, "t", words_of(theirs))), "[nil 0 nil nil]");
   EXPECT_EQ(said(run(scripts::kInspect, "t", words_of(a))), "[1 ]");
   EXPECT_EQ(said(run(scripts::kCancel, "t", {"a"})), "[1]");
@@ -145,7 +145,7 @@ TEST_F(LeaseScripts, NackAfterTheDeadlineIsForWhoSaysSo) {
 
 TEST_F(LeaseScripts, NackOfALeaseThatRanOutIsStaleWhenItWasExtended) {
   const std::string a = lease_of(spec("a", kNow), kNow + 10);
-  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(a, {ms(500)}), kNow + 9)), "[1]");
+  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(a, {ms(500), "0"}), kNow + 9)), "[1700000000500]");
   EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 10)), "[3]") << "it runs";
   EXPECT_EQ(members(Key::kHeld), "[a]");
   EXPECT_EQ(said(nack(a, ms(30), "0", "0", "why", kExpired, kNow + 500)), "[0]");
@@ -190,13 +190,17 @@ TEST_F(LeaseScripts, WhateverEndsALeaseSaysThatThereIsRoom) {
 TEST_F(LeaseScripts, ExtendMovesTheDeadlineBothWays) {
   const std::string a = lease_of(spec("a", kNow), kNow + 100);
   listen();
-  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, "0", ms(300), "999", "0", ms(300)})), "[1 0]");
+  EXPECT_EQ(said(run(scripts::kExtend, "t", {a, "0", ms(300), "0", "999", "0", ms(300), "0"})),
+            "[1700000000300 0]");
   EXPECT_EQ(record_of("a").until, from_unix_ms(kNow + 300));
   EXPECT_EQ(scores(Key::kLease), "[a 1700000000300]");
   EXPECT_THAT(news(), IsEmpty()) << "later: the look that is due sees that there is nothing";
-  EXPECT_EQ(text_of(run(scripts::kExtend, "t", words_of(a, {ms(20)}))), "[1700000000020 0 1]");
+  EXPECT_EQ(text_of(run(scripts::kExtend, "t", words_of(a, {ms(20), "0"}))),
+            "[1700000000020 0 1700000000020]");
   EXPECT_THAT(news(), ElementsAre("e0@me:1700000000020"));
-  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(a, {ms(400)}), kNow + 20)), "[0]") << "it has run out";
+  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(a, {ms(15), "1"}))), "[1700000000020]") << "not sooner";
+  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(a, {ms(400), "0"}), kNow + 20)), "[0]")
+      << "it has run out";
   EXPECT_EQ(record_of("a").until, from_unix_ms(kNow + 20));
 }
 
@@ -258,7 +262,8 @@ TEST_F(LargeLeases, NackDoesTheFirstFew) {
 
 TEST_F(LargeLeases, ExtendDoesTheFirstFew) {
   const std::vector<std::string> all = leases();
-  EXPECT_EQ(said(run(scripts::kExtend, "t", with(all, {ms(300)}))), "[1 1 1 1]");
+  EXPECT_EQ(said(run(scripts::kExtend, "t", with(all, {ms(300), "0"}))),
+            "[1700000000300 1700000000300 1700000000300 1700000000300]");
   EXPECT_EQ(record_of("d").until, from_unix_ms(kNow + 300));
   EXPECT_EQ(record_of("e").until, from_unix_ms(kNow + 60'000));
 }

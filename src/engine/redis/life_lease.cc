@@ -97,12 +97,23 @@ void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
   gather->close(answers_);
 }
 
-void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) {
-  auto gather = Gather<std::vector<bool>>::make(std::vector<bool>(leases.size()), std::move(reply));
+void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases,
+                         Reply<std::vector<ExtendAnswer>> reply) {
+  auto gather =
+      Gather<std::vector<ExtendAnswer>>::make(std::vector<ExtendAnswer>(leases.size()), std::move(reply));
   const auto add = [](Arguments& arguments, const ExtendRequest& request, uint32_t) {
-    arguments.moment(request.until);
+    arguments.moment(request.until).number(request.never_sooner ? 1 : 0);
   };
-  send_leases(redis::scripts::kExtend, now, leases, *gather, kNoNumbers, add, redis::read_each<bool>);
+  const auto read = [](const resp::Value& value, const std::string&, const Bundle& bundle,
+                       std::vector<ExtendAnswer>& all) {
+    if (value.items.size() != bundle.items.size() + 2) return false;
+    for (size_t i = 0; i < bundle.items.size(); ++i) {
+      const int64_t until = value.items[i + 2].integer;
+      if (until != 0) all[bundle.items[i]] = redis::from_stored(until);
+    }
+    return true;
+  };
+  send_leases(redis::scripts::kExtend, now, leases, *gather, kNoNumbers, add, read);
   gather->close(answers_);
 }
 

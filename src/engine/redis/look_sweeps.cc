@@ -1,6 +1,7 @@
 // Verbs that change jobs that nobody named: so many of a group, or of a topic and state.
 #include <algorithm>
-#include <map>
+
+#include <absl/container/flat_hash_map.h>
 
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
@@ -21,8 +22,8 @@ constexpr uint32_t kSweptBytesPerCall = 4U << 20;
 /// What the scripts did, in all.
 struct RedisEngine::Swept {
   uint64_t jobs = 0;
-  uint64_t reserved = 0;                     ///< of cancel_group: besides `jobs`
-  std::map<std::string, uint64_t> by_topic;  ///< of cancel_group
+  uint64_t reserved = 0;                                ///< of cancel_group: besides `jobs`
+  absl::flat_hash_map<std::string, uint64_t> by_topic;  ///< of cancel_group
 };
 
 /// Goes in rounds over the shards that have some, each with its share of what is still allowed.
@@ -36,9 +37,9 @@ struct RedisEngine::Sweep {
   absl::AnyInvocable<void(Result<Swept>)> done;
 
   Swept swept;
-  std::vector<uint32_t> shards;             ///< that may have some
-  std::map<uint32_t, std::string> cursors;  ///< of cancel_group, by shard: where it goes on
-  size_t calls = 0;                         ///< of this round, not yet answered
+  std::vector<uint32_t> shards;                        ///< that may have some
+  absl::flat_hash_map<uint32_t, std::string> cursors;  ///< of cancel_group, by shard: where it goes on
+  size_t calls = 0;                                    ///< of this round, not yet answered
   std::optional<Error> error;
 
   void count(uint64_t jobs) { left -= static_cast<uint32_t>(std::min<uint64_t>(left, jobs)); }
@@ -132,7 +133,7 @@ void RedisEngine::cancel_group(Moment now, const GroupCancelRequest& request,
     return answer<GroupCancelAnswer>(reply, GroupCancelAnswer{});
   auto done = [reply = std::move(reply)](Result<Swept> swept) mutable {
     if (!swept.ok()) return reply(swept.error());
-    reply(GroupCancelAnswer{swept->jobs, swept->reserved, std::move(swept->by_topic)});
+    reply(GroupCancelAnswer{swept->jobs, swept->reserved, {swept->by_topic.begin(), swept->by_topic.end()}});
   };
   sweep(std::make_shared<Sweep>(Sweep{.script = redis::scripts::kCancelGroup,
                                       .now = now,

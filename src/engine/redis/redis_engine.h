@@ -63,7 +63,8 @@ class RedisEngine final : public Engine {
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override;
   void ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) override;
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
-  void extend(Moment now, std::span<const ExtendRequest> leases, Reply<std::vector<bool>> reply) override;
+  void extend(Moment now, std::span<const ExtendRequest> leases,
+              Reply<std::vector<ExtendAnswer>> reply) override;
   void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
@@ -100,6 +101,7 @@ class RedisEngine final : public Engine {
   void backup(std::string_view name, Reply<BackupReport> reply) override;
 
   // ---- running (running.cc)
+  bool has_parts() const override { return keys_.shards() > 1; }
   Moment tick(Moment now) override;
   bool poll(EngineListener& listener) override;
   void set_wakeup(std::function<void()> wakeup) override;

@@ -195,6 +195,25 @@ TEST_F(Traces, OfADelayedJobDoesNotMakeAReservedOneReady) {
   EXPECT_THAT(line(), IsEmpty());
 }
 
+TEST_F(Traces, AKeptJobThatIsLostDoesNotEndTheOneThatHasItsIdNow) {
+  for (const int state : {kDone, kDead}) {
+    for (const bool alone : {true, false}) {
+      make(state);
+      lose_a();
+      if (alone) {
+        push({spec("a", kNow + 90'000)});
+      } else {
+        push({spec("a", kNow + 90'000), spec("b", kNow + 90'000)});
+      }
+      run(scripts::kExpire, "t", {"100"}, kNow + 3'000);
+      EXPECT_EQ(record_of("a").due, from_unix_ms(kNow + 90'000)) << state << alone;
+      EXPECT_EQ(members(state == kDone ? Key::kDone : Key::kDead), "[]");
+      EXPECT_EQ(members(Key::kKept), "[]");
+      for (const char* live : {"a", "b"}) run(scripts::kCancel, "t", {live});
+    }
+  }
+}
+
 TEST_F(Traces, AGroupDoesNotTakeTheJobThatHasTheIdNow) {
   make(kDelayed);
   lose_a();

@@ -118,6 +118,17 @@ local function leave(id, head)
   end
 end
 
+-- New jobs have these ids, and no record was there. One that was lost, and was kept as done or dead, left its traces: they
+-- would end the new job with the retention of the old one.
+local function leave_kept(ids)
+  local kept = {}
+  for i, until_when in ipairs(call('ZMSCORE', KEPT, unpack(ids))) do
+    if until_when then kept[#kept + 1] = ids[i] end
+  end
+  if #kept == 0 then return end
+  for _, place in ipairs({KEPT, DONE, DEAD}) do call('ZREM', place, unpack(kept)) end
+end
+
 -- Groups have the live jobs. The name of a group is in the record only, so its key is made here; it has the shard's
 -- tag like all others.
 local function join_group(id, tail)

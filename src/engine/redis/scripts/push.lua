@@ -58,6 +58,8 @@ local function push_one(i)
       leave_group(id, tail)
       say(i, 1, due <= NOW and 1 or 0, due)
     end
+  else
+    leave_kept({id})
   end
   local record = record_of(i)
   head, tail = open(record)
@@ -102,6 +104,7 @@ local function is_plain()
   for _, record in ipairs(call('HMGET', POOL, unpack(ids))) do
     if record then return false end
   end
+  leave_kept(ids)
   return true
 end
 

@@ -33,6 +33,8 @@ local function restore(i)
     if is_present and policy ~= 1 then return say(policy == 0 and 3 or 2, id, head) end
     make_room(id, head, tail)
     if is_present then outcome = 1 end
+  else
+    leave_kept({id})
   end
   local head, tail = open(ARGV[at + 2] .. struct.pack('>BI8', 0xcf, place + i) .. ARGV[at + 3])
   if head[STATE] == WAITING then

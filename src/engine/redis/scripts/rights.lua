@@ -8,7 +8,7 @@ local TRIALS = {
   {'EXISTS', KEYS[1]}, {'GET', KEYS[1]}, {'PTTL', KEYS[1]}, {'SET', KEYS[1], '1'}, {'INCRBY', KEYS[1], 1}, {'DEL', KEYS[1]},
   {'HSET', KEYS[1], 'a', 1}, {'HSETNX', KEYS[1], 'a', 1}, {'HGET', KEYS[1], 'a'}, {'HMGET', KEYS[1], 'a'}, {'HLEN', KEYS[1]},
   {'HDEL', KEYS[1], 'a'}, {'DEL', KEYS[1]},
-  {'SADD', KEYS[1], 'a'}, {'SRANDMEMBER', KEYS[1], 1}, {'SREM', KEYS[1], 'a'}, {'DEL', KEYS[1]},
+  {'SADD', KEYS[1], 'a'}, {'SSCAN', KEYS[1], 0}, {'SREM', KEYS[1], 'a'}, {'DEL', KEYS[1]},
   {'ZADD', KEYS[1], 0, 'a'}, {'ZCARD', KEYS[1]}, {'ZCOUNT', KEYS[1], 0, 0}, {'ZMSCORE', KEYS[1], 'a'}, {'ZRANGE', KEYS[1], 0, 0},
   {'ZSCAN', KEYS[1], 0}, {'ZSCORE', KEYS[1], 'a'}, {'ZREMRANGEBYRANK', KEYS[1], 0, 0}, {'ZREM', KEYS[1], 'a'}, {'ZPOPMIN', KEYS[1]},
   {'UNLINK', KEYS[1]},
