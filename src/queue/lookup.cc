@@ -51,13 +51,13 @@ void Lookup::locate(std::string_view op, std::string_view id, TopicPatterns topi
   context_.engine.locate(context_.now, id, Among::kLive,
                          [this, op = std::string{op}, id = std::string{id}, among = copy_of(topics),
                           reply = std::move(reply), none = std::move(none), found = std::move(found),
-                          steps = context_.begin_steps()](Result<std::vector<std::string>> topics) mutable {
-                           if (!topics.ok()) return context_.refuse(reply, topics.error());
-                           leave_only(among, *topics);
-                           if (topics->empty()) return context_.answer(reply, Result<T>{std::move(none)});
-                           if (topics->size() == 1)
-                             return found(JobRef{topics->front(), id}, std::move(reply));
-                           context_.refuse(reply, ambiguous(op, id, topics->size()));
+                          steps = context_.begin_steps()](Result<std::vector<std::string>> located) mutable {
+                           if (!located.ok()) return context_.refuse(reply, located.error());
+                           leave_only(among, *located);
+                           if (located->empty()) return context_.answer(reply, Result<T>{std::move(none)});
+                           if (located->size() == 1)
+                             return found(JobRef{located->front(), id}, std::move(reply));
+                           context_.refuse(reply, ambiguous(op, id, located->size()));
                          });
 }
 
@@ -96,10 +96,10 @@ void Lookup::find_kept_too(std::string_view id, TopicPatterns topics, Reply<std:
   search->steps = context_.begin_steps();
   context_.engine.locate(context_.now, id, Among::kAll,
                          [this, among = copy_of(topics),
-                          search = std::move(search)](Result<std::vector<std::string>> topics) mutable {
-                           if (!topics.ok()) return context_.refuse(search->reply, topics.error());
-                           leave_only(among, *topics);
-                           search->topics = std::move(*topics);
+                          search = std::move(search)](Result<std::vector<std::string>> located) mutable {
+                           if (!located.ok()) return context_.refuse(search->reply, located.error());
+                           leave_only(among, *located);
+                           search->topics = std::move(*located);
                            next_of_search(std::move(search));
                          });
 }

@@ -170,8 +170,8 @@ TEST(Golden, has_every_record_type_and_a_stream_of_survivors) {
 
 class GoldenDirectory : public testing::TestWithParam<std::filesystem::path> {};
 INSTANTIATE_TEST_SUITE_P(Directories, GoldenDirectory, testing::Values(kGolden, kBeforeManifests),
-                         [](const auto& info) {
-                           return std::string(info.param == kGolden ? "today" : "before_manifests");
+                         [](const auto& tested) {
+                           return std::string(tested.param == kGolden ? "today" : "before_manifests");
                          });
 
 TEST_P(GoldenDirectory, is_understood) {

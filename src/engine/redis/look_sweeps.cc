@@ -1,7 +1,6 @@
 // Verbs that change jobs that nobody named: so many of a group, or of a topic and state.
 #include <algorithm>
-
-#include <absl/container/flat_hash_map.h>
+#include <map>
 
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
@@ -22,14 +21,18 @@ constexpr uint32_t kSweptBytesPerCall = 4U << 20;
 /// What the scripts did, in all.
 struct RedisEngine::Swept {
   uint64_t jobs = 0;
-  uint64_t reserved = 0;                                ///< of cancel_group: besides `jobs`
-  absl::flat_hash_map<std::string, uint64_t> by_topic;  ///< of cancel_group
+  uint64_t reserved = 0;                     ///< of cancel_group: besides `jobs`
+  std::map<std::string, uint64_t> by_topic;  ///< of cancel_group
 };
 
 /// Goes in rounds over the shards that have some, each with its share of what is still allowed.
 struct RedisEngine::Sweep {
+  Sweep(const Script& its_script, Moment when, uint32_t shard_count) : script(its_script), now(when) {
+    for (uint32_t shard = 0; shard < shard_count; ++shard) shards.push_back(shard);
+  }
+
   const Script& script;
-  Moment now{};
+  Moment now;
   std::string topic;                  ///< empty: the script is about many
   std::vector<std::string> more;      ///< arguments before those of the share
   uint32_t left = 0;                  ///< of what is allowed
@@ -37,9 +40,9 @@ struct RedisEngine::Sweep {
   absl::AnyInvocable<void(Result<Swept>)> done;
 
   Swept swept;
-  std::vector<uint32_t> shards;                        ///< that may have some
-  absl::flat_hash_map<uint32_t, std::string> cursors;  ///< of cancel_group, by shard: where it goes on
-  size_t calls = 0;                                    ///< of this round, not yet answered
+  std::vector<uint32_t> shards;             ///< that may have some
+  std::map<uint32_t, std::string> cursors;  ///< of cancel_group, by shard: where it goes on
+  size_t calls = 0;                         ///< of this round, not yet answered
   std::optional<Error> error;
 
   void count(uint64_t jobs) { left -= static_cast<uint32_t>(std::min<uint64_t>(left, jobs)); }
@@ -109,16 +112,6 @@ void RedisEngine::send_share(const std::shared_ptr<Sweep>& sweep, uint32_t shard
   });
 }
 
-namespace {
-
-std::vector<uint32_t> all_of(uint32_t shards) {
-  std::vector<uint32_t> all(shards);
-  for (uint32_t shard = 0; shard < shards; ++shard) all[shard] = shard;
-  return all;
-}
-
-}  // namespace
-
 absl::AnyInvocable<void(Result<RedisEngine::Swept>)> RedisEngine::how_many(Reply<uint64_t> reply) {
   return [reply = std::move(reply)](const Result<Swept>& swept) mutable {
     if (!swept.ok()) return reply(swept.error());
@@ -133,50 +126,34 @@ void RedisEngine::cancel_group(Moment now, const GroupCancelRequest& request,
     return answer<GroupCancelAnswer>(reply, GroupCancelAnswer{});
   auto done = [reply = std::move(reply)](Result<Swept> swept) mutable {
     if (!swept.ok()) return reply(swept.error());
-    reply(GroupCancelAnswer{swept->jobs, swept->reserved, {swept->by_topic.begin(), swept->by_topic.end()}});
+    reply(GroupCancelAnswer{swept->jobs, swept->reserved, std::move(swept->by_topic)});
   };
-  sweep(std::make_shared<Sweep>(Sweep{.script = redis::scripts::kCancelGroup,
-                                      .now = now,
-                                      .topic = {},
-                                      .more = {std::string(request.group)},
-                                      .left = request.max,
-                                      .patterns = {request.topics.begin(), request.topics.end()},
-                                      .done = std::move(done),
-                                      .swept = {},
-                                      .shards = all_of(keys_.shards()),
-                                      .cursors = {},
-                                      .error = {}}));
+  const auto task = std::make_shared<Sweep>(redis::scripts::kCancelGroup, now, keys_.shards());
+  task->more = {std::string(request.group)};
+  task->left = request.max;
+  task->patterns = {request.topics.begin(), request.topics.end()};
+  task->done = std::move(done);
+  sweep(task);
 }
 
 void RedisEngine::redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) {
   if (max == 0) return answer<uint64_t>(reply, 0);
-  sweep(std::make_shared<Sweep>(Sweep{.script = redis::scripts::kRedriveOldest,
-                                      .now = now,
-                                      .topic = std::string(topic),
-                                      .more = {},
-                                      .left = max,
-                                      .patterns = {},
-                                      .done = how_many(std::move(reply)),
-                                      .swept = {},
-                                      .shards = all_of(keys_.shards()),
-                                      .cursors = {},
-                                      .error = {}}));
+  const auto task = std::make_shared<Sweep>(redis::scripts::kRedriveOldest, now, keys_.shards());
+  task->topic = std::string(topic);
+  task->left = max;
+  task->done = how_many(std::move(reply));
+  sweep(task);
 }
 
 void RedisEngine::purge(Moment now, std::string_view topic, JobState state, uint32_t max,
                         Reply<uint64_t> reply) {
   if (max == 0) return answer<uint64_t>(reply, 0);
-  sweep(std::make_shared<Sweep>(Sweep{.script = redis::scripts::kPurge,
-                                      .now = now,
-                                      .topic = std::string(topic),
-                                      .more = {std::to_string(static_cast<int>(state))},
-                                      .left = max,
-                                      .patterns = {},
-                                      .done = how_many(std::move(reply)),
-                                      .swept = {},
-                                      .shards = all_of(keys_.shards()),
-                                      .cursors = {},
-                                      .error = {}}));
+  const auto task = std::make_shared<Sweep>(redis::scripts::kPurge, now, keys_.shards());
+  task->topic = std::string(topic);
+  task->more = {std::to_string(static_cast<int>(state))};
+  task->left = max;
+  task->done = how_many(std::move(reply));
+  sweep(task);
 }
 
 /// By two calls: what others finish or purge in between is not known to the second.
