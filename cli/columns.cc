@@ -27,8 +27,8 @@ constexpr std::array kNarrowest{
     Range{0x20d0, 0x20ff}, Range{0xfe00, 0xfe0f}, Range{0xfe20, 0xfe2f},
 };
 
-template <size_t N>
-bool is_in(const std::array<Range, N>& ranges, char32_t code_point) {
+template <size_t kCount>
+bool is_in(const std::array<Range, kCount>& ranges, char32_t code_point) {
   return std::any_of(ranges.begin(), ranges.end(), [code_point](const Range& range) {
     return range.first <= code_point && code_point <= range.last;
   });

@@ -381,10 +381,7 @@ TEST_F(SessionTest, one_that_is_held_amid_a_large_request_is_read_no_further) {
     loop.finish_turn();
   }
   echoes[0]->let_go();
-  run_until([&] {
-    if (const size_t count = client.push("\n"); count > 0) return true;
-    return false;
-  });
+  run_until([&] { return client.push("\n") > 0; });
   run_until([&] {
     client.receive();
     return client.received.size() == sent + 1;

@@ -122,7 +122,7 @@ void Conversation::send(Place place, Response response, std::string_view code) {
     if (response.status < 300 && code.empty()) {
       host_.idempotency.finish(asked.claim, response);
     } else {
-      host_.idempotency.abandon(std::move(asked.claim));
+      host_.idempotency.abandon(asked.claim);
     }
   }
   if (!asked.verb.empty()) tell(asked, response.status, code, response.body.size());

@@ -117,6 +117,6 @@ void IdempotencyBook::finish(const Claim& claim, Response answer) {
   claim->answer = std::make_unique<Response>(std::move(answer));
 }
 
-void IdempotencyBook::abandon(Claim claim) { forget(claim->name); }
+void IdempotencyBook::abandon(const Claim& claim) { forget(claim->name); }
 
 }  // namespace delayq::http

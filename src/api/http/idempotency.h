@@ -72,7 +72,7 @@ class IdempotencyBook {
   static void set_digest(const Claim& claim, const Sha256& digest);
   void finish(const Claim& claim, Response answer);
   /// Forgets the key: the request had no effect, so a retry may run.
-  void abandon(Claim claim);
+  void abandon(const Claim& claim);
 
   size_t size() const { return notes_.size(); }
   size_t bytes() const { return bytes_; }

@@ -57,7 +57,7 @@ void Conversation::end_keyed(std::string_view last_piece) {
   IdempotencyBook::Found found = host_.idempotency.begin(now_, keyed.name, digest);
   if (found.outcome == IdempotencyBook::Outcome::kNew) {
     // The answer was forgotten while the body came, and the body is gone.
-    host_.idempotency.abandon(std::move(found.claim));
+    host_.idempotency.abandon(found.claim);
     return refuse_current(conflict("the answer has just been forgotten; send it again", Millis{1'000}), 0,
                           {});
   }

@@ -9,7 +9,6 @@
 namespace delayq::journal {
 namespace {
 
-using support::SegmentBuilder;
 using support::VirtualDisk;
 using Kind = SegmentFile::Kind;
 

@@ -150,7 +150,7 @@ Status sync_name(const std::filesystem::path& path) {
   if (!may_read) descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return failure("open", path.string());
   const int outcome = may_read ? ::fsync(descriptor) : ::syncfs(descriptor);
-  const Status status = outcome == 0 ? Status{} : Status(failure("sync", parent));
+  Status status = outcome == 0 ? Status{} : Status(failure("sync", parent));
   ::close(descriptor);
   return status;
 }

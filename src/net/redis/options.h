@@ -47,7 +47,7 @@ struct Version {
   uint32_t major = 0;
   uint32_t minor = 0;
 
-  auto operator<=>(const Version&) const = default;
+  auto operator<=>(const Version&) const = default;  // NOLINT(modernize-use-nullptr): it is none
 };
 
 /// How to reach a deployment of Redis.
