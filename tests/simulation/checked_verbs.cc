@@ -179,6 +179,9 @@ void CheckedEngine::ack(Moment now, std::span<const AckRequest> leases,
 
 void CheckedEngine::nack(Moment now, std::span<const NackRequest> leases,
                          Reply<std::vector<NackOutcome>> reply) {
+  for (const NackRequest& request : leases) {
+    if (request.expired) world_.model.settle_lease(request.lease.lease);
+  }
   if (!failed_ && std::any_of(leases.begin(), leases.end(), [this](const NackRequest& request) {
         return request.expired && world_.model.to_model(request.lease.lease) == "unknown";
       })) {

@@ -155,6 +155,19 @@ const History::Version* History::find(const Key& key, const support::SeenJob* no
   return nullptr;
 }
 
+std::vector<uint64_t> History::leases_of(const Key& key, const support::SeenJob& now_seen) const {
+  std::vector<uint64_t> leases;
+  const auto found = chains_.find(key);
+  if (found == chains_.end()) return leases;
+  for (const Version& version : found->second) {
+    const bool is_one =
+        version.job && version.job->state == JobState::kReserved && agrees(*version.job, now_seen);
+    if (is_one && std::find(leases.begin(), leases.end(), version.job->lease) == leases.end())
+      leases.push_back(version.job->lease);
+  }
+  return leases;
+}
+
 void History::settle(const Key& key, const Version& version, bool certain) {
   const auto found = chains_.find(key);
   if (found == chains_.end()) return;

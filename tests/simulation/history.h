@@ -59,6 +59,9 @@ class History {
   /// The latest version that agrees with what an engine says after its restart, or with its silence (`seen`
   /// null). nullptr: what it says cannot be.
   const Version* find(const Key& key, const support::SeenJob* seen, Moment now) const;
+  /// The leases of the versions that agree with a reserved job: when a job was given back and taken again
+  /// within a millisecond, which of them survived does not show.
+  std::vector<uint64_t> leases_of(const Key& key, const support::SeenJob& seen) const;
   /// The job is as in `version`, which find() answered: later versions never happened. `certain`: nor can an
   /// earlier one come back, because what was found is on the disk.
   void settle(const Key& key, const Version& version, bool certain);

@@ -87,6 +87,13 @@ void Model::guess_lease(std::string_view real, std::string_view ours) {
   guessed_.emplace(real);
 }
 
+void Model::settle_lease(std::string_view real) {
+  const auto chosen = may_be_.find(to_model(real));
+  if (chosen == may_be_.end()) return;
+  leases_.insert_or_assign(std::string(real), chosen->second);
+  guessed_.emplace(real);
+}
+
 std::string Model::to_model(std::string_view real) const {
   const auto found = leases_.find(real);
   return found == leases_.end() ? "unknown" : found->second;
@@ -103,6 +110,7 @@ const memory::StoredJob* Model::find_lease(std::string_view real) const {
 }
 
 Status Model::adopt(const Survey& survey, Moment now, bool certain) {
+  may_be_.clear();
   std::map<History::Key, const support::SeenJob*> found;
   for (const support::SeenJob& job : survey.jobs) {
     if (!found.emplace(History::Key{job.topic, job.id}, &job).second) {
@@ -131,6 +139,11 @@ Status Model::adopt(const Survey& survey, Moment now, bool certain) {
       return wrong(fmt::format("not allowed: {}\n    allowed is:{}", to_string(job), history_.describe(key)));
     }
     memory::StoredJob stored = *version->job;
+    if (job.state == JobState::kReserved) {
+      for (const uint64_t lease : history_.leases_of(key, job)) {
+        if (lease != stored.lease) may_be_[name_of(lease)] = name_of(stored.lease);
+      }
+    }
     stored.state = job.state;
     stored.entered = ++entered;
     jobs.restore(std::move(stored));

@@ -70,6 +70,9 @@ class Model {
   /// How the model calls its lease of that number, and whether the real engine has told its own name for it.
   static std::string name_of(uint64_t lease) { return "m" + std::to_string(lease); }
   bool has_name(uint64_t lease) const { return named_.contains(name_of(lease)); }
+  /// The real engine says that this lease has run out. When a crash left open which lease of its job
+  /// survived, it was this one.
+  void settle_lease(std::string_view real);
   /// The reserved job that has this lease now, whether it has run out or not.
   const memory::StoredJob* find_lease(std::string_view real) const;
 
@@ -103,6 +106,7 @@ class Model {
   std::map<std::string, std::string, std::less<>> leases_;  // theirs to ours
   std::set<std::string> named_;                             // ours, of those
   std::set<std::string> guessed_;                           // theirs
+  std::map<std::string, std::string> may_be_;               // ours, to the one that a crash let us choose
   Operation last_operation_ = 0;
 };
 

@@ -89,8 +89,9 @@ void Conversation::time_out() {
 }
 
 bool Conversation::end_input() {
-  // What has begun will never be whole: nobody waits for its answer, and its key may be used again.
-  if (current_) give_up({ErrorCode::kInvalid, {}, "the request did not come whole", {}}, 400);
+  // A batch that has begun will never be whole: its answer, which has its place, is that; and its key may be
+  // used again.
+  if (batch_ != nullptr) give_up({ErrorCode::kInvalid, {}, "the request did not come whole", {}}, 400);
   return api::Conversation::end_input();
 }
 
