@@ -103,7 +103,8 @@ TEST_P(OrderOfEffects, APopSeesWhatWasPushedBeforeItAndNothingBehindIt) {
 TEST_P(OrderOfEffects, ALookSeesNothingOfWhatIsPushedBehindIt) {
   for (int i = 0; i < 40; ++i) {
     const std::string id = std::to_string(i);
-    const ListRequest request{.topic = "t", .state = JobState::kDelayed, .limit = 100};
+    ListRequest request;
+    request.topic = "t";
     const auto page = call<JobPage>([&](auto reply) { queue().list(now(), request, std::move(reply)); });
     const auto stats = call<TopicStats>([&](auto reply) { queue().stats(now(), "t", std::move(reply)); });
     push({.topic = "t", .id = id, .delay = hours{1}});

@@ -13,7 +13,6 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-using support::Backend;
 using Client = support::RespClient;
 
 class ConversationTest : public support::RespTest {};

@@ -11,7 +11,6 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-using support::Backend;
 using Client = support::RespClient;
 
 class EffectsTest : public support::RespTest {};
