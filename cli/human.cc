@@ -26,6 +26,13 @@ bool is_number(std::string_view cell) {
   return !cell.empty() && cell.find_first_not_of("0123456789,") == std::string_view::npos;
 }
 
+/// Whether a terminal shows the character and does nothing else.
+bool is_harmless(char32_t c) {
+  // Those that turn the direction of what follows make one text look like another.
+  const bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+  return !is_control(c) && !turns;
+}
+
 }  // namespace
 
 std::string relative(Moment now, Moment moment) {
@@ -34,12 +41,6 @@ std::string relative(Moment now, Moment moment) {
   if (shown == Millis::zero()) return "now";
   const std::string text = format_duration(shown);
   return moment > now ? "in " + text : text + " ago";
-}
-
-bool is_harmless(char32_t c) {
-  // Those that turn the direction of what follows make one text look like another.
-  const bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-  return !is_control(c) && !turns;
 }
 
 std::string printable_json(std::string_view json) {

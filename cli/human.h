@@ -17,8 +17,6 @@ std::string relative(Moment now, Moment moment);
 /// A job's text on one line of a terminal: without control characters or broken UTF-8, which could do
 /// anything there, and cut to about `most` bytes.
 std::string printable(std::string_view text, size_t most);
-/// Whether a terminal shows the character and does nothing else.
-bool is_harmless(char32_t c);
 /// A line of JSON that means the same and is harmless on a terminal.
 std::string printable_json(std::string_view json);
 

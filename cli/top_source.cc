@@ -36,7 +36,6 @@ Result<TopSnapshot> TopSource::sample() {
   for (const resp::Value& reply : *overview) {
     if (reply.is_error()) return error_of_reply(reply.text);
   }
-  if (overview->size() != first.size()) return unexpected_reply();
   const resp::Value& page = (*overview)[1];
   if (!is_page(page)) return unexpected_reply();
   TopSnapshot snapshot;

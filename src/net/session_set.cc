@@ -38,10 +38,12 @@ bool SessionSet::finish_turn() {
 
 void SessionSet::drop_largest_requests() {
   while (requests_.is_full()) {
-    const std::shared_ptr<Session> largest = *std::max_element(
-        open_.begin(), open_.end(),
-        [](const auto& one, const auto& other) { return one->request_bytes() < other->request_bytes(); });
-    largest->close();
+    const auto largest = std::max_element(open_.begin(), open_.end(), [](const auto& one, const auto& other) {
+      return one->request_bytes() < other->request_bytes();
+    });
+    if (largest == open_.end() || (*largest)->request_bytes() == 0) return;  // those that are closing have it
+    const std::shared_ptr<Session> session = *largest;
+    session->close();
   }
 }
 

@@ -322,7 +322,8 @@ const std::array kBounds{
     ConfigRow{"limits", "unread_total",
               SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unread_total_bytes = v; }},
               "\"512MiB\"", "",
-              "The same of all clients together. At this bound the slow reader with the most is closed."},
+              "The same of all clients together. At this bound the slow reader with the most is closed. As "
+              "much again of requests that have not come whole: above it the largest is closed."},
     ConfigRow{"limits", "jobs", NumberField{1, kMaxJobs, [](T& t, uint64_t v) { t.config.limits.jobs = v; }},
               "", "10000000", "Jobs in the queue."},
     ConfigRow{"limits", "memory",

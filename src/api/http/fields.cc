@@ -245,7 +245,7 @@ Error Fields::unknown(std::string_view name) const {
   const std::string_view what = is_query_ ? "query parameter" : "field";
   // Those that the call knows were taken, so this one came once more.
   if (std::find(asked_.begin(), asked_.end(), name) != asked_.end())
-    return {ErrorCode::kInvalid, {}, fmt::format("{}{}: is given twice", within_, name), {}, {}};
+    return {ErrorCode::kInvalid, {}, fmt::format("{}{}: given twice", within_, name), {}, {}};
   std::string detail = fmt::format("{}{}{}{}", within_, name, kNoSuch, what);
   if (asked_.empty()) {
     detail += fmt::format("; this call has no {}s", what);

@@ -118,17 +118,17 @@ class PosixFile final : public File {
 
 class FileLock final : public Disk::Lock {
  public:
-  /// `directory`: -1 when it is not locked.
-  FileLock(int descriptor, int directory) : descriptor_(descriptor), directory_(directory) {}
+  /// `file`: -1 when there is none, and only the directory is locked.
+  FileLock(int file, int directory) : file_(file), directory_(directory) {}
   ~FileLock() override {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (directory_ >= 0) ::close(directory_);
+    if (file_ >= 0) ::close(file_);
+    ::close(directory_);
   }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
  private:
-  int descriptor_;
+  int file_;
   int directory_;
 };
 
