@@ -6,11 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "core/decimal.h"
 #include "core/duration.h"
 #include "core/invalid.h"
 #include "core/limits.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 

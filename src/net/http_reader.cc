@@ -10,7 +10,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <fmt/format.h>
 
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::net {
 

@@ -8,9 +8,8 @@
 
 #include "core/host_names.h"
 #include "core/limits.h"
-#include "core/nearest.h"
-#include "core/quote.h"
-#include "ops/redis_url.h"
+#include "core/text.h"
+#include "ops/field.h"
 
 namespace delayq {
 

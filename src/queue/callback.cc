@@ -6,10 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/ascii.h"
 #include "core/invalid.h"
 #include "core/limits.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/delivery.h"
 #include "signing/signature.h"
 

@@ -4,8 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/invalid.h"
-#include "core/quote.h"
-#include "core/utf8.h"
+#include "core/text.h"
 
 namespace delayq {
 

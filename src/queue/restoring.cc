@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/moment.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/intake.h"
 
 namespace delayq {

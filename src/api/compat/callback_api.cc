@@ -6,7 +6,7 @@
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
 #include "api/only_result.h"
-#include "core/whole_seconds.h"
+#include "core/job.h"
 #include "json/reader.h"
 
 namespace delayq::compat {

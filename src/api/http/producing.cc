@@ -4,7 +4,7 @@
 #include "api/http/conversation.h"
 #include "api/http/job_fields.h"
 #include "api/only_result.h"
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::http {
 

@@ -5,7 +5,7 @@
 
 #include "api/resp/conversation.h"
 #include "api/visible_topics.h"
-#include "core/ascii.h"
+#include "core/text.h"
 #include "queue/job_options.h"
 
 namespace delayq::resp {

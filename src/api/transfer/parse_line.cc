@@ -6,11 +6,10 @@
 #include <fmt/ranges.h>
 
 #include "api/transfer/line.h"
-#include "core/base64.h"
 #include "core/duration.h"
+#include "core/encoding.h"
 #include "core/moment.h"
-#include "core/nearest.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "json/reader.h"
 
 namespace delayq::transfer {

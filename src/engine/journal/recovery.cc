@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/shell_word.h"
+#include "core/text.h"
 #include "engine/journal/replay.h"
 #include "engine/journal/segment_chain.h"
 #include "engine/journal/segment_files.h"
