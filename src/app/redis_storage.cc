@@ -193,6 +193,8 @@ constexpr uint32_t kClusterShards = 16;
 constexpr net::redis::Version kOldest{7, 0};
 /// A Redis that restarts, or a failover, is not to end a start at once.
 constexpr Millis kLeastPatience = std::chrono::seconds{1};
+/// Several problems that take turns do not fill the log.
+constexpr Millis kProblemPause = std::chrono::seconds{10};
 
 class RedisStorage final : public Storage {
  public:
@@ -223,6 +225,7 @@ class RedisStorage final : public Storage {
   Moment now() const override { return client_->now(); }
   Millis clock_offset() const override { return client_->clock_offset(); }
   void look() override;
+  void tell_problems();
   std::optional<http::RedisFigures> redis_figures() const override;
 
  private:
@@ -270,7 +273,9 @@ class RedisStorage final : public Storage {
   std::unique_ptr<RedisEngine> engine_;
   bool was_connected_ = true;
   bool was_deaf_ = false;
-  bool has_told_key_ = false;
+  std::string told_problem_;
+  std::chrono::steady_clock::time_point told_at_{};  ///< when it was told
+  uint64_t told_mended_ = 0;
   std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
@@ -423,11 +428,7 @@ void RedisStorage::look() {
           fmt::format("{} does not let this server listen: {}; what other servers do is seen late: {}",
                       options_.where, client_->last_error(), advice_on(client_->last_error(), options_)));
   }
-  if (!has_told_key_ && !engine_->foreign_key().empty()) {
-    has_told_key_ = true;
-    tell_(true,
-          fmt::format("{}: {}; jobs there wait, or are refused", options_.where, engine_->foreign_key()));
-  }
+  tell_problems();
   const bool is_connected = client_->is_connected();
   if (is_connected == was_connected_) return;
   was_connected_ = is_connected;
@@ -437,6 +438,21 @@ void RedisStorage::look() {
     tell_(true,
           fmt::format("{} cannot be reached: {}; what needs it is refused as unavailable until it is back",
                       options_.where, client_->last_error()));
+  }
+}
+
+void RedisStorage::tell_problems() {
+  const auto now = net::Loop::steady_now();
+  if (engine_->problem() != told_problem_ && (told_problem_.empty() || now - told_at_ >= kProblemPause)) {
+    told_problem_ = engine_->problem();
+    told_at_ = now;
+    tell_(true, fmt::format("{}: {}; jobs there wait, or are refused", options_.where, told_problem_));
+  }
+  if (engine_->mended() != told_mended_) {
+    tell_(true,
+          fmt::format("{}: {} jobs were put back in their places: keys of theirs were deleted or evicted",
+                      options_.where, engine_->mended() - told_mended_));
+    told_mended_ = engine_->mended();
   }
 }
 

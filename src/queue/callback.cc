@@ -38,6 +38,15 @@ size_t port_place(std::string_view authority) {
   return colon == std::string_view::npos || is_in_address ? authority.size() : colon;
 }
 
+/// Brackets stand around an IPv6 address, with or without a zone, and nowhere else.
+bool has_right_brackets(std::string_view host) {
+  if (host.find_first_of("[]") == std::string_view::npos) return true;
+  if (!host.starts_with('[') || host.find(']') != host.size() - 1) return false;
+  const std::string_view address = host.substr(1, std::min(host.find('%'), host.size() - 1) - 1);
+  return address.find(':') != std::string_view::npos &&
+         address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
+}
+
 bool is_port(std::string_view text) {
   uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -82,6 +91,8 @@ Status check_callback(std::string_view url) {
     return invalid("callback must not have a user's name or a password in it");
   const size_t port = port_place(parts->authority);
   if (port == 0) return invalid("callback has no host: https://host/path");
+  if (const std::string_view host = parts->authority.substr(0, port); !has_right_brackets(host))
+    return invalid(fmt::format("callback has {} for a host: an IPv6 address is written [::1]", quote(host)));
   if (port < parts->authority.size() && !is_port(parts->authority.substr(port + 1)))
     return invalid("callback has no right port: 1 to 65535 is allowed");
   return {};

@@ -92,7 +92,13 @@ void Intake::ready(Reply<void> reply) {
     return context_.refuse(reply, in_verb("ready", room.error()));
   }
   context_.engine.flush([this, reply = std::move(reply)](const Result<bool>& flushed) mutable {
-    context_.answer(reply, flushed.ok() ? Status{} : Status{flushed.error()});
+    if (!flushed.ok()) return context_.answer(reply, Status{flushed.error()});
+    // A push of nothing: the flush has brought up to date what the engine knows.
+    context_.engine.push(
+        context_.now, {},
+        [this, reply = std::move(reply)](const Result<std::vector<PushAnswer>>& pushed) mutable {
+          context_.answer(reply, pushed.ok() ? Status{} : Status{in_verb("ready", pushed.error())});
+        });
   });
 }
 
