@@ -5,7 +5,6 @@
 #include "cli/human.h"
 #include "cli/show.h"
 #include "cli/verb.h"
-#include "core/invalid.h"
 #include "core/limits.h"
 #include "core/quote.h"
 #include "json/writer.h"

@@ -8,7 +8,6 @@
 #include "cli/human.h"
 #include "cli/push_lines.h"
 #include "cli/verb.h"
-#include "core/invalid.h"
 #include "core/limits.h"
 #include "json/writer.h"
 

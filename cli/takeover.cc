@@ -9,7 +9,6 @@
 #include "cli/redis_connection.h"
 #include "cli/seeds/layout.h"
 #include "cli/takeover_report.h"
-#include "core/invalid.h"
 #include "core/limits.h"
 
 namespace delayq::cli {

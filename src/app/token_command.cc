@@ -14,7 +14,6 @@
 #include "api/access.h"
 #include "core/base64.h"
 #include "core/hex.h"
-#include "core/invalid.h"
 #include "core/quote.h"
 #include "core/token.h"
 #include "core/utf8.h"

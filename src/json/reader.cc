@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "core/hex.h"
-#include "core/invalid.h"
 #include "core/quote.h"
 #include "core/utf8.h"
 #include "json/plain.h"

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "core/duration.h"
-#include "core/invalid.h"
 #include "core/quote.h"
 #include "core/retry_policy.h"
 #include "ops/size.h"

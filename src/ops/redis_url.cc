@@ -9,9 +9,7 @@ namespace delayq {
 Status check_redis_prefix(std::string_view text) {
   const bool is_right = std::all_of(text.begin(), text.end(),
                                     [](char c) { return c > ' ' && c < '\x7f' && c != '{' && c != '}'; });
-  return is_right
-             ? Status{}
-             : Error{ErrorCode::kInvalid, {}, "a prefix has visible ASCII characters, without { and }", {}};
+  return is_right ? Status{} : invalid("a prefix has visible ASCII characters, without { and }");
 }
 
 std::string without_password(std::string_view url) {

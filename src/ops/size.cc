@@ -33,7 +33,7 @@ constexpr std::array kUnits{
 constexpr size_t kFirstWritten = 5;
 
 Error not_a_size(std::string_view text, std::string_view advice) {
-  return {ErrorCode::kInvalid, {}, fmt::format("{} is not a size: {}", quote(text), advice)};
+  return invalid(fmt::format("{} is not a size: {}", quote(text), advice));
 }
 
 }  // namespace
