@@ -86,8 +86,7 @@ class Pop final : public Verb {
   Status run(const Session& session) override {
     if (blocking_ && !wait_) wait_ = format_duration(Limits::kMaxWait);
     if (exec_->count() > 0) return run_commands(session);
-    if (!words_.empty())
-      return Error{ErrorCode::kInvalid, {}, "--exec: is missing; behind -- stands the command that it runs"};
+    if (!words_.empty()) return invalid("--exec: is missing; behind -- stands the command that it runs");
     Words command{"POP"};
     command.insert(command.end(), topics_.begin(), topics_.end());
     append_option(command, "COUNT", count_);
@@ -126,11 +125,10 @@ class Pop final : public Verb {
     WorkOrder order{.topics = topics_, .words = words_, .forever = forever_, .workers = workers_};
     if (order.words.empty()) {
       if (command_.empty())
-        return Error{
-            ErrorCode::kInvalid, {}, "--exec: what is to be run? Give it as one word for sh, or behind --"};
+        return invalid("--exec: what is to be run? Give it as one word for sh, or behind --");
       order.words = {"sh", "-c", command_};
     } else if (!command_.empty()) {
-      return Error{ErrorCode::kInvalid, {}, "--exec: give the command to it or behind --, not both"};
+      return invalid("--exec: give the command to it or behind --, not both");
     }
     const Result<Millis> wait = duration_of("--wait", wait_.value_or("0"));
     const Result<Millis> lease = duration_of("--lease", lease_.value_or(std::string(kExecLease)));
@@ -142,7 +140,7 @@ class Pop final : public Verb {
     count.type = resp::Value::Type::kBulk;
     count.text = count_.value_or("1");
     const std::optional<int64_t> number = number_in(count);
-    if (!number || *number < 1) return Error{ErrorCode::kInvalid, {}, "--count: expected a number from 1"};
+    if (!number || *number < 1) return invalid("--count: expected a number from 1");
     order.count = static_cast<uint64_t>(*number);
     return order;
   }

@@ -13,7 +13,6 @@
 #include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
-#include "core/invalid.h"
 #include "core/limits.h"
 #include "core/text.h"
 #include "json/writer.h"
@@ -54,9 +53,7 @@ class LinePusher {
       if (Status status = flush(); !status) return status;
     }
     if (Status status = flush(); !status) return status;
-    if (in.bad())
-      return Error{
-          ErrorCode::kInvalid, {}, fmt::format("{}: cannot be read", place(file_, reader.number() + 1))};
+    if (in.bad()) return invalid(fmt::format("{}: cannot be read", place(file_, reader.number() + 1)));
     return {};
   }
 
@@ -134,7 +131,7 @@ Status push_all(const Session& session, const LinePush& push, LinePusher& pusher
     std::ifstream in(file, std::ios::binary);
     std::error_code error;
     if (!in || std::filesystem::is_directory(file, error))
-      return Error{ErrorCode::kInvalid, {}, fmt::format("--lines: {} cannot be read", file)};
+      return invalid(fmt::format("--lines: {} cannot be read", file));
     if (Status status = pusher.add_all(in, file); !status) return status;
   }
   return {};
@@ -144,7 +141,7 @@ Status push_all(const Session& session, const LinePush& push, LinePusher& pusher
 
 Status push_lines(const Session& session, const LinePush& push) {
   if (push.files.empty() && session.world.in_is_terminal)
-    return Error{ErrorCode::kInvalid, {}, "--lines: name files, or pipe the lines in"};
+    return invalid("--lines: name files, or pipe the lines in");
   uint64_t pushed = 0;
   {
     LinePusher pusher(session, push, total_bytes(push.files));

@@ -216,10 +216,8 @@ constexpr size_t kRecord = size_t{16} << 10;
 Error unusable(std::string_view option, const std::string& file) {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
-  return {
-      ErrorCode::kInvalid,
-      {},
-      fmt::format("{}: {} cannot be used: {}", option, file, reason != nullptr ? reason : "unknown reason")};
+  return invalid(
+      fmt::format("{}: {} cannot be used: {}", option, file, reason != nullptr ? reason : "unknown reason"));
 }
 
 Status load_files(SSL_CTX* context, const Server::Tls& tls) {

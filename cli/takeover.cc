@@ -10,7 +10,6 @@
 #include "cli/importing.h"
 #include "cli/seeds/layout.h"
 #include "cli/terminal.h"
-#include "core/invalid.h"
 #include "core/limits.h"
 #include "json/writer.h"
 #include "net/redis/url.h"
@@ -71,10 +70,9 @@ bool is_member(Connection& connection) {
 
 Result<RedisPlace> open_redis(const std::string& url) {
   const Result<net::redis::ClientOptions> said = net::redis::parse_url(url);
-  if (!said) return Error{ErrorCode::kInvalid, {}, "URL: " + said.error().detail};
+  if (!said) return invalid("URL: " + said.error().detail);
   if (said->mode != net::redis::Mode::kStandalone || said->addresses.size() != 1)
-    return Error{
-        ErrorCode::kInvalid, {}, "URL: name the one server that has the jobs: redis://host:port/database"};
+    return invalid("URL: name the one server that has the jobs: redis://host:port/database");
   const net::redis::Address& address = said->addresses.front();
   Server server{.address = {address.host, address.port}, .token = {}, .tls = {}};
   if (said->tls.is_on) server.tls = Server::Tls{};

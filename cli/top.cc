@@ -379,7 +379,7 @@ class Top final : public Verb {
     if (!interval)
       return Error{interval.error().code, {}, fmt::format("--interval: {}", interval.error().detail)};
     if (*interval < kShortestInterval || *interval > kLongestInterval)
-      return Error{ErrorCode::kInvalid, {}, "--interval: expected 100ms to 1h"};
+      return invalid("--interval: expected 100ms to 1h");
     TopSource source(session, session.server_name, page_);
     Result<TopSnapshot> first = source.sample();
     if (!first) return first.error();

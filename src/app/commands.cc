@@ -17,7 +17,6 @@
 #include "api/access.h"
 #include "app/config_options.h"
 #include "core/encoding.h"
-#include "core/invalid.h"
 #include "core/text.h"
 #include "core/token.h"
 #include "engine/journal/check.h"

@@ -27,10 +27,7 @@ Result<std::string> first_line(const std::string& path) {
   std::ifstream in(path);
   std::string line;
   if (!in || !std::getline(in, line))
-    return Error{ErrorCode::kInvalid,
-                 "open",
-                 fmt::format("redis.password_file: {} cannot be read, or is empty", path),
-                 {}};
+    return in_verb("open", invalid(fmt::format("redis.password_file: {} cannot be read, or is empty", path)));
   if (line.ends_with('\r')) line.pop_back();
   return line;
 }

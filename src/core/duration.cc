@@ -74,7 +74,7 @@ constexpr std::array kUnits{Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m
 constexpr int64_t kSecond = 1'000;
 
 Error not_a_duration(std::string_view text, std::string_view advice) {
-  return Error{ErrorCode::kInvalid, {}, fmt::format("{} is not a duration: {}", quote(text), advice)};
+  return invalid(fmt::format("{} is not a duration: {}", quote(text), advice));
 }
 
 constexpr std::string_view kUseUnit = R"(use a number with a unit such as "250ms", "30s", "15m", "3h", "7d")";

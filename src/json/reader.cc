@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "core/encoding.h"
-#include "core/invalid.h"
 #include "core/text.h"
 #include "json/plain.h"
 

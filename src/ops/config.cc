@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "core/invalid.h"
 #include "core/limits.h"
 #include "json/writer.h"
 #include "ops/config_table.h"

@@ -58,7 +58,7 @@ using T = FieldTarget;
 Status check_host_patterns(const std::vector<std::string>& patterns) {
   for (const std::string& each : patterns) {
     if (const Status status = check_host_pattern(each); !status.ok())
-      return Error{ErrorCode::kInvalid, {}, fmt::format("{}: {}", quote(each), status.error().detail), {}};
+      return invalid(fmt::format("{}: {}", quote(each), status.error().detail));
   }
   return {};
 }

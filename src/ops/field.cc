@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include "core/duration.h"
-#include "core/invalid.h"
 #include "core/retry_policy.h"
 #include "core/text.h"
 
@@ -39,7 +38,7 @@ constexpr std::array kUnits{
 constexpr size_t kFirstWritten = 5;
 
 Error not_a_size(std::string_view text, std::string_view advice) {
-  return {ErrorCode::kInvalid, {}, fmt::format("{} is not a size: {}", quote(text), advice)};
+  return invalid(fmt::format("{} is not a size: {}", quote(text), advice));
 }
 
 }  // namespace
@@ -73,9 +72,7 @@ std::string format_size(uint64_t bytes) {
 Status check_redis_prefix(std::string_view text) {
   const bool is_right = std::all_of(text.begin(), text.end(),
                                     [](char c) { return c > ' ' && c < '\x7f' && c != '{' && c != '}'; });
-  return is_right
-             ? Status{}
-             : Error{ErrorCode::kInvalid, {}, "a prefix has visible ASCII characters, without { and }", {}};
+  return is_right ? Status{} : invalid("a prefix has visible ASCII characters, without { and }");
 }
 
 std::string without_password(std::string_view url) {

@@ -15,7 +15,7 @@ namespace delayq::net::redis {
 
 namespace {
 
-Error wrong(std::string detail) { return {ErrorCode::kInvalid, "redis url", std::move(detail), {}}; }
+Error wrong(std::string detail) { return in_verb("redis url", invalid(std::move(detail))); }
 
 struct Scheme {
   std::string_view name;
