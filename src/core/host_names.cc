@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -65,10 +65,7 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 Status check_host_pattern(std::string_view pattern) {
   if (pattern == "*" || is_name(pattern.starts_with("*.") ? pattern.substr(2) : pattern)) return {};
-  return Error{ErrorCode::kInvalid,
-               {},
-               "expected a name without scheme and port, like delayq.example.com or *.example.com",
-               {}};
+  return invalid("expected a name without scheme and port, like delayq.example.com or *.example.com");
 }
 
 HostNames::HostNames(const std::vector<std::string>& patterns) {

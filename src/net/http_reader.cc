@@ -10,7 +10,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <fmt/format.h>
 
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::net {
 
@@ -93,6 +93,11 @@ HttpReader::Outcome HttpReader::broken(int status, std::string error) {
   return Outcome::kBroken;
 }
 
+HttpReader::Outcome HttpReader::broken_header(int status, std::string_view header, std::string_view problem) {
+  error_field_ = header;
+  return broken(status, fmt::format("{}: {}", header, problem));
+}
+
 HttpReader::Outcome HttpReader::too_large(size_t limit) {
   return broken(413, fmt::format("the request's body has more than {} bytes", limit));
 }
@@ -137,13 +142,13 @@ HttpReader::Outcome HttpReader::check_head() {
   const auto& message = parser_->message.get();
   for (const std::string_view name : kOnlyOnce) {
     if (message.count({name.data(), name.size()}) > 1)
-      return broken(400, fmt::format("{}: is there more than once", name));
+      return broken_header(400, name, "is there more than once");
   }
   constexpr unsigned kHttp11 = 11;
   if (message.version() >= kHttp11 && message.count(http::field::host) == 0)
-    return broken(400, "Host: is missing; HTTP/1.1 needs it");
+    return broken_header(400, "Host", "is missing; HTTP/1.1 needs it");
   if (message.count(http::field::host) > 0 && request_.host.empty())
-    return broken(400, "Host: has no name in it");
+    return broken_header(400, "Host", "has no name in it");
   return check_length();
 }
 
@@ -154,16 +159,17 @@ HttpReader::Outcome HttpReader::check_length() {
     const std::string_view digits = view(length->value());
     if (message.count(http::field::content_length) > 1 || digits.empty() ||
         digits.find_first_not_of("0123456789") != std::string_view::npos)
-      return broken(400, "Content-Length: expected one number");
+      return broken_header(400, "Content-Length", "expected one number");
   }
   const size_t count = message.count(http::field::transfer_encoding);
   if (count == 0) return Outcome::kHead;
   constexpr unsigned kHttp11 = 11;
   constexpr int kNotImplemented = 501;
   const std::string coding = lowered(trimmed(view(message[http::field::transfer_encoding])));
-  if (message.version() < kHttp11) return broken(400, "Transfer-Encoding: there is none in HTTP/1.0");
+  if (message.version() < kHttp11)
+    return broken_header(400, "Transfer-Encoding", "there is none in HTTP/1.0");
   if (message.count(http::field::content_length) > 0)
-    return broken(400, "Transfer-Encoding: cannot stand beside a Content-Length");
+    return broken_header(400, "Transfer-Encoding", "cannot stand beside a Content-Length");
   if (count == 1 && coding == "chunked") {
     parser_->on_chunk = [this](uint64_t, boost::beast::string_view extension, error_code& problem) {
       parser_->extension_bytes += extension.size();
@@ -175,7 +181,8 @@ HttpReader::Outcome HttpReader::check_length() {
   }
   // What is coded once more has an end, at least; the others might end anywhere.
   const bool has_end = count == 1 && coding.ends_with("chunked") && coding.find(',') != std::string::npos;
-  return broken(has_end ? kNotImplemented : 400, "Transfer-Encoding: expected chunked, and nothing else");
+  return broken_header(has_end ? kNotImplemented : 400, "Transfer-Encoding",
+                       "expected chunked, and nothing else");
 }
 
 HttpReader::Outcome HttpReader::read_body(std::string_view& input) {

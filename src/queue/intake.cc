@@ -4,15 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 
 namespace {
 
 Status check_when(const PushRequest& request, Moment now) {
-  if (request.delay && request.at)
-    return Error{ErrorCode::kInvalid, {}, "delay and at: give at most one of them"};
+  if (request.delay && request.at) return invalid("delay", "delay and at: give at most one of them");
   if (request.delay) return check_delay(*request.delay);
   if (request.at) return check_due(now, *request.at);
   return {};
@@ -37,9 +36,9 @@ Moment due_of(const PushRequest& request, Moment now) {
 }
 
 Error conflict(const NewJob& job, const PushAnswer& answer) {
-  return {ErrorCode::kConflict, "push",
-          fmt::format("id {} is already {}{}", quote(job.id), name_of(answer.state),
-                      job.unique_across_topics ? ", in this topic or another" : "")};
+  return about_field("id", {ErrorCode::kConflict, "push",
+                            fmt::format("id {} is already {}{}", quote(job.id), name_of(answer.state),
+                                        job.unique_across_topics ? ", in this topic or another" : "")});
 }
 
 }  // namespace

@@ -77,10 +77,10 @@ Result<Slot> JournalEngine::start_of_page(TopicNumber topic, const ListRequest& 
     return topic == kNoTopic ? kNoSlot : store_.topics[topic].chain(request.state).first;
   const auto cursor = parse_cursor(request.cursor);
   const auto at = cursor ? store_.topics.cursors.find(*cursor) : std::nullopt;
-  if (!at) return Error{ErrorCode::kInvalid, "list", "cursor: it has expired, start again without one"};
+  if (!at) return in_verb("list", invalid("cursor", "cursor: it has expired, start again without one"));
   const bool fits =
       *at == kNoSlot || (store_.jobs[*at].topic == topic && store_.jobs[*at].state() == request.state);
-  if (!fits) return Error{ErrorCode::kInvalid, "list", "cursor: it belongs to another topic or state"};
+  if (!fits) return in_verb("list", invalid("cursor", "cursor: it belongs to another topic or state"));
   return *at;
 }
 

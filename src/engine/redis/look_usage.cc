@@ -6,7 +6,7 @@
 
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
-#include "resp/info.h"
+#include "resp/value.h"
 
 namespace delayq {
 
