@@ -71,6 +71,7 @@ class Engine {
   virtual ~Engine() = default;
 
   // ---- a job's life
+  /// Of no jobs: answers, after a flush(), the error that a push would get now.
   virtual void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) = 0;
   /// Stores jobs as they were, in any state, each in one step; they are the latest in the order of pushes and
   /// of their state. PushAnswer::kReplaced where a job of that id, in whatever state, gave way.
