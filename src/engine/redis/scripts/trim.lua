@@ -20,7 +20,7 @@ for i = 1, #found, 2 do
   numbers_found[#ids] = found[i + 1]
 end
 local records = records_of(ids, bytes)
-local over, sooner, first_end = {}, {}, math.huge
+local over, sooner, changed, first_end = {}, {}, {}, math.huge
 for i, record in ipairs(records) do
   local id, head, tail = ids[i], nil, nil
   if record then head, tail = open(record) end
@@ -32,9 +32,9 @@ for i, record in ipairs(records) do
       over[#over + 1] = {id, head, tail}
     elseif ends < head[UNTIL] then
       head[UNTIL] = ends
-      store(id, head, tail)
-      sooner[#sooner + 1] = ends
-      sooner[#sooner + 1] = id
+      local place = #sooner + 1
+      sooner[place], sooner[place + 1] = ends, id
+      changed[place], changed[place + 1] = id, cmsgpack.pack(head) .. tail
       first_end = math.min(first_end, ends)
     end
   end
@@ -43,6 +43,7 @@ if #over > 0 then erase(over) end
 if #sooner > 0 then
   call('ZADD', KEPT, unpack(sooner))
   wake_by('k', first_end)
+  call('HSET', POOL, unpack(changed))
 end
 local at = ''
 if forgotten == most then
