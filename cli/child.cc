@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/human.h"
+#include "cli/terminal.h"
 #include "core/limits.h"
 
 namespace delayq::cli {
@@ -95,10 +95,8 @@ Result<Child> Child::start(Options options) {
   child.input_ = input[1];
   child.errors_ = errors[0];
   if (error != 0) {
-    return Error{ErrorCode::kInvalid,
-                 {},
-                 fmt::format("--exec: {} cannot be started: {}", options.words[0],
-                             std::generic_category().message(error))};
+    return invalid(fmt::format("--exec: {} cannot be started: {}", options.words[0],
+                               std::generic_category().message(error)));
   }
   child.id_ = id;
   child.process_ = static_cast<int>(syscall(SYS_pidfd_open, id, 0));

@@ -4,11 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/human.h"
 #include "cli/migration.h"
 #include "cli/place.h"
-#include "cli/progress.h"
-#include "cli/topic_counts.h"
+#include "cli/show.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "json/writer.h"
 
@@ -69,10 +68,9 @@ class Migrate final : public Verb {
   }
 
   Status run(const Session& session) override {
-    if (yes_ && dry_run_) return Error{ErrorCode::kInvalid, {}, "--yes and --dry-run: one of them"};
-    if (remove_ && !yes_)
-      return Error{ErrorCode::kInvalid, {}, "--remove: needs --yes, after a look at what a dry run says"};
-    if (from_ == to_) return Error{ErrorCode::kInvalid, {}, "--to: is the same as --from"};
+    if (yes_ && dry_run_) return invalid("--yes and --dry-run: one of them");
+    if (remove_ && !yes_) return invalid("--remove: needs --yes, after a look at what a dry run says");
+    if (from_ == to_) return invalid("--to: is the same as --from");
     using Access = Surroundings::Access;
     const Result<Place> from =
         open_place(session.world, "--from", from_, yes_ ? Access::kFind : Access::kLook);

@@ -12,8 +12,8 @@ namespace delayq::cli {
 
 namespace {
 
-constexpr Millis kConnectPatience = std::chrono::seconds{5};
-constexpr Millis kReplyPatience = std::chrono::minutes{1};
+constexpr Millis kPlaceConnectPatience = std::chrono::seconds{5};
+constexpr Millis kPlaceReplyPatience = std::chrono::minutes{1};
 
 Result<Server> server_of_url(std::string_view option, std::string_view text, bool is_encrypted) {
   Server server;
@@ -23,7 +23,7 @@ Result<Server> server_of_url(std::string_view option, std::string_view text, boo
   }
   while (!text.empty() && text.back() == '/') text.remove_suffix(1);
   const Result<Address> address = parse_address(std::string(text));
-  if (!address) return Error{ErrorCode::kInvalid, {}, fmt::format("{}: {}", option, address.error().detail)};
+  if (!address) return invalid(fmt::format("{}: {}", option, address.error().detail));
   server.address = *address;
   if (is_encrypted) server.tls = Server::Tls{};
   return server;
@@ -53,11 +53,11 @@ class ServerLine {
   Result<std::vector<resp::Value>> ask_all(std::span<const Words> commands) {
     if (commands.empty()) return std::vector<resp::Value>{};
     if (!connection_) {
-      Result<Connection> opened = Connection::open(server_, kConnectPatience);
+      Result<Connection> opened = Connection::open(server_, kPlaceConnectPatience);
       if (!opened) return opened.error();
       connection_.emplace(std::move(*opened));
     }
-    Result<std::vector<resp::Value>> replies = connection_->ask_all(commands, kReplyPatience);
+    Result<std::vector<resp::Value>> replies = connection_->ask_all(commands, kPlaceReplyPatience);
     if (!replies) connection_.reset();
     return replies;
   }
@@ -80,21 +80,18 @@ Place open_server(const Server& server, const std::string& option) {
 Error not_a_place(std::string_view option, const std::string& text, std::string_view scheme) {
   const bool is_http = scheme == "http" || scheme == "https";
   if (scheme.empty() && text.find_first_of(":@") == std::string::npos && !text.empty()) {
-    return {
-        ErrorCode::kInvalid,
-        {},
+    return invalid(
         fmt::format("{}: a directory is written with a /: ./{} is right, if it is one; servers and Redises "
                     "are delayq://HOST:PORT and redis://HOST:PORT",
-                    option, text)};
+                    option, text));
   }
-  return {ErrorCode::kInvalid,
-          {},
-          fmt::format("{}: {}expected delayq://HOST:PORT, a server's port for RESP (delayqs:// over TLS), "
-                      "redis://HOST:PORT, the redis engine's Redis, or a data directory with a / in it",
-                      option,
-                      is_http ? "a server is reached at its port for RESP, 9278 unless server.resp says "
-                                "otherwise, not over HTTP; "
-                              : "")};
+  return invalid(
+      fmt::format("{}: {}expected delayq://HOST:PORT, a server's port for RESP (delayqs:// over TLS), "
+                  "redis://HOST:PORT, the redis engine's Redis, or a data directory with a / in it",
+                  option,
+                  is_http ? "a server is reached at its port for RESP, 9278 unless server.resp says "
+                            "otherwise, not over HTTP; "
+                          : ""));
 }
 
 /// Without user and password, and without what stands behind the question mark.
@@ -166,9 +163,7 @@ Status check_apart(const Place& from, const Place& to, const std::string& topic)
   if (!found) return in_place(from, found.error());
   if (!removed) return in_place(to, removed.error());
   if (found->find("body") == nullptr) return {};
-  return Error{ErrorCode::kInvalid,
-               {},
-               fmt::format("--to: {} has the same jobs as {}: it is the same place", to.name, from.name)};
+  return invalid(fmt::format("--to: {} has the same jobs as {}: it is the same place", to.name, from.name));
 }
 
 }  // namespace delayq::cli

@@ -8,12 +8,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/human.h"
 #include "cli/importing.h"
-#include "cli/line_reader.h"
-#include "cli/progress.h"
 #include "cli/show.h"
 #include "cli/takeover.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/limits.h"
 
@@ -171,14 +169,13 @@ class Import final : public Verb {
   Status run(const Session& session) override {
     if (takeover_.is_wanted()) {
       if (on_conflict_ != "keep")
-        return Error{
-            ErrorCode::kInvalid, {}, "--on-conflict: goes not with --from, which keeps what is here"};
+        return invalid("--on-conflict: goes not with --from, which keeps what is here");
       return takeover_.run(session, files_, data_);
     }
     if (Status status = takeover_.check_unwanted(); !status) return status;
     if (files_.empty()) files_.emplace_back("-");
     if (session.world.in_is_terminal && files_ == std::vector<std::string>{"-"})
-      return Error{ErrorCode::kInvalid, {}, "FILE: is missing: name one, or pipe it in"};
+      return invalid("FILE: is missing: name one, or pipe it in");
     const Result<AskAll> ask = ask_where(session, data_, Surroundings::Access::kMake);
     if (!ask) return ask.error();
     Status status;

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <ostream>
 
-#include "cli/human.h"
+#include "cli/terminal.h"
 
 namespace delayq::cli {
 
@@ -44,7 +44,7 @@ Error error_of_reply(std::string_view reply) {
     if (traits.resp_prefix == prefix) return {traits.code, {}, std::string(rest)};
   }
   // What Redis itself says of a command that it does not know.
-  if (prefix == "ERR") return {ErrorCode::kInvalid, {}, std::string(rest)};
+  if (prefix == "ERR") return invalid(std::string(rest));
   return {ErrorCode::kInternal, {}, text};
 }
 

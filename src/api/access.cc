@@ -6,7 +6,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::api {
 
@@ -108,11 +108,12 @@ TopicPatterns Access::topics_of(const Caller& caller) const {
 
 Status Access::check_unique(const Caller& caller) const {
   if (covers_all(caller)) return {};
-  return Error{ErrorCode::kForbidden,
-               {},
-               fmt::format("unique: would tell which ids there are in topics that the token {} is not for",
-                           quote(caller.name())),
-               {}};
+  return about_field(
+      "unique",
+      Error{ErrorCode::kForbidden,
+            {},
+            fmt::format("unique: would tell which ids there are in topics that the token {} is not for",
+                        quote(caller.name()))});
 }
 
 Status Access::count_request(const Caller& caller, Moment now) const {

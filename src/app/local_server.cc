@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
-#include "app/redis_options.h"
+#include "app/redis_storage.h"
 #include "app/version.h"
 #include "ops/config.h"
 #include "resp/writer.h"
@@ -38,7 +38,7 @@ Result<RedisStorageOptions> redis_of_url(std::string_view url, const std::string
     const size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
     if (equals == std::string_view::npos || (name != "prefix" && name != "shards"))
-      return Error{ErrorCode::kInvalid, "open", "behind ? only prefix=NAME and shards=N may stand", {}};
+      return in_verb("open", invalid("behind ? only prefix=NAME and shards=N may stand"));
     const Status status =
         set_option(config, fmt::format("redis.{}", name), std::string(word.substr(equals + 1)));
     if (!status.ok()) return without_section(status.error());

@@ -91,10 +91,11 @@ class JournalStorage final : public Storage {
 Status check_not_partial(const std::string& directory) {
   const std::string name = plain(directory).filename();
   if (!name.ends_with(kPartialEnding)) return {};
-  return Error{ErrorCode::kInvalid, "open",
-               fmt::format("{} is an unfinished backup: a copy is called so until all of it is there. Take a "
-                           "finished one, or give the directory another name if it is something else",
-                           directory)};
+  return in_verb(
+      "open",
+      invalid(fmt::format("{} is an unfinished backup: a copy is called so until all of it is there. Take a "
+                          "finished one, or give the directory another name if it is something else",
+                          directory)));
 }
 
 Moment Storage::now() const { return net::Loop::now(); }

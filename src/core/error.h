@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/time.h"
@@ -13,7 +14,7 @@ namespace delayq {
 
 /// Everything that can go wrong, as far as a caller can tell the difference.
 enum class ErrorCode : uint8_t {
-  kInvalid,       ///< the request is malformed or out of range; the detail names the field
+  kInvalid,       ///< the request is malformed or out of range
   kTooLarge,      ///< a body or a batch above its limit
   kConflict,      ///< the id is already waiting or running
   kNotFound,      ///< no such job, topic or group
@@ -61,13 +62,38 @@ constexpr const ErrorTraits& traits_of(ErrorCode code) { return kErrorTable[stat
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string op;        ///< the verb or the step that failed: "push", "journal.commit"
-  std::string detail;    ///< a sentence for a person; names the field where there is one
+  std::string detail;    ///< a sentence for a person
   Millis retry_after{};  ///< when it is worth trying again; zero: nothing is known about that
-  /// Where a name was used that nobody knows: those that would have been right. Constants of the program.
+  /// Set when the request used an unknown name: the names that exist. They are constants of the program.
   std::optional<std::vector<std::string_view>> known{};
+  /// The field of the request that is wrong: "delay", "rate.per" for a member of a member. Empty when the
+  /// error is not about one field. Programs read it here; the detail may name the field too, for a person.
+  std::string field{};
 
   bool operator==(const Error&) const = default;
 };
+
+/// An Error of kInvalid that is not about one field. `detail` says what would be right.
+[[nodiscard]] inline Error invalid(std::string detail) {
+  return {ErrorCode::kInvalid, {}, std::move(detail)};
+}
+
+/// The same error, about `field`. The detail stays as it is.
+[[nodiscard]] inline Error about_field(std::string_view field, Error error) {
+  error.field = field;
+  return error;
+}
+
+/// An Error of kInvalid about `field`. `detail` is the whole sentence: nothing is put in front of it.
+[[nodiscard]] inline Error invalid(std::string_view field, std::string detail) {
+  return about_field(field, invalid(std::move(detail)));
+}
+
+/// The same error, with the name of the verb or step that failed.
+[[nodiscard]] inline Error in_verb(std::string_view op, Error error) {
+  error.op = op;
+  return error;
+}
 
 /// "push: conflict: ..." for logs and terminals.
 std::string to_string(const Error& error);

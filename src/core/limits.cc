@@ -8,10 +8,8 @@
 #include <fmt/format.h>
 
 #include "core/duration.h"
-#include "core/invalid.h"
 #include "core/moment.h"
-#include "core/quote.h"
-#include "core/utf8.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -59,21 +57,22 @@ bool all_allowed(std::string_view text, const CharacterTable& ascii, Predicate&&
 
 Status check_length(std::string_view field, std::string_view text, size_t min, size_t max) {
   if (text.size() >= min && text.size() <= max) return {};
-  if (text.empty()) return invalid(fmt::format("{} is empty: it needs {} to {} bytes", field, min, max));
+  if (text.empty())
+    return invalid(field, fmt::format("{} is empty: it needs {} to {} bytes", field, min, max));
   return invalid(
-      fmt::format("{} {} has {} bytes: at most {} are allowed", field, quote(text), text.size(), max));
+      field, fmt::format("{} {} has {} bytes: at most {} are allowed", field, quote(text), text.size(), max));
 }
 
 Status check_name(std::string_view field, std::string_view text, size_t max) {
   if (Status status = check_length(field, text, 1, max); !status) return status;
   if (all_allowed(text, kIdAscii, in_id)) return {};
-  return invalid(fmt::format("{} {} must be UTF-8 without control characters", field, quote(text)));
+  return invalid(field, fmt::format("{} {} must be UTF-8 without control characters", field, quote(text)));
 }
 
 Status check_range(std::string_view field, Millis value, Millis min, Millis max) {
   if (value >= min && value <= max) return {};
-  return invalid(fmt::format("{} {} is out of range: {} to {} is allowed", field, format_duration(value),
-                             format_duration(min), format_duration(max)));
+  return invalid(field, fmt::format("{} {} is out of range: {} to {} is allowed", field,
+                                    format_duration(value), format_duration(min), format_duration(max)));
 }
 
 }  // namespace
@@ -81,7 +80,8 @@ Status check_range(std::string_view field, Millis value, Millis min, Millis max)
 Status check_topic(std::string_view topic) {
   if (Status status = check_length("topic", topic, 1, Limits::kTopicBytes); !status) return status;
   if (all_allowed(topic, kTopicAscii, in_topic)) return {};
-  return invalid(fmt::format("topic {} has a character that is not allowed: use letters, digits and _ . : -",
+  return invalid("topic",
+                 fmt::format("topic {} has a character that is not allowed: use letters, digits and _ . : -",
                              quote(topic)));
 }
 
@@ -97,32 +97,34 @@ Status check_backup_name(std::string_view name) {
   });
   if (is_plain && name.front() != '.' && !name.ends_with(kPartialEnding)) return {};
   return invalid(
-      fmt::format("name {} is not a plain name: use letters, digits and _ . -, not starting with a "
-                  "dot and not ending with {}",
-                  quote(name), kPartialEnding));
+      "name", fmt::format("name {} is not a plain name: use letters, digits and _ . -, not starting with a "
+                          "dot and not ending with {}",
+                          quote(name), kPartialEnding));
 }
 
 Status check_reason(std::string_view reason) {
   if (Status status = check_length("reason", reason, 0, Limits::kReasonBytes); !status) return status;
   if (all_allowed(reason, kReasonAscii, in_id)) return {};
-  return invalid("reason must be UTF-8 without control characters other than tab and newline");
+  return invalid("reason", "reason must be UTF-8 without control characters other than tab and newline");
 }
 
 Status check_body(size_t size, size_t max) {
   if (size <= max) return {};
-  return Error{ErrorCode::kTooLarge, {}, fmt::format("body has {} bytes: at most {} are allowed", size, max)};
+  return about_field(
+      "body",
+      {ErrorCode::kTooLarge, {}, fmt::format("body has {} bytes: at most {} are allowed", size, max)});
 }
 
 Status check_priority(uint64_t priority) {
   if (priority <= Limits::kMaxPriority) return {};
-  return invalid(
-      fmt::format("priority {} is out of range: 0 (first) to {} is allowed", priority, Limits::kMaxPriority));
+  return invalid("priority", fmt::format("priority {} is out of range: 0 (first) to {} is allowed", priority,
+                                         Limits::kMaxPriority));
 }
 
 Status check_attempts(uint64_t attempts) {
   if (attempts <= Limits::kMaxAttempts) return {};
-  return invalid(fmt::format("attempts {} is out of range: 1 to {} is allowed, or 0 for no limit", attempts,
-                             Limits::kMaxAttempts));
+  return invalid("attempts", fmt::format("attempts {} is out of range: 1 to {} is allowed, or 0 for no limit",
+                                         attempts, Limits::kMaxAttempts));
 }
 
 Status check_delay(Millis delay) { return check_range("delay", delay, Millis::zero(), Limits::kMaxDelay); }
@@ -130,7 +132,8 @@ Status check_delay(Millis delay) { return check_range("delay", delay, Millis::ze
 Status check_due(Moment now, Moment due) {
   const Moment last = saturating_add(now, Limits::kMaxDelay);
   if (due <= last) return {};
-  return invalid(fmt::format("at {} is too far away: at most {} from now, until {}, is allowed",
+  return invalid("at",
+                 fmt::format("at {} is too far away: at most {} from now, until {}, is allowed",
                              format_moment(due), format_duration(Limits::kMaxDelay), format_moment(last)));
 }
 
@@ -140,7 +143,7 @@ Status check_wait(Millis wait) { return check_range("wait", wait, Millis::zero()
 
 Status check_count(std::string_view field, uint64_t count, uint64_t max) {
   if (count >= 1 && count <= max) return {};
-  return invalid(fmt::format("{} {} is out of range: 1 to {} is allowed", field, count, max));
+  return invalid(field, fmt::format("{} {} is out of range: 1 to {} is allowed", field, count, max));
 }
 
 }  // namespace delayq

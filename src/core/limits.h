@@ -49,8 +49,8 @@ struct Limits {
   uint32_t waiters = 100'000;  ///< consumers that wait for a job at the same moment
 };
 
-// Each check answers OK or kInvalid (a body: kTooLarge) with a detail that starts with the field's name and
-// says what is right. `op` is left to the caller.
+// Each check returns OK or kInvalid (a body: kTooLarge) with the field and a detail that says what is right.
+// The caller sets `op`.
 
 /// 1-200 bytes of `A-Za-z0-9_.:-` and letters of other scripts in UTF-8. Simplified: there is no table of
 /// letters here, so any well-formed code point from U+0080 passes that is not a control character, a space,

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "core/decimal.h"
-#include "core/quote.h"
+#include "core/duration.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -27,7 +27,7 @@ constexpr Moment kFirst{};
 constexpr Moment kEnd = sys_days{year{10000} / 1 / 1};
 
 Error not_a_moment(std::string_view text, std::string_view advice) {
-  return Error{ErrorCode::kInvalid, {}, fmt::format("{} is not a moment: {}", quote(text), advice)};
+  return invalid(fmt::format("{} is not a moment: {}", quote(text), advice));
 }
 
 constexpr std::string_view kUseRfc3339 =

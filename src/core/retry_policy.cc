@@ -6,11 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "core/decimal.h"
 #include "core/duration.h"
-#include "core/invalid.h"
 #include "core/limits.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -47,13 +45,13 @@ Millis delay_of(const ExponentialBackoff& backoff, uint32_t failures, uint64_t r
 
 Status check(const StepBackoff& backoff) {
   if (backoff.steps.empty() || backoff.steps.size() > Limits::kBackoffSteps) {
-    return invalid(fmt::format("backoff has {} steps: 1 to {} are allowed", backoff.steps.size(),
-                               Limits::kBackoffSteps));
+    return invalid("backoff", fmt::format("backoff has {} steps: 1 to {} are allowed", backoff.steps.size(),
+                                          Limits::kBackoffSteps));
   }
   for (Millis step : backoff.steps) {
     if (step < Millis::zero() || step > Limits::kMaxDelay) {
-      return invalid(fmt::format("backoff step {} is out of range: 0s to {} is allowed",
-                                 format_duration(step), format_duration(Limits::kMaxDelay)));
+      return invalid("backoff", fmt::format("backoff step {} is out of range: 0s to {} is allowed",
+                                            format_duration(step), format_duration(Limits::kMaxDelay)));
     }
   }
   return {};
@@ -61,21 +59,22 @@ Status check(const StepBackoff& backoff) {
 
 Status check(const ExponentialBackoff& backoff) {
   if (backoff.base < Millis{1} || backoff.base > Limits::kMaxDelay) {
-    return invalid(fmt::format("backoff base {} is out of range: 1ms to {} is allowed",
-                               format_duration(backoff.base), format_duration(Limits::kMaxDelay)));
+    return invalid("backoff", fmt::format("backoff base {} is out of range: 1ms to {} is allowed",
+                                          format_duration(backoff.base), format_duration(Limits::kMaxDelay)));
   }
   if (backoff.cap < backoff.base || backoff.cap > Limits::kMaxDelay) {
-    return invalid(fmt::format("backoff cap {} is out of range: the base, {}, to {} is allowed",
-                               format_duration(backoff.cap), format_duration(backoff.base),
-                               format_duration(Limits::kMaxDelay)));
+    return invalid("backoff", fmt::format("backoff cap {} is out of range: the base, {}, to {} is allowed",
+                                          format_duration(backoff.cap), format_duration(backoff.base),
+                                          format_duration(Limits::kMaxDelay)));
   }
   // Written so that NaN, which compares false with everything, is refused.
   if (!(backoff.factor >= 1 && backoff.factor <= Limits::kMaxBackoffFactor)) {
-    return invalid(fmt::format("backoff factor {} is out of range: 1 to {} is allowed", backoff.factor,
-                               Limits::kMaxBackoffFactor));
+    return invalid("backoff", fmt::format("backoff factor {} is out of range: 1 to {} is allowed",
+                                          backoff.factor, Limits::kMaxBackoffFactor));
   }
   if (!(backoff.jitter >= 0 && backoff.jitter <= 1)) {
-    return invalid(fmt::format("backoff jitter {} is out of range: 0 to 1 is allowed", backoff.jitter));
+    return invalid("backoff",
+                   fmt::format("backoff jitter {} is out of range: 0 to 1 is allowed", backoff.jitter));
   }
   return {};
 }

@@ -13,7 +13,7 @@
 #include "core/histogram.h"
 #include "core/job.h"
 #include "core/limits.h"
-#include "core/topic_patterns.h"
+#include "core/token.h"
 
 /// The plain values that go into an engine and come out of it. Every string_view in a request needs to live
 /// only until the call returns.

@@ -10,7 +10,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <fmt/format.h>
 
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::net {
 
@@ -54,7 +54,21 @@ struct HttpReader::Parser {
   size_t header_bytes = 0;  ///< that were taken
   uint64_t body_bytes = 0;  ///< that have come
   uint64_t extension_bytes = 0;
+  bool is_at_line = false;  ///< what comes next begins a line after the first
   std::function<void(uint64_t, boost::beast::string_view, error_code&)> on_chunk;
+
+  /// Whether a line of the head begins with a blank. Beast joins it to the field before, as other readers on
+  /// the way may or may not do (RFC 9112, 5.2). `head` is what was taken since the last call.
+  bool has_folded_line(std::string_view head) {
+    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+    if (head.empty()) return false;
+    if (is_at_line && is_blank(head.front())) return true;
+    for (size_t end = head.find('\n'); end < head.size() - 1; end = head.find('\n', end + 1)) {
+      if (is_blank(head[end + 1])) return true;
+    }
+    is_at_line = head.back() == '\n';
+    return false;
+  }
 };
 
 HttpReader::HttpReader(HttpLimits limits) : limits_(limits) {}
@@ -79,6 +93,11 @@ HttpReader::Outcome HttpReader::broken(int status, std::string error) {
   return Outcome::kBroken;
 }
 
+HttpReader::Outcome HttpReader::broken_header(int status, std::string_view header, std::string_view problem) {
+  error_field_ = header;
+  return broken(status, fmt::format("{}: {}", header, problem));
+}
+
 HttpReader::Outcome HttpReader::too_large(size_t limit) {
   return broken(413, fmt::format("the request's body has more than {} bytes", limit));
 }
@@ -101,6 +120,8 @@ HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
   }
   error_code problem;
   const size_t taken = parser_->message.put(boost::asio::buffer(input.data(), input.size()), problem);
+  if (parser_->has_folded_line(input.substr(0, taken)))
+    return broken(400, "not a request: a field goes on in the next line");
   input.remove_prefix(taken);
   // The parser has a limit for what it is given at once; lines that come one by one, it takes without end.
   parser_->header_bytes += taken;
@@ -121,24 +142,34 @@ HttpReader::Outcome HttpReader::check_head() {
   const auto& message = parser_->message.get();
   for (const std::string_view name : kOnlyOnce) {
     if (message.count({name.data(), name.size()}) > 1)
-      return broken(400, fmt::format("{}: is there more than once", name));
+      return broken_header(400, name, "is there more than once");
   }
   constexpr unsigned kHttp11 = 11;
   if (message.version() >= kHttp11 && message.count(http::field::host) == 0)
-    return broken(400, "Host: is missing; HTTP/1.1 needs it");
+    return broken_header(400, "Host", "is missing; HTTP/1.1 needs it");
+  if (message.count(http::field::host) > 0 && request_.host.empty())
+    return broken_header(400, "Host", "has no name in it");
   return check_length();
 }
 
 HttpReader::Outcome HttpReader::check_length() {
   const auto& message = parser_->message.get();
+  // Beast also takes a list of equal ones.
+  if (const auto length = message.find(http::field::content_length); length != message.end()) {
+    const std::string_view digits = view(length->value());
+    if (message.count(http::field::content_length) > 1 || digits.empty() ||
+        digits.find_first_not_of("0123456789") != std::string_view::npos)
+      return broken_header(400, "Content-Length", "expected one number");
+  }
   const size_t count = message.count(http::field::transfer_encoding);
   if (count == 0) return Outcome::kHead;
   constexpr unsigned kHttp11 = 11;
   constexpr int kNotImplemented = 501;
   const std::string coding = lowered(trimmed(view(message[http::field::transfer_encoding])));
-  if (message.version() < kHttp11) return broken(400, "Transfer-Encoding: there is none in HTTP/1.0");
+  if (message.version() < kHttp11)
+    return broken_header(400, "Transfer-Encoding", "there is none in HTTP/1.0");
   if (message.count(http::field::content_length) > 0)
-    return broken(400, "Transfer-Encoding: cannot stand beside a Content-Length");
+    return broken_header(400, "Transfer-Encoding", "cannot stand beside a Content-Length");
   if (count == 1 && coding == "chunked") {
     parser_->on_chunk = [this](uint64_t, boost::beast::string_view extension, error_code& problem) {
       parser_->extension_bytes += extension.size();
@@ -150,7 +181,8 @@ HttpReader::Outcome HttpReader::check_length() {
   }
   // What is coded once more has an end, at least; the others might end anywhere.
   const bool has_end = count == 1 && coding.ends_with("chunked") && coding.find(',') != std::string::npos;
-  return broken(has_end ? kNotImplemented : 400, "Transfer-Encoding: expected chunked, and nothing else");
+  return broken_header(has_end ? kNotImplemented : 400, "Transfer-Encoding",
+                       "expected chunked, and nothing else");
 }
 
 HttpReader::Outcome HttpReader::read_body(std::string_view& input) {

@@ -74,11 +74,15 @@ class HttpReader {
   size_t kept() const;
   int status() const { return status_; }
   const std::string& error() const { return error_; }
+  /// The header that error() is about; empty when it is about none.
+  std::string_view error_field() const { return error_field_; }
 
  private:
   struct Parser;
 
   Outcome broken(int status, std::string error);
+  /// `header` is a constant.
+  Outcome broken_header(int status, std::string_view header, std::string_view problem);
   Outcome read_head(std::string_view& input);
   Outcome read_body(std::string_view& input);
   /// Of the head that was just read.
@@ -96,6 +100,7 @@ class HttpReader {
   Body body_ = Body::kWhole;
   int status_ = 0;
   std::string error_;
+  std::string_view error_field_;
 };
 
 }  // namespace delayq::net

@@ -10,7 +10,7 @@
 namespace delayq::net {
 
 Error tls_problem(std::string_view key, const std::string& file) {
-  return {ErrorCode::kInvalid, "tls", fmt::format("tls.{}: {}: {}", key, file, tls_reason()), {}};
+  return in_verb("tls", invalid(fmt::format("tls.{}: {}: {}", key, file, tls_reason())));
 }
 
 TlsContext::TlsContext() : context_(SSL_CTX_new(TLS_server_method())) {}

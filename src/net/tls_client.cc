@@ -32,7 +32,7 @@ Status TlsClient::load(const TlsClientFiles& files) {
   if (!knows_whom) return tls_problem("ca_file", files.ca_file);
   if (files.certificate.empty()) {
     if (files.key.empty()) return {};
-    return Error{ErrorCode::kInvalid, "tls", "tls.key: needs tls.certificate as well", {}};
+    return in_verb("tls", invalid("tls.key: needs tls.certificate as well"));
   }
   const std::string& key = files.key.empty() ? files.certificate : files.key;
   if (SSL_CTX_use_certificate_chain_file(context_, files.certificate.c_str()) != 1)

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kHostBytes = 255;
 
 Error not_an_address(std::string_view text, std::string_view advice) {
-  return {ErrorCode::kInvalid, {}, fmt::format("{} is not an address: {}", quote(text), advice)};
+  return invalid(fmt::format("{} is not an address: {}", quote(text), advice));
 }
 
 std::optional<uint16_t> parse_port(std::string_view text) {

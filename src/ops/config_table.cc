@@ -8,9 +8,8 @@
 
 #include "core/host_names.h"
 #include "core/limits.h"
-#include "core/nearest.h"
-#include "core/quote.h"
-#include "ops/redis_url.h"
+#include "core/text.h"
+#include "ops/field.h"
 
 namespace delayq {
 
@@ -59,7 +58,7 @@ using T = FieldTarget;
 Status check_host_patterns(const std::vector<std::string>& patterns) {
   for (const std::string& each : patterns) {
     if (const Status status = check_host_pattern(each); !status.ok())
-      return Error{ErrorCode::kInvalid, {}, fmt::format("{}: {}", quote(each), status.error().detail), {}};
+      return invalid(fmt::format("{}: {}", quote(each), status.error().detail));
   }
   return {};
 }

@@ -6,10 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/ascii.h"
-#include "core/invalid.h"
 #include "core/limits.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/delivery.h"
 #include "signing/signature.h"
 
@@ -39,6 +37,15 @@ size_t port_place(std::string_view authority) {
   return colon == std::string_view::npos || is_in_address ? authority.size() : colon;
 }
 
+/// Brackets stand around an IPv6 address, with or without a zone, and nowhere else.
+bool has_right_brackets(std::string_view host) {
+  if (host.find_first_of("[]") == std::string_view::npos) return true;
+  if (!host.starts_with('[') || host.find(']') != host.size() - 1) return false;
+  const std::string_view address = host.substr(1, std::min(host.find('%'), host.size() - 1) - 1);
+  return address.find(':') != std::string_view::npos &&
+         address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
+}
+
 bool is_port(std::string_view text) {
   uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -55,14 +62,14 @@ Result<CallbackFormat> parse_callback_format(std::string_view word) {
 
 Status check_callback_method(std::string_view method) {
   if (find_word<uint8_t>(kCallbackMethods, method)) return {};
-  return invalid(fmt::format("callback_method {} is not known: one of {}", quote(method),
-                             fmt::join(kCallbackMethods, ", ")));
+  return invalid("callback_method", fmt::format("callback_method {} is not known: one of {}", quote(method),
+                                                fmt::join(kCallbackMethods, ", ")));
 }
 
 Status check_callback(std::string_view url) {
   if (url.size() > Limits::kCallbackBytes) {
-    return invalid(
-        fmt::format("callback has {} bytes: at most {} are allowed", url.size(), Limits::kCallbackBytes));
+    return invalid("callback", fmt::format("callback has {} bytes: at most {} are allowed", url.size(),
+                                           Limits::kCallbackBytes));
   }
   const auto is_bad = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -70,6 +77,7 @@ Status check_callback(std::string_view url) {
   };
   if (std::any_of(url.begin(), url.end(), is_bad)) {
     return invalid(
+        "callback",
         "callback must not have spaces, control characters, backslashes or letters beyond ASCII: write them "
         "as %XX");
   }
@@ -77,14 +85,18 @@ Status check_callback(std::string_view url) {
   const std::string scheme = parts ? lowered(parts->scheme) : std::string();
   if (scheme != "http" && scheme != "https") {
     return invalid(
+        "callback",
         fmt::format("callback {} is not a URL that can be called: https://host/path, or http", quote(url)));
   }
   if (parts->authority.find('@') != std::string_view::npos)
-    return invalid("callback must not have a user's name or a password in it");
+    return invalid("callback", "callback must not have a user's name or a password in it");
   const size_t port = port_place(parts->authority);
-  if (port == 0) return invalid("callback has no host: https://host/path");
+  if (port == 0) return invalid("callback", "callback has no host: https://host/path");
+  if (const std::string_view host = parts->authority.substr(0, port); !has_right_brackets(host))
+    return invalid("callback",
+                   fmt::format("callback has {} for a host: an IPv6 address is written [::1]", quote(host)));
   if (port < parts->authority.size() && !is_port(parts->authority.substr(port + 1)))
-    return invalid("callback has no right port: 1 to 65535 is allowed");
+    return invalid("callback", "callback has no right port: 1 to 65535 is allowed");
   return {};
 }
 
@@ -98,16 +110,17 @@ std::string host_of(std::string_view url) {
 
 Status check_callback_secrets(const std::vector<std::string>& secrets) {
   if (secrets.size() > kMostCallbackSecrets) {
-    return invalid(fmt::format("callback_secrets: {} of them; at most {} are allowed", secrets.size(),
-                               kMostCallbackSecrets));
+    return invalid("callback_secrets", fmt::format("callback_secrets: {} of them; at most {} are allowed",
+                                                   secrets.size(), kMostCallbackSecrets));
   }
   for (const std::string& secret : secrets) {
     if (secret.size() > kSecretBytes)
-      return invalid(fmt::format("callback_secrets: one has {} bytes: at most {} are allowed", secret.size(),
+      return invalid("callback_secrets",
+                     fmt::format("callback_secrets: one has {} bytes: at most {} are allowed", secret.size(),
                                  kSecretBytes));
   }
   if (const auto signer = signing::Signer::create(secrets); !signer.ok())
-    return invalid("callback_secrets: " + signer.error().detail);
+    return invalid("callback_secrets", "callback_secrets: " + signer.error().detail);
   return {};
 }
 

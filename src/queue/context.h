@@ -58,12 +58,6 @@ struct Context {
   }
 };
 
-/// The error with the verb's name in it, for those that core/limits.h finds.
-inline Error in_verb(std::string_view op, Error error) {
-  error.op = op;
-  return error;
-}
-
 /// A batch of 1 to Limits::kBatchJobs is fine, and an empty one has nothing to say.
 Status check_batch(std::string_view op, size_t size);
 

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/invalid.h"
-#include "core/quote.h"
-#include "core/utf8.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -25,14 +23,15 @@ Result<RedisContent> parse_redis_content(std::string_view word) {
 
 Status check_redis_key(std::string_view key) {
   if (key.size() > kRedisKeyBytes) {
-    return invalid(fmt::format("redis_key has {} bytes: at most {} are allowed", key.size(), kRedisKeyBytes));
+    return invalid("redis_key",
+                   fmt::format("redis_key has {} bytes: at most {} are allowed", key.size(), kRedisKeyBytes));
   }
   const auto is_control = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
   };
   if (std::any_of(key.begin(), key.end(), is_control) || !is_utf8(key))
-    return invalid("redis_key must be UTF-8 without control characters");
+    return invalid("redis_key", "redis_key must be UTF-8 without control characters");
   return {};
 }
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "core/hex.h"
+#include "core/encoding.h"
 
 namespace delayq {
 
@@ -100,7 +100,7 @@ void Exporting::page(const ExportRequest& request, Reply<ExportPage> reply) {
   if (status.ok() && !request.cursor.empty()) {
     std::optional<Position> position = parse_position(request.cursor);
     if (!position || (!request.topic.empty() && position->topic != request.topic)) {
-      status = Error{ErrorCode::kInvalid, {}, "cursor: not one that an export has answered"};
+      status = invalid("cursor", "cursor: not one that an export has answered");
     } else {
       walk->position = std::move(*position);
     }

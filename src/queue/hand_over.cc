@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/lease_text.h"
 
 namespace delayq {
@@ -30,11 +30,13 @@ bool is_delivered(const TopicState& topic, Outlet outlet) {
 }
 
 Error not_popped(const TopicState& topic) {
-  return {ErrorCode::kInvalid, "pop",
-          fmt::format("topic {} has delivery = {}: its jobs are {} and cannot be popped; set delivery "
-                      "to pull to pop them",
-                      quote(topic.name), name_of(topic.settings->delivery),
-                      goes_to_redis(topic.settings->delivery) ? "written to Redis" : "called back")};
+  return in_verb(
+      "pop",
+      invalid("topic",
+              fmt::format("topic {} has delivery = {}: its jobs are {} and cannot be popped; set delivery "
+                          "to pull to pop them",
+                          quote(topic.name), name_of(topic.settings->delivery),
+                          goes_to_redis(topic.settings->delivery) ? "written to Redis" : "called back")));
 }
 
 const TopicPtr& topic_of(const Waiter& waiter, const Job& job) {

@@ -4,15 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 
 namespace {
 
 Status check_when(const PushRequest& request, Moment now) {
-  if (request.delay && request.at)
-    return Error{ErrorCode::kInvalid, {}, "delay and at: give at most one of them"};
+  if (request.delay && request.at) return invalid("delay", "delay and at: give at most one of them");
   if (request.delay) return check_delay(*request.delay);
   if (request.at) return check_due(now, *request.at);
   return {};
@@ -37,9 +36,9 @@ Moment due_of(const PushRequest& request, Moment now) {
 }
 
 Error conflict(const NewJob& job, const PushAnswer& answer) {
-  return {ErrorCode::kConflict, "push",
-          fmt::format("id {} is already {}{}", quote(job.id), name_of(answer.state),
-                      job.unique_across_topics ? ", in this topic or another" : "")};
+  return about_field("id", {ErrorCode::kConflict, "push",
+                            fmt::format("id {} is already {}{}", quote(job.id), name_of(answer.state),
+                                        job.unique_across_topics ? ", in this topic or another" : "")});
 }
 
 }  // namespace
@@ -92,7 +91,13 @@ void Intake::ready(Reply<void> reply) {
     return context_.refuse(reply, in_verb("ready", room.error()));
   }
   context_.engine.flush([this, reply = std::move(reply)](const Result<bool>& flushed) mutable {
-    context_.answer(reply, flushed.ok() ? Status{} : Status{flushed.error()});
+    if (!flushed.ok()) return context_.answer(reply, Status{flushed.error()});
+    // A push of nothing: the flush has brought up to date what the engine knows.
+    context_.engine.push(
+        context_.now, {},
+        [this, reply = std::move(reply)](const Result<std::vector<PushAnswer>>& pushed) mutable {
+          context_.answer(reply, pushed.ok() ? Status{} : Status{in_verb("ready", pushed.error())});
+        });
   });
 }
 

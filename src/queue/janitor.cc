@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -64,10 +64,13 @@ void Janitor::forget(std::string_view topic, Reply<void> reply) {
         if (!counts.ok()) return context_.refuse(reply, counts.error());
         if (const uint64_t jobs = jobs_in(*counts); jobs > 0) {
           return context_.refuse(
-              reply, Error{ErrorCode::kConflict, "forget",
-                           fmt::format("topic {} has {} job{}: only an empty topic can be forgotten; purge "
-                                       "removes its jobs",
-                                       quote(name), jobs, jobs == 1 ? "" : "s")});
+              reply,
+              about_field(
+                  "topic",
+                  Error{ErrorCode::kConflict, "forget",
+                        fmt::format("topic {} has {} job{}: only an empty topic can be forgotten; purge "
+                                    "removes its jobs",
+                                    quote(name), jobs, jobs == 1 ? "" : "s")}));
         }
         forget_settings(name, std::move(reply));
       });

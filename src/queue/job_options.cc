@@ -26,13 +26,11 @@ constexpr size_t kNameBytes = 255;
 
 Status check_text(std::string_view field, std::string_view text, size_t max) {
   if (text.size() > max) {
-    return Error{ErrorCode::kInvalid,
-                 {},
-                 fmt::format("{} has {} bytes: at most {} are allowed", field, text.size(), max)};
+    return invalid(field, fmt::format("{} has {} bytes: at most {} are allowed", field, text.size(), max));
   }
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      return Error{ErrorCode::kInvalid, {}, fmt::format("{} must not have control characters", field)};
+      return invalid(field, fmt::format("{} must not have control characters", field));
     }
   }
   return {};

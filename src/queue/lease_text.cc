@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -17,7 +17,7 @@ std::string_view lease_text(const LeaseRef& lease, Arena& storage) {
 Result<LeaseRef> parse_lease(std::string_view text) {
   const size_t slash = text.find('/');
   if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size()) {
-    return Error{ErrorCode::kInvalid, {}, "lease " + quote(text) + " is not one that a pop has answered"};
+    return invalid("lease", "lease " + quote(text) + " is not one that a pop has answered");
   }
   return LeaseRef{text.substr(0, slash), text.substr(slash + 1)};
 }

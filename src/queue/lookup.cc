@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -18,7 +18,7 @@ Status check_job(std::string_view op, const JobRef& job) {
 
 Result<Moment> due_of(const RescheduleItem& item, Moment now) {
   if (item.delay.has_value() == item.at.has_value()) {
-    return Error{ErrorCode::kInvalid, {}, "delay and at: give exactly one of them"};
+    return invalid("delay", "delay and at: give exactly one of them");
   }
   if (const Status status = item.delay ? check_delay(*item.delay) : check_due(now, *item.at); !status) {
     return status.error();
@@ -33,8 +33,8 @@ void leave_only(TopicPatterns patterns, std::vector<std::string>& topics) {
 }
 
 Error ambiguous(std::string_view op, std::string_view id, size_t topics) {
-  return {ErrorCode::kConflict, std::string(op),
-          fmt::format("id {} is in {} topics: say in which", quote(id), topics)};
+  return about_field("id", {ErrorCode::kConflict, std::string(op),
+                            fmt::format("id {} is in {} topics: say in which", quote(id), topics)});
 }
 
 }  // namespace

@@ -26,8 +26,7 @@ void Overview::list(const ListRequest& request, Reply<JobPage> reply) {
     if (request.cursor.starts_with(listing)) {
       wanted.cursor.remove_prefix(listing.size());
     } else {
-      status =
-          Error{ErrorCode::kInvalid, {}, "cursor: not one that a list of this topic and state has answered"};
+      status = invalid("cursor", "cursor: not one that a list of this topic and state has answered");
     }
   }
   if (!status) return context_.refuse(reply, in_verb("list", status.error()));
@@ -130,7 +129,7 @@ void Overview::forecast(const ForecastRequest& request, Reply<Forecast> reply) {
   Status status = request.topic.empty() ? Status{} : check_topic(request.topic);
   if (status.ok()) status = check_count("bins", request.bins, Limits::kForecastBins);
   if (status.ok() && request.to <= request.from) {
-    status = Error{ErrorCode::kInvalid, {}, "from and to: to must be after from"};
+    status = invalid("to", "from and to: to must be after from");
   }
   if (!status) return context_.refuse(reply, in_verb("forecast", status.error()));
   context_.engine.forecast(context_.now, request, std::move(reply));

@@ -96,8 +96,11 @@ struct Queue::Parts final : EngineListener {
 /// method was called by an answer.
 class [[nodiscard]] Queue::Entry {
  public:
-  Entry(Parts& parts, Moment now)
+  /// A clock that was never set may be before 1970. Engines need not keep such moments: it stands still until
+  /// then, so that jobs are late and never early.
+  Entry(Parts& parts, Moment clock)
       : context_(parts.context), may_answer_(std::exchange(context_.may_answer, false)) {
+    const Moment now = std::max(clock, Moment{});
     const Moment before = std::exchange(context_.now, now);
     if (before - now < kClockSlack) return;
     parts.hand_over.clock_went_back(before - now);
@@ -412,8 +415,8 @@ void Queue::stop(Moment now, Millis grace, Reply<StopReport> reply) {
 
 Moment Queue::tick(Moment now) {
   const Entry entry = enter(now);
-  return std::min({parts_->context.engine.tick(now), parts_->hand_over.tick(), parts_->recoverer.tick(),
-                   parts_->janitor.tick(), parts_->stopper.tick()});
+  return std::min({parts_->context.engine.tick(parts_->context.now), parts_->hand_over.tick(),
+                   parts_->recoverer.tick(), parts_->janitor.tick(), parts_->stopper.tick()});
 }
 
 bool Queue::poll(Moment now) {

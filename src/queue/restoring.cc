@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/moment.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/intake.h"
 
 namespace delayq {
@@ -18,16 +18,15 @@ Status rename(std::string_view field, const Status& status) {
   if (status.ok()) return status;
   Error error = status.error();
   error.detail = fmt::format("{}: {}", field, error.detail);
+  error.field = field;
   return error;
 }
 
 Status check_kept_until(Moment now, Moment until) {
   const Moment last = saturating_add(now, Limits::kMaxRetention);
   if (until <= last) return {};
-  return Error{ErrorCode::kInvalid,
-               {},
-               fmt::format("kept_until: {} is too far away: at most until {} is allowed",
-                           format_moment(until), format_moment(last))};
+  return invalid("kept_until", fmt::format("kept_until: {} is too far away: at most until {} is allowed",
+                                           format_moment(until), format_moment(last)));
 }
 
 /// Everything but the topic.
@@ -41,19 +40,16 @@ Status check_item(const RestoreItem& item, Moment now, const Limits& limits) {
   if (Status status = rename("due_at", check_due(now, job.due)); !status) return status;
   if (Status status = rename("pushed_at", check_due(now, job.pushed)); !status) return status;
   if (job.due < Moment{} || job.pushed < Moment{})
-    return Error{ErrorCode::kInvalid, {}, "due_at and pushed_at: before 1970 there was no queue"};
+    return invalid(job.due < Moment{} ? "due_at" : "pushed_at",
+                   "due_at and pushed_at: before 1970 there was no queue");
   // Its bytes may be any: they are those of an answer that somebody gave.
   if (job.outcome.size() > Limits::kReasonBytes) {
-    return Error{ErrorCode::kInvalid,
-                 {},
-                 fmt::format("outcome has {} bytes: at most {} are allowed", job.outcome.size(),
-                             Limits::kReasonBytes)};
+    return invalid("outcome", fmt::format("outcome has {} bytes: at most {} are allowed", job.outcome.size(),
+                                          Limits::kReasonBytes));
   }
   if (job.attempts > kMostAttemptsMade) {
-    return Error{
-        ErrorCode::kInvalid,
-        {},
-        fmt::format("attempts {} is out of range: 0 to {} is allowed", job.attempts, kMostAttemptsMade)};
+    return invalid("attempts", fmt::format("attempts {} is out of range: 0 to {} is allowed", job.attempts,
+                                           kMostAttemptsMade));
   }
   if (!is_live(job.state)) {
     if (Status status = check_kept_until(now, job.until); !status) return status;
@@ -75,7 +71,8 @@ RestoreOutcome outcome_of(PushOutcome outcome) {
 }
 
 Error conflict(std::string_view id, JobState state) {
-  return {ErrorCode::kConflict, "restore", fmt::format("id {} is already {}", quote(id), name_of(state))};
+  return about_field(
+      "id", {ErrorCode::kConflict, "restore", fmt::format("id {} is already {}", quote(id), name_of(state))});
 }
 
 }  // namespace
@@ -193,8 +190,9 @@ void Restoring::restore_settings(std::string_view name, Settings settings, OnCon
   if (has_some && on_conflict != OnConflict::kReplace) {
     if (on_conflict == OnConflict::kKeep || known == settings)
       return context_.answer(reply, Result{RestoreOutcome::kKept});
-    return context_.refuse(reply, Error{ErrorCode::kConflict, "restore",
-                                        fmt::format("topic {} has settings already", quote(name))});
+    return context_.refuse(
+        reply, about_field("topic", Error{ErrorCode::kConflict, "restore",
+                                          fmt::format("topic {} has settings already", quote(name))}));
   }
   const RestoreOutcome outcome = has_some ? RestoreOutcome::kReplaced : RestoreOutcome::kCreated;
   settings_.set(context_, name, std::move(settings),

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "core/nearest.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/settings.h"
 
 namespace delayq {
@@ -44,10 +43,8 @@ Status unset_setting(Settings& settings, std::string_view name) {
     names.push_back(setting.name);
   }
   const std::string_view meant = nearest(name, names);
-  return Error{ErrorCode::kInvalid,
-               {},
-               fmt::format("{} is not a setting of a topic{}", quote(name),
-                           meant.empty() ? "" : fmt::format("; did you mean {}?", meant))};
+  return invalid(fmt::format("{} is not a setting of a topic{}", quote(name),
+                             meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
 }
 
 }  // namespace delayq

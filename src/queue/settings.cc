@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/duration.h"
-#include "core/invalid.h"
 #include "core/limits.h"
 
 namespace delayq {
@@ -17,19 +16,20 @@ constexpr Millis kMaxRatePeriod = std::chrono::days{1};
 Status check_retention(std::string_view field, const RetentionSetting& retention) {
   const Millis time = retention.time.value_or(Millis::zero());
   if (time >= Millis::zero() && time <= Limits::kMaxRetention) return {};
-  return invalid(fmt::format("{} time {} is out of range: 0s to {} is allowed", field, format_duration(time),
+  return invalid(fmt::format("{}.time", field),
+                 fmt::format("{} time {} is out of range: 0s to {} is allowed", field, format_duration(time),
                              format_duration(Limits::kMaxRetention)));
 }
 
 Status check_rate(const std::optional<Rate>& rate) {
   if (!rate || rate->count == 0) return {};
   if (rate->count > kMaxRateCount) {
-    return invalid(fmt::format("rate {} is out of range: 1 to {} is allowed, or 0 for no limit", rate->count,
-                               kMaxRateCount));
+    return invalid("rate.count", fmt::format("rate {} is out of range: 1 to {} is allowed, or 0 for no limit",
+                                             rate->count, kMaxRateCount));
   }
   if (rate->per >= Millis{1} && rate->per <= kMaxRatePeriod) return {};
-  return invalid(fmt::format("rate per {} is out of range: 1ms to {} is allowed", format_duration(rate->per),
-                             format_duration(kMaxRatePeriod)));
+  return invalid("rate.per", fmt::format("rate per {} is out of range: 1ms to {} is allowed",
+                                         format_duration(rate->per), format_duration(kMaxRatePeriod)));
 }
 
 Status check_callback_settings(const Settings& settings) {
@@ -43,6 +43,7 @@ Status check_callback_settings(const Settings& settings) {
   const Millis timeout = settings.callback_timeout.value_or(Millis::zero());
   if (timeout != Millis::zero() && (timeout < Millis{1} || timeout > kMaxCallbackTimeout)) {
     return invalid(
+        "callback_timeout",
         fmt::format("callback_timeout {} is out of range: 1ms to {} is allowed, or 0s for the server's",
                     format_duration(timeout), format_duration(kMaxCallbackTimeout)));
   }
@@ -78,7 +79,8 @@ Status check_settings(const Settings& settings) {
     if (Status status = check_redis_key(*settings.redis_key); !status) return status;
   }
   if (settings.redis_maxlen.value_or(0) > kMaxRedisMaxlen) {
-    return invalid(fmt::format("redis_maxlen {} is out of range: 1 to {} is allowed, or 0 for no bound",
+    return invalid("redis_maxlen",
+                   fmt::format("redis_maxlen {} is out of range: 1 to {} is allowed, or 0 for no bound",
                                *settings.redis_maxlen, kMaxRedisMaxlen));
   }
   return check_callback_settings(settings);

@@ -98,7 +98,7 @@ struct EffectiveSettings {
   bool operator==(const EffectiveSettings&) const = default;
 };
 
-/// OK, or what is out of range; the detail starts with the field's name.
+/// OK, or what is out of range, with the field that is.
 Status check_settings(const Settings& settings);
 
 /// Writes what `settings` says over `onto`.

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -52,23 +52,20 @@ Status SettingsBook::check_can_deliver(const Context& context, std::string_view 
   apply_settings(settings, effective);
   const RedisOutlet& redis = context.config.redis;
   if (goes_to_redis(effective.delivery) && !redis.is_there) {
-    return Error{ErrorCode::kInvalid,
-                 {},
-                 fmt::format("delivery = {} needs a Redis: say redis_delivery.url in the server's "
-                             "configuration",
-                             name_of(effective.delivery))};
+    return invalid("delivery",
+                   fmt::format("delivery = {} needs a Redis: say redis_delivery.url in the server's "
+                               "configuration",
+                               name_of(effective.delivery)));
   }
   const std::string_view key = effective.redis_key.empty() ? topic : std::string_view(effective.redis_key);
   if (goes_to_redis(effective.delivery) && !redis.taken_prefix.empty() &&
       key.starts_with(redis.taken_prefix)) {
-    return Error{ErrorCode::kInvalid,
-                 {},
-                 fmt::format("redis_key: keys that begin with {} are the engine's own: say another one",
-                             redis.taken_prefix)};
+    return invalid("redis_key",
+                   fmt::format("redis_key: keys that begin with {} are the engine's own: say another one",
+                               redis.taken_prefix));
   }
   if (effective.delivery != Delivery::kWebhook || !effective.callback.empty()) return {};
-  return Error{
-      ErrorCode::kInvalid, {}, "callback is missing: delivery = webhook needs to know where to call"};
+  return invalid("callback", "callback is missing: delivery = webhook needs to know where to call");
 }
 
 Status SettingsBook::load(Context& context, const std::vector<TopicSettings>& stored) {

@@ -10,8 +10,8 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-#include "core/base64.h"
-#include "core/whole_seconds.h"
+#include "core/encoding.h"
+#include "core/job.h"
 
 namespace delayq::signing {
 
@@ -82,9 +82,6 @@ bool has_signature(std::string_view list, const Digest& right) {
 }  // namespace
 
 Result<std::string> parse_secret(std::string_view text) {
-  const auto invalid = [](std::string_view what) {
-    return Error{ErrorCode::kInvalid, "", std::string(what)};
-  };
   if (text.starts_with(kSecretPrefix)) text.remove_prefix(kSecretPrefix.size());
   auto key = from_base64(text);
   if (!key)

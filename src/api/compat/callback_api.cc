@@ -6,7 +6,7 @@
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
 #include "api/only_result.h"
-#include "core/whole_seconds.h"
+#include "core/job.h"
 #include "json/reader.h"
 
 namespace delayq::compat {
@@ -63,12 +63,12 @@ Status add(const DialectCall& call) {
   const std::optional<json::Slice> body = fields->value("body");
   job.body = body ? body->text : "null";
   if (!fields->problem().ok()) return fields->problem();
-  if (job.id->empty()) return invalid("不合法的JOBID (id)");
-  if (delay <= 0) return invalid("执行时间不合法 (delay)");
-  if (callback.empty()) return invalid("未填写回调URL (callback)");
-  if (job.topic.empty()) return invalid("工作类型不能为空 (topic)");
+  if (job.id->empty()) return invalid("id", "不合法的JOBID (id)");
+  if (delay <= 0) return invalid("delay", "执行时间不合法 (delay)");
+  if (callback.empty()) return invalid("callback", "未填写回调URL (callback)");
+  if (job.topic.empty()) return invalid("topic", "工作类型不能为空 (topic)");
   if (delay > std::chrono::duration_cast<std::chrono::seconds>(Limits::kMaxDelay).count())
-    return invalid("执行时间不合法 (delay): at most 100 years");
+    return invalid("delay", "执行时间不合法 (delay): at most 100 years");
   job.delay = std::chrono::seconds{delay};
   if (Status status = check_topic(job.topic); !status.ok()) return status;
   if (Status status = call.check(only(Scope::kPush), job.topic); !status.ok()) return status;
@@ -87,8 +87,8 @@ Result<JobRef> job_of(const DialectCall& call, Fields& fields, Scopes scopes) {
   const JobRef job{fields.text("topic").value_or(std::string_view()),
                    fields.text("id").value_or(std::string_view())};
   if (!fields.problem().ok()) return fields.problem().error();
-  if (job.id.empty()) return invalid("jobID参数缺失 (id)");
-  if (job.topic.empty()) return invalid("topic参数缺失 (topic)");
+  if (job.id.empty()) return invalid("id", "jobID参数缺失 (id)");
+  if (job.topic.empty()) return invalid("topic", "topic参数缺失 (topic)");
   if (Status status = check_topic(job.topic); !status.ok()) return status.error();
   if (Status status = call.check(scopes, job.topic); !status.ok()) return status.error();
   return job;

@@ -7,8 +7,8 @@
 
 #include "api/compat/compat.h"
 #include "api/only_result.h"
+#include "core/job.h"
 #include "core/moment.h"
-#include "core/whole_seconds.h"
 #include "queue/job_options.h"
 
 namespace delayq::compat {
@@ -72,10 +72,11 @@ Status read_new_job(Fields& fields, PushRequest& job) {
   if (!fields.problem().ok()) return fields.problem();
   if (job.id->empty() || job.topic.empty()) return invalid("jobid, topic 必须填写！");
   constexpr int64_t kLatest = std::numeric_limits<int64_t>::max() / 1'000 - 1;
-  if (exectime < 0 || exectime > kLatest) return invalid("exectime: expected Unix seconds, or 0 for now");
+  if (exectime < 0 || exectime > kLatest)
+    return invalid("exectime", "exectime: expected Unix seconds, or 0 for now");
   if (exectime > 0) job.at = Moment{std::chrono::seconds{exectime}};
   constexpr auto kLongest = std::chrono::duration_cast<std::chrono::seconds>(Limits::kMaxLease).count();
-  if (ttr > kLongest) return invalid(fmt::format("ttr: at most {} seconds", kLongest));
+  if (ttr > kLongest) return invalid("ttr", fmt::format("ttr: at most {} seconds", kLongest));
   job.options.lease = std::chrono::seconds{ttr <= 0 ? kDefaultTtr : ttr};
   return check_topic(job.topic);
 }
@@ -155,7 +156,7 @@ Status list(const DialectCall& call) {
   request.with_bodies = true;
   if (!fields->problem().ok()) return fields->problem();
   if (!state || *state >= kJobStateCount)
-    return invalid("state: expected 0 (delay), 1 (ready), 2 (reserve), 3 (finish) or 4 (fail)");
+    return invalid("state", "state: expected 0 (delay), 1 (ready), 2 (reserve), 3 (finish) or 4 (fail)");
   request.state = static_cast<JobState>(*state);
   if (Status status = check_topic(request.topic); !status.ok()) return status;
   if (Status status = call.check(only(Scope::kRead), request.topic); !status.ok()) return status;
@@ -239,8 +240,8 @@ Status find_by_id(const DialectCall& call, const ById& what) {
   if (!fields.ok()) return fields.error();
   const std::string_view id = fields->text("jobid").value_or(std::string_view());
   if (!fields->problem().ok()) return fields->problem();
-  if (id.empty()) return invalid("缺少参数jobid");
-  if (Status status = check_id(id); !status.ok()) return invalid("job" + status.error().detail);
+  if (id.empty()) return invalid("jobid", "缺少参数jobid");
+  if (Status status = check_id(id); !status.ok()) return invalid("jobid", "job" + status.error().detail);
   const Exchange exchange = call.accept();
   exchange.find_kept_too(id, [exchange, what](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return exchange.refuse(found.error(), failure(what.failed, found.error()));

@@ -32,10 +32,10 @@ Status pop_for(const DialectCall& call, bool waits) {
   const std::string_view topic = fields->text("topic").value_or(std::string_view());
   const int64_t timeout = waits ? fields->integer("timeout").value_or(0) : 0;
   if (!fields->problem().ok()) return fields->problem();
-  if (topic.empty()) return invalid("topic值不能为空");
+  if (topic.empty()) return invalid("topic", "topic值不能为空");
   constexpr auto kLongest = std::chrono::duration_cast<std::chrono::seconds>(Limits::kMaxWait).count();
   if (timeout < 0 || timeout > kLongest)
-    return invalid(fmt::format("timeout: expected a number of seconds, at most {}", kLongest));
+    return invalid("timeout", fmt::format("timeout: expected a number of seconds, at most {}", kLongest));
   if (Status status = check_topic(topic); !status.ok()) return status;
   if (Status status = call.check(only(Scope::kConsume), topic); !status.ok()) return status;
   PopRequest request;

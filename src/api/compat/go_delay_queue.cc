@@ -7,7 +7,7 @@
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
 #include "api/only_result.h"
-#include "core/whole_seconds.h"
+#include "core/job.h"
 
 namespace delayq::compat {
 
@@ -82,7 +82,7 @@ Status add(const DialectCall& call) {
   job.body = fields->text("body").value_or(std::string_view());
   job.unique_across_topics = call.may_ask_for_unique();  // since it is looked up and removed by its id alone
   if (!fields->problem().ok()) return fields->problem();
-  if (!delay) return invalid("delay: is missing; a number of seconds");
+  if (!delay) return invalid("delay", "delay: is missing; a number of seconds");
   if (*delay < 1 || *delay > kLongestDelay) {
     const Code code = Code::kDelayOutOfRange;
     call.accept().refuse(invalid("delay"), answer(envelope(code, text_of(code), "null")));
@@ -108,7 +108,7 @@ Result<std::string> job_id_of(const DialectCall& call) {
   if (!fields.ok()) return fields.error();
   std::string id(fields->text("job_id").value_or(std::string_view()));
   if (!fields->problem().ok()) return fields->problem().error();
-  if (Status status = check_id(id); !status.ok()) return invalid("job_" + status.error().detail);
+  if (Status status = check_id(id); !status.ok()) return invalid("job_id", "job_" + status.error().detail);
   return id;
 }
 

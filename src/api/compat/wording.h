@@ -6,7 +6,6 @@
 
 #include "api/http/response.h"
 #include "core/error.h"
-#include "core/invalid.h"
 #include "core/job.h"
 #include "json/writer.h"
 

@@ -30,7 +30,7 @@ Batch::Batch(Queue& queue, const api::Access& access, api::Caller caller, Option
 void Batch::fail(std::string detail) {
   if (error_) return;
   if (!is_first_step_) detail += fmt::format("; the {} jobs before it are stored", first_index_);
-  error_ = Error{ErrorCode::kInvalid, {}, std::move(detail), {}};
+  error_ = invalid(std::move(detail));
   items_.clear();
   texts_.clear();
 }

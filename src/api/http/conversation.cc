@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/ascii.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::http {
 
@@ -75,7 +74,7 @@ size_t Conversation::read(std::string_view input) {
       case Outcome::kBroken: {
         const bool is_too_large = reader_.status() == 413 || reader_.status() == 431;
         const ErrorCode code = is_too_large ? ErrorCode::kTooLarge : ErrorCode::kInvalid;
-        give_up({code, {}, reader_.error(), {}}, reader_.status());
+        give_up(about_field(reader_.error_field(), {code, {}, reader_.error()}), reader_.status());
         return input.size();
       }
     }
@@ -85,13 +84,13 @@ size_t Conversation::read(std::string_view input) {
 
 void Conversation::time_out() {
   constexpr int kRequestTimeout = 408;
-  give_up({ErrorCode::kInvalid, {}, "the request did not come whole in time", {}}, kRequestTimeout);
+  give_up(invalid("the request did not come whole in time"), kRequestTimeout);
 }
 
 bool Conversation::end_input() {
   // A batch that has begun will never be whole: its answer, which has its place, is that; and its key may be
   // used again.
-  if (batch_ != nullptr) give_up({ErrorCode::kInvalid, {}, "the request did not come whole", {}}, 400);
+  if (batch_ != nullptr) give_up(invalid("the request did not come whole"), 400);
   return api::Conversation::end_input();
 }
 
@@ -169,12 +168,12 @@ bool Conversation::is_route_for_everybody() const {
 Status Conversation::check_host(const net::HttpRequest& request) const {
   if (!front_.access.is_open() || (is_route_for_everybody() && request.origin.empty())) return {};
   if ((request.host.empty() && request.origin.empty()) || host_.names.accepts(request.host)) return {};
-  return Error{
-      ErrorCode::kForbidden,
-      {},
-      fmt::format("Host: {} is not a name of this server; if it is to be one, add it to server.hosts",
-                  quote(request.host)),
-      {}};
+  return about_field(
+      "Host",
+      Error{ErrorCode::kForbidden,
+            {},
+            fmt::format("Host: {} is not a name of this server; if it is to be one, add it to server.hosts",
+                        quote(request.host))});
 }
 
 /// In an order that tells a stranger nothing: who is asking comes before what there is.
@@ -205,7 +204,7 @@ Status Conversation::admit(const net::HttpRequest& request) {
   if (!has_route()) {
     if (current_->allowed.empty())
       return Error{ErrorCode::kNotFound, {}, "there is no such path; see /openapi.yaml", {}};
-    return Error{ErrorCode::kInvalid, {}, fmt::format("this path understands {}", current_->allowed), {}};
+    return invalid(fmt::format("this path understands {}", current_->allowed));
   }
   if (is_for_everybody) return {};
   switch (in_dialect != nullptr ? api::Reach::kNone : current_->route->reach) {

@@ -6,12 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "api/http/problem.h"
 #include "core/duration.h"
-#include "core/invalid.h"
 #include "core/moment.h"
-#include "core/nearest.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::http {
 
@@ -60,7 +57,8 @@ Fields::Fields(const Query& query) : is_query_(true) {
 std::string_view Fields::keep(std::string text) { return texts_.emplace_front(std::move(text)); }
 
 void Fields::note(std::string_view field, std::string_view problem) {
-  if (status_.ok()) status_ = invalid(fmt::format("{}{}: {}", within_, field, problem));
+  if (status_.ok())
+    status_ = invalid(within_ + std::string(field), fmt::format("{}{}: {}", within_, field, problem));
 }
 
 void Fields::ask(std::string_view name) {
@@ -242,11 +240,12 @@ void Fields::close(Fields& inner) {
 }
 
 Error Fields::unknown(std::string_view name) const {
+  const std::string path = within_ + std::string(name);
   const std::string_view what = is_query_ ? "query parameter" : "field";
   // Those that the call knows were taken, so this one came once more.
   if (std::find(asked_.begin(), asked_.end(), name) != asked_.end())
-    return {ErrorCode::kInvalid, {}, fmt::format("{}{}: given twice", within_, name), {}, {}};
-  std::string detail = fmt::format("{}{}{}{}", within_, name, kNoSuch, what);
+    return invalid(path, path + ": given twice");
+  std::string detail = fmt::format("{}: there is no such {}", path, what);
   if (asked_.empty()) {
     detail += fmt::format("; this call has no {}s", what);
   } else {
@@ -254,7 +253,9 @@ Error Fields::unknown(std::string_view name) const {
     if (!meant.empty()) detail += fmt::format("; did you mean {}?", meant);
     detail += fmt::format("{} Known: {}", meant.empty() ? "." : "", fmt::join(asked_, ", "));
   }
-  return {ErrorCode::kInvalid, {}, std::move(detail), {}, asked_};
+  Error error = invalid(path, std::move(detail));
+  error.known = asked_;
+  return error;
 }
 
 Status Fields::expect_none(std::string_view text, const Query& query) {

@@ -10,7 +10,8 @@ namespace {
 constexpr size_t kLongestKey = 255;
 
 Error conflict(std::string_view why, Millis retry_after) {
-  return {ErrorCode::kConflict, {}, fmt::format("Idempotency-Key: {}", why), retry_after};
+  return about_field("Idempotency-Key",
+                     {ErrorCode::kConflict, {}, fmt::format("Idempotency-Key: {}", why), retry_after});
 }
 
 }  // namespace
@@ -24,11 +25,10 @@ bool Conversation::answer_again(const net::HttpRequest& request) {
     given = given.substr(1, given.size() - 2);
   if (given.empty() || is_too_long) {
     if (comes_in_pieces()) pass_over_body(request);
-    refuse_current({ErrorCode::kInvalid,
-                    {},
-                    fmt::format("Idempotency-Key: expected 1 to {} characters, quotes included", kLongestKey),
-                    {}},
-                   0, {});
+    refuse_current(
+        invalid("Idempotency-Key",
+                fmt::format("Idempotency-Key: expected 1 to {} characters, quotes included", kLongestKey)),
+        0, {});
     return true;
   }
   std::string name = IdempotencyBook::name_of(caller_.name(), given);

@@ -7,14 +7,8 @@
 
 namespace delayq::http {
 
-/// What stands behind the name of a field that nobody knows.
-inline constexpr std::string_view kNoSuch = ": there is no such ";
-
-/// The field of the request that an error is about: "delay: ..." as we say it, "delay 2h is ..." as the queue
-/// does, "rate.per" for a member of a member. Empty when it is about none. A view of the error's detail.
-std::string_view field_of(const Error& error);
-
-/// The same error where the request's field has another name than the queue's: "ids" for "id".
+/// The same error, where the request has another name for the field than the queue: "ids" for "id". Other
+/// errors are returned as they are.
 Error renamed(Error error, std::string_view queues, std::string_view requests);
 
 /// The members by which every problem is told, be it the whole answer or one result of many: status, code,

@@ -4,7 +4,7 @@
 #include "api/http/conversation.h"
 #include "api/http/job_fields.h"
 #include "api/only_result.h"
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::http {
 
@@ -60,12 +60,12 @@ Status Conversation::push_as(const Call& call) {
 Status Conversation::push_job(const Call& call, PushRequest& job) {
   if (is_json(call.request.content_type)) {
     if (!call.target.query.empty()) {
-      return Error{
-          ErrorCode::kInvalid,
-          {},
+      const std::string& name = call.target.query.front().first;
+      return invalid(
+          name,
           fmt::format(
               "{}: what is said about a job with a JSON body belongs into that body, not into the query",
-              call.target.query.front().first)};
+              name));
     }
     Result<Fields> fields = Fields::of_json(call.request.body);
     if (!fields.ok()) return fields.error();

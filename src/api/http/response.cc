@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include "api/http/problem.h"
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::http {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/hex.h"
-#include "core/quote.h"
+#include "core/encoding.h"
+#include "core/text.h"
 
 namespace delayq::http {
 
@@ -23,8 +23,7 @@ Result<std::string> unescape(std::string_view text, bool plus_is_space) {
     } else {
       const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
       const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-      if (high < 0 || low < 0)
-        return Error{ErrorCode::kInvalid, {}, fmt::format("a broken %-escape in {}", quote(text)), {}};
+      if (high < 0 || low < 0) return invalid(fmt::format("a broken %-escape in {}", quote(text)));
       out += static_cast<char>(high * 16 + low);
       i += 2;
     }
@@ -50,7 +49,7 @@ std::optional<std::string_view> Target::find(std::string_view name) const {
 }
 
 Result<Target> parse_target(std::string_view text) {
-  if (!text.starts_with('/')) return Error{ErrorCode::kInvalid, {}, "the target is not a path", {}};
+  if (!text.starts_with('/')) return invalid("the target is not a path");
   constexpr size_t kUsual = 6;
   Target target;
   target.path.reserve(kUsual);

@@ -79,7 +79,7 @@ Status Conversation::import_lines(const Call& call) {
   if (Status status = fields.finish(); !status.ok()) return status;
   Lines lines = split_lines(call.request.body);
   if (lines.texts.empty())
-    return Error{ErrorCode::kInvalid, {}, "body: expected a JSON object a line, as an export has them", {}};
+    return invalid("body", "body: expected a JSON object a line, as an export has them");
   transfer::import_lines(
       queue_, now_, lines.texts, on_conflict,
       respond<transfer::ImportResults>(

@@ -7,10 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/ascii.h"
 #include "core/duration.h"
 #include "core/moment.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::resp {
 
@@ -22,6 +21,7 @@ Result<T> named(std::string_view field, Result<T> parsed) {
   if (parsed.ok()) return parsed;
   Error error = parsed.error();
   error.detail = fmt::format("{}: {}", field, error.detail);
+  error.field = field;
   return error;
 }
 
@@ -32,10 +32,8 @@ bool same_word(std::string_view a, std::string_view b) {
                     [](char x, char y) { return to_lower(x) == to_lower(y); });
 }
 
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, {}, std::move(detail), {}}; }
-
 Result<std::string_view> Arguments::text(std::string_view field) {
-  if (left_.empty()) return invalid(fmt::format("{}: a value is missing behind it", field));
+  if (left_.empty()) return invalid(field, fmt::format("{}: a value is missing behind it", field));
   return take();
 }
 
@@ -64,7 +62,7 @@ Result<uint64_t> Arguments::number(std::string_view field) {
   const char* const end = value->data() + value->size();
   const auto [stop, problem] = std::from_chars(value->data(), end, number);
   if (problem != std::errc{} || stop != end || value->empty())
-    return invalid(fmt::format("{}: {} is not a whole number", field, quote(*value)));
+    return invalid(field, fmt::format("{}: {} is not a whole number", field, quote(*value)));
   return number;
 }
 
@@ -72,7 +70,7 @@ Result<uint32_t> Arguments::small_number(std::string_view field) {
   const Result<uint64_t> value = number(field);
   if (!value.ok()) return value.error();
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
-  if (*value > kMost) return invalid(fmt::format("{}: {} is above {}", field, *value, kMost));
+  if (*value > kMost) return invalid(field, fmt::format("{}: {} is above {}", field, *value, kMost));
   return static_cast<uint32_t>(*value);
 }
 
@@ -82,7 +80,8 @@ Result<JobState> Arguments::state(std::string_view field) {
   for (size_t i = 0; i < kJobStateCount; ++i) {
     if (same_word(*value, kJobStateNames[i])) return static_cast<JobState>(i);
   }
-  return invalid(fmt::format("{}: {} is none of {}", field, quote(*value), fmt::join(kJobStateNames, ", ")));
+  return invalid(field,
+                 fmt::format("{}: {} is none of {}", field, quote(*value), fmt::join(kJobStateNames, ", ")));
 }
 
 Error Arguments::unexpected(std::string_view usage) const {

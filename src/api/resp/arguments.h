@@ -53,8 +53,6 @@ class Arguments {
   std::span<const std::string_view> left_;
 };
 
-Error invalid(std::string detail);
-
 /// Stores what an option's value was read as, or says what is wrong with it.
 template <class T, class Field>
 Status keep(const Result<T>& value, Field& field) {

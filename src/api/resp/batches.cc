@@ -83,7 +83,7 @@ Status Conversation::push(Arguments& arguments) {
   }
   if (job.at) {
     if (*job.delay != Millis::zero())
-      return invalid("delay: must be 0 when there is an AT: a job falls due at one time only");
+      return invalid("delay", "delay: must be 0 when there is an AT: a job falls due at one time only");
     job.delay.reset();
   }
   begin_batch(Batch::kPush);
@@ -106,7 +106,7 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
     const Result<std::string_view> word = arguments.text("FORMAT");
     if (!word.ok()) return word.error();
     const Result<CallbackFormat> format = parse_callback_format(*word);
-    if (!format.ok()) return invalid("FORMAT: " + format.error().detail);
+    if (!format.ok()) return invalid("FORMAT", "FORMAT: " + format.error().detail);
     job.options.format = *format;
     return {};
   }
@@ -143,7 +143,7 @@ Status Conversation::ack(Arguments& arguments) {
   if (acks_.size() + arguments.size() > kLargestBatch) {
     flush();
     if (arguments.size() > Limits::kBatchJobs)
-      return invalid(fmt::format("lease: at most {} at once", Limits::kBatchJobs));
+      return invalid("lease", fmt::format("lease: at most {} at once", Limits::kBatchJobs));
     batch_ = Batch::kAck;
   }
   acks_per_command_.push_back(static_cast<uint32_t>(arguments.size()));

@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/resp/conversation.h"
-#include "core/ascii.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::resp {
 
@@ -119,7 +118,7 @@ Status Conversation::hello(Arguments& arguments) {
     } else if (arguments.take_word("AUTH")) {
       const Result<std::string_view> name = arguments.text("AUTH");
       const Result<std::string_view> secret = arguments.text("AUTH");
-      if (!name.ok() || !secret.ok()) return invalid("AUTH: a name and a token are needed behind it");
+      if (!name.ok() || !secret.ok()) return invalid("AUTH", "AUTH: a name and a token are needed behind it");
       if (Status status = authenticate(*name, *secret); !status.ok()) return status;
     } else {
       return {};

@@ -5,7 +5,7 @@
 
 #include "api/resp/conversation.h"
 #include "api/visible_topics.h"
-#include "core/ascii.h"
+#include "core/text.h"
 #include "queue/job_options.h"
 
 namespace delayq::resp {
@@ -176,7 +176,7 @@ Status Conversation::redrive(Arguments& arguments) {
     return {};
   }
   const bool is_marked = arguments.take_word("ID");
-  if (is_marked && arguments.empty()) return invalid("ID: a value is missing behind it");
+  if (is_marked && arguments.empty()) return invalid("ID", "ID: a value is missing behind it");
   std::vector<std::string_view> ids;
   while (!arguments.empty()) {
     // Taken for an id, a misplaced option would be a job that is not there, and nobody would notice.

@@ -52,7 +52,7 @@ Status Conversation::import_lines(Arguments& arguments) {
   }
   std::vector<std::string_view> lines;
   while (!arguments.empty()) lines.push_back(arguments.take());
-  if (lines.empty()) return invalid("line: is missing");
+  if (lines.empty()) return invalid("line", "line: is missing");
   transfer::import_lines(
       host_.queue, now_, lines, on_conflict,
       respond<transfer::ImportResults>([](Writer& writer, const transfer::ImportResults& results) {

@@ -33,7 +33,7 @@ struct Line {
   std::deque<std::string> texts;
 };
 
-/// kInvalid, with the field's name in the detail. What the values mean together is the queue's business.
+/// kInvalid, with the field that is wrong. What the values mean together is the queue's business.
 Result<Line> parse_line(std::string_view text);
 
 }  // namespace delayq::transfer

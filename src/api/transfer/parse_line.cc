@@ -6,18 +6,15 @@
 #include <fmt/ranges.h>
 
 #include "api/transfer/line.h"
-#include "core/base64.h"
 #include "core/duration.h"
+#include "core/encoding.h"
 #include "core/moment.h"
-#include "core/nearest.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "json/reader.h"
 
 namespace delayq::transfer {
 
 namespace {
-
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, "import", std::move(detail), {}}; }
 
 /// The members of an object, taken one by one by name. The first problem is kept, with the field's name in
 /// front.
@@ -83,7 +80,7 @@ class Members {
   }
 
   void note(std::string_view name, std::string_view problem) {
-    if (status_.ok()) status_ = invalid(fmt::format("{}: {}", name, problem));
+    if (status_.ok()) status_ = invalid(name, fmt::format("{}: {}", name, problem));
   }
   void need(bool is_there, std::string_view name) {
     if (!is_there) note(name, "is missing");
@@ -215,7 +212,7 @@ std::optional<std::string> owned(std::optional<std::string_view> text) {
 
 Status read_settings(const json::Slice& object, Line& line) {
   if (object.type != json::Type::kObject)
-    return invalid(fmt::format("settings: expected an object, got {}", name_of(object.type)));
+    return invalid("settings", fmt::format("settings: expected an object, got {}", name_of(object.type)));
   Members members(object, line.texts);
   Settings& settings = line.settings.emplace();
   settings.attempts = members.number("attempts");
@@ -242,9 +239,7 @@ Status read_settings(const json::Slice& object, Line& line) {
   return members.finish();
 }
 
-}  // namespace
-
-Result<Line> parse_line(std::string_view text) {
+Result<Line> read_line(std::string_view text) {
   const Result<json::Slice> value = json::parse(text);
   if (!value.ok()) return invalid(fmt::format("the line is not JSON: {}", value.error().detail));
   if (value->type != json::Type::kObject)
@@ -260,6 +255,14 @@ Result<Line> parse_line(std::string_view text) {
     read_job(members, line);
   }
   if (Status status = members.finish(); !status.ok()) return status.error();
+  return line;
+}
+
+}  // namespace
+
+Result<Line> parse_line(std::string_view text) {
+  Result<Line> line = read_line(text);
+  if (!line.ok()) return in_verb("import", line.error());
   return line;
 }
 

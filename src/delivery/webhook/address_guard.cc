@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::webhook {
 
@@ -135,12 +135,10 @@ std::string IpAddress::to_string() const {
 }
 
 Result<Network> Network::parse(std::string_view text) {
-  const auto invalid = [&](std::string_view what) {
-    return Error{ErrorCode::kInvalid, "", fmt::format("{} {}", quote(text), what)};
-  };
+  const auto wrong = [&](std::string_view what) { return invalid(fmt::format("{} {}", quote(text), what)); };
   const size_t slash = text.find('/');
   const auto base = IpAddress::parse(text.substr(0, slash));
-  if (!base) return invalid("is not a network; write 10.0.0.0/8, fd00::/8 or one address");
+  if (!base) return wrong("is not a network; write 10.0.0.0/8, fd00::/8 or one address");
   Network network;
   network.base_ = *base;
   const int bits = base->is_v4() ? 32 : 128;
@@ -149,13 +147,13 @@ Result<Network> Network::parse(std::string_view text) {
     const std::string_view digits = text.substr(slash + 1);
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), prefix);
     if (failure != std::errc{} || end != digits.data() + digits.size() || prefix < 0 || prefix > bits) {
-      return invalid(fmt::format("needs a number from 0 to {} behind the slash", bits));
+      return wrong(fmt::format("needs a number from 0 to {} behind the slash", bits));
     }
   }
   network.prefix_ = prefix + (128 - bits);
   for (int bit = network.prefix_; bit < 128; ++bit) {
     if ((base->bytes_.at[bit / 8] >> (7 - bit % 8) & 1) != 0) {
-      return invalid(
+      return wrong(
           fmt::format("has bits beyond its first {}; set them to zero, or write a longer prefix", prefix));
     }
   }

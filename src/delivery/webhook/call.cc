@@ -5,7 +5,7 @@
 
 #include <curl/curl.h>
 
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::webhook {
 

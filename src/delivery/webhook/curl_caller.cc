@@ -11,7 +11,7 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 #include "delivery/webhook/curl_transfer.h"
 #include "delivery/webhook/socket_watch.h"
 

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "core/ascii.h"
-#include "core/hex.h"
+#include "core/encoding.h"
+#include "core/job.h"
 #include "core/limits.h"
 #include "core/moment.h"
 #include "core/siphash.h"
-#include "core/whole_seconds.h"
+#include "core/text.h"
 #include "json/reader.h"
 #include "json/writer.h"
 

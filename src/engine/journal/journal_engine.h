@@ -10,7 +10,6 @@
 
 #include "engine/engine.h"
 #include "engine/journal/backup.h"
-#include "engine/journal/canary.h"
 #include "engine/journal/cleaner.h"
 #include "engine/journal/disk.h"
 #include "engine/journal/io.h"
@@ -35,7 +34,6 @@ struct JournalOptions {
   uint32_t work_per_tick = 20'000;  ///< jobs that one tick() (or verb) makes due at most
   Shelf* backups = nullptr;         ///< where backup() puts its copies; must outlive the engine
   bool compacts = true;  ///< false: for a look at the jobs, on a disk that forgets (scratch_disk.h)
-  Canary canary = Canary::kNone;
 };
 
 /// The embedded engine: an append-only journal on disk, a table of jobs in RAM, a timing wheel.

@@ -77,10 +77,10 @@ Result<Slot> JournalEngine::start_of_page(TopicNumber topic, const ListRequest& 
     return topic == kNoTopic ? kNoSlot : store_.topics[topic].chain(request.state).first;
   const auto cursor = parse_cursor(request.cursor);
   const auto at = cursor ? store_.topics.cursors.find(*cursor) : std::nullopt;
-  if (!at) return Error{ErrorCode::kInvalid, "list", "cursor: it has expired, start again without one"};
+  if (!at) return in_verb("list", invalid("cursor", "cursor: it has expired, start again without one"));
   const bool fits =
       *at == kNoSlot || (store_.jobs[*at].topic == topic && store_.jobs[*at].state() == request.state);
-  if (!fits) return Error{ErrorCode::kInvalid, "list", "cursor: it belongs to another topic or state"};
+  if (!fits) return in_verb("list", invalid("cursor", "cursor: it belongs to another topic or state"));
   return *at;
 }
 
@@ -176,12 +176,19 @@ void JournalEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts
 void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
   if (!failure_) make_due(now);
   TopicPage page;
-  const std::vector<TopicNumber> numbers = store_.topics.page(cursor, limit);
-  for (const TopicNumber number : numbers) {
-    const Topic& topic = store_.topics[number];
-    if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(topic)});
+  std::string last{cursor};
+  // Names without jobs (they have settings, or had jobs a short time ago) leave room for others on the page.
+  for (bool is_more = true; is_more && page.topics.size() < limit;) {
+    const uint32_t wanted = limit - static_cast<uint32_t>(page.topics.size());
+    const std::vector<TopicNumber> numbers = store_.topics.page(last, wanted);
+    for (const TopicNumber number : numbers) {
+      const Topic& topic = store_.topics[number];
+      if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(topic)});
+    }
+    is_more = numbers.size() == wanted;
+    if (!numbers.empty()) last = store_.topics[numbers.back()].name;
+    if (is_more && page.topics.size() == limit) page.cursor = last;
   }
-  if (!numbers.empty() && numbers.size() == limit) page.cursor = store_.topics[numbers.back()].name;
   answer(std::move(reply), Result<TopicPage>(std::move(page)));
 }
 

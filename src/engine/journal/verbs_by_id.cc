@@ -1,6 +1,7 @@
 // cancel, reschedule, redrive, purge: what producers and operators do to jobs that wait.
 #include <algorithm>
 
+#include "engine/journal/canary.h"
 #include "engine/journal/journal_engine.h"
 
 namespace delayq::journal {
@@ -63,7 +64,7 @@ CancelOutcome JournalEngine::cancel_one(Slot slot) {
   switch (store_.jobs[slot].state()) {
     case JobState::kDelayed:
     case JobState::kReady:
-      if (options_.canary == Canary::kLostCancel) {
+      if (is_planted(Canary::kLostCancel)) {
         store_.erase(slot);
       } else {
         forget(slot);

@@ -45,6 +45,9 @@ bool read_exceptions(const resp::Value& value, const std::string& topic, const B
 }  // namespace
 
 void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
+  // Of no jobs: whether some would be accepted, as far as is known. Jobs themselves are for Redis to refuse.
+  if (jobs.empty() && is_out_of_memory_)
+    return answer(reply, Result<std::vector<PushAnswer>>(redis::out_of_memory("push")));
   std::vector<PushAnswer> created;
   created.reserve(jobs.size());
   for (const NewJob& job : jobs) {

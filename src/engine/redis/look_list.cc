@@ -54,7 +54,7 @@ void RedisEngine::list(Moment now, const ListRequest& request, Reply<JobPage> re
   if (!request.cursor.empty()) cursor = redis::read_cursor(request.cursor, request.state, keys_.shards());
   if (!cursor) {
     return answer<JobPage>(reply,
-                           Error{ErrorCode::kInvalid, "list", "cursor: not one that a list has answered"});
+                           in_verb("list", invalid("cursor", "cursor: not one that a list has answered")));
   }
   auto listing = std::make_shared<Listing>();
   listing->now = now;

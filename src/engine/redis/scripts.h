@@ -33,6 +33,7 @@ std::string_view redis_sizes();
 std::string_view redis_forecast();
 std::string_view redis_settings();
 std::string_view redis_missed();
+std::string_view redis_mend();
 }  // namespace delayq::embedded
 
 namespace delayq::redis::scripts {
@@ -68,5 +69,6 @@ inline const Script kSizes{"sizes", embedded::redis_sizes()};
 inline const Script kForecast{"forecast", embedded::redis_forecast()};
 inline const Script kSettings{"settings", embedded::redis_settings()};
 inline const Script kMissed{"missed", embedded::redis_missed()};
+inline const Script kMend{"mend", embedded::redis_mend()};
 
 }  // namespace delayq::redis::scripts

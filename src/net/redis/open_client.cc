@@ -8,16 +8,17 @@ namespace delayq::net::redis {
 
 namespace {
 
-Error invalid(std::string detail) { return {ErrorCode::kInvalid, "redis", std::move(detail), {}}; }
+/// `detail` starts with the name of the option that is wrong.
+Error wrong_option(std::string detail) { return in_verb("redis", invalid(std::move(detail))); }
 
 Status check(const ClientOptions& options) {
-  if (options.addresses.empty()) return invalid("addresses: at least one is needed");
-  if (options.connections == 0) return invalid("connections: at least one is needed");
+  if (options.addresses.empty()) return wrong_option("addresses: at least one is needed");
+  if (options.connections == 0) return wrong_option("connections: at least one is needed");
   if (options.mode == Mode::kSentinel && options.master_name.empty())
-    return invalid("master_name: Sentinel knows masters by their names");
+    return wrong_option("master_name: Sentinel knows masters by their names");
   if (options.mode == Mode::kCluster && options.database != 0)
-    return invalid("database: a cluster has only number 0");
-  if (options.password.empty() && !options.user.empty()) return invalid("password: a user needs one");
+    return wrong_option("database: a cluster has only number 0");
+  if (options.password.empty() && !options.user.empty()) return wrong_option("password: a user needs one");
   return {};
 }
 

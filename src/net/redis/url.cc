@@ -8,14 +8,14 @@
 
 #include <fmt/format.h>
 
-#include "core/hex.h"
-#include "core/quote.h"
+#include "core/encoding.h"
+#include "core/text.h"
 
 namespace delayq::net::redis {
 
 namespace {
 
-Error wrong(std::string detail) { return {ErrorCode::kInvalid, "redis url", std::move(detail), {}}; }
+Error wrong(std::string detail) { return in_verb("redis url", invalid(std::move(detail))); }
 
 struct Scheme {
   std::string_view name;

@@ -59,7 +59,6 @@ local function move_due(most)
     if #ids == 0 then return false end
     if moved_bytes >= ENOUGH_BYTES then return true end
     local records, bytes = records_of(ids, ENOUGH_BYTES - moved_bytes)
-    take_due(#records)
     moved, moved_bytes = moved + #records, moved_bytes + bytes
     local lines = {}
     for i, record in ipairs(records) do
@@ -68,7 +67,10 @@ local function move_due(most)
         if head[STATE] == WAITING then line_up(lines, ids[i], head) end
       end
     end
+    -- They leave one place when they are in the other: a line whose key another program has keeps them delayed.
+    go_on_when_full(NEXT)
     for outlet, members in pairs(lines) do ready(outlet, members) end
+    take_due(#records)
   end
   return #due_ids(1) > 0
 end
@@ -154,8 +156,8 @@ end
 -- A job that is in no place waits for `due` from now on, or is ready at once.
 local function wait(id, head, tail, due)
   head[STATE], head[DUE], head[UNTIL], head[LEASE], head[FLAGS] = WAITING, due, 0, 0, 0
-  store(id, head, tail)
   settle(id, head)
+  store(id, head, tail)
 end
 
 -- Forgets jobs that are in no place and no group any more.

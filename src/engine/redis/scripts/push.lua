@@ -10,6 +10,13 @@ local place = numbers(count)
 local said = {false, 0}
 local is_stored = false
 
+-- Places first, and then the record: when a place cannot be written (another program has its key), what was written before is
+-- a trace (prelude_life.lua), and no job. So a push that fails can be repeated.
+local function note_topic()
+  if not is_stored then call('ZADD', TOPICS, 0, TOPIC) end
+  is_stored = true
+end
+
 local function say(i, outcome, state, due)
   local at = #said
   said[at + 1], said[at + 2], said[at + 3], said[at + 4] = i - 1, outcome, state, due
@@ -63,10 +70,10 @@ local function push_one(i)
   end
   local record = record_of(i)
   head, tail = open(record)
-  call('HSET', POOL, id, record)
-  is_stored = true
   if flags >= 8 then join_group(id, tail) end
+  note_topic()
   settle(id, head)
+  call('HSET', POOL, id, record)
 end
 
 -- All at once, when no job is in the way of another.
@@ -86,10 +93,10 @@ local function push_all()
     end
     if tonumber(ARGV[at + 5]) >= 8 then join_group(id, select(2, open(record))) end
   end
-  call('HSET', POOL, unpack(fields))
-  is_stored = true
+  note_topic()
   if #timed > 0 then delay(timed, earliest) end
   for outlet, members in pairs(lines) do ready(outlet, members) end
+  call('HSET', POOL, unpack(fields))
 end
 
 local function is_plain()
@@ -114,5 +121,4 @@ if is_plain() then
 else
   for i = 1, count do push_one(i) end
 end
-if is_stored then call('ZADD', TOPICS, 0, TOPIC) end
 return answer(said)
