@@ -6,8 +6,7 @@
 #include <string_view>
 
 #include "api/traffic.h"
-#include "delivery/redis/figures.h"
-#include "delivery/webhook/figures.h"
+#include "delivery/figures.h"
 #include "queue/verbs.h"
 
 namespace delayq::http {
@@ -41,9 +40,9 @@ struct Metrics {
   const api::Traffic& http;
   const api::Traffic& resp;
   ProcessFigures process;
-  webhook::Figures webhooks{};
-  std::optional<RedisFigures> redis{};                      ///< none where jobs are elsewhere
-  std::optional<redis_delivery::Figures> redis_delivery{};  ///< nothing: jobs do not go there
+  webhook::WebhookFigures webhooks{};
+  std::optional<RedisFigures> redis{};                         ///< none where jobs are elsewhere
+  std::optional<delivery::RedisSinkFigures> redis_delivery{};  ///< nothing: jobs do not go there
 };
 
 /// Everything that can be watched, in Prometheus's text format. Its size has a bound: it depends on how many
