@@ -1,8 +1,8 @@
-#include "cli/arguments.h"
-
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "cli/cli.h"
 
 namespace delayq::cli {
 namespace {

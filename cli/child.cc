@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/human.h"
+#include "cli/terminal.h"
 #include "core/limits.h"
 
 namespace delayq::cli {

@@ -1,15 +1,19 @@
 #include "cli/cli.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <string_view>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/connection.h"
 #include "cli/verb.h"
+#include "core/text.h"
 
 namespace delayq::cli {
 
@@ -133,6 +137,146 @@ int Commands::run(Entry& entry, const Surroundings& surroundings) {
     return traits_of(error.code).exit_code;
   }
   return surroundings.out ? entry.verb->exit_code() : EXIT_FAILURE;
+}
+
+namespace {
+
+/// In front of a value that must be left as it is. Nobody types it, and if somebody does, it is marked as
+/// well.
+constexpr char kMark = '\x02';
+
+/// A word whose value CLI11 might take apart gets the mark in front of the value.
+std::string marked(const std::string& word) {
+  const size_t sign = word.starts_with("--") ? word.find('=') : std::string::npos;
+  const size_t value = sign == std::string::npos ? 0 : sign + 1;
+  if (value >= word.size() || (word[value] != '[' && word[value] != kMark)) return word;
+  return fmt::format("{}{}{}", word.substr(0, value), kMark, word.substr(value));
+}
+
+std::string unmarked(std::string text) {
+  std::erase(text, kMark);
+  return text;
+}
+
+void unmark_options(CLI::App& app) {
+  const auto unmark = [](const std::string& text) { return text.starts_with(kMark) ? text.substr(1) : text; };
+  for (CLI::Option* const option : app.get_options()) {
+    if (option->get_items_expected_max() > 0) option->transform(unmark);
+  }
+  for (CLI::App* const command : app.get_subcommands([](CLI::App*) { return true; }))
+    unmark_options(*command);
+}
+
+bool runs_commands(std::string_view verb) { return verb == "pop" || verb == "bpop"; }
+
+std::string meant(std::string_view word, const std::vector<std::string>& known) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const std::string_view near = nearest(word, views);
+  return near.empty() ? std::string() : fmt::format(" Did you mean {}?", near);
+}
+
+const CLI::App* command_named(const CLI::App& app, const std::string& name) {
+  const auto found = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+/// Without the hidden ones.
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// The first word that looks like an option and is none of the command's.
+std::string unknown_option(const CLI::App& command, const std::vector<std::string>& arguments) {
+  const std::vector<std::string> known = option_names(command);
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    std::string name = argument.substr(0, argument.find('='));
+    const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+    if (name.starts_with("--") && !is_known) return name;
+  }
+  return {};
+}
+
+/// The first word behind `help` that is no command, and the command in which it was looked for.
+struct Unknown {
+  std::string word;  ///< empty: all of them are commands
+  const CLI::App* within = nullptr;
+};
+
+Unknown unknown_topic_of_help(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* within = &app;
+  for (size_t i = 1; i < arguments.size() && !arguments[i].starts_with('-'); ++i) {
+    const CLI::App* const command = command_named(*within, arguments[i]);
+    if (command == nullptr) return {arguments[i], within};
+    within = command;
+  }
+  return {};
+}
+
+std::string no_such_command(std::string_view word, const CLI::App& within) {
+  return fmt::format("delayq: there is no command {}.{}\ndelayq --help lists them\n", quote(word),
+                     meant(word, command_names(within)));
+}
+
+}  // namespace
+
+void parse(CLI::App& app, const std::vector<std::string>& arguments) {
+  unmark_options(app);
+  if (!arguments.empty() && arguments[0] == "help") {
+    if (const Unknown unknown = unknown_topic_of_help(app, arguments); !unknown.word.empty())
+      throw CLI::ExtrasError(std::vector<std::string>{unknown.word});
+    std::vector<std::string> words{"--help"};
+    words.insert(words.end(), arguments.rbegin(), arguments.rend() - 1);
+    return app.parse(words);
+  }
+  std::vector<std::string> words;
+  auto rest = arguments.begin();
+  for (; rest != arguments.end(); ++rest) {
+    if (*rest == "--" && runs_commands(arguments[0])) break;
+    words.push_back(marked(*rest));
+  }
+  if (rest != arguments.end()) {
+    while (++rest != arguments.end()) words.push_back(fmt::format("{}={}{}", kExecWord, kMark, *rest));
+  }
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  app.parse(words);
+}
+
+std::string explain(const CLI::App& app, const CLI::ParseError& error,
+                    const std::vector<std::string>& arguments) {
+  const std::string first = arguments.empty() ? std::string() : arguments[0];
+  if (first == "help") {
+    if (const Unknown unknown = unknown_topic_of_help(app, arguments); !unknown.word.empty())
+      return no_such_command(unknown.word, *unknown.within);
+  }
+  const CLI::App* command = command_named(app, first);
+  if (command == nullptr) {
+    if (first.empty() || first.starts_with('-'))
+      return fmt::format("delayq: {}\ndelayq --help tells more\n", unmarked(error.what()));
+    return no_such_command(first, app);
+  }
+  std::string name = first;
+  if (const CLI::App* const inner = arguments.size() > 1 ? command_named(*command, arguments[1]) : nullptr) {
+    command = inner;
+    name += " " + arguments[1];
+  }
+  std::string what = unmarked(error.what());
+  if (const std::string option = unknown_option(*command, arguments); !option.empty()) {
+    what = fmt::format("there is no option {}.{}", option, meant(option, option_names(*command)));
+  }
+  return fmt::format("delayq {0}: {1}\ndelayq {0} --help tells more\n", name, what);
 }
 
 }  // namespace delayq::cli

@@ -8,7 +8,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "resp/command_parser.h"

@@ -1,8 +1,6 @@
-#include "cli/columns.h"
-
 #include <gtest/gtest.h>
 
-#include "cli/human.h"
+#include "cli/terminal.h"
 
 namespace delayq::cli {
 namespace {

@@ -1,10 +1,9 @@
-#include "cli/completion.h"
-
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/cli.h"
+#include "cli/shell_verbs.h"
 
 namespace delayq::cli {
 namespace {

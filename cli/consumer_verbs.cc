@@ -1,12 +1,195 @@
-// Those who do the work: ack, nack, extend; pop has a file of its own.
+#include <ostream>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/human.h"
+#include "cli/cli.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
+#include "cli/workers.h"
+#include "core/duration.h"
+#include "core/limits.h"
 #include "json/writer.h"
 
 namespace delayq::cli {
+
+// pop and bpop: jobs shown to a person or a program, or a command run for each.
+
+namespace {
+
+using Text = std::optional<std::string>;
+constexpr size_t kShownBytes = 200;
+constexpr std::string_view kExecLease = "30s";
+/// A command of a job failed; all other exit codes are those of errors.
+constexpr int kFailedExit = 1;
+constexpr uint32_t kMaxWorkers = 1'000;
+
+void show_as_json(const Session& session, const Popped& job) {
+  session.say({}, json::Object()
+                      .text("lease", job.lease)
+                      .text("topic", job.topic)
+                      .text("id", job.id)
+                      .text("body", job.body)
+                      .number("attempt", job.attempt)
+                      .number("due_ms", job.due_ms)
+                      .finish());
+}
+
+std::vector<std::string> row_of(const Session& session, const Popped& job) {
+  return {printable(job.lease, kShownBytes), printable(job.topic, kShownBytes),
+          printable(job.id, kShownBytes),    grouped(job.attempt),
+          session.when(job.due_ms),          printable(job.body, kShownBytes)};
+}
+
+/// The duration of an option, which is named in the error.
+Result<Millis> duration_of(std::string_view option, std::string_view text) {
+  Result<Millis> duration = parse_duration(text);
+  if (duration) return duration;
+  return Error{duration.error().code, {}, fmt::format("{}: {}", option, duration.error().detail)};
+}
+
+class Pop final : public Verb {
+ public:
+  /// `blocking`: it waits when it was not told how long.
+  explicit Pop(bool blocking) : blocking_(blocking) {}
+
+  std::string_view name() const override { return blocking_ ? "bpop" : "pop"; }
+  std::string_view help() const override {
+    return blocking_ ? "Wait for jobs, up to an hour, and take them" : "Take jobs that are ready";
+  }
+
+  void add_options(CLI::App& app) override {
+    app.add_option("TOPIC", topics_, "The topics, the first ones first")->required();
+    app.add_option("--count", count_, "Take up to so many; 1 when left out");
+    app.add_option("--wait", wait_, blocking_ ? "At most so long; 1h when left out" : "Wait for so long");
+    app.add_option("--lease", lease_,
+                   "Have so long for the work; else what the topic says, and 30s with --exec");
+    CLI::Option* const autoack =
+        app.add_flag("--autoack", autoack_, "Take them as done; none is handed over again");
+    exec_ =
+        app.add_option("--exec", command_,
+                       "Run this for each job, by sh, or the words behind -- without a shell; ack on exit "
+                       "code 0, else nack")
+            ->type_name("COMMAND")
+            ->expected(0, 1)
+            ->excludes(autoack);
+    app.add_option("--workers", workers_, "With --exec: so many commands at once; 1 when left out")
+        ->needs(exec_)
+        ->check(CLI::Range(1U, kMaxWorkers));
+    app.add_flag("--forever", forever_, "With --exec: go on until SIGINT or SIGTERM")->needs(exec_);
+    app.add_option(kExecWord, words_, "A word of the command")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->group("");
+  }
+
+  Status run(const Session& session) override {
+    if (blocking_ && !wait_) wait_ = format_duration(Limits::kMaxWait);
+    if (exec_->count() > 0) return run_commands(session);
+    if (!words_.empty()) return invalid("--exec: is missing; behind -- stands the command that it runs");
+    Words command{"POP"};
+    command.insert(command.end(), topics_.begin(), topics_.end());
+    append_option(command, "COUNT", count_);
+    append_option(command, "WAIT", wait_);
+    append_option(command, "LEASE", lease_);
+    if (autoack_) command.emplace_back("AUTOACK");
+    // What is no duration, the server refuses at once.
+    const Result<Millis> wait = parse_duration(wait_.value_or("0"));
+    const Result<resp::Value> reply = session.ask(command, wait ? *wait : Millis{});
+    if (!reply) return reply.error();
+    return show(session, *reply);
+  }
+
+  int exit_code() const override { return exit_code_; }
+
+ private:
+  static Status show(const Session& session, const resp::Value& reply) {
+    if (reply.type != resp::Value::Type::kArray) return unexpected_reply();
+    Table table;
+    table.row({"LEASE", "TOPIC", "ID", "ATTEMPT", "DUE", "BODY"});
+    for (const resp::Value& item : reply.items) {
+      const std::optional<Popped> job = popped_of(item);
+      if (!job) return unexpected_reply();
+      if (session.json) {
+        show_as_json(session, *job);
+      } else {
+        table.row(row_of(session, *job));
+      }
+    }
+    if (session.json) return {};
+    session.world.out << (reply.items.empty() ? "nothing is ready\n" : table.text());
+    return {};
+  }
+
+  Result<WorkOrder> order() const {
+    WorkOrder order{.topics = topics_, .words = words_, .forever = forever_, .workers = workers_};
+    if (order.words.empty()) {
+      if (command_.empty())
+        return invalid("--exec: what is to be run? Give it as one word for sh, or behind --");
+      order.words = {"sh", "-c", command_};
+    } else if (!command_.empty()) {
+      return invalid("--exec: give the command to it or behind --, not both");
+    }
+    const Result<Millis> wait = duration_of("--wait", wait_.value_or("0"));
+    const Result<Millis> lease = duration_of("--lease", lease_.value_or(std::string(kExecLease)));
+    if (!wait) return wait.error();
+    if (!lease) return lease.error();
+    order.wait = *wait;
+    order.lease = *lease;
+    resp::Value count;
+    count.type = resp::Value::Type::kBulk;
+    count.text = count_.value_or("1");
+    const std::optional<int64_t> number = number_in(count);
+    if (!number || *number < 1) return invalid("--count: expected a number from 1");
+    order.count = static_cast<uint64_t>(*number);
+    return order;
+  }
+
+  Status run_commands(const Session& session) {
+    const Result<WorkOrder> order = this->order();
+    if (!order) return order.error();
+    const Result<WorkReport> report = run_workers(session, *order);
+    if (!report) return report.error();
+    if (report->nacked + report->lost > 0 && !forever_) exit_code_ = kFailedExit;
+    if (session.json_asked) return {};
+    const auto number = [](uint64_t count) { return grouped(static_cast<int64_t>(count)); };
+    std::string text = report->acked + report->nacked + report->lost == 0
+                           ? "nothing was ready"
+                           : fmt::format("{} done, {} failed", number(report->acked), number(report->nacked));
+    if (report->lost > 0) text += fmt::format(", {} lost", number(report->lost));
+    session.world.err << "delayq: " << text << "\n";
+    return {};
+  }
+
+  bool blocking_;
+  std::vector<std::string> topics_;
+  Text count_, wait_, lease_;
+  bool autoack_ = false;
+  CLI::Option* exec_ = nullptr;
+  std::string command_;
+  std::vector<std::string> words_;
+  uint32_t workers_ = 1;
+  bool forever_ = false;
+  int exit_code_ = 0;
+};
+
+}  // namespace
+
+std::optional<Popped> popped_of(const resp::Value& job) {
+  if (job.type != resp::Value::Type::kArray || job.items.size() != 6) return std::nullopt;
+  const std::optional<int64_t> attempt = number_in(job.items[4]);
+  const std::optional<int64_t> due_ms = number_in(job.items[5]);
+  if (!attempt || !due_ms) return std::nullopt;
+  return Popped{job.items[0].text, job.items[1].text, job.items[2].text,
+                job.items[3].text, *attempt,          *due_ms};
+}
+
+void add_pop_verbs(Verbs& verbs) {
+  verbs.push_back(std::make_unique<Pop>(false));
+  verbs.push_back(std::make_unique<Pop>(true));
+}
+
+// Those who do the work: ack, nack, extend; pop has a file of its own.
 
 namespace {
 

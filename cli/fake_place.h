@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/exported_line.h"
+#include "cli/importing.h"
 #include "cli/place.h"
-#include "cli/topic_counts.h"
+#include "cli/show.h"
 
 namespace delayq::cli {
 

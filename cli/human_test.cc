@@ -1,6 +1,6 @@
-#include "cli/human.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/terminal.h"
 
 namespace delayq::cli {
 namespace {

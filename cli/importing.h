@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,8 +12,50 @@
 #include <vector>
 
 #include "cli/verb.h"
+#include "core/result.h"
+#include "core/time.h"
 
 namespace delayq::cli {
+
+/// Lines of a text of any length, one at a time, in bounded memory.
+class LineReader {
+ public:
+  /// Above this a line is an error: it cannot be a job.
+  static constexpr size_t kMostBytes = size_t{192} << 20;
+
+  explicit LineReader(std::istream& in, size_t most_bytes = kMostBytes) : in_(in), most_(most_bytes) {}
+
+  /// The next line without its end, or false behind the last one. kTooLarge: the line is too long.
+  Result<bool> next(std::string& line);
+  /// Of the line that next() brought last, from 1.
+  uint64_t number() const { return number_; }
+  /// Taken off the text so far.
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::istream& in_;
+  size_t most_;
+  uint64_t number_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+/// What the state of a job comes to when it moves elsewhere. Time alone moves a waiting one from delayed to
+/// ready, and one that runs is ready where it is restored.
+enum class Kind : uint8_t { kWaiting, kDone, kDead };
+inline constexpr size_t kKinds = 3;
+
+/// A line as `export` writes it, as far as it is looked at on the way.
+struct ExportedLine {
+  std::string topic;
+  std::string id;  ///< empty: the line has settings
+  Kind kind = Kind::kWaiting;
+  bool is_running = false;
+  std::string body;
+  Moment kept_until = kNever;  ///< of a done or dead one
+};
+
+/// kCorrupt for what is no such line.
+Result<ExportedLine> read_exported(std::string_view text);
 
 /// Asks whoever has the jobs: a server, or a data directory where nobody serves. An error reply is an error.
 using Ask = std::function<Result<resp::Value>(const Words&)>;

@@ -1,6 +1,6 @@
-#include "cli/listen_view.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/listen_verb.h"
 
 namespace delayq::cli {
 namespace {

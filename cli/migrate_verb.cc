@@ -4,11 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/human.h"
 #include "cli/migration.h"
 #include "cli/place.h"
-#include "cli/progress.h"
-#include "cli/topic_counts.h"
+#include "cli/show.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "json/writer.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/human.h"
+#include "cli/terminal.h"
 #include "core/limits.h"
 #include "core/siphash.h"
 

@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/human.h"
 #include "cli/show.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/limits.h"
 #include "json/writer.h"

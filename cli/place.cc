@@ -12,8 +12,8 @@ namespace delayq::cli {
 
 namespace {
 
-constexpr Millis kConnectPatience = std::chrono::seconds{5};
-constexpr Millis kReplyPatience = std::chrono::minutes{1};
+constexpr Millis kPlaceConnectPatience = std::chrono::seconds{5};
+constexpr Millis kPlaceReplyPatience = std::chrono::minutes{1};
 
 Result<Server> server_of_url(std::string_view option, std::string_view text, bool is_encrypted) {
   Server server;
@@ -53,11 +53,11 @@ class ServerLine {
   Result<std::vector<resp::Value>> ask_all(std::span<const Words> commands) {
     if (commands.empty()) return std::vector<resp::Value>{};
     if (!connection_) {
-      Result<Connection> opened = Connection::open(server_, kConnectPatience);
+      Result<Connection> opened = Connection::open(server_, kPlaceConnectPatience);
       if (!opened) return opened.error();
       connection_.emplace(std::move(*opened));
     }
-    Result<std::vector<resp::Value>> replies = connection_->ask_all(commands, kReplyPatience);
+    Result<std::vector<resp::Value>> replies = connection_->ask_all(commands, kPlaceReplyPatience);
     if (!replies) connection_.reset();
     return replies;
   }

@@ -1,6 +1,6 @@
-#include "cli/received_request.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/receiver.h"
 
 namespace delayq::cli {
 namespace {

@@ -1,17 +1,197 @@
 #include "cli/takeover.h"
 
+#include <memory>
+#include <utility>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/importing.h"
-#include "cli/progress.h"
-#include "cli/redis_connection.h"
 #include "cli/seeds/layout.h"
-#include "cli/takeover_report.h"
+#include "cli/terminal.h"
 #include "core/limits.h"
+#include "json/writer.h"
+#include "net/redis/url.h"
+#include "resp/value.h"
 
 namespace delayq::cli {
+
+namespace {
+
+constexpr Millis kRedisConnectPatience = std::chrono::seconds{5};
+constexpr Millis kRedisReplyPatience = std::chrono::minutes{1};
+
+/// What a connection says is meant for a server of ours; what can be done about a Redis stands in its URL.
+Error of_redis(const net::redis::Address& address, Error error) {
+  std::string_view what = error.detail;
+  const bool may_want_tls = what.find("--tls") != std::string_view::npos;
+  what = what.substr(0, what.find(". "));
+  const std::string_view advice = may_want_tls ? "; if it speaks TLS there, the URL begins with rediss" : "";
+  error.detail = fmt::format("URL: Redis at {}: {}{}", net::redis::to_string(address), what, advice);
+  error.op = "redis";
+  return error;
+}
+
+Status tell(Connection& connection, const std::vector<std::string_view>& command, ErrorCode code) {
+  const Result<resp::Value> reply = connection.ask(command, kRedisReplyPatience);
+  if (!reply) return reply.error();
+  if (!reply->is_error()) return {};
+  std::string said = fmt::format("it says: {}", reply->text);
+  while (said.ends_with('.')) said.pop_back();
+  if (code == ErrorCode::kUnauthorized)
+    said += "; redis://USER:PASSWORD@HOST or redis://:PASSWORD@HOST is right";
+  return Error{code, {}, std::move(said)};
+}
+
+Status greet(Connection& connection, const net::redis::ClientOptions& said) {
+  if (!said.password.empty()) {
+    std::vector<std::string_view> command{"AUTH"};
+    if (!said.user.empty()) command.emplace_back(said.user);
+    command.emplace_back(said.password);
+    if (Status status = tell(connection, command, ErrorCode::kUnauthorized); !status) return status;
+  }
+  // Refused without a password where one is needed.
+  const ErrorCode code = said.password.empty() ? ErrorCode::kUnauthorized : ErrorCode::kUnavailable;
+  if (Status status = tell(connection, {"PING"}, code); !status) return status;
+  if (said.database == 0) return {};
+  const std::string database = std::to_string(said.database);
+  return tell(connection, {"SELECT", database}, ErrorCode::kInvalid);
+}
+
+/// No, also when it may not be asked.
+bool is_member(Connection& connection) {
+  const Result<resp::Value> info =
+      connection.ask(std::vector<std::string_view>{"INFO", "cluster"}, kRedisReplyPatience);
+  return info && resp::info_line(info->text, "cluster_enabled") == "1";
+}
+
+}  // namespace
+
+Result<RedisPlace> open_redis(const std::string& url) {
+  const Result<net::redis::ClientOptions> said = net::redis::parse_url(url);
+  if (!said) return invalid("URL: " + said.error().detail);
+  if (said->mode != net::redis::Mode::kStandalone || said->addresses.size() != 1)
+    return invalid("URL: name the one server that has the jobs: redis://host:port/database");
+  const net::redis::Address& address = said->addresses.front();
+  Server server{.address = {address.host, address.port}, .token = {}, .tls = {}};
+  if (said->tls.is_on) server.tls = Server::Tls{};
+  Result<Connection> opened = Connection::open(server, kRedisConnectPatience);
+  if (!opened) return of_redis(address, opened.error());
+  auto connection = std::make_shared<Connection>(std::move(*opened));
+  if (Status status = greet(*connection, *said); !status) return of_redis(address, status.error());
+  return RedisPlace{seeds::RedisReader([connection](std::span<const seeds::Words> commands) {
+                      return connection->ask_all(commands, kRedisReplyPatience);
+                    }),
+                    fmt::format("{}/{}", net::redis::to_string(address), said->database),
+                    is_member(*connection)};
+}
+
+namespace {
+
+constexpr size_t kFirstLines = 3;
+constexpr size_t kShownLine = 160;
+constexpr size_t kShownName = 60;
+constexpr size_t kMostTopics = 40;
+/// What is wrong may be said in many ways; the rest is counted as one.
+constexpr size_t kMostProblems = 20;
+
+std::string number(uint64_t count) { return grouped(static_cast<int64_t>(count)); }
+
+}  // namespace
+
+void TakeoverReport::found(const seeds::SeedJob& job, Moment now) {
+  ++jobs_;
+  Topic& topic = topics_[job.topic];
+  const bool is_due = job.due <= now;
+  ++(is_due ? topic.due : topic.delayed);
+  due_ += is_due ? 1 : 0;
+  if (first_.size() < kFirstLines) first_.push_back(seeds::line_of(job, now));
+}
+
+void TakeoverReport::unreadable(const std::string& where, const std::string& why) {
+  ++unreadable_;
+  const bool is_known = problems_.contains(why) || problems_.size() < kMostProblems;
+  Problem& problem = problems_[is_known ? why : "something else"];
+  if (problem.count++ == 0) problem.example = where;
+}
+
+void TakeoverReport::answered(const std::string& where, const resp::Value& answer) {
+  const std::optional<Error> error = counts_.add(answer);
+  if (!error) return;
+  unreadable(where, error->detail);
+  --unreadable_;  // counted as failed
+}
+
+void TakeoverReport::left(const std::string& where) {
+  ++left_;
+  unreadable(where, "not removed there: another job has this id here");
+  --unreadable_;
+}
+
+std::string TakeoverReport::problems_text() const {
+  std::string text;
+  for (const auto& [why, problem] : problems_)
+    text += fmt::format("  {}  {}, as {}\n", number(problem.count), printable(why, kShownLine),
+                        printable(problem.example, kShownName));
+  return text;
+}
+
+std::string TakeoverReport::text(const Heading& heading) const {
+  std::string text = fmt::format("{} in {}: {} jobs wait, {} of them are due", heading.system, heading.from,
+                                 number(jobs_), number(due_));
+  if (over_ > 0) text += fmt::format("; {} that are over stay there", number(over_));
+  if (gone_ > 0) text += fmt::format("; {} ids without a job: removed there, or expired", number(gone_));
+  text += "\n";
+  Table table;
+  table.row({"TOPIC", "DELAYED", "DUE"});
+  size_t shown = 0;
+  for (const auto& [name, topic] : topics_) {
+    if (++shown > kMostTopics) break;
+    table.row({printable(name, kShownName), number(topic.delayed), number(topic.due)});
+  }
+  if (!topics_.empty()) text += table.text();
+  if (topics_.size() > kMostTopics) text += fmt::format("and {} more topics\n", topics_.size() - kMostTopics);
+  if (unreadable_ > 0) text += fmt::format("{} cannot be taken over:\n", number(unreadable_));
+  if (unreadable_ == 0 && !problems_.empty()) text += "Problems:\n";
+  text += problems_text();
+  if (heading.is_dry_run) {
+    if (!first_.empty()) text += "The first of them:\n";
+    for (const std::string& line : first_) text += printable(line, kShownLine) + "\n";
+    if (jobs_ + unreadable_ + gone_ + over_ == 0)
+      return text + "Nothing was changed. Are --from and the database behind the last / of the URL right?";
+    return text + fmt::format("Nothing was changed. --yes takes them over into {}.", heading.to);
+  }
+  text += fmt::format("Taken over into {}: {}", heading.to, counts_.text());
+  if (heading.removes) text += fmt::format("; {} removed there", number(removed_));
+  return text;
+}
+
+std::string TakeoverReport::json(const Heading& heading) const {
+  std::string text;
+  json::Writer json(text);
+  json.begin_object().key("system").text(heading.system).key("from").text(heading.from);
+  json.key("dry_run").boolean(heading.is_dry_run);
+  json.key("jobs").number(jobs_).key("due").number(due_).key("unreadable").number(unreadable_);
+  json.key("over").number(over_).key("gone").number(gone_).key("topics").begin_array();
+  for (const auto& [name, topic] : topics_) {
+    json.begin_object().key("topic").text(name).key("delayed").number(topic.delayed);
+    json.key("due").number(topic.due).end_object();
+  }
+  json.end_array().key("problems").begin_array();
+  for (const auto& [why, problem] : problems_) {
+    json.begin_object().key("problem").text(why).key("jobs").number(problem.count);
+    json.key("example").text(problem.example).end_object();
+  }
+  json.end_array();
+  if (!heading.is_dry_run) {
+    for (const std::string_view outcome : ImportCounts::kOutcomes)
+      json.key(outcome).number(counts_.of(outcome));
+    json.key("failed").number(counts_.failed()).key("removed").number(removed_).key("left").number(left_);
+  }
+  json.end_object();
+  return text;
+}
 
 namespace {
 

@@ -3,13 +3,192 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
+#include <ostream>
 #include <poll.h>
 #include <string_view>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <system_error>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include "core/duration.h"
+#include "core/text.h"
+
 namespace delayq::cli {
+
+namespace {
+
+struct Range {
+  char32_t first, last;
+};
+
+/// The wide ones as std::format counts them (C++20, [format.string.std]).
+constexpr std::array kWide{
+    Range{0x1100, 0x115f},   Range{0x2329, 0x232a},   Range{0x2e80, 0x303e},   Range{0x3040, 0xa4cf},
+    Range{0xac00, 0xd7a3},   Range{0xf900, 0xfaff},   Range{0xfe10, 0xfe19},   Range{0xfe30, 0xfe6f},
+    Range{0xff00, 0xff60},   Range{0xffe0, 0xffe6},   Range{0x1f300, 0x1f64f}, Range{0x1f900, 0x1f9ff},
+    Range{0x20000, 0x2fffd}, Range{0x30000, 0x3fffd},
+};
+
+/// Combining marks, joiners and variation selectors.
+constexpr std::array kNarrowest{
+    Range{0x0300, 0x036f}, Range{0x1ab0, 0x1aff}, Range{0x1dc0, 0x1dff}, Range{0x200b, 0x200f},
+    Range{0x20d0, 0x20ff}, Range{0xfe00, 0xfe0f}, Range{0xfe20, 0xfe2f},
+};
+
+template <size_t kCount>
+bool is_in(const std::array<Range, kCount>& ranges, char32_t code_point) {
+  return std::any_of(ranges.begin(), ranges.end(), [code_point](const Range& range) {
+    return range.first <= code_point && code_point <= range.last;
+  });
+}
+
+/// Takes the first character off the text, and returns its columns.
+size_t take_columns(std::string_view& text) {
+  const std::optional<char32_t> code_point = take_code_point(text);
+  if (!code_point) {
+    text.remove_prefix(1);
+    return 1;
+  }
+  if (*code_point < 0x300) return 1;
+  if (is_in(kNarrowest, *code_point)) return 0;
+  return is_in(kWide, *code_point) ? 2 : 1;
+}
+
+}  // namespace
+
+size_t columns_of(std::string_view text) {
+  size_t columns = 0;
+  while (!text.empty()) columns += take_columns(text);
+  return columns;
+}
+
+std::string cut_to_columns(std::string_view text, size_t most) {
+  std::string_view rest = text;
+  size_t columns = 0;
+  while (!rest.empty()) {
+    std::string_view behind = rest;
+    columns += take_columns(behind);
+    if (columns > most) break;
+    rest = behind;
+  }
+  return std::string(text.substr(0, text.size() - rest.size()));
+}
+
+namespace {
+
+/// Half a second matters to a job that is due in two, not to one that is due next week.
+Millis grain_at(Millis distance) {
+  if (distance < std::chrono::seconds{1}) return Millis{1};
+  if (distance < std::chrono::seconds{10}) return Millis{100};
+  if (distance < std::chrono::hours{1}) return std::chrono::seconds{1};
+  if (distance < std::chrono::days{2}) return std::chrono::minutes{1};
+  return std::chrono::hours{1};
+}
+
+bool is_number(std::string_view cell) {
+  return !cell.empty() && cell.find_first_not_of("0123456789,") == std::string_view::npos;
+}
+
+/// Whether a terminal shows the character and does nothing else.
+bool is_harmless(char32_t c) {
+  // Those that turn the direction of what follows make one text look like another.
+  const bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+  return !is_control(c) && !turns;
+}
+
+}  // namespace
+
+std::string relative(Moment now, Moment moment) {
+  const Millis distance = moment > now ? moment - now : now - moment;
+  const Millis shown = distance - distance % grain_at(distance);
+  if (shown == Millis::zero()) return "now";
+  const std::string text = format_duration(shown);
+  return moment > now ? "in " + text : text + " ago";
+}
+
+std::string printable_json(std::string_view json) {
+  std::string out;
+  while (!json.empty()) {
+    const std::string_view before = json;
+    const std::optional<char32_t> code_point = take_code_point(json);
+    if (!code_point) json.remove_prefix(1);
+    // Only texts have such characters: JSON has none between them but spaces and line ends.
+    if (code_point && *code_point >= 0x7f && !is_harmless(*code_point)) {
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(*code_point));
+    } else {
+      out += before.substr(0, before.size() - json.size());
+    }
+  }
+  return out;
+}
+
+std::string printable(std::string_view text, size_t most) {
+  std::string out;
+  while (!text.empty()) {
+    if (out.size() >= most) return out + "...";
+    const std::string_view before = text;
+    const std::optional<char32_t> code_point = take_code_point(text);
+    if (!code_point) text.remove_prefix(1);
+    const std::string_view bytes = before.substr(0, before.size() - text.size());
+    if (code_point && is_harmless(*code_point)) {
+      out += bytes;
+    } else {
+      for (const char byte : bytes)
+        out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    }
+  }
+  return out;
+}
+
+std::string grouped(int64_t number) {
+  std::string text = fmt::format("{}", number);
+  const size_t first = number < 0 ? 1 : 0;
+  for (size_t at = text.size(); at > first + 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+std::string rough_size(int64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  auto size = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (size >= 1'024 && unit + 1 < kUnits.size()) {
+    size /= 1'024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", size, kUnits[unit]);
+}
+
+std::string Table::text() const {
+  std::vector<size_t> widths;
+  std::vector<bool> numbers;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    widths.resize(std::max(widths.size(), rows_[r].size()));
+    numbers.resize(widths.size(), true);
+    for (size_t c = 0; c < rows_[r].size(); ++c) {
+      widths[c] = std::max(widths[c], columns_of(rows_[r][c]));
+      if (r > 0) numbers[c] = numbers[c] && is_number(rows_[r][c]);
+    }
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (size_t c = 0; c < row.size(); ++c) {
+      const std::string padding(widths[c] - columns_of(row[c]), ' ');
+      if (c > 0) line += "  ";
+      line += numbers[c] ? padding + row[c] : row[c] + padding;
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
 
 namespace {
 
@@ -90,6 +269,48 @@ Terminal::Event Terminal::read_key() {
   if (text[0] == kControlC) return Event::kStop;
   key_ = text[0];
   return Event::kKey;
+}
+
+namespace {
+
+constexpr Millis kEvery{100};
+
+}  // namespace
+
+Progress::Progress(const Surroundings& world, std::string what, uint64_t total)
+    : world_(world), what_(std::move(what)), total_(total) {}
+
+Progress::~Progress() {
+  if (world_.err_is_terminal && shown_ != Moment{}) world_.err << "\r\x1b[K" << std::flush;
+}
+
+void Progress::show(uint64_t done, uint64_t count) {
+  if (!world_.err_is_terminal) return;
+  const Moment now = world_.now();
+  if (now - shown_ < kEvery && now >= shown_) return;
+  shown_ = now;
+  world_.err << "\r" << text(what_, done, total_, count) << "\x1b[K" << std::flush;
+}
+
+std::string Progress::text(const std::string& what, uint64_t done, uint64_t total, uint64_t count) {
+  constexpr uint64_t kCells = 24;
+  const std::string number = grouped(static_cast<int64_t>(count));
+  if (total == 0) return fmt::format("{}  {}", what, number);
+  const uint64_t share = std::min(done, total);
+  const uint64_t full = kCells * share / total;
+  return fmt::format("{} [{}{}] {:>3} %  {}", what, std::string(full, '#'), std::string(kCells - full, '.'),
+                     100 * share / total, number);
+}
+
+uint64_t total_bytes(const std::vector<std::string>& files) {
+  uint64_t total = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const uintmax_t size = std::filesystem::file_size(file, error);
+    if (error) return 0;
+    total += size;
+  }
+  return total;
 }
 
 }  // namespace delayq::cli

@@ -1,9 +1,8 @@
-#include "cli/top_view.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/columns.h"
+#include "cli/terminal.h"
+#include "cli/top.h"
 #include "json/reader.h"
 
 namespace delayq::cli {

@@ -8,12 +8,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/human.h"
 #include "cli/importing.h"
-#include "cli/line_reader.h"
-#include "cli/progress.h"
 #include "cli/show.h"
 #include "cli/takeover.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/limits.h"
 

@@ -6,9 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 
-#include "cli/arguments.h"
+#include "cli/cli.h"
 #include "cli/fake_place.h"
-#include "cli/line_reader.h"
+#include "cli/importing.h"
 #include "cli/verb.h"
 #include "tests/support/temporary_directory.h"
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <ostream>
 
-#include "cli/human.h"
+#include "cli/terminal.h"
 
 namespace delayq::cli {
 

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/arguments.h"
+#include "cli/cli.h"
 #include "cli/verb.h"
 
 namespace delayq::cli {

@@ -15,9 +15,7 @@
 #include <fmt/format.h>
 
 #include "cli/child.h"
-#include "cli/human.h"
-#include "cli/popped.h"
-#include "cli/signal_reader.h"
+#include "cli/terminal.h"
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/moment.h"

@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::bench {
 

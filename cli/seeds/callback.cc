@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/seeds/json_job.h"
 #include "cli/seeds/layout.h"
+#include "cli/seeds/seed_job.h"
 #include "core/limits.h"
 
 namespace delayq::cli::seeds {

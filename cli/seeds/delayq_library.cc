@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/seeds/json_job.h"
 #include "cli/seeds/layout.h"
-#include "core/base64.h"
+#include "cli/seeds/seed_job.h"
+#include "core/encoding.h"
 #include "core/limits.h"
 
 namespace delayq::cli::seeds {

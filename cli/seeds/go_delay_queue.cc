@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/seeds/layout.h"
-#include "cli/seeds/packed_job.h"
+#include "cli/seeds/seed_job.h"
 #include "core/siphash.h"
 
 namespace delayq::cli::seeds {

@@ -1,7 +1,6 @@
-#include "cli/seeds/packed_job.h"
-
 #include <gmock/gmock.h>
 
+#include "cli/seeds/seed_job.h"
 #include "core/random.h"
 
 namespace delayq::cli::seeds {

@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/result.h"
 #include "core/time.h"
+#include "json/reader.h"
 
 namespace delayq::cli::seeds {
 
@@ -33,5 +36,36 @@ struct SeedJob {
 
 /// The job as a line that `import` reads. What was due before `now` is ready.
 std::string line_of(const SeedJob& job, Moment now);
+
+/// The members of a JSON object that another program wrote. Names are compared without regard to case, as Go
+/// does when it reads them.
+class JsonJob {
+ public:
+  /// `text` must live on. kCorrupt when it is no object.
+  static Result<JsonJob> parse(std::string_view text);
+
+  /// Null when there is no such member, or it is null.
+  const json::Slice* find(std::string_view name) const;
+  /// A text, or a number as it is written; empty when there is neither.
+  std::string text(std::string_view name) const;
+  /// nullopt when it is not a whole number that fits.
+  std::optional<int64_t> number(std::string_view name) const;
+
+ private:
+  std::vector<json::Member> members_;
+};
+
+/// A job as go-delay-queue packs it: a MessagePack map with the keys "1" topic, "2" id, "3" delay and "4"
+/// execution time in seconds, "5" body. Other keys are passed over.
+struct PackedJob {
+  std::string topic;
+  std::string id;
+  std::optional<double> delay{};
+  std::optional<double> exec_time{};
+  std::string body{};
+};
+
+/// kCorrupt, with what is wrong, for bytes that are no such map.
+Result<PackedJob> unpack_job(std::string_view bytes);
 
 }  // namespace delayq::cli::seeds

@@ -6,7 +6,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/lease_text.h"
 
 namespace delayq::api {

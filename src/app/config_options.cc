@@ -9,11 +9,10 @@
 #include <fmt/format.h>
 
 #include "app/preflight.h"
-#include "app/redis_options.h"
+#include "app/redis_storage.h"
 #include "delivery/webhook/address_guard.h"
 #include "net/redis/url.h"
 #include "ops/config_check.h"
-#include "ops/environment_check.h"
 #include "ops/seed_config.h"
 
 namespace delayq {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "app/redis_advice.h"
+#include "app/redis_storage.h"
 
 namespace delayq {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/random_seed.h"
-#include "app/redis_options.h"
+#include "app/redis_storage.h"
 #include "app/version.h"
 #include "ops/config.h"
 #include "resp/writer.h"

@@ -11,14 +11,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "app/check_command.h"
-#include "app/config_command.h"
+#include "app/commands.h"
 #include "app/local_server.h"
 #include "app/serve_command.h"
-#include "app/token_command.h"
 #include "app/version.h"
 #include "bench/load/load.h"
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "core/error.h"
 

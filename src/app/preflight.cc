@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "app/redis_options.h"
+#include "app/redis_storage.h"
 #include "app/storage.h"
 #include "engine/memory/memory_engine.h"
 #include "json/writer.h"

@@ -1,6 +1,6 @@
-#include "app/redis_advice.h"
-
 #include <gmock/gmock.h>
+
+#include "app/redis_storage.h"
 
 namespace delayq {
 namespace {

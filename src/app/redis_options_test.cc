@@ -1,10 +1,9 @@
-#include "app/redis_options.h"
-
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/redis_storage.h"
 #include "tests/support/temporary_directory.h"
 
 namespace delayq {

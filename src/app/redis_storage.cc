@@ -1,19 +1,183 @@
 #include "app/redis_storage.h"
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/random_seed.h"
-#include "app/redis_advice.h"
 #include "engine/redis/layout.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/open_client.h"
-#include "resp/info.h"
+#include "net/redis/url.h"
+#include "resp/value.h"
 
 namespace delayq {
+
+namespace {
+
+using net::redis::Mode;
+
+Result<std::string> first_line(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  if (!in || !std::getline(in, line))
+    return in_verb("open", invalid(fmt::format("redis.password_file: {} cannot be read, or is empty", path)));
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
+
+/// For the log: without anything secret.
+std::string describe(const net::redis::ClientOptions& client) {
+  std::vector<std::string> hosts;
+  for (const net::redis::Address& address : client.addresses) hosts.push_back(to_string(address));
+  const std::string all = fmt::format("{}", fmt::join(hosts, ", "));
+  switch (client.mode) {
+    case Mode::kStandalone:
+      break;
+    case Mode::kSentinel:
+      return fmt::format("redis {} by Sentinel at {}", client.master_name, all);
+    case Mode::kCluster:
+      return fmt::format("redis Cluster at {}", all);
+  }
+  return fmt::format("redis at {}", all);
+}
+
+}  // namespace
+
+std::vector<std::string> check_redis(const Config::Redis& said) {
+  std::vector<std::string> errors;
+  const auto url = net::redis::parse_url(said.url);
+  if (!url.ok()) {
+    errors.push_back(fmt::format("redis.url: {}", url.error().detail));
+    return errors;
+  }
+  const auto refuse_two = [&](std::string_view key, bool is_said_twice) {
+    if (is_said_twice) errors.push_back(fmt::format("redis.{}: redis.url says one, too: leave one out", key));
+  };
+  refuse_two("user", !said.user.empty() && !url->user.empty());
+  refuse_two("password", !said.password.empty() && !url->password.empty());
+  refuse_two("password_file", !said.password_file.empty() && !url->password.empty());
+  refuse_two("database", said.database != 0 && url->database != 0 && url->database != said.database);
+  if (!said.password.empty() && !said.password_file.empty())
+    errors.emplace_back("redis.password_file: redis.password is there, too: leave one out");
+  if (said.database != 0 && url->mode == Mode::kCluster)
+    errors.emplace_back("redis.database: a Cluster has only database 0");
+  if (said.certificate.empty() != said.key.empty())
+    errors.emplace_back("redis: certificate and key are needed together");
+  if (!url->tls.is_on && !(said.ca_file.empty() && said.certificate.empty() && !said.insecure))
+    errors.emplace_back("redis: ca_file, certificate and insecure are for TLS: write redis.url with rediss");
+  return errors;
+}
+
+Result<RedisStorageOptions> redis_storage_options(const Config::Redis& said) {
+  auto client = net::redis::parse_url(said.url);
+  if (!client.ok()) return client.error();
+  if (!said.user.empty()) client->user = said.user;
+  if (!said.password.empty()) client->password = said.password;
+  if (!said.password_file.empty()) {
+    auto password = first_line(said.password_file);
+    if (!password.ok()) return password.error();
+    client->password = std::move(*password);
+  }
+  client->sentinel_user = said.sentinel_user;
+  client->sentinel_password = said.sentinel_password;
+  if (said.database != 0) client->database = said.database;
+  client->tls.ca_file = said.ca_file;
+  client->tls.certificate = said.certificate;
+  client->tls.key = said.key;
+  client->tls.skips_check = said.insecure;
+  client->connections = said.connections;
+  client->connect_timeout = said.connect_timeout;
+  client->reply_timeout = said.timeout;
+  client->wait = said.wait;
+  RedisStorageOptions options;
+  options.where = describe(*client);
+  options.prefix = said.prefix;
+  options.shards = said.shards;
+  options.start_wait = said.start_wait;
+  options.client = std::move(*client);
+  return options;
+}
+
+namespace {
+
+using net::redis::Mode;
+
+bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+bool is_password_problem(std::string_view problem) {
+  constexpr std::array kSigns{"WRONGPASS", "NOAUTH", "invalid password", "without any password configured"};
+  return std::any_of(kSigns.begin(), kSigns.end(),
+                     [problem](std::string_view sign) { return has(problem, sign); });
+}
+
+/// Of a command, or of one in a script.
+bool is_rights_problem(std::string_view problem) {
+  return has(problem, "NOPERM") || has(problem, "The user executing the script");
+}
+
+/// What an ACL user needs, as ACL SETUSER takes it.
+std::string needed_rights(const RedisStorageOptions& options) {
+  constexpr std::array kByMode{"", " +role", " +cluster"};
+  return fmt::format("~{0}:* &{0}:news +@read +@write +@scripting +@pubsub +@connection +info +time{1}",
+                     options.prefix, kByMode[static_cast<size_t>(options.client.mode)]);
+}
+
+}  // namespace
+
+bool is_login_problem(std::string_view problem) {
+  return is_password_problem(problem) || is_rights_problem(problem);
+}
+
+bool is_version_problem(std::string_view problem) { return has(problem, "or later is needed"); }
+
+std::string advice_on_reaching(std::string_view problem, Mode mode, const RedisNames& names) {
+  const std::string& url = names.url;
+  if (is_password_problem(problem)) {
+    return names.is_all_in_url
+               ? fmt::format("look at user and password: redis://USER:PASSWORD@HOST:PORT in {}", url)
+               : "look at redis.user and redis.password (or password_file)";
+  }
+  if (mode != Mode::kCluster && (has(problem, "MOVED ") || has(problem, "CLUSTERDOWN")))
+    return fmt::format("it is a member of a Cluster: {} is redis-cluster://HOST,HOST then", url);
+  if (mode == Mode::kCluster && has(problem, "cluster support disabled"))
+    return fmt::format("it is no Cluster: {} is redis://HOST:PORT then", url);
+  if (has(problem, "DB index"))
+    return fmt::format("look at the database in {}{}", url, names.is_all_in_url ? "" : " or redis.database");
+  if (has(problem, "no master but a sentinel"))
+    return fmt::format("{} is redis-sentinel://HOST,HOST/MASTER then", url);
+  if (has(problem, "no master but a ")) return fmt::format("name its master in {}, or its Sentinels", url);
+  if (has(problem, "no Sentinel"))
+    return fmt::format("name the Sentinels in {}, whose port is 26379 as a rule", url);
+  if (has(problem, "certificate is not believed")) {
+    return fmt::format("{} names who is to be believed, and the host in {} is one of the certificate",
+                       names.is_all_in_url ? "SSL_CERT_FILE in the environment" : "redis.ca_file", url);
+  }
+  return {};
+}
+
+std::string advice_on(std::string_view problem, const RedisStorageOptions& options) {
+  const RedisNames& names = options.names;
+  if (is_rights_problem(problem)) {
+    return fmt::format("the user of {}{} needs {}", names.url, names.is_all_in_url ? "" : " or redis.user",
+                       needed_rights(options));
+  }
+  if (has(problem, "WRONGTYPE")) {
+    return fmt::format(
+        "another program has keys that begin with {}: choose another {}", options.prefix,
+        names.is_all_in_url ? fmt::format("one, ?prefix=NAME in {}", names.url) : "redis.prefix");
+  }
+  if (is_version_problem(problem))
+    return "earlier ones do not tell a script that memory is full or that replicas are missing";
+  if (problem.starts_with("OOM ")) return "its memory is full: raise its maxmemory";
+  return advice_on_reaching(problem, options.client.mode, names);
+}
 
 namespace {
 
@@ -26,6 +190,8 @@ constexpr uint32_t kClusterShards = 16;
 constexpr net::redis::Version kOldest{7, 0};
 /// A Redis that restarts, or a failover, is not to end a start at once.
 constexpr Millis kLeastPatience = std::chrono::seconds{1};
+/// Several problems that take turns do not fill the log.
+constexpr Millis kProblemPause = std::chrono::seconds{10};
 
 class RedisStorage final : public Storage {
  public:
@@ -56,6 +222,7 @@ class RedisStorage final : public Storage {
   Moment now() const override { return client_->now(); }
   Millis clock_offset() const override { return client_->clock_offset(); }
   void look() override;
+  void tell_problems();
   std::optional<http::RedisFigures> redis_figures() const override;
 
  private:
@@ -103,7 +270,9 @@ class RedisStorage final : public Storage {
   std::unique_ptr<RedisEngine> engine_;
   bool was_connected_ = true;
   bool was_deaf_ = false;
-  bool has_told_key_ = false;
+  std::string told_problem_;
+  std::chrono::steady_clock::time_point told_at_{};  ///< when it was told
+  uint64_t told_mended_ = 0;
   std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
@@ -256,11 +425,7 @@ void RedisStorage::look() {
           fmt::format("{} does not let this server listen: {}; what other servers do is seen late: {}",
                       options_.where, client_->last_error(), advice_on(client_->last_error(), options_)));
   }
-  if (!has_told_key_ && !engine_->foreign_key().empty()) {
-    has_told_key_ = true;
-    tell_(true,
-          fmt::format("{}: {}; jobs there wait, or are refused", options_.where, engine_->foreign_key()));
-  }
+  tell_problems();
   const bool is_connected = client_->is_connected();
   if (is_connected == was_connected_) return;
   was_connected_ = is_connected;
@@ -270,6 +435,21 @@ void RedisStorage::look() {
     tell_(true,
           fmt::format("{} cannot be reached: {}; what needs it is refused as unavailable until it is back",
                       options_.where, client_->last_error()));
+  }
+}
+
+void RedisStorage::tell_problems() {
+  const auto now = net::Loop::steady_now();
+  if (engine_->problem() != told_problem_ && (told_problem_.empty() || now - told_at_ >= kProblemPause)) {
+    told_problem_ = engine_->problem();
+    told_at_ = now;
+    tell_(true, fmt::format("{}: {}; jobs there wait, or are refused", options_.where, told_problem_));
+  }
+  if (engine_->mended() != told_mended_) {
+    tell_(true,
+          fmt::format("{}: {} jobs were put back in their places: keys of theirs were deleted or evicted",
+                      options_.where, engine_->mended() - told_mended_));
+    told_mended_ = engine_->mended();
   }
 }
 

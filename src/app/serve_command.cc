@@ -17,18 +17,13 @@
 
 #include "api/compat/compat.h"
 #include "app/config_options.h"
-#include "app/redis_options.h"
+#include "app/redis_storage.h"
 #include "app/server.h"
 #include "app/version.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "ops/access_log.h"
-#include "ops/background.h"
-#include "ops/exit_deadline.h"
 #include "ops/log.h"
-#include "ops/pid_file.h"
-#include "ops/refusal_log.h"
-#include "ops/served_text.h"
-#include "ops/service_manager.h"
+#include "ops/process.h"
 
 namespace delayq {
 

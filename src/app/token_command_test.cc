@@ -1,8 +1,7 @@
-#include "app/token_command.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/commands.h"
 #include "core/token.h"
 #include "ops/config.h"
 

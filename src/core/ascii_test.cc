@@ -1,6 +1,6 @@
-#include "core/ascii.h"
-
 #include <gtest/gtest.h>
+
+#include "core/text.h"
 
 namespace delayq {
 namespace {

@@ -1,7 +1,7 @@
-#include "core/base64.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include "core/encoding.h"
 
 namespace delayq {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "core/little_endian.h"
+#include "core/encoding.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,11 +1,10 @@
-#include "core/decimal.h"
-
 #include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "core/duration.h"
 #include "tests/support/evenly.h"
 
 namespace delayq {

@@ -1,6 +1,6 @@
-#include "core/hex.h"
-
 #include <gtest/gtest.h>
+
+#include "core/encoding.h"
 
 namespace delayq {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq {
 
@@ -21,12 +21,14 @@ bool is_name(std::string_view text) {
 bool is_ipv4(std::string_view text) {
   constexpr size_t kParts = 4;
   constexpr size_t kLongestPart = 3;
+  constexpr std::string_view kLargestPart = "255";
   size_t parts = 0;
   for (; !text.empty(); ++parts) {
     const size_t end = std::min(text.find('.'), text.size());
     const std::string_view part = text.substr(0, end);
     if (part.empty() || part.size() > kLongestPart) return false;
     if (part.find_first_not_of(kDecimalDigits) != std::string_view::npos) return false;
+    if (part.size() == kLongestPart && part > kLargestPart) return false;
     if (end + 1 == text.size()) return false;  // a dot at the end
     text.remove_prefix(std::min(end + 1, text.size()));
   }

@@ -9,8 +9,7 @@
 
 #include "core/duration.h"
 #include "core/moment.h"
-#include "core/quote.h"
-#include "core/utf8.h"
+#include "core/text.h"
 
 namespace delayq {
 

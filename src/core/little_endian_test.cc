@@ -1,9 +1,9 @@
-#include "core/little_endian.h"
-
 #include <array>
 #include <cstdint>
 
 #include <gtest/gtest.h>
+
+#include "core/encoding.h"
 
 namespace delayq {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "core/decimal.h"
-#include "core/quote.h"
+#include "core/duration.h"
+#include "core/text.h"
 
 namespace delayq {
 

@@ -1,8 +1,8 @@
-#include "core/nearest.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "core/text.h"
 
 namespace delayq {
 namespace {

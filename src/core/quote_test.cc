@@ -1,9 +1,7 @@
-#include "core/quote.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "core/utf8.h"
+#include "core/text.h"
 
 namespace delayq {
 namespace {

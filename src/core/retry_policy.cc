@@ -6,10 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "core/decimal.h"
 #include "core/duration.h"
 #include "core/limits.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/little_endian.h"
+#include "core/encoding.h"
 
 namespace delayq {
 

@@ -1,11 +1,11 @@
-#include "core/utf8.h"
-
 #include <initializer_list>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include "core/text.h"
 
 namespace delayq {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/uuid.h"
-
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "core/random.h"
 
 namespace delayq {
 namespace {

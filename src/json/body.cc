@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base64.h"
-#include "core/utf8.h"
+#include "core/encoding.h"
+#include "core/text.h"
 #include "json/reader.h"
 
 namespace delayq::json {

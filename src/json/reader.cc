@@ -6,9 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "core/hex.h"
-#include "core/quote.h"
-#include "core/utf8.h"
+#include "core/encoding.h"
+#include "core/text.h"
 #include "json/plain.h"
 
 namespace delayq::json {

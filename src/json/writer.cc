@@ -3,8 +3,8 @@
 #include <array>
 #include <charconv>
 
-#include "core/base64.h"
-#include "core/utf8.h"
+#include "core/encoding.h"
+#include "core/text.h"
 #include "json/plain.h"
 
 namespace delayq::json {

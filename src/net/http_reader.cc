@@ -10,7 +10,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <fmt/format.h>
 
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::net {
 
@@ -54,7 +54,21 @@ struct HttpReader::Parser {
   size_t header_bytes = 0;  ///< that were taken
   uint64_t body_bytes = 0;  ///< that have come
   uint64_t extension_bytes = 0;
+  bool is_at_line = false;  ///< what comes next begins a line after the first
   std::function<void(uint64_t, boost::beast::string_view, error_code&)> on_chunk;
+
+  /// Whether a line of the head begins with a blank. Beast joins it to the field before, as other readers on
+  /// the way may or may not do (RFC 9112, 5.2). `head` is what was taken since the last call.
+  bool has_folded_line(std::string_view head) {
+    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+    if (head.empty()) return false;
+    if (is_at_line && is_blank(head.front())) return true;
+    for (size_t end = head.find('\n'); end < head.size() - 1; end = head.find('\n', end + 1)) {
+      if (is_blank(head[end + 1])) return true;
+    }
+    is_at_line = head.back() == '\n';
+    return false;
+  }
 };
 
 HttpReader::HttpReader(HttpLimits limits) : limits_(limits) {}
@@ -106,6 +120,8 @@ HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
   }
   error_code problem;
   const size_t taken = parser_->message.put(boost::asio::buffer(input.data(), input.size()), problem);
+  if (parser_->has_folded_line(input.substr(0, taken)))
+    return broken(400, "not a request: a field goes on in the next line");
   input.remove_prefix(taken);
   // The parser has a limit for what it is given at once; lines that come one by one, it takes without end.
   parser_->header_bytes += taken;
@@ -131,11 +147,20 @@ HttpReader::Outcome HttpReader::check_head() {
   constexpr unsigned kHttp11 = 11;
   if (message.version() >= kHttp11 && message.count(http::field::host) == 0)
     return broken_header(400, "Host", "is missing; HTTP/1.1 needs it");
+  if (message.count(http::field::host) > 0 && request_.host.empty())
+    return broken_header(400, "Host", "has no name in it");
   return check_length();
 }
 
 HttpReader::Outcome HttpReader::check_length() {
   const auto& message = parser_->message.get();
+  // Beast also takes a list of equal ones.
+  if (const auto length = message.find(http::field::content_length); length != message.end()) {
+    const std::string_view digits = view(length->value());
+    if (message.count(http::field::content_length) > 1 || digits.empty() ||
+        digits.find_first_not_of("0123456789") != std::string_view::npos)
+      return broken_header(400, "Content-Length", "expected one number");
+  }
   const size_t count = message.count(http::field::transfer_encoding);
   if (count == 0) return Outcome::kHead;
   constexpr unsigned kHttp11 = 11;

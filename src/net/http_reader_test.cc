@@ -253,6 +253,42 @@ TEST(HttpReader, a_request_whose_end_is_in_doubt_is_refused) {
   }
   EXPECT_EQ(refusal("Host: a\r\nTransfer-Encoding: chunked\r\n", "1.0"), 400);
   EXPECT_EQ(refusal("Host: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n"), 400);
+  EXPECT_EQ(refusal("Host: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n"), 400);
+  for (const std::string_view length : {"10, 10", "10,10", "+10", "0x10", "10;", ""})
+    EXPECT_EQ(refusal(fmt::format("Host: a\r\nContent-Length: {}\r\n", length)), 400) << length;
+  EXPECT_EQ(refusal("Host: a\r\nContent-Length: 10 \r\n"), 0);
+}
+
+TEST(HttpReader, a_field_that_goes_on_in_the_next_line_is_refused) {
+  for (const std::string_view fields :
+       {"Host: a\r\nX: 1\r\n 2\r\n", "Host: a\r\nX: 1\r\n\t2\r\n", "Host:\r\n a\r\n", " X: 1\r\nHost: a\r\n",
+        "Host: a\r\nX: 1\r\n \r\n"}) {
+    const std::string text = fmt::format("GET / HTTP/1.1\r\n{}\r\n", fields);
+    for (size_t piece = 1; piece <= text.size(); ++piece) {
+      HttpReader reader;
+      Outcome outcome = Outcome::kPartial;
+      std::string_view left;
+      for (size_t end = piece; outcome == Outcome::kPartial; end = std::min(end + piece, text.size())) {
+        left = std::string_view(text).substr(0, end).substr(
+            left.data() == nullptr ? 0 : left.data() - text.data());
+        outcome = reader.read(left);
+        if (end == text.size()) break;
+      }
+      EXPECT_EQ(outcome, Outcome::kBroken) << fields << " in pieces of " << piece;
+      EXPECT_EQ(reader.status(), 400);
+    }
+  }
+}
+
+TEST(HttpReader, a_host_without_a_name_is_refused) {
+  for (const std::string_view text : {"GET / HTTP/1.1\r\nHost:\r\n\r\n", "GET / HTTP/1.1\r\nHost:  \r\n\r\n",
+                                      "GET / HTTP/1.0\r\nHost: \r\n\r\n"}) {
+    std::string_view input = text;
+    HttpReader reader;
+    EXPECT_EQ(reader.read(input), Outcome::kBroken) << text;
+    EXPECT_EQ(reader.status(), 400);
+    EXPECT_EQ(reader.error(), "Host: has no name in it");
+  }
 }
 
 TEST(HttpReader, a_field_of_which_one_value_counts_is_there_once) {

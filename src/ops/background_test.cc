@@ -1,9 +1,9 @@
-#include "ops/background.h"
-
 #include <csignal>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include "ops/process.h"
 
 namespace delayq {
 namespace {

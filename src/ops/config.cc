@@ -13,7 +13,7 @@
 #include "core/limits.h"
 #include "json/writer.h"
 #include "ops/config_table.h"
-#include "ops/redis_url.h"
+#include "ops/field.h"
 #include "ops/seed_config.h"
 
 namespace delayq {

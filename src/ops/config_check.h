@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/config.h"
@@ -19,5 +20,14 @@ std::vector<std::string> check_config(const Config& config, bool all_was_read = 
 /// ("tls: ...") or a token ("tokens.0: ...") of which something was said: "delayq.toml:7: tls.key: ...". Of a
 /// section that is the place of its first key.
 std::string with_origin(std::string error, std::span<const Said> said);
+
+/// Errors for names of the environment that begin with DELAYQ_, are no settings, and were probably meant to
+/// be one: a mistyped name, whose setting would silently keep its default, and names for topics and tokens,
+/// which cannot be configured there. Left alone are the names that clients and commands of `pop --exec` use,
+/// those that Kubernetes makes for a service whose name begins with "delayq", and those that resemble no
+/// setting.
+///
+/// `variables` are names and values.
+std::vector<std::string> check_environment(std::span<const std::pair<std::string, std::string>> variables);
 
 }  // namespace delayq

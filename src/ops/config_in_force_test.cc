@@ -1,9 +1,9 @@
-#include "ops/config_in_force.h"
-
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "ops/config_text.h"
 
 namespace delayq {
 namespace {

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/config_in_force.h"
+#include "ops/config_text.h"
 
 namespace delayq {
 namespace {

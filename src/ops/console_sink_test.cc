@@ -1,5 +1,3 @@
-#include "ops/console_sink.h"
-
 #include <algorithm>
 #include <array>
 #include <csignal>

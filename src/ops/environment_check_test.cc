@@ -1,7 +1,7 @@
-#include "ops/environment_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "ops/config_check.h"
 
 namespace delayq {
 namespace {

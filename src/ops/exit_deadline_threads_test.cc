@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/exit_deadline.h"
+#include "ops/process.h"
 
 namespace delayq {
 namespace {

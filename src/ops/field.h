@@ -6,10 +6,26 @@
 #include <string_view>
 #include <variant>
 
+#include "core/result.h"
 #include "ops/config.h"
 #include "ops/toml_reader.h"
 
 namespace delayq {
+
+/// Reads a number of bytes: "4096", "64KB" (thousands), "32MiB" (1024s); the units are B, KB, MB, GB, TB and
+/// KiB, MiB, GiB, TiB. Whole numbers only. The error's detail says what was wrong and what would be right;
+/// the caller puts the field's name in front and fills in `op`.
+Result<uint64_t> parse_size(std::string_view text);
+
+/// The text that parse_size() reads back to the same value, in the largest unit that divides it: "32MiB",
+/// "1000B".
+std::string format_size(uint64_t bytes);
+
+/// A prefix of keys: without braces, which would decide where a Cluster keeps them.
+Status check_redis_prefix(std::string_view text);
+
+/// A URL of Redis for those who look at it: with stars for the password.
+std::string without_password(std::string_view url);
 
 /// What a value is written to.
 struct FieldTarget {

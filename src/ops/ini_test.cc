@@ -1,9 +1,9 @@
-#include "ops/ini.h"
-
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "ops/seed_config.h"
 
 namespace delayq {
 namespace {

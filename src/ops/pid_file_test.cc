@@ -1,5 +1,3 @@
-#include "ops/pid_file.h"
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -7,6 +5,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "ops/process.h"
 
 namespace delayq {
 namespace {

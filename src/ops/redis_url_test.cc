@@ -1,6 +1,6 @@
-#include "ops/redis_url.h"
-
 #include <gtest/gtest.h>
+
+#include "ops/field.h"
 
 namespace delayq {
 namespace {

@@ -1,5 +1,3 @@
-#include "ops/refusal_log.h"
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include "ops/access_log.h"
 #include "ops/log.h"
 
 namespace delayq {

@@ -6,19 +6,241 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "core/ascii.h"
-#include "core/nearest.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "ops/config_table.h"
-#include "ops/ini.h"
-#include "ops/seed_keys.h"
 
 namespace delayq {
+
+namespace {
+
+constexpr size_t kMostEntries = 10'000;
+constexpr size_t kMostErrors = 100;
+constexpr size_t kLineBytes = size_t{64} << 10;
+constexpr size_t kNameBytes = 256;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kComment = ";#";
+constexpr std::string_view kQuotes = "\"'`";
+
+/// Empty, or only a comment.
+bool says_nothing(std::string_view text) {
+  return text.empty() || kComment.find(text[0]) != std::string_view::npos;
+}
+
+/// What keeps a line from being text; empty: nothing does.
+std::string_view flaw_of(std::string_view line) {
+  while (!line.empty()) {
+    const std::optional<char32_t> c = take_code_point(line);
+    if (!c) return "this is not UTF-8: save the file so";
+    if (is_control(*c) && *c != U'\t') return "there is a control character in this line";
+  }
+  return {};
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : left_(text) {
+    if (left_.starts_with(kByteOrderMark)) left_.remove_prefix(kByteOrderMark.size());
+  }
+
+  IniText read() && {
+    while (!left_.empty() && !is_over_) {
+      const size_t end = left_.find('\n');
+      std::string_view line = left_.substr(0, end);
+      left_.remove_prefix(end == std::string_view::npos ? left_.size() : end + 1);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      ++line_;
+      read_line(line);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void complain(std::string what) {
+    if (is_over_) return;
+    is_over_ = out_.errors.size() + 1 == kMostErrors;
+    out_.errors.push_back({line_, is_over_ ? "and more: this is not read further" : std::move(what)});
+  }
+
+  void read_line(std::string_view line) {
+    if (line.size() > kLineBytes)
+      return complain(fmt::format("the line has {} bytes: at most {} are allowed", line.size(), kLineBytes));
+    if (const std::string_view flaw = flaw_of(line); !flaw.empty()) return complain(std::string(flaw));
+    const std::string_view said = trimmed(line);
+    if (said.starts_with(';')) out_.has_semicolons = true;
+    if (says_nothing(said)) return;
+    if (said[0] == '[') return read_section(said);
+    read_entry(said);
+  }
+
+  void read_section(std::string_view said) {
+    const size_t end = said.find(']');
+    if (end == std::string_view::npos) return complain("a section needs its ]: write [name]");
+    if (!says_nothing(trimmed(said.substr(end + 1)))) return complain("there is something behind the ]");
+    const std::string_view name = trimmed(said.substr(1, end - 1));
+    if (name.empty() || name.size() > kNameBytes)
+      return complain(fmt::format("a section's name has 1 to {} bytes", kNameBytes));
+    section_ = name;
+  }
+
+  void read_entry(std::string_view said) {
+    const size_t sign = said.find_first_of("=:");
+    if (sign == std::string_view::npos) return complain("expected key = value, [section] or a ; comment");
+    const std::string_view key = trimmed(said.substr(0, sign));
+    if (key.empty() || key.size() > kNameBytes)
+      return complain(fmt::format("a key has 1 to {} bytes", kNameBytes));
+    const std::optional<std::string_view> value = read_value(trimmed(said.substr(sign + 1)));
+    if (!value) return;
+    if (out_.entries.size() == kMostEntries) {
+      complain(fmt::format("there are more than {} keys: this is not read further", kMostEntries));
+      is_over_ = true;
+      return;
+    }
+    out_.entries.push_back({section_, std::string(key), std::string(*value), line_});
+  }
+
+  std::optional<std::string_view> read_value(std::string_view said) {
+    if (!said.empty() && kQuotes.find(said[0]) != std::string_view::npos) {
+      const size_t end = said.find(said[0], 1);
+      if (end == std::string_view::npos) {
+        complain("the value's closing quote is missing");
+        return std::nullopt;
+      }
+      if (!says_nothing(trimmed(said.substr(end + 1)))) {
+        complain("there is something behind the value's closing quote");
+        return std::nullopt;
+      }
+      return said.substr(1, end - 1);
+    }
+    const std::string_view value = trimmed(said.substr(0, said.find_first_of(kComment)));
+    if (value.ends_with('\\')) {
+      complain("a value that goes on in the next line is not understood: write it in one, or in quotes");
+      return std::nullopt;
+    }
+    return value;
+  }
+
+  std::string_view left_;
+  IniText out_;
+  std::string section_;
+  uint32_t line_ = 0;
+  bool is_over_ = false;
+};
+
+}  // namespace
+
+IniText read_ini(std::string_view text) { return Reader(text).read(); }
+
+namespace {
+
+using std::string_view;
+using Kind = SeedKey::Kind;
+
+constexpr uint8_t bit(SeedForm form) { return static_cast<uint8_t>(1u << static_cast<unsigned>(form)); }
+constexpr uint8_t kGo = bit(SeedForm::kGoDelayQueue);
+constexpr uint8_t kBack = bit(SeedForm::kCallback);
+constexpr uint8_t kDelayQ = bit(SeedForm::kDelayQ);
+
+constexpr uint32_t kPorts = 65'535;
+
+constexpr string_view kNames = "not used: redis.prefix says what the keys of all jobs begin with";
+constexpr string_view kPool =
+    "not needed: commands are pipelined over redis.connections, which stay open for as long as the server "
+    "runs";
+constexpr string_view kSend = "not needed: redis.timeout is for sending and for the answer together";
+constexpr string_view kKafka = "not used: it is for the kafka engine, which is not yet in this version";
+constexpr string_view kBuckets = "not needed: all jobs wait in one timing wheel, however many they are";
+constexpr string_view kTimer = "not needed: a job is handed over at its time, not at the next scan";
+constexpr string_view kBlock = "not needed: each pop says itself how long it waits";
+constexpr string_view kClients = "not used: consumers connect to this server, not to Redis";
+
+constexpr std::array kKeys{
+    // Listening.
+    SeedKey{"server.bind_address", kGo, Kind::kText, "server.http"},
+    SeedKey{"bind_address", kGo, Kind::kText, "server.http"},
+    SeedKey{"listen", kBack, Kind::kText, "server.http"},
+    SeedKey{"server.read_timeout", kGo, Kind::kSeconds, "server.request_timeout"},
+    SeedKey{"server.write_timeout", kGo, Kind::kSeconds, "server.write_timeout"},
+    // The process and its logs.
+    SeedKey{"delayq.pid", kDelayQ, Kind::kText, "server.pid_file"},
+    SeedKey{"delayq.pid_file", kDelayQ, Kind::kText, "server.pid_file"},
+    SeedKey{"delayq.access_log", kDelayQ, Kind::kText, "log.access"},
+    SeedKey{"delayq.error_log", kDelayQ, Kind::kText, "log.file"},
+    SeedKey{"logpath", kBack, Kind::kText, "log.file"},
+    SeedKey{"log.log_path", kGo, Kind::kLogFolder, "log.file"},
+    SeedKey{"log.log_name", kGo, Kind::kLogName, "log.file"},
+    SeedKey{"log.log_level", kGo, Kind::kLevel, "log.level"},  // so in its example,
+    SeedKey{"log.level", kGo, Kind::kLevel, "log.level"},      // and so in its program
+    // Callbacks.
+    SeedKey{"max_tries", kBack, Kind::kTries, "topics.*.attempts"},
+    SeedKey{"timeout", kBack, Kind::kSeconds, "topics.*.callback_timeout"},
+    // How they wait for the time.
+    SeedKey{"delayq.timer_interval", kDelayQ, Kind::kNumber, {}, kTimer},
+    SeedKey{"bucket_size", kGo, Kind::kNumber, {}, kBuckets},
+    SeedKey{"bucket_name", kGo, Kind::kText, {}, kNames},
+    SeedKey{"queue_name", kGo, Kind::kText, {}, kNames},
+    SeedKey{"queue_block_timeout", kGo, Kind::kNumber, {}, kBlock},
+    SeedKey{"redisqueue.bucket_size", kGo, Kind::kNumber, {}, kBuckets},
+    SeedKey{"redisqueue.bucket_name", kGo, Kind::kText, {}, kNames},
+    SeedKey{"bucket.size", kBack, Kind::kNumber, {}, kBuckets},
+    SeedKey{"bucket.name", kBack, Kind::kText, {}, kNames},
+    SeedKey{"job.extent_ttl", kGo, Kind::kSeconds, "topics.*.keep_done.time"},
+    SeedKey{"job.key", kGo, Kind::kText, {}, kNames},
+    // Redis.
+    SeedKey{"redis.host", kGo | kBack | kDelayQ, Kind::kRedisHost, "redis.url"},
+    SeedKey{"redis.port", kDelayQ, Kind::kRedisPort, "redis.url", {}, kPorts},
+    SeedKey{"redis.db", kGo | kBack, Kind::kNumber, "redis.database"},
+    SeedKey{"redis.database", kDelayQ, Kind::kNumber, "redis.database"},
+    SeedKey{"redis.password", kGo | kBack | kDelayQ, Kind::kText, "redis.password"},
+    SeedKey{"redis.passwd", kBack, Kind::kText, "redis.password"},
+    SeedKey{"redis.max_idle", kGo | kDelayQ, Kind::kNumber, {}, kPool},
+    SeedKey{"redis.max_active", kGo | kDelayQ, Kind::kNumber, {}, kPool},
+    SeedKey{"redis.idle_timeout", kGo | kDelayQ, Kind::kNumber, {}, kPool},
+    SeedKey{"redis.conn_max_lifetime", kDelayQ, Kind::kNumber, {}, kPool},
+    SeedKey{"redis.connect_timeout", kGo, Kind::kMillis, "redis.connect_timeout"},
+    SeedKey{"redis.read_timeout", kGo, Kind::kMillis, "redis.timeout"},
+    SeedKey{"redis.write_timeout", kGo, Kind::kMillis, {}, kSend},
+    SeedKey{"delayqcli.host", kDelayQ, Kind::kText, {}, kClients},
+    SeedKey{"delayqcli.port", kDelayQ, Kind::kNumber, {}, kClients, kPorts},
+    SeedKey{"delayqcli.database", kDelayQ, Kind::kNumber, {}, kClients},
+    SeedKey{"delayqcli.password", kDelayQ, Kind::kText, {}, kClients},
+    SeedKey{"delayqcli.max_idle", kDelayQ, Kind::kNumber, {}, kClients},
+    SeedKey{"delayqcli.max_active", kDelayQ, Kind::kNumber, {}, kClients},
+    SeedKey{"delayqcli.idle_timeout", kDelayQ, Kind::kNumber, {}, kClients},
+    SeedKey{"delayqcli.conn_max_lifetime", kDelayQ, Kind::kNumber, {}, kClients},
+    // Kafka.
+    SeedKey{"kafka.group_id", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafka.bootstrap_servers", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafka.security_protocol", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafka.sasl_mechanism", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafka.sasl_username", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafka.sasl_password", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafkaqueue.delay_durations", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafkaqueue.delay_topic", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafkaqueue.delay_partition_groups", kGo, Kind::kText, {}, kKafka},
+};
+
+}  // namespace
+
+string_view name_of(SeedForm form) {
+  constexpr std::array<string_view, kSeedFormCount> kFormNames{"go-delay-queue", "delay_queue_callback",
+                                                               "DelayQ"};
+  return kFormNames[static_cast<size_t>(form)];
+}
+
+std::span<const SeedKey> seed_keys() { return kKeys; }
+
+const SeedKey* find_seed_key(SeedForm form, string_view name) {
+  for (const SeedKey& key : kKeys) {
+    if (key.name == name && key.is_of(form)) return &key;
+  }
+  return nullptr;
+}
 
 namespace {
 

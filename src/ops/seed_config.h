@@ -1,16 +1,90 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ops/config.h"
 
 namespace delayq {
 
+/// A key of an INI file with its value.
+struct IniEntry {
+  std::string section;  ///< empty: above the first one
+  std::string key;
+  std::string value;  ///< without its quotes
+  uint32_t line = 0;
+
+  /// "redis.host", whether it was written so or as host below [redis].
+  std::string name() const { return section.empty() ? key : section + "." + key; }
+};
+
+struct IniError {
+  uint32_t line = 0;
+  std::string what;  ///< never repeats the line: there may be a password in it
+};
+
+/// What a text says, as far as it could be read, and everything that could not be; both by line.
+struct IniText {
+  std::vector<IniEntry> entries;
+  std::vector<IniError> errors;
+  bool has_semicolons = false;  ///< a whole line is a comment with `;`, which no TOML file has
+};
+
+/// Reads an INI text: [sections], `key = value` or `key: value`, comments from `;` or `#`, on a line of their
+/// own or behind a value. A value in double quotes, single quotes or backticks may have these in it; there
+/// are no escapes. Line ends are LF or CRLF, and a byte order mark is passed over. A value is on one line.
+///
+/// Bounded: texts beyond 10,000 entries, 64 KiB a line or 100 errors are not read further, and that is the
+/// last error.
+IniText read_ini(std::string_view text);
+
+/// The systems whose configuration files can be read.
+enum class SeedForm : uint8_t { kGoDelayQueue, kCallback, kDelayQ };
+inline constexpr size_t kSeedFormCount = 3;
+
+/// As its users call it.
+std::string_view name_of(SeedForm form);
+
+/// One key of their files, and what becomes of it here.
+struct SeedKey {
+  /// How a value is to be read.
+  enum class Kind : uint8_t {
+    kText,
+    kNumber,     ///< a whole number up to `most`
+    kTries,      ///< the same from 1
+    kSeconds,    ///< the same, of seconds
+    kMillis,     ///< the same, of milliseconds
+    kLevel,      ///< of a log, as the loggers of Go call them
+    kLogFolder,  ///< of the log's file
+    kLogName,    ///< in that folder
+    kRedisHost,  ///< with its port, or without
+    kRedisPort,  ///< where it is said apart
+  };
+
+  std::string_view name;  ///< "redis.host", also for host below [redis]
+  uint8_t forms = 0;      ///< bits, by SeedForm
+  Kind kind = Kind::kText;
+  std::string_view to{};    ///< our key; empty: it is not taken over,
+  std::string_view note{};  ///< and this is why
+  uint32_t most = 0;        ///< of a number; 0: whatever their programs can keep
+
+  bool is_of(SeedForm form) const { return (forms >> static_cast<unsigned>(form) & 1) != 0; }
+};
+
+/// All of them.
+std::span<const SeedKey> seed_keys();
+
+/// The row of a key, or null.
+const SeedKey* find_seed_key(SeedForm form, std::string_view name);
+
 // The configuration files of three other systems, so that who comes from one of them can start this server
 // with the file that is there: go-delay-queue's, delay_queue_callback's and DelayQ's. They are INI files,
 // with
-// `;` comments. What is taken over from them and what is not is the table in ops/seed_keys.cc.
+// `;` comments. What is taken over from them and what is not is the table in seed_config.cc.
 
 /// What such a file says: nothing when it is none, so that it is to be read as our own TOML. It is one when
 /// it has keys of one of these systems and none that only our own files have, or when it has no keys and

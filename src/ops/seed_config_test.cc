@@ -9,9 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/config_check.h"
-#include "ops/config_in_force.h"
 #include "ops/config_table.h"
-#include "ops/seed_keys.h"
+#include "ops/config_text.h"
 
 namespace delayq {
 namespace {

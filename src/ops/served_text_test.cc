@@ -1,10 +1,9 @@
-#include "ops/served_text.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/moment.h"
 #include "json/reader.h"
+#include "ops/access_log.h"
 
 namespace delayq {
 namespace {

@@ -1,5 +1,3 @@
-#include "ops/service_manager.h"
-
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +9,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "ops/process.h"
 
 namespace delayq {
 namespace {

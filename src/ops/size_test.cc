@@ -1,9 +1,9 @@
-#include "ops/size.h"
-
 #include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "ops/field.h"
 
 namespace delayq {
 namespace {

@@ -6,9 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/ascii.h"
 #include "core/limits.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/delivery.h"
 #include "signing/signature.h"
 
@@ -36,6 +35,15 @@ size_t port_place(std::string_view authority) {
   const bool is_in_address =
       authority.find(']', colon == std::string_view::npos ? 0 : colon) != std::string_view::npos;
   return colon == std::string_view::npos || is_in_address ? authority.size() : colon;
+}
+
+/// Brackets stand around an IPv6 address, with or without a zone, and nowhere else.
+bool has_right_brackets(std::string_view host) {
+  if (host.find_first_of("[]") == std::string_view::npos) return true;
+  if (!host.starts_with('[') || host.find(']') != host.size() - 1) return false;
+  const std::string_view address = host.substr(1, std::min(host.find('%'), host.size() - 1) - 1);
+  return address.find(':') != std::string_view::npos &&
+         address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
 }
 
 bool is_port(std::string_view text) {
@@ -84,6 +92,9 @@ Status check_callback(std::string_view url) {
     return invalid("callback", "callback must not have a user's name or a password in it");
   const size_t port = port_place(parts->authority);
   if (port == 0) return invalid("callback", "callback has no host: https://host/path");
+  if (const std::string_view host = parts->authority.substr(0, port); !has_right_brackets(host))
+    return invalid("callback",
+                   fmt::format("callback has {} for a host: an IPv6 address is written [::1]", quote(host)));
   if (port < parts->authority.size() && !is_port(parts->authority.substr(port + 1)))
     return invalid("callback", "callback has no right port: 1 to 65535 is allowed");
   return {};

@@ -11,7 +11,7 @@ using testing::Not;
 TEST(Callback, UrlsThatCanBeCalled) {
   for (const std::string_view url :
        {"http://a", "https://shop.example/hooks/order?x=1", "HTTPS://Shop.example:8443/", "http://[::1]:80/x",
-        "http://127.0.0.1:9999"}) {
+        "http://127.0.0.1:9999", "http://[fe80::1%25eth0]/", "http://[::ffff:10.0.0.1]:1/"}) {
     EXPECT_TRUE(check_callback(url).ok()) << url;
   }
 }
@@ -24,6 +24,16 @@ TEST(Callback, UrlsThatCannot) {
       {"http://", "no host"},
       {"http://:80/", "no host"},
       {"http://user:secret@shop.example/", "user's name"},
+      {"http://[::1", "address"},
+      {"http://[::1/x", "address"},
+      {"http://[::1:80/", "address"},
+      {"http://::1]/", "address"},
+      {"http://[]/", "address"},
+      {"http://[shop.example]/", "address"},
+      {"http://[::1]x/", "address"},
+      {"http://x[::1]/", "address"},
+      {"http://[::1]]/", "address"},
+      {"http://[[::1]/", "address"},
       {"http://shop.example:0/", "port"},
       {"http://shop.example:99999/", "port"},
       {"http://shop.example:x/", "port"},

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/quote.h"
-#include "core/utf8.h"
+#include "core/text.h"
 
 namespace delayq {
 

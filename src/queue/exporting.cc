@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "core/hex.h"
+#include "core/encoding.h"
 
 namespace delayq {
 

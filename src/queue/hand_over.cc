@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/lease_text.h"
 
 namespace delayq {

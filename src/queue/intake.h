@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/random.h"
-#include "core/uuid.h"
 #include "queue/hand_over.h"
 #include "queue/places.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/moment.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/intake.h"
 
 namespace delayq {
@@ -65,6 +65,7 @@ RestoreOutcome outcome_of(PushOutcome outcome) {
       return RestoreOutcome::kReplaced;
     case PushOutcome::kKept:
     case PushOutcome::kConflict:
+    case PushOutcome::kAbsent:
       break;
   }
   return RestoreOutcome::kKept;

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "core/nearest.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "queue/settings.h"
 
 namespace delayq {

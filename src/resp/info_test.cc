@@ -1,6 +1,6 @@
-#include "resp/info.h"
-
 #include <gtest/gtest.h>
+
+#include "resp/value.h"
 
 namespace delayq::resp {
 namespace {

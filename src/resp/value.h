@@ -54,4 +54,8 @@ Result<std::optional<size_t>> reply_size(std::string_view input, const ValueLimi
 /// Takes the reply at the front of `input` off it; nullopt when it has not all come yet.
 Result<std::optional<Value>> take_reply(std::string_view& input, const ValueLimits& limits = {});
 
+/// The value of a line "name:value" in what INFO answers; empty when there is none. It lives as long as
+/// `info`.
+std::string_view info_line(std::string_view info, std::string_view name);
+
 }  // namespace delayq::resp

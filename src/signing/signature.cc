@@ -10,8 +10,8 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-#include "core/base64.h"
-#include "core/whole_seconds.h"
+#include "core/encoding.h"
+#include "core/job.h"
 
 namespace delayq::signing {
 

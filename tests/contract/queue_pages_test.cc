@@ -27,6 +27,7 @@ class QueuePages : public QueueContract {
       for (const TopicSummary& topic : page.topics) names.push_back(topic.topic);
       cursor = page.cursor;
       if (cursor.empty()) return names;
+      EXPECT_FALSE(page.topics.empty()) << "a page before others has topics: limit " << limit;
     }
     ADD_FAILURE() << "the pages never end";
     return names;

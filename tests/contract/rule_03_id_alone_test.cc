@@ -1,5 +1,5 @@
 // Rule 3, the queue's part: the server makes ids, and an id alone is enough to find a job.
-#include "core/uuid.h"
+#include "core/random.h"
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {

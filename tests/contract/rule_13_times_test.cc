@@ -24,6 +24,20 @@ class Rule13Times : public QueueContract {
 };
 DELAYQ_OVER_ALL_ENGINES(Rule13Times);
 
+TEST_P(Rule13Times, AClockBefore1970MakesNothingEarly) {
+  // A machine whose clock was never set, or set wrong.
+  const auto before = [](int64_t ms) { return from_unix_ms(-ms); };
+  queue_->go_to(before(10'000));
+  queue_->push({.topic = "t", .id = "5s", .delay = std::chrono::seconds{5}});
+  for (const Moment early : {before(10'000), before(5'001), from_unix_ms(-1), from_unix_ms(4'999)}) {
+    queue_->run_to(early);
+    EXPECT_EQ(queue_->state_of("t", "5s"), JobState::kDelayed) << to_unix_ms(early);
+    EXPECT_THAT(queue_->pop("t"), IsEmpty()) << to_unix_ms(early);
+  }
+  queue_->run_to(from_unix_ms(5'000));
+  EXPECT_EQ(queue_->pop_one("t").job.id, "5s");
+}
+
 TEST_P(Rule13Times, Durations) {
   const std::vector<std::pair<std::string, int64_t>> written{
       {"1ms", 1},           {"250ms", 250},     {"30s", 30'000},     {"1.5s", 1'500},

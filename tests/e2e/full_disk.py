@@ -125,6 +125,22 @@ class FullDisk(harness.ServerTest):
         self.assertIsNotNone(client.ask("GET", "t", "first"))
         self.assertEqual(client.ask("POP", "t")[0][2], b"second")
 
+    def test_a_start_without_room_says_what_to_do_and_works_with_room(self):
+        self.client.ask("PUSH", "t", "0", "b", "ID", "first")
+        self.server.kill()
+        filler = self.fill()
+        files = len(os.listdir(pathlib.Path(self.directory) / "data"))
+        with self.assertRaises(AssertionError) as caught:
+            self.server.start()
+        said = str(caught.exception)
+        self.assertIn(f"{self.directory}/data has no room for a segment of 1 MiB", said)
+        self.assertIn("make room, or set journal.segment to less", said)
+        self.assertEqual(self.server.process.returncode, 8, "the exit code of a full disk")
+        self.assertLessEqual(len(os.listdir(pathlib.Path(self.directory) / "data")), files + 1)
+        filler.unlink()
+        self.server.start()
+        self.assertEqual(self.connect(self.server).ask("POP", "t")[0][2], b"first")
+
 
 if __name__ == "__main__":
     if "DELAYQ_IN_NAMESPACE" not in os.environ:

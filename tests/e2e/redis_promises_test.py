@@ -230,12 +230,18 @@ class RedisIsFull(Promises):
                 self.at_a.ask("PUSH", "order", "1h", "x" * 100, "ID", name, "GROUP", "g")
             self.assertEqual(caught.exception.code, "OVERLOADED")
             self.assertIn("memory", str(caught.exception))
+            self.assertNotIn("script", str(caught.exception))
+            status, said = self.get(self.a, "/readyz")
+            self.assertEqual(status, 429, said)
+            self.assertIn("Redis is out of memory", said)
+        self.assertEqual(self.get(self.a, "/healthz")[0], 200)
         self.assertEqual(self.everything(), before, "nothing is half done")
         self.assertEqual(self.at_b.ask("ACK", *leases), 20, "what frees memory goes on")
         self.assertEqual(self.at_b.ask("NACK", nacked[0]), "OK")
         self.assertEqual(len(self.take("ready", 20, self.at_b)), 20)
         for master in topology.masters():
             master.ask("CONFIG", "SET", "maxmemory", "0")
+        self.assertEqual(self.get(self.a, "/readyz")[0], 200)
         self.push_until_taken(self.at_a, "new")
         self.assertEqual(self.take("nacked", 1, self.at_b)[0] != nacked[0], True)
 

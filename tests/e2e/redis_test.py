@@ -304,6 +304,26 @@ class Dying(SharedRedis):
 class Away(RedisTest):
     """These do things to the Redis, so that each has its own."""
 
+    def test_health_does_not_wait_for_redis(self):
+        """Whoever restarts what does not answer would restart a server whose Redis is away."""
+        topology = self.start(redis_topology.One)
+        server = self.over("--set", "redis.wait=1m", "--set", "redis.timeout=1m")
+        client = self.connect(server)
+        client.ask("PUSH", "order", "1h", "x")
+        redis = topology.redis
+        for go_away, come_back in ((redis.pause, redis.resume), (redis.kill, redis.start)):
+            go_away()
+            waiter = self.connect(server)
+            waiter.send(("PUSH", "order", "1h", "x"))
+            with closing(http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=DEADLINE)) as ready:
+                ready.request("GET", "/readyz")
+                begin = time.monotonic()
+                for _ in range(3):
+                    self.assertEqual(self.get(server, "/healthz")[0], 200)
+                self.assertLess(time.monotonic() - begin, 20, "the others wait for a minute")
+            come_back()
+            waiter.read()
+
     def test_redis_goes_and_comes_back(self):
         # With `everysec` a Redis whose disk is busy answers before it has written, and a kill loses the push.
         topology = self.start(redis_topology.One, "--appendfsync", "always")
@@ -560,6 +580,24 @@ class Starting(harness.ServerTest):
             self.wait_for(lambda: "another program" in log.read_text(), "it is told")
             self.assertEqual(log.read_text().count("another program"), 1)
             self.assertNotIn("script:", log.read_text())
+
+    def test_a_damaged_key_is_told_in_the_log_and_not_blamed_on_clients(self):
+        with redis_topology.One() as one:
+            log = self.directory / "log"
+            server = self.serve("--engine", "redis", "--redis", one.url, "--set", f"log.file={log}")
+            client = self.connect(server)
+            client.ask("PUSH", "order", "0", "x", "ID", "first")
+            one.redis.ask("SET", "delayq:{0}:seq", "x")
+            for command in (("PUSH", "order", "1h", "x"), ("POP", "order"), ("POP", "order", "COUNT", "50")):
+                with self.assertRaises(Refused) as caught:
+                    client.ask(*command)
+                self.assertEqual(caught.exception.code, "CORRUPT")
+                for part in ("script", "ERR", "@"):
+                    self.assertNotIn(part, str(caught.exception))
+            self.wait_for(lambda: "DEL delayq:{0}:seq" in log.read_text(), "it is told")
+            self.assertEqual(log.read_text().count("delayq:{0}:seq is damaged"), 1)
+            one.redis.ask("DEL", "delayq:{0}:seq")
+            self.assertEqual(ids(client.ask("POP", "order")), ["first"])
 
     def test_a_full_redis_takes_no_new_deployment_and_keeps_an_old_one(self):
         with redis_topology.One() as topology:

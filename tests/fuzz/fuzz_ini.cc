@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/ini.h"
+#include "ops/seed_config.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/received_request.h"
+#include "cli/receiver.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "cli/seeds/fake_redis.h"
 #include "cli/seeds/layout.h"
-#include "cli/seeds/packed_job.h"
+#include "cli/seeds/seed_job.h"
 #include "json/reader.h"
 
 namespace {

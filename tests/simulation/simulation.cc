@@ -15,12 +15,11 @@ namespace {
 constexpr int kOpeningTries = 20;
 constexpr uint64_t kSlackSegments = 8;  // as 256 MiB are to segments of 32 MiB
 
-journal::JournalOptions options_for(Random& random, const Planted& planted) {
+journal::JournalOptions options_for(Random& random) {
   constexpr std::array<uint64_t, 4> kSegments{4'096, 8'192, 16'384, 65'536};
   journal::JournalOptions options;
   options.segment_bytes = kSegments[random.below(kSegments.size())];
   options.disk_reserve = options.segment_bytes * 2;
-  options.canary = planted.inside;
   return options;
 }
 
@@ -31,7 +30,7 @@ class Simulation {
       : random_(seed),
         witness_(tracing),
         shape_(Shape::random(random_)),
-        world_(random_.next(), options_for(random_, planted), witness_),
+        world_(random_.next(), options_for(random_), witness_),
         workload_(world_, random_, shape_),
         faults_(world_, random_),
         rot_(world_, random_) {
@@ -238,6 +237,7 @@ void Outcome::add(const Outcome& other) {
 }
 
 Outcome simulate(uint64_t seed, const Planted& planted, bool tracing) {
+  journal::planted_bug = planted.inside;
   return Simulation(seed, planted, tracing).run();
 }
 

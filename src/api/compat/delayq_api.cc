@@ -7,8 +7,8 @@
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
 #include "api/verbs.h"
+#include "core/job.h"
 #include "core/moment.h"
-#include "core/whole_seconds.h"
 #include "queue/job_options.h"
 
 namespace delayq::compat {

@@ -7,7 +7,7 @@
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
 #include "api/verbs.h"
-#include "core/whole_seconds.h"
+#include "core/job.h"
 
 namespace delayq::compat {
 

@@ -6,8 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/http/v1.h"
-#include "core/ascii.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::http {
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
-#include "core/hex.h"
-#include "core/quote.h"
+#include "core/encoding.h"
+#include "core/text.h"
 
 namespace delayq::http {
 

@@ -8,8 +8,7 @@
 
 #include "core/duration.h"
 #include "core/moment.h"
-#include "core/nearest.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::http {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <zlib.h>
 
-#include "core/ascii.h"
+#include "core/text.h"
 
 namespace delayq::http {
 

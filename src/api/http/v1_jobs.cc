@@ -8,9 +8,9 @@
 #include "api/http/v1.h"
 #include "api/http/v1_json.h"
 #include "api/verbs.h"
-#include "core/ascii.h"
 #include "core/limits.h"
 #include "core/moment.h"
+#include "core/text.h"
 
 namespace delayq::http::v1_calls {
 

@@ -7,10 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/ascii.h"
 #include "core/duration.h"
 #include "core/moment.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::resp {
 

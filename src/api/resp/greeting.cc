@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/resp/conversation.h"
-#include "core/ascii.h"
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::resp {
 

@@ -7,7 +7,7 @@
 #include "api/transfer/import_batch.h"
 #include "api/transfer/line.h"
 #include "api/verbs.h"
-#include "core/ascii.h"
+#include "core/text.h"
 #include "queue/job_options.h"
 
 namespace delayq::resp {

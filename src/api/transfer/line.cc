@@ -7,11 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/base64.h"
 #include "core/duration.h"
+#include "core/encoding.h"
 #include "core/moment.h"
-#include "core/nearest.h"
-#include "core/quote.h"
+#include "core/text.h"
 #include "json/body.h"
 #include "json/reader.h"
 #include "json/writer.h"

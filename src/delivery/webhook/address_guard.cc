@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
-#include "core/quote.h"
+#include "core/text.h"
 
 namespace delayq::webhook {
 

@@ -1,9 +1,9 @@
 #include "delivery/webhook/message.h"
 
-#include "core/hex.h"
+#include "core/encoding.h"
+#include "core/job.h"
 #include "core/moment.h"
 #include "core/siphash.h"
-#include "core/whole_seconds.h"
 #include "json/reader.h"
 #include "json/writer.h"
 

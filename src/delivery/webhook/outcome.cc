@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/ascii.h"
 #include "core/limits.h"
+#include "core/text.h"
 
 namespace delayq::webhook {
 

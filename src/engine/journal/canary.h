@@ -4,7 +4,9 @@
 
 namespace delayq::journal {
 
-/// A bug planted on purpose, to prove that the simulator would find it. Never set outside of tests.
+/// Bugs planted on purpose, to prove that the simulator would find them. They exist only in the build of this
+/// engine that the simulator links (DELAYQ_PLANTED_BUGS, see tests/simulation); everywhere else is_planted()
+/// is the constant false, so that the program that users run has none of them.
 enum class Canary : uint8_t {
   kNone,
   kLostCancel,      ///< a cancel is answered but not written
@@ -14,5 +16,13 @@ enum class Canary : uint8_t {
   kEarlyRemoval,    ///< cleaning removes a segment before its survivors are durable
   kUncheckedFiles,  ///< segments are not compared with the manifest
 };
+
+#ifdef DELAYQ_PLANTED_BUGS
+/// The one that is planted in the engines of this thread.
+inline thread_local Canary planted_bug = Canary::kNone;
+inline bool is_planted(Canary canary) { return planted_bug == canary; }
+#else
+constexpr bool is_planted(Canary /*canary*/) { return false; }
+#endif
 
 }  // namespace delayq::journal

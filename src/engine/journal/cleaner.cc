@@ -4,6 +4,8 @@
 #include <bit>
 #include <cassert>
 
+#include "engine/journal/canary.h"
+
 namespace delayq::journal {
 
 namespace {
@@ -119,7 +121,7 @@ void Cleaner::give_up() {
 }
 
 void Cleaner::settle() {
-  const bool removes_early = options_.canary == Canary::kEarlyRemoval;
+  const bool removes_early = is_planted(Canary::kEarlyRemoval);
   if (!removes_early) {
     if (log_.survivors_are_committing()) return;
     if (log_.has_survivors() || log_.prove_survivors()) return commit_survivors();

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "engine/journal/canary.h"
 #include "engine/journal/disk.h"
 #include "engine/journal/io.h"
 #include "engine/journal/log.h"
@@ -26,7 +25,6 @@ class Cleaner {
     uint64_t slack_bytes = 96u << 20;      ///< unneeded bytes that are always tolerated,
     uint64_t low_slack_bytes = 40u << 20;  ///< and how many when the disk is running out of room
     uint64_t low_disk = 0;                 ///< it is, below this
-    Canary canary = Canary::kNone;
   };
 
   Cleaner(Store& store, Log& log, Io& io, Disk& disk, Manifest& manifest, Options options)

@@ -1,11 +1,10 @@
 #include "engine/journal/format.h"
 
-#include <atomic>
 #include <charconv>
 #include <cstdio>
 
 #include "core/crc32c.h"
-#include "engine/journal/checksum_canary.h"
+#include "engine/journal/canary.h"
 
 namespace delayq::journal {
 
@@ -27,8 +26,6 @@ struct SegmentHeaderBytes {
   uint32_t crc;
 };
 static_assert(sizeof(SegmentHeaderBytes) == kSegmentHeaderSize);
-
-std::atomic<bool> checksums_count = true;  // see checksum_canary.h
 
 constexpr std::string_view kNamePrefix = "segment-";
 constexpr size_t kNameDigits = 10;
@@ -69,8 +66,6 @@ std::optional<uint32_t> parse_segment_name(std::string_view name) {
   return number;
 }
 
-void compare_checksums(bool compare) { checksums_count = compare; }
-
 void seal_record(std::span<std::byte> record, uint32_t nonce, RecordType type, Lsn lsn) {
   RecordHeader header;
   header.size = static_cast<uint32_t>(record.size() - kRecordHeaderSize);
@@ -89,7 +84,7 @@ std::optional<RecordView> read_record(std::span<const std::byte> bytes, uint32_t
   const size_t whole = kRecordHeaderSize + header.size;
   const bool is_intact =
       header.crc == crc32c(nonce, bytes.data() + sizeof header.crc, whole - sizeof header.crc);
-  if (!is_intact && checksums_count.load(std::memory_order_relaxed)) return std::nullopt;
+  if (!is_intact && !is_planted(Canary::kWrongCrc)) return std::nullopt;
   return RecordView{header.type(), header.lsn(), bytes.subspan(kRecordHeaderSize, header.size)};
 }
 

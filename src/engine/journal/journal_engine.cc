@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/journal/checksum_canary.h"
+#include "engine/journal/canary.h"
 #include "engine/journal/lease_text.h"
 #include "engine/journal/recovery.h"
 
@@ -38,8 +38,7 @@ JournalEngine::JournalEngine(Disk& disk, Io& io, JournalOptions options)
       log_(disk, io, store_.segments, manifest_, {options.segment_bytes}, options.seed),
       reader_(io, log_, store_.segments),
       cleaner_(store_, log_, io, disk, manifest_,
-               {options.segment_bytes * 3, options.segment_bytes * 5 / 4, options.disk_reserve * 2,
-                options.canary}),
+               {options.segment_bytes * 3, options.segment_bytes * 5 / 4, options.disk_reserve * 2}),
       backup_(io, store_.segments) {}
 
 JournalEngine::~JournalEngine() {
@@ -65,13 +64,12 @@ JournalEngine::~JournalEngine() {
 
 Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, JournalOptions options,
                                                            Moment now) {
-  compare_checksums(options.canary != Canary::kWrongCrc);
   std::unique_ptr<JournalEngine> engine(new JournalEngine(disk, io, options));
   Result<std::unique_ptr<Disk::Lock>> lock = disk.lock();
   if (!lock.ok()) return lock.error();
   engine->lock_ = std::move(*lock);
 
-  Result<Recovered> recovered = recover(disk, engine->store_, directory_from(options.seed), options.canary);
+  Result<Recovered> recovered = recover(disk, engine->store_, directory_from(options.seed));
   if (!recovered.ok()) return recovered.error();
   engine->manifest_ = std::move(recovered->manifest);
   engine->recovered_records_ = recovered->records;
@@ -120,7 +118,7 @@ EngineUsage JournalEngine::usage() const {
 
 bool JournalEngine::make_due(Moment now) {
   store_.wheel.observe(now);
-  if (options_.canary == Canary::kEarlyWheelSlot) now += Millis{40};
+  if (is_planted(Canary::kEarlyWheelSlot)) now += Millis{40};
   if (!store_.wheel.may_have_due(now)) return true;
   return store_.wheel.advance(now, options_.work_per_tick, [this](Slot slot) { on_wake(slot); });
 }
@@ -137,7 +135,7 @@ void JournalEngine::on_wake(Slot slot) {
       break;
     }
     case JobState::kReserved:
-      if (options_.canary == Canary::kForgottenLease) break;
+      if (is_planted(Canary::kForgottenLease)) break;
       expired_.push_back({slot, entry.seq, store_.jobs.find_extra(slot)->lease});
       break;
     case JobState::kDone:
@@ -277,7 +275,7 @@ void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment n
   StatePayload next = store_.state_of(slot);
   next.state = state;
   next.until_ms = static_cast<int64_t>(to_stored_ms(keep.until));
-  next.lease = 0;
+  next.lease = to_stored_ms(now);
   next.flags &= kHasCallback;
   move(slot, next, outcome);
   const Topic::Chain& kept = store_.topics[store_.jobs[slot].topic].chain(state);

@@ -1,6 +1,5 @@
 // get, locate, list, counts, topics, forecast, settings: looking around.
 #include <algorithm>
-#include <charconv>
 
 #include "engine/journal/journal_engine.h"
 #include "engine/journal/lease_text.h"
@@ -25,13 +24,6 @@ TopicCounts counts_of(const Topic& topic) {
   }
   if (first != nullptr) counts.oldest_ready = from_unix_ms(static_cast<int64_t>(first->due_ms));
   return counts;
-}
-
-std::optional<uint64_t> parse_cursor(std::string_view text) {
-  uint64_t cursor = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cursor);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return cursor;
 }
 
 }  // namespace
@@ -75,7 +67,7 @@ void JournalEngine::locate(Moment now, std::string_view id, Among among,
 Result<Slot> JournalEngine::start_of_page(TopicNumber topic, const ListRequest& request) const {
   if (request.cursor.empty())
     return topic == kNoTopic ? kNoSlot : store_.topics[topic].chain(request.state).first;
-  const auto cursor = parse_cursor(request.cursor);
+  const auto cursor = ListCursors::parse(request.cursor);
   const auto at = cursor ? store_.topics.cursors.find(*cursor) : std::nullopt;
   if (!at) return in_verb("list", invalid("cursor", "cursor: it has expired, start again without one"));
   const bool fits =
@@ -176,12 +168,19 @@ void JournalEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts
 void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
   if (!failure_) make_due(now);
   TopicPage page;
-  const std::vector<TopicNumber> numbers = store_.topics.page(cursor, limit);
-  for (const TopicNumber number : numbers) {
-    const Topic& topic = store_.topics[number];
-    if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(topic)});
+  std::string last{cursor};
+  // Names without jobs (they have settings, or had jobs a short time ago) leave room for others on the page.
+  for (bool is_more = true; is_more && page.topics.size() < limit;) {
+    const uint32_t wanted = limit - static_cast<uint32_t>(page.topics.size());
+    const std::vector<TopicNumber> numbers = store_.topics.page(last, wanted);
+    for (const TopicNumber number : numbers) {
+      const Topic& topic = store_.topics[number];
+      if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(topic)});
+    }
+    is_more = numbers.size() == wanted;
+    if (!numbers.empty()) last = store_.topics[numbers.back()].name;
+    if (is_more && page.topics.size() == limit) page.cursor = last;
   }
-  if (!numbers.empty() && numbers.size() == limit) page.cursor = store_.topics[numbers.back()].name;
   answer(std::move(reply), Result<TopicPage>(std::move(page)));
 }
 

@@ -133,11 +133,13 @@ class FileLock final : public Disk::Lock {
 };
 
 /// Locks the directory itself: the file in it may be removed by someone who takes it for a leftover. Returns
-/// a descriptor, or -1: another process has it.
+/// a descriptor, or -1 with a reason in errno: EWOULDBLOCK when another process has it.
 int lock_directory(int directory, int operation) {
   const int descriptor = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor >= 0 && ::flock(descriptor, operation | LOCK_NB) == 0) return descriptor;
-  if (descriptor >= 0) ::close(descriptor);
+  if (descriptor < 0 || ::flock(descriptor, operation | LOCK_NB) == 0) return descriptor;
+  const int reason = errno;
+  ::close(descriptor);
+  errno = reason;
   return -1;
 }
 
@@ -246,7 +248,8 @@ Result<uint64_t> PosixDisk::free_bytes() {
   return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
-Error PosixDisk::in_use(int lock) const {
+Error PosixDisk::not_locked(int lock) const {
+  if (errno != EWOULDBLOCK) return failure("lock", path_);
   std::array<char, 32> holder{};
   const ssize_t size = ::pread(lock, holder.data(), holder.size() - 1, 0);
   return {ErrorCode::kUnavailable, "disk.lock",
@@ -260,7 +263,7 @@ Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock_to_read() {
   const bool is_free = descriptor < 0 || ::flock(descriptor, LOCK_SH | LOCK_NB) == 0;
   if (const int directory = is_free ? lock_directory(directory_, LOCK_SH) : -1; directory >= 0)
     return std::unique_ptr<Lock>(std::make_unique<FileLock>(descriptor, directory));
-  const Error error = in_use(descriptor);
+  const Error error = not_locked(descriptor);
   if (descriptor >= 0) ::close(descriptor);
   return error;
 }
@@ -272,7 +275,7 @@ Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock() {
   const int directory =
       ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? lock_directory(directory_, LOCK_EX) : -1;
   if (directory < 0) {
-    const Error error = in_use(descriptor);
+    const Error error = not_locked(descriptor);
     ::close(descriptor);
     return error;
   }

@@ -35,7 +35,7 @@ class PosixDisk final : public Disk {
       : path_(std::move(path)), directory_(directory), only_reads_(only_reads) {}
   static Result<std::unique_ptr<PosixDisk>> open_existing(const std::string& directory, bool only_reads);
   Result<std::unique_ptr<Lock>> lock_to_read();
-  Error in_use(int lock) const;
+  Error not_locked(int lock) const;
   Result<std::shared_ptr<File>> open_with(std::string_view name, int flags);
 
   std::string path_;

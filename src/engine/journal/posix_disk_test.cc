@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -125,6 +126,24 @@ TEST_F(PosixDiskTest, a_second_lock_is_refused_until_the_first_is_given_back) {
   EXPECT_FALSE(disk->lock().ok());
   lock->reset();
   EXPECT_TRUE(disk->lock().ok());
+}
+
+TEST_F(PosixDiskTest, a_lock_that_cannot_be_had_for_another_reason_says_so) {
+  // Sanitizers need descriptors of their own the first time that a type is met.
+  ASSERT_TRUE(disk->lock().ok());
+  // Room for one more descriptor: the lock's file can be opened, and the directory cannot.
+  const int next = ::dup(0);
+  ASSERT_GE(next, 0);
+  ::close(next);
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  const rlimit tight{static_cast<rlim_t>(next) + 1, old.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const auto lock = disk->lock();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  ASSERT_FALSE(lock.ok());
+  EXPECT_THAT(lock.error().detail, HasSubstr("Too many open files"));
+  EXPECT_TRUE(disk->lock().ok()) << "nothing is left of the attempt";
 }
 
 TEST_F(PosixDiskTest, a_lock_file_that_someone_removed_does_not_let_a_second_one_in) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/result.h"
-#include "engine/journal/canary.h"
 #include "engine/journal/disk.h"
 #include "engine/journal/manifest.h"
 #include "engine/journal/store.h"
@@ -23,6 +22,6 @@ struct Recovered {
 /// Damage in what had been synced is an error (kCorrupt) that names segment and offset, and changes nothing.
 /// So is a segment that is missing or does not belong to the directory. `directory` is what the directory is
 /// called in its manifest, unless it has one: a random number.
-Result<Recovered> recover(Disk& disk, Store& store, uint64_t directory, Canary canary = Canary::kNone);
+Result<Recovered> recover(Disk& disk, Store& store, uint64_t directory);
 
 }  // namespace delayq::journal

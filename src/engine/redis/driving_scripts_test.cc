@@ -222,7 +222,7 @@ TEST_F(DrivingScripts, RightsLeavesNothingBehindAndMissesNothing) {
 TEST_F(DrivingScripts, RightsTellsWhatTheUserMayNotCall) {
   const std::string all = keys_.shared("*");
   server().command(
-      {"ACL", "SETUSER", "poor", "on", ">word", "~" + all, "resetchannels", "+@all", "-zpopmin", "-time"});
+      {"ACL", "SETUSER", "poor", "on", ">word", "~" + all, "resetchannels", "+@all", "-hscan", "-time"});
   net::redis::ClientOptions as_poor = options();
   as_poor.user = "poor";
   as_poor.password = "word";
@@ -231,7 +231,7 @@ TEST_F(DrivingScripts, RightsTellsWhatTheUserMayNotCall) {
   const std::string trial = keys_.shared("trial");
   const auto refused = driver.run(scripts::kRights, {trial}, {channel_});
   ASSERT_TRUE(refused.ok()) << to_string(refused.error());
-  EXPECT_EQ(text_of(*refused), "[ZPOPMIN PUBLISH TIME]");
+  EXPECT_EQ(text_of(*refused), "[HSCAN PUBLISH TIME]");
   EXPECT_EQ(server().command({"EXISTS", trial}).integer, 0);
 }
 

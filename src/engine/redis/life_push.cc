@@ -16,6 +16,7 @@ namespace {
 // The flags of scripts/push.lua.
 constexpr uint32_t kUniqueAcrossTopics = 4;
 constexpr uint32_t kHasGroup = 8;
+constexpr uint32_t kAddsNone = 16;
 constexpr size_t kExceptionItems = 4;
 
 void add(Arguments& arguments, const NewJob& job, Moment now) {
@@ -23,6 +24,7 @@ void add(Arguments& arguments, const NewJob& job, Moment now) {
   uint32_t flags = static_cast<uint32_t>(job.on_conflict);
   if (job.unique_across_topics) flags += kUniqueAcrossTopics;
   if (!job.group.empty()) flags += kHasGroup;
+  if (job.adds_none) flags += kAddsNone;
   arguments.text(job.id).view(record.before).view(record.after).moment(job.due).number(flags);
 }
 
@@ -45,6 +47,9 @@ bool read_exceptions(const resp::Value& value, const std::string& topic, const B
 }  // namespace
 
 void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
+  // Of no jobs: whether some would be accepted, as far as is known. Jobs themselves are for Redis to refuse.
+  if (jobs.empty() && is_out_of_memory_)
+    return answer(reply, Result<std::vector<PushAnswer>>(redis::out_of_memory("push")));
   std::vector<PushAnswer> created;
   created.reserve(jobs.size());
   for (const NewJob& job : jobs) {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/hex.h"
+#include "core/encoding.h"
 #include "core/limits.h"
 
 namespace delayq::redis {

@@ -19,7 +19,8 @@ void RedisEngine::call(std::string_view key, std::initializer_list<std::string_v
   client_.call(key, words,
                [this, alive = std::weak_ptr(alive_), name = std::string(key),
                 answer = std::move(answer)](Result<resp::Value> value) mutable {
-                 if (!alive.expired()) answer(heard(std::move(value), name));
+                 if (!alive.expired())
+                   answer(heard(std::move(value), {{}, {}, name, options_.prefix, options_.prefix_name}));
                });
 }
 

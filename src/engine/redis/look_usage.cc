@@ -6,7 +6,7 @@
 
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
-#include "resp/info.h"
+#include "resp/value.h"
 
 namespace delayq {
 
@@ -25,6 +25,16 @@ uint64_t to_number(std::string_view text) {
   return number;
 }
 
+/// Whether a Redis of that INFO answers with OOM to who would store something.
+bool is_out_of_memory(std::string_view info) {
+  const uint64_t most = to_number(resp::info_line(info, "maxmemory"));
+  const uint64_t used = to_number(resp::info_line(info, "used_memory"));
+  const uint64_t uncounted = to_number(resp::info_line(info, "mem_not_counted_for_evict"));
+  // The others evict keys instead; those of jobs never expire, so "volatile" finds none.
+  const bool evicts = resp::info_line(info, "maxmemory_policy").starts_with("allkeys");
+  return most != 0 && !evicts && used > most + uncounted;
+}
+
 }  // namespace
 
 /// One asking. All shards are walked through in step, topic by topic in the order of their names, since a
@@ -41,6 +51,7 @@ struct RedisEngine::Measuring {
   std::optional<Error> error;
 
   std::map<std::string, uint64_t, std::less<>> memory;  ///< by server: several shards may be on one
+  bool is_full = false;                                 ///< one of them takes no new jobs
   uint64_t jobs_so_far = 0;
   uint64_t topics_so_far = 0;
   uint32_t steps = 0;
@@ -95,9 +106,11 @@ void RedisEngine::measure(Reply<bool> reply) {
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     ++measuring->calls;
     call(keys_.in_shard(shard, "topics"), {"INFO"}, [this, measuring](const Result<resp::Value>& answer) {
-      if (answer.ok())
+      if (answer.ok()) {
         measuring->memory[std::string(resp::info_line(answer->text, "run_id"))] =
             to_number(resp::info_line(answer->text, "used_memory"));
+        measuring->is_full |= is_out_of_memory(answer->text);
+      }
       if (--measuring->calls == 0) measure_next(measuring);
     });
   }
@@ -123,6 +136,7 @@ void RedisEngine::measure_next(const std::shared_ptr<Measuring>& measuring) {
           if (measuring->error) return measuring->reply(std::move(*measuring->error));
           if (is_latest) {
             usage_ = measuring->usage();
+            is_out_of_memory_ = measuring->is_full;
             usage_steps_ = measuring->steps;
           }
           measuring->reply(true);

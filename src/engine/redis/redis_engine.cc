@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "core/siphash.h"
-#include "engine/redis/foreign_key.h"
 #include "engine/redis/layout.h"
 
 namespace delayq {
@@ -23,6 +22,13 @@ constexpr int64_t kCallbackOutlet = 2;
 constexpr size_t kMostJointCalls = 32;
 /// Makes of a server's name what its nonces begin with.
 constexpr SipKey kNonces{0x64656c6179712072, 0x656469736e6f6e63};
+
+/// "delayq:{3}:next" -> "3". A few digits: no allocation is needed to keep them.
+std::string_view tag_of(std::string_view key) {
+  const size_t open = key.find('{');
+  if (open == std::string_view::npos) return {};
+  return key.substr(open + 1, key.find('}', open) - open - 1);
+}
 
 }  // namespace
 
@@ -89,19 +95,20 @@ void RedisEngine::submit(const Script& script, std::span<const std::string_view>
         [refused = *refused_, answer = std::move(answer)]() mutable { answer(std::move(refused)); });
     return;
   }
-  client_.run(
-      script, keys, arguments.words(),
-      [this, alive = std::weak_ptr(alive_), answer = std::move(answer)](Result<resp::Value> value) mutable {
-        if (!alive.expired()) answer(heard(std::move(value), {}));
-      });
+  client_.run(script, keys, arguments.words(),
+              [this, alive = std::weak_ptr(alive_), name = script.name, tag = std::string(tag_of(keys[0])),
+               answer = std::move(answer)](Result<resp::Value> value) mutable {
+                if (!alive.expired())
+                  answer(heard(std::move(value), {name, tag, {}, options_.prefix, options_.prefix_name}));
+              });
 }
 
-Result<resp::Value> RedisEngine::heard(Result<resp::Value> answer, std::string_view key) {
+Result<resp::Value> RedisEngine::heard(Result<resp::Value> answer, const redis::Refused& call) {
   if (answer.ok()) return answer;
   note_if_lost(answer);
-  Error error = redis::explain_foreign_key(answer.error(), key, options_.prefix, options_.prefix_name);
-  if (error.detail != answer.error().detail) foreign_key_ = error.detail;
-  return error;
+  redis::Explained explained = redis::explain(answer.error(), call);
+  if (!explained.problem.empty()) problem_ = std::move(explained.problem);
+  return std::move(explained.error);
 }
 
 Arguments& RedisEngine::join(const redis::Terms& terms, uint32_t items, Answer answer) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "engine/redis/bundles.h"
 #include "engine/redis/doubt.h"
 #include "engine/redis/driving.h"
+#include "engine/redis/explain.h"
 #include "engine/redis/gather.h"
 #include "engine/redis/hints.h"
 #include "engine/redis/joint_call.h"
@@ -53,8 +55,11 @@ class RedisEngine final : public Engine {
   RedisEngine(const RedisEngine&) = delete;
   RedisEngine& operator=(const RedisEngine&) = delete;
 
-  /// That another program has a key like ours, with advice, since a call met it; empty: none did so far.
-  std::string_view foreign_key() const { return foreign_key_; }
+  /// What is wrong with the keys of the deployment (another program has one, or one is damaged), with advice,
+  /// as the last call that met it said; empty: none did so far.
+  std::string_view problem() const { return problem_; }
+  /// Jobs so far that had lost their place among the keys of their topic, and were put back (mend.lua).
+  uint64_t mended() const { return mended_; }
 
   // ---- a job's life (life_*.cc)
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
@@ -81,8 +86,7 @@ class RedisEngine final : public Engine {
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
-  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-            Reply<uint64_t> reply) override;
+  void trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) override;
 
   // ---- looking around (look_jobs.cc, look_list.cc, look_topics.cc, look_usage.cc)
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
@@ -218,8 +222,8 @@ class RedisEngine final : public Engine {
   void measure(Reply<bool> reply);
   void measure_next(const std::shared_ptr<Measuring>& measuring);
 
-  /// What came of a call, as who called is told it. `key` is empty when the call had several.
-  Result<resp::Value> heard(Result<resp::Value> answer, std::string_view key);
+  /// What came of a call, as who called is told it.
+  Result<resp::Value> heard(Result<resp::Value> answer, const redis::Refused& call);
   void note_if_lost(const Result<resp::Value>& answer) {
     if (!answer.ok() && answer.error().code == ErrorCode::kUnavailable) doubt_.note_lost();
   }
@@ -232,6 +236,11 @@ class RedisEngine final : public Engine {
   /// after news may have been missed.
   void look_for_missed(Moment now);
   void look_for_missed_in(Moment now, uint32_t shard, std::string_view after);
+  /// Puts jobs of topics of a shard back that have no place: one topic after the other, in steps. One that
+  /// was dealt with a short time ago is left alone.
+  struct Mending;
+  void mend(Moment now, uint32_t shard, const resp::Value& topics);
+  void mend_next(const std::shared_ptr<Mending>& mending);
   void begin_round(uint32_t shard, Moment now);
   void head_came(uint32_t shard, const Result<resp::Value>& answer);
   /// Looks at what the shard's head says is due: "d", "l" or "k", and a topic.
@@ -260,13 +269,14 @@ class RedisEngine final : public Engine {
   uint32_t first_shard_ = 0;  ///< that the next take asks first
   Random random_;             ///< another with each server
   uint64_t nonce_ = 0;        ///< of the leases that this turn's takes give; never 0
-  std::string foreign_key_;
+  std::string problem_;
   std::optional<Error> refused_;               ///< the deployment is not as this server believes
   std::vector<std::string> senders_;           ///< by shard: how this server signs its news
   std::vector<redis::JointCall> joint_calls_;  ///< not sent yet; one for a topic in a shard
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   EngineUsage usage_;
+  bool is_out_of_memory_ = false;       ///< a master takes no new jobs; as old as usage_
   Moment usage_asked_ = Moment::min();  ///< when its figures were asked for last
   uint32_t usage_steps_ = 1;            ///< how many calls to each shard that took
   uint64_t measured_ = 0;               ///< the latest of the askings that has figures to show
@@ -274,6 +284,8 @@ class RedisEngine final : public Engine {
 
   Moment missed_asked_ = Moment::min();  ///< when look_for_missed() began last
   uint32_t missed_walks_ = 0;            ///< shards in which it is going on
+  uint64_t mended_ = 0;
+  std::map<std::pair<uint32_t, std::string>, Moment> mended_topics_;  ///< when mend() began, of late
 
   // What the next poll() hands out.
   Answers answers_;

@@ -22,6 +22,10 @@ constexpr uint32_t kExpiredPerCall = 500;
 /// What is missed is seen after this at the latest.
 constexpr Millis kMissedPeriod = std::chrono::seconds{30};
 constexpr uint32_t kMissedTopicsPerCall = 200;
+/// A topic is not mended again before this: what no walk mends is not to be walked through all the time.
+constexpr Millis kMendPeriod = std::chrono::minutes{10};
+constexpr uint32_t kMendedPerCall = 500;
+constexpr uint32_t kMendedBytesPerCall = 4 * 1024 * 1024;
 constexpr Millis kTellAgain{5'000};  ///< that a lease has ended, when nobody resolved it
 
 /// "3@name:rest" -> 3, "name", "rest".
@@ -188,10 +192,55 @@ void RedisEngine::look_for_missed_in(Moment now, uint32_t shard, std::string_vie
   run(redis::scripts::kMissed, shard_keys(shard).all(), arguments,
       [this, now, shard](const Result<resp::Value>& answer) {
         // What is lost here is asked for again after the break (Doubt).
-        const bool is_understood = answer.ok() && answer->items.size() == 3 && note_topics(shard, *answer);
+        const bool is_understood = answer.ok() && answer->items.size() == 4 && note_topics(shard, *answer);
+        if (is_understood) mend(now, shard, answer->items[3]);
         const std::string_view last = is_understood ? std::string_view(answer->items[2].text) : "";
         if (!last.empty()) return look_for_missed_in(now, shard, last);
         --missed_walks_;
+      });
+}
+
+/// Topics of a shard that are mended, the next one last.
+struct RedisEngine::Mending {
+  Moment now;
+  uint32_t shard = 0;
+  std::vector<std::string> topics;
+  std::string from = "0";  ///< where to go on in the pool of the last one
+};
+
+void RedisEngine::mend(Moment now, uint32_t shard, const resp::Value& topics) {
+  // One server is enough.
+  if (!driving_.is_mine(shard) || topics.items.empty()) return;
+  std::erase_if(mended_topics_,
+                [&](const auto& entry) { return now < entry.second || now - kMendPeriod >= entry.second; });
+  auto mending = std::make_shared<Mending>();
+  mending->now = now;
+  mending->shard = shard;
+  for (const resp::Value& topic : topics.items) {
+    if (mended_topics_.emplace(std::pair(shard, topic.text), now).second)
+      mending->topics.push_back(topic.text);
+  }
+  mend_next(mending);
+}
+
+void RedisEngine::mend_next(const std::shared_ptr<Mending>& mending) {
+  if (mending->topics.empty()) return;
+  const std::string& topic = mending->topics.back();
+  Arguments arguments = arguments_for(mending->now, mending->shard, topic);
+  arguments.text(mending->from).number(kMendedPerCall).number(kMendedBytesPerCall);
+  run(redis::scripts::kMend, keys_.topic(mending->shard, topic).all(), arguments,
+      [this, mending](const Result<resp::Value>& answer) {
+        const bool is_understood =
+            answer.ok() && answer->items.size() == 4 && note(mending->shard, mending->topics.back(), *answer);
+        if (is_understood) {
+          mended_ += static_cast<uint64_t>(answer->items[3].integer);
+          mending->from = answer->items[2].text;
+        }
+        if (!is_understood || mending->from == "0") {
+          mending->topics.pop_back();
+          mending->from = "0";
+        }
+        mend_next(mending);
       });
 }
 

@@ -23,6 +23,7 @@ std::string_view redis_restore();
 std::string_view redis_redrive();
 std::string_view redis_redrive_oldest();
 std::string_view redis_purge();
+std::string_view redis_trim();
 std::string_view redis_cancel_group();
 std::string_view redis_get();
 std::string_view redis_locate();
@@ -33,6 +34,7 @@ std::string_view redis_sizes();
 std::string_view redis_forecast();
 std::string_view redis_settings();
 std::string_view redis_missed();
+std::string_view redis_mend();
 }  // namespace delayq::embedded
 
 namespace delayq::redis::scripts {
@@ -58,6 +60,7 @@ inline const Script kRestore{"restore", embedded::redis_restore()};
 inline const Script kRedrive{"redrive", embedded::redis_redrive()};
 inline const Script kRedriveOldest{"redrive_oldest", embedded::redis_redrive_oldest()};
 inline const Script kPurge{"purge", embedded::redis_purge()};
+inline const Script kTrim{"trim", embedded::redis_trim()};
 inline const Script kCancelGroup{"cancel_group", embedded::redis_cancel_group()};
 inline const Script kGet{"get", embedded::redis_get()};
 inline const Script kLocate{"locate", embedded::redis_locate()};
@@ -68,5 +71,6 @@ inline const Script kSizes{"sizes", embedded::redis_sizes()};
 inline const Script kForecast{"forecast", embedded::redis_forecast()};
 inline const Script kSettings{"settings", embedded::redis_settings()};
 inline const Script kMissed{"missed", embedded::redis_missed()};
+inline const Script kMend{"mend", embedded::redis_mend()};
 
 }  // namespace delayq::redis::scripts

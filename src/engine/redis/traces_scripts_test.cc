@@ -253,8 +253,8 @@ TEST_F(Traces, MissedTellsWhichTopicsHaveReadyJobs) {
     push({job});
   }
   listen();
-  EXPECT_EQ(text_of(run_over(scripts::kMissed, {"", "3"})), "[nil [a 1 c 2] c]");
-  EXPECT_EQ(text_of(run_over(scripts::kMissed, {"c", "3"})), "[nil [d 2] ]");
+  EXPECT_EQ(text_of(run_over(scripts::kMissed, {"", "3"})), "[nil [a 1 c 2] c []]");
+  EXPECT_EQ(text_of(run_over(scripts::kMissed, {"c", "3"})), "[nil [d 2]  []]");
   EXPECT_THAT(news(), IsEmpty());
 }
 

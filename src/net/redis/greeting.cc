@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "resp/info.h"
+#include "resp/value.h"
 
 namespace delayq::net::redis {
 

@@ -4,7 +4,7 @@
 
 #include <openssl/evp.h>
 
-#include "core/hex.h"
+#include "core/encoding.h"
 
 namespace delayq::net::redis {
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "core/hex.h"
-#include "core/quote.h"
+#include "core/encoding.h"
+#include "core/text.h"
 
 namespace delayq::net::redis {
 

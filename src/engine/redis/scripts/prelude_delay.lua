@@ -32,6 +32,11 @@ local function undelay_all(ids)
   return is_there
 end
 
+-- Whether it is here, due or not.
+local function is_in_delay(id)
+  return call('ZSCORE', DELAY, id)
+end
+
 local function is_delayed(id)
   local due = call('ZSCORE', DELAY, id)
   return due and tonumber(due) > NOW

@@ -11,6 +11,12 @@ local function delayed_count()
   return call('ZCARD', DELAY) - due, due
 end
 
+-- How many are here, due or not; none when another program has the key.
+local function delay_size()
+  local count = redis.pcall('ZCARD', DELAY)
+  return type(count) == 'number' and count or 0
+end
+
 -- The smallest step through all that wait: where the next one begins ('0': there is none), and the ids, sorted.
 local function delayed_step(from)
   local step = call('ZSCAN', DELAY, from, 'COUNT', 1)

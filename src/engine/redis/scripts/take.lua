@@ -18,19 +18,13 @@ if limit > 0 then room = math.min(count, math.max(limit - call('ZCARD', HELD), 0
 local line = line_of(outlet)
 local ids, records, heads, tails, is_cut = {}, {}, {}, {}, false
 
--- The first jobs leave the line, and what is too much stays there. A few are cheaper to take out at once; then it is put
--- back, which only bodies of megabytes need.
+-- The first jobs are looked at, and what is too much stays there. They leave the line at the end, when they are wherever
+-- they go: a key that another program has then leaves no job without a place.
 if room > 0 then
-  local is_few = room <= 16
-  local members = is_few and call('ZPOPMIN', line, room) or call('ZRANGE', line, 0, room - 1)
-  for i = 1, #members, is_few and 2 or 1 do ids[#ids + 1] = string.sub(members[i], RANK_BYTES + 1) end
+  local members = call('ZRANGE', line, 0, room - 1)
+  for i, member in ipairs(members) do ids[i] = string.sub(member, RANK_BYTES + 1) end
   records = records_of(ids, most_bytes)
   is_cut = #records < #ids or (is_more_due and #ids < room)
-  if is_few then
-    for i = #records + 1, #ids do call('ZADD', line, 0, members[2 * i - 1]) end
-  elseif #records > 0 then
-    call('ZREMRANGEBYRANK', line, 0, #records - 1)
-  end
   -- A trace of a job that is gone may have the id of another one, which is not taken twice, nor before its time. (When the
   -- clock went back, a job that is in line is due later.)
   local found, is_found = {}, {}
@@ -40,7 +34,7 @@ if room > 0 then
       local head, tail = open(record)
       local is_ready = head[STATE] == WAITING
       if is_ready and head[DUE] > NOW then
-        is_ready = string.sub(members[is_few and 2 * i - 1 or i], 1, RANK_BYTES) == rank(head)
+        is_ready = string.sub(members[i], 1, RANK_BYTES) == rank(head)
       end
       if is_ready then
         local at = #found + 1
@@ -51,11 +45,6 @@ if room > 0 then
   -- There may be more behind traces.
   if #found < #records then is_cut = true end
   ids = found
-end
--- Whoever lets go of a job then says that there is room; a take for good is in nobody's way itself.
-if room < count and call('EXISTS', line) == 1 and (not is_auto or call('EXISTS', HELD) == 1) then
-  go_on_when_full(NEXT)
-  call('SET', FULL, 1)
 end
 -- As many numbers of leases as there are ids: those after the answer. They begin above the time, so that a Redis that has
 -- lost its last numbers (a failover does that) never gives one out again that a consumer still has. 1,024 numbers a
@@ -82,10 +71,10 @@ local function lease_all()
     leases[at - 1], leases[at] = ARGV[6], id
     said[at + 1], said[at + 2] = id, record
   end
-  call('HSET', POOL, unpack(fields))
-  call('ZADD', HELD, unpack(held))
   call('ZADD', LEASES, unpack(leases))
+  call('ZADD', HELD, unpack(held))
   wake_by('l', deadline)
+  call('HSET', POOL, unpack(fields))
 end
 
 local function finish_all()
@@ -100,11 +89,18 @@ local function finish_all()
   end
   if not is_kept then return forget(ids) end
   expire(100)
-  keep_all(kept, IS_DONE, keep_count)
+  keep_all(kept, IS_DONE, keep_count, NOW)
 end
 
 if #ids > 0 then
+  go_on_when_full(NEXT)
   if is_auto then finish_all() else lease_all() end
+end
+if #records > 0 then call('ZREMRANGEBYRANK', line, 0, #records - 1) end
+-- Whoever lets go of a job then says that there is room; a take for good is in nobody's way itself.
+if room < count and call('EXISTS', line) == 1 and (not is_auto or call('EXISTS', HELD) == 1) then
+  go_on_when_full(NEXT)
+  call('SET', FULL, 1)
 end
 if is_cut then said[#said + 1] = 1 end
 return answer(said)

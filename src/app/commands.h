@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library is called so
+class App;
+}  // namespace CLI
+
+namespace delayq {
+
+/// `delayq check DIR [--repair]`: reads every record of a data directory that no server uses. `exit_code` is
+/// set when it ran.
+void add_check_command(CLI::App& app, int& exit_code);
+
+/// `delayq config check`: all that is wrong with a configuration, without starting anything; `delayq config
+/// example`: a file with every setting. `exit_code` is set when one ran.
+void add_config_command(CLI::App& app, int& exit_code);
+
+/// A token as it is made: the secret for its owner, and what the server's configuration says of it.
+struct NewToken {
+  std::string secret;  ///< "dq_" and 43 characters of base64url, which are 32 random bytes
+  std::string toml;    ///< [[tokens]] with the secret's SHA-256, which cannot be turned back into it
+};
+
+struct TokenOptions {
+  std::string name = "token";
+  std::vector<std::string> scopes{"push", "consume"};
+  std::vector<std::string> topics{"*"};
+};
+
+/// `random` is 32 bytes that nobody can guess. kInvalid when a name, scope or pattern cannot be one.
+Result<NewToken> make_token(const TokenOptions& options, std::string_view random);
+
+/// `delayq token new`. `exit_code` is set when it ran.
+void add_token_command(CLI::App& app, int& exit_code);
+
+}  // namespace delayq
