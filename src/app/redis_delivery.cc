@@ -3,7 +3,7 @@
 #include <cassert>
 #include <utility>
 
-#include "net/redis/url.h"
+#include "net/redis/options.h"
 
 namespace delayq {
 

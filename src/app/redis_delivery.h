@@ -9,7 +9,7 @@
 #include "app/delivery_watch.h"
 #include "delivery/redis_sink.h"
 #include "net/loop.h"
-#include "net/redis/open_client.h"
+#include "net/redis/client.h"
 
 namespace delayq {
 

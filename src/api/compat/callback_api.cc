@@ -7,7 +7,7 @@
 #include "api/compat/wording.h"
 #include "api/verbs.h"
 #include "core/job.h"
-#include "json/body.h"
+#include "json/writer.h"
 
 namespace delayq::compat {
 

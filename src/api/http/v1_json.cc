@@ -5,7 +5,7 @@
 #include "api/http/response.h"
 #include "core/duration.h"
 #include "core/moment.h"
-#include "json/body.h"
+#include "json/writer.h"
 #include "queue/job_options.h"
 
 namespace delayq::http {

@@ -11,7 +11,6 @@
 #include "core/encoding.h"
 #include "core/moment.h"
 #include "core/text.h"
-#include "json/body.h"
 #include "json/reader.h"
 #include "json/writer.h"
 
