@@ -11,9 +11,10 @@ namespace delayq {
 
 namespace {
 
-/// A connection that was idle for too long, or a Redis that restarts, is back before anybody need know.
+/// An idle connection that was closed, or a Redis that restarts, is back within this time: not worth a log
+/// line.
 constexpr std::chrono::seconds kPatience{1};
-/// Refusals of so many keys are told of; a topic may write to a key of any name.
+/// How many refused keys are logged. A topic may write to a key of any name, so there is no other bound.
 constexpr size_t kMostTold = 100;
 
 std::string lower(std::string_view text) {

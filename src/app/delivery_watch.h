@@ -13,8 +13,8 @@
 
 namespace delayq {
 
-/// What an operator should know of the Redis that jobs are written to, as lines for the log, each of them
-/// once: a wrong URL is seen at the start, and not when the first job is due.
+/// Logs what an operator should know of the Redis that jobs are written to, each thing once. So a wrong URL
+/// is seen at the start, and not when the first job is due.
 class DeliveryWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -22,17 +22,17 @@ class DeliveryWatch {
 
   explicit DeliveryWatch(Tell tell) : tell_(std::move(tell)) {}
 
-  /// Another Redis from now on, and how it was named. With the names of the engine's own settings it is the
-  /// engine's: how the connection is, that tells already.
+  /// Another Redis from now on, and the names of its settings. For the engine's own Redis the state of the
+  /// connection is not logged here: the engine's storage does that.
   void begin(net::redis::Mode mode, RedisNames names);
 
-  /// How the connection is. One that is away for a moment only, and for no reason that lasts, is not told of.
+  /// Reports the state of the connection. A short loss without a lasting reason is not logged.
   void look(Clock::time_point now, bool is_connected, std::string_view last_error);
-  /// Redis takes no jobs, for that reason; empty: it does again.
+  /// Redis accepts no jobs, for that reason; empty: it accepts them again.
   void wrote(std::string_view why);
-  /// A command was refused by Redis, in its words.
+  /// Redis refused a command; `text` is its error message.
   void refused(std::string_view command, std::string_view key, std::string_view text);
-  /// The answer to HELLO, which every user may ask.
+  /// The answer to HELLO, a command that every user may send.
   void greeted(const resp::Value& hello);
 
  private:

@@ -19,13 +19,13 @@ delivery::RedisSinkOptions sink_options(const RedisDeliveryOptions& said) {
   return options;
 }
 
-/// The length of a list, the id of a stream's entry.
+/// The answer as text: the length of a list, or the id of a stream's entry.
 std::string text_of(const resp::Value& value) {
   return value.type == resp::Value::Type::kInteger ? std::to_string(value.integer) : value.text;
 }
 
-/// A key that the user may not write is a matter of its topic. The others need not wait for it, as they do
-/// when Redis itself is away.
+/// A key that the Redis user may not write to concerns one topic only. Other topics must not wait for it, as
+/// they do when Redis itself is away.
 Error refusal_of(Error error) {
   if (error.detail.starts_with("NOPERM ")) error.code = ErrorCode::kForbidden;
   return error;
