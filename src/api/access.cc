@@ -7,6 +7,7 @@
 #include <openssl/sha.h>
 
 #include "core/text.h"
+#include "queue/lease_text.h"
 
 namespace delayq::api {
 
@@ -90,7 +91,7 @@ Status Access::check_all(const Caller& caller, Scopes scopes) const {
 }
 
 Status Access::check_lease(const Caller& caller, Scopes scopes, std::string_view lease) const {
-  return check(caller, scopes, lease.substr(0, std::min(lease.rfind('/'), lease.size())));
+  return check(caller, scopes, topic_of_lease(lease));
 }
 
 bool Access::covers(const Caller& caller, std::string_view topic) const {

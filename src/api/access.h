@@ -14,8 +14,8 @@ namespace delayq::api {
 /// What is kept of a token's secret.
 Sha256 hash_secret(std::string_view secret);
 
-/// A token in use: what it allows, and how much of that is being used. Lives for as long as somebody holds
-/// it; `is_revoked` is set when the configuration has it no more.
+/// A token in use: what it allows, and how much of that is being used. It lives as long as it is referred to.
+/// `is_revoked` is set when the configuration no longer has the token.
 struct Credential {
   Token token;
   TokenBucket requests;
@@ -23,8 +23,8 @@ struct Credential {
   bool is_revoked = false;
 };
 
-/// Who is asking. Without a credential: nobody in particular, who may do everything where no tokens are
-/// configured and nothing where there are.
+/// The client of a request. Without a credential it is unknown: it may do everything where no tokens are
+/// configured, and nothing where there are.
 class Caller {
  public:
   Caller() = default;
@@ -46,22 +46,22 @@ enum class Reach : uint8_t {
   kAll,    ///< any: by id or group alone, or of all together
 };
 
-/// Decides who may do what. One for the server: both APIs ask it, and no verb gets past it.
+/// Decides what a caller may do. A server has one, and both APIs ask it before every verb.
 class Access {
  public:
   explicit Access(std::vector<Token> tokens = {}) { replace(std::move(tokens)); }
 
   /// The tokens of a configuration that was read again. Who is connected keeps what its token still allows;
-  /// one that is gone, or has another secret, is nobody from now on.
+  /// one that is gone, or has another secret, is unknown from now on.
   void replace(std::vector<Token> tokens);
-  /// No tokens: everybody may do everything.
+  /// No tokens are configured: every caller may do everything.
   bool is_open() const { return credentials_.empty(); }
 
-  /// Who has this secret; nobody when no one has. Takes the same time for every secret of the same length,
+  /// The caller with this secret, or an unknown one. Takes the same time for every secret of the same length,
   /// right or wrong: all hashes are compared, and each to its end.
   Caller identify(std::string_view secret) const;
 
-  /// Whether the caller may do something that needs one of `scopes`, to this topic; kUnauthorized for nobody,
+  /// Whether the caller may do something that needs one of `scopes`, to this topic; kUnauthorized if unknown,
   /// kForbidden when its token is for something else.
   Status check(const Caller& caller, Scopes scopes, std::string_view topic) const;
   /// The same for what is about all topics, or about none in particular.

@@ -77,7 +77,7 @@ void Conversation::hang_up() {
 
 void Conversation::check_again() {
   if (!holds_up_) return;
-  const Place place = *holds_up_;
+  const ReplyPlace place = *holds_up_;
   const Pop& pop = pops_.at(place);
   Status status;
   for (const std::string& topic : pop.topics) {
@@ -108,7 +108,7 @@ void Conversation::tell_if_turned_away(Served served, const Error& error) const 
   front_.turned_away(served);
 }
 
-Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place place,
+Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, ReplyPlace place,
                                   Reply<PopAnswer> answer) {
   Pop pop;
   const bool waits = request.wait > Millis::zero();
@@ -138,25 +138,11 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, Place p
   return {};
 }
 
-void Conversation::end_pop(Place place) {
+void Conversation::end_pop(ReplyPlace place) {
   if (holds_up_ != place) return;
   holds_up_.reset();
   front_.lingering.erase(this);
   if (connection_ != nullptr) connection_->on_resume();
-}
-
-Error refusal_of(RescheduleOutcome outcome) {
-  switch (outcome) {
-    case RescheduleOutcome::kMoved:
-      break;
-    case RescheduleOutcome::kReserved:
-      return {ErrorCode::kConflict, {}, "the job is being worked on", {}};
-    case RescheduleOutcome::kDone:
-      return {ErrorCode::kConflict, {}, "the job is done", {}};
-    case RescheduleOutcome::kUnknown:
-      return {ErrorCode::kNotFound, {}, "there is no such job", {}};
-  }
-  return {ErrorCode::kInternal, {}, "a job that was moved", {}};
 }
 
 }  // namespace delayq::api

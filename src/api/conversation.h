@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -13,7 +14,6 @@
 
 #include "api/access.h"
 #include "api/replies.h"
-#include "api/traffic.h"
 #include "core/served.h"
 #include "net/protocol.h"
 #include "queue/queue.h"
@@ -22,24 +22,34 @@ namespace delayq::api {
 
 class Conversation;
 
+/// The requests of an API, and those that were refused, since the server started.
+struct Traffic {
+  uint64_t requests = 0;
+  std::array<uint64_t, kErrorTable.size()> refusals{};  ///< by ErrorCode
+
+  void refuse(ErrorCode code) { ++refusals[static_cast<size_t>(code)]; }
+};
+
 /// What the APIs of a server have in common, besides the queue.
 struct Front {
   Access access;
   Traffic http;
   Traffic resp;
-  /// Told of every request when it is answered; empty: nobody wants to know, and nothing is noted for it.
+  /// Called with every request when it is answered. Empty: requests are not logged, and nothing is kept for
+  /// it.
   std::function<void(const Served&)> served;
   /// Whether that is wanted of RESP commands as well; else nothing is noted for them.
   bool tells_commands = false;
-  /// Told of those that were turned away for who asked: no token, one for something else, or too much of one.
+  /// Called with requests that were refused because of their caller: no token, one without the permission, or
+  /// one that is used too much.
   std::function<void(const Served&)> turned_away;
   /// Time that only goes forward, for how long things take.
   std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
-  /// Those whose request goes on for long after it was admitted: a pop that waits, a stream of events.
+  /// Conversations with a request that lasts long after it was admitted: a pop that waits, a stream of
+  /// events.
   absl::flat_hash_set<Conversation*> lingering{};
 
-  /// Other tokens, for everybody from now on: a request that lingers ends when its caller may not make it
-  /// now.
+  /// Replaces the tokens. A request that lingers ends when its caller may no longer make it.
   void set_tokens(std::vector<Token> tokens);
 };
 
@@ -75,7 +85,7 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   virtual void check_again();
 
  protected:
-  using Place = Replies::Place;
+  using ReplyPlace = api::ReplyPlace;
 
   /// Above `most_unanswered` requests, or when their answers may be larger than the connection may hold, the
   /// client is not read until the queue has answered some and the client has read them.
@@ -87,16 +97,16 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
 
   /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
   /// waiting.
-  Status ask_for_jobs(Moment now, const PopRequest& request, Place place, Reply<PopAnswer> answer);
+  Status ask_for_jobs(Moment now, const PopRequest& request, ReplyPlace place, Reply<PopAnswer> answer);
 
   /// To be held while requests are read and their verbs are called.
   [[nodiscard]] Queue::InOrder in_order() { return queue_.in_order(sequence_); }
   /// A pop will not be answered any more, because the client is gone.
-  virtual void on_pop_dropped(Place) {}
+  virtual void on_pop_dropped(ReplyPlace) {}
 
   /// Who asks for `verb`, as logs see it.
   Served about(std::string_view protocol, std::string_view verb) const;
-  /// Tells of a refused request, if it was refused for who asked.
+  /// Reports a refused request, if it was refused because of its caller.
   void tell_if_turned_away(Served served, const Error& error) const;
 
   Queue& queue_;
@@ -115,15 +125,12 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
     std::vector<std::string> topics{};           ///< of one that waits
     std::shared_ptr<Reply<PopAnswer>> answer{};  ///< of one that waits
   };
-  void end_pop(Place place);
+  void end_pop(ReplyPlace place);
 
   size_t most_unanswered_;
   std::shared_ptr<Sequence> sequence_;
-  absl::flat_hash_map<Place, Pop> pops_;  ///< that are not answered yet
-  std::optional<Place> holds_up_;         ///< the one among them that waits
+  absl::flat_hash_map<ReplyPlace, Pop> pops_;  ///< that are not answered yet
+  std::optional<ReplyPlace> holds_up_;         ///< the one among them that waits
 };
-
-/// What to say of a reschedule that did not move the job; REQUIRES: it did not.
-Error refusal_of(RescheduleOutcome outcome);
 
 }  // namespace delayq::api

@@ -8,20 +8,21 @@
 
 namespace delayq::api {
 
+/// Where a reply stands in the order of its connection.
+using ReplyPlace = uint64_t;
+
 /// Replies leave in the order of their commands, whenever they are known. A place is reserved when a command
 /// is taken; what fills the first place goes straight to the output, the rest waits for those before it.
 class Replies {
  public:
-  using Place = uint64_t;
-
   /// `most_bytes`: how large the reply may become; counted in bytes() until it is there.
-  Place reserve(size_t most_bytes = 0) {
+  ReplyPlace reserve(size_t most_bytes = 0) {
     waiting_.emplace_back().promised = most_bytes;
     promised_ += most_bytes;
     return first_ + waiting_.size() - 1;
   }
   /// The reply at `place` may become this large. REQUIRES: the place is reserved and not yet filled.
-  void promise(Place place, size_t most_bytes) {
+  void promise(ReplyPlace place, size_t most_bytes) {
     size_t& promised = waiting_[place - first_].promised;
     promised_ += most_bytes;
     promised_ -= std::exchange(promised, most_bytes);
@@ -29,7 +30,7 @@ class Replies {
 
   /// `fill(std::string&)` appends the reply's bytes. REQUIRES: the place is reserved and not yet filled.
   template <class Fill>
-  void fill(Place place, Fill&& fill) {
+  void fill(ReplyPlace place, Fill&& fill) {
     extend(place, std::forward<Fill>(fill));
     promise(place, 0);
     waiting_[place - first_].is_filled = true;
@@ -41,7 +42,7 @@ class Replies {
   }
   /// The same with the first part of a reply: more of it follows.
   template <class Fill>
-  void extend(Place place, Fill&& fill) {
+  void extend(ReplyPlace place, Fill&& fill) {
     if (place == first_) return fill(output_);
     std::string& later = waiting_[place - first_].reply;
     const size_t before = later.size();
@@ -49,8 +50,8 @@ class Replies {
     waiting_bytes_ += later.size() - before;
   }
 
-  /// The one that reserve() answers next.
-  Place next_place() const { return first_ + waiting_.size(); }
+  /// The place that reserve() returns next.
+  ReplyPlace next_place() const { return first_ + waiting_.size(); }
   /// Places that are not filled yet, or wait for one before them.
   size_t waiting() const { return waiting_.size(); }
   /// Bytes of replies: in the output, behind others, and promised.
@@ -71,7 +72,7 @@ class Replies {
     bool is_filled = false;
   };
 
-  /// What there is of the reply whose turn it is now.
+  /// Moves what is known of the first reply to the output.
   void release_first() {
     std::string& reply = waiting_.front().reply;
     waiting_bytes_ -= reply.size();
@@ -80,7 +81,7 @@ class Replies {
   }
 
   std::deque<Waiting> waiting_;
-  Place first_ = 0;
+  ReplyPlace first_ = 0;
   std::string output_;
   size_t waiting_bytes_ = 0;
   size_t promised_ = 0;

@@ -103,8 +103,8 @@ Status LocalServer::start() {
   queue_->start(now(), [&started](Status status) { started = std::move(status); });
   while (!started) turn();
   if (!started->ok()) return *started;
-  host_ = std::make_unique<resp::Host>(resp::Host{*queue_, [this] { return now(); }, std::string(kVersion),
-                                                  now(), [] { return size_t{1}; }, 0});
+  host_ = std::make_unique<resp::Endpoint>(resp::Endpoint{
+      *queue_, [this] { return now(); }, std::string(kVersion), now(), [] { return size_t{1}; }, 0});
   resp::CommandLimits limits;
   limits.argument_bytes = 3 * Limits::kMaxBodyBytes;
   limits.command_bytes = 2 * limits.argument_bytes;

@@ -57,7 +57,7 @@ class LocalServer final : private net::Connection {
   bool is_awake_ = false;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Queue> queue_;
-  std::unique_ptr<resp::Host> host_;
+  std::unique_ptr<resp::Endpoint> host_;
   std::shared_ptr<resp::Conversation> conversation_;
 };
 

@@ -83,9 +83,9 @@ net::Listener::Options Server::listening(std::string host, uint16_t port, std::s
 }
 
 Status Server::listen_for_resp(Moment now) {
-  resp_host_ =
-      std::make_unique<resp::Host>(resp::Host{*queue_, [this] { return this->now(); }, std::string(kVersion),
-                                              now, [this] { return loop_.sessions().size(); }, 0, front_});
+  resp_host_ = std::make_unique<resp::Endpoint>(
+      resp::Endpoint{*queue_, [this] { return this->now(); }, std::string(kVersion), now,
+                     [this] { return loop_.sessions().size(); }, 0, front_});
   resp::CommandLimits limits;
   // A body that is a little too large is refused by name; one that is far too large is not even taken in.
   limits.argument_bytes = 2 * options_.queue.limits.body_bytes + (size_t{64} << 10);
@@ -103,10 +103,10 @@ Status Server::listen_for_resp(Moment now) {
 }
 
 Status Server::listen_for_http() {
-  http_host_ = std::make_unique<http::Host>(
-      http::Host{*queue_, [this] { return this->now(); }, std::string(kVersion), front_,
-                 2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
-                 http::IdempotencyBook({options_.idempotency})});
+  http_host_ = std::make_unique<http::Endpoint>(
+      http::Endpoint{*queue_, [this] { return this->now(); }, std::string(kVersion), front_,
+                     2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
+                     http::IdempotencyBook({options_.idempotency})});
   set_host_names(options_.host_names);
   http_host_->process = [this] { return process_figures(); };
   http_host_->metrics_topics = options_.metrics_topics;

@@ -144,8 +144,8 @@ class Server {
   std::unique_ptr<RedisDelivery> redis_delivery_;
   std::unique_ptr<delivery::DeliveryLoop> deliveries_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
-  std::unique_ptr<resp::Host> resp_host_;
-  std::unique_ptr<http::Host> http_host_;
+  std::unique_ptr<resp::Endpoint> resp_host_;
+  std::unique_ptr<http::Endpoint> http_host_;
   std::unique_ptr<net::Listener> resp_;
   std::unique_ptr<net::Listener> http_;
   std::atomic<int> stops_asked_ = 0;

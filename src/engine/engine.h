@@ -71,6 +71,7 @@ class Engine {
   virtual ~Engine() = default;
 
   // ---- a job's life
+  /// Of no jobs: answers, after a flush(), the error that a push would get now.
   virtual void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) = 0;
   /// Stores jobs as they were, in any state, each in one step; they are the latest in the order of pushes and
   /// of their state. PushAnswer::kReplaced where a job of that id, in whatever state, gave way.
@@ -103,10 +104,12 @@ class Engine {
   virtual void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
                      Reply<uint64_t> reply) = 0;
 
-  /// Forgets the done or dead jobs (`state`) of the topic that came first, up to `max`, for as long as there
-  /// are more than `keep`. An engine whose jobs are in several places may leave a few more.
-  virtual void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-                    Reply<uint64_t> reply) = 0;
+  /// Applies bounds to jobs that are kept already. Forgets those that came first for as long as there are
+  /// more than `count` (an engine whose jobs are in several places may leave a few more), and lets the others
+  /// be kept for no longer than `time` from their ends on. Where the end is not known (an imported job, or a
+  /// record of an earlier version), from `now` on. None is kept for longer than before. A walk of several
+  /// calls meets every job that is kept when it begins.
+  virtual void trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) = 0;
 
   // ---- looking around
   virtual void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) = 0;

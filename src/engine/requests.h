@@ -34,9 +34,12 @@ struct NewJob {
   /// Refuse when the id is live in any other topic too, whatever `on_conflict` says.
   bool unique_across_topics = false;
   Outlet outlet = Outlet::kTopic;
+  /// There must not be more jobs than before: if the topic has no job of that id, in whatever state, nothing
+  /// is stored, and the answer is kAbsent.
+  bool adds_none = false;
 };
 
-enum class PushOutcome : uint8_t { kCreated, kReplaced, kKept, kConflict };
+enum class PushOutcome : uint8_t { kCreated, kReplaced, kKept, kConflict, kAbsent };
 
 /// `state` and `due` are those of the job that now has the id: the new one, or the one that was in the way.
 struct PushAnswer {
@@ -173,6 +176,22 @@ struct GroupCancelAnswer {
   uint64_t reserved = 0;
   /// How many of `cancelled` each topic had.
   std::map<std::string, uint64_t> cancelled_by_topic{};
+};
+
+/// What a topic keeps of its done or dead jobs. How long a job is kept was settled when it ended; this is for
+/// those that may be kept by larger bounds.
+struct TrimRequest {
+  std::string_view topic;
+  JobState state = JobState::kDone;  ///< or kDead
+  uint32_t count = 0;                ///< how many are kept
+  Millis time{};                     ///< and for how long from their ends on
+  uint32_t max = 1;                  ///< how many jobs are looked at, at most
+  std::string_view cursor{};         ///< empty: from the first on; else that of the answer before
+};
+
+struct TrimAnswer {
+  uint64_t forgotten = 0;
+  std::string cursor{};  ///< where to go on; empty: all have been looked at
 };
 
 struct RescheduleRequest {

@@ -41,4 +41,12 @@ void write_body(Writer& json, std::string_view body) {
   }
 }
 
+void write_body_value(Writer& json, std::string_view body) {
+  if (parse(body).ok()) {
+    json.key("body").raw(body);
+  } else {
+    json.bytes("body", body);
+  }
+}
+
 }  // namespace delayq::json

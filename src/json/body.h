@@ -11,4 +11,8 @@ namespace delayq::json {
 /// under "body_base64".
 void write_body(Writer& json, std::string_view body);
 
+/// The body of a job as a member of any object: a JSON value under "body" as it was written, other text under
+/// "body" as a string; otherwise under "body_base64".
+void write_body_value(Writer& json, std::string_view body);
+
 }  // namespace delayq::json

@@ -42,7 +42,8 @@ void SessionSet::drop_largest_requests() {
       return one->request_bytes() < other->request_bytes();
     });
     if (largest == open_.end() || (*largest)->request_bytes() == 0) return;  // those that are closing have it
-    const std::shared_ptr<Session> session = *largest;
+    // A copy: closing it removes it from the set.
+    const std::shared_ptr<Session> session = *largest;  // NOLINT(performance-unnecessary-copy-initialization)
     session->close();
   }
 }

@@ -324,7 +324,9 @@ const std::array kBounds{
               "The same of all clients together. At this bound the slow reader with the most is closed. As "
               "much again of requests that have not come whole: above it the largest is closed."},
     ConfigRow{"limits", "jobs", NumberField{1, kMaxJobs, [](T& t, uint64_t v) { t.config.limits.jobs = v; }},
-              "", "10000000", "Jobs in the queue."},
+              "", "10000000",
+              "Jobs in the queue, done and dead ones that are kept included. At this bound a push can still "
+              "replace or keep a job that is there, if it names its id."},
     ConfigRow{"limits", "memory",
               SizeField{kMiB, 64 * kTiB, [](T& t, uint64_t v) { t.config.limits.memory_bytes = v; }}, "",
               "\"4GiB\"", "RAM of the engine's tables, about 100 bytes a job."},
@@ -368,7 +370,9 @@ const std::array kTopics{
               "\"1m\"", "", "How long a consumer has a job before it is tried again."},
     ConfigRow{"topics", "keep_done.time",
               DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_done.time = v; }},
-              "\"1h\"", "", "How long done jobs can be looked up."},
+              "\"1h\"", "",
+              "How long done jobs can be looked up. A lower time or count applies to jobs that are kept "
+              "already, too."},
     ConfigRow{
         "topics", "keep_done.count",
         NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_done.count = static_cast<uint32_t>(v); }},

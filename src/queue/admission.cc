@@ -20,7 +20,22 @@ Error overloaded(std::string_view op, std::string detail, Millis retry_after) {
 
 void Admission::begin() { usage_ = context_.engine.usage(); }
 
+bool Admission::is_full() const { return usage_.jobs >= context_.config.jobs; }
+
+Error Admission::full() const {
+  return overloaded("push",
+                    fmt::format("{} jobs are kept: the bound is {}, and until there are fewer, jobs can only "
+                                "be replaced",
+                                usage_.jobs, context_.config.jobs),
+                    kAfterHandOvers);
+}
+
 Status Admission::has_room_for(uint64_t bytes) const {
+  if (Status status = has_room_in_place(bytes); !status) return status;
+  return is_full() ? Status{full()} : Status{};
+}
+
+Status Admission::has_room_in_place(uint64_t bytes) const {
   const QueueConfig& config = context_.config;
   if (usage_.disk_free < config.disk_free_bytes) {
     return Error{ErrorCode::kDiskFull, "push",
@@ -38,10 +53,6 @@ Status Admission::has_room_for(uint64_t bytes) const {
         fmt::format("jobs use {} bytes of memory: the bound is {}", usage_.memory_bytes, config.memory_bytes),
         kAfterHandOvers);
   }
-  if (usage_.jobs >= config.jobs) {
-    return overloaded("push", fmt::format("{} jobs are kept: the bound is {}", usage_.jobs, config.jobs),
-                      kAfterHandOvers);
-  }
   // A single job may pass the bound when nothing else is under way, or it could never be pushed.
   if (unanswered_bytes_ != 0 && unanswered_bytes_ + bytes > config.unanswered_bytes) {
     return overloaded("push",
@@ -57,6 +68,12 @@ Status Admission::admit(uint64_t bytes) {
   if (!status) return status;
   ++usage_.jobs;
   unanswered_bytes_ += bytes;
+  return status;
+}
+
+Status Admission::admit_in_place(uint64_t bytes) {
+  Status status = has_room_in_place(bytes);
+  if (status.ok()) unanswered_bytes_ += bytes;
   return status;
 }
 

@@ -19,6 +19,11 @@ class Admission {
   Status has_room_for(uint64_t bytes) const;
   /// The same, and when it may, it counts as pushed.
   Status admit(uint64_t bytes);
+  /// The same for a job that takes the place of another one, which needs no room among the jobs.
+  Status admit_in_place(uint64_t bytes);
+  /// Whether there are as many jobs as there may be, and the error that says so.
+  bool is_full() const;
+  Error full() const;
   /// `bytes` of admitted jobs were answered.
   void settle(uint64_t bytes) { unanswered_bytes_ -= bytes; }
 
@@ -28,6 +33,8 @@ class Admission {
   uint64_t unanswered_bytes() const { return unanswered_bytes_; }
 
  private:
+  Status has_room_in_place(uint64_t bytes) const;
+
   Context& context_;
   EngineUsage usage_;
   uint64_t unanswered_bytes_ = 0;

@@ -106,7 +106,10 @@ Status Intake::accept(const PushRequest& request, Batch& batch) {
   if (Status status = open_topic(context_, admission_, request.topic, batch.runs); !status) return status;
   TopicRun& run = batch.runs.back();
   const uint64_t bytes = request.topic.size() + request.body.size();
-  if (Status status = admission_.admit(bytes); !status) return status;
+  // With as many jobs as there may be, only the engine knows whether this one would be one more.
+  const bool adds_none = request.id && admission_.is_full();
+  if (Status status = adds_none ? admission_.admit_in_place(bytes) : admission_.admit(bytes); !status)
+    return status;
   batch.bytes += bytes;
   ++run.count;
 
@@ -119,6 +122,7 @@ Status Intake::accept(const PushRequest& request, Batch& batch) {
   job.priority = request.priority.value_or(run.topic->settings->priority);
   job.on_conflict = request.on_conflict;
   job.unique_across_topics = request.unique_across_topics;
+  job.adds_none = adds_none;
   job.outlet = outlet_of(request.options);
   if (!request.options.says_nothing()) {
     batch.encoded.clear();
@@ -163,6 +167,10 @@ void Intake::settle(Batch& batch, Result<std::vector<PushAnswer>> answers) {
       const PushAnswer& answer = (*answers)[next];
       if (answer.outcome == PushOutcome::kConflict) {
         result = conflict(batch.jobs[next], answer);
+        continue;
+      }
+      if (answer.outcome == PushOutcome::kAbsent) {
+        result = admission_.full();
         continue;
       }
       *result = {result->id, answer.outcome, answer.state, answer.due};

@@ -15,11 +15,11 @@ std::string_view lease_text(const LeaseRef& lease, Arena& storage) {
 }
 
 Result<LeaseRef> parse_lease(std::string_view text) {
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size()) {
+  const std::string_view topic = topic_of_lease(text);
+  if (topic.empty() || topic.size() + 1 >= text.size()) {
     return invalid("lease", "lease " + quote(text) + " is not one that a pop has answered");
   }
-  return LeaseRef{text.substr(0, slash), text.substr(slash + 1)};
+  return LeaseRef{topic, text.substr(topic.size() + 1)};
 }
 
 }  // namespace delayq

@@ -12,7 +12,10 @@ namespace delayq {
 
 std::string_view lease_text(const LeaseRef& lease, Arena& storage);
 
-/// Says so when the text is no lease.
+/// kInvalid when the text is not a lease.
 Result<LeaseRef> parse_lease(std::string_view text);
+
+/// The part that names the topic; all of it when there is no other part.
+inline std::string_view topic_of_lease(std::string_view text) { return text.substr(0, text.find('/')); }
 
 }  // namespace delayq

@@ -54,18 +54,15 @@ struct Queue::Parts final : EngineListener {
     if (const TopicPtr topic = topics.find(name)) hand_over.settings_changed(topic);
   }
 
-  /// Runs a change of the settings of `name`, and forgets what these keep no more.
+  /// Runs a change of the settings of `name`. What is kept already is kept by the new ones.
   template <class Change>
   void change_settings(std::string_view name, Change change) {
-    const auto kept = [&] {
-      const EffectiveSettings& now = name == kDefaultsName ? settings.defaults() : settings.effective(name);
-      return std::pair(now.keep_done.most(), now.keep_dead.most());
-    };
-    const auto before = kept();
+    const EffectiveSettings before = settings.effective(name);
     change();
-    const auto after = kept();
-    if (after.first < before.first || after.second < before.second)
-      name == kDefaultsName ? retention.look_at_all() : retention.look_at(name);
+    after_change(name, keeps_less(settings.effective(name), before));
+  }
+  void after_change(std::string_view name, bool is_less_kept) {
+    if (is_less_kept) name == kDefaultsName ? retention.look_at_all() : retention.look_at(name);
     wake(name);
   }
 
@@ -146,7 +143,8 @@ void Queue::Parts::reload_settings() {
         is_reloading = false;
         if (is_reload_wanted || (stored.ok() && sets != settings.sets())) return reload_settings();
         if (!stored.ok()) return;  // the engine tells again when it can be asked
-        for (const std::string& name : settings.reload(context, *stored)) wake(name);
+        for (const auto& [name, is_less_kept] : settings.reload(context, *stored))
+          after_change(name, is_less_kept);
       });
 }
 
@@ -159,8 +157,7 @@ void Queue::Parts::load_topics(std::string_view cursor, Status outcome, Reply<vo
           const TopicPtr topic = topics.open(row.topic, context.now);
           if (row.counts.of(JobState::kReady) > 0) hand_over.settings_changed(topic);
           // The settings may have been changed elsewhere, or just before the end.
-          if (row.counts.of(JobState::kDone) > topic->settings->keep_done.most() ||
-              row.counts.of(JobState::kDead) > topic->settings->keep_dead.most())
+          if (row.counts.of(JobState::kDone) + row.counts.of(JobState::kDead) > 0)
             retention.look_at(row.topic);
         }
         if (page->cursor.empty()) return context.answer(reply, std::move(outcome));

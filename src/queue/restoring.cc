@@ -65,6 +65,7 @@ RestoreOutcome outcome_of(PushOutcome outcome) {
       return RestoreOutcome::kReplaced;
     case PushOutcome::kKept:
     case PushOutcome::kConflict:
+    case PushOutcome::kAbsent:
       break;
   }
   return RestoreOutcome::kKept;

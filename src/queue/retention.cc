@@ -28,21 +28,27 @@ void RetentionSweep::look_at_all() {
 
 void RetentionSweep::next() {
   while (!topics_.empty() && context_.topics.find(topics_.front()) == nullptr) topics_.pop_front();
-  if (!topics_.empty()) trim(JobState::kDone);
+  if (!topics_.empty()) trim(JobState::kDone, {});
 }
 
-void RetentionSweep::trim(JobState state) {
+void RetentionSweep::trim(JobState state, std::string_view cursor) {
   const TopicPtr topic = context_.topics.find(topics_.front());
   if (topic == nullptr) return next();  // forgotten meanwhile: it has no jobs
   const Retention& keep = state == JobState::kDone ? topic->settings->keep_done : topic->settings->keep_dead;
-  context_.engine.trim(context_.now, topic->name, state, keep.most(), kTrimStep,
-                       [this, state](const Result<uint64_t>& forgotten) {
-                         // What could not be forgotten goes when the next job ends, or at its time.
-                         if (forgotten.ok() && *forgotten == kTrimStep) return trim(state);
-                         if (state == JobState::kDone) return trim(JobState::kDead);
-                         topics_.pop_front();
-                         next();
-                       });
+  TrimRequest request;
+  request.topic = topic->name;
+  request.state = state;
+  request.count = keep.most();
+  request.time = keep.time;
+  request.max = kTrimStep;
+  request.cursor = cursor;
+  context_.engine.trim(context_.now, request, [this, state](const Result<TrimAnswer>& trimmed) {
+    // What could not be done is done by the next start; each job goes at the time that it was given.
+    if (trimmed.ok() && !trimmed->cursor.empty()) return trim(state, trimmed->cursor);
+    if (state == JobState::kDone) return trim(JobState::kDead, {});
+    topics_.pop_front();
+    next();
+  });
 }
 
 }  // namespace delayq

@@ -2,15 +2,20 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 
 #include "queue/context.h"
 #include "queue/settings.h"
 
 namespace delayq {
 
-/// Forgets done and dead jobs above what their topics keep when that has become less: a job that ends makes
-/// room for itself, but settings that change make nobody end. In the background, in bounded steps, one topic
-/// at a time.
+/// Applies what topics keep of their done and dead jobs to those that are kept already, when it has become
+/// less: a job that ends makes room for itself and is given its time, but settings that change make nobody
+/// end. In the background, in bounded steps, one topic at a time.
+///
+/// Servers that share their jobs all do this when they hear of other settings: whichever was asked for the
+/// change may be gone before it has come to the end. The work is done by the first, and the others only look.
+/// For the same reason it is done at every start.
 class RetentionSweep {
  public:
   explicit RetentionSweep(Context& context) : context_(context) {}
@@ -22,7 +27,7 @@ class RetentionSweep {
 
  private:
   void next();
-  void trim(JobState state);
+  void trim(JobState state, std::string_view cursor);
 
   Context& context_;
   std::deque<std::string> topics_;  ///< to look at; the first is being looked at

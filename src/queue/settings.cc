@@ -134,6 +134,13 @@ Settings overlay(Settings below, const Settings& above) {
   return below;
 }
 
+bool keeps_less(const EffectiveSettings& now, const EffectiveSettings& before) {
+  const auto is_less = [](const Retention& a, const Retention& b) {
+    return a.most() < b.most() || a.time < b.time;
+  };
+  return is_less(now.keep_done, before.keep_done) || is_less(now.keep_dead, before.keep_dead);
+}
+
 Keep keep_from(Moment now, const Retention& retention) {
   if (retention.most() == 0) return {};
   return {saturating_add(now, retention.time), retention.count};

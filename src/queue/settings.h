@@ -111,6 +111,9 @@ Settings overlay(Settings below, const Settings& above);
 /// kInvalid, with the nearest name, when there is no setting of that name.
 Status unset_setting(Settings& settings, std::string_view name);
 
+/// Whether fewer done or dead jobs are kept than before, or less long.
+bool keeps_less(const EffectiveSettings& now, const EffectiveSettings& before);
+
 /// The retention of a job that is finished at `now`.
 Keep keep_from(Moment now, const Retention& retention);
 

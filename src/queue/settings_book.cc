@@ -83,8 +83,9 @@ Status SettingsBook::load(Context& context, const std::vector<TopicSettings>& st
   return first_problem;
 }
 
-std::vector<std::string> SettingsBook::reload(Context& context, const std::vector<TopicSettings>& stored) {
-  std::vector<std::string> changed;
+std::vector<SettingsBook::Changed> SettingsBook::reload(Context& context,
+                                                        const std::vector<TopicSettings>& stored) {
+  std::vector<Changed> changed;
   absl::btree_map<std::string, Settings, std::less<>> wanted;
   wanted[std::string{kDefaultsName}];
   for (const auto& [name, entry] : topics_) wanted[name];
@@ -94,8 +95,9 @@ std::vector<std::string> SettingsBook::reload(Context& context, const std::vecto
   }
   for (auto& [name, settings] : wanted) {
     if (settings == own(name)) continue;
+    const EffectiveSettings before = effective(name);
     apply(context, name, std::move(settings));
-    changed.push_back(name);
+    changed.push_back({name, keeps_less(effective(name), before)});
   }
   return changed;
 }

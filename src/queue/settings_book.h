@@ -28,15 +28,19 @@ class SettingsBook {
   /// force.
   Status load(Context& context, const std::vector<TopicSettings>& stored);
 
+  struct Changed {
+    std::string name;
+    bool keeps_less;  ///< as keeps_less() has it
+  };
   /// What is stored now, perhaps by others: what is not there says nothing any more. Answers whose settings
   /// are not as they were. What cannot be read stays as it was.
-  std::vector<std::string> reload(Context& context, const std::vector<TopicSettings>& stored);
+  std::vector<Changed> reload(Context& context, const std::vector<TopicSettings>& stored);
   /// How often set() was called: what was asked for before the last call does not have it.
   uint64_t sets() const { return sets_; }
 
   /// What the topic (or "*") says itself.
   const Settings& own(std::string_view name) const;
-  /// What holds for it.
+  /// What holds for it; for "*", the defaults.
   const EffectiveSettings& effective(std::string_view topic) const;
   const EffectiveSettings& defaults() const { return defaults_; }
 

@@ -114,6 +114,35 @@ TEST_P(RedisShards, KeepAboutAsManyAsTheyMayTogether) {
   }
 }
 
+TEST_P(RedisShards, TrimGoesThroughAllOfThem) {
+  bury_many();
+  TrimRequest request;
+  request.topic = "t";
+  request.state = JobState::kDead;
+  request.count = 4 * kJobs;  // each shard has its part of it
+  request.time = std::chrono::seconds{10};
+  for (const uint32_t max : {1U, 7U, 1'000U}) {
+    request.max = max;
+    request.time -= std::chrono::seconds{1};
+    EXPECT_EQ(engine_.trim(request), 0U);
+    ListRequest dead;
+    dead.topic = "t";
+    dead.state = JobState::kDead;
+    const std::vector<SeenJob> kept = engine_.list_all(dead);
+    ASSERT_THAT(kept, SizeIs(kJobs));
+    for (const SeenJob& job : kept) EXPECT_EQ(job.until, kStart + request.time);
+  }
+  request.max = 3;
+  request.count = 40;
+  EXPECT_GE(engine_.trim(request), kJobs - 40U);
+  EXPECT_GE(engine_.count("t", JobState::kDead), 40U * 3 / 4);
+  engine_.go_to(kStart + request.time - Millis{1});
+  EXPECT_GE(engine_.count("t", JobState::kDead), 40U * 3 / 4);
+  request.time -= std::chrono::seconds{1};
+  engine_.trim(request);
+  EXPECT_EQ(engine_.count("t", JobState::kDead), 0U);
+}
+
 TEST_P(RedisShards, ListingsGoThroughAllOfThem) {
   push_many(at(100));
   const auto expect_all = [&](JobState state) {

@@ -14,7 +14,7 @@ struct Side {
 
   support::RedisProcess redis;
   RedisServer server;
-  EngineDriver driver;
+  support::EngineDriver driver;
 };
 
 TEST(RedisSplitBrain, ALeaseOfOneMasterIsNoneAtTheOther) {

@@ -73,6 +73,97 @@ TEST_P(Rule09Retention, LowerDefaultsHoldForAllTopicsThatSayNothing) {
   EXPECT_EQ(queue_->count("u", JobState::kDone), 2U);
 }
 
+TEST_P(Rule09Retention, ALowerTimeHoldsForThoseThatAreKept) {
+  finish("done");
+  bury("dead", "broken");
+  queue_->run_to(kStart + minutes{20});
+  finish("later");
+  queue_->set("t", {.keep_done = Retention{minutes{30}, 9}, .keep_dead = Retention{minutes{25}, 9}});
+  queue_->run_to(kStart + minutes{25} - Millis{1});
+  EXPECT_EQ(queue_->state_of("t", "dead"), JobState::kDead);
+  queue_->run_to(kStart + minutes{25});
+  EXPECT_EQ(queue_->get("t", "dead"), std::nullopt) << "counted from its end, not from the change";
+  queue_->run_to(kStart + minutes{30} - Millis{1});
+  EXPECT_EQ(queue_->state_of("t", "done"), JobState::kDone);
+  queue_->run_to(kStart + minutes{30});
+  EXPECT_EQ(queue_->get("t", "done"), std::nullopt);
+  queue_->run_to(kStart + minutes{50} - Millis{1});
+  EXPECT_EQ(queue_->state_of("t", "later"), JobState::kDone);
+  queue_->run_to(kStart + minutes{50});
+  EXPECT_EQ(queue_->get("t", "later"), std::nullopt);
+}
+
+TEST_P(Rule09Retention, WhoIsOlderThanALowerTimeGoesAtOnce) {
+  bury("old", "broken");
+  queue_->run_to(kStart + days{2});
+  bury("new", "broken");
+  queue_->set("t", {.keep_dead = Retention{days{1}, 9}});
+  queue_->run();
+  EXPECT_EQ(queue_->count("t", JobState::kDead), 1U);
+  EXPECT_EQ(queue_->state_of("t", "new"), JobState::kDead);
+  EXPECT_EQ(queue_->get("t", "new")->until, kStart + days{3});
+}
+
+TEST_P(Rule09Retention, ALowerTimeByDefaultHoldsForAllTopicsThatSayNothing) {
+  finish("a");
+  queue_->push({.topic = "u", .id = "x"});
+  ASSERT_TRUE(queue_->ack(queue_->pop_one("u").lease).ok());
+  queue_->set("u", {.keep_done = Retention{hours{1}, 9}});
+  Settings time_only;
+  time_only.keep_done.time = minutes{1};
+  queue_->set(kDefaultsName, time_only);
+  queue_->run_to(kStart + minutes{1});
+  EXPECT_EQ(queue_->count("t", JobState::kDone), 0U);
+  EXPECT_EQ(queue_->count("u", JobState::kDone), 1U);
+}
+
+TEST_P(Rule09Retention, AHigherTimeIsForThoseThatEndLater) {
+  finish("a");
+  queue_->set("t", {.keep_done = Retention{hours{9}, 9}});
+  EXPECT_EQ(queue_->get("t", "a")->until, kStart + hours{1});
+  queue_->set("t", {.keep_done = Retention{hours{2}, 9}});
+  queue_->run();
+  EXPECT_EQ(queue_->get("t", "a")->until, kStart + hours{1}) << "two hours are no less than one";
+}
+
+TEST_P(Rule09Retention, TheEndOfAnImportedJobIsNotKnown) {
+  finish("a");
+  Job imported;
+  imported.topic = "t";
+  imported.id = "imported";
+  imported.state = JobState::kDone;
+  imported.due = imported.pushed = kStart;
+  imported.until = kStart + hours{9};
+  const RestoreRequest request{imported, OnConflict::kReject, 9};
+  queue_->must<std::vector<PushAnswer>>("restore", [&](auto reply) {
+    subject_->engine().restore(queue_->now(), {&request, 1}, std::move(reply));
+  });
+  queue_->run_to(kStart + minutes{10});
+  queue_->set("t", {.keep_done = Retention{minutes{5}, 9}});
+  queue_->run();
+  EXPECT_EQ(queue_->get("t", "a"), std::nullopt);
+  EXPECT_EQ(queue_->get("t", "imported")->until, kStart + minutes{15}) << "counted from the change";
+}
+
+TEST_P(Rule09Retention, ALowerTimeHoldsAfterARestart) {
+  if (!GetParam().durable) return;
+  finish("done");
+  bury("dead", "broken");
+  queue_->set("t", {.keep_dead = Retention{days{2}, 9}});
+  queue_->run();
+  QueueConfig less;
+  less.defaults.keep_done = Retention{minutes{10}, 9};
+  restart(less);
+  queue_->run();
+  EXPECT_EQ(queue_->get("t", "dead")->until, kStart + days{2});
+  EXPECT_EQ(queue_->get("t", "done")->until, kStart + minutes{10}) << "changed while nobody was there";
+  restart(less);
+  EXPECT_EQ(queue_->get("t", "done")->until, kStart + minutes{10});
+  queue_->set("t", {.keep_dead = Retention{days{1}, 9}});
+  queue_->run();
+  EXPECT_EQ(queue_->get("t", "dead")->until, kStart + days{1}) << "its end is known after a restart, too";
+}
+
 TEST_P(Rule09Retention, OnePartOfItLeavesTheOtherToTheDefaults) {
   Settings time_only;
   time_only.keep_done.time = hours{2};
@@ -98,6 +189,28 @@ TEST_P(Rule09Retention, MoreThanOneStepOfThem) {
   queue_->run();
   EXPECT_EQ(queue_->count("t", JobState::kDone), 0U);
   EXPECT_EQ(queue_->count("t", JobState::kDead), 7U);
+}
+
+TEST_P(Rule09Retention, MoreThanOneStepOfThemEndSooner) {
+  constexpr uint32_t kMany = 2'300;
+  std::vector<PushRequest> jobs(kMany);
+  for (PushRequest& job : jobs) job.topic = "t";
+  queue_->must<PushReport>("push",
+                           [&](auto reply) { queue_->queue().push(queue_->now(), jobs, std::move(reply)); });
+  queue_->run();
+  for (std::vector<Taken> taken = queue_->pop("t", 800); !taken.empty(); taken = queue_->pop("t", 800)) {
+    std::vector<NackItem> items;
+    for (const Taken& job : taken) items.push_back({.lease = job.lease, .dead = true});
+    queue_->must<std::vector<Result<NackReceipt>>>(
+        "nack", [&](auto reply) { queue_->queue().nack(queue_->now(), items, std::move(reply)); });
+  }
+  queue_->set("t", {.keep_dead = Retention{hours{1}, kMany - 100}});
+  queue_->run();
+  EXPECT_EQ(queue_->count("t", JobState::kDead), kMany - 100);
+  queue_->run_to(kStart + hours{1} - Millis{1});
+  EXPECT_EQ(queue_->count("t", JobState::kDead), kMany - 100);
+  queue_->run_to(kStart + hours{1});
+  EXPECT_EQ(queue_->count("t", JobState::kDead), 0U);
 }
 
 TEST_P(Rule09Retention, TheTwelveErrorsAreFoundAndRedriven) {

@@ -35,6 +35,35 @@ TEST_P(Rule14Overload, TooManyJobs) {
   expect_overloaded(refused({.topic = "t", .id = "c"}));
 }
 
+TEST_P(Rule14Overload, WithTooManyJobsThoseThatAreThereCanBeReplaced) {
+  QueueConfig config;
+  config.jobs = 3;
+  restart(config);
+  queue_->push({.topic = "t", .id = "done"});
+  ASSERT_TRUE(queue_->ack(queue_->pop_one("t").lease).ok());
+  queue_->push({.topic = "t", .id = "a", .body = "old", .delay = hours{1}});
+  queue_->push({.topic = "t", .id = "b", .delay = hours{1}});
+  let_figures_come();
+  expect_overloaded(refused({.topic = "t", .body = "without an id"}));
+  for (const OnConflict policy : {OnConflict::kReject, OnConflict::kReplace, OnConflict::kKeep}) {
+    expect_overloaded(refused({.topic = "t", .id = "new", .on_conflict = policy}));
+    expect_overloaded(refused({.topic = "u", .id = "a", .on_conflict = policy}));
+  }
+  const auto replaced = queue_->try_push(
+      {.topic = "t", .id = "a", .body = "new", .delay = hours{2}, .on_conflict = OnConflict::kReplace});
+  ASSERT_TRUE(replaced.ok());
+  EXPECT_EQ(replaced->outcome, PushOutcome::kReplaced);
+  EXPECT_EQ(queue_->get("t", "a")->body, "new");
+  const auto kept = queue_->try_push({.topic = "t", .id = "a", .on_conflict = OnConflict::kKeep});
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(kept->outcome, PushOutcome::kKept);
+  EXPECT_EQ(refused({.topic = "t", .id = "b"}).code, ErrorCode::kConflict);
+  const auto supersedes = queue_->try_push({.topic = "t", .id = "done", .delay = hours{1}});
+  ASSERT_TRUE(supersedes.ok()) << "a kept job makes room";
+  let_figures_come();
+  EXPECT_EQ(queue_->totals().usage.jobs, 3U);
+}
+
 TEST_P(Rule14Overload, TooManyBytesUnderWay) {
   QueueConfig config;
   config.unanswered_bytes = 100'000;

@@ -27,7 +27,7 @@ class Wire final : public net::Connection {
 struct World : MemoryQueue {
   World() { host.dialects = {&compat::go_delay_queue(), &compat::callback(), &compat::delayq()}; }
 
-  Host host{queue, [this] { return now; }, "0"};
+  Endpoint host{queue, [this] { return now; }, "0"};
 };
 
 /// Whatever was sent back must be responses with JSON in them, as long as they say, and none of them ours to

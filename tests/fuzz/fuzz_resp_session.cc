@@ -23,7 +23,7 @@ class Wire final : public net::Connection {
 };
 
 struct World : MemoryQueue {
-  Host host{queue, [this] { return now; }, "0", now, {}, 0};
+  Endpoint host{queue, [this] { return now; }, "0", now, {}, 0};
 };
 
 /// Whatever was sent back must be replies.

@@ -355,7 +355,7 @@ class Player(Comparing):
             return
         self.settle_doubts()
         if any(self.rules.jobs(topic, name[5:9]) for name in ("keep_done", "keep_dead") if f"{name}.time" in known):
-            return  # the documents do not say whether those that are kept already get another end
+            return  # those that are kept already get another end in the background: at which moment, nobody is told
         self.expect(self.ask(door, door.change(topic, said))[0], "ok")
         self.rules.change_settings(topic, known)
         self.everybody_knows(topic, {name: known[name] for name in ("attempts", "concurrency", "priority") if name in known})

@@ -68,8 +68,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
-  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-            Reply<uint64_t> reply) override;
+  void trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) override;
 
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
   void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override;
@@ -160,6 +159,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   Moment now_{};                   // of the latest tick
   Moment latest_ = Moment::min();  // of all ticks and verbs: the clock may have gone back since
   std::set<std::string> promised_;
+  std::string trim_cursor_;  // the model's
 
   EngineListener* listener_ = nullptr;  // whom to tell at once, while the engine is polled for it
   // Kept back for the next poll().

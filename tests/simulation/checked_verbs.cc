@@ -151,7 +151,7 @@ void CheckedEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
         for (const TakenJob& taken : expected.jobs) {
           if (!request.auto_ack) break;
           world_.model.passed_through(operation, {std::string(taken.job.topic), std::string(taken.job.id)},
-                                      JobState::kDone, request.keep_done.until);
+                                      JobState::kDone, request.keep_done.until, now);
         }
         return expected;
       });
@@ -279,12 +279,25 @@ void CheckedEngine::purge(Moment now, std::string_view topic, JobState state, ui
       [&](Engine& engine, Reply<uint64_t> done) { engine.purge(now, topic, state, max, std::move(done)); });
 }
 
-void CheckedEngine::trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-                         Reply<uint64_t> reply) {
-  run_same<uint64_t>("trim", now, Promise::kRemovals, std::move(reply),
-                     [&](Engine& engine, Reply<uint64_t> done) {
-                       engine.trim(now, topic, state, keep, max, std::move(done));
-                     });
+void CheckedEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) {
+  // Cursors are each engine's own; the queue has one walk at a time.
+  auto judge = [](const TrimAnswer& real, const TrimAnswer& expected) {
+    if (real.cursor.empty() != expected.cursor.empty())
+      return fmt::format("goes on at '{}', should at '{}'", real.cursor, expected.cursor);
+    return difference(real.forgotten, expected.forgotten);
+  };
+  run<TrimAnswer>(
+      {"trim", now, Promise::kRemovals, judge}, std::move(reply),
+      [&](Reply<TrimAnswer> done) { world_.real.trim(now, request, std::move(done)); },
+      [&](Operation operation) {
+        TrimRequest same = request;
+        same.cursor = request.cursor.empty() ? std::string_view{} : trim_cursor_;
+        TrimAnswer expected = ask_model<TrimAnswer>(
+            operation, Promise::kRemovals,
+            [&](Engine& engine, Reply<TrimAnswer> done) { engine.trim(now, same, std::move(done)); });
+        trim_cursor_ = expected.cursor;
+        return expected;
+      });
 }
 
 }  // namespace delayq::simulation

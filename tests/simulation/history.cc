@@ -85,7 +85,7 @@ void History::add(Operation operation, Promise promise, Change change) {
   if (promised) unanswered_[operation].push_back(change.key);
 }
 
-void History::passed_through(Operation operation, const Key& key, JobState state, Moment until) {
+void History::passed_through(Operation operation, const Key& key, JobState state, Moment until, Moment now) {
   const auto found = chains_.find(key);
   if (found == chains_.end() || found->second.size() < 2) return;
   Chain& chain = found->second;
@@ -95,6 +95,7 @@ void History::passed_through(Operation operation, const Key& key, JobState state
   Version between{before->job, operation, last->promised};
   between.job->state = state;
   between.job->until = until;
+  between.job->ended = now;
   between.job->attempts += 1;
   last->promised = false;
   chain.insert(last, std::move(between));

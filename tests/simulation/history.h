@@ -44,7 +44,7 @@ class History {
   void record(Operation operation, Promise promise, const memory::JobTable& jobs);
   /// The job that this operation took away had first been handed out into `state`: an engine may be stopped
   /// between the two.
-  void passed_through(Operation operation, const Key& key, JobState state, Moment until);
+  void passed_through(Operation operation, const Key& key, JobState state, Moment until, Moment now);
   /// How these jobs are not as they were when last recorded.
   std::vector<Change> changes_in(const memory::JobTable& jobs) const;
   /// The operation, which will not be answered, may have done this to the job instead of what was recorded.

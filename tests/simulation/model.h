@@ -39,8 +39,9 @@ class Model {
     return std::move(*answer);
   }
   /// See History.
-  void passed_through(Operation operation, const History::Key& key, JobState state, Moment until) {
-    history_.passed_through(operation, key, state, until);
+  void passed_through(Operation operation, const History::Key& key, JobState state, Moment until,
+                      Moment now) {
+    history_.passed_through(operation, key, state, until, now);
   }
   /// What `call` would do to jobs. It gets an engine that is like the model's now, and what to call after
   /// every step that a crash may follow.

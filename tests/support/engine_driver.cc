@@ -147,6 +147,19 @@ uint64_t EngineDriver::redrive_oldest(std::string_view topic, uint32_t max) {
                         [&](auto reply) { engine_->redrive_oldest(now_, topic, max, std::move(reply)); });
 }
 
+uint64_t EngineDriver::trim(TrimRequest request) {
+  uint64_t forgotten = 0;
+  std::string cursor;
+  do {
+    request.cursor = cursor;
+    TrimAnswer answer =
+        must<TrimAnswer>("trim", [&](auto reply) { engine_->trim(now_, request, std::move(reply)); });
+    forgotten += answer.forgotten;
+    cursor = std::move(answer.cursor);
+  } while (!cursor.empty());
+  return forgotten;
+}
+
 uint64_t EngineDriver::purge(std::string_view topic, JobState state, uint32_t max) {
   return must<uint64_t>("purge",
                         [&](auto reply) { engine_->purge(now_, topic, state, max, std::move(reply)); });

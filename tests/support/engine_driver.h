@@ -64,6 +64,8 @@ class EngineDriver : public EngineListener {
   uint64_t redrive(std::string_view topic, const std::vector<std::string_view>& ids);
   uint64_t redrive_oldest(std::string_view topic, uint32_t max = 1'000'000);
   uint64_t purge(std::string_view topic, JobState state, uint32_t max = 1'000'000);
+  /// The whole walk, in steps of `request.max`. Answers how many are forgotten.
+  uint64_t trim(TrimRequest request);
 
   // ---- looking around
   std::optional<SeenJob> get(std::string_view topic, std::string_view id);

@@ -62,9 +62,8 @@ class ForwardingEngine : public Engine {
              Reply<uint64_t> reply) override {
     inner_.purge(now, topic, state, max, std::move(reply));
   }
-  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-            Reply<uint64_t> reply) override {
-    inner_.trim(now, topic, state, keep, max, std::move(reply));
+  void trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) override {
+    inner_.trim(now, request, std::move(reply));
   }
 
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override {

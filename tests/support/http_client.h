@@ -75,7 +75,7 @@ class HttpClient : public MemoryQueue, public net::Connection {
     return json.substr(value, json.find('"', value) - value);
   }
 
-  Host host{queue, [this] { return now; }, "9.9.9"};
+  Endpoint host{queue, [this] { return now; }, "9.9.9"};
   std::shared_ptr<Conversation> conversation;
   std::string input;
   int resumed = 0;

@@ -16,7 +16,7 @@ namespace delayq::support {
 
 /// A queue in memory and what speaks RESP for it, without sockets.
 struct Backend : MemoryQueue {
-  resp::Host host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
+  resp::Endpoint host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
 };
 
 /// One client of it.

@@ -5,17 +5,20 @@
 
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
-#include "api/only_result.h"
+#include "api/verbs.h"
 #include "core/job.h"
-#include "json/reader.h"
+#include "json/body.h"
 
 namespace delayq::compat {
 
 namespace {
 
-using http::DialectCall;
-using http::Exchange;
+using api::AnswerKind;
+using api::Reach;
+using http::Call;
 using http::Fields;
+using http::Responder;
+using Route = http::Dialect::Route;
 
 constexpr uint32_t kAttempts = 3;  // what the original's configuration says when it says nothing
 
@@ -45,14 +48,14 @@ void set_delivery(const Queue& queue, PushRequest& job, std::string_view callbac
   job.options.callback = callback;
   job.options.method = "PUT";  // whatever the topic's other callbacks use
   job.options.format = CallbackFormat::kCallbackApi;
-  // An operator who says how often means these jobs, too.
+  // Attempts that an operator has configured are for these jobs, too.
   const bool is_said =
       queue.settings(job.topic).attempts || queue.settings(kDefaultsName).attempts ||
       queue.effective_settings(job.topic).retry.attempts != EffectiveSettings{}.retry.attempts;
   if (!is_said) job.options.attempts = kAttempts;
 }
 
-Status add(const DialectCall& call) {
+Status add(const Call& call) {
   Result<Fields> fields = call.fields();
   if (!fields.ok()) return fields.error();
   PushRequest job;
@@ -72,18 +75,18 @@ Status add(const DialectCall& call) {
   job.delay = std::chrono::seconds{delay};
   if (Status status = check_topic(job.topic); !status.ok()) return status;
   if (Status status = call.check(only(Scope::kPush), job.topic); !status.ok()) return status;
-  const Exchange exchange = call.accept();
-  set_delivery(exchange.queue(), job, callback);
-  exchange.queue().push(exchange.now(), {&job, 1}, [exchange](const Result<PushReport>& report) {
+  const Responder responder = call.accept_steps();
+  set_delivery(responder.queue(), job, callback);
+  responder.queue().push(responder.now(), {&job, 1}, [responder](const Result<PushReport>& report) {
     const Result<PushReceipt> receipt = api::only_result(report);
-    if (!receipt.ok()) return exchange.refuse(receipt.error(), failure("加入工作队列失败", receipt.error()));
-    exchange.send(envelope(true, "添加新任务成功", "null"));
+    if (!receipt.ok()) return responder.refuse(receipt.error(), failure("加入工作队列失败", receipt.error()));
+    responder.send(envelope(true, "添加新任务成功", "null"));
   });
   return {};
 }
 
 /// The job that get and remove are about; its texts live in `fields`.
-Result<JobRef> job_of(const DialectCall& call, Fields& fields, Scopes scopes) {
+Result<JobRef> job_of(const Call& call, Fields& fields, Scopes scopes) {
   const JobRef job{fields.text("topic").value_or(std::string_view()),
                    fields.text("id").value_or(std::string_view())};
   if (!fields.problem().ok()) return fields.problem().error();
@@ -100,53 +103,49 @@ std::string described(const Job& job) {
   json::Writer json(data);
   json.begin_object().key("topic").text(job.topic).key("id").text(job.id);
   json.key("delay").number(delay_seconds(job));
-  if (json::parse(job.body).ok()) {
-    json.key("body").raw(job.body);
-  } else {
-    json.bytes("body", job.body);
-  }
+  json::write_body_value(json, job.body);
   json.key("job_sign").text(fmt::format("{}-{}", job.topic, job.id)).end_object();
   return data;
 }
 
-Status get(const DialectCall& call) {
+Status get(const Call& call) {
   Result<Fields> fields = call.fields();
   if (!fields.ok()) return fields.error();
   const Result<JobRef> job = job_of(call, *fields, kAnyScope);
   if (!job.ok()) return job.error();
-  const Exchange exchange = call.accept();
-  exchange.queue().get(exchange.now(), *job, [exchange](const Result<std::optional<FoundJob>>& found) {
+  const Responder responder = call.accept_steps();
+  responder.queue().get(responder.now(), *job, [responder](const Result<std::optional<FoundJob>>& found) {
     constexpr std::string_view kFailed = "获取job信息失败";
-    if (!found.ok()) return exchange.refuse(found.error(), failure(kFailed, found.error()));
+    if (!found.ok()) return responder.refuse(found.error(), failure(kFailed, found.error()));
     // It forgets a job when it is over.
     if (!*found || !is_live((*found)->job.state)) {
       const Error missing{ErrorCode::kNotFound, {}, "there is no such job", {}};
-      return exchange.refuse(missing, failure(kFailed, missing));
+      return responder.refuse(missing, failure(kFailed, missing));
     }
-    exchange.send(envelope(true, "添加新任务成功", described((*found)->job)));  // the document says so
+    responder.send(envelope(true, "添加新任务成功", described((*found)->job)));  // the document says so
   });
   return {};
 }
 
-Status remove(const DialectCall& call) {
+Status remove(const Call& call) {
   Result<Fields> fields = call.fields();
   if (!fields.ok()) return fields.error();
   const Result<JobRef> job = job_of(call, *fields, only(Scope::kPush));
   if (!job.ok()) return job.error();
-  const Exchange exchange = call.accept();
-  exchange.queue().cancel(
-      exchange.now(), {&*job, 1}, [exchange](const Result<std::vector<Result<CancelOutcome>>>& results) {
+  const Responder responder = call.accept_steps();
+  responder.queue().cancel(
+      responder.now(), {&*job, 1}, [responder](const Result<std::vector<Result<CancelOutcome>>>& results) {
         const Result<CancelOutcome> outcome = api::only_result(results);
-        if (!outcome.ok()) return exchange.refuse(outcome.error(), failure("删除job失败", outcome.error()));
-        exchange.send(envelope(true, "删除job成功", "null"));
+        if (!outcome.ok()) return responder.refuse(outcome.error(), failure("删除job失败", outcome.error()));
+        responder.send(envelope(true, "删除job成功", "null"));
       });
   return {};
 }
 
 constexpr std::array kRoutes{
-    http::Dialect::Route{"POST", "/job", &add, only(Scope::kPush)},
-    http::Dialect::Route{"GET", "/job", &get, kAnyScope},
-    http::Dialect::Route{"DELETE", "/job", &remove, only(Scope::kPush)},
+    Route{"POST", "/job", &add, only(Scope::kPush)},
+    Route{"GET", "/job", &get, kAnyScope, Reach::kNone, AnswerKind::kJob},
+    Route{"DELETE", "/job", &remove, only(Scope::kPush)},
 };
 
 }  // namespace

@@ -2,12 +2,12 @@
 
 #include "api/http/dialect.h"
 
-/// The APIs of three delay queues that people come from, as their documents describe them: paths, fields,
-/// texts. docs/reference/compat.md has every call; what a job is, who may see it and what becomes of it is
-/// the queue's business, as for every other API.
+/// The APIs of three other delay queues, as their documents describe them: paths, fields, texts.
+/// docs/reference/compat.md has every call. What a job is, which caller may see it and what is done with it
+/// is decided by the queue, as for every other API.
 ///
 /// What holds for all three:
-///  - Fields that are not known are passed over, as the originals do. Of known ones the type must be right.
+///  - Unknown fields are ignored, as in the originals. Known fields must have the right type.
 ///  - A refusal is in the API's own form. Its HTTP status is 200 where the original could have said the same
 ///    (bad fields, an id that is taken, no such job); what the originals do not have (tokens, limits,
 ///    overload, a path that is not there) has the status that HTTP has for it.

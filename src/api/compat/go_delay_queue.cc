@@ -6,16 +6,19 @@
 
 #include "api/compat/compat.h"
 #include "api/compat/wording.h"
-#include "api/only_result.h"
+#include "api/verbs.h"
 #include "core/job.h"
 
 namespace delayq::compat {
 
 namespace {
 
-using http::DialectCall;
-using http::Exchange;
+using api::AnswerKind;
+using api::Reach;
+using http::Call;
 using http::Fields;
+using http::Responder;
+using Route = http::Dialect::Route;
 
 /// The original's codes and what it says with them. Others are the HTTP status of what it does not have.
 enum class Code : uint16_t {
@@ -71,7 +74,7 @@ http::Response refusal(const Error& error, int status) {
   return answer(envelope(code, fmt::format("{}: {}", text_of(code), error.detail), "null"), shown);
 }
 
-Status add(const DialectCall& call) {
+Status add(const Call& call) {
   constexpr int64_t kLongestDelay = std::numeric_limits<int32_t>::max();
   Result<Fields> fields = call.fields();
   if (!fields.ok()) return fields.error();
@@ -80,30 +83,30 @@ Status add(const DialectCall& call) {
   if (const auto id = fields->text("id"); id && !id->empty()) job.id = *id;
   const std::optional<int64_t> delay = fields->integer("delay");
   job.body = fields->text("body").value_or(std::string_view());
-  job.unique_across_topics = call.may_ask_for_unique();  // since it is looked up and removed by its id alone
+  job.unique_across_topics = call.check_unique().ok();  // since it is looked up and removed by its id alone
   if (!fields->problem().ok()) return fields->problem();
   if (!delay) return invalid("delay", "delay: is missing; a number of seconds");
   if (*delay < 1 || *delay > kLongestDelay) {
     const Code code = Code::kDelayOutOfRange;
-    call.accept().refuse(invalid("delay"), answer(envelope(code, text_of(code), "null")));
+    call.accept_steps().refuse(invalid("delay"), answer(envelope(code, text_of(code), "null")));
     return {};
   }
   job.delay = std::chrono::seconds{*delay};
   if (Status status = check_topic(job.topic); !status.ok()) return status;
   if (Status status = call.check(only(Scope::kPush), job.topic); !status.ok()) return status;
-  const Exchange exchange = call.accept();
-  exchange.queue().push(exchange.now(), {&job, 1}, [exchange](const Result<PushReport>& report) {
+  const Responder responder = call.accept_steps();
+  responder.queue().push(responder.now(), {&job, 1}, [responder](const Result<PushReport>& report) {
     const Result<PushReceipt> receipt = api::only_result(report);
-    if (!receipt.ok()) return exchange.refuse(receipt.error(), failure(receipt.error(), Code::kNotAdded));
+    if (!receipt.ok()) return responder.refuse(receipt.error(), failure(receipt.error(), Code::kNotAdded));
     std::string data;
     json::Writer(data).begin_object().key("job_id").text(receipt->id).end_object();
-    exchange.send(success(data));
+    responder.send(success(data));
   });
   return {};
 }
 
 /// The one thing that get and remove say.
-Result<std::string> job_id_of(const DialectCall& call) {
+Result<std::string> job_id_of(const Call& call) {
   Result<Fields> fields = call.fields();
   if (!fields.ok()) return fields.error();
   std::string id(fields->text("job_id").value_or(std::string_view()));
@@ -112,27 +115,27 @@ Result<std::string> job_id_of(const DialectCall& call) {
   return id;
 }
 
-void remove_found(const Exchange& exchange, const Job& job) {
-  const auto refuse = [exchange](const Error& error) {
-    exchange.refuse(error, failure(error, Code::kNotRemoved));
+void remove_found(const Responder& responder, const Job& job) {
+  const auto refuse = [responder](const Error& error) {
+    responder.refuse(error, failure(error, Code::kNotRemoved));
   };
   const JobRef name{job.topic, job.id};
-  exchange.queue().cancel(exchange.now(), {&name, 1},
-                          [exchange, refuse](const Result<std::vector<Result<CancelOutcome>>>& results) {
-                            const Result<CancelOutcome> outcome = api::only_result(results);
-                            if (!outcome.ok()) return refuse(outcome.error());
-                            exchange.send(success("null"));
-                          });
+  responder.queue().cancel(responder.now(), {&name, 1},
+                           [responder, refuse](const Result<std::vector<Result<CancelOutcome>>>& results) {
+                             const Result<CancelOutcome> outcome = api::only_result(results);
+                             if (!outcome.ok()) return refuse(outcome.error());
+                             responder.send(success("null"));
+                           });
 }
 
-Status remove(const DialectCall& call) {
+Status remove(const Call& call) {
   const Result<std::string> id = job_id_of(call);
   if (!id.ok()) return id.error();
-  const Exchange exchange = call.accept();
-  exchange.find(*id, [exchange](const Result<std::optional<FoundJob>>& found) {
-    if (!found.ok()) return exchange.refuse(found.error(), failure(found.error(), Code::kNotRemoved));
-    if (!*found) return exchange.send(success("null"));  // what is not there need not be removed
-    remove_found(exchange, (*found)->job);
+  const Responder responder = call.accept_steps();
+  responder.find(*id, [responder](const Result<std::optional<FoundJob>>& found) {
+    if (!found.ok()) return responder.refuse(found.error(), failure(found.error(), Code::kNotRemoved));
+    if (!*found) return responder.send(success("null"));  // what is not there need not be removed
+    remove_found(responder, (*found)->job);
   });
   return {};
 }
@@ -146,25 +149,25 @@ std::string described(const Job& job) {
   return data;
 }
 
-Status get(const DialectCall& call) {
+Status get(const Call& call) {
   const Result<std::string> id = job_id_of(call);
   if (!id.ok()) return id.error();
-  const Exchange exchange = call.accept();
+  const Responder responder = call.accept_steps();
   // A consumer has the id from the list of its topic, where the job was delivered to: it is done by then.
-  exchange.find_kept_too(*id, [exchange](const Result<std::optional<FoundJob>>& found) {
-    if (!found.ok()) return exchange.refuse(found.error(), failure(found.error(), Code::kNotFound));
-    if (!*found) return exchange.send(success("null"));
-    exchange.send(success(described((*found)->job)));
+  responder.find_kept_too(*id, [responder](const Result<std::optional<FoundJob>>& found) {
+    if (!found.ok()) return responder.refuse(found.error(), failure(found.error(), Code::kNotFound));
+    if (!*found) return responder.send(success("null"));
+    responder.send(success(described((*found)->job)));
   });
   return {};
 }
 
 constexpr std::array kRoutes{
-    http::Dialect::Route{"POST", "/delay-queue/api/jobs/add", &add, only(Scope::kPush)},
-    http::Dialect::Route{"POST", "/delay-queue/api/jobs/remove", &remove, only(Scope::kPush)},
-    http::Dialect::Route{"GET", "/delay-queue/api/jobs/remove", &remove, only(Scope::kPush)},
-    http::Dialect::Route{"POST", "/delay-queue/api/jobs/get", &get, kAnyScope},
-    http::Dialect::Route{"GET", "/delay-queue/api/jobs/get", &get, kAnyScope},
+    Route{"POST", "/delay-queue/api/jobs/add", &add, only(Scope::kPush)},
+    Route{"POST", "/delay-queue/api/jobs/remove", &remove, only(Scope::kPush)},
+    Route{"GET", "/delay-queue/api/jobs/remove", &remove, only(Scope::kPush)},
+    Route{"POST", "/delay-queue/api/jobs/get", &get, kAnyScope, Reach::kNone, AnswerKind::kJob},
+    Route{"GET", "/delay-queue/api/jobs/get", &get, kAnyScope, Reach::kNone, AnswerKind::kJob},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/http/v1.h"
 #include "tests/support/http_client.h"
 #include "tests/support/tokens.h"
 
@@ -36,7 +37,7 @@ class AdmissionTest : public testing::Test, public HttpClient {
 TEST_F(AdmissionTest, without_a_token_there_is_only_health) {
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
   EXPECT_EQ(ask("GET", "/readyz").status, 200);
-  for (const Conversation::Route& route : Conversation::routes()) {
+  for (const Dialect::Route& route : v1().routes) {
     if (route.path == "/healthz" || route.path == "/readyz") continue;
     std::string path(route.path);
     for (size_t open = path.find('{'); open != std::string::npos; open = path.find('{'))

@@ -1,9 +1,11 @@
 #include "api/http/conversation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "api/http/v1.h"
 #include "core/text.h"
 
 namespace delayq::http {
@@ -34,9 +36,19 @@ std::string_view secret_of(std::string_view authorization) {
   return authorization.substr(kScheme.size());
 }
 
+/// The path alone: a query may have anything in it.
+std::string_view path_of(std::string_view target) { return target.substr(0, target.find('?')); }
+
+constexpr size_t kLongestKey = 255;
+
+Error conflict(std::string_view why, Millis retry_after) {
+  return about_field("Idempotency-Key",
+                     {ErrorCode::kConflict, {}, fmt::format("Idempotency-Key: {}", why), retry_after});
+}
+
 }  // namespace
 
-Conversation::Conversation(Host& host, net::Connection& connection, net::HttpLimits limits)
+Conversation::Conversation(Endpoint& host, net::Connection& connection, net::HttpLimits limits)
     : api::Conversation(host.queue, host.clock, *host.front, connection, kMostUnanswered),
       host_(host),
       reader_(limits) {
@@ -44,7 +56,8 @@ Conversation::Conversation(Host& host, net::Connection& connection, net::HttpLim
 }
 
 bool Conversation::wants_input() const {
-  return api::Conversation::wants_input() && !watch_ && (batch_ == nullptr || !batch_->is_busy());
+  return api::Conversation::wants_input() && stream_ == nullptr &&
+         (pushes_ == nullptr || !pushes_->is_busy());
 }
 
 size_t Conversation::read(std::string_view input) {
@@ -52,7 +65,7 @@ size_t Conversation::read(std::string_view input) {
   now_ = clock_();
   const Queue::InOrder guard = in_order();
   std::string_view rest = input;
-  // A request without a body is whole with its head. It is done at once: no further byte need come for it.
+  // A request without a body is complete with its head, so it runs at once.
   bool is_whole = false;
   while (is_whole || wants_input()) {
     is_whole = false;
@@ -65,7 +78,7 @@ size_t Conversation::read(std::string_view input) {
         break;
       case Outcome::kBody:
         if (keyed_) keyed_->digest.add(reader_.request().body);
-        if (batch_ != nullptr) batch_->take(now_, reader_.request().body);
+        if (pushes_ != nullptr) pushes_->take(now_, reader_.request().body);
         break;
       case Outcome::kRequest:
         end_request(reader_.request());
@@ -88,15 +101,14 @@ void Conversation::time_out() {
 }
 
 bool Conversation::end_input() {
-  // A batch that has begun will never be whole: its answer, which has its place, is that; and its key may be
-  // used again.
-  if (batch_ != nullptr) give_up(invalid("the request did not come whole"), 400);
+  // A push stream that has begun will never be whole. That is its answer, and its key may be used again.
+  if (pushes_ != nullptr) give_up(invalid("the request did not come whole"), 400);
   return api::Conversation::end_input();
 }
 
 void Conversation::hang_up() {
-  if (batch_ != nullptr) asked_.erase(batch_place_);  // it will not be answered any more
-  batch_ = nullptr;                                   // which knows us, too
+  if (pushes_ != nullptr) asked_.erase(pushes_place_);  // it will not be answered
+  pushes_ = nullptr;                                    // it refers to this object
   keyed_.reset();
   api::Conversation::hang_up();
 }
@@ -104,13 +116,13 @@ void Conversation::hang_up() {
 void Conversation::give_up(const Error& error, int status) {
   is_closing_ = is_over_ = true;
   keyed_.reset();
-  if (batch_ != nullptr) return std::exchange(batch_, nullptr)->give_up(error);
+  if (pushes_ != nullptr) return std::exchange(pushes_, nullptr)->give_up(error);
   refuse_current(error, status, {});
 }
 
 void Conversation::begin_request(const net::HttpRequest& request) {
   ++front_.http.requests;
-  current_ = Current{};
+  current_ = Current{&v1(), {}, {}, {}};
   if (!request.keep_alive) is_closing_ = true;
   if (Status status = admit(request); !status.ok()) {
     current_->refusal = status.error();
@@ -118,8 +130,8 @@ void Conversation::begin_request(const net::HttpRequest& request) {
     if (!is_over_) return;
     return turn_away(status.error(), traits_of(status.error().code).http_status);
   }
-  // Nobody who has not said who he is has anything kept for him.
-  if (is_route_for_everybody()) reader_.set_body(net::HttpReader::Body::kDropped);
+  // Any client may send a request that needs no token: nothing of its body is kept.
+  if (is_open_to_all()) reader_.set_body(net::HttpReader::Body::kDropped);
   if (reader_.expects_to_be_asked() && replies_.waiting() == 0) {
     replies_.output() += "HTTP/1.1 100 Continue\r\n\r\n";
     connection_->on_output();
@@ -136,37 +148,11 @@ void Conversation::pass_over_body(const net::HttpRequest& request) {
     is_closing_ = is_over_ = true;
 }
 
-bool Conversation::comes_in_pieces() const {
-  return current_->route != nullptr && current_->route->handler == &Conversation::push_many;
-}
-
-bool Conversation::may_wait() const {
-  if (!current_ || !has_route()) return false;
-  if (current_->dialect_route != nullptr) return current_->dialect_route->may_wait;
-  const Handler handler = current_->route->handler;
-  return handler == &Conversation::pop || handler == &Conversation::pop_topic;
-}
-
-void Conversation::find_current_route(const net::HttpRequest& request) {
-  Current& current = *current_;
-  if (current.dialect != nullptr) {
-    current.dialect_route =
-        find_dialect_route(*current.dialect, request.method, current.target, current.allowed);
-  } else {
-    current.route = find_route(request.method, current.target, current.names, current.allowed);
-  }
-}
-
-bool Conversation::is_route_for_everybody() const {
-  if (current_->dialect_route != nullptr) return current_->dialect_route->scopes == 0;
-  return current_->route != nullptr && current_->route->scopes == 0;
-}
-
-/// Whether the request names this server, or a page of somebody who had his own name point here. A page has
-/// no token: where one is needed, there is nothing to find out. Nor is there in whether the server is well,
-/// which is asked for by whatever name a load balancer has; and a browser always sends a Host.
+/// Refuses a request for another host name: a web page may have its own name resolve to this address. Where
+/// tokens are needed this check is not, since a page has none. Nor is it for health checks, which load
+/// balancers send with any name; a browser always sends a Host.
 Status Conversation::check_host(const net::HttpRequest& request) const {
-  if (!front_.access.is_open() || (is_route_for_everybody() && request.origin.empty())) return {};
+  if (!front_.access.is_open() || (is_open_to_all() && request.origin.empty())) return {};
   if ((request.host.empty() && request.origin.empty()) || host_.names.accepts(request.host)) return {};
   return about_field(
       "Host",
@@ -176,7 +162,7 @@ Status Conversation::check_host(const net::HttpRequest& request) const {
                         quote(request.host))});
 }
 
-/// In an order that tells a stranger nothing: who is asking comes before what there is.
+/// The order of the checks matters: an unknown client does not learn which paths and topics exist.
 Status Conversation::admit(const net::HttpRequest& request) {
   const api::Access& access = front_.access;
   for (const Dialect* dialect : host_.dialects) {
@@ -188,43 +174,39 @@ Status Conversation::admit(const net::HttpRequest& request) {
   Result<Target> target = parse_target(request.target);
   if (target.ok()) {
     current_->target = std::move(*target);
-    find_current_route(request);
+    current_->match = current_->dialect->find(request.method, current_->target);
   }
-  const Dialect::Route* in_dialect = current_->dialect_route;
-  const Scopes scopes = in_dialect != nullptr ? in_dialect->scopes
-                        : has_route()         ? current_->route->scopes
-                                              : 0;
-  const bool is_for_everybody = is_route_for_everybody();
   if (Status status = check_host(request); !status.ok()) return status;
-  if (!is_for_everybody) {
+  if (!is_open_to_all()) {
     if (Status status = access.check_scope(caller_, kAnyScope); !status.ok()) return status;
     if (Status status = access.count_request(caller_, now_); !status.ok()) return status;
   }
   if (!target.ok()) return target.error();
-  if (!has_route()) {
-    if (current_->allowed.empty())
+  const Dialect::Match& match = current_->match;
+  if (match.route == nullptr) {
+    if (match.allowed.empty())
       return Error{ErrorCode::kNotFound, {}, "there is no such path; see /openapi.yaml", {}};
-    return invalid(fmt::format("this path understands {}", current_->allowed));
+    return invalid(fmt::format("this path understands {}", match.allowed));
   }
-  if (is_for_everybody) return {};
-  switch (in_dialect != nullptr ? api::Reach::kNone : current_->route->reach) {
+  if (is_open_to_all()) return {};
+  switch (match.route->reach) {
     case api::Reach::kNone:
-      return access.check_scope(caller_, scopes);
+      return access.check_scope(caller_, match.route->scopes);
     case api::Reach::kTopic:
-      return access.check(caller_, scopes, current_->names[0]);
+      return access.check(caller_, match.route->scopes, match.names[0]);
     case api::Reach::kAll:
       break;
   }
-  return access.check_all(caller_, scopes);
+  return access.check_all(caller_, match.route->scopes);
 }
 
 void Conversation::end_request(const net::HttpRequest& request) {
   ++requests_;
   if (is_closing_) is_over_ = true;
   if (keyed_) end_keyed(request.body);
-  if (batch_ != nullptr) {
-    batch_->take(now_, request.body);
-    std::exchange(batch_, nullptr)->finish(now_);
+  if (pushes_ != nullptr) {
+    pushes_->take(now_, request.body);
+    std::exchange(pushes_, nullptr)->finish(now_);
   } else if (current_->refusal) {
     turn_away(*current_->refusal, traits_of(current_->refusal->code).http_status);
   } else if (!comes_in_pieces()) {
@@ -235,16 +217,215 @@ void Conversation::end_request(const net::HttpRequest& request) {
 
 void Conversation::call_route(const net::HttpRequest& request) {
   if (answer_again(request)) return;
-  Status status;
-  if (const Dialect* dialect = current_->dialect; dialect != nullptr) {
-    status =
-        current_->dialect_route->handle({*this, *dialect, request.method, request.body, current_->target});
-  } else {
-    status = (this->*current_->route->handler)({request, current_->target, current_->names});
-  }
+  const Status status =
+      route()->handle({*this, *current_->dialect, request, current_->target, current_->match.names});
   if (!status.ok() && comes_in_pieces()) pass_over_body(request);
   if (!status.ok()) turn_away(status.error(), 0);
   claim_.reset();
+}
+
+void Conversation::receive(std::shared_ptr<PushStream> stream, ReplyPlace place) {
+  pushes_ = std::move(stream);
+  pushes_place_ = place;
+  pushes_->on_progress([self = weak_from_this()] {
+    const auto here = std::static_pointer_cast<Conversation>(self.lock());
+    if (here != nullptr && here->connection_ != nullptr) here->connection_->on_resume();
+  });
+}
+
+// ---- a response that ends with the connection
+
+void Conversation::begin_stream(std::shared_ptr<EventStream> stream) {
+  const ReplyPlace place = reserve();
+  asked_.erase(place);
+  replies_.fill(place, [](std::string& out) {
+    out +=
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n";
+  });
+  connection_->on_output();
+  stream_ = std::move(stream);
+  host_.events.add(stream_);
+  front_.lingering.insert(this);
+}
+
+bool Conversation::is_behind(size_t bytes) const {
+  return replies_.waiting() > 0 || !replies_.output().empty() || connection_->unsent() > bytes;
+}
+
+void Conversation::check_again() {
+  api::Conversation::check_again();
+  if (stream_ == nullptr || front_.access.check_all(caller_, only(Scope::kRead)).ok()) return;
+  is_over_ = true;
+  if (connection_ != nullptr) connection_->on_output();
+}
+
+// ---- answers
+
+size_t Conversation::most_answered() const {
+  if (route() == nullptr || current_->refusal) return most_bytes(api::AnswerKind::kShort);
+  if (route()->answer) return most_bytes(*route()->answer);
+  // One result for each thing that the request names: the size of the request bounds that.
+  constexpr size_t kResultPerByte = 8;
+  return most_bytes(api::AnswerKind::kShort) + kResultPerByte * reader_.request().body.size();
+}
+
+Conversation::ReplyPlace Conversation::reserve() {
+  const ReplyPlace place = replies_.reserve(most_answered());
+  const net::HttpRequest& request = reader_.request();
+  const bool takes_gzip = accepts_gzip(request.accept_encoding);
+  const bool is_logged = front_.served != nullptr;
+  if (is_closing_) last_place_ = place;
+  const bool is_head = request.method == "HEAD";
+  if (!takes_gzip && !is_logged && !is_head && claim_ == nullptr) return place;
+  Asked asked;
+  asked.is_head = is_head;
+  asked.takes_gzip = takes_gzip;
+  asked.claim = std::exchange(claim_, nullptr);
+  if (is_logged) {
+    asked.verb = request.method;
+    asked.target = path_of(request.target);
+    asked.token = caller_.name();
+    asked.bytes_in = std::max<uint64_t>(request.body.size(), request.content_length.value_or(0));
+    asked.begun = front_.stopwatch();
+    asked.may_wait = route() != nullptr && route()->flow == Flow::kMayWait;
+  }
+  asked_.emplace(place, std::move(asked));
+  return place;
+}
+
+void Conversation::turn_away(const Error& error, int status) {
+  Served served = about("http", reader_.request().method);
+  served.target = path_of(reader_.request().target);
+  served.status = traits_of(error.code).http_status;
+  tell_if_turned_away(served, error);
+  const bool is_wrong_method = route() == nullptr && !current_->match.allowed.empty();
+  if (!is_wrong_method) return refuse_current(error, status, {});
+  refuse_current(error, 405, fmt::format("Allow: {}\r\n", current_->match.allowed));
+}
+
+void Conversation::refuse_current(const Error& error, int status, std::string headers) {
+  const ReplyPlace place = reserve();
+  Response response = (current_ ? *current_->dialect : v1()).refusal(error, status);
+  response.headers = std::move(headers);
+  send_refusal(place, error, std::move(response));
+}
+
+void Conversation::send_refusal(ReplyPlace place, const Error& error, Response response) {
+  front_.http.refuse(error.code);
+  if (error.code == ErrorCode::kUnauthorized) response.headers += "WWW-Authenticate: Bearer\r\n";
+  if (error.retry_after > Millis::zero()) {
+    response.headers += fmt::format("Retry-After: {}\r\n",
+                                    std::chrono::ceil<std::chrono::seconds>(error.retry_after).count());
+  }
+  send(place, std::move(response), traits_of(error.code).name);
+}
+
+void Conversation::send(ReplyPlace place, Response response, std::string_view code) {
+  Asked asked;
+  if (const auto found = asked_.find(place); found != asked_.end()) {
+    asked = std::move(found->second);
+    asked_.erase(found);
+  }
+  // Noted even when the client has disconnected: that client will ask again.
+  if (asked.claim != nullptr) {
+    if (response.status < 300 && code.empty()) {
+      host_.idempotency.finish(asked.claim, response);
+    } else {
+      host_.idempotency.abandon(asked.claim);
+    }
+  }
+  if (!asked.verb.empty()) log(asked, response.status, code, response.body.size());
+  if (connection_ == nullptr) return;
+  replies_.fill(place, [&](std::string& out) {
+    write_response(out, response, {asked.takes_gzip, asked.is_head, last_place_ == place});
+  });
+  connection_->on_output();
+}
+
+void Conversation::log(const Asked& asked, int status, std::string_view code, size_t bytes) {
+  Served served = about("http", asked.verb);
+  served.token = asked.token;
+  served.target = asked.target;
+  served.status = status;
+  served.code = code;
+  served.bytes_in = asked.bytes_in;
+  served.bytes_out = bytes;
+  served.took = std::chrono::duration_cast<std::chrono::microseconds>(front_.stopwatch() - asked.begun);
+  served.may_wait = asked.may_wait;
+  front_.served(served);
+}
+
+// ---- requests with an Idempotency-Key
+
+bool Conversation::answer_again(const net::HttpRequest& request) {
+  if (!request.idempotency_key || request.method != "POST") return false;
+  std::string_view given = *request.idempotency_key;
+  // Counted as it was sent, as the description does; a text in quotes is the same key as one without.
+  const bool is_too_long = given.size() > kLongestKey;
+  if (given.size() >= 2 && given.front() == '"' && given.back() == '"')
+    given = given.substr(1, given.size() - 2);
+  if (given.empty() || is_too_long) {
+    if (comes_in_pieces()) pass_over_body(request);
+    refuse_current(
+        invalid("Idempotency-Key",
+                fmt::format("Idempotency-Key: expected 1 to {} characters, quotes included", kLongestKey)),
+        0, {});
+    return true;
+  }
+  std::string name = IdempotencyBook::name_of(caller_.name(), given);
+  RequestDigest digest(request.target, request.content_type);
+  if (!comes_in_pieces()) {
+    digest.add(request.body);
+    return answer_found(host_.idempotency.begin(now_, name, digest.finish()));
+  }
+  // Whether it is the same request is known when the last of its body has come.
+  IdempotencyBook::Found found = host_.idempotency.begin(now_, name, std::nullopt);
+  if (found.outcome == IdempotencyBook::Outcome::kRunning) {
+    pass_over_body(request);
+    return answer_found(std::move(found));
+  }
+  claim_ = found.claim;
+  keyed_.emplace(Keyed{std::move(name), std::move(digest), std::move(found.claim)});
+  return found.outcome != IdempotencyBook::Outcome::kNew;
+}
+
+void Conversation::end_keyed(std::string_view last_piece) {
+  Keyed keyed = std::move(*keyed_);
+  keyed_.reset();
+  keyed.digest.add(last_piece);
+  const Sha256 digest = keyed.digest.finish();
+  if (keyed.claim != nullptr) return IdempotencyBook::set_digest(keyed.claim, digest);
+  IdempotencyBook::Found found = host_.idempotency.begin(now_, keyed.name, digest);
+  if (found.outcome == IdempotencyBook::Outcome::kNew) {
+    // The answer was forgotten while the body came, and the body is gone.
+    host_.idempotency.abandon(found.claim);
+    return refuse_current(conflict("the answer has just been forgotten; send it again", Millis{1'000}), 0,
+                          {});
+  }
+  answer_found(std::move(found));
+}
+
+bool Conversation::answer_found(IdempotencyBook::Found found) {
+  switch (found.outcome) {
+    case IdempotencyBook::Outcome::kNew:
+      claim_ = std::move(found.claim);
+      return false;
+    case IdempotencyBook::Outcome::kKnown: {
+      Response again = *found.answer;
+      again.headers += "Idempotency-Replayed: true\r\n";
+      send(reserve(), std::move(again));
+      return true;
+    }
+    case IdempotencyBook::Outcome::kRunning:
+      refuse_current(conflict("the first request with this key is still being worked on", Millis{1'000}), 0,
+                     {});
+      return true;
+    case IdempotencyBook::Outcome::kAnother:
+      break;
+  }
+  refuse_current(conflict("was used for another request", {}), 0, {});
+  return true;
 }
 
 }  // namespace delayq::http

@@ -374,7 +374,7 @@ TEST_F(HttpTest, who_is_refused_for_now_hears_when_to_come_back) {
   config.limits.waiters = 0;
   Queue full(engine, config, 2);
   full.start(now, [](const Status&) {});
-  Host other{full, [this] { return now; }, "9.9.9"};
+  Endpoint other{full, [this] { return now; }, "9.9.9"};
   const auto with_it = std::make_shared<Conversation>(other, *this);
   do {
     full.tick(now);

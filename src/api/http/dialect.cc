@@ -1,64 +1,198 @@
 #include "api/http/dialect.h"
 
+#include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/http/conversation.h"
+#include "core/encoding.h"
+#include "core/text.h"
 
 namespace delayq::http {
 
-Exchange::Exchange(std::shared_ptr<Conversation> conversation, const Dialect& dialect)
+namespace {
+
+Result<std::string> unescape(std::string_view text, bool plus_is_space) {
+  const auto has = [text](char c) { return text.find(c) != std::string_view::npos; };
+  if (!has('%') && !(plus_is_space && has('+'))) return std::string(text);
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && plus_is_space) {
+      out += ' ';
+    } else if (text[i] != '%') {
+      out += text[i];
+    } else {
+      const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+      const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+      if (high < 0 || low < 0) return invalid(fmt::format("a broken %-escape in {}", quote(text)));
+      out += static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+  }
+  return out;
+}
+
+/// Takes what stands before `separator`, or all, off the front of `text`.
+std::string_view take_until(std::string_view& text, char separator) {
+  const size_t end = std::min(text.find(separator), text.size());
+  const std::string_view front = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return front;
+}
+
+/// Whether the path is the route's; then `names` gets the parts that the route leaves open.
+bool matches(std::string_view route, const std::vector<std::string>& path,
+             std::vector<std::string_view>& names) {
+  names.clear();
+  for (const std::string& part : path) {
+    if (!route.starts_with('/')) return false;
+    route.remove_prefix(1);
+    const std::string_view wanted = route.substr(0, route.find('/'));
+    if (wanted.starts_with('{')) {
+      names.emplace_back(part);
+    } else if (wanted != part) {
+      return false;
+    }
+    route.remove_prefix(wanted.size());
+  }
+  return route.empty();
+}
+
+/// Whether a request's method is the route's; otherwise the route's is added to `allowed`.
+bool takes(std::string_view routes_method, std::string_view method, std::string& allowed) {
+  const bool is_get = routes_method == "GET";
+  if (routes_method == method || (is_get && method == "HEAD")) return true;
+  allowed += fmt::format("{}{}{}", allowed.empty() ? "" : ", ", routes_method, is_get ? ", HEAD" : "");
+  return false;
+}
+
+}  // namespace
+
+// ---- Target
+
+std::optional<std::string_view> Target::find(std::string_view name) const {
+  for (const auto& [key, value] : query) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+Result<Target> parse_target(std::string_view text) {
+  if (!text.starts_with('/')) return invalid("the target is not a path");
+  constexpr size_t kUsual = 6;
+  Target target;
+  target.path.reserve(kUsual);
+  std::string_view query = text;
+  std::string_view path = take_until(query, '?').substr(1);
+  while (!path.empty()) {
+    Result<std::string> segment = unescape(take_until(path, '/'), false);
+    if (!segment.ok()) return segment.error();
+    target.path.push_back(std::move(*segment));
+  }
+  while (!query.empty()) {
+    std::string_view pair = take_until(query, '&');
+    if (pair.empty()) continue;
+    Result<std::string> key = unescape(take_until(pair, '='), true);
+    Result<std::string> value = unescape(pair, true);
+    if (!key.ok()) return key.error();
+    if (!value.ok()) return value.error();
+    target.query.emplace_back(std::move(*key), std::move(*value));
+  }
+  return target;
+}
+
+// ---- Responder
+
+Responder::Responder(std::shared_ptr<Conversation> conversation, const Dialect& dialect,
+                     std::shared_ptr<Held> held)
     : conversation_(std::move(conversation)),
       dialect_(&dialect),
       place_(conversation_->reserve()),
-      caller_(conversation_->caller_),
       now_(conversation_->now_),
-      steps_(std::make_shared<Steps>(conversation_->queue_.begin_steps())) {}
+      held_(std::move(held)) {}
 
-Queue& Exchange::queue() const { return conversation_->queue_; }
+Queue& Responder::queue() const { return conversation_->queue_; }
 
-Status Exchange::check(Scopes scopes, std::string_view topic) const {
-  return conversation_->front_.access.check(caller_, scopes, topic);
+void Responder::send(Response response) const { conversation_->send(place_, std::move(response)); }
+
+void Responder::send_json(absl::FunctionRef<int(json::Writer&)> write) const {
+  constexpr size_t kUsual = 240;
+  Response response;
+  response.body.reserve(kUsual);
+  json::Writer json(response.body);
+  response.status = write(json);
+  send(std::move(response));
 }
 
-void Exchange::find(std::string_view id, Reply<std::optional<FoundJob>> reply) const {
-  queue().find(now_, id, conversation_->front_.access.topics_of(caller_), std::move(reply));
-}
+void Responder::refuse(const Error& error) const { refuse(error, dialect_->refusal(error, 0)); }
 
-void Exchange::find_kept_too(std::string_view id, Reply<std::optional<FoundJob>> reply) const {
-  queue().find_kept_too(now_, id, conversation_->front_.access.topics_of(caller_), std::move(reply));
-}
-
-void Exchange::send(Response response) const { conversation_->send(place_, std::move(response)); }
-
-void Exchange::refuse(const Error& error, Response response) const {
+void Responder::refuse(const Error& error, Response response) const {
   conversation_->send_refusal(place_, error, std::move(response));
 }
 
-void Exchange::refuse(const Error& error) const { refuse(error, dialect_->refusal(error, 0)); }
-
-void Exchange::pop(const PopRequest& request, Reply<PopAnswer> reply) const {
+void Responder::pop(const PopRequest& request, Reply<PopAnswer> reply) const {
   const Status status = conversation_->ask_for_jobs(now_, request, place_, std::move(reply));
   if (!status.ok()) refuse(status.error());
 }
 
-Result<Fields> DialectCall::fields() const {
-  if (method == "POST") return Fields::of_json(body);
+Status Responder::check(Scopes scopes, std::string_view topic) const {
+  return conversation_->front_.access.check(held_->caller, scopes, topic);
+}
+
+void Responder::find(std::string_view id, Reply<std::optional<FoundJob>> reply) const {
+  queue().find(now_, id, conversation_->front_.access.topics_of(held_->caller), std::move(reply));
+}
+
+void Responder::find_kept_too(std::string_view id, Reply<std::optional<FoundJob>> reply) const {
+  queue().find_kept_too(now_, id, conversation_->front_.access.topics_of(held_->caller), std::move(reply));
+}
+
+// ---- Call
+
+Queue& Call::queue() const { return conversation.queue_; }
+Moment Call::now() const { return conversation.now_; }
+Endpoint& Call::host() const { return conversation.host_; }
+const api::Access& Call::access() const { return conversation.front_.access; }
+const api::Caller& Call::caller() const { return conversation.caller_; }
+
+Result<Fields> Call::fields() const {
+  if (request.method == "POST") return Fields::of_json(request.body);
   return Fields(target.query);
 }
 
-Status DialectCall::check(Scopes scopes, std::string_view topic) const {
-  return conversation.front_.access.check(conversation.caller_, scopes, topic);
+Responder Call::accept() const { return {conversation.self(), dialect, nullptr}; }
+
+Responder Call::accept_steps() const {
+  auto held = std::make_shared<Responder::Held>(Responder::Held{caller(), queue().begin_steps()});
+  return {conversation.self(), dialect, std::move(held)};
 }
 
-bool DialectCall::may_ask_for_unique() const {
-  return conversation.front_.access.check_unique(conversation.caller_).ok();
+void Call::receive(std::shared_ptr<PushStream> stream, const Responder& responder) const {
+  conversation.receive(std::move(stream), responder.place_);
 }
 
-Exchange DialectCall::accept() const { return {conversation.self(), dialect}; }
+void Call::begin_stream(std::shared_ptr<EventStream> stream) const {
+  conversation.begin_stream(std::move(stream));
+}
+
+// ---- Dialect
 
 bool Dialect::owns(std::string_view target) const {
+  if (root.empty()) return true;
   if (!target.starts_with(root)) return false;
   return target.size() == root.size() || target[root.size()] == '/' || target[root.size()] == '?';
+}
+
+Dialect::Match Dialect::find(std::string_view method, const Target& target) const {
+  Match match;
+  for (const Route& route : routes) {
+    if (!matches(route.path, target.path, match.names) || !takes(route.method, method, match.allowed))
+      continue;
+    match.route = &route;
+    return match;
+  }
+  return match;
 }
 
 }  // namespace delayq::http

@@ -16,22 +16,21 @@
 namespace delayq::http {
 
 /// The members of a JSON object, or the values of a query, taken one by one by name. The first problem is
-/// kept, with the field's name in front; what nobody took is a problem too, and goes before the others, since
-/// it may be the reason for them. Texts live as long as this object and what it was made of. The names asked
-/// for are constants: they are what such a problem says is known here.
+/// kept, with the field. A member that was not taken is a problem too, and takes precedence over the others,
+/// since it may be the reason for them. Texts live as long as this object and what it was made of. The names
+/// asked for are constants: an error about an unknown name lists them.
 class Fields {
  public:
   using Query = std::vector<std::pair<std::string, std::string>>;
 
-  /// Of a request whose fields are all in its body: a query beside it is refused. An empty text is an empty
-  /// object.
+  /// For a request whose fields are all in its body: a query is refused. An empty text is an empty object.
   static Result<Fields> of_json(std::string_view text, const Query& query = {});
   static Result<Fields> of_object(const json::Slice& object);
   /// Query values are texts; numbers and booleans among them are read from their text.
   explicit Fields(const Query& query);
 
-  /// Each is called at most once for a name, and takes a member when it is there (and not null), and notes a
-  /// problem when it is something else.
+  /// Each is called at most once for a name. It takes the member when it is there and not null, and notes a
+  /// problem when it has another type.
   std::optional<std::string_view> text(std::string_view name);
   std::optional<uint64_t> number(std::string_view name);
   std::optional<int64_t> integer(std::string_view name);  ///< a whole number that may be below zero
@@ -42,17 +41,17 @@ class Fields {
   std::optional<Backoff> backoff(std::string_view name);  ///< "10s,1m" or ["10s", "1m"]
   std::optional<json::Slice> value(std::string_view name);
   std::optional<std::vector<std::string_view>> texts(std::string_view name);
-  /// An object within this one. What is wrong in it is noted here by close(), under "outer.inner".
+  /// An object within this one. close() notes its problems here, under "outer.inner".
   std::optional<Fields> object(std::string_view name);
   void close(Fields& inner);
 
-  /// The members that are null, by name: for those to whom that says more than nothing.
+  /// The names of the members that are null, for calls in which that means more than a missing member.
   std::vector<std::string_view> nulls() const;
 
   void note(std::string_view field, std::string_view problem);
-  /// To be asked last: a member that nobody took, or the first problem.
+  /// To be called last. Returns an error about a member that was not taken, or the first problem.
   Status finish();
-  /// The first problem alone, for those who pass over what they do not know.
+  /// The first problem alone, for calls that ignore unknown fields.
   const Status& problem() const { return status_; }
   /// For a request that has no fields at all.
   static Status expect_none(const Query& query) { return query.empty() ? Status() : Fields(query).finish(); }

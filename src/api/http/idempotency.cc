@@ -52,7 +52,7 @@ struct IdempotencyBook::Note {
 
 namespace {
 
-/// Whether nobody but the book knows it, so that it will never be answered.
+/// Whether only the book refers to it, so that it will never be answered.
 bool is_orphan(const IdempotencyBook::Claim& note) { return note.use_count() == 1; }
 
 }  // namespace

@@ -47,8 +47,8 @@ class IdempotencyBook {
   IdempotencyBook() : IdempotencyBook(Limits{}) {}
 
   struct Note;
-  /// A request that is being worked on, for as long as somebody holds this. Let go without finish(), it is
-  /// forgotten: there will be no answer, and the same request may run again.
+  /// A request that is running, as long as its claim exists. When the claim goes without finish(), the
+  /// request is forgotten: it has no answer, and the same request may run again.
   using Claim = std::shared_ptr<Note>;
 
   enum class Outcome : uint8_t {

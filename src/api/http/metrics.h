@@ -5,13 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include "api/traffic.h"
+#include "api/conversation.h"
 #include "delivery/figures.h"
 #include "queue/verbs.h"
 
 namespace delayq::http {
 
-/// What a process knows of itself.
+/// Figures of the process.
 struct ProcessFigures {
   uint64_t connections = 0;
   uint64_t refused_http = 0;  ///< connections, for want of room
@@ -20,7 +20,7 @@ struct ProcessFigures {
   Moment started{};
 };
 
-/// How a server gets on with the Redis that its jobs are in.
+/// Figures of the connection to the Redis that has the jobs.
 struct RedisFigures {
   bool is_connected = false;
   uint64_t outstanding = 0;  ///< commands without an answer
@@ -35,14 +35,14 @@ struct RedisFigures {
 struct Metrics {
   std::string_view version;
   Moment now{};
-  const TotalStats* totals;      ///< null, and so `topics`: where the jobs are cannot be asked now
-  const TopicSummaries* topics;  ///< those that get labels of their own; the others are told together
+  const TotalStats* totals;      ///< null, like `topics`, when the engine cannot answer now
+  const TopicSummaries* topics;  ///< those with labels of their own; the others are added up
   const api::Traffic& http;
   const api::Traffic& resp;
   ProcessFigures process;
   webhook::WebhookFigures webhooks{};
-  std::optional<RedisFigures> redis{};                         ///< none where jobs are elsewhere
-  std::optional<delivery::RedisSinkFigures> redis_delivery{};  ///< nothing: jobs do not go there
+  std::optional<RedisFigures> redis{};                         ///< none with other engines
+  std::optional<delivery::RedisSinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
 };
 
 /// Everything that can be watched, in Prometheus's text format. Its size has a bound: it depends on how many

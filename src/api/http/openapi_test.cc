@@ -1,7 +1,5 @@
 // The description has every route and every code that there are, and no other. What is in them is compared
 // where it can be asked: tests/e2e/openapi_test.py.
-#include "api/http/openapi.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -11,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "api/http/conversation.h"
+#include "api/http/v1.h"
 #include "core/token.h"
 
 namespace delayq::http {
@@ -58,7 +57,7 @@ Calls described_calls() {
 
 TEST(OpenApi, has_every_route_with_its_scopes_and_no_other) {
   Calls routes;
-  for (const Conversation::Route& route : Conversation::routes()) {
+  for (const Dialect::Route& route : v1().routes) {
     auto& scopes = routes[fmt::format("{} {}", route.method, route.path)];
     for (size_t i = 0; i < kScopeNames.size(); ++i) {
       if ((route.scopes & only(static_cast<Scope>(i))) != 0) scopes.emplace(kScopeNames[i]);

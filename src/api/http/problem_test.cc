@@ -1,8 +1,7 @@
-#include "api/http/problem.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "api/http/response.h"
 #include "tests/support/http_client.h"
 
 namespace delayq::http {

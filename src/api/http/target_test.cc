@@ -1,4 +1,4 @@
-#include "api/http/target.h"
+#include "api/http/dialect.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

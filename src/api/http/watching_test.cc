@@ -96,7 +96,7 @@ TEST_F(WatchingTest, who_is_gone_is_told_nothing) {
 
 TEST_F(WatchingTest, there_are_only_so_many) {
   std::vector<std::shared_ptr<Conversation>> all;
-  for (size_t i = 0; i < Events::kMostWatchers; ++i) {
+  for (size_t i = 0; i < Events::kMostStreams; ++i) {
     all.push_back(std::make_shared<Conversation>(host, *this));
     all.back()->read(request("GET", "/v1/events"));
   }

@@ -41,7 +41,7 @@ class RespAdmissionTest : public testing::Test, public MemoryQueue, public net::
     return std::exchange(conversation->output(), {});
   }
 
-  Host host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{1}; }};
+  Endpoint host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{1}; }};
   std::shared_ptr<Conversation> conversation = std::make_shared<Conversation>(host, *this);
   std::vector<std::string> turned_away;
 };

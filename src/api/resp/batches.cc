@@ -1,9 +1,12 @@
-// Commands that came together and are of one kind go to the queue as one batch.
+// The verbs of jobs: push, pop, ack, nack, extend, cancel, reschedule. Consecutive commands of one kind go to
+// the queue as one batch.
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 #include "api/resp/conversation.h"
+#include "api/verbs.h"
 
 namespace delayq::resp {
 
@@ -14,7 +17,7 @@ constexpr size_t kLargestBatch = 4096;
 constexpr size_t kShortReply = 512;
 static_assert(kLargestBatch <= Limits::kBatchJobs);
 
-/// Item `i`, or its error; when all of the batch failed, everybody gets that error.
+/// The error of item `i`, or null. When the whole batch failed, every item has that error.
 template <class T>
 const Error* error_of(const Result<std::vector<T>>& results, size_t i) {
   if (!results.ok()) return &results.error();
@@ -23,7 +26,7 @@ const Error* error_of(const Result<std::vector<T>>& results, size_t i) {
 
 }  // namespace
 
-void Conversation::begin_batch(Batch kind) {
+void Conversation::begin_batch(BatchKind kind) {
   if (batch_ != kind) flush();
   batch_ = kind;
 }
@@ -31,9 +34,9 @@ void Conversation::begin_batch(Batch kind) {
 bool Conversation::continues_batch(std::span<const std::string_view> words) const {
   if (words.empty()) return true;
   switch (batch_) {
-    case Batch::kNack:
+    case BatchKind::kNack:
       return same_word(words[0], "NACK");
-    case Batch::kPop:
+    case BatchKind::kPop:
       return (pop_topics_.size() == 1 && !host_.queue.has_parts()) ||
              (same_word(words[0], "POP") &&
               std::equal(words.begin() + 1, words.end(), pop_words_.begin(), pop_words_.end()));
@@ -42,27 +45,27 @@ bool Conversation::continues_batch(std::span<const std::string_view> words) cons
   }
 }
 
-Conversation::Place Conversation::reserve_for(size_t commands) {
+Conversation::ReplyPlace Conversation::reserve_for(size_t commands) {
   return reserve(commands, commands * kShortReply);
 }
 
 void Conversation::flush() {
-  switch (std::exchange(batch_, Batch::kNone)) {
-    case Batch::kNone:
+  switch (std::exchange(batch_, BatchKind::kNone)) {
+    case BatchKind::kNone:
       return;
-    case Batch::kPush:
+    case BatchKind::kPush:
       return flush_pushes();
-    case Batch::kPop:
+    case BatchKind::kPop:
       return flush_pops();
-    case Batch::kAck:
+    case BatchKind::kAck:
       return flush_acks();
-    case Batch::kNack:
+    case BatchKind::kNack:
       return flush_nacks();
-    case Batch::kExtend:
+    case BatchKind::kExtend:
       return flush_extends();
-    case Batch::kCancel:
+    case BatchKind::kCancel:
       return flush_cancels();
-    case Batch::kReschedule:
+    case BatchKind::kReschedule:
       return flush_reschedules();
   }
 }
@@ -86,7 +89,7 @@ Status Conversation::push(Arguments& arguments) {
       return invalid("delay", "delay: must be 0 when there is an AT: a job falls due at one time only");
     job.delay.reset();
   }
-  begin_batch(Batch::kPush);
+  begin_batch(BatchKind::kPush);
   pushes_.push_back(std::move(job));
   if (pushes_.size() >= kLargestBatch) flush();
   return {};
@@ -139,12 +142,12 @@ void Conversation::flush_pushes() {
 // ---- what a lease allows
 
 Status Conversation::ack(Arguments& arguments) {
-  begin_batch(Batch::kAck);
+  begin_batch(BatchKind::kAck);
   if (acks_.size() + arguments.size() > kLargestBatch) {
     flush();
     if (arguments.size() > Limits::kBatchJobs)
       return invalid("lease", fmt::format("lease: at most {} at once", Limits::kBatchJobs));
-    batch_ = Batch::kAck;
+    batch_ = BatchKind::kAck;
   }
   acks_per_command_.push_back(static_cast<uint32_t>(arguments.size()));
   while (!arguments.empty()) acks_.push_back({.lease = arguments.take()});
@@ -152,7 +155,7 @@ Status Conversation::ack(Arguments& arguments) {
 }
 
 void Conversation::flush_acks() {
-  const Place place = reserve_for(acks_per_command_.size());
+  const ReplyPlace place = reserve_for(acks_per_command_.size());
   host_.queue.ack(now_, acks_,
                   [self = self(), place,
                    per_command = std::move(acks_per_command_)](const Result<std::vector<Status>>& results) {
@@ -194,7 +197,7 @@ Status Conversation::nack(Arguments& arguments) {
     }
     if (!status.ok()) return status;
   }
-  begin_batch(Batch::kNack);
+  begin_batch(BatchKind::kNack);
   nacks_.push_back(item);
   if (nacks_.size() >= kLargestBatch) flush();
   return {};
@@ -218,7 +221,7 @@ Status Conversation::extend(Arguments& arguments) {
   if (!arguments.empty()) {
     if (Status status = keep(arguments.duration("duration"), item.duration); !status.ok()) return status;
   }
-  begin_batch(Batch::kExtend);
+  begin_batch(BatchKind::kExtend);
   extends_.push_back(item);
   if (extends_.size() >= kLargestBatch) flush();
   return {};
@@ -247,7 +250,7 @@ Status Conversation::cancel(Arguments& arguments) {
                              }));
     return {};
   }
-  begin_batch(Batch::kCancel);
+  begin_batch(BatchKind::kCancel);
   const std::string_view topic = arguments.take();
   cancels_.push_back({topic, arguments.take()});
   if (cancels_.size() >= kLargestBatch) flush();
@@ -273,7 +276,7 @@ Status Conversation::reschedule(Arguments& arguments) {
   Status status = arguments.take_word("AT") ? keep(arguments.moment("AT"), item.at)
                                             : keep(arguments.duration("delay"), item.delay);
   if (!status.ok() || !arguments.empty()) return status;
-  begin_batch(Batch::kReschedule);
+  begin_batch(BatchKind::kReschedule);
   reschedules_.push_back(item);
   if (reschedules_.size() >= kLargestBatch) flush();
   return {};
@@ -295,6 +298,166 @@ void Conversation::flush_reschedules() {
 void Conversation::write_rescheduled(Writer& writer, RescheduleOutcome outcome) {
   if (outcome == RescheduleOutcome::kMoved) return writer.simple("OK");
   write_error(writer, api::refusal_of(outcome));
+}
+
+// ---- POP: the one command that may wait
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kOptions{"COUNT", "WAIT", "LEASE", "AUTOACK"};
+
+bool is_option(std::string_view word) {
+  return std::any_of(kOptions.begin(), kOptions.end(),
+                     [&](std::string_view name) { return same_word(word, name); });
+}
+
+Status read_options(Arguments& arguments, PopRequest& request) {
+  while (!arguments.empty()) {
+    Status status;
+    if (arguments.take_word("COUNT")) {
+      status = keep(arguments.small_number("COUNT"), request.count);
+    } else if (arguments.take_word("WAIT")) {
+      status = keep(arguments.duration("WAIT"), request.wait);
+    } else if (arguments.take_word("LEASE")) {
+      status = keep(arguments.duration("LEASE"), request.lease);
+    } else if (arguments.take_word("AUTOACK")) {
+      request.auto_ack = true;
+    } else {
+      break;
+    }
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+void write_job(Writer& writer, const TakenJob& taken) {
+  writer.array(6);
+  writer.bulk(taken.lease);
+  writer.bulk(taken.job.topic);
+  writer.bulk(taken.job.id);
+  writer.bulk(taken.job.body);
+  writer.integer(taken.job.attempts);
+  writer.integer(to_unix_ms(taken.job.due));
+}
+
+void write_jobs(Writer& writer, std::span<const TakenJob> jobs) {
+  writer.array(jobs.size());
+  for (const TakenJob& taken : jobs) write_job(writer, taken);
+}
+
+}  // namespace
+
+/// Pops that were asked together, until all of them are answered.
+struct Conversation::Pops {
+  std::vector<std::string> topics;
+  PopRequest each;  ///< without its topics
+  ReplyPlace place{};
+  uint32_t left = 0;  ///< not answered yet
+  size_t done = 0;    ///< answered
+};
+
+/// Pops that are all the same and came together ask the queue once, for as many jobs as all of them want.
+Status Conversation::pop(Arguments& arguments) {
+  const std::span<const std::string_view> words = arguments.left();
+  const bool is_same = batch_ == BatchKind::kPop &&
+                       std::equal(words.begin(), words.end(), pop_words_.begin(), pop_words_.end());
+  if (is_same && (pop_count_ + 1) * uint64_t{pop_.count} <= Limits::kPopJobs) {
+    arguments = Arguments({});
+    ++pop_count_;
+    return {};
+  }
+  flush();
+  pop_topics_.assign(1, arguments.take());
+  while (!arguments.empty() && !is_option(arguments.front())) pop_topics_.push_back(arguments.take());
+  pop_ = PopRequest{};
+  if (Status status = read_options(arguments, pop_); !status.ok() || !arguments.empty()) return status;
+  for (const std::string_view topic : pop_topics_) {
+    if (Status status = front_.access.check(caller_, only(Scope::kConsume), topic); !status.ok())
+      return status;
+  }
+  pop_.topics = pop_topics_;
+  pop_count_ = 1;
+  if (transaction_)
+    pop_.wait = Millis::zero();  // as in Redis: what stands behind it in the same EXEC cannot wait
+  if (pop_.wait > Millis::zero()) {
+    ask(pop_);
+    return {};
+  }
+  pop_words_.assign(words.begin(), words.end());
+  batch_ = BatchKind::kPop;
+  return {};
+}
+
+void Conversation::flush_pops() {
+  if (pop_count_ == 1) return ask(pop_);
+  auto pops = std::make_shared<Pops>();
+  pops->topics.assign(pop_topics_.begin(), pop_topics_.end());
+  pops->each = pop_;
+  pops->place = reserve(pop_count_);
+  pops->left = pop_count_;
+  ask_together(pops);
+}
+
+void Conversation::ask(const PopRequest& request) {
+  const ReplyPlace place = reserve();
+  const auto popped = [this, place](const Result<PopAnswer>& result) {
+    answer(place, [&](Writer& writer) {
+      if (!result.ok()) return write_error(writer, result.error());
+      write_jobs(writer, result->jobs);
+    });
+  };
+  const Status status = ask_for_jobs(now_, request, place, popped);
+  if (!status.ok()) popped(status.error());
+}
+
+void Conversation::ask_together(const std::shared_ptr<Pops>& pops) {
+  const std::vector<std::string_view> topics(pops->topics.begin(), pops->topics.end());
+  PopRequest all = pops->each;
+  all.topics = topics;
+  all.count = pops->each.count * pops->left;
+  const Status status =
+      ask_for_jobs(clock_(), all, pops->place,
+                   [this, pops](const Result<PopAnswer>& result) { popped_together(pops, result); });
+  if (!status.ok()) popped_together(pops, status.error());
+}
+
+void Conversation::popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped) {
+  if (connection_ == nullptr) return;
+  const uint32_t count = pops->each.count;
+  std::span<const TakenJob> jobs;
+  if (popped.ok()) jobs = popped->jobs;
+  const auto write = [&](Writer& writer, size_t) {
+    if (!popped.ok()) return write_error(writer, popped.error());
+    const size_t share = std::min<size_t>(count, jobs.size());
+    write_jobs(writer, jobs.first(share));
+    jobs = jobs.subspan(share);
+  };
+  const size_t served = (jobs.size() + count - 1) / count;
+  if (popped.ok() && popped->is_cut && served < pops->left) {
+    // There are more jobs than one answer may have: the pops that got none ask again.
+    replies_.extend(pops->place,
+                    [&](std::string& out) { write_replies(out, pops->place, pops->done, served, write); });
+    replies_.promise(pops->place, 0);
+    pops->left -= static_cast<uint32_t>(served);
+    pops->done += served;
+    paused_pops_.push_back(pops);
+    go_on();
+  } else {
+    replies_.fill(pops->place,
+                  [&](std::string& out) { write_replies(out, pops->place, pops->done, pops->left, write); });
+    asked_.erase(pops->place);
+  }
+  connection_->on_output();
+}
+
+bool Conversation::go_on() {
+  if (connection_ == nullptr) return false;
+  while (!paused_pops_.empty() && connection_->may_hold(held())) {
+    const std::shared_ptr<Pops> next = std::move(paused_pops_.front());
+    paused_pops_.erase(paused_pops_.begin());
+    ask_together(next);
+  }
+  return !paused_pops_.empty();
 }
 
 }  // namespace delayq::resp

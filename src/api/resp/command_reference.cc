@@ -1,5 +1,3 @@
-#include "api/resp/command_reference.h"
-
 #include <fmt/format.h>
 
 #include "api/resp/command_table.h"

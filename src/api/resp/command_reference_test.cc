@@ -1,9 +1,8 @@
 // The page is committed where users look for it. To write it anew:
 //   DELAYQ_WRITE_TEXTS=1 build/dev/tests-bin/api_resp_test --gtest_filter='CommandReference.*'
-#include "api/resp/command_reference.h"
-
 #include <gtest/gtest.h>
 
+#include "api/resp/command_table.h"
 #include "tests/support/committed_text.h"
 
 namespace delayq::resp {

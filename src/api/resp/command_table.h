@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/token.h"
@@ -47,7 +48,7 @@ enum class Verb : uint8_t {
   kQuit,
 };
 
-/// Where a command names the topics that it is about, for those who may not touch all of them.
+/// Where a command names its topics, for callers that may not use all of them.
 enum class Topics : uint8_t {
   kNone,        ///< nowhere, or the verb itself looks at each
   kFirst,       ///< the first argument
@@ -58,7 +59,7 @@ enum class Topics : uint8_t {
   kAll,         ///< it is about all of them
 };
 
-/// Even for those who have not said who they are.
+/// No token is needed.
 inline constexpr Scopes kForEverybody = 0;
 
 /// One row per command: what COMMAND tells, and what an error quotes.
@@ -80,5 +81,8 @@ std::span<const CommandSpec> all_commands();
 
 /// Null when there is none of that name; capitals do not matter.
 const CommandSpec* find_command(std::string_view name);
+
+/// docs/reference/resp.md, written from the command table and the error table.
+std::string command_reference();
 
 }  // namespace delayq::resp

@@ -12,7 +12,7 @@ namespace delayq::resp {
 namespace {
 
 constexpr size_t kMostUnanswered = 16 * 1024;
-/// Of a command, before its client has said who it is where that is asked for.
+/// The largest command of a client that needs a token and has not given one.
 constexpr size_t kMostFromStranger = 16 * 1024;
 
 api::AnswerKind kind_of_answer(Verb verb) {
@@ -42,7 +42,7 @@ const ErrorTraits& error_in(std::string_view reply) {
 bool is_error(std::string_view reply) { return reply.starts_with('-'); }
 
 /// Whether this begins like TLS, or like anything else that is not typed. Behind it, in a name or a ticket,
-/// there may be lines of somebody else's choice.
+/// there may be lines that an attacker has chosen.
 bool is_binary(std::string_view input) {
   constexpr std::string_view kBlanks = " \t\r\n\v\f";
   return !input.empty() && static_cast<unsigned char>(input[0]) < ' ' &&
@@ -59,7 +59,7 @@ bool is_http(std::span<const std::string_view> words) {
 
 }  // namespace
 
-Conversation::Conversation(Host& host, net::Connection& connection, CommandLimits limits)
+Conversation::Conversation(Endpoint& host, net::Connection& connection, CommandLimits limits)
     : api::Conversation(host.queue, host.clock, *host.front, connection, kMostUnanswered),
       host_(host),
       limits_(limits),
@@ -175,7 +175,7 @@ Status Conversation::execute(const CommandSpec* spec, std::span<const std::strin
   return status;
 }
 
-/// What a command says is nobody's business, but for its topic.
+/// Only the topic of a command is logged, not the other arguments.
 Served Conversation::about_command(const CommandSpec& spec, std::span<const std::string_view> words) const {
   Served served = about("resp", spec.name);
   const bool has_topic = spec.topics == Topics::kFirst || spec.topics == Topics::kFirstOfTwo ||
@@ -199,8 +199,8 @@ void Conversation::note_asked(const CommandSpec* spec, std::span<const std::stri
   noted_.push_back(std::move(asked));
 }
 
-Conversation::Place Conversation::reserve(size_t commands, size_t most_bytes) {
-  const Place place = replies_.reserve(most_bytes);
+Conversation::ReplyPlace Conversation::reserve(size_t commands, size_t most_bytes) {
+  const ReplyPlace place = replies_.reserve(most_bytes);
   if (noted_.empty()) return place;
   std::vector<Asked>& asked = asked_[place];
   for (; commands > 0 && !noted_.empty(); --commands) {
@@ -336,13 +336,15 @@ void Conversation::set_version(Version version) {
   version_ = version;
 }
 
-Version Conversation::version_of(Place place) const {
-  const auto found = std::upper_bound(older_.begin(), older_.end(), place,
-                                      [](Place wanted, const Older& older) { return wanted < older.before; });
+Version Conversation::version_of(ReplyPlace place) const {
+  const auto found =
+      std::upper_bound(older_.begin(), older_.end(), place,
+                       [](ReplyPlace wanted, const Older& older) { return wanted < older.before; });
   return found == older_.end() ? version_ : found->version;
 }
 
-void Conversation::write_replies(std::string& out, Place place, size_t first, size_t count, EachWords write) {
+void Conversation::write_replies(std::string& out, ReplyPlace place, size_t first, size_t count,
+                                 EachWords write) {
   const auto asked = asked_.empty() ? asked_.end() : asked_.find(place);
   Writer writer(out, version_of(place));
   for (size_t i = first; i < first + count; ++i) {
@@ -354,7 +356,7 @@ void Conversation::write_replies(std::string& out, Place place, size_t first, si
   }
 }
 
-void Conversation::answer_each(Place place, size_t count, EachWords write) {
+void Conversation::answer_each(ReplyPlace place, size_t count, EachWords write) {
   if (connection_ != nullptr) {
     replies_.fill(place, [&](std::string& out) { write_replies(out, place, 0, count, write); });
     connection_->on_output();
@@ -365,7 +367,7 @@ void Conversation::answer_each(Place place, size_t count, EachWords write) {
   if (!asked_.empty()) asked_.erase(place);
 }
 
-void Conversation::answer(Place place, Words words) {
+void Conversation::answer(ReplyPlace place, Words words) {
   answer_each(place, 1, [&](Writer& writer, size_t) { words(writer); });
 }
 

@@ -24,8 +24,8 @@
 
 namespace delayq::resp {
 
-/// What all conversations of a server share.
-struct Host {
+/// What all RESP conversations of a server share.
+struct Endpoint {
   Queue& queue;
   std::function<Moment()> clock;
   std::string version;  ///< of delayq
@@ -35,14 +35,14 @@ struct Host {
   std::shared_ptr<api::Front> front = std::make_shared<api::Front>();
 };
 
-/// One client: its commands become queue verbs, and the answers its replies, in the order of the commands.
+/// One client: its commands become queue verbs, and the answers become replies in the order of the commands.
 ///
-/// Commands of one kind that came together go to the queue as one batch, and nothing waits for an answer
-/// before the next is taken. Only a POP that waits, and a command that needs several steps, hold up what
-/// comes behind them, on this connection alone.
+/// Consecutive commands of one kind go to the queue as one batch, and the next command does not wait for the
+/// answer. Only a POP that waits, and a command that needs several steps, hold up later commands, on this
+/// connection alone.
 class Conversation final : public api::Conversation {
  public:
-  Conversation(Host& host, net::Connection& connection, CommandLimits limits = {});
+  Conversation(Endpoint& host, net::Connection& connection, CommandLimits limits = {});
 
   size_t read(std::string_view input) override;
   size_t needed() const override { return needed_; }
@@ -63,17 +63,17 @@ class Conversation final : public api::Conversation {
   // ---- the flow (conversation.cc)
   void execute(std::span<const std::string_view> words);
   Status execute(const CommandSpec* spec, std::span<const std::string_view> words);
-  /// Whether this caller may say this, now that it says it.
+  /// Counts the command, and checks whether the caller may send it.
   Status admit(const CommandSpec& spec, const Arguments& arguments);
-  /// The same of what was counted before.
+  /// The same without counting it.
   Status check_access(const CommandSpec& spec, const Arguments& arguments) const;
-  /// Whether nobody knows yet who this is.
+  /// Whether tokens are needed and the client has not given one.
   bool is_stranger() const { return !front_.access.is_open() && !caller_.is_known(); }
   void refuse_bytes(std::string_view why);
   void refuse_stranger();
   void refuse_http();
   Served about_command(const CommandSpec& spec, std::span<const std::string_view> words) const;
-  /// What the access log is told of a command when its reply is there.
+  /// What the access log gets about a command when its reply is known.
   struct Asked {
     std::string_view verb;
     std::string peer, target, token;
@@ -85,14 +85,14 @@ class Conversation final : public api::Conversation {
   void tell(const Asked& asked, std::string_view reply) const;
   Status dispatch(Verb verb, Arguments& arguments);
   /// A place for the replies to the oldest `commands` that have none yet.
-  Place reserve(size_t commands = 1, size_t most_bytes = 0);
+  ReplyPlace reserve(size_t commands = 1, size_t most_bytes = 0);
   /// What HELLO chooses is for the replies to come: those that wait are written as they were asked for.
   void set_version(Version version);
-  Version version_of(Place place) const;
+  Version version_of(ReplyPlace place) const;
   /// Appends replies `first` to `first + count` of a place, counts the errors and tells the log.
-  void write_replies(std::string& out, Place place, size_t first, size_t count, EachWords write);
-  void answer_each(Place place, size_t count, EachWords write);
-  void answer(Place place, Words words);
+  void write_replies(std::string& out, ReplyPlace place, size_t first, size_t count, EachWords write);
+  void answer_each(ReplyPlace place, size_t count, EachWords write);
+  void answer(ReplyPlace place, Words words);
   /// A reply that is known at once.
   void reply(Words words);
   void refuse(const Error& error);
@@ -123,14 +123,14 @@ class Conversation final : public api::Conversation {
   bool run_transaction(const CommandSpec& exec, std::span<const std::string_view> words);
 
   // ---- batches (batches.cc): consecutive commands of one kind
-  enum class Batch : uint8_t { kNone, kPush, kPop, kAck, kNack, kExtend, kCancel, kReschedule };
-  void begin_batch(Batch kind);
+  enum class BatchKind : uint8_t { kNone, kPush, kPop, kAck, kNack, kExtend, kCancel, kReschedule };
+  void begin_batch(BatchKind kind);
   /// False: the batch must be given to the queue before this command can be, because it may need several
   /// steps.
   bool continues_batch(std::span<const std::string_view> words) const;
   void flush();
   /// A place for the replies to so many commands, each of them short.
-  Place reserve_for(size_t commands);
+  ReplyPlace reserve_for(size_t commands);
   void flush_pushes();
   void flush_pops();
   void flush_acks();
@@ -166,21 +166,21 @@ class Conversation final : public api::Conversation {
   Status backup(Arguments& arguments);
   Status greet(Verb verb, Arguments& arguments);
   Status hello(Arguments& arguments);
-  /// Who the client says it is: a token's secret, and its name, or none, or "default".
+  /// `secret` is a token's; `name` is the token's name, empty, or "default".
   Status authenticate(std::string_view name, std::string_view secret);
   Status command(Arguments& arguments);
   Status client(Arguments& arguments);
   Status select(Arguments& arguments);
   void info();
 
-  Host& host_;
+  Endpoint& host_;
   CommandLimits limits_;
   CommandParser parser_;
   std::optional<Transaction> transaction_;
   Version version_ = Version::k2;
   /// The version of the replies before a place; in the order of the places.
   struct Older {
-    Place before = 0;
+    ReplyPlace before = 0;
     Version version = Version::k2;
   };
   std::vector<Older> older_;
@@ -189,12 +189,12 @@ class Conversation final : public api::Conversation {
   Moment now_{};
   size_t needed_ = 1;
   uint64_t requests_ = 0;    ///< that have come whole
-  std::deque<Asked> noted_;  ///< commands without a place yet; empty when nobody wants to know
-  absl::flat_hash_map<Place, std::vector<Asked>> asked_;  ///< not answered yet; the same
+  std::deque<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
+  absl::flat_hash_map<ReplyPlace, std::vector<Asked>> asked_;  ///< not answered yet; the same
 
   api::AnswerKind answer_kind_ = api::AnswerKind::kShort;  ///< of the command that is being executed
 
-  Batch batch_ = Batch::kNone;
+  BatchKind batch_ = BatchKind::kNone;
   std::vector<PushRequest> pushes_;
   std::vector<std::string_view> pop_words_;  ///< of the pops in the batch, which are all the same
   std::vector<std::string_view> pop_topics_;

@@ -65,7 +65,7 @@ bool Conversation::is_kept_for_exec(const CommandSpec* spec) const {
 }
 
 Status Conversation::keep_for_exec(const CommandSpec& spec, std::span<const std::string_view> words) {
-  // These change how what comes behind them is understood, and who says it.
+  // These change how later commands are read, or the caller of them.
   if (spec.verb == Verb::kMulti || spec.verb == Verb::kAuth || spec.verb == Verb::kHello)
     return invalid(fmt::format("{} cannot stand between MULTI and EXEC", spec.name));
   if (Status status = transaction_->add(words); !status.ok()) return status;
@@ -99,7 +99,7 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     if (!wants_input()) return false;
     execute(transaction.take());
     ++requests_;
-    if (batch_ == Batch::kNack || batch_ == Batch::kPop) flush();  // they may need several steps
+    if (batch_ == BatchKind::kNack || batch_ == BatchKind::kPop) flush();  // they may need several steps
   }
   flush();
   transaction_.reset();

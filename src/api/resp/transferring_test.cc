@@ -36,7 +36,7 @@ class TransferringTest : public testing::Test, public MemoryQueue, public net::C
     return all;
   }
 
-  Host host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
+  Endpoint host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
   std::shared_ptr<Conversation> conversation = std::make_shared<Conversation>(host, *this);
 };
 

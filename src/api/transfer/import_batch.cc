@@ -12,10 +12,10 @@ namespace delayq::transfer {
 
 namespace {
 
-/// Several calls to the queue answer for one batch.
-struct Batch {
+/// The results of one import, for which several calls to the queue answer.
+struct PendingImport {
   ImportResults results;
-  size_t unanswered = 1;  ///< calls, and one for whoever asks
+  size_t unanswered = 1;  ///< calls, and one for import_lines() itself
   std::optional<Error> refusal;
   Reply<ImportResults> reply;
 
@@ -28,13 +28,13 @@ struct Batch {
 
 class Importer {
  public:
-  Importer(Queue& queue, Moment now, OnConflict on_conflict, std::shared_ptr<Batch> batch)
-      : queue_(queue), now_(now), on_conflict_(on_conflict), batch_(std::move(batch)) {}
+  Importer(Queue& queue, Moment now, OnConflict on_conflict, std::shared_ptr<PendingImport> pending)
+      : queue_(queue), now_(now), on_conflict_(on_conflict), pending_(std::move(pending)) {}
 
   void add(size_t place, std::string_view text) {
     Result<Line> parsed = parse_line(text);
     if (!parsed.ok()) {
-      batch_->results[place] = parsed.error();
+      pending_->results[place] = parsed.error();
       return;
     }
     if (parsed->settings) {
@@ -49,12 +49,12 @@ class Importer {
 
   void flush() {
     if (items_.empty()) return;
-    ++batch_->unanswered;
+    ++pending_->unanswered;
     queue_.restore(now_, items_,
-                   [batch = batch_, places = std::move(places_)](
+                   [pending = pending_, places = std::move(places_)](
                        const Result<std::vector<Result<RestoreReceipt>>>& receipts) {
                      for (size_t i = 0; i < places.size(); ++i) {
-                       Result<RestoreOutcome>& result = batch->results[places[i]];
+                       Result<RestoreOutcome>& result = pending->results[places[i]];
                        if (!receipts.ok()) {
                          result = receipts.error();
                        } else if (!(*receipts)[i].ok()) {
@@ -63,7 +63,7 @@ class Importer {
                          result = (*receipts)[i]->outcome;
                        }
                      }
-                     batch->answered();
+                     pending->answered();
                    });
     items_.clear();
     places_.clear();
@@ -72,18 +72,18 @@ class Importer {
 
  private:
   void set(size_t place, Line& line) {
-    ++batch_->unanswered;
+    ++pending_->unanswered;
     queue_.restore_settings(now_, line.topic, std::move(*line.settings), on_conflict_,
-                            [batch = batch_, place](const Result<RestoreOutcome>& outcome) {
-                              batch->results[place] = outcome;
-                              batch->answered();
+                            [pending = pending_, place](const Result<RestoreOutcome>& outcome) {
+                              pending->results[place] = outcome;
+                              pending->answered();
                             });
   }
 
   Queue& queue_;
   Moment now_;
   OnConflict on_conflict_;
-  std::shared_ptr<Batch> batch_;
+  std::shared_ptr<PendingImport> pending_;
   std::deque<Line> lines_;  ///< what `items_` point into
   std::vector<RestoreItem> items_;
   std::vector<size_t> places_;
@@ -93,20 +93,20 @@ class Importer {
 
 void import_lines(Queue& queue, Moment now, std::span<const std::string_view> lines, OnConflict on_conflict,
                   Reply<ImportResults> reply) {
-  auto batch = std::make_shared<Batch>();
+  auto pending = std::make_shared<PendingImport>();
   if (lines.size() > Limits::kBatchJobs) {
     const Error error{
         ErrorCode::kTooLarge, "import",
         fmt::format("{} lines: at most {} are allowed at once", lines.size(), Limits::kBatchJobs)};
     lines = lines.first(0);
-    batch->refusal = error;
+    pending->refusal = error;
   }
-  batch->results.resize(lines.size(), RestoreOutcome::kDropped);
-  batch->reply = std::move(reply);
-  Importer importer(queue, now, on_conflict, batch);
+  pending->results.resize(lines.size(), RestoreOutcome::kDropped);
+  pending->reply = std::move(reply);
+  Importer importer(queue, now, on_conflict, pending);
   for (size_t i = 0; i < lines.size(); ++i) importer.add(i, lines[i]);
   importer.flush();
-  batch->answered();
+  pending->answered();
 }
 
 void ImportCounts::add(const Result<RestoreOutcome>& result) {

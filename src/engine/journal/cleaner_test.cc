@@ -119,6 +119,30 @@ TEST_F(CleanerTest, state_and_outcome_survive_with_the_job) {
   EXPECT_EQ(driver.ack(leased), AckOutcome::kAcked);
 }
 
+TEST_F(CleanerTest, the_end_of_a_kept_job_and_a_sooner_end_of_its_retention_survive) {
+  auto& driver = on_disk.open();
+  driver.go_to(at(1'000));
+  for (const char* id : {"a", "b"}) {
+    driver.push(JobSpec("keep", id));
+    driver.ack(driver.take_one("keep"), {at(900'000'000), 9});
+  }
+  TrimRequest request;
+  request.topic = "keep";
+  request.count = 9;
+  request.time = Millis{800'000'000};
+  EXPECT_EQ(driver.trim(request), 0U);
+  churn_and_fill();
+  EXPECT_FALSE(is_there(1));
+  on_disk.restart(kStart);
+  EXPECT_EQ(driver.get("keep", "a")->until, at(800'001'000));
+  request.time = Millis{700'000'000};
+  EXPECT_EQ(driver.trim(request), 0U);
+  EXPECT_EQ(driver.get("keep", "a")->until, at(700'001'000));
+  on_disk.restart(at(5'000));
+  request.time = Millis{4'000};
+  EXPECT_EQ(driver.trim(request), 2U);
+}
+
 TEST_F(CleanerTest, a_gone_record_is_kept_while_the_jobs_segment_exists) {
   auto& driver = on_disk.open();
   // Full of jobs that stay, so it is not cleaned, but for one that goes.

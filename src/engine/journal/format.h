@@ -104,7 +104,7 @@ struct StatePayload {
   uint64_t seq;  ///< the job's number: the LSN of its push
   int64_t due_ms;
   int64_t until_ms;  ///< lease deadline or end of retention
-  uint64_t lease;
+  uint64_t lease;  ///< reserved: its lease; done and dead: when it ended, in ms, or 0 when that is not known
   uint32_t attempts;
   JobState state;
   uint8_t flags;  ///< kCancelRequested, kHasCallback

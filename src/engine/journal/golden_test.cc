@@ -31,8 +31,10 @@ using Files = std::map<std::string, std::string>;
 
 const std::filesystem::path kSources{DELAYQ_SOURCE_FOLDER};
 const std::filesystem::path kTestData = kSources / "src/engine/journal/testdata";
-/// What today's program writes, and what it wrote before there were manifests.
-const std::filesystem::path kGolden = kTestData / "golden-v1-manifest";
+/// What today's program writes, what it wrote before it recorded when jobs ended, and before there were
+/// manifests. The version is the same: each of these programs reads what the others wrote.
+const std::filesystem::path kGolden = kTestData / "golden-v1-ends";
+const std::filesystem::path kBeforeEnds = kTestData / "golden-v1-manifest";
 const std::filesystem::path kBeforeManifests = kTestData / "golden-v1";
 
 /// One commit per verb: everything a verb caused is on the disk before the next one.
@@ -169,9 +171,11 @@ TEST(Golden, has_every_record_type_and_a_stream_of_survivors) {
 }
 
 class GoldenDirectory : public testing::TestWithParam<std::filesystem::path> {};
-INSTANTIATE_TEST_SUITE_P(Directories, GoldenDirectory, testing::Values(kGolden, kBeforeManifests),
-                         [](const auto& tested) {
-                           return std::string(tested.param == kGolden ? "today" : "before_manifests");
+INSTANTIATE_TEST_SUITE_P(Directories, GoldenDirectory,
+                         testing::Values(kGolden, kBeforeEnds, kBeforeManifests), [](const auto& tested) {
+                           return std::string(tested.param == kGolden       ? "today"
+                                              : tested.param == kBeforeEnds ? "before_ends"
+                                                                            : "before_manifests");
                          });
 
 TEST_P(GoldenDirectory, is_understood) {
@@ -200,6 +204,14 @@ TEST_P(GoldenDirectory, is_understood) {
   EXPECT_EQ(dead->state, JobState::kDead);
   EXPECT_EQ(dead->outcome, "no such number");
   EXPECT_EQ(dead->attempts, 1U);
+  TrimRequest an_hour;
+  an_hour.topic = "sms";
+  an_hour.state = JobState::kDead;
+  an_hour.count = 9;
+  an_hour.time = std::chrono::hours{1};
+  EXPECT_EQ(driver.trim(an_hour), 0U);
+  const Moment ended = GetParam() == kGolden ? kStart : at(20'000);  // where it is not known, the clock tells
+  EXPECT_EQ(driver.get("sms", "dead")->until, ended + std::chrono::hours{1});
 
   EXPECT_EQ(driver.ids_in("churn", JobState::kDelayed).size(), 8U);
   for (int i = 0; i < 40; i += 5)

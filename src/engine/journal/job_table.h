@@ -74,7 +74,7 @@ constexpr uint64_t to_stored_ms(Moment moment) {
 
 /// The part of a job that most jobs do without: its group, its lease, and records later than its job record.
 struct Extra {
-  uint64_t lease = 0;
+  uint64_t lease = 0;  ///< see StatePayload
   uint32_t group = UINT32_MAX;
   Slot group_previous = kNoSlot;
   Slot group_next = kNoSlot;

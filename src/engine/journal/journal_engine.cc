@@ -275,7 +275,7 @@ void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment n
   StatePayload next = store_.state_of(slot);
   next.state = state;
   next.until_ms = static_cast<int64_t>(to_stored_ms(keep.until));
-  next.lease = 0;
+  next.lease = to_stored_ms(now);
   next.flags &= kHasCallback;
   move(slot, next, outcome);
   const Topic::Chain& kept = store_.topics[store_.jobs[slot].topic].chain(state);

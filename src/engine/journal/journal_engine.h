@@ -71,8 +71,7 @@ class JournalEngine final : public Engine {
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
-  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-            Reply<uint64_t> reply) override;
+  void trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) override;
 
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
   void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override;
@@ -159,6 +158,10 @@ class JournalEngine final : public Engine {
   /// A live job of that id in another topic.
   Slot find_elsewhere(SlotKey key, TopicNumber topic) const;
   bool revive(Slot slot, Moment now);
+  /// The kept job at which a call of trim() goes on; kNoSlot: it has met them all.
+  Slot trimmed_up_to(TopicNumber topic, const TrimRequest& request);
+  /// Lets a kept job be kept for no longer than `time` from its end on. True: that is over, and it is gone.
+  bool end_sooner(Slot slot, Millis time, Moment now);
   std::optional<Error> refuse_push() const;
   /// The slot of a lease that is the job's latest; with `at`, also not past its deadline then.
   Slot find_lease(const LeaseRef& ref, std::optional<Moment> at) const;

@@ -1,8 +1,16 @@
 #include "engine/journal/list_cursors.h"
 
+#include <charconv>
 #include <utility>
 
 namespace delayq::journal {
+
+std::optional<uint64_t> ListCursors::parse(std::string_view text) {
+  uint64_t cursor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cursor);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return cursor;
+}
 
 uint64_t ListCursors::add(Slot slot) {
   if (cursors_.size() == kMost) remove(cursors_.begin()->first);

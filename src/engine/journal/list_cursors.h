@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <absl/container/btree_map.h>
@@ -24,6 +25,8 @@ class ListCursors {
 
   explicit ListCursors(JobTable& jobs) : jobs_(jobs) {}
 
+  /// A cursor as it was written by std::to_string(). nullopt: it is none.
+  static std::optional<uint64_t> parse(std::string_view text);
   /// A new cursor at `slot`.
   uint64_t add(Slot slot);
   /// Where it is now. nullopt: unknown (given up, or of an earlier run). kNoSlot: its list came to an end.

@@ -1,6 +1,5 @@
 // get, locate, list, counts, topics, forecast, settings: looking around.
 #include <algorithm>
-#include <charconv>
 
 #include "engine/journal/journal_engine.h"
 #include "engine/journal/lease_text.h"
@@ -25,13 +24,6 @@ TopicCounts counts_of(const Topic& topic) {
   }
   if (first != nullptr) counts.oldest_ready = from_unix_ms(static_cast<int64_t>(first->due_ms));
   return counts;
-}
-
-std::optional<uint64_t> parse_cursor(std::string_view text) {
-  uint64_t cursor = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cursor);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return cursor;
 }
 
 }  // namespace
@@ -75,7 +67,7 @@ void JournalEngine::locate(Moment now, std::string_view id, Among among,
 Result<Slot> JournalEngine::start_of_page(TopicNumber topic, const ListRequest& request) const {
   if (request.cursor.empty())
     return topic == kNoTopic ? kNoSlot : store_.topics[topic].chain(request.state).first;
-  const auto cursor = parse_cursor(request.cursor);
+  const auto cursor = ListCursors::parse(request.cursor);
   const auto at = cursor ? store_.topics.cursors.find(*cursor) : std::nullopt;
   if (!at) return in_verb("list", invalid("cursor", "cursor: it has expired, start again without one"));
   const bool fits =

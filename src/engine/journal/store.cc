@@ -108,7 +108,8 @@ void Store::enter(Slot slot, uint64_t lease) {
   Entry& entry = jobs[slot];
   if (!is_live_ && entry.state() == JobState::kReady) entry.set_state(JobState::kDelayed);
   topics.enter(slot);
-  if (entry.state() == JobState::kReserved) jobs.extra(slot).lease = lease;
+  const bool is_reserved = entry.state() == JobState::kReserved;
+  if (is_reserved || (!is_live(entry.state()) && lease != 0)) jobs.extra(slot).lease = lease;
   track(slot);
   wait(slot);
 }
@@ -137,16 +138,16 @@ void Store::leave(Slot slot) {
   const Entry& entry = jobs[slot];
   if (wheel.contains(slot)) wheel.remove(slot);
   topics.leave(slot);
-  if (entry.state() == JobState::kReserved) jobs.extra(slot).lease = 0;
+  if (Extra* extra = jobs.find_extra(slot)) extra->lease = 0;
   if (is_live_ && entry.state() == JobState::kDelayed) keep_bins(entry.topic);
 }
 
 void Store::track(Slot slot) {
   Entry& entry = jobs[slot];
   const Extra* extra = jobs.find_extra(slot);
-  const bool wanted =
-      !is_live_ ||
-      (extra != nullptr && (extra->lease != 0 || extra->state.segment != 0 || extra->outcome.segment != 0));
+  const bool is_leased = entry.state() == JobState::kReserved && extra != nullptr && extra->lease != 0;
+  const bool has_records = extra != nullptr && (extra->state.segment != 0 || extra->outcome.segment != 0);
+  const bool wanted = !is_live_ || is_leased || has_records;
   if (wanted != static_cast<bool>(entry.is_tracked)) {
     if (wanted) {
       numbers_.insert(number_key(entry.seq), slot);

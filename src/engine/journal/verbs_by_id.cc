@@ -1,4 +1,4 @@
-// cancel, reschedule, redrive, purge: what producers and operators do to jobs that wait.
+// cancel, reschedule, redrive, purge, trim: what producers and operators do to jobs that wait.
 #include <algorithm>
 
 #include "engine/journal/canary.h"
@@ -179,15 +179,51 @@ void JournalEngine::purge(Moment now, std::string_view topic, JobState state, ui
   answer_when_durable(std::move(reply), purged);
 }
 
-void JournalEngine::trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-                         Reply<uint64_t> reply) {
+void JournalEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) {
   if (!begin(now, reply)) return;
-  uint64_t forgotten = 0;
-  if (const TopicNumber number = store_.topics.find(topic); number != kNoTopic) {
-    const Topic::Chain& chain = store_.topics[number].chain(state);
-    for (; forgotten < max && chain.count > keep; ++forgotten) forget(chain.first);
+  TrimAnswer trimmed;
+  if (const TopicNumber topic = store_.topics.find(request.topic); topic != kNoTopic) {
+    const Topic::Chain& kept = store_.topics[topic].chain(request.state);
+    uint32_t looked = 0;
+    for (; looked < request.max && kept.count > request.count; ++looked, ++trimmed.forgotten)
+      forget(kept.first);
+    Slot slot = trimmed_up_to(topic, request);
+    for (; looked < request.max && slot != kNoSlot; ++looked) {
+      const Slot next = store_.jobs[slot].chain_next;
+      if (next != kNoSlot) store_.jobs.prefetch(next);
+      trimmed.forgotten += end_sooner(slot, request.time, now);
+      slot = next;
+    }
+    if (slot != kNoSlot) trimmed.cursor = std::to_string(store_.topics.cursors.add(slot));
   }
-  answer_when_durable(std::move(reply), forgotten);
+  answer_when_durable(std::move(reply), std::move(trimmed));
+}
+
+/// A cursor that was given up, for those of many listings, leaves the walk to begin again.
+Slot JournalEngine::trimmed_up_to(TopicNumber topic, const TrimRequest& request) {
+  const Slot first = store_.topics[topic].chain(request.state).first;
+  const auto cursor = ListCursors::parse(request.cursor);
+  const auto at = cursor ? store_.topics.cursors.find(*cursor) : std::nullopt;
+  if (!at) return first;
+  store_.topics.cursors.remove(*cursor);
+  const bool fits =
+      *at == kNoSlot || (store_.jobs[*at].topic == topic && store_.jobs[*at].state() == request.state);
+  return fits ? *at : first;
+}
+
+bool JournalEngine::end_sooner(Slot slot, Millis time, Moment now) {
+  StatePayload next = store_.state_of(slot);
+  const Moment ended = next.lease == 0 ? now : from_unix_ms(static_cast<int64_t>(next.lease));
+  const Moment end = saturating_add(ended, time);
+  if (end <= now) {
+    forget(slot);
+    return true;
+  }
+  if (end < store_.jobs[slot].until()) {
+    next.until_ms = static_cast<int64_t>(to_stored_ms(end));
+    move(slot, next);
+  }
+  return false;
 }
 
 }  // namespace delayq::journal

@@ -81,6 +81,9 @@ PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
     }
     if (is_live(entry.state())) answer.outcome = PushOutcome::kReplaced;
     std::tie(old_seq, old_segment) = make_way(old);
+  } else if (job.adds_none) {
+    store_.topics.note_idle(topic, now);
+    return {PushOutcome::kAbsent, {}, {}};
   }
   answer.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
   answer.due = job.due;
@@ -190,6 +193,7 @@ TakeAnswer JournalEngine::hand_out(std::span<const Snapshot> taken, RecordReader
 Slot JournalEngine::find_taken(const Snapshot& job) const {
   const Slot slot = store_.find_number(job.state.seq);
   if (slot == kNoSlot || store_.jobs[slot].state() != job.state.state) return kNoSlot;
+  if (job.state.lease == 0) return slot;  // done with the take; nobody can take it again
   return store_.jobs.find_extra(slot)->lease == job.state.lease ? slot : kNoSlot;
 }
 

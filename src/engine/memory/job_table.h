@@ -28,6 +28,7 @@ struct StoredJob {
   Moment due{};
   Moment pushed{};
   Moment until{};
+  Moment ended{};  ///< done and dead: when it became that; unset when it was that already when it came
   bool cancel_requested = false;
   Outlet outlet = Outlet::kTopic;
   bool expiry_told = false;  ///< the queue has heard that the lease ran out

@@ -93,6 +93,8 @@ PushAnswer MemoryEngine::push_one(Moment now, const NewJob& job) {
       outcome = PushOutcome::kReplaced;
     }
     jobs_.erase(*existing);
+  } else if (job.adds_none) {
+    return {PushOutcome::kAbsent, {}, {}};
   }
   StoredJob fresh;
   fresh.topic = job.topic;
@@ -163,7 +165,7 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
     taken.jobs.push_back(
         {taken.storage.copy(memory::lease_text(job.lease)), memory::copy_job(job, true, taken.storage)});
     if (!request.auto_ack) continue;
-    finish(job, JobState::kDone, request.keep_done, {});
+    finish(job, JobState::kDone, request.keep_done, now, {});
     taken.jobs.back().lease = {};
     taken.jobs.back().job.state = JobState::kDone;
     taken.jobs.back().job.until = request.keep_done.until;
@@ -180,7 +182,8 @@ MemoryEngine::StoredJob* MemoryEngine::current(Moment now, const LeaseRef& lease
   return job != nullptr && job->topic == lease.topic && now < job->until ? job : nullptr;
 }
 
-void MemoryEngine::finish(StoredJob& job, JobState state, const Keep& keep, std::string_view outcome) {
+void MemoryEngine::finish(StoredJob& job, JobState state, const Keep& keep, Moment now,
+                          std::string_view outcome) {
   if (keep.count == 0 || keep.until == Moment{}) {
     jobs_.erase(job);
     return;
@@ -188,6 +191,7 @@ void MemoryEngine::finish(StoredJob& job, JobState state, const Keep& keep, std:
   jobs_.update(job, [&](StoredJob& changed) {
     changed.state = state;
     changed.until = keep.until;
+    changed.ended = now;
     changed.lease = 0;
     changed.cancel_requested = false;
     if (!outcome.empty()) changed.outcome = outcome;
@@ -201,7 +205,7 @@ void MemoryEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std
   std::vector<AckOutcome> outcomes;
   for (const AckRequest& request : leases) {
     StoredJob* job = current(now, request.lease);
-    if (job != nullptr) finish(*job, JobState::kDone, request.keep, request.outcome);
+    if (job != nullptr) finish(*job, JobState::kDone, request.keep, now, request.outcome);
     outcomes.push_back(job != nullptr ? AckOutcome::kAcked : AckOutcome::kStale);
   }
   answer<std::vector<AckOutcome>>(reply, std::move(outcomes));
@@ -220,7 +224,7 @@ void MemoryEngine::nack(Moment now, std::span<const NackRequest> leases,
       jobs_.erase(*job);
       outcomes.push_back(NackOutcome::kCancelled);
     } else if (!request.retry_at) {
-      finish(*job, JobState::kDead, request.keep, request.reason);
+      finish(*job, JobState::kDead, request.keep, now, request.reason);
       outcomes.push_back(NackOutcome::kDead);
     } else {
       if (request.uncounted) {
@@ -367,16 +371,29 @@ void MemoryEngine::purge(Moment now, std::string_view topic, JobState state, uin
   answer<uint64_t>(reply, purged);
 }
 
-void MemoryEngine::trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-                        Reply<uint64_t> reply) {
+void MemoryEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) {
   catch_up(now);
-  uint64_t forgotten = 0;
-  for (; forgotten < max; ++forgotten) {
-    const memory::JobTable::Topic* found = jobs_.find_topic(topic);
-    if (found == nullptr || found->in(state).size() <= keep) break;
-    jobs_.erase(*found->in(state).begin()->second);
+  TrimAnswer trimmed;
+  uint64_t last = memory::parse_number(request.cursor).value_or(0);
+  for (uint32_t looked = 0; looked < request.max; ++looked) {
+    const memory::JobTable::Topic* topic = jobs_.find_topic(request.topic);
+    if (topic == nullptr) return answer<TrimAnswer>(reply, trimmed);
+    const memory::JobTable::InOrder& kept = topic->in(request.state);
+    const bool is_one_too_many = kept.size() > request.count;
+    const auto found = is_one_too_many ? kept.begin() : kept.upper_bound(last);
+    if (found == kept.end()) return answer<TrimAnswer>(reply, trimmed);
+    if (!is_one_too_many) last = found->first;
+    StoredJob& job = *found->second;
+    const Moment end = saturating_add(job.ended == Moment{} ? now : job.ended, request.time);
+    if (is_one_too_many || end <= now) {
+      jobs_.erase(job);
+      ++trimmed.forgotten;
+    } else if (end < job.until) {
+      jobs_.update(job, [&](StoredJob& changed) { changed.until = end; });
+    }
   }
-  answer<uint64_t>(reply, forgotten);
+  trimmed.cursor = std::to_string(last);
+  answer<TrimAnswer>(reply, std::move(trimmed));
 }
 
 // ---- the queue's own notes on topics

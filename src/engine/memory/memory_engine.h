@@ -53,8 +53,7 @@ class MemoryEngine final : public Engine {
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
-  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-            Reply<uint64_t> reply) override;
+  void trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) override;
 
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;
   void locate(Moment now, std::string_view id, Among among, Reply<std::vector<std::string>> reply) override;
@@ -92,7 +91,7 @@ class MemoryEngine final : public Engine {
   /// The job waits for `due` from now on, or is ready at once when that has come.
   void wait_until(StoredJob& job, Moment now, Moment due);
   /// The job is over. It is kept as `state` if `keep` says so.
-  void finish(StoredJob& job, JobState state, const Keep& keep, std::string_view outcome);
+  void finish(StoredJob& job, JobState state, const Keep& keep, Moment now, std::string_view outcome);
   void revive(StoredJob& job, Moment now);
   StoredJob* current(Moment now, const LeaseRef& lease);
   void tell_expired(EngineListener& listener);

@@ -16,6 +16,7 @@ namespace {
 // The flags of scripts/push.lua.
 constexpr uint32_t kUniqueAcrossTopics = 4;
 constexpr uint32_t kHasGroup = 8;
+constexpr uint32_t kAddsNone = 16;
 constexpr size_t kExceptionItems = 4;
 
 void add(Arguments& arguments, const NewJob& job, Moment now) {
@@ -23,6 +24,7 @@ void add(Arguments& arguments, const NewJob& job, Moment now) {
   uint32_t flags = static_cast<uint32_t>(job.on_conflict);
   if (job.unique_across_topics) flags += kUniqueAcrossTopics;
   if (!job.group.empty()) flags += kHasGroup;
+  if (job.adds_none) flags += kAddsNone;
   arguments.text(job.id).view(record.before).view(record.after).moment(job.due).number(flags);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/redis/list_cursor.h"
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
 
@@ -156,18 +157,32 @@ void RedisEngine::purge(Moment now, std::string_view topic, JobState state, uint
   sweep(task);
 }
 
-/// By two calls: what others finish or purge in between is not known to the second.
-void RedisEngine::trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-                       Reply<uint64_t> reply) {
-  counts(now, topic,
-         [this, now, topic = std::string(topic), state, keep, max,
-          reply = std::move(reply)](const Result<TopicCounts>& counts) mutable {
-           if (!counts.ok()) return reply(counts.error());
-           const uint64_t kept = counts->of(state);
-           if (kept <= keep) return reply(uint64_t{0});
-           purge(now, topic, state, static_cast<uint32_t>(std::min<uint64_t>(max, kept - keep)),
-                 std::move(reply));
-         });
+/// One shard in each call; a script can apply both bounds to it at once.
+void RedisEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) {
+  // One that is not understood leaves the walk to begin again.
+  const redis::ListCursor from =
+      redis::read_cursor(request.cursor, request.state, keys_.shards()).value_or(redis::ListCursor{});
+  const uint32_t shard = from.shard;
+  const redis::TopicKeys keys = keys_.topic(shard, request.topic);
+  Arguments arguments = arguments_for(now, shard, request.topic);
+  arguments.number(static_cast<uint32_t>(request.state)).number(share_of(request.count, shard));
+  arguments.number(static_cast<uint64_t>(request.time.count()))
+      .text(from.place.empty() ? "0" : from.place[0]);
+  arguments.number(std::min(request.max, kSweptPerCall)).number(kSweptBytesPerCall);
+  run(redis::scripts::kTrim, keys.all(), arguments,
+      [this, shard, state = request.state, topic = std::string(request.topic),
+       reply = std::move(reply)](const Result<resp::Value>& answer) mutable {
+        if (!answer.ok()) return reply(answer.error());
+        if (!note(shard, topic, *answer) || answer->items.size() != 4) return reply(not_understood("trim"));
+        TrimAnswer trimmed;
+        trimmed.forgotten = static_cast<uint64_t>(answer->items[2].integer);
+        if (const std::string_view at = answer->items[3].text; !at.empty()) {
+          trimmed.cursor = redis::write_cursor(state, {shard, {std::string(at)}});
+        } else if (shard + 1 < keys_.shards()) {
+          trimmed.cursor = redis::write_cursor(state, {shard + 1, {}});
+        }
+        reply(std::move(trimmed));
+      });
 }
 
 }  // namespace delayq

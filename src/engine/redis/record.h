@@ -15,6 +15,7 @@
 ///   head  [version, state, priority, due, pushed, sequence, outlet, attempts, lease, until, flags, outcome]
 ///   tail  [group, options, body]
 ///
+/// `lease` of a done or dead job is the moment at which it ended, or 0 when that is not known.
 /// `flags` is a number: bit 0 says that a cancel was asked for, and what is above it is the lease's nonce.
 ///
 /// `state` is 0 for delayed and for ready jobs: in which of the two it is, the delay stage knows. Moments are

@@ -86,8 +86,7 @@ class RedisEngine final : public Engine {
   void redrive_oldest(Moment now, std::string_view topic, uint32_t max, Reply<uint64_t> reply) override;
   void purge(Moment now, std::string_view topic, JobState state, uint32_t max,
              Reply<uint64_t> reply) override;
-  void trim(Moment now, std::string_view topic, JobState state, uint32_t keep, uint32_t max,
-            Reply<uint64_t> reply) override;
+  void trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) override;
 
   // ---- looking around (look_jobs.cc, look_list.cc, look_topics.cc, look_usage.cc)
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) override;

@@ -98,8 +98,8 @@ class World {
   MemoryEngine engine_;
   Queue queue_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
-  resp::Host resp_host_;
-  http::Host http_host_;
+  resp::Endpoint resp_host_;
+  http::Endpoint http_host_;
   std::list<Link> links_;
   net::SessionSet sessions_;
   Outcome outcome_;

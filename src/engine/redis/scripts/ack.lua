@@ -28,7 +28,7 @@ if #ids > 0 then
     forget(ids)
   else
     expire(100)
-    keep_all(kept, IS_DONE, keep_count)
+    keep_all(kept, IS_DONE, keep_count, NOW)
   end
 end
 return answer(said)

@@ -30,7 +30,7 @@ local function nack(job, retry_at, keep_until, keep_count, reason, flags)
     forget({id})
   else
     expire(100)
-    keep_all({{id, head, tail, keep_until}}, IS_DEAD, keep_count)
+    keep_all({{id, head, tail, keep_until}}, IS_DEAD, keep_count, NOW)
   end
   return 1
 end

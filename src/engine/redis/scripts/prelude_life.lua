@@ -191,16 +191,28 @@ local function expire(most)
   return #ids
 end
 
+-- Forgets the oldest of DONE or DEAD that are more than `count`, up to `most`. Answers how many.
+local function forget_oldest(line, count, most)
+  local excess = math.min(call('ZCARD', line) - count, most)
+  if excess <= 0 then return 0 end
+  local oldest = call('ZRANGE', line, 0, excess - 1)
+  call('ZREMRANGEBYRANK', line, 0, excess - 1)
+  call('ZREM', KEPT, unpack(oldest))
+  forget(oldest)
+  return excess
+end
+
 -- Jobs that are in no place and no group are kept as done or dead, and the oldest of these make room. Each of `jobs` is
--- {id, head, tail, until when it is kept}; `count` is how many are kept.
+-- {id, head, tail, until when it is kept}; `count` is how many are kept. A job that is kept has the moment at which it ended
+-- in the place of its lease; 0 when that is not known.
 local MOST_TRIMMED = 1000
-local function keep_all(jobs, state, count)
+local function keep_all(jobs, state, count, ended)
   local line = state == IS_DONE and DONE or DEAD
   local number = numbers(#jobs)
   local records, order, ends, first_end = {}, {}, {}, math.huge
   for i, job in ipairs(jobs) do
     local id, head, keep_until = job[1], job[2], job[4]
-    head[STATE], head[UNTIL], head[LEASE], head[FLAGS] = state, keep_until, 0, 0
+    head[STATE], head[UNTIL], head[LEASE], head[FLAGS] = state, keep_until, ended, 0
     local at = 2 * i
     records[at - 1], records[at] = id, cmsgpack.pack(head) .. job[3]
     order[at - 1], order[at] = number + i, id
@@ -211,12 +223,7 @@ local function keep_all(jobs, state, count)
   call('ZADD', line, unpack(order))
   call('ZADD', KEPT, unpack(ends))
   wake_by('k', first_end)
-  local excess = math.min(call('ZCARD', line) - count, MOST_TRIMMED)
-  if excess <= 0 then return end
-  local oldest = call('ZRANGE', line, 0, excess - 1)
-  call('ZREMRANGEBYRANK', line, 0, excess - 1)
-  call('ZREM', KEPT, unpack(oldest))
-  forget(oldest)
+  forget_oldest(line, count, MOST_TRIMMED)
 end
 
 -- A script that is given many jobs does the first of them, when they are large, and says nothing of the others: its caller

@@ -1,9 +1,9 @@
 -- Pushes jobs of one topic, in their order.
 -- KEYS  prelude.lua
 -- ARGV  5... five for each job: id, its record before and after the place of its sequence number, due in ms, and
---       flags: 0 reject, 1 replace, 2 keep; +4 unique across topics; +8 it has a group
+--       flags: 0 reject, 1 replace, 2 keep; +4 unique across topics; +8 it has a group; +16 adds none
 -- RETURNS prelude.lua; 3... four for each job that was not just created: its place in the batch from 0,
---         1 replaced | 2 kept | 3 conflict, and state and due of the job that now has the id
+--         1 replaced | 2 kept | 3 conflict | 4 absent, and state and due of the job that now has the id, if one has
 local EACH = 5
 local count = (#ARGV - 4) / EACH
 local place = numbers(count)
@@ -67,10 +67,11 @@ local function push_one(i)
     end
   else
     leave_kept({id})
+    if flags >= 16 then return say(i, 4, 0, 0) end
   end
   local record = record_of(i)
   head, tail = open(record)
-  if flags >= 8 then join_group(id, tail) end
+  if flags % 16 >= 8 then join_group(id, tail) end
   note_topic()
   settle(id, head)
   call('HSET', POOL, id, record)
@@ -91,7 +92,7 @@ local function push_all()
       local _, head = cmsgpack.unpack_one(record)
       line_up(lines, id, head)
     end
-    if tonumber(ARGV[at + 5]) >= 8 then join_group(id, select(2, open(record))) end
+    if tonumber(ARGV[at + 5]) % 16 >= 8 then join_group(id, select(2, open(record))) end
   end
   note_topic()
   if #timed > 0 then delay(timed, earliest) end
@@ -103,8 +104,8 @@ local function is_plain()
   local ids, seen = {}, {}
   for i = 1, count do
     local at = 4 + (i - 1) * EACH
-    local id = ARGV[at + 1]
-    if seen[id] or tonumber(ARGV[at + 5]) % 8 >= 4 then return false end
+    local id, flags = ARGV[at + 1], tonumber(ARGV[at + 5])
+    if seen[id] or flags % 8 >= 4 or flags >= 16 then return false end
     seen[id] = true
     ids[i] = id
   end

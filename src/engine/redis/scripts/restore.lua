@@ -41,7 +41,7 @@ local function restore(i)
     join_group(id, tail)
     wait(id, head, tail, head[DUE])
   else
-    keep_all({{id, head, tail, head[UNTIL]}}, head[STATE], tonumber(ARGV[at + 5]))
+    keep_all({{id, head, tail, head[UNTIL]}}, head[STATE], tonumber(ARGV[at + 5]), 0)
   end
   call('ZADD', TOPICS, 0, TOPIC)
   say(outcome, id, head)

@@ -89,7 +89,7 @@ local function finish_all()
   end
   if not is_kept then return forget(ids) end
   expire(100)
-  keep_all(kept, IS_DONE, keep_count)
+  keep_all(kept, IS_DONE, keep_count, NOW)
 end
 
 if #ids > 0 then

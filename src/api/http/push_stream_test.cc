@@ -11,9 +11,9 @@ using testing::HasSubstr;
 
 using Answer = HttpClient::Answer;
 
-class BatchTest : public testing::Test, public HttpClient {};
+class PushStreamTest : public testing::Test, public HttpClient {};
 
-TEST_F(BatchTest, a_long_one_is_pushed_while_it_comes) {
+TEST_F(PushStreamTest, a_long_one_is_pushed_while_it_comes) {
   constexpr int kJobs = 25'000;
   say("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: "
       "chunked\r\n\r\n");
@@ -33,7 +33,7 @@ TEST_F(BatchTest, a_long_one_is_pushed_while_it_comes) {
   EXPECT_THAT(parsed.body, HasSubstr(R"("code":"conflict")"));
 }
 
-TEST_F(BatchTest, one_that_breaks_off_stores_nothing_of_its_last_step) {
+TEST_F(PushStreamTest, one_that_breaks_off_stores_nothing_of_its_last_step) {
   const Answer broken = ask("POST", "/v1/jobs", R"([{"topic":"t","id":"a","body":1},{"topic")");
   EXPECT_EQ(broken.status, 400);
   EXPECT_THAT(broken.body, HasSubstr("job 1: it ends in the middle"));
@@ -44,7 +44,7 @@ TEST_F(BatchTest, one_that_breaks_off_stores_nothing_of_its_last_step) {
   EXPECT_EQ(ask("POST", "/v1/jobs", "[]").body, R"({"pushed":0,"failed":0,"results":[]})");
 }
 
-TEST_F(BatchTest, who_hangs_up_amid_it_leaves_no_trace) {
+TEST_F(PushStreamTest, who_hangs_up_amid_it_leaves_no_trace) {
   say("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n[{\"topic\":\"t\",\"body\":1},");
   std::weak_ptr<api::Conversation> alive = conversation->weak_from_this();
   conversation->hang_up();
@@ -54,7 +54,7 @@ TEST_F(BatchTest, who_hangs_up_amid_it_leaves_no_trace) {
   EXPECT_EQ(engine.usage().jobs, 0u);
 }
 
-TEST_F(BatchTest, one_that_takes_too_long_is_told_so) {
+TEST_F(PushStreamTest, one_that_takes_too_long_is_told_so) {
   say("POST /v1/topics/t/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
   EXPECT_TRUE(conversation->is_amid_request());
   conversation->time_out();
@@ -63,7 +63,7 @@ TEST_F(BatchTest, one_that_takes_too_long_is_told_so) {
   EXPECT_TRUE(conversation->is_over());
 }
 
-TEST_F(BatchTest, a_head_promises_little_of_what_others_may_be_answered) {
+TEST_F(PushStreamTest, a_head_promises_little_of_what_others_may_be_answered) {
   say("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: "
       "60\r\n\r\n{");
   EXPECT_LT(conversation->held(), 64U * 1'024) << "or a few hundred clients could stop all others";

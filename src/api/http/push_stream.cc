@@ -1,8 +1,11 @@
-#include "api/http/batch.h"
+#include "api/http/push_stream.h"
 
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "api/http/fields.h"
+#include "api/http/v1_json.h"
 
 namespace delayq::http {
 
@@ -13,13 +16,14 @@ constexpr uint64_t kMostFailuresShown = 1'000;
 }  // namespace
 
 /// What must be kept of a step until it is answered.
-struct Batch::Step {
+struct PushStream::Step {
   uint64_t first_index = 0;
   std::vector<Status> problems;     ///< one for each job; those that are fine went to the queue
   std::vector<std::string> topics;  ///< of each job
 };
 
-Batch::Batch(Queue& queue, const api::Access& access, api::Caller caller, Options options, Done done)
+PushStream::PushStream(Queue& queue, const api::Access& access, api::Caller caller, Options options,
+                       Done done)
     : queue_(queue),
       access_(access),
       caller_(std::move(caller)),
@@ -27,7 +31,7 @@ Batch::Batch(Queue& queue, const api::Access& access, api::Caller caller, Option
       done_(std::move(done)),
       splitter_(options.form, options.job_bytes) {}
 
-void Batch::fail(std::string detail) {
+void PushStream::fail(std::string detail) {
   if (error_) return;
   if (!is_first_step_) detail += fmt::format("; the {} jobs before it are stored", first_index_);
   error_ = invalid(std::move(detail));
@@ -35,7 +39,7 @@ void Batch::fail(std::string detail) {
   texts_.clear();
 }
 
-void Batch::take(Moment now, std::string_view piece) {
+void PushStream::take(Moment now, std::string_view piece) {
   while (!error_) {
     const json::Splitter::Outcome outcome = splitter_.next(piece);
     if (outcome == json::Splitter::Outcome::kMore) return;
@@ -47,7 +51,7 @@ void Batch::take(Moment now, std::string_view piece) {
   }
 }
 
-void Batch::add(std::string_view text) {
+void PushStream::add(std::string_view text) {
   const Result<json::Slice> parsed = json::parse(text);
   if (!parsed.ok())
     return fail(fmt::format("job {}: not JSON: {}", first_index_ + items_.size(), parsed.error().detail));
@@ -55,7 +59,7 @@ void Batch::add(std::string_view text) {
   texts_ += text;
 }
 
-void Batch::finish(Moment now) {
+void PushStream::finish(Moment now) {
   if (!error_) {
     const json::Splitter::Outcome outcome = splitter_.finish();
     if (outcome == json::Splitter::Outcome::kBroken)
@@ -67,14 +71,14 @@ void Batch::finish(Moment now) {
   end_if_done();
 }
 
-void Batch::give_up(Error error) {
+void PushStream::give_up(Error error) {
   if (!is_first_step_) error.detail += fmt::format("; the first {} jobs are stored", first_index_);
   if (!error_) error_ = std::move(error);
   is_finished_ = true;
   end_if_done();
 }
 
-void Batch::push_step(Moment now) {
+void PushStream::push_step(Moment now) {
   auto step = std::make_shared<Step>();
   step->first_index = first_index_;
   // What is wrong with one is its own result; the good ones go to the queue together.
@@ -111,7 +115,7 @@ void Batch::push_step(Moment now) {
   is_first_step_ = false;
 }
 
-void Batch::answered(const Step& step, const Result<PushReport>& report) {
+void PushStream::answered(const Step& step, const Result<PushReport>& report) {
   --steps_running_;
   if (!report.ok()) {
     if (!error_) error_ = report.error();
@@ -127,7 +131,7 @@ void Batch::answered(const Step& step, const Result<PushReport>& report) {
   if (tell_) tell_();
 }
 
-void Batch::note_result(uint64_t index, std::string_view topic, const Result<PushReceipt>& result) {
+void PushStream::note_result(uint64_t index, std::string_view topic, const Result<PushReceipt>& result) {
   ++(result.ok() ? outcome_.pushed : outcome_.failed);
   if (outcome_.is_complete) {
     if (!all_.empty()) all_ += ',';
@@ -145,7 +149,7 @@ void Batch::note_result(uint64_t index, std::string_view topic, const Result<Pus
   json.end_object();
 }
 
-void Batch::end_if_done() {
+void PushStream::end_if_done() {
   if (!is_finished_ || steps_running_ > 0 || !done_) return;
   outcome_.results = fmt::format("[{}]", outcome_.is_complete ? all_ : failures_);
   const Done done = std::exchange(done_, nullptr);

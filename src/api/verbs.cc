@@ -1,4 +1,4 @@
-#include "api/visible_topics.h"
+#include "api/verbs.h"
 
 #include <memory>
 #include <utility>
@@ -34,6 +34,20 @@ void go_on(std::unique_ptr<Walk> walk, std::string_view cursor) {
 }
 
 }  // namespace
+
+Error refusal_of(RescheduleOutcome outcome) {
+  switch (outcome) {
+    case RescheduleOutcome::kMoved:
+      break;
+    case RescheduleOutcome::kReserved:
+      return {ErrorCode::kConflict, {}, "the job is being worked on", {}};
+    case RescheduleOutcome::kDone:
+      return {ErrorCode::kConflict, {}, "the job is done", {}};
+    case RescheduleOutcome::kUnknown:
+      return {ErrorCode::kNotFound, {}, "there is no such job", {}};
+  }
+  return {ErrorCode::kInternal, {}, "a job that was moved", {}};
+}
 
 void visible_topics(Queue& queue, const Access& access, const Caller& caller, Moment now,
                     std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply) {

@@ -8,20 +8,19 @@
 #include <vector>
 
 #include "api/access.h"
-#include "api/http/job_fields.h"
 #include "json/reader.h"
 #include "json/splitter.h"
 #include "queue/queue.h"
 
 namespace delayq::http {
 
-/// Jobs that come together in one request, which may be larger than memory: a JSON array, or one object a
-/// line. They are pushed while they come, in steps that the queue takes as one commit; a request that fits
-/// into one step is one commit, and when it is malformed nothing of it is stored.
+/// The jobs of one request, which may be larger than memory: a JSON array, or one object a line. They are
+/// pushed while they arrive, in steps. The queue stores a step as one commit. A request that fits into one
+/// step is one commit, and when it is malformed nothing of it is stored.
 ///
-/// What it answers has bounds too: a result for each job of a request that fits into one step, and of a
-/// longer one the counts and the first failures.
-class Batch : public std::enable_shared_from_this<Batch> {
+/// The answer is bounded too: a request that fits into one step gets a result for each job; a longer one gets
+/// the counts and the first failures.
+class PushStream : public std::enable_shared_from_this<PushStream> {
  public:
   struct Options {
     json::Splitter::Form form = json::Splitter::Form::kArray;
@@ -38,13 +37,13 @@ class Batch : public std::enable_shared_from_this<Batch> {
   /// Called once, from the queue's poll() or from within take() and finish().
   using Done = std::function<void(Result<Outcome>)>;
 
-  Batch(Queue& queue, const api::Access& access, api::Caller caller, Options options, Done done);
+  PushStream(Queue& queue, const api::Access& access, api::Caller caller, Options options, Done done);
 
   void take(Moment now, std::string_view piece);
   void finish(Moment now);
-  /// The rest will not come: the jobs that did and are not pushed yet are dropped, and this is the answer.
+  /// The rest will not arrive: jobs that are not pushed yet are dropped, and `error` is the answer.
   void give_up(Error error);
-  /// Enough is on its way: not to be given more for now.
+  /// Enough steps are running: do not call take() for now.
   bool is_busy() const { return steps_running_ >= kMostSteps; }
   /// What it holds of its jobs and their results.
   size_t bytes() const {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "api/http/fields.h"
+#include "json/writer.h"
+#include "queue/verbs.h"
+
+/// The values that several calls of HTTP v1 read or write as JSON.
+namespace delayq::http {
+
+/// Everything about a job but its body and topic. An id that `job` has already is the one of the path.
+void read_job(Fields& fields, PushRequest& job);
+/// "callback_format", where it is given.
+std::optional<CallbackFormat> read_format(Fields& fields);
+/// What to do with an id that exists, where it is given.
+std::optional<OnConflict> read_on_conflict(Fields& fields);
+/// The body of a job in a JSON request: any value, kept as it was written.
+void read_body(Fields& fields, PushRequest& job);
+
+/// The members of the answer to a push.
+void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt);
+/// A result among several: the members of the receipt, or of the problem.
+void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result);
+/// A job's fields, as every answer with jobs shows them.
+void write_job(json::Writer& json, const Job& job, bool with_body);
+/// "body": a JSON value as it was written, other text as a string; otherwise "body_base64".
+void write_job_body(json::Writer& json, const Job& job);
+/// What /v1/stats and /v1/topics show, and /v1/events when it changes.
+void write_totals(json::Writer& json, const TotalStats& stats);
+void write_topic(json::Writer& json, const TopicSummary& topic);
+/// The same of one topic, with its settings.
+void write_topic_stats(json::Writer& json, std::string_view topic, const TopicStats& stats);
+
+}  // namespace delayq::http

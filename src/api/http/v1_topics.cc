@@ -1,0 +1,250 @@
+// The calls about topics: their figures, their settings, and what is done to all their jobs.
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "api/http/conversation.h"
+#include "api/http/events.h"
+#include "api/http/v1.h"
+#include "api/http/v1_json.h"
+#include "api/verbs.h"
+#include "core/duration.h"
+#include "core/limits.h"
+#include "core/moment.h"
+
+namespace delayq::http::v1_calls {
+
+namespace {
+
+/// {"time": "1h", "count": 1000}; what is left out stays as it is.
+RetentionSetting read_retention(Fields& fields, std::string_view name) {
+  RetentionSetting retention;
+  std::optional<Fields> parts = fields.object(name);
+  if (!parts) return retention;
+  retention.time = parts->duration("time");
+  retention.count = parts->small_number("count");
+  fields.close(*parts);
+  return retention;
+}
+
+/// {"count": 100, "per": "1s"}; a count of 0 is no limit.
+std::optional<Rate> read_rate(Fields& fields) {
+  std::optional<Fields> parts = fields.object("rate");
+  if (!parts) return std::nullopt;
+  const Rate rate{parts->small_number("count").value_or(0),
+                  parts->duration("per").value_or(std::chrono::seconds{1})};
+  fields.close(*parts);
+  return rate;
+}
+
+std::optional<std::string> owned(std::optional<std::string_view> text) {
+  return text ? std::optional(std::string(*text)) : std::nullopt;
+}
+
+/// One of several words, as `parse` knows them.
+template <class Word>
+std::optional<Word> read_word(Fields& fields, std::string_view name,
+                              Result<Word> (*parse)(std::string_view)) {
+  const auto text = fields.text(name);
+  if (!text) return std::nullopt;
+  const Result<Word> word = parse(*text);
+  if (word.ok()) return *word;
+  fields.note(name, word.error().detail);
+  return std::nullopt;
+}
+
+void read_delivery(Fields& fields, Settings& change) {
+  change.delivery = read_word(fields, "delivery", parse_delivery);
+  change.callback = owned(fields.text("callback"));
+  change.callback_method = owned(fields.text("callback_method"));
+  change.callback_timeout = fields.duration("callback_timeout");
+  change.callback_format = read_format(fields);
+  if (const auto secrets = fields.texts("callback_secrets"))
+    change.callback_secrets.emplace(secrets->begin(), secrets->end());
+  change.redis_key = owned(fields.text("redis_key"));
+  change.redis_content = read_word(fields, "redis_content", parse_redis_content);
+  change.redis_maxlen = fields.number("redis_maxlen");
+}
+
+int write_count(json::Writer& json, uint64_t count) {
+  json.begin_object().key("jobs").number(count).end_object();
+  return 200;
+}
+
+int write_done(json::Writer& json) {
+  json.begin_object().key("result").text("ok").end_object();
+  return 200;
+}
+
+}  // namespace
+
+// ---- figures
+
+Status topics(const Call& call) {
+  Fields fields(call.target.query);
+  const std::string_view cursor = fields.text("cursor").value_or(std::string_view());
+  const uint32_t limit = fields.small_number("limit").value_or(100);
+  if (Status status = fields.finish(); !status.ok()) return status;
+  api::visible_topics(
+      call.queue(), call.access(), call.caller(), call.now(), cursor, limit,
+      call.accept().respond<TopicSummaries>([](json::Writer& json, const TopicSummaries& page) {
+        json.begin_object().key("topics").begin_array();
+        for (const TopicSummary& topic : page.topics) write_topic(json, topic);
+        json.end_array().key("cursor").text(page.cursor).end_object();
+        return 200;
+      }));
+  return {};
+}
+
+Status topic(const Call& call) {
+  if (Status status = call.expect_no_query(); !status.ok()) return status;
+  call.queue().stats(call.now(), call.names[0],
+                     call.accept().respond<TopicStats>(
+                         [name = std::string(call.names[0])](json::Writer& json, const TopicStats& stats) {
+                           write_topic_stats(json, name, stats);
+                           return 200;
+                         }));
+  return {};
+}
+
+Status totals(const Call& call) {
+  if (Status status = call.expect_no_query(); !status.ok()) return status;
+  call.queue().totals(call.now(),
+                      call.accept().respond<TotalStats>([](json::Writer& json, const TotalStats& stats) {
+                        write_totals(json, stats);
+                        return 200;
+                      }));
+  return {};
+}
+
+Status forecast(const Call& call) {
+  Fields fields(call.target.query);
+  ForecastRequest request;
+  request.topic = fields.text("topic").value_or(std::string_view());
+  request.from = fields.moment("from").value_or(call.now());
+  request.to = fields.moment("to").value_or(request.from + std::chrono::hours{24});
+  request.bins = fields.small_number("bins").value_or(24);
+  if (Status status = fields.finish(); !status.ok()) return status;
+  Status allowed = request.topic.empty() ? call.access().check_all(call.caller(), only(Scope::kRead))
+                                         : call.check(only(Scope::kRead), request.topic);
+  if (!allowed.ok()) return allowed;
+  call.queue().forecast(
+      call.now(), request,
+      call.accept().respond<Forecast>(
+          [from = request.from, to = request.to](json::Writer& json, const Forecast& forecast) {
+            json.begin_object().key("from").text(format_moment(from)).key("to").text(format_moment(to));
+            json.key("resolution_ms").number(static_cast<uint64_t>(forecast.resolution.count()));
+            json.key("bins").begin_array();
+            for (const uint64_t jobs : forecast.bins) json.number(jobs);
+            json.end_array().end_object();
+            return 200;
+          }));
+  return {};
+}
+
+Status events(const Call& call) {
+  Fields fields(call.target.query);
+  EventStream::Options options;
+  options.interval = fields.duration("interval").value_or(options.interval);
+  options.topic = fields.text("topic").value_or(std::string_view());
+  if (options.interval < EventStream::kShortestInterval || options.interval > EventStream::kLongestInterval) {
+    fields.note("interval", fmt::format("expected {} to {}", format_duration(EventStream::kShortestInterval),
+                                        format_duration(EventStream::kLongestInterval)));
+  }
+  if (Status status = fields.finish(); !status.ok()) return status;
+  if (Status status = options.topic.empty() ? Status() : check_topic(options.topic); !status.ok())
+    return status;
+  if (call.request.method == "HEAD") {  // without a body there is nothing to wait for
+    call.accept().send({200, "text/event-stream", {}, {}});
+    return {};
+  }
+  if (call.host().events.is_full()) {
+    return Error{ErrorCode::kOverloaded,
+                 {},
+                 fmt::format("{} watch already, and more may not", Events::kMostStreams),
+                 EventStream::kSignOfLife};
+  }
+  call.begin_stream(
+      std::make_shared<EventStream>(call.conversation, call.queue(), call.now(), std::move(options)));
+  return {};
+}
+
+// ---- settings, and all jobs of a topic
+
+Status change_settings(const Call& call) {
+  Result<Fields> fields = call.json_fields();
+  if (!fields.ok()) return fields.error();
+  Settings change;
+  change.attempts = fields->small_number("attempts");
+  change.backoff = fields->backoff("backoff");
+  change.lease = fields->duration("lease");
+  change.keep_done = read_retention(*fields, "keep_done");
+  change.keep_dead = read_retention(*fields, "keep_dead");
+  change.rate = read_rate(*fields);
+  change.concurrency = fields->small_number("concurrency");
+  change.paused = fields->boolean("paused");
+  change.priority = fields->small_number("priority");
+  read_delivery(*fields, change);
+  if (Status status = fields->finish(); !status.ok()) return status;
+  if (change.rate) {
+    // The period must make sense even while no count makes use of it.
+    const Rate used{std::max(change.rate->count, 1U), change.rate->per};
+    if (Status status = check_settings({.rate = used}); !status.ok()) return status;
+  }
+  Settings merged = overlay(call.queue().settings(call.names[0]), change);
+  for (const std::string_view name : fields->nulls()) {
+    if (Status status = unset_setting(merged, name); !status.ok()) return status;
+  }
+  call.queue().set_settings(call.now(), call.names[0], std::move(merged),
+                            call.accept().respond<void>(write_done));
+  return {};
+}
+
+Status pause(const Call& call) {
+  if (Status status = call.expect_nothing(); !status.ok()) return status;
+  call.queue().pause(call.now(), call.names[0], call.accept().respond<void>(write_done));
+  return {};
+}
+
+Status resume(const Call& call) {
+  if (Status status = call.expect_nothing(); !status.ok()) return status;
+  call.queue().resume(call.now(), call.names[0], call.accept().respond<void>(write_done));
+  return {};
+}
+
+Status forget(const Call& call) {
+  if (Status status = call.expect_nothing(); !status.ok()) return status;
+  call.queue().forget(call.now(), call.names[0], call.accept().respond<void>(write_done));
+  return {};
+}
+
+Status purge(const Call& call) {
+  if (Status status = call.expect_no_query(); !status.ok()) return status;
+  call.queue().purge(call.now(), call.names[0], std::nullopt, call.accept().respond<uint64_t>(write_count));
+  return {};
+}
+
+Status redrive(const Call& call) {
+  Result<Fields> fields = call.json_fields();
+  if (!fields.ok()) return fields.error();
+  const auto ids = fields->texts("ids");
+  const auto error = fields->text("error");
+  if (ids && error) fields->note("error", "give ids or an error, not both");
+  if (Status status = fields->finish(); !status.ok()) return status;
+  if (ids) {
+    call.queue().redrive(call.now(), call.names[0], *ids,
+                         [responder = call.accept()](const Result<uint64_t>& count) {
+                           if (!count.ok()) return responder.refuse(renamed(count.error(), "id", "ids"));
+                           responder.send_json([&](json::Writer& json) { return write_count(json, *count); });
+                         });
+  } else if (error) {
+    call.queue().redrive_by_error(call.now(), call.names[0], *error,
+                                  call.accept().respond<uint64_t>(write_count));
+  } else {
+    call.queue().redrive_all(call.now(), call.names[0], call.accept().respond<uint64_t>(write_count));
+  }
+  return {};
+}
+
+}  // namespace delayq::http::v1_calls
