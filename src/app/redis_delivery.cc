@@ -12,8 +12,8 @@ namespace {
 /// The lease is longer than connecting and writing together, so that no job is handed out again meanwhile.
 constexpr Millis kLeaseMargin = std::chrono::seconds{10};
 
-redis_delivery::PusherOptions pusher_options(const RedisDeliveryOptions& said) {
-  redis_delivery::PusherOptions options;
+delivery::RedisSinkOptions sink_options(const RedisDeliveryOptions& said) {
+  delivery::RedisSinkOptions options;
   options.in_flight = said.in_flight;
   options.lease = 2 * said.timeout + kLeaseMargin;
   return options;
@@ -86,18 +86,18 @@ void RedisDelivery::ClientTarget::look(DeliveryWatch::Clock::time_point now) {
   });
 }
 
-RedisDelivery::RedisDelivery(net::Loop& loop, Queue& queue, RedisDeliveryOptions options, uint64_t seed)
-    : loop_(loop), watch_(std::move(options.tell)), pusher_(queue, target_, pusher_options(options), seed) {
-  pusher_.set_log([this](std::string_view why) { watch_.wrote(why); });
+RedisDelivery::RedisDelivery(net::Loop& loop, RedisDeliveryOptions options)
+    : loop_(loop), watch_(std::move(options.tell)), sink_(target_, sink_options(options)) {
+  sink_.set_log([this](std::string_view why) { watch_.wrote(why); });
 }
 
 void RedisDelivery::look(DeliveryWatch::Clock::time_point now) { target_.look(now); }
 
-Result<std::unique_ptr<RedisDelivery>> RedisDelivery::open(net::Loop& loop, Queue& queue,
+Result<std::unique_ptr<RedisDelivery>> RedisDelivery::open(net::Loop& loop,
                                                            const RedisDeliveryOptions& options,
                                                            const net::redis::ClientOptions* engine,
                                                            uint64_t seed) {
-  std::unique_ptr<RedisDelivery> delivery(new RedisDelivery(loop, queue, options, seed));
+  std::unique_ptr<RedisDelivery> delivery(new RedisDelivery(loop, options));
   if (Status status = delivery->change(options, engine, seed); !status.ok()) return status.error();
   return delivery;
 }
@@ -122,12 +122,12 @@ Status RedisDelivery::change(const RedisDeliveryOptions& options, const net::red
       watch_.begin(where->mode, options.url.empty() ? RedisNames{} : RedisNames{"redis_delivery.url", true});
     where_ = std::move(where);
   }
-  pusher_.set_options(pusher_options(options));
+  sink_.set_options(sink_options(options));
   return {};
 }
 
-std::optional<redis_delivery::Figures> RedisDelivery::figures() const {
-  return target_.is_there() ? std::optional(pusher_.figures()) : std::nullopt;
+std::optional<delivery::RedisSinkFigures> RedisDelivery::figures() const {
+  return target_.is_there() ? std::optional(sink_.figures()) : std::nullopt;
 }
 
 }  // namespace delayq

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/delivery_watch.h"
-#include "delivery/redis/pusher.h"
+#include "delivery/redis_sink.h"
 #include "net/loop.h"
 #include "net/redis/open_client.h"
 
@@ -27,13 +27,12 @@ struct RedisDeliveryOptions {
 std::optional<net::redis::ClientOptions> redis_target(const RedisDeliveryOptions& said,
                                                       const net::redis::ClientOptions* engine);
 
-/// The Redis that jobs are written to, if there is one, and who writes them.
+/// The Redis that jobs are written to, if there is one, and the sink that writes them.
 class RedisDelivery {
  public:
   /// All must outlive it. `engine` is how its Redis is reached; null: it has none. Fails for a URL that is
   /// none; a Redis that is away is waited for.
-  static Result<std::unique_ptr<RedisDelivery>> open(net::Loop& loop, Queue& queue,
-                                                     const RedisDeliveryOptions& options,
+  static Result<std::unique_ptr<RedisDelivery>> open(net::Loop& loop, const RedisDeliveryOptions& options,
                                                      const net::redis::ClientOptions* engine, uint64_t seed);
   /// Once in each turn of the loop: tells what has changed.
   void look(DeliveryWatch::Clock::time_point now);
@@ -42,13 +41,13 @@ class RedisDelivery {
   /// an error everything stays as it is.
   Status change(const RedisDeliveryOptions& options, const net::redis::ClientOptions* engine, uint64_t seed);
 
-  redis_delivery::Pusher& pusher() { return pusher_; }
+  delivery::RedisSink& sink() { return sink_; }
   /// Nothing: there is no Redis.
-  std::optional<redis_delivery::Figures> figures() const;
+  std::optional<delivery::RedisSinkFigures> figures() const;
 
  private:
-  /// Clients as the pusher sees them: one takes what is new, those before it may owe answers.
-  class ClientTarget final : public redis_delivery::Target {
+  /// Clients as the sink sees them: one takes what is new, those before it may owe answers.
+  class ClientTarget final : public delivery::RedisTarget {
    public:
     explicit ClientTarget(DeliveryWatch& watch) : watch_(watch) {}
     void call(std::string_view key, std::span<const std::string_view> words, Answer answer) override;
@@ -66,13 +65,13 @@ class RedisDelivery {
     std::vector<std::unique_ptr<net::redis::Client>> retired_;
   };
 
-  RedisDelivery(net::Loop& loop, Queue& queue, RedisDeliveryOptions options, uint64_t seed);
+  RedisDelivery(net::Loop& loop, RedisDeliveryOptions options);
 
   net::Loop& loop_;
   std::optional<net::redis::ClientOptions> where_;
   DeliveryWatch watch_;
   ClientTarget target_{watch_};
-  redis_delivery::Pusher pusher_;
+  delivery::RedisSink sink_;
 };
 
 }  // namespace delayq

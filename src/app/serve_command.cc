@@ -38,8 +38,8 @@ struct ServeOptions {
   bool in_background = false;
 };
 
-webhook::DispatcherOptions dispatch_options(const Config::Webhook& said) {
-  webhook::DispatcherOptions options;
+webhook::WebhookSinkOptions call_options(const Config::Webhook& said) {
+  webhook::WebhookSinkOptions options;
   options.connect_timeout = said.connect_timeout;
   options.timeout = said.timeout;
   options.in_flight = said.in_flight;
@@ -65,7 +65,7 @@ void log_failed_call(const webhook::FailedCall& call) {
 
 WebhookOptions webhook_options(const Config::Webhook& said) {
   WebhookOptions options;
-  options.dispatch = dispatch_options(said);
+  options.calls = call_options(said);
   options.allow = said.allow;
   options.deny = said.deny;
   options.ca_file = said.ca_file;
@@ -213,7 +213,7 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   if (outcome.ok()) {
     server.set_tokens(std::move(outcome.config.tokens));
     server.set_host_names(std::move(outcome.config.server.hosts));
-    server.set_dispatch(dispatch_options(outcome.config.webhook));
+    server.set_calls(call_options(outcome.config.webhook));
     // Before the topics, which may need it.
     const Status status = server.set_redis_delivery(redis_delivery_options(outcome.config.redis_delivery));
     if (!status.ok()) spdlog::error("redis_delivery stays as it was: {}", status.error().detail);

@@ -111,7 +111,7 @@ Status Server::listen_for_http() {
   http_host_->process = [this] { return process_figures(); };
   http_host_->metrics_topics = options_.metrics_topics;
   http_host_->dialects = options_.dialects;
-  http_host_->webhooks = [this] { return dispatcher_->figures(); };
+  http_host_->webhooks = [this] { return webhooks_->figures(); };
   http_host_->redis = [this] { return storage_->redis_figures(); };
   http_host_->redis_delivery = [this] { return redis_delivery_->figures(); };
   net::HttpLimits limits;
@@ -140,8 +140,8 @@ Status Server::start_webhooks() {
   auto guard = webhook::AddressGuard::create(said.allow, said.deny);
   if (!guard.ok()) return guard.error();
   calls.guard = std::move(*guard);
-  calls.max_calls = std::max(1U, said.dispatch.in_flight);
-  calls.default_timeout = said.dispatch.timeout;
+  calls.max_calls = std::max(1U, said.calls.in_flight);
+  calls.default_timeout = said.calls.timeout;
   calls.user_agent = said.user_agent;
   calls.ca_file = said.ca_file;
   calls.skips_tls_check = said.skips_tls_check;
@@ -152,8 +152,8 @@ Status Server::start_webhooks() {
   if (!caller.ok()) return caller.error();
   caller_ = std::move(*caller);
   caller_->set_wakeup([this] { loop_.wake(); });
-  dispatcher_ = std::make_unique<webhook::Dispatcher>(*queue_, *caller_, said.dispatch, random_seed());
-  dispatcher_->set_log(said.failed);
+  webhooks_ = std::make_unique<webhook::WebhookSink>(*queue_, *caller_, said.calls, random_seed());
+  webhooks_->set_log(said.failed);
   return {};
 }
 
@@ -168,12 +168,14 @@ RedisOutlet Server::redis_outlet() const {
 }
 
 Status Server::start_deliveries() {
-  auto opened = RedisDelivery::open(loop_, *queue_, options_.redis_delivery, engine_redis(), random_seed());
+  auto opened = RedisDelivery::open(loop_, options_.redis_delivery, engine_redis(), random_seed());
   if (!opened.ok()) return opened.error();
   redis_delivery_ = std::move(*opened);
-  fan_out_ =
-      std::make_unique<delivery::FanOut>(*queue_, *dispatcher_, redis_delivery_->pusher(), options_.stuck);
-  queue_->set_delivery_listener(fan_out_.get());
+  deliveries_ = std::make_unique<delivery::DeliveryLoop>(*queue_, random_seed());
+  deliveries_->add(*webhooks_);
+  deliveries_->add(redis_delivery_->sink());
+  deliveries_->set_stuck(options_.stuck);
+  queue_->set_delivery_listener(deliveries_.get());
   return {};
 }
 
@@ -182,7 +184,7 @@ Status Server::set_redis_delivery(RedisDeliveryOptions options) {
     return status;
   options_.redis_delivery = std::move(options);
   queue_->set_redis_outlet(now(), redis_outlet());
-  fan_out_->tell_stuck();
+  deliveries_->tell_stuck();
   return {};
 }
 
@@ -206,7 +208,7 @@ Status Server::start_queue(Moment now) {
     if (!settings) continue;
     status = wait_for([&](auto reply) { queue_->set_settings(now, name, *settings, std::move(reply)); });
   }
-  fan_out_->tell_stuck();
+  deliveries_->tell_stuck();
   return status;
 }
 
@@ -236,15 +238,13 @@ Moment Server::to_local(Moment moment) const {
 }
 
 Moment Server::work() {
-  redis_delivery::Pusher& pusher = redis_delivery_->pusher();
   Moment now{};
   for (int round = 0; round < kMostRounds; ++round) {
-    dispatcher_->hear();
+    deliveries_->hear();
     now = this->now();  // after hearing, so that no delay that was asked for is short
-    const Moment next = std::min({queue_->tick(now), dispatcher_->tick(now), pusher.tick(now)});
+    const Moment next = std::min(queue_->tick(now), deliveries_->tick(now));
     bool is_busy = queue_->poll(now);
-    is_busy |= dispatcher_->poll(now);
-    is_busy |= pusher.poll(now);
+    is_busy |= deliveries_->poll(now);
     if (!is_busy) return next;
   }
   return now;
@@ -301,8 +301,7 @@ void Server::begin_stop() {
   }
   // The listeners stay open until the grace period is over: for acks of those who come back with one, and for
   // /readyz, which says that no job is taken any more. The queue refuses what is new.
-  dispatcher_->stop(now(), options_.grace);
-  redis_delivery_->pusher().stop(now(), options_.grace);
+  deliveries_->stop(now(), options_.grace);
   queue_->stop(now(), options_.grace, [this](const Result<StopReport>& report) {
     stop_report_ = report;
     is_stopped_ = true;

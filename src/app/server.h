@@ -12,9 +12,9 @@
 #include "app/redis_delivery.h"
 #include "app/storage.h"
 #include "core/served.h"
-#include "delivery/fan_out.h"
+#include "delivery/delivery_loop.h"
 #include "delivery/webhook/curl_caller.h"
-#include "delivery/webhook/dispatcher.h"
+#include "delivery/webhook/webhook_sink.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/signals.h"
@@ -24,7 +24,7 @@ namespace delayq {
 
 /// How jobs are called back.
 struct WebhookOptions {
-  webhook::DispatcherOptions dispatch;
+  webhook::WebhookSinkOptions calls;
   std::vector<std::string> allow;  ///< networks; none: all that are not refused
   std::vector<std::string> deny;
   std::string ca_file;
@@ -39,7 +39,7 @@ struct ServerOptions {
   WebhookOptions webhook;
   RedisDeliveryOptions redis_delivery;
   /// Told of topics whose ready jobs cannot leave as their settings say, and what to do; may be empty.
-  delivery::FanOut::Stuck stuck;
+  delivery::DeliveryLoop::Stuck stuck;
   QueueConfig queue;
   /// What the operator says of topics; goes before what was said at run time about the same things.
   std::map<std::string, Settings> topics;
@@ -91,7 +91,7 @@ class Server {
   /// Other names by which it may be asked over HTTP, as HostNames has them.
   void set_host_names(std::vector<std::string> names);
   /// Other timeouts, bounds and secrets for calls that begin from now on.
-  void set_dispatch(webhook::DispatcherOptions options) { dispatcher_->set_options(std::move(options)); }
+  void set_calls(webhook::WebhookSinkOptions options) { webhooks_->set_options(std::move(options)); }
   /// Another Redis that jobs are written to, or other bounds. With an error everything stays as it is.
   Status set_redis_delivery(RedisDeliveryOptions options);
   /// What the operator says of topics now. What a topic cannot be set to is told to `failed`.
@@ -140,9 +140,9 @@ class Server {
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<webhook::CurlCaller> caller_;
-  std::unique_ptr<webhook::Dispatcher> dispatcher_;
+  std::unique_ptr<webhook::WebhookSink> webhooks_;
   std::unique_ptr<RedisDelivery> redis_delivery_;
-  std::unique_ptr<delivery::FanOut> fan_out_;
+  std::unique_ptr<delivery::DeliveryLoop> deliveries_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
   std::unique_ptr<resp::Endpoint> resp_host_;
   std::unique_ptr<http::Endpoint> http_host_;

@@ -28,7 +28,7 @@ Source* Sources::next() {
 void Sources::leave_state(Source& source) {
   if (source.state == Source::State::kSleeping) sleeping_.erase({source.wakes_at, source.serial});
   if (source.state == Source::State::kHeld) {
-    const auto line = held_.find(source.host);
+    const auto line = held_.find(source.lane);
     line->second.erase(std::find(line->second.begin(), line->second.end(), &source));
     if (line->second.empty()) held_.erase(line);
   }
@@ -48,11 +48,11 @@ void Sources::rest(Source& source, Moment until) {
   sleeping_.emplace(std::pair{until, source.serial}, &source);
 }
 
-void Sources::hold(Source& source, std::string host) {
+void Sources::hold(Source& source, std::string lane) {
   leave_state(source);
   source.state = Source::State::kHeld;
-  source.host = std::move(host);
-  held_[source.host].push_back(&source);
+  source.lane = std::move(lane);
+  held_[source.lane].push_back(&source);
 }
 
 void Sources::drop(Source& source) {
@@ -64,20 +64,19 @@ void Sources::wake_sleepers(Moment now) {
   while (!sleeping_.empty() && sleeping_.begin()->first.first <= now) run(*sleeping_.begin()->second);
 }
 
-void Sources::host_has_room(const std::string& host, uint32_t places) {
-  if (held_.contains(host)) {
-    for (; places > 0 && held_.contains(host); --places) run(*held_.find(host)->second.front());
+void Sources::lane_has_room(const std::string& lane, uint32_t jobs) {
+  if (held_.contains(lane)) {
+    for (; jobs > 0 && held_.contains(lane); --jobs) run(*held_.find(lane)->second.front());
     return;
   }
-  // Those that rest do so for want of places, and do not know of which host.
+  // Sources that rest for want of room do not know of which lane.
   for (const auto& [when, source] : sleeping_) {
-    if (source->outlet != Outlet::kCallback) continue;
-    return run(*source);
+    if (source->rest > Millis::zero()) return run(*source);
   }
 }
 
-void Sources::host_is_closed(const std::string& host) {
-  while (held_.contains(host)) run(*held_.find(host)->second.front());
+void Sources::lane_is_closed(const std::string& lane) {
+  while (held_.contains(lane)) run(*held_.find(lane)->second.front());
 }
 
 }  // namespace delayq::delivery

@@ -20,47 +20,48 @@ struct Source {
     kRunnable,  ///< in line to be asked
     kTaking,    ///< being asked
     kSleeping,  ///< until a moment
-    kHeld,      ///< until its host has a place
+    kHeld,      ///< until its lane has room
   };
 
   std::string topic;
   Outlet outlet = Outlet::kTopic;
   State state = State::kRunnable;
   bool told_again = false;  ///< while it was being asked
-  uint32_t batch = 0;       ///< how many to ask for at most
-  /// For jobs with callbacks of their own, whose hosts are known only when they have been taken: how long to
-  /// rest when not all of them could be called.
+  uint32_t batch = 0;       ///< how many to ask for at most; zero: it was not asked yet
+  /// For jobs whose lanes are known only when they have been taken: how long it rested last because not all
+  /// of them had room. Zero: all had.
   Millis rest{};
 
   Moment wakes_at{};
-  std::string host;  ///< for which it is held
+  std::string lane;  ///< for which it is held
   uint64_t serial = 0;
 };
 
-/// Which sources are asked next: all take turns, so that a busy topic does not keep the others waiting. Only
-/// those that may have something are here.
+/// The sources of one sink that may have jobs. All take turns, so that a busy topic does not keep the others
+/// waiting.
 class Sources {
  public:
-  /// The source, made when it is new; then it is runnable.
+  /// Returns the source; a new one is runnable.
   Source& tell(std::string_view topic, Outlet outlet);
-  /// Null when none is in line; else it is being asked from now on.
+  /// Returns the next source in line, which is being asked from now on; null when there is none.
   Source* next();
 
   // ---- what comes after being asked (or, for the first, after sleeping or being held)
   void run(Source& source);
   void rest(Source& source, Moment until);
-  void hold(Source& source, std::string host);
-  /// Nothing more to deliver: gone until it is told again.
+  void hold(Source& source, std::string lane);
+  /// Nothing more to deliver: forgotten until it is told again.
   void drop(Source& source);
 
-  /// Those whose time has come are runnable.
+  /// Sources whose time has come are runnable.
   void wake_sleepers(Moment now);
-  /// When the next will be; kNever when none sleeps.
+  /// When the next one wakes; kNever when none sleeps.
   Moment next_wake() const { return sleeping_.empty() ? kNever : sleeping_.begin()->first.first; }
-  /// As many of those that wait for the host are runnable; when none does, the first of those that rest.
-  void host_has_room(const std::string& host, uint32_t places);
-  /// All that wait for the host are runnable: there is no use in waiting for a place.
-  void host_is_closed(const std::string& host);
+  /// So many of the sources that are held for the lane are runnable; when there is none, the first of those
+  /// that rest for want of room.
+  void lane_has_room(const std::string& lane, uint32_t jobs);
+  /// All sources that are held for the lane are runnable: there will be no room soon.
+  void lane_is_closed(const std::string& lane);
 
   size_t size() const { return all_.size(); }
 

@@ -31,10 +31,10 @@ struct Endpoint {
   size_t job_bytes = size_t{4} << 20;  ///< of one job's text in a batch
   IdempotencyBook idempotency{};
   std::function<ProcessFigures()> process = [] { return ProcessFigures(); };
-  std::function<webhook::Figures()> webhooks = {};  ///< may be empty
+  std::function<webhook::WebhookFigures()> webhooks = {};  ///< may be empty
   std::function<std::optional<RedisFigures>()> redis = [] { return std::nullopt; };
   /// Returns nothing when no jobs are delivered to Redis.
-  std::function<std::optional<redis_delivery::Figures>()> redis_delivery = [] { return std::nullopt; };
+  std::function<std::optional<delivery::RedisSinkFigures>()> redis_delivery = [] { return std::nullopt; };
   uint32_t metrics_topics = 200;  ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< besides HTTP v1

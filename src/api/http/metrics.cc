@@ -176,7 +176,7 @@ void write_apis(Exposition& out, const Metrics& metrics) {
   out.sample(Exposition::label("protocol", "resp"), metrics.process.refused_resp);
 }
 
-void write_webhooks(Exposition& out, const webhook::Figures& figures) {
+void write_webhooks(Exposition& out, const webhook::WebhookFigures& figures) {
   out.begin("delayq_webhook_calls_total", "counter", "Calls that ended, by the answer's class or the error.");
   for (size_t i = 0; i < webhook::kCallClassCount; ++i)
     out.sample(Exposition::label("result", webhook::kCallClassNames[i]), figures.calls[i]);
@@ -210,7 +210,7 @@ void write_redis(Exposition& out, const RedisFigures& figures) {
           "By how much Redis's clock is ahead of the machine's.", seconds(figures.clock_offset));
 }
 
-void write_redis_delivery(Exposition& out, const redis_delivery::Figures& figures) {
+void write_redis_delivery(Exposition& out, const delivery::RedisSinkFigures& figures) {
   out.begin("delayq_redis_delivery_jobs_total", "counter",
             "Jobs for lists and streams in Redis: delivered, failed (refused by Redis), or given back.");
   out.sample(Exposition::label("outcome", "delivered"), figures.delivered);

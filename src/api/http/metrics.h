@@ -6,8 +6,7 @@
 #include <string_view>
 
 #include "api/conversation.h"
-#include "delivery/redis/figures.h"
-#include "delivery/webhook/figures.h"
+#include "delivery/figures.h"
 #include "queue/verbs.h"
 
 namespace delayq::http {
@@ -41,9 +40,9 @@ struct Metrics {
   const api::Traffic& http;
   const api::Traffic& resp;
   ProcessFigures process;
-  webhook::Figures webhooks{};
-  std::optional<RedisFigures> redis{};                      ///< none with other engines
-  std::optional<redis_delivery::Figures> redis_delivery{};  ///< none when jobs are not delivered to Redis
+  webhook::WebhookFigures webhooks{};
+  std::optional<RedisFigures> redis{};                         ///< none with other engines
+  std::optional<delivery::RedisSinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
 };
 
 /// Everything that can be watched, in Prometheus's text format. Its size has a bound: it depends on how many

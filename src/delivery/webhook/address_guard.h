@@ -39,13 +39,12 @@ class IpAddress {
   } bytes_;
 };
 
-/// A range of addresses: "10.0.0.0/8", "fd00::/8", or one address. No range of one kind has addresses of the
-/// other:
+/// A range of addresses: "10.0.0.0/8", "fd00::/8", or one address. A range has addresses of one kind only:
 /// "::/0" is every IPv6 address and no IPv4 address.
 class Network {
  public:
-  /// The error says what would be right; bits beyond the prefix must be zero, so that nobody believes to have
-  /// said something else.
+  /// The error says what would be right. Bits beyond the prefix must be zero: else the text may not mean what
+  /// its author thinks.
   static Result<Network> parse(std::string_view text);
 
   bool contains(const IpAddress& address) const;
@@ -55,19 +54,18 @@ class Network {
   int prefix_ = 0;  ///< of 128
 };
 
-/// Decides which addresses may be connected to, after names were resolved: a name can lead anywhere, and only
-/// the address tells.
+/// Decides which addresses may be connected to. It is asked after names are resolved: a name can lead to any
+/// address.
 ///
-///  1. Always refused, whatever the lists say: unspecified (0.0.0.0/8, ::), link-local (169.254.0.0/16,
-///  fe80::/10:
-///     where clouds keep their credentials), multicast (224.0.0.0/4, ff00::/8), broadcast (255.255.255.255)
-///     and the rest of 240.0.0.0/4, which nobody has.
+///  1. Always refused, whatever the lists say: unspecified (0.0.0.0/8, ::), link-local (169.254.0.0/16 and
+///     fe80::/10, where clouds keep their credentials), multicast (224.0.0.0/4, ff00::/8), broadcast
+///     (255.255.255.255) and the rest of 240.0.0.0/4, which is reserved.
 ///  2. What is on the deny list is refused.
 ///  3. With an allow list, all that is not on it is refused.
 ///  4. All others are allowed: loopback and private networks too, because that is where backends live.
 ///
-/// An IPv6 address that only stands for an IPv4 address is decided as that one as well: if either is refused,
-/// it is; and it is on the allow list if either is.
+/// For an IPv6 address that only stands for an IPv4 address both are decided: it is refused if either is, and
+/// it is on the allow list if either is.
 class AddressGuard {
  public:
   AddressGuard() = default;
@@ -75,7 +73,7 @@ class AddressGuard {
   static Result<AddressGuard> create(const std::vector<std::string>& allow,
                                      const std::vector<std::string>& deny);
 
-  /// Nothing when it may be connected to, else why not: "169.254.169.254 is link-local".
+  /// Returns nothing when it may be connected to, else the reason: "169.254.169.254 is link-local".
   std::optional<std::string> refusal(const IpAddress& address) const;
 
  private:

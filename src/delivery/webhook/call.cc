@@ -3,9 +3,18 @@
 #include <algorithm>
 #include <array>
 
+#include <curl/curl.h>
+
+#include "core/text.h"
+
 namespace delayq::webhook {
 
 namespace {
+
+constexpr std::chrono::seconds kLongestRetryDelay = std::chrono::days{365};
+constexpr size_t kLongestDate = 64;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool has_control_character(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
@@ -46,6 +55,50 @@ std::string_view name_of(CallError error) {
 Millis RetryAfter::from(Moment now) const {
   if (delay) return *delay;
   return at ? std::max(*at - now, Millis::zero()) : Millis::zero();
+}
+
+std::optional<RetryAfter> parse_retry_after(std::string_view value) {
+  value = trimmed(value, " \t");
+  if (value.empty()) return std::nullopt;
+  RetryAfter result;
+  if (std::all_of(value.begin(), value.end(), is_digit)) {
+    std::chrono::seconds delay{0};
+    for (const char c : value)
+      delay = std::min(delay * 10 + std::chrono::seconds{c - '0'}, kLongestRetryDelay);
+    result.delay = delay;
+    return result;
+  }
+  // All three forms begin with the name of a day; what curl would make of other texts is not what was meant.
+  const bool is_date = value.size() <= kLongestDate && value.front() >= 'A' && value.front() <= 'Z';
+  const time_t seconds = is_date ? curl_getdate(std::string(value).c_str(), nullptr) : -1;
+  if (seconds < 0) return std::nullopt;
+  result.at = Moment{std::chrono::seconds{seconds}};
+  return result;
+}
+
+CallClass class_of(const CallResult& result) {
+  switch (result.error) {
+    case CallError::kNone: {
+      const int hundreds = result.status / 100;
+      if (hundreds < 1 || hundreds > 5) return CallClass::kOther;
+      return static_cast<CallClass>(hundreds - 1);
+    }
+    case CallError::kRefusedAddress:
+      return CallClass::kRefused;
+    case CallError::kResolve:
+      return CallClass::kResolve;
+    case CallError::kConnect:
+      return CallClass::kConnect;
+    case CallError::kTls:
+      return CallClass::kTls;
+    case CallError::kTimeout:
+      return CallClass::kTimeout;
+    case CallError::kBadCall:
+    case CallError::kBroken:
+    case CallError::kNoRoom:
+      break;
+  }
+  return CallClass::kOther;
 }
 
 }  // namespace delayq::webhook

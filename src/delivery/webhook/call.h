@@ -1,12 +1,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include <absl/functional/any_invocable.h>
+
 #include "core/time.h"
+#include "delivery/figures.h"
 
 namespace delayq::webhook {
 
@@ -14,8 +19,8 @@ namespace delayq::webhook {
 /// dozen.
 class HeaderLines {
  public:
-  /// Nothing at all for an empty value. A line end or another control character in either would let a job
-  /// write headers of its own: then the lines are not valid(), and the call is refused (CallError::kBadCall).
+  /// Adds nothing for an empty value. A line end or another control character in either would let a job write
+  /// headers of its own: then the lines are not valid(), and the call is refused (CallError::kBadCall).
   void add(std::string_view name, std::string_view value);
   void reserve(size_t bytes) { lines_.reserve(bytes); }
 
@@ -34,32 +39,32 @@ class HeaderLines {
 struct Call {
   std::string url;
   std::string method = "POST";
-  HeaderLines headers;  ///< Host, Content-Length and Connection are the caller's own business
+  HeaderLines headers;  ///< without Host, Content-Length and Connection: the caller adds those
   std::string body;
   Millis connect_timeout{};  ///< resolving, connecting and TLS; zero: the total timeout alone counts
   Millis total_timeout{};    ///< until the answer is there; zero: the caller's own default
-  /// How long it may wait for its turn, from when it leaves; a call that is later is not begun
-  /// (CallError::kNoRoom). Zero: for as long as it takes.
+  /// How long the call may wait for its turn. A call that would begin later is not made (CallError::kNoRoom).
+  /// Zero: for as long as it takes.
   Millis start_within{};
 };
 
-/// Why there is no answer, as far as anybody has to tell the difference.
+/// Why there is no answer.
 enum class CallError : uint8_t {
   kNone,            ///< there is an answer, whatever its status
-  kBadCall,         ///< no such URL can be called, or a header line is none; trying again cannot help
+  kBadCall,         ///< the URL or a header is malformed; trying again cannot help
   kRefusedAddress,  ///< the host is at an address that must not be called
   kResolve,         ///< the host's name could not be resolved
-  kConnect,         ///< nobody listens there, or the way there is closed
+  kConnect,         ///< the connection was refused, or there is no route
   kTls,             ///< no secure connection: unknown authority, wrong name, expired
   kTimeout,         ///< the connect or the total timeout passed
-  kBroken,          ///< the connection ended, or what came is not HTTP
+  kBroken,          ///< the connection ended, or the answer is not HTTP
   kNoRoom,          ///< more calls at once than Caller::room() allowed, or too late; nothing was sent
 };
 
 /// A word for logs, figures and outcomes: "timeout".
 std::string_view name_of(CallError error);
 
-/// What a `Retry-After` header says: a number of seconds, or a moment.
+/// The value of a `Retry-After` header: a number of seconds, or a moment.
 struct RetryAfter {
   std::optional<Millis> delay;
   std::optional<Moment> at;
@@ -69,20 +74,64 @@ struct RetryAfter {
   bool operator==(const RetryAfter&) const = default;
 };
 
+/// Reads seconds ("120"), or a date in one of HTTP's three forms. Returns nothing for anything else, as if
+/// the header were not there. More than a year becomes a year.
+std::optional<RetryAfter> parse_retry_after(std::string_view value);
+
 /// How many bytes of an answer are kept.
 inline constexpr size_t kAnswerBytes = 1024;
 
-/// What came of a call.
+/// The result of a call.
 struct CallResult {
   int status = 0;                    ///< of the answer; zero when there is none
-  std::chrono::microseconds took{};  ///< from the moment the caller's thread began it
-  std::string answer;                ///< the first kAnswerBytes of the answer's body, as they came
+  std::chrono::microseconds took{};  ///< since the caller's thread began the call
+  std::string answer;                ///< the first kAnswerBytes of the answer's body
   bool is_answer_cut = false;        ///< there was more
   CallError error = CallError::kNone;
-  std::string error_text;  ///< a sentence for a person; empty without an error
+  std::string error_text;  ///< for people to read; empty without an error
   std::optional<RetryAfter> retry_after;
 
   bool is_answered() const { return error == CallError::kNone; }
+};
+
+/// For the metrics.
+CallClass class_of(const CallResult& result);
+
+/// Makes HTTP calls.
+///
+/// A call is given with call() and sent with the next poll(). Its result is collected by hear() and handed
+/// out by the poll() after that: exactly once, never from inside call(). So all calls of a turn go to the
+/// thread that makes them with one lock and one wake-up, and so do all results on the way back.
+///
+/// Results come in any order. A call without a result when the caller is destroyed never gets one; its
+/// receiver may have got it or not.
+///
+/// Threads: all methods are called from one thread. Only the function given to set_wakeup() is called from
+/// another.
+class Caller {
+ public:
+  using Done = absl::AnyInvocable<void(CallResult)>;
+
+  virtual ~Caller() = default;
+
+  /// Makes this call, however many others the same host has: that limit is the user's.
+  /// Without room the result is CallError::kNoRoom.
+  virtual void call(Call call, Done done) = 0;
+
+  /// Collects the calls that have ended. The clock is read between hear() and poll(), at a moment at which
+  /// all those answers were there: a delay that an answer asks for counts from it.
+  virtual void hear() = 0;
+
+  /// Runs `done` of the calls that hear() collected, which may make calls but must not poll(), and sends the
+  /// calls since the last poll(). Returns whether any call ended.
+  virtual bool poll() = 0;
+
+  /// How many more calls may be given now.
+  virtual size_t room() const = 0;
+
+  /// `wakeup` is called from the caller's thread when there is something new for hear(). Set before the first
+  /// call.
+  virtual void set_wakeup(std::function<void()> wakeup) = 0;
 };
 
 }  // namespace delayq::webhook

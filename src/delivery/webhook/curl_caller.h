@@ -3,21 +3,31 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <sys/socket.h>
 #include <vector>
 
 #include "delivery/webhook/address_guard.h"
-#include "delivery/webhook/caller.h"
-#include "delivery/webhook/exchange.h"
+#include "delivery/webhook/call.h"
 
 namespace delayq::webhook {
 
 class CurlWorker;
 
-/// Opens the socket for a connection to this address, or answers -1 to refuse. Only ever asked about
-/// addresses that the guard allows; it is what tests replace to see that nothing else gets here. Called on
-/// the caller's thread.
+struct NumberedCall {
+  uint32_t number = 0;
+  Call call;
+  std::optional<std::chrono::microseconds> begin_by{};  ///< by the caller's clock; later it is not begun
+};
+
+struct NumberedResult {
+  uint32_t number = 0;
+  CallResult result;
+};
+
+/// Opens the socket for a connection to this address, or returns -1 to refuse. Called only for addresses that
+/// the guard allows; tests replace it to see that no others get here. Called on the caller's thread.
 using SocketOpener = std::function<int(const sockaddr& address, int type, int protocol)>;
 
 struct CurlCallerOptions {
@@ -25,8 +35,8 @@ struct CurlCallerOptions {
   size_t max_calls = 1'024;  ///< at the same time; each may have a connection, and as many are kept open
   Millis default_timeout = std::chrono::seconds{30};  ///< total, for calls that say nothing
   std::string user_agent = "delayq";
-  std::string ca_file{};         ///< PEM; who may vouch for a host, instead of the system's authorities
-  bool skips_tls_check = false;  ///< believes every certificate; for trying things out
+  std::string ca_file{};         ///< PEM; the trusted authorities, instead of the system's
+  bool skips_tls_check = false;  ///< accepts every certificate; for trying things out
   SocketOpener opener{};         ///< empty: the system's socket()
   /// Steady; read on both threads, for Call::start_within. Empty: no call is ever too late to begin.
   std::function<std::chrono::microseconds()> clock{};
@@ -37,12 +47,11 @@ struct CurlCallerOptions {
 /// Calls made by libcurl, all on one thread of its own.
 ///
 ///  - Connections are kept and used again; HTTP/2 over TLS where the host offers it, else HTTP/1.1.
-///  - Names are resolved on threads of libcurl, so a slow name server holds up nobody else. The address of
-///  every
-///    connection, wherever it came from (a name, digits in any notation), passes the guard before its socket
-///    is opened.
+///  - Names are resolved on threads of libcurl, so a slow name server does not delay other calls. The address
+///    of every connection, wherever it came from (a name, digits in any notation), passes the guard before
+///    its socket is opened.
 ///  - Only http and https. Redirects are answers like others. No proxies, cookies or passwords from the
-///  environment.
+///    environment.
 ///  - Answers are bounded: beyond kReadBytes of a body the connection is closed and the answer is taken as it
 ///    is; beyond kHeaderBytes or kHeaderLines of headers there is no answer.
 class CurlCaller : public Caller {
@@ -53,7 +62,7 @@ class CurlCaller : public Caller {
 
   /// Fails when a file is not there, or when there are no descriptors left for the thread's own needs.
   static Result<std::unique_ptr<CurlCaller>> open(CurlCallerOptions options);
-  /// Breaks off the calls that are in flight: they are never answered.
+  /// Aborts the calls that are in flight: they are never answered.
   ~CurlCaller() override;
 
   void call(Call call, Done done) override;
@@ -72,7 +81,7 @@ class CurlCaller : public Caller {
   std::unique_ptr<CurlWorker> worker_;
   std::function<std::chrono::microseconds()> clock_;
   std::vector<Done> slots_;           ///< of the calls in flight, by number
-  std::vector<uint32_t> free_slots_;  ///< numbers that nobody has
+  std::vector<uint32_t> free_slots_;  ///< numbers that no call has
   std::vector<Done> refused_;         ///< there was no room for these
   std::vector<NumberedCall> leaving_;
   std::vector<NumberedResult> ended_;

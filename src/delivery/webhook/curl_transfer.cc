@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "delivery/webhook/retry_after.h"
-
 namespace delayq::webhook {
 
 namespace {
@@ -17,8 +15,8 @@ constexpr long kReceiveBytes = 4'096;  // answers are small
 constexpr long kSendBytes = 16'384;    // libcurl's smallest; small bodies leave with their headers
 constexpr std::string_view kRetryAfter = "retry-after:";
 
-/// Headers that libcurl would add by itself and that nobody asked for: the wait for "100 Continue", and a
-/// type that no job has. Behind those of the call, where a type of the call's own comes first.
+/// Removes headers that libcurl would add by itself: the wait for "100 Continue", and a content type. They
+/// come after those of the call, so that a content type of the call takes precedence.
 curl_slist* constant_headers() {
   static char type[] = "Content-Type:";
   static char expect[] = "Expect:";
@@ -84,7 +82,7 @@ void CurlTransfer::set_up() {
   set(handle_, CURLOPT_PRIVATE, this);
   set(handle_, CURLOPT_ERRORBUFFER, error_);
   set(handle_, CURLOPT_NOSIGNAL, 1L);
-  // A call that timed out while its name is being resolved would else hold up all others until that is done.
+  // Else a call that timed out while its name is being resolved would delay all others until that is done.
   set(handle_, CURLOPT_QUICK_EXIT, 1L);
   set(handle_, CURLOPT_PROTOCOLS_STR, "http,https");
   set(handle_, CURLOPT_FOLLOWLOCATION, 0L);
@@ -102,7 +100,7 @@ void CurlTransfer::set_up() {
   set(handle_, CURLOPT_HEADERDATA, this);
   set(handle_, CURLOPT_OPENSOCKETFUNCTION, &CurlTransfer::on_open);
   set(handle_, CURLOPT_OPENSOCKETDATA, this);
-  // Connections outlive transfers, so this one is told about the settings instead.
+  // Connections outlive transfers, so this callback gets the settings instead of the transfer.
   set(handle_, CURLOPT_CLOSESOCKETFUNCTION, &CurlTransfer::on_close);
   set(handle_, CURLOPT_CLOSESOCKETDATA, &settings_);
   if (settings_.known_hosts != nullptr) set(handle_, CURLOPT_RESOLVE, settings_.known_hosts);
@@ -136,8 +134,8 @@ CURL* CurlTransfer::begin(uint32_t number, Call call) {
   const Millis connect =
       call_.connect_timeout > Millis::zero() ? std::min(call_.connect_timeout, total) : total;
   set(handle_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(connect.count()));
-  // Where a host may offer HTTP/2, one more call waits for the connection being made and shares it. Not for
-  // others: there it would wait for nothing.
+  // Where a host may offer HTTP/2, a further call waits for the connection that is being made, to share it.
+  // Plain HTTP connections are not shared, so waiting would be of no use.
   const bool is_tls = call_.url.size() > 5 && ::strncasecmp(call_.url.c_str(), "https", 5) == 0;
   set(handle_, CURLOPT_PIPEWAIT, is_tls ? 1L : 0L);
   return handle_;
@@ -172,9 +170,9 @@ void CurlTransfer::set_headers() {
 
 CallResult CurlTransfer::finish(CURLcode code) {
   CallResult result;
-  curl_off_t took = 0;  // what was never begun took no time, and libcurl still knows that of the call before
+  curl_off_t took = 0;  // a call that was never begun took no time; libcurl would return that of the last one
   if (code != CURLE_URL_MALFORMAT) curl_easy_getinfo(handle_, CURLINFO_TOTAL_TIME_T, &took);
-  // An answer that is longer than anybody reads is an answer.
+  // An answer that was too long to be read to its end is an answer.
   if (code == CURLE_OK || is_cut_) {
     long status = 0;
     curl_easy_getinfo(handle_, CURLINFO_RESPONSE_CODE, &status);
@@ -196,12 +194,12 @@ CallResult CurlTransfer::failure(CURLcode code) {
   result.error_text = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
   long request_bytes = 0;
   curl_easy_getinfo(handle_, CURLINFO_REQUEST_SIZE, &request_bytes);
-  // That is also what libcurl says of an answer that is not HTTP.
+  // libcurl returns that code also for an answer that is not HTTP.
   if (code == CURLE_UNSUPPORTED_PROTOCOL && request_bytes > 0) result.error = CallError::kBroken;
   if (!call_.headers.valid()) {
-    result.error_text = "a header has a control character, or its name is none";
+    result.error_text = "a header has a control character, or its name is not valid";
   } else if (!is_token(call_.method)) {
-    result.error_text = "the method is not a word";
+    result.error_text = "the method is not a valid HTTP method";
   } else if (header_bytes_ > CurlCaller::kHeaderBytes || header_lines_ > CurlCaller::kHeaderLines) {
     result.error_text = fmt::format("the answer has more than {} headers or {} bytes of them",
                                     CurlCaller::kHeaderLines, CurlCaller::kHeaderBytes);

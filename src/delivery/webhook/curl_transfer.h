@@ -11,15 +11,15 @@
 
 namespace delayq::webhook {
 
-/// What all transfers of one caller have in common. Lives longer than they do.
+/// What all transfers of one caller have in common. Outlives them.
 struct TransferSettings {
   CurlCallerOptions options;
   curl_slist* known_hosts = nullptr;           ///< CURLOPT_RESOLVE
-  std::function<void(curl_socket_t)> opened;   ///< a socket is ours from now on
-  std::function<void(curl_socket_t)> closing;  ///< and will be gone at once
+  std::function<void(curl_socket_t)> opened;   ///< a socket was opened
+  std::function<void(curl_socket_t)> closing;  ///< and is about to be closed
 };
 
-/// One of libcurl's handles with one call at a time: it is set up once and used for call after call.
+/// One handle of libcurl, for one call at a time: it is set up once and reused.
 class CurlTransfer {
  public:
   explicit CurlTransfer(TransferSettings& settings);
@@ -27,9 +27,10 @@ class CurlTransfer {
   CurlTransfer(const CurlTransfer&) = delete;
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
-  /// The handle, ready to be added to the multi handle; or null when the call is none, then see finish().
+  /// Returns the handle, ready to be added to the multi handle; null when the call is malformed: then call
+  /// finish().
   CURL* begin(uint32_t number, Call call);
-  /// What came of it. Forgets the call.
+  /// Returns the result, and forgets the call.
   CallResult finish(CURLcode code);
 
   CURL* handle() { return handle_; }

@@ -14,11 +14,11 @@ namespace delayq::webhook {
 /// How many calls a host ("name:port") may have at once, and a circuit breaker for each, so that one dead
 /// host costs neither time nor places that others need.
 ///
-/// The breaker is closed until so many calls in a row have failed. Then it is open: no call for the cooldown.
-/// After that it is half open: one call, the probe, may try; its success closes the breaker, its failure
-/// opens it again.
+/// The breaker is closed until a number of calls in a row have failed. Then it is open: no call for the
+/// cooldown. After that it is half open: one call, the probe, may be made; its success closes the breaker,
+/// its failure opens it again.
 ///
-/// Only hosts with calls under way, or with failures that are not made up for, are remembered; of the latter
+/// Only hosts with calls under way, or with failures since their last success, are remembered; of the latter
 /// a bounded number.
 class HostGate {
  public:
@@ -35,32 +35,32 @@ class HostGate {
 
   struct Room {
     uint32_t calls = 0;                ///< that may be begun now
-    std::optional<Moment> open_until;  ///< the breaker is open; without it and without room: wait for an end
+    std::optional<Moment> open_until;  ///< the breaker is open; if empty, and no calls: until one ends
   };
   Room room(const std::string& host, Moment now);
 
-  /// Takes places. REQUIRES: room() says that there are so many.
+  /// Takes places. REQUIRES: room() has as many.
   void enter(const std::string& host, Moment now, uint32_t calls = 1);
-  /// Places that were taken for nothing.
+  /// Returns places that were not used.
   void give_back(const std::string& host, uint32_t calls);
   /// A call has ended. `failed`: the host did not do its work.
   void leave(const std::string& host, Moment now, bool failed);
 
-  /// Those whose breaker is not closed.
+  /// How many have a breaker that is not closed.
   size_t open_hosts() const { return open_; }
   size_t size() const { return hosts_.size(); }
 
  private:
-  struct Host {
+  struct HostState {
     uint32_t calls = 0;
     uint32_t failures = 0;
     bool is_open = false;  ///< or half open, when `open_until` has passed
     bool is_probing = false;
     Moment open_until{};
   };
-  using Hosts = absl::flat_hash_map<std::string, Host>;
+  using Hosts = absl::flat_hash_map<std::string, HostState>;
 
-  void set_open(Host& host, bool open);
+  void set_open(HostState& host, bool open);
   void forget_if_idle(Hosts::iterator host);
   void make_room();
 

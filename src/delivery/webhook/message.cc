@@ -1,9 +1,15 @@
 #include "delivery/webhook/message.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "core/encoding.h"
 #include "core/job.h"
+#include "core/limits.h"
 #include "core/moment.h"
 #include "core/siphash.h"
+#include "core/text.h"
 #include "json/reader.h"
 #include "json/writer.h"
 
@@ -64,10 +70,55 @@ std::string callback_api_body(const Job& job, std::string_view url) {
   return text;
 }
 
+// ---- the answer
+
+/// Of the answer, kept with the job.
+constexpr size_t kShownBytes = 200;
+constexpr std::string_view kSpace = " \t\r\n";
+
+/// What came from elsewhere must not make the text one that the queue refuses.
+std::string presentable(std::string text) {
+  text.resize(std::min(text.size(), Limits::kReasonBytes));
+  if (check_reason(text)) return text;
+  for (char& c : text) {
+    if (c < 0x20 || c > 0x7e) c = c == '\n' || c == '\t' ? c : '?';
+  }
+  return text;
+}
+
+std::string text_of(const CallResult& result) {
+  const int64_t took = std::chrono::round<Millis>(result.took).count();
+  if (!result.is_answered())
+    return presentable(fmt::format("{} after {} ms: {}", name_of(result.error), took, result.error_text));
+  std::string_view answer = trimmed(result.answer, kSpace);
+  const bool is_cut = result.is_answer_cut || answer.size() > kShownBytes;
+  answer = answer.substr(0, kShownBytes);
+  if (answer.empty()) return fmt::format("{} in {} ms", result.status, took);
+  return presentable(fmt::format("{} in {} ms: {}{}", result.status, took, answer, is_cut ? "..." : ""));
+}
+
+bool is_host_failure(const CallResult& result) {
+  switch (result.error) {
+    case CallError::kNone:
+      return result.status >= 502 && result.status <= 504;
+    case CallError::kBadCall:
+    case CallError::kNoRoom:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool is_success(const CallResult& result, CallbackFormat format) {
+  if (result.status < 200 || result.status > 299) return false;
+  return format != CallbackFormat::kCallbackApi ||
+         (trimmed(result.answer, kSpace) == "ok" && !result.is_answer_cut);
+}
+
 }  // namespace
 
-Route route_of(const JobOptions& options, const EffectiveSettings& topic) {
-  Route route;
+CallRoute route_of(const JobOptions& options, const EffectiveSettings& topic) {
+  CallRoute route;
   route.is_jobs_own = !options.callback.empty();
   route.url = route.is_jobs_own ? options.callback : std::string_view(topic.callback);
   route.format = options.format.value_or(topic.callback_format);
@@ -87,7 +138,7 @@ std::string message_id(const Job& job) {
   return "msg_" + to_hex({reinterpret_cast<const char*>(&hash), sizeof hash});
 }
 
-Call make_call(const Job& job, const JobOptions& options, const Route& route, signing::Signer& signer,
+Call make_call(const Job& job, const JobOptions& options, const CallRoute& route, signing::Signer& signer,
                Moment now) {
   Call call;
   call.url = route.url;
@@ -106,6 +157,21 @@ Call make_call(const Job& job, const JobOptions& options, const Route& route, si
   call.headers.add("delayq-attempt", std::to_string(job.attempts));
   call.headers.add("delayq-due", format_moment(job.due));
   return call;
+}
+
+CallOutcome outcome_of(const CallResult& result, CallbackFormat format, Moment now) {
+  CallOutcome outcome;
+  outcome.text = text_of(result);
+  outcome.host_failed = is_host_failure(result);
+  if (!result.is_answered()) return outcome;
+  if (is_success(result, format)) {
+    outcome.fate = CallFate::kDone;
+  } else if (result.status == 410) {
+    outcome.fate = CallFate::kDead;
+  } else if (result.retry_after && (result.status == 429 || result.status == 503)) {
+    outcome.retry_after = std::min(result.retry_after->from(now), kLongestRetryAfter);
+  }
+  return outcome;
 }
 
 }  // namespace delayq::webhook

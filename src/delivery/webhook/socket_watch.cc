@@ -74,8 +74,8 @@ void SocketWatch::tell(int fd, uint32_t what) {
 void SocketWatch::watch(int fd, uint32_t what) {
   Known& socket = known(fd);
   socket.wanted = what;
-  // A wish to write is always taken back: there is nearly always room, and that would be told again and
-  // again.
+  // Watching for EPOLLOUT is always stopped: a socket is nearly always writable, and would report it again
+  // and again.
   if (what == 0 && socket.is_ours && socket.told == EPOLLIN) return;
   tell(fd, what);
 }
@@ -107,7 +107,7 @@ const std::vector<SocketWatch::Event>& SocketWatch::wait(bool& is_timed_out) {
       drain(fd);
       is_timed_out = true;
     } else if (known(fd).wanted == 0) {
-      tell(fd, 0);  // closed by its host, or talking out of turn; libcurl finds out when it wants it again
+      tell(fd, 0);  // closed, or unexpected bytes; libcurl notices when it uses the socket again
     } else {
       events_.push_back({fd, what});
     }

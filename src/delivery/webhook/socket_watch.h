@@ -28,9 +28,9 @@ class Descriptor {
 
 /// Waits for the sockets of one thread, for one timer, and for a wake-up from another thread.
 ///
-/// libcurl says of every call that it does not wait for its connection's socket any more, and of the next one
-/// that it does again. Telling the kernel both times would be the most expensive part of a call, so a socket
-/// that nobody waits for stays where it is until it has something to tell.
+/// After every call libcurl stops watching the connection's socket, and watches it again for the next call.
+/// Telling the kernel both times would be the most expensive part of a call, so a socket that is not watched
+/// stays registered until it has an event.
 ///
 /// No clock is read here: the timer is the kernel's.
 class SocketWatch {
@@ -43,24 +43,24 @@ class SocketWatch {
   /// Fails when there are no descriptors left.
   static Result<SocketWatch> open();
 
-  /// From now on until closing(), a number that watch() may keep with the kernel while nobody waits.
+  /// The socket may stay registered with the kernel while it is not watched, until closing().
   void opened(int fd);
   void closing(int fd);
-  /// Waits for EPOLLIN or EPOLLOUT or both on this socket; 0: no more.
+  /// Watches this socket for EPOLLIN, EPOLLOUT or both; 0: stops watching it.
   void watch(int fd, uint32_t what);
-  /// Ends a wait() after this time; negative: never. Whichever was set last counts. Zero is not waited for.
+  /// Ends a wait() after this time; negative: never; zero: at once. Overrides the time that was set before.
   void set_timer(Millis after) { timer_ = after, is_timer_set_ = false; }
-  /// Whether the timer was set to zero, which then is set no more.
+  /// Returns whether the timer was set to zero, and switches it off.
   bool take_due() {
     if (timer_ != Millis::zero()) return false;
     set_timer(Millis{-1});
     return true;
   }
 
-  /// Waits until something happened. The events are good until the next wait(); `is_timed_out` says that the
-  /// timer ran out, which then is set no more.
+  /// Waits until something happens. The events are valid until the next wait(). `is_timed_out`: the timer has
+  /// expired, and is off now.
   const std::vector<Event>& wait(bool& is_timed_out);
-  /// Ends a wait(), or the next one. The one method that any thread may call.
+  /// Ends a wait(), or the next one. Only this method may be called from any thread.
   void wake();
 
  private:

@@ -76,10 +76,32 @@ TEST_F(LeaseScripts, AckKeepsNoMoreThanItMay) {
   const Record record = record_of("3");
   EXPECT_EQ(record.state, JobState::kDone);
   EXPECT_EQ(record.outcome, "result");
-  EXPECT_EQ(record.lease, 0U);
+  EXPECT_EQ(record.lease, static_cast<uint64_t>(kNow)) << "a finished job has its end in this place";
   EXPECT_EQ(record.body, kBody);
   EXPECT_EQ(command({"EXISTS", group("g"), key(Key::kHeld), key(Key::kLease)}), "0");
   EXPECT_THAT(news(), ElementsAre("e0@me:1700000000070")) << "the end of a retention is the next wake-up";
+}
+
+TEST_F(LeaseScripts, TrimKeepsFewerAndForAShorterTimeFromTheirEnds) {
+  const auto trim = [&](const std::string& count, const std::string& time, const std::string& after,
+                        const std::string& most, int64_t now) {
+    return said(run(scripts::kTrim, "t", {"3", count, time, after, most, "100000"}, now));
+  };
+  for (int i = 0; i < 4; ++i) ack({lease_of(spec(std::to_string(i), kNow))}, ms(1'000), "10", "", kNow + i);
+  ASSERT_EQ(members(Key::kDone), "[0 1 2 3]");
+  EXPECT_EQ(trim("3", "5000", "0", "10", kNow + 5), "[1 ]") << "the oldest is one too many";
+  EXPECT_EQ(members(Key::kDone), "[1 2 3]");
+  EXPECT_EQ(scores(Key::kKept), "[1 1700000001000 2 1700000001000 3 1700000001000]")
+      << "a longer time lengthens nothing";
+  listen();
+  EXPECT_EQ(trim("3", "4", "0", "10", kNow + 5), "[1 ]") << "that of 1 is over";
+  EXPECT_EQ(scores(Key::kKept), "[2 1700000000006 3 1700000000007]");
+  EXPECT_EQ(record_of("2").until, Moment{Millis{kNow + 6}});
+  EXPECT_THAT(news(), ElementsAre("e0@me:1700000000006")) << "there is something to do earlier than before";
+  const std::string first = trim("3", "0", "0", "1", kNow + 5);
+  EXPECT_EQ(first.substr(0, 3), "[1 ") << "one in a call, and where to go on";
+  EXPECT_NE(first, "[1 ]");
+  EXPECT_EQ(members(Key::kDone), "[3]");
 }
 
 TEST_F(LeaseScripts, AckDropsWhatIsPastItsRetention) {

@@ -5,11 +5,10 @@
 #include <string_view>
 
 #include "core/histogram.h"
-#include "delivery/webhook/call.h"
 
 namespace delayq::webhook {
 
-/// How calls ended, in classes that do not grow with what receivers think of.
+/// How calls ended, in a fixed number of classes, whatever receivers answer.
 enum class CallClass : uint8_t {
   k1xx,
   k2xx,
@@ -27,8 +26,8 @@ inline constexpr size_t kCallClassCount = 11;
 inline constexpr std::array<std::string_view, kCallClassCount> kCallClassNames{
     "1xx", "2xx", "3xx", "4xx", "5xx", "refused_address", "resolve", "connect", "tls", "timeout", "other"};
 
-/// What the dispatcher has done since the start, and does.
-struct Figures {
+/// What the webhook sink has done since the start, and does now.
+struct WebhookFigures {
   std::array<uint64_t, kCallClassCount> calls{};
   uint64_t delivered = 0;   ///< jobs whose call was a success
   uint64_t failed = 0;      ///< to be tried again, or dead, as the queue decides
@@ -39,6 +38,17 @@ struct Figures {
   Histogram<28> micros;     ///< how long calls took
 };
 
-CallClass class_of(const CallResult& result);
-
 }  // namespace delayq::webhook
+
+namespace delayq::delivery {
+
+/// What was written to Redis since the start, and is being written now.
+struct RedisSinkFigures {
+  uint64_t delivered = 0;   ///< jobs that Redis has
+  uint64_t failed = 0;      ///< refused by Redis: to be tried again, or dead, as the queue decides
+  uint64_t given_back = 0;  ///< taken and not known to be written: Redis was away, or a stop
+  uint64_t in_flight = 0;   ///< now
+  bool connected = false;   ///< now
+};
+
+}  // namespace delayq::delivery

@@ -1,4 +1,4 @@
-#include "delivery/settlement.h"
+#include "delivery/sink.h"
 
 #include <gmock/gmock.h>
 

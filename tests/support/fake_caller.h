@@ -7,14 +7,17 @@
 #include <utility>
 #include <vector>
 
-#include "delivery/webhook/caller.h"
+#include "delivery/webhook/call.h"
 #include "queue/callback.h"
 
-namespace delayq::webhook {
+namespace delayq::support {
 
 /// A caller whose calls end when a test says so.
-class FakeCaller final : public Caller {
+class FakeCaller final : public webhook::Caller {
  public:
+  using Call = webhook::Call;
+  using CallResult = webhook::CallResult;
+
   struct Made {
     Call call;
     Done done;
@@ -40,7 +43,7 @@ class FakeCaller final : public Caller {
     return static_cast<size_t>(std::count_if(
         open_.begin(), open_.end(), [&](const Made& made) { return host_of(made.call.url) == host; }));
   }
-  /// The first open call to the host (any, when empty) ends so; its `done` comes with the next hear() and
+  /// The first open call to the host (any, when empty) ends so; its `done` is called by the next hear() and
   /// poll().
   void end(const CallResult& result, std::string_view host = {}) {
     const auto found = std::find_if(open_.begin(), open_.end(), [&](const Made& made) {
@@ -59,7 +62,7 @@ class FakeCaller final : public Caller {
   }
   void refuse(std::string_view host = {}) {
     CallResult result;
-    result.error = CallError::kConnect;
+    result.error = webhook::CallError::kConnect;
     result.error_text = "refused";
     end(result, host);
   }
@@ -72,4 +75,4 @@ class FakeCaller final : public Caller {
   size_t room_ = 10'000;
 };
 
-}  // namespace delayq::webhook
+}  // namespace delayq::support

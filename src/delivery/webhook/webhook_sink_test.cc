@@ -1,12 +1,13 @@
-#include "delivery/webhook/dispatcher.h"
+#include "delivery/webhook/webhook_sink.h"
 
 #include <map>
 #include <set>
 
 #include <gmock/gmock.h>
 
-#include "delivery/webhook/fake_caller.h"
+#include "delivery/delivery_loop.h"
 #include "engine/memory/memory_engine.h"
+#include "tests/support/fake_caller.h"
 #include "tests/support/forwarding_engine.h"
 #include "tests/support/queue_driver.h"
 
@@ -23,8 +24,8 @@ constexpr std::string_view kBad = "http://bad.example/hook";
 constexpr std::string_view kGoodHost = "good.example:80";
 constexpr std::string_view kBadHost = "bad.example:80";
 
-DispatcherOptions small() {
-  DispatcherOptions options;
+WebhookSinkOptions small() {
+  WebhookSinkOptions options;
   options.timeout = seconds{30};
   options.in_flight = 100;
   options.hosts = {.per_host = 4, .failures = 3, .cooldown = seconds{10}};
@@ -60,20 +61,23 @@ class SlowTakes final : public support::ForwardingEngine {
   std::vector<absl::AnyInvocable<void()>> held_;
 };
 
-class Dispatching : public testing::Test {
+class CallingBack : public testing::Test {
  protected:
-  Dispatching() { queue_.queue().set_delivery_listener(&dispatcher_); }
+  CallingBack() {
+    loop_.add(sink_);
+    queue_.queue().set_delivery_listener(&loop_);
+  }
 
-  /// Until nothing moves any more. Answers when the dispatcher wants to be called next.
+  /// Until nothing moves any more. Returns when the loop wants to be called next.
   Moment settle() {
     Moment next = kNever;
     for (int rounds = 0; rounds < 10'000; ++rounds) {
       queue_.queue().tick(queue_.now());
-      next = dispatcher_.tick(queue_.now());
+      next = loop_.tick(queue_.now());
       const bool queue_moved = queue_.queue().poll(queue_.now());
-      dispatcher_.hear();
-      const bool dispatcher_moved = dispatcher_.poll(queue_.now());
-      if (!queue_moved && !dispatcher_moved) return next;
+      loop_.hear();
+      const bool loop_moved = loop_.poll(queue_.now());
+      if (!queue_moved && !loop_moved) return next;
     }
     ADD_FAILURE() << "it never comes to rest";
     return next;
@@ -105,11 +109,12 @@ class Dispatching : public testing::Test {
   MemoryEngine memory_;
   SlowTakes engine_{memory_};
   support::QueueDriver queue_{engine_};
-  FakeCaller caller_;
-  Dispatcher dispatcher_{queue_.queue(), caller_, small(), 1};
+  support::FakeCaller caller_;
+  WebhookSink sink_{queue_.queue(), caller_, small(), 1};
+  delivery::DeliveryLoop loop_{queue_.queue(), 1};
 };
 
-TEST_F(Dispatching, ASuccessMakesTheJobDone) {
+TEST_F(CallingBack, ASuccessMakesTheJobDone) {
   hook("t", kGood);
   const std::string id = push("t");
   settle();
@@ -121,10 +126,10 @@ TEST_F(Dispatching, ASuccessMakesTheJobDone) {
   settle();
   EXPECT_EQ(job("t", id).state, JobState::kDone);
   EXPECT_EQ(job("t", id).outcome, "200 in 1 ms: thanks");
-  EXPECT_EQ(dispatcher_.figures().delivered, 1U);
+  EXPECT_EQ(sink_.figures().delivered, 1U);
 }
 
-TEST_F(Dispatching, AFailureIsTriedAgainAsThePolicySays) {
+TEST_F(CallingBack, AFailureIsTriedAgainAsThePolicySays) {
   hook("t", kGood, {.attempts = 2});
   const std::string id = push("t");
   settle();
@@ -143,7 +148,7 @@ TEST_F(Dispatching, AFailureIsTriedAgainAsThePolicySays) {
   EXPECT_EQ(job("t", id).outcome, "500 in 1 ms: still not");
 }
 
-TEST_F(Dispatching, GoneMakesItDeadAtOnce) {
+TEST_F(CallingBack, GoneMakesItDeadAtOnce) {
   hook("t", kGood);
   const std::string id = push("t");
   settle();
@@ -153,7 +158,7 @@ TEST_F(Dispatching, GoneMakesItDeadAtOnce) {
   EXPECT_EQ(job("t", id).attempts, 1U);
 }
 
-TEST_F(Dispatching, RetryAfterGoesBeforeTheBackoff) {
+TEST_F(CallingBack, RetryAfterGoesBeforeTheBackoff) {
   hook("t", kGood);
   const std::string id = push("t");
   settle();
@@ -162,18 +167,18 @@ TEST_F(Dispatching, RetryAfterGoesBeforeTheBackoff) {
   EXPECT_EQ(job("t", id).due, at(7'000));
 }
 
-TEST_F(Dispatching, RetryAfterCountsFromAMomentAtWhichTheAnswerWasThere) {
+TEST_F(CallingBack, RetryAfterCountsFromAMomentAtWhichTheAnswerWasThere) {
   hook("t", kGood);
   const std::string id = push("t");
   settle();
-  dispatcher_.hear();
+  loop_.hear();
   caller_.end(busy_for(seconds{7}));  // after the clock was read
-  EXPECT_FALSE(dispatcher_.poll(queue_.now()));
+  EXPECT_FALSE(loop_.poll(queue_.now()));
   settle_at(at(5));
   EXPECT_EQ(job("t", id).due, at(7'005));
 }
 
-TEST_F(Dispatching, AJobsOwnCallbackInATopicThatIsPulled) {
+TEST_F(CallingBack, AJobsOwnCallbackInATopicThatIsPulled) {
   const std::string own = push("t", kGood);
   const std::string pulled = push("t");
   settle();
@@ -182,11 +187,11 @@ TEST_F(Dispatching, AJobsOwnCallbackInATopicThatIsPulled) {
   EXPECT_EQ(queue_.pop_one("t").job.id, pulled);
 }
 
-TEST_F(Dispatching, NoMoreCallsThanAllowedAtOnce) {
-  DispatcherOptions options = small();
+TEST_F(CallingBack, NoMoreCallsThanAllowedAtOnce) {
+  WebhookSinkOptions options = small();
   options.in_flight = 10;
   options.hosts.per_host = 100;
-  dispatcher_.set_options(options);
+  sink_.set_options(options);
   hook("t", kGood);
   for (int i = 0; i < 50; ++i) push("t");
   settle();
@@ -200,7 +205,7 @@ TEST_F(Dispatching, NoMoreCallsThanAllowedAtOnce) {
   EXPECT_EQ(queue_.count("t", JobState::kDone), 50U);
 }
 
-TEST_F(Dispatching, NoMoreThanTheCallerHasRoomFor) {
+TEST_F(CallingBack, NoMoreThanTheCallerHasRoomFor) {
   caller_.set_room(3);
   hook("t", kGood);
   for (int i = 0; i < 9; ++i) push("t");
@@ -208,7 +213,7 @@ TEST_F(Dispatching, NoMoreThanTheCallerHasRoomFor) {
   EXPECT_EQ(caller_.open().size(), 3U);
 }
 
-TEST_F(Dispatching, AHostThatHangsHoldsOnlyItsOwnPlaces) {
+TEST_F(CallingBack, AHostThatHangsHoldsOnlyItsOwnPlaces) {
   hook("bad", kBad);
   hook("good", kGood);
   for (int i = 0; i < 20; ++i) push("bad");
@@ -223,7 +228,7 @@ TEST_F(Dispatching, AHostThatHangsHoldsOnlyItsOwnPlaces) {
   EXPECT_EQ(queue_.count("bad", JobState::kReady), 16U) << "not taken: the host is known before";
 }
 
-TEST_F(Dispatching, TheSameForCallbacksOfJobsInOneTopic) {
+TEST_F(CallingBack, TheSameForCallbacksOfJobsInOneTopic) {
   for (int i = 0; i < 200; ++i) push("t", kBad);
   for (int i = 0; i < 20; ++i) push("t", kGood);
   for (int64_t ms = 0; ms < 20'000 && queue_.count("t", JobState::kDone) < 20; ms += 10) {
@@ -235,15 +240,15 @@ TEST_F(Dispatching, TheSameForCallbacksOfJobsInOneTopic) {
   }
   EXPECT_EQ(queue_.count("t", JobState::kDone), 20U);
   EXPECT_EQ(caller_.open_to(kBadHost), 4U);
-  EXPECT_GT(dispatcher_.figures().given_back, 0U);
+  EXPECT_GT(sink_.figures().given_back, 0U);
   EXPECT_LT(queue_.now(), at(5'000)) << "it digs through the jobs of the host that hangs";
 }
 
-TEST_F(Dispatching, WhatIsGivenBackIsNotCounted) {
+TEST_F(CallingBack, WhatIsGivenBackIsNotCounted) {
   std::set<std::string> ids;
   for (int i = 0; i < 40; ++i) ids.insert(push("t", kBad));
   settle();
-  ASSERT_GT(dispatcher_.figures().given_back, 0U);
+  ASSERT_GT(sink_.figures().given_back, 0U);
   for (int64_t ms = 0; ms < 60'000; ms += 100) {
     settle_at(at(ms));
     while (!caller_.open().empty()) {
@@ -255,10 +260,10 @@ TEST_F(Dispatching, WhatIsGivenBackIsNotCounted) {
   for (const std::string& id : ids) EXPECT_EQ(job("t", id).attempts, 1U);
 }
 
-TEST_F(Dispatching, NoLeaseRunsOutInTheLineOfASlowHost) {
-  DispatcherOptions options = small();
+TEST_F(CallingBack, NoLeaseRunsOutInTheLineOfASlowHost) {
+  WebhookSinkOptions options = small();
   options.hosts.per_host = 1;
-  dispatcher_.set_options(options);
+  sink_.set_options(options);
   std::set<std::string> ids;
   for (int i = 0; i < 40; ++i) ids.insert(push("t", kBad));
   std::map<std::string, int> called;
@@ -281,7 +286,7 @@ TEST_F(Dispatching, NoLeaseRunsOutInTheLineOfASlowHost) {
   EXPECT_LT(queue_.now(), at(200'000)) << "the host is never without work for long";
 }
 
-TEST_F(Dispatching, AJobWhoseTakeWasAnsweredTooLateIsNotCalled) {
+TEST_F(CallingBack, AJobWhoseTakeWasAnsweredTooLateIsNotCalled) {
   hook("t", kGood);
   const std::string id = push("t");
   engine_.holds = true;
@@ -289,12 +294,12 @@ TEST_F(Dispatching, AJobWhoseTakeWasAnsweredTooLateIsNotCalled) {
   engine_.holds = false;
   settle_at(at(6'000));
   ASSERT_EQ(caller_.open().size(), 1U) << "given back, and taken anew";
-  EXPECT_EQ(dispatcher_.figures().given_back, 1U);
+  EXPECT_EQ(sink_.figures().given_back, 1U);
   EXPECT_EQ(job("t", id).attempts, 1U);
   EXPECT_GE(job("t", id).until, at(6'000) + seconds{30}) << "the lease outlasts the call";
 }
 
-TEST_F(Dispatching, ALongerTimeoutDoesNotOutlastTheLeaseOfATakeUnderWay) {
+TEST_F(CallingBack, ALongerTimeoutDoesNotOutlastTheLeaseOfATakeUnderWay) {
   hook("t", kGood, {.callback_timeout = seconds{1}});
   const std::string id = push("t");
   engine_.holds = true;
@@ -308,7 +313,7 @@ TEST_F(Dispatching, ALongerTimeoutDoesNotOutlastTheLeaseOfATakeUnderWay) {
   EXPECT_EQ(job("t", id).attempts, 1U);
 }
 
-TEST_F(Dispatching, TheCallerIsToldHowLongTheCallMayWait) {
+TEST_F(CallingBack, TheCallerIsToldHowLongTheCallMayWait) {
   hook("t", kGood);
   const std::string id = push("t");
   settle();
@@ -325,14 +330,38 @@ TEST_F(Dispatching, TheCallerIsToldHowLongTheCallMayWait) {
   EXPECT_EQ(job("t", id).attempts, 1U) << "uncounted";
 }
 
-TEST_F(Dispatching, TheBreakerOpensAndOneProbeClosesIt) {
+TEST_F(CallingBack, AClockThatIsSetBackDoesNotProlongTheWaitOfACall) {
+  hook("t", kGood);
+  queue_.go_to(at(0) + std::chrono::hours{2});
+  push("t");
+  engine_.holds = true;
+  settle();
+  engine_.holds = false;
+  settle_at(at(0) + std::chrono::hours{1});
+  ASSERT_EQ(caller_.open().size(), 1U);
+  EXPECT_LE(caller_.open()[0].call.start_within, seconds{5}) << "the clock may be set right again meanwhile";
+}
+
+TEST_F(CallingBack, AClockThatIsSetBackDoesNotProlongTheWaitInLine) {
+  queue_.go_to(at(0) + std::chrono::hours{2});
+  for (int i = 0; i < 8; ++i) push("t", kBad);
+  settle();
+  ASSERT_EQ(sink_.figures().waiting, 4U);
+  const Moment set_back = at(0) + std::chrono::hours{1};
+  EXPECT_LE(settle_at(set_back), set_back + seconds{1});
+  for (int i = 1; i <= 7; ++i) settle_at(set_back + seconds{i});
+  EXPECT_EQ(sink_.figures().waiting, 0U);
+  EXPECT_EQ(sink_.figures().given_back, 4U);
+}
+
+TEST_F(CallingBack, TheBreakerOpensAndOneProbeClosesIt) {
   hook("t", kBad);
   for (int i = 0; i < 10; ++i) push("t");
   settle();
   EXPECT_EQ(caller_.open().size(), 4U);
   for (int i = 0; i < 4; ++i) caller_.refuse();
   settle();
-  EXPECT_EQ(dispatcher_.figures().open_hosts, 1U);
+  EXPECT_EQ(sink_.figures().open_hosts, 1U);
   EXPECT_TRUE(caller_.open().empty());
   EXPECT_EQ(settle_at(at(5'000)), at(10'000)) << "nothing to do before the breaker is half open";
   EXPECT_TRUE(caller_.open().empty());
@@ -341,10 +370,10 @@ TEST_F(Dispatching, TheBreakerOpensAndOneProbeClosesIt) {
   caller_.answer(200);
   settle();
   EXPECT_EQ(caller_.open().size(), 4U);
-  EXPECT_EQ(dispatcher_.figures().open_hosts, 0U);
+  EXPECT_EQ(sink_.figures().open_hosts, 0U);
 }
 
-TEST_F(Dispatching, AProbeThatFailsOpensItAgainAndTheNextComes) {
+TEST_F(CallingBack, AProbeThatFailsOpensItAgainAndTheNextComes) {
   hook("t", kBad);
   hook("u", kBad);
   for (int i = 0; i < 10; ++i) push(i % 2 == 0 ? "t" : "u");
@@ -363,10 +392,10 @@ TEST_F(Dispatching, AProbeThatFailsOpensItAgainAndTheNextComes) {
     caller_.answer(200);
     settle();
   }
-  EXPECT_EQ(dispatcher_.figures().delivered, 10U);
+  EXPECT_EQ(sink_.figures().delivered, 10U);
 }
 
-TEST_F(Dispatching, AnOpenBreakerCostsNoAttempts) {
+TEST_F(CallingBack, AnOpenBreakerCostsNoAttempts) {
   hook("t", kBad, {.attempts = 2});
   for (int i = 0; i < 10; ++i) push("t");
   settle();
@@ -377,7 +406,7 @@ TEST_F(Dispatching, AnOpenBreakerCostsNoAttempts) {
   EXPECT_EQ(queue_.count("t", JobState::kDead), 0U);
 }
 
-TEST_F(Dispatching, AnotherCallbackEndsTheWaitForADeadHost) {
+TEST_F(CallingBack, AnotherCallbackEndsTheWaitForADeadHost) {
   hook("t", kBad);
   for (int i = 0; i < 5; ++i) push("t");
   settle();
@@ -389,7 +418,7 @@ TEST_F(Dispatching, AnotherCallbackEndsTheWaitForADeadHost) {
   EXPECT_GT(caller_.open_to(kGoodHost), 0U);
 }
 
-TEST_F(Dispatching, ManyTopicsAtOneHostTakeTurns) {
+TEST_F(CallingBack, ManyTopicsAtOneHostTakeTurns) {
   for (int i = 0; i < 50; ++i) {
     const std::string topic = "t" + std::to_string(i);
     hook(topic, kGood);
@@ -401,10 +430,10 @@ TEST_F(Dispatching, ManyTopicsAtOneHostTakeTurns) {
     caller_.answer(200);
     settle();
   }
-  EXPECT_EQ(dispatcher_.figures().delivered, 150U);
+  EXPECT_EQ(sink_.figures().delivered, 150U);
 }
 
-TEST_F(Dispatching, BackToPullLeavesTheJobsToPops) {
+TEST_F(CallingBack, BackToPullLeavesTheJobsToPops) {
   hook("t", kGood);
   queue_.pause("t");
   const std::string id = push("t");
@@ -415,11 +444,11 @@ TEST_F(Dispatching, BackToPullLeavesTheJobsToPops) {
   EXPECT_EQ(queue_.pop_one("t").job.id, id);
 }
 
-TEST_F(Dispatching, AStopLetsCallsEndAndBeginsNone) {
+TEST_F(CallingBack, AStopLetsCallsEndAndBeginsNone) {
   hook("t", kGood);
   for (int i = 0; i < 6; ++i) push("t");
   settle();
-  dispatcher_.stop(queue_.now(), seconds{10});
+  loop_.stop(queue_.now(), seconds{10});
   caller_.answer(200);
   settle();
   EXPECT_EQ(caller_.open().size(), 3U);
@@ -433,9 +462,9 @@ TEST_F(Dispatching, AStopLetsCallsEndAndBeginsNone) {
   EXPECT_EQ(queue_.count("t", JobState::kDone), 1U) << "too late to count";
 }
 
-TEST_F(Dispatching, TheLogSaysNothingOfBodiesAndAnswers) {
+TEST_F(CallingBack, TheLogSaysNothingOfBodiesAndAnswers) {
   std::vector<std::string> lines;
-  dispatcher_.set_log([&](const FailedCall& call) {
+  sink_.set_log([&](const FailedCall& call) {
     lines.push_back(std::string(call.topic) + " " + std::string(call.host) + " " +
                     std::to_string(call.result.status) + " " + std::to_string(call.attempt));
   });
@@ -447,7 +476,7 @@ TEST_F(Dispatching, TheLogSaysNothingOfBodiesAndAnswers) {
   EXPECT_THAT(lines, testing::ElementsAre("t good.example:80 500 1"));
 }
 
-TEST_F(Dispatching, TheTopicsSecretsSign) {
+TEST_F(CallingBack, TheTopicsSecretsSign) {
   Settings settings;
   settings.callback_secrets = {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
                                "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODk="};
@@ -460,10 +489,10 @@ TEST_F(Dispatching, TheTopicsSecretsSign) {
 
 constexpr std::string_view kSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-TEST_F(Dispatching, TheServersSecretsSignTheCallbackOfATopicAndNotTheJobsOwn) {
-  DispatcherOptions options = small();
+TEST_F(CallingBack, TheServersSecretsSignTheCallbackOfATopicAndNotTheJobsOwn) {
+  WebhookSinkOptions options = small();
   options.secrets = {std::string(kSecret)};
-  dispatcher_.set_options(options);
+  sink_.set_options(options);
   hook("t", kGood);
   push("t");
   push("u", kBad);
@@ -477,7 +506,7 @@ TEST_F(Dispatching, TheServersSecretsSignTheCallbackOfATopicAndNotTheJobsOwn) {
   }
 }
 
-TEST_F(Dispatching, SecretsOfAllTopicsDoNotSignAJobsOwnCallback) {
+TEST_F(CallingBack, SecretsOfAllTopicsDoNotSignAJobsOwnCallback) {
   queue_.set("*", {.callback_secrets = std::vector{std::string(kSecret)}});
   push("u", kBad);
   settle();
@@ -485,10 +514,10 @@ TEST_F(Dispatching, SecretsOfAllTopicsDoNotSignAJobsOwnCallback) {
   EXPECT_FALSE(signature_to(kBadHost));
 }
 
-TEST_F(Dispatching, SecretsOfItsTopicSignAJobsOwnCallback) {
-  DispatcherOptions options = small();
+TEST_F(CallingBack, SecretsOfItsTopicSignAJobsOwnCallback) {
+  WebhookSinkOptions options = small();
   options.secrets = {"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODk="};
-  dispatcher_.set_options(options);
+  sink_.set_options(options);
   queue_.set("u", {.callback_secrets = std::vector{std::string(kSecret)}});
   push("u", kBad);
   settle();
@@ -496,7 +525,7 @@ TEST_F(Dispatching, SecretsOfItsTopicSignAJobsOwnCallback) {
   EXPECT_THAT(*signature_to(kBadHost), testing::Not(HasSubstr(" "))) << "by the topic's alone";
 }
 
-TEST_F(Dispatching, LargeJobsAreTakenInPartsUntilNoneIsLeft) {
+TEST_F(CallingBack, LargeJobsAreTakenInPartsUntilNoneIsLeft) {
   const std::string body(size_t{1} << 20, 'x');
   for (int i = 0; i < 20; ++i) queue_.push({.topic = "t", .body = body, .options = {.callback = kGood}});
   settle();

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "delivery/redis/target.h"
+#include "delivery/redis_sink.h"
 
-namespace delayq::redis_delivery {
+namespace delayq::support {
 
 /// A Redis whose answers come when a test says so.
-class FakeTarget final : public Target {
+class FakeRedisTarget final : public delivery::RedisTarget {
  public:
   struct Made {
     std::string key;
@@ -46,4 +46,4 @@ class FakeTarget final : public Target {
   bool connected_ = true;
 };
 
-}  // namespace delayq::redis_delivery
+}  // namespace delayq::support

@@ -1,13 +1,13 @@
-#include "delivery/redis/pusher.h"
+#include "delivery/redis_sink.h"
 
 #include <gmock/gmock.h>
 
-#include "delivery/redis/content.h"
-#include "delivery/redis/fake_target.h"
+#include "delivery/delivery_loop.h"
 #include "engine/memory/memory_engine.h"
+#include "tests/support/fake_redis_target.h"
 #include "tests/support/queue_driver.h"
 
-namespace delayq::redis_delivery {
+namespace delayq::delivery {
 namespace {
 
 using std::chrono::seconds;
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-QueueConfig with_redis() {
+QueueConfig with_a_redis() {
   QueueConfig config;
   config.redis.is_there = true;
   return config;
@@ -30,19 +30,20 @@ Error refusal() { return {ErrorCode::kInvalid, {}, "WRONGTYPE Operation against 
 class Pushing : public testing::Test {
  protected:
   Pushing() {
-    queue_.queue().set_delivery_listener(&pusher_);
-    pusher_.set_log([this](std::string_view why) { logged_.emplace_back(why); });
+    loop_.add(sink_);
+    queue_.queue().set_delivery_listener(&loop_);
+    sink_.set_log([this](std::string_view why) { logged_.emplace_back(why); });
   }
 
-  /// Until nothing moves any more. Answers when the pusher wants to be called next.
+  /// Until nothing moves any more. Returns when the loop wants to be called next.
   Moment settle() {
     Moment next = kNever;
     for (int rounds = 0; rounds < 10'000; ++rounds) {
       queue_.queue().tick(queue_.now());
-      next = pusher_.tick(queue_.now());
+      next = loop_.tick(queue_.now());
       const bool queue_moved = queue_.queue().poll(queue_.now());
-      const bool pusher_moved = pusher_.poll(queue_.now());
-      if (!queue_moved && !pusher_moved) return next;
+      const bool loop_moved = loop_.poll(queue_.now());
+      if (!queue_moved && !loop_moved) return next;
     }
     ADD_FAILURE() << "it never comes to rest";
     return next;
@@ -61,10 +62,11 @@ class Pushing : public testing::Test {
   SeenJob job(std::string_view topic, std::string_view id) { return *queue_.get(topic, id); }
 
   MemoryEngine engine_;
-  support::QueueDriver queue_{engine_, with_redis()};
-  FakeTarget target_;
+  support::QueueDriver queue_{engine_, with_a_redis()};
+  support::FakeRedisTarget target_;
   std::vector<std::string> logged_;
-  Pusher pusher_{queue_.queue(), target_, {.in_flight = 1'000, .lease = seconds{30}}, 1};
+  RedisSink sink_{target_, {.in_flight = 1'000, .lease = seconds{30}}};
+  DeliveryLoop loop_{queue_.queue(), 1};
 };
 
 TEST_F(Pushing, AListGetsABatchInOneCommandAndTheJobsAreDone) {
@@ -79,8 +81,8 @@ TEST_F(Pushing, AListGetsABatchInOneCommandAndTheJobsAreDone) {
   settle();
   EXPECT_EQ(job("t", "c").state, JobState::kDone);
   EXPECT_EQ(job("t", "c").outcome, "RPUSH orders: 17");
-  EXPECT_EQ(pusher_.figures().delivered, 3U);
-  EXPECT_EQ(pusher_.figures().in_flight, 0U);
+  EXPECT_EQ(sink_.figures().delivered, 3U);
+  EXPECT_EQ(sink_.figures().in_flight, 0U);
 }
 
 TEST_F(Pushing, AStreamGetsACommandForEach) {
@@ -131,7 +133,7 @@ TEST_F(Pushing, WhatRedisRefusesFollowsTheRetryPolicy) {
   target_.answer(refusal());
   settle();
   EXPECT_EQ(job("t", "a").state, JobState::kDead);
-  EXPECT_EQ(pusher_.figures().failed, 2U);
+  EXPECT_EQ(sink_.figures().failed, 2U);
 }
 
 TEST_F(Pushing, WhileRedisIsAwayNothingIsUsedUpAndTheOrderStays) {
@@ -198,13 +200,13 @@ TEST_F(Pushing, NoMoreIsTakenThanMayBeUnderWay) {
   set("t", {});
   for (int i = 0; i < 1'500; ++i) push("t", "job" + std::to_string(i));
   settle();
-  EXPECT_EQ(pusher_.figures().in_flight, 1'000U);
+  EXPECT_EQ(sink_.figures().in_flight, 1'000U);
   target_.answer_all(std::string("1"));
   settle();
-  EXPECT_EQ(pusher_.figures().in_flight, 500U);
+  EXPECT_EQ(sink_.figures().in_flight, 500U);
   target_.answer_all(std::string("1"));
   settle();
-  EXPECT_EQ(pusher_.figures().delivered, 1'500U);
+  EXPECT_EQ(sink_.figures().delivered, 1'500U);
 }
 
 TEST_F(Pushing, ATopicThatIsSetToPullIsLeftAlone) {
@@ -223,7 +225,7 @@ TEST_F(Pushing, AStopGivesBackWhatIsNotAnswered) {
   set("t", {});
   push("t", "a");
   settle();
-  pusher_.stop(queue_.now(), seconds{2});
+  loop_.stop(queue_.now(), seconds{2});
   push("t", "b");
   settle();
   EXPECT_EQ(job("t", "a").state, JobState::kReserved);
@@ -257,11 +259,11 @@ TEST_F(Pushing, AJobWhoseTakeWasAnsweredTooLateIsNotWritten) {
   set("t", {.attempts = 1});
   push("t", "a");
   queue_.queue().tick(queue_.now());
-  pusher_.tick(queue_.now());  // asks for it; the answer comes with the queue's next poll
+  loop_.tick(queue_.now());  // asks for it; the answer comes with the queue's next poll
   queue_.go_to(at(20'000));
   settle();
   ASSERT_THAT(target_.open(), SizeIs(1));
-  EXPECT_EQ(pusher_.figures().given_back, 1U) << "given back, and taken anew";
+  EXPECT_EQ(sink_.figures().given_back, 1U) << "given back, and taken anew";
   EXPECT_GE(job("t", "a").until, at(45'000));
   EXPECT_EQ(job("t", "a").attempts, 1U);
 }
@@ -279,4 +281,4 @@ TEST_F(Pushing, LargeJobsAreTakenInPartsUntilNoneIsLeft) {
 }
 
 }  // namespace
-}  // namespace delayq::redis_delivery
+}  // namespace delayq::delivery

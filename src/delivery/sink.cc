@@ -1,0 +1,190 @@
+#include "delivery/sink.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "core/limits.h"
+
+namespace delayq::delivery {
+
+namespace {
+
+/// How long a far side that is away is left alone: at first, and at most.
+constexpr Millis kFirstRest{100};
+constexpr Millis kLongestRest = std::chrono::seconds{5};
+
+/// Hands `tell` what `to_request` makes of the items, as many at a time as the queue takes in one request.
+template <class Request>
+void in_batches(const auto& items, auto to_request, auto tell) {
+  std::vector<Request> batch;
+  batch.reserve(std::min<size_t>(items.size(), Limits::kBatchJobs));
+  for (size_t begin = 0; begin < items.size(); begin += batch.size()) {
+    batch.clear();
+    const size_t end = std::min<size_t>(items.size(), begin + Limits::kBatchJobs);
+    for (size_t i = begin; i < end; ++i) batch.push_back(to_request(items[i]));
+    tell(std::span<const Request>(batch));
+  }
+}
+
+}  // namespace
+
+void Settlement::done(std::string lease, std::string outcome) {
+  done_.push_back({std::move(lease), std::move(outcome)});
+}
+
+void Settlement::failed(std::string lease, std::string reason, std::optional<Millis> retry_after) {
+  failed_.push_back({std::move(lease), std::move(reason), retry_after});
+}
+
+void Settlement::dead(std::string lease, std::string reason) {
+  failed_.push_back({std::move(lease), std::move(reason), std::nullopt, true});
+}
+
+void Settlement::give_back(std::string lease, Moment at) {
+  back_.push_back({std::move(lease), {}, std::nullopt, false, at});
+}
+
+bool Settlement::send(Moment now) {
+  const auto done = std::exchange(done_, {});
+  const auto failed = std::exchange(failed_, {});
+  const auto back = std::exchange(back_, {});
+  in_batches<AckItem>(
+      done,
+      [](const Item& item) {
+        return AckItem{item.lease, item.text};
+      },
+      [&](auto batch) { queue_.ack(now, batch, [](const Result<std::vector<Status>>&) {}); });
+  in_batches<NackItem>(
+      failed,
+      [](const Item& item) {
+        return NackItem{item.lease, item.delay, item.text, item.dead};
+      },
+      [&](auto batch) { queue_.nack(now, batch, [](const Result<std::vector<Result<NackReceipt>>>&) {}); });
+  in_batches<GiveBackItem>(
+      back,
+      [](const Item& item) {
+        return GiveBackItem{item.lease, item.at};
+      },
+      [&](auto batch) { queue_.give_back(now, batch, [](const Result<uint64_t>&) {}); });
+  return !done.empty() || !failed.empty() || !back.empty();
+}
+
+// ---- the jobs of a sink
+
+Ticket Ledger::open(const TakenJob& taken, const LeaseTerms& terms, Moment now) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(entries_.size()));
+    entries_.emplace_back();
+  }
+  const uint32_t place = free_.back();
+  free_.pop_back();
+  Entry& entry = entries_[place];
+  entry.lease = taken.lease;
+  entry.due = taken.job.due;
+  entry.until = taken.job.until;
+  entry.renewed_length = terms.is_renewed ? terms.length : Millis::zero();
+  entry.is_open = true;
+  ++size_;
+  if (terms.is_renewed) next_renewal_ = std::min(next_renewal_, now + terms.length / 4);
+  return (uint64_t{entry.generation} << 32) | place;
+}
+
+Ledger::Entry* Ledger::find(Ticket ticket) {
+  const auto place = static_cast<uint32_t>(ticket);
+  if (place >= entries_.size()) return nullptr;
+  Entry& entry = entries_[place];
+  return entry.is_open && entry.generation == ticket >> 32 ? &entry : nullptr;
+}
+
+bool Ledger::holds(Ticket ticket) const { return const_cast<Ledger*>(this)->find(ticket) != nullptr; }
+
+std::string Ledger::close(Entry& entry) {
+  entry.is_open = false;
+  ++entry.generation;
+  free_.push_back(static_cast<uint32_t>(&entry - entries_.data()));
+  if (--size_ == 0) next_renewal_ = kNever;
+  return std::move(entry.lease);
+}
+
+void Ledger::done(Ticket ticket, std::string outcome) {
+  Entry* const entry = find(ticket);
+  if (entry == nullptr) return;
+  ++counts_.delivered;
+  settlement_.done(close(*entry), std::move(outcome));
+}
+
+void Ledger::failed(Ticket ticket, std::string reason, std::optional<Millis> retry_after) {
+  Entry* const entry = find(ticket);
+  if (entry == nullptr) return;
+  ++counts_.failed;
+  settlement_.failed(close(*entry), std::move(reason), retry_after);
+}
+
+void Ledger::dead(Ticket ticket, std::string reason) {
+  Entry* const entry = find(ticket);
+  if (entry == nullptr) return;
+  ++counts_.failed;
+  settlement_.dead(close(*entry), std::move(reason));
+}
+
+void Ledger::give_back(Ticket ticket, std::optional<Moment> at) {
+  Entry* const entry = find(ticket);
+  if (entry == nullptr) return;
+  ++counts_.given_back;
+  settlement_.give_back(close(*entry), at.value_or(entry->due));
+}
+
+void Ledger::give_back_all() {
+  for (Entry& entry : entries_) {
+    if (!entry.is_open) continue;
+    ++counts_.given_back;
+    settlement_.give_back(close(entry), entry.due);
+  }
+}
+
+void Ledger::turn_back(const TakenJob& taken) {
+  ++counts_.given_back;
+  settlement_.give_back(std::string(taken.lease), taken.job.due);
+}
+
+void Ledger::renew(Queue& queue, Moment now) {
+  next_renewal_ = kNever;
+  std::vector<ExtendItem> items;
+  const auto send = [&] {
+    // That a lease is lost already shows when the job is settled.
+    if (!items.empty()) queue.extend(now, items, [](const Result<std::vector<Result<Moment>>>&) {});
+    items.clear();
+  };
+  for (Entry& entry : entries_) {
+    const Millis length = entry.renewed_length;
+    if (!entry.is_open || length == Millis::zero()) continue;
+    next_renewal_ = std::min(next_renewal_, now + length / 4);
+    if (entry.until >= now + length / 2) continue;
+    entry.until = now + length;
+    items.push_back({entry.lease, length});
+    if (items.size() == Limits::kBatchJobs) send();
+  }
+  send();
+}
+
+// ---- the far side
+
+bool Ledger::away(Moment now) {
+  if (rests_until_ > now) return false;  // one of many jobs that were under way
+  const bool is_news = rest_ == Millis::zero();
+  rest_ = std::clamp(rest_ * 2, kFirstRest, kLongestRest);
+  // Not all servers at the same moment.
+  const auto spread = static_cast<int64_t>(random_.below(static_cast<uint64_t>(rest_.count() / 4 + 1)));
+  rests_until_ = now + rest_ - Millis{spread};
+  return is_news;
+}
+
+bool Ledger::answered() { return std::exchange(rest_, Millis::zero()) != Millis::zero(); }
+
+void Ledger::clock_set_back(Millis by) {
+  rests_until_ -= by;
+  if (next_renewal_ != kNever) next_renewal_ -= by;
+}
+
+}  // namespace delayq::delivery

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "core/random.h"
+#include "delivery/figures.h"
+#include "delivery/sink.h"
+#include "delivery/webhook/call.h"
+#include "delivery/webhook/host_gate.h"
+#include "delivery/webhook/message.h"
+#include "queue/queue.h"
+
+namespace delayq::webhook {
+
+using delivery::Claim;
+using delivery::Origin;
+using delivery::SinkJob;
+using delivery::Ticket;
+
+struct WebhookSinkOptions {
+  Millis connect_timeout = std::chrono::seconds{5};
+  Millis timeout = std::chrono::seconds{30};  ///< of a whole call, where the topic says no other
+  uint32_t in_flight = 1'024;                 ///< calls at the same time, to all hosts together
+  HostGate::Options hosts;
+  /// Sign the calls to callbacks of topics that have no secrets of their own.
+  std::vector<std::string> secrets;
+};
+
+/// A call that was no success, for the log: nothing of the job's body, the answer or the URL's path is in it.
+struct FailedCall {
+  std::string_view topic;
+  std::string_view id;
+  std::string_view host;
+  uint32_t attempt = 0;
+  bool dead = false;  ///< the receiver wants no more calls for this job
+  const CallResult& result;
+};
+
+/// Calls jobs back over HTTP.
+///
+/// Everything is bounded: calls at once in all and to each host, and jobs that were taken and wait for a
+/// place at their host. Hosts are the lanes of this sink. What cannot be called now is not taken, where the
+/// host is known before (the topic's callback), and otherwise given back to a later moment. So a host that
+/// hangs holds its own places, and no others.
+///
+/// A lease outlasts its call: no call begins that could still be under way when the lease of its job ends.
+/// Wherever a job has waited since it was taken (for a place at its host, for the caller's thread), it is
+/// given back, uncounted, once too little of its lease is left.
+class WebhookSink final : public delivery::Sink {
+ public:
+  /// All must outlive the sink.
+  WebhookSink(const Queue& queue, Caller& caller, WebhookSinkOptions options, uint64_t seed);
+
+  bool takes(Outlet outlet, const EffectiveSettings& topic) const override;
+  delivery::Room room(Moment now) override;
+  Claim claim(const Origin& origin, uint32_t most, Moment now) override;
+  delivery::LeaseTerms lease_terms(const EffectiveSettings& topic) const override;
+  /// Small: many topics may share a host and its places.
+  uint32_t first_batch() const override { return 8; }
+  size_t send(const Origin& origin, const Claim& claim, std::span<const SinkJob> jobs, Moment now) override;
+  void hear() override { caller_.hear(); }
+  Moment tick(Moment now) override;
+  bool poll(Moment now) override;
+  void stop(Moment now) override;
+  void clock_set_back(Millis by) override;
+
+  /// For calls that begin from now on.
+  void set_options(WebhookSinkOptions options);
+  /// Told of each call that was no success.
+  void set_log(std::function<void(const FailedCall&)> log) { log_ = std::move(log); }
+  WebhookFigures figures() const;
+
+ private:
+  /// A job, and its call, until that ends.
+  struct Flight {
+    Ticket ticket = 0;
+    std::string topic;
+    std::string id;
+    std::string host;
+    uint32_t attempt = 0;
+    CallbackFormat format = CallbackFormat::kWebhook;
+    Moment start_by{};  ///< a call that begins later could outlast the lease
+    Call call;
+  };
+  using Line = std::deque<Flight>;  ///< jobs that wait for a place at their host
+
+  /// Calls the job, or lets it wait; false: it was given back, because its host has no room. `held` is how
+  /// many places are taken already at `held_host`.
+  bool place(const SinkJob& handed, const EffectiveSettings& topic, std::string_view held_host,
+             uint32_t& held);
+  /// False: given back, since its lease could end during the call.
+  bool start(Flight flight);
+  /// When to try again a job for a host that is full; not all at the same moment.
+  Moment after_full();
+  void ended(uint64_t number, const CallResult& result);
+  void settle(const Flight& flight, const CallResult& result);
+  /// The host has places again, or its breaker is open now.
+  void advance_line(const std::string& host);
+  /// Without a moment: each to its place in line.
+  void give_back_line(const std::string& host, std::optional<Moment> at);
+  /// Gives back the jobs that waited for too long.
+  void check_lines();
+  /// A job's own callback is signed only with secrets that were set for its topic alone: the producer of a
+  /// job chooses its URL and body, and must not get signatures that the receivers of other topics accept.
+  signing::Signer& signer_of(const EffectiveSettings& topic, std::string_view name, const CallRoute& route);
+  Millis timeout_of(const EffectiveSettings& topic) const;
+
+  const Queue& queue_;
+  Caller& caller_;
+  WebhookSinkOptions options_;
+  Random random_;
+  Moment now_{};
+  HostGate gate_;
+  absl::flat_hash_map<uint64_t, Flight> flights_;
+  absl::flat_hash_map<std::string, Line> lines_;
+  uint64_t last_flight_ = 0;
+  size_t waiting_ = 0;  ///< in all lines
+  Moment next_check_ = kNever;
+  absl::flat_hash_map<std::string, signing::Signer> signers_;  ///< by their secrets
+  std::function<void(const FailedCall&)> log_;
+  WebhookFigures figures_;  ///< of calls; those of jobs are in the ledger
+};
+
+}  // namespace delayq::webhook
