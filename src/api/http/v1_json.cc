@@ -25,7 +25,7 @@ void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& l
   json.key("since_start").begin_object();
   for (size_t i = 0; i < kTallyCount; ++i) json.key(kTallyNames[i]).number(tallies.of(static_cast<Tally>(i)));
   json.end_object();
-  // What is above all buckets is shown as the first number above them.
+  // A value above all buckets is shown as the first number above them.
   static constexpr Millis kMost = Lateness::upper_bound(Lateness::kBuckets - 2) + Millis{1};
   const auto quantile = [&lateness](double part) {
     return static_cast<uint64_t>(std::min(lateness.quantile(part), kMost).count());
@@ -54,7 +54,7 @@ void write_settings(json::Writer& json, const EffectiveSettings& settings) {
   json.key("callback").text(settings.callback).key("callback_method").text(settings.callback_method);
   json.key("callback_timeout").text(format_duration(settings.callback_timeout));
   json.key("callback_format").text(name_of(settings.callback_format));
-  // How many there are, never which.
+  // The number of secrets, never the secrets.
   json.key("callback_secret_count").number(uint64_t{settings.callback_secrets.size()});
   json.key("redis_key").text(settings.redis_key).key("redis_content").text(name_of(settings.redis_content));
   json.key("redis_maxlen").number(settings.redis_maxlen);

@@ -17,7 +17,7 @@ namespace delayq::http::v1_calls {
 
 namespace {
 
-/// {"time": "1h", "count": 1000}; what is left out stays as it is.
+/// {"time": "1h", "count": 1000}; a part that is left out does not change.
 RetentionSetting read_retention(Fields& fields, std::string_view name) {
   RetentionSetting retention;
   std::optional<Fields> parts = fields.object(name);
@@ -188,7 +188,7 @@ Status change_settings(const Call& call) {
   read_delivery(*fields, change);
   if (Status status = fields->finish(); !status.ok()) return status;
   if (change.rate) {
-    // The period must make sense even while no count makes use of it.
+    // The period is checked even when the count is 0, which does not use it.
     const Rate used{std::max(change.rate->count, 1U), change.rate->per};
     if (Status status = check_settings({.rate = used}); !status.ok()) return status;
   }
