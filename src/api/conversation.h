@@ -33,8 +33,7 @@ struct Traffic {
 /// What the APIs of a server have in common, besides the queue.
 struct Front {
   Access access;
-  Traffic http;
-  Traffic resp;
+  PerProtocol<Traffic> traffic;
   /// Called with every request when it is answered. Empty: requests are not logged, and nothing is kept for
   /// it.
   std::function<void(const Served&)> served;

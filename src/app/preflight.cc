@@ -99,10 +99,10 @@ void check_redis_files(const Config& config, Errors& errors) {
 }
 
 void check_addresses(const Config& config, Errors& errors) {
-  for (const auto& [key, address] :
-       {std::pair{"server.http", &config.server.http}, {"server.resp", &config.server.resp}}) {
-    const Status status = net::Listener::check(address->host, address->port);
-    if (!status.ok()) errors.push_back(fmt::format("{}: {}", key, status.error().detail));
+  for (const ProtocolKind kind : kProtocols) {
+    const Address& address = config.server.addresses[kind];
+    const Status status = net::Listener::check(address.host, address.port);
+    if (!status.ok()) errors.push_back(fmt::format("server.{}: {}", name_of(kind), status.error().detail));
   }
 }
 

@@ -20,8 +20,8 @@ using testing::StartsWith;
 class Preflight : public testing::Test {
  protected:
   Preflight() {
-    config.server.http.port = 0;
-    config.server.resp.port = 0;
+    config.server.addresses[ProtocolKind::kHttp].port = 0;
+    config.server.addresses[ProtocolKind::kResp].port = 0;
     config.server.data = folder / "data";
     std::ofstream(file) << "not a certificate\n";
   }
@@ -74,7 +74,7 @@ TEST_F(Preflight, certificates_are_read) {
 }
 
 TEST_F(Preflight, addresses_are_of_this_machine_and_may_be_in_use) {
-  config.server.http = {"192.0.2.1", 9277};
+  config.server.addresses[ProtocolKind::kHttp] = {"192.0.2.1", 9277};
   EXPECT_THAT(check_start(config), ElementsAre(AllOf(StartsWith("server.http: 192.0.2.1:9277: "),
                                                      HasSubstr("this machine has no such address"))));
 }

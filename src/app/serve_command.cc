@@ -126,10 +126,10 @@ Result<ServerOptions> server_options(const Config& config) {
   options.redis_delivery = redis_delivery_options(config.redis_delivery);
   options.stuck = log_stuck;
   options.topics = config.topics;
-  options.resp_host = config.server.resp.host;
-  options.resp_port = config.server.resp.port;
-  options.http_host = config.server.http.host;
-  options.http_port = config.server.http.port;
+  for (const ProtocolKind kind : kProtocols) {
+    const Address& address = config.server.addresses[kind];
+    options.listen.push_back({kind, address.host, address.port});
+  }
   options.host_names = config.server.hosts;
   options.max_connections = config.server.max_connections;
   options.grace = config.server.grace;
@@ -172,15 +172,15 @@ std::function<void(const Served&)> request_log(AccessLog* access, Millis slow) {
 
 void greet(Server& server, const Config& config, bool in_background) {
   const bool is_encrypted = !config.tls.certificate.empty();
-  const std::string client =
-      fmt::format("redis-cli{} -p {}", is_encrypted ? " --tls" : "", server.resp_port());
+  const std::string client = fmt::format("redis-cli{} -p {}", is_encrypted ? " --tls" : "",
+                                         server.listener(ProtocolKind::kResp).port());
   std::cout << fmt::format("delayq {} is ready, {}.\n", kVersion, server.storage().describe())
             << fmt::format("Try it: {0} PUSH order 5s '{{\"uid\":1}}'   then: {0} POP order WAIT 10s\n",
                            client)
             << fmt::format(
                    "Or:     curl {}://{}/v1/topics/order/jobs -d '{{\"body\": {{\"uid\": 1}}, \"delay\": "
                    "\"5s\"}}'\n",
-                   is_encrypted ? "https" : "http", server.http_address())
+                   is_encrypted ? "https" : "http", server.listener(ProtocolKind::kHttp).address())
             << (config.tokens.empty()
                     ? ""
                     : "Everybody needs a token: -a TOKEN, or -H 'Authorization: Bearer TOKEN'.\n")
@@ -335,8 +335,9 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
   if (!opened.ok()) return serve_failed(opened.error());
   Server& server = **opened;
   const std::string status =
-      fmt::format("delayq {} listens on {} (HTTP) and {} (RESP), {}", kVersion, server.http_address(),
-                  server.resp_address(), server.storage().describe());
+      fmt::format("delayq {} listens on {} (HTTP) and {} (RESP), {}", kVersion,
+                  server.listener(ProtocolKind::kHttp).address(),
+                  server.listener(ProtocolKind::kResp).address(), server.storage().describe());
   {
     bool is_stopping = false;
     const bool had_terminal = !in_background && ::isatty(STDIN_FILENO) != 0;
@@ -353,7 +354,8 @@ int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::fun
       server.stop();
     });
     spdlog::info("{}", status);
-    if (config.tokens.empty() && config.server.hosts.empty() && !is_loopback(config.server.http))
+    if (config.tokens.empty() && config.server.hosts.empty() &&
+        !is_loopback(config.server.addresses[ProtocolKind::kHttp]))
       spdlog::warn(
           "HTTP requests that name this server, and not its address, are refused: server.hosts is empty");
     greet(server, config, in_background);

@@ -23,14 +23,20 @@ Error of_setting(std::string_view key, Error error) {
   return error;
 }
 
+/// What a client reads when there are too many connections.
+std::string refusal_in(ProtocolKind protocol) {
+  if (protocol == ProtocolKind::kResp)
+    return "-OVERLOADED there are too many connections; try again later\r\n";
+  return "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+         "Connection: close\r\n\r\n";
+}
+
 }  // namespace
 
 Server::Server(ServerOptions options) : options_(std::move(options)) {}
 
 Server::~Server() {
-  for (const auto* listener : {&resp_, &http_}) {
-    if (*listener != nullptr) (*listener)->close();
-  }
+  for (const Listening& each : listeners_) each.listener->close();
 }
 
 Result<std::unique_ptr<Server>> Server::open(ServerOptions options) {
@@ -67,71 +73,78 @@ Status Server::start() {
   if (Status status = start_webhooks(); !status.ok()) return status;
   if (Status status = start_deliveries(); !status.ok()) return status;
   if (Status status = start_queue(now); !status.ok()) return status.error();
-  if (Status status = listen_for_resp(now); !status.ok()) return status;
-  return listen_for_http();
-}
-
-net::Listener::Options Server::listening(std::string host, uint16_t port, std::string refusal) const {
-  net::Listener::Options options;
-  options.host = std::move(host);
-  options.port = port;
-  options.max_sessions = options_.max_connections;
-  options.refusal = std::move(refusal);
-  options.session = options_.session;
-  options.tls = tls_;
-  return options;
-}
-
-Status Server::listen_for_resp(Moment now) {
-  resp_host_ = std::make_unique<resp::Endpoint>(
-      resp::Endpoint{*queue_, [this] { return this->now(); }, std::string(kVersion), now,
-                     [this] { return loop_.sessions().size(); }, 0, front_});
-  resp::CommandLimits limits;
-  // A body that is a little too large is refused by name; one that is far too large is not even taken in.
-  limits.argument_bytes = 2 * options_.queue.limits.body_bytes + (size_t{64} << 10);
-  limits.command_bytes = 2 * limits.argument_bytes + (size_t{1} << 20);
-  auto listener =
-      net::Listener::open(loop_,
-                          listening(options_.resp_host, options_.resp_port,
-                                    "-OVERLOADED there are too many connections; try again later\r\n"),
-                          [this, limits](net::Connection& connection) {
-                            return std::make_shared<resp::Conversation>(*resp_host_, connection, limits);
-                          });
-  if (!listener.ok()) return of_setting("server.resp", listener.error());
-  resp_ = std::move(*listener);
+  start_resp(now);
+  start_http();
+  for (const ListenAt& where : options_.listen) {
+    if (Status status = listen(where); !status.ok()) return status;
+  }
   return {};
 }
 
-Status Server::listen_for_http() {
-  http_host_ = std::make_unique<http::Endpoint>(
+void Server::start_resp(Moment now) {
+  resp_endpoint_ = std::make_unique<resp::Endpoint>(
+      resp::Endpoint{*queue_, [this] { return this->now(); }, std::string(kVersion), now,
+                     [this] { return loop_.sessions().size(); }, 0, front_});
+}
+
+void Server::start_http() {
+  http_endpoint_ = std::make_unique<http::Endpoint>(
       http::Endpoint{*queue_, [this] { return this->now(); }, std::string(kVersion), front_,
                      2 * options_.queue.limits.body_bytes + (size_t{64} << 10),
                      http::IdempotencyBook({options_.idempotency})});
   set_host_names(options_.host_names);
-  http_host_->process = [this] { return process_figures(); };
-  http_host_->metrics_topics = options_.metrics_topics;
-  http_host_->dialects = options_.dialects;
-  http_host_->webhooks = [this] { return webhooks_->figures(); };
-  http_host_->redis = [this] { return storage_->redis_figures(); };
-  http_host_->redis_delivery = [this] { return redis_delivery_->figures(); };
-  net::HttpLimits limits;
-  limits.body_bytes = 2 * options_.queue.limits.body_bytes + (size_t{16} << 20);  // room for a batch
-  auto listener = net::Listener::open(
-      loop_,
-      listening(options_.http_host, options_.http_port,
-                "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
-                "Connection: close\r\n\r\n"),
-      [this, limits](net::Connection& connection) {
-        return std::make_shared<http::Conversation>(*http_host_, connection, limits);
-      });
-  if (!listener.ok()) return of_setting("server.http", listener.error());
-  http_ = std::move(*listener);
+  http_endpoint_->process = [this] { return process_figures(); };
+  http_endpoint_->metrics_topics = options_.metrics_topics;
+  http_endpoint_->dialects = options_.dialects;
+  http_endpoint_->webhooks = [this] { return webhooks_->figures(); };
+  http_endpoint_->redis = [this] { return storage_->redis_figures(); };
+  http_endpoint_->redis_delivery = [this] { return redis_delivery_->figures(); };
+}
+
+net::MakeProtocol Server::speaker(ProtocolKind protocol) {
+  const size_t body_bytes = options_.queue.limits.body_bytes;
+  if (protocol == ProtocolKind::kHttp) {
+    net::HttpLimits limits;
+    limits.body_bytes = 2 * body_bytes + (size_t{16} << 20);  // room for a batch
+    return [this, limits](net::Connection& connection) {
+      return std::make_shared<http::Conversation>(*http_endpoint_, connection, limits);
+    };
+  }
+  resp::CommandLimits limits;
+  // A body that is a little too large is refused by name; one that is far too large is not even read.
+  limits.argument_bytes = 2 * body_bytes + (size_t{64} << 10);
+  limits.command_bytes = 2 * limits.argument_bytes + (size_t{1} << 20);
+  return [this, limits](net::Connection& connection) {
+    return std::make_shared<resp::Conversation>(*resp_endpoint_, connection, limits);
+  };
+}
+
+Status Server::listen(const ListenAt& where) {
+  net::Listener::Options options;
+  options.host = where.host;
+  options.port = where.port;
+  options.max_sessions = options_.max_connections;
+  options.refusal = refusal_in(where.protocol);
+  options.session = options_.session;
+  options.tls = tls_;
+  auto listener = net::Listener::open(loop_, std::move(options), speaker(where.protocol));
+  if (!listener.ok()) return of_setting(fmt::format("server.{}", name_of(where.protocol)), listener.error());
+  listeners_.push_back({where.protocol, std::move(*listener)});
   return {};
 }
 
+const net::Listener& Server::listener(ProtocolKind protocol) const {
+  const auto found = std::find_if(listeners_.begin(), listeners_.end(),
+                                  [&](const Listening& each) { return each.protocol == protocol; });
+  return *found->listener;
+}
+
 void Server::set_host_names(std::vector<std::string> names) {
-  if (check_host_pattern(options_.http_host).ok()) names.push_back(options_.http_host);
-  http_host_->names = HostNames(names);
+  for (const ListenAt& where : options_.listen) {
+    if (where.protocol == ProtocolKind::kHttp && check_host_pattern(where.host).ok())
+      names.push_back(where.host);
+  }
+  http_endpoint_->names = HostNames(names);
 }
 
 Status Server::start_webhooks() {
@@ -255,7 +268,7 @@ void Server::run() {
   while (!is_stopped_) {
     loop_.wait_until(next);
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
-    const Moment next_event = http_host_->events.tick(now());
+    const Moment next_event = http_endpoint_->events.tick(now());
     do {
       next = std::min(work(), next_event);
     } while (loop_.finish_turn());
@@ -269,8 +282,7 @@ void Server::run() {
 http::ProcessFigures Server::process_figures() const {
   http::ProcessFigures figures;
   figures.connections = loop_.sessions().size();
-  figures.refused_http = http_->refused();
-  figures.refused_resp = resp_->refused();
+  for (const Listening& each : listeners_) figures.refused[each.protocol] += each.listener->refused();
   figures.started = started_;
   uint64_t all_pages = 0;
   uint64_t resident_pages = 0;
@@ -284,7 +296,7 @@ Status Server::reload_tls() {
   auto tls = net::TlsContext::open(*options_.tls);
   if (!tls.ok()) return tls.error();
   tls_ = std::move(*tls);
-  for (const auto* listener : {&resp_, &http_}) (*listener)->set_tls(tls_);
+  for (const Listening& each : listeners_) each.listener->set_tls(tls_);
   return {};
 }
 

@@ -33,6 +33,13 @@ struct WebhookOptions {
   std::function<void(const webhook::FailedCall&)> failed;
 };
 
+/// An address at which clients of one protocol connect.
+struct ListenAt {
+  ProtocolKind protocol = ProtocolKind::kHttp;
+  std::string host = "127.0.0.1";
+  uint16_t port = 0;  ///< 0: any free one
+};
+
 struct ServerOptions {
   StorageOptions storage;
   WebhookOptions webhook;
@@ -42,11 +49,9 @@ struct ServerOptions {
   QueueConfig queue;
   /// What the operator says of topics; goes before what was said at run time about the same things.
   std::map<std::string, Settings> topics;
-  std::string resp_host = "127.0.0.1";
-  uint16_t resp_port = 9278;  ///< 0: any free one
-  std::string http_host = "127.0.0.1";
-  uint16_t http_port = 9277;  ///< 0: any free one
-  /// By which it may be asked over HTTP where no tokens are configured, besides http_host; see HostNames.
+  std::vector<ListenAt> listen;
+  /// By which it may be asked over HTTP where no tokens are configured, besides the hosts of its HTTP
+  /// listeners; see HostNames.
   std::vector<std::string> host_names;
   size_t max_connections = 20'000;
   net::SessionLimits session;
@@ -100,9 +105,8 @@ class Server {
   /// it is.
   Status reload_tls();
 
-  std::string resp_address() const { return resp_->address(); }
-  uint16_t resp_port() const { return resp_->port(); }
-  std::string http_address() const { return http_->address(); }
+  /// The first listener of that protocol. REQUIRES: there is one.
+  const net::Listener& listener(ProtocolKind protocol) const;
   Storage& storage() { return *storage_; }
   net::Loop& loop() { return loop_; }
 
@@ -119,9 +123,11 @@ class Server {
   Status start_queue(Moment now);
   /// What a topic is to be set to for what the operator says of it; nothing when it says so already.
   std::optional<Settings> wanted(const std::string& topic, const Settings& said) const;
-  Status listen_for_resp(Moment now);
-  Status listen_for_http();
-  net::Listener::Options listening(std::string host, uint16_t port, std::string refusal) const;
+  void start_resp(Moment now);
+  void start_http();
+  Status listen(const ListenAt& where);
+  /// Makes the protocol of a new connection.
+  net::MakeProtocol speaker(ProtocolKind protocol);
   /// The time by which jobs fall due: the machine's clock, or the one of where the jobs are.
   Moment now() const { return storage_->now(); }
   /// When that is by the machine's clock, which is what a loop waits by.
@@ -143,10 +149,13 @@ class Server {
   std::unique_ptr<RedisDelivery> redis_delivery_;
   std::unique_ptr<delivery::DeliveryLoop> deliveries_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
-  std::unique_ptr<resp::Endpoint> resp_host_;
-  std::unique_ptr<http::Endpoint> http_host_;
-  std::unique_ptr<net::Listener> resp_;
-  std::unique_ptr<net::Listener> http_;
+  std::unique_ptr<resp::Endpoint> resp_endpoint_;
+  std::unique_ptr<http::Endpoint> http_endpoint_;
+  struct Listening {
+    ProtocolKind protocol;
+    std::unique_ptr<net::Listener> listener;
+  };
+  std::vector<Listening> listeners_;
   std::atomic<int> stops_asked_ = 0;
   int stops_begun_ = 0;
   bool is_stopped_ = false;

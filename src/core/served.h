@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string_view>
@@ -7,6 +8,25 @@
 #include "core/time.h"
 
 namespace delayq {
+
+/// The protocols that a server speaks, each on an address of its own. A new one is a name here, an address in
+/// the configuration, and what it needs to listen in app/server.cc.
+enum class ProtocolKind : uint8_t { kHttp, kResp };
+inline constexpr std::array<std::string_view, 2> kProtocolNames{"http", "resp"};
+inline constexpr std::array<ProtocolKind, 2> kProtocols{ProtocolKind::kHttp, ProtocolKind::kResp};
+constexpr std::string_view name_of(ProtocolKind kind) { return kProtocolNames[static_cast<size_t>(kind)]; }
+
+/// A value for each protocol.
+template <class T>
+class PerProtocol {
+ public:
+  constexpr T& operator[](ProtocolKind kind) { return values_[static_cast<size_t>(kind)]; }
+  constexpr const T& operator[](ProtocolKind kind) const { return values_[static_cast<size_t>(kind)]; }
+  bool operator==(const PerProtocol&) const = default;
+
+ private:
+  std::array<T, kProtocols.size()> values_{};
+};
 
 /// A request that has been answered, as logs see it: who asked for what, and how it went. Never what was in
 /// it, and never a secret. The views live for as long as the call that they are given to.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/served.h"
 #include "core/time.h"
 #include "core/token.h"
 #include "ops/address.h"
@@ -16,6 +17,14 @@
 #include "queue/settings.h"
 
 namespace delayq {
+
+/// Where each protocol listens by default.
+inline PerProtocol<Address> default_addresses() {
+  PerProtocol<Address> addresses;
+  addresses[ProtocolKind::kHttp] = {"127.0.0.1", 9277};
+  addresses[ProtocolKind::kResp] = {"127.0.0.1", 9278};
+  return addresses;
+}
 
 /// Everything that a server's operator decides. A Config{} is what an empty file says; what each value means,
 /// its range and its default are rows of the one table in ops/config_table.h.
@@ -26,8 +35,7 @@ struct Config {
   enum class LogFormat : uint8_t { kText, kJson };
 
   struct Server {
-    Address resp{"127.0.0.1", 9278};
-    Address http{"127.0.0.1", 9277};
+    PerProtocol<Address> addresses = default_addresses();
     std::vector<std::string> hosts{};  ///< as HostNames has them
     Engine engine = Engine::kJournal;
     std::string data = "data";

@@ -43,19 +43,25 @@ void check_tls(const Config::Tls& tls, std::vector<std::string>& errors) {
 }
 
 void check_addresses(const Config& config, std::vector<std::string>& errors) {
-  for (const auto& [key, address] : {std::pair{"http", &config.server.http}, {"resp", &config.server.resp}}) {
-    if (is_loopback(*address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
+  for (const ProtocolKind kind : kProtocols) {
+    const Address& address = config.server.addresses[kind];
+    if (is_loopback(address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
     errors.push_back(fmt::format(
         "server.{}: {} can be reached from other machines, and nobody would be asked who they are; configure "
         "[[tokens]] (delayq token new), listen on 127.0.0.1, or set server.allow_anonymous = true",
-        key, to_string(*address)));
+        name_of(kind), to_string(address)));
   }
 }
 
 void check_same_port(const Config::Server& server, std::vector<std::string>& errors) {
-  if (server.http.port != 0 && server.http == server.resp)
-    errors.push_back(fmt::format("server.http: {} is server.resp, too: each protocol needs a port of its own",
-                                 to_string(server.http)));
+  for (const ProtocolKind kind : kProtocols) {
+    const Address& address = server.addresses[kind];
+    for (const ProtocolKind other : kProtocols) {
+      if (other <= kind || address.port == 0 || address != server.addresses[other]) continue;
+      errors.push_back(fmt::format("server.{}: {} is server.{}, too: each protocol needs a port of its own",
+                                   name_of(kind), to_string(address), name_of(other)));
+    }
+  }
 }
 
 /// As errors name it.

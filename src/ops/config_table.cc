@@ -64,9 +64,13 @@ Status check_host_patterns(const std::vector<std::string>& patterns) {
 }
 
 const std::array kServer{
-    ConfigRow{"server", "resp", AddressField{[](T& t, Address v) { t.config.server.resp = std::move(v); }},
+    ConfigRow{"server", "resp", AddressField{[](T& t, Address v) {
+                t.config.server.addresses[ProtocolKind::kResp] = std::move(v);
+              }},
               "\"127.0.0.1:9278\"", "", "Where Redis clients connect."},
-    ConfigRow{"server", "http", AddressField{[](T& t, Address v) { t.config.server.http = std::move(v); }},
+    ConfigRow{"server", "http", AddressField{[](T& t, Address v) {
+                t.config.server.addresses[ProtocolKind::kHttp] = std::move(v);
+              }},
               "\"127.0.0.1:9277\"", "", "Where HTTP clients connect."},
     ConfigRow{"server", "hosts",
               ListField{1'000, "names",

@@ -46,7 +46,7 @@ file = "delayq.log"
                                              "a.toml");
   ASSERT_THAT(outcome.errors, IsEmpty());
   const Config& config = outcome.config;
-  EXPECT_EQ(config.server.resp, (Address{"::1", 0}));
+  EXPECT_EQ(config.server.addresses[ProtocolKind::kResp], (Address{"::1", 0}));
   EXPECT_EQ(config.server.engine, Config::Engine::kMemory);
   EXPECT_EQ(config.server.grace, seconds{3});
   EXPECT_EQ(config.journal.durability, Config::Durability::kInterval);
@@ -247,7 +247,7 @@ TEST(ConfigOption, goes_through_the_same_rows) {
   EXPECT_TRUE(set_option(config, "topics.a.b.attempts", "3"));
   EXPECT_TRUE(set_option(config, "topics.a.b.keep_done.count", "4"));
   EXPECT_TRUE(set_option(config, "topics.a.b.backoff", "1s,2s"));
-  EXPECT_EQ(config.server.resp.port, 0);
+  EXPECT_EQ(config.server.addresses[ProtocolKind::kResp].port, 0);
   EXPECT_EQ(config.limits.jobs, 7u);
   ASSERT_EQ(config.topics.size(), 1u);
   EXPECT_EQ(config.topics["a.b"].attempts, 3u);

@@ -500,21 +500,23 @@ void keep_to_this_machine(ConfigOutcome& outcome) {
   Config& config = outcome.config;
   const bool may_be_open = config.server.allow_anonymous || !config.tokens.empty();
   if (last == nullptr && may_be_open && outcome.form == name_of(SeedForm::kGoDelayQueue)) {
-    config.server.http.host = "0.0.0.0";
+    config.server.addresses[ProtocolKind::kHttp].host = "0.0.0.0";
     outcome.warnings.push_back(fmt::format("server.http: listening on {}, which is the default of {}",
-                                           to_string(config.server.http), outcome.form));
+                                           to_string(config.server.addresses[ProtocolKind::kHttp]),
+                                           outcome.form));
     return;
   }
   const bool is_asked = last != nullptr && last->is_foreign;
-  if (!is_asked || is_loopback(config.server.http) || config.server.allow_anonymous || !config.tokens.empty())
+  if (!is_asked || is_loopback(config.server.addresses[ProtocolKind::kHttp]) ||
+      config.server.allow_anonymous || !config.tokens.empty())
     return;
-  const Address asked = config.server.http;
-  config.server.http.host = "127.0.0.1";
+  const Address asked = config.server.addresses[ProtocolKind::kHttp];
+  config.server.addresses[ProtocolKind::kHttp].host = "127.0.0.1";
   outcome.warnings.push_back(fmt::format(
       "{}: {} can be reached from other machines, and nobody would be asked who they are: listening on {} "
       "instead; server.allow_anonymous = true opens it (--set, or DELAYQ_SERVER_ALLOW_ANONYMOUS=true)",
-      last->origin, to_string(asked), to_string(config.server.http)));
-  last->value = fmt::format("\"{}\"", to_string(config.server.http));
+      last->origin, to_string(asked), to_string(config.server.addresses[ProtocolKind::kHttp])));
+  last->value = fmt::format("\"{}\"", to_string(config.server.addresses[ProtocolKind::kHttp]));
 }
 
 void tell_engine(ConfigOutcome& outcome) {

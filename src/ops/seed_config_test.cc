@@ -127,7 +127,7 @@ TEST(SeedConfig, the_system_from_which_go_delay_queue_descends) {
   const ConfigOutcome outcome =
       read("bind_address = '127.0.0.1:5920'\nbucket_size = 3\nqueue_block_timeout = 178\nredis.db = 1\n");
   EXPECT_THAT(outcome.errors, IsEmpty());
-  EXPECT_EQ(outcome.config.server.http, (Address{"127.0.0.1", 5920}));
+  EXPECT_EQ(outcome.config.server.addresses[ProtocolKind::kHttp], (Address{"127.0.0.1", 5920}));
   EXPECT_EQ(outcome.config.server.engine, Config::Engine::kJournal) << "nothing is said of where a Redis is";
   EXPECT_THAT(outcome.warnings, SizeIs(2));
 }
@@ -159,7 +159,7 @@ TEST(SeedConfig, callback) {
   EXPECT_THAT(outcome.errors, IsEmpty());
   EXPECT_EQ(outcome.form, "delay_queue_callback");
   Config expected;
-  expected.server.http = {"127.0.0.1", 9527};
+  expected.server.addresses[ProtocolKind::kHttp] = {"127.0.0.1", 9527};
   expected.log.file = "log/delay.log";
   expected.server.engine = Config::Engine::kRedis;
   expected.redis.database = 1;
@@ -236,7 +236,7 @@ TEST(SeedConfig, tells_all_errors_with_their_lines) {
 TEST(SeedConfig, the_last_of_several_counts) {
   const ConfigOutcome outcome = read("listen = 127.0.0.1:1\nmax_tries = 2\nlisten = 127.0.0.1:2\n");
   EXPECT_THAT(outcome.errors, IsEmpty());
-  EXPECT_EQ(outcome.config.server.http.port, 2);
+  EXPECT_EQ(outcome.config.server.addresses[ProtocolKind::kHttp].port, 2);
   EXPECT_THAT(outcome.warnings, ElementsAre("f:1: listen: said again in line 3, which counts"));
 }
 
@@ -257,23 +257,25 @@ TEST(SeedConfig, listens_for_other_machines_only_when_told_so) {
   for (const std::string address : {"0.0.0.0:9277", ":9277", "[::]:9277", "10.0.0.1:9277"}) {
     const ConfigOutcome outcome = read("listen = " + address + "\n");
     EXPECT_THAT(outcome.errors, IsEmpty());
-    EXPECT_EQ(outcome.config.server.http, (Address{"127.0.0.1", 9277})) << address;
+    EXPECT_EQ(outcome.config.server.addresses[ProtocolKind::kHttp], (Address{"127.0.0.1", 9277})) << address;
     EXPECT_THAT(outcome.warnings, ElementsAre(HasSubstr("f:1: " + address + " can be reached")));
     EXPECT_THAT(config_in_force(outcome.said), HasSubstr("http = \"127.0.0.1:9277\"  # f:1\n"));
   }
   ConfigOutcome opened = parse_config("listen = 0.0.0.0:9277\n", "f");
   ASSERT_TRUE(set_option(opened.config, "server.allow_anonymous", "true", &opened.said));
   keep_to_this_machine(opened);
-  EXPECT_EQ(opened.config.server.http.host, "0.0.0.0");
+  EXPECT_EQ(opened.config.server.addresses[ProtocolKind::kHttp].host, "0.0.0.0");
   EXPECT_THAT(opened.warnings, IsEmpty());
   ConfigOutcome silent = parse_config("redis.host = r:1\nredisqueue.bucket_size = 3\n", "f");
   ASSERT_TRUE(set_option(silent.config, "server.allow_anonymous", "true", &silent.said));
   keep_to_this_machine(silent);
-  EXPECT_EQ(silent.config.server.http, (Address{"0.0.0.0", 9277})) << "as go-delay-queue does";
+  EXPECT_EQ(silent.config.server.addresses[ProtocolKind::kHttp], (Address{"0.0.0.0", 9277}))
+      << "as go-delay-queue does";
   ConfigOutcome overridden = parse_config("listen = 0.0.0.0:9277\n", "f");
   ASSERT_TRUE(set_option(overridden.config, "server.http", "0.0.0.0:1", &overridden.said));
   keep_to_this_machine(overridden);
-  EXPECT_EQ(overridden.config.server.http.host, "0.0.0.0") << "that is for check_config to refuse";
+  EXPECT_EQ(overridden.config.server.addresses[ProtocolKind::kHttp].host, "0.0.0.0")
+      << "that is for check_config to refuse";
 }
 
 TEST(SeedConfig, what_is_in_force_can_be_written_as_our_own) {

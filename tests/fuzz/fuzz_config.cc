@@ -13,8 +13,9 @@ void check(const delayq::Config& config) {
     if (name != delayq::kDefaultsName && !delayq::check_topic(name)) __builtin_trap();
     if (!delayq::check_settings(settings)) __builtin_trap();
   }
-  const auto address = delayq::parse_address(delayq::to_string(config.server.resp));
-  if (!address || !(*address == config.server.resp)) __builtin_trap();
+  const auto address =
+      delayq::parse_address(delayq::to_string(config.server.addresses[delayq::ProtocolKind::kResp]));
+  if (!address || !(*address == config.server.addresses[delayq::ProtocolKind::kResp])) __builtin_trap();
   if (config.limits.body_bytes > delayq::Limits::kMaxBodyBytes) __builtin_trap();
 }
 

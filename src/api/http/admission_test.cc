@@ -54,7 +54,8 @@ TEST_F(AdmissionTest, without_a_token_there_is_only_health) {
   EXPECT_EQ(ask_as("secret", "GET", "/nowhere").status, 404);
   EXPECT_EQ(ask("GET", "/v1/topics", "", "text/plain", "Authorization: Basic secret\r\n").status, 401);
   EXPECT_EQ(ask("GET", "/v1/topics", "", "text/plain", "Authorization: bEARER secret\r\n").status, 200);
-  EXPECT_GT(host.front->http.refusals[static_cast<size_t>(ErrorCode::kUnauthorized)], 50u);
+  EXPECT_GT(host.front->traffic[ProtocolKind::kHttp].refusals[static_cast<size_t>(ErrorCode::kUnauthorized)],
+            50u);
 }
 
 TEST_F(AdmissionTest, a_token_is_good_for_its_topics) {

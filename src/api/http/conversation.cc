@@ -121,7 +121,7 @@ void Conversation::give_up(const Error& error, int status) {
 }
 
 void Conversation::begin_request(const net::HttpRequest& request) {
-  ++front_.http.requests;
+  ++front_.traffic[ProtocolKind::kHttp].requests;
   current_ = Current{&v1(), {}, {}, {}};
   if (!request.keep_alive) is_closing_ = true;
   if (Status status = admit(request); !status.ok()) {
@@ -312,7 +312,7 @@ void Conversation::refuse_current(const Error& error, int status, std::string he
 }
 
 void Conversation::send_refusal(ReplyPlace place, const Error& error, Response response) {
-  front_.http.refuse(error.code);
+  front_.traffic[ProtocolKind::kHttp].refuse(error.code);
   if (error.code == ErrorCode::kUnauthorized) response.headers += "WWW-Authenticate: Bearer\r\n";
   if (error.retry_after > Millis::zero()) {
     response.headers += fmt::format("Retry-After: {}\r\n",

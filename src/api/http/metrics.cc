@@ -158,22 +158,20 @@ void write_engine(Exposition& out, const EngineUsage& usage, const CommitFigures
 }
 
 void write_apis(Exposition& out, const Metrics& metrics) {
-  const std::array<std::pair<std::string_view, const api::Traffic*>, 2> apis{
-      {{"http", &metrics.http}, {"resp", &metrics.resp}}};
   out.begin("delayq_requests_total", "counter", "Requests that have come.");
-  for (const auto& [protocol, traffic] : apis)
-    out.sample(Exposition::label("protocol", protocol), traffic->requests);
+  for (const ProtocolKind kind : kProtocols)
+    out.sample(Exposition::label("protocol", name_of(kind)), metrics.traffic[kind].requests);
   out.begin("delayq_refusals_total", "counter", "Requests that were refused, by the error's code.");
-  for (const auto& [protocol, traffic] : apis) {
+  for (const ProtocolKind kind : kProtocols) {
     for (const ErrorTraits& traits : kErrorTable) {
-      out.sample(fmt::format("protocol=\"{}\",code=\"{}\"", protocol, traits.name),
-                 traffic->refusals[static_cast<size_t>(traits.code)]);
+      out.sample(fmt::format("protocol=\"{}\",code=\"{}\"", name_of(kind), traits.name),
+                 metrics.traffic[kind].refusals[static_cast<size_t>(traits.code)]);
     }
   }
   out.one("delayq_connections", "gauge", "Connections that are open.", metrics.process.connections);
   out.begin("delayq_connections_refused_total", "counter", "Connections that were refused for want of room.");
-  out.sample(Exposition::label("protocol", "http"), metrics.process.refused_http);
-  out.sample(Exposition::label("protocol", "resp"), metrics.process.refused_resp);
+  for (const ProtocolKind kind : kProtocols)
+    out.sample(Exposition::label("protocol", name_of(kind)), metrics.process.refused[kind]);
 }
 
 void write_webhooks(Exposition& out, const webhook::WebhookFigures& figures) {

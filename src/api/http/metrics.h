@@ -14,8 +14,7 @@ namespace delayq::http {
 /// Figures of the process.
 struct ProcessFigures {
   uint64_t connections = 0;
-  uint64_t refused_http = 0;  ///< connections, for want of room
-  uint64_t refused_resp = 0;
+  PerProtocol<uint64_t> refused{};  ///< connections, because there were too many
   uint64_t resident_bytes = 0;
   Moment started{};
 };
@@ -37,8 +36,7 @@ struct Metrics {
   Moment now{};
   const TotalStats* totals;      ///< null, like `topics`, when the engine cannot answer now
   const TopicSummaries* topics;  ///< those with labels of their own; the others are added up
-  const api::Traffic& http;
-  const api::Traffic& resp;
+  const PerProtocol<api::Traffic>& traffic;
   ProcessFigures process;
   webhook::WebhookFigures webhooks{};
   std::optional<RedisFigures> redis{};                         ///< none with other engines

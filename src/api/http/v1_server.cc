@@ -22,8 +22,7 @@ void merge_all(TopicSummaries& page) {
 
 void send_metrics(const Responder& responder, const Endpoint& host, const TotalStats* totals,
                   const TopicSummaries* topics) {
-  Metrics metrics{host.version,     responder.now(),  totals,        topics,
-                  host.front->http, host.front->resp, host.process()};
+  Metrics metrics{host.version, responder.now(), totals, topics, host.front->traffic, host.process()};
   if (host.webhooks) metrics.webhooks = host.webhooks();
   metrics.redis = host.redis();
   metrics.redis_delivery = host.redis_delivery();

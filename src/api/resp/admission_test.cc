@@ -58,7 +58,8 @@ TEST_F(RespAdmissionTest, without_a_token_no_command_does_anything) {
   EXPECT_EQ(say("AUTH shop wrong"), "-NOAUTH a valid token is needed\r\n");
   EXPECT_EQ(engine.usage().jobs, 0u);
   EXPECT_THAT(turned_away, Contains(" AUTH  unauthorized"));
-  EXPECT_GT(host.front->resp.refusals[static_cast<size_t>(ErrorCode::kUnauthorized)], 20u);
+  EXPECT_GT(host.front->traffic[ProtocolKind::kResp].refusals[static_cast<size_t>(ErrorCode::kUnauthorized)],
+            20u);
 }
 
 TEST_F(RespAdmissionTest, a_token_is_good_for_its_scopes_and_topics) {

@@ -224,7 +224,7 @@ void Conversation::tell(const Asked& asked, std::string_view reply) const {
 }
 
 Status Conversation::admit(const CommandSpec& spec, const Arguments& arguments) {
-  ++front_.resp.requests;
+  ++front_.traffic[ProtocolKind::kResp].requests;
   if (front_.access.is_open() || spec.scopes == kForEverybody) return {};
   if (Status status = front_.access.count_request(caller_, now_); !status.ok()) return status;
   return check_access(spec, arguments);
@@ -351,7 +351,7 @@ void Conversation::write_replies(std::string& out, ReplyPlace place, size_t firs
     const size_t begin = out.size();
     write(writer, i);
     const std::string_view said = std::string_view(out).substr(begin);
-    if (is_error(said)) front_.resp.refuse(error_in(said).code);
+    if (is_error(said)) front_.traffic[ProtocolKind::kResp].refuse(error_in(said).code);
     if (asked != asked_.end() && i < asked->second.size()) tell(asked->second[i], said);
   }
 }

@@ -407,7 +407,7 @@ TEST_F(ConversationTest, what_begins_with_no_text_is_not_read_for_lines) {
 
 TEST_F(ConversationTest, every_refusal_is_counted) {
   const auto refused = [this](ErrorCode code) {
-    return backend.host.front->resp.refusals[static_cast<size_t>(code)];
+    return backend.host.front->traffic[ProtocolKind::kResp].refusals[static_cast<size_t>(code)];
   };
   client.say({"PUSH", "t", "1h", "b", "ID", "a"});
   std::string bytes;
@@ -446,7 +446,9 @@ TEST_F(ConversationTest, a_web_page_cannot_command_it) {
   EXPECT_THAT(client.say({"GET", "order", "precious"}), HasSubstr("delayed"));
   EXPECT_EQ(client.say({"GET", "order", "evil"}), "$-1\r\n");
   EXPECT_EQ(turned_away, std::vector<std::string>(7, "HTTP forbidden"));
-  EXPECT_EQ(backend.host.front->resp.refusals[static_cast<size_t>(ErrorCode::kForbidden)], 7U);
+  EXPECT_EQ(
+      backend.host.front->traffic[ProtocolKind::kResp].refusals[static_cast<size_t>(ErrorCode::kForbidden)],
+      7U);
   EXPECT_EQ(client.say({"PUSH", "t", "1h", "HTTP/1.1", "ID", "a"}), "$1\r\na\r\n") << "that is no line";
 }
 
