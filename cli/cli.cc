@@ -197,7 +197,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// The first word that looks like an option and is none of the command's.
+/// The first word that looks like an option and is not one of the command's.
 std::string unknown_option(const CLI::App& command, const std::vector<std::string>& arguments) {
   const std::vector<std::string> known = option_names(command);
   for (const std::string& argument : arguments) {

@@ -53,7 +53,7 @@ struct Surroundings {
     /// As if a server had it: the replies to commands in their order, those that are errors among them.
     std::function<Result<std::vector<resp::Value>>(std::span<const std::vector<std::string>> commands)> ask;
     bool is_new = false;  ///< nothing was ever stored there; known when it is only looked at
-    uint32_t shards = 0;  ///< in how many parts a Redis has the jobs, or will have them; 0: it is none
+    uint32_t shards = 0;  ///< in how many parts a Redis has the jobs, or will have them; 0: it is not a Redis
   };
   /// Empty: this program cannot.
   std::function<Result<Storage>(const StorageName& name)> open_storage{};
@@ -107,7 +107,7 @@ class Commands {
 /// Throws CLI::ParseError like any other use of CLI11.
 void parse(CLI::App& app, const std::vector<std::string>& arguments);
 
-/// What to tell somebody whose command line was not understood, line by line: what is wrong, what was
+/// The message for a command line that was not understood, line by line: what is wrong, what was
 /// probably meant, and where to read more.
 std::string explain(const CLI::App& app, const CLI::ParseError& error,
                     const std::vector<std::string>& arguments);

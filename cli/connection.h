@@ -19,10 +19,10 @@ class Connection {
  public:
   using Clock = Stream::Clock;
 
-  /// Says who we are when there is a token. kUnavailable, with what to do about it, when nobody answers there
-  /// within `patience`; kUnauthorized when the token is refused.
+  /// Authenticates if there is a token. kUnavailable, with what to do about it, if there is no answer within
+  /// `patience`; kUnauthorized if the token is refused.
   static Result<Connection> open(const Server& server, Millis patience);
-  /// Over TCP, as nobody.
+  /// Over TCP, without a token.
   static Result<Connection> open(const Address& address, Millis patience);
 
   /// Sends a command and waits for its reply. After an error the conversation is over: a reply may still

@@ -59,24 +59,22 @@ class Pop final : public Verb {
   }
 
   void add_options(CLI::App& app) override {
-    app.add_option("TOPIC", topics_, "The topics, the first ones first")->required();
-    app.add_option("--count", count_, "Take up to so many; 1 when left out");
-    app.add_option("--wait", wait_, blocking_ ? "At most so long; 1h when left out" : "Wait for so long");
-    app.add_option("--lease", lease_,
-                   "Have so long for the work; else what the topic says, and 30s with --exec");
-    CLI::Option* const autoack =
-        app.add_flag("--autoack", autoack_, "Take them as done; none is handed over again");
-    exec_ =
-        app.add_option("--exec", command_,
-                       "Run this for each job, by sh, or the words behind -- without a shell; ack on exit "
-                       "code 0, else nack")
-            ->type_name("COMMAND")
-            ->expected(0, 1)
-            ->excludes(autoack);
-    app.add_option("--workers", workers_, "With --exec: so many commands at once; 1 when left out")
+    app.add_option("TOPIC", topics_, "The topics; the first ones take precedence")->required();
+    app.add_option("--count", count_, "Take at most this many jobs; default 1");
+    app.add_option("--wait", wait_, blocking_ ? "How long to wait at most; default 1h" : "How long to wait");
+    app.add_option("--lease", lease_, "How long to hold the job; default the topic's lease, with --exec 30s");
+    CLI::Option* const autoack = app.add_flag(
+        "--autoack", autoack_, "Mark the jobs as done at once; they are never handed over again");
+    exec_ = app.add_option("--exec", command_,
+                           "Run this for each job, by sh, or the words after -- without a shell; ack on exit "
+                           "code 0, else nack")
+                ->type_name("COMMAND")
+                ->expected(0, 1)
+                ->excludes(autoack);
+    app.add_option("--workers", workers_, "With --exec: the number of commands at once; default 1")
         ->needs(exec_)
         ->check(CLI::Range(1U, kMaxWorkers));
-    app.add_flag("--forever", forever_, "With --exec: go on until SIGINT or SIGTERM")->needs(exec_);
+    app.add_flag("--forever", forever_, "With --exec: continue until SIGINT or SIGTERM")->needs(exec_);
     app.add_option(kExecWord, words_, "A word of the command")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -189,7 +187,7 @@ void add_pop_verbs(Verbs& verbs) {
   verbs.push_back(std::make_unique<Pop>(true));
 }
 
-// Those who do the work: ack, nack, extend; pop has a file of its own.
+// For consumers: ack, nack, extend; pop has a file of its own.
 
 namespace {
 
@@ -198,9 +196,9 @@ using Text = std::optional<std::string>;
 class Ack final : public Verb {
  public:
   std::string_view name() const override { return "ack"; }
-  std::string_view help() const override { return "Say that jobs are done"; }
+  std::string_view help() const override { return "Mark jobs as done"; }
   void add_options(CLI::App& app) override {
-    app.add_option("LEASE", leases_, "The leases that pop gave")->required();
+    app.add_option("LEASE", leases_, "The leases that pop returned")->required();
   }
 
   Status run(const Session& session) override {
@@ -225,9 +223,9 @@ class Ack final : public Verb {
 class Nack final : public Verb {
  public:
   std::string_view name() const override { return "nack"; }
-  std::string_view help() const override { return "Say that a job failed"; }
+  std::string_view help() const override { return "Report that a job failed"; }
   void add_options(CLI::App& app) override {
-    app.add_option("LEASE", lease_, "The lease that pop gave")->required();
+    app.add_option("LEASE", lease_, "The lease that pop returned")->required();
     app.add_option("--delay", delay_, "Try again after this, instead of the topic's backoff");
     app.add_option("--reason", reason_, "What went wrong; kept with the job");
     app.add_flag("--dead", dead_, "Do not try again");
@@ -255,7 +253,7 @@ class Extend final : public Verb {
   std::string_view name() const override { return "extend"; }
   std::string_view help() const override { return "Ask for more time for a job"; }
   void add_options(CLI::App& app) override {
-    app.add_option("LEASE", lease_, "The lease that pop gave")->required();
+    app.add_option("LEASE", lease_, "The lease that pop returned")->required();
     app.add_option("DURATION", duration_, "From now; else as long as the lease was");
   }
 

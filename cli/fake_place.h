@@ -15,8 +15,8 @@
 
 namespace delayq::cli {
 
-/// The replies to commands that are sent together, from one who answers them one by one. The first that is
-/// not answered at all ends it.
+/// The replies to commands that are sent together, from a function that answers one at a time. Stops at the
+/// first command without an answer.
 Result<std::vector<resp::Value>> answer_each(std::span<const Words> commands, const auto& answer) {
   std::vector<resp::Value> replies;
   for (const Words& command : commands) {

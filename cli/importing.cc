@@ -68,7 +68,7 @@ Result<ExportedLine> read_exported(std::string_view text) {
   } else if (state == "delayed" || state == "ready" || state == "reserved") {
     line.is_running = state == "reserved";
   } else {
-    return corrupt("a line has a state that is none");
+    return corrupt("a line has an unknown state");
   }
   Result<std::string> body = body_of(*found);
   if (!body) return body.error();

@@ -57,7 +57,7 @@ struct ExportedLine {
 /// kCorrupt for what is no such line.
 Result<ExportedLine> read_exported(std::string_view text);
 
-/// Asks whoever has the jobs: a server, or a data directory where nobody serves. An error reply is an error.
+/// Sends a command to a server, or to a data directory that no server uses. An error reply is an error.
 using Ask = std::function<Result<resp::Value>(const Words&)>;
 
 /// The same for several commands that are sent together: a reply for each, those that are errors among them.

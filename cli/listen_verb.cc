@@ -75,15 +75,15 @@ class Listen final : public Verb {
   bool is_client() const override { return false; }
 
   void add_options(CLI::App& app) override {
-    app.add_option("--port", address_.port, "Where to listen; any free port when left out, which is printed");
-    app.add_option("--host", address_.host, "On which address; 127.0.0.1 when left out");
+    app.add_option("--port", address_.port, "The port to listen on; default any free port, which is printed");
+    app.add_option("--host", address_.host, "The address to listen on; default 127.0.0.1");
     app.add_option(
         "--secret", secrets_,
         "whsec_...: check signatures with it, and answer 401 to what is not signed with it; may be "
         "given several times");
-    app.add_option("--answer", status_, "The status to answer with; 200 when left out")
+    app.add_option("--answer", status_, "The status to answer with; default 200")
         ->check(CLI::Range(200, 599));
-    app.add_option("--body", body_, "The body to answer with; ok when left out");
+    app.add_option("--body", body_, "The body to answer with; default ok");
     app.add_flag("--json", json_, "A line of JSON for each call, also on a terminal");
     app.add_flag("--quiet", quiet_, "Only count them");
   }

@@ -58,10 +58,8 @@ class Migrate final : public Verb {
     app.add_option("--from", from_, std::string("Where the jobs are: ") + kWhere)
         ->required()
         ->type_name("PLACE");
-    app.add_option("--to", to_, "Where they are to be, named in the same way")
-        ->required()
-        ->type_name("PLACE");
-    app.add_flag("--yes", yes_, "Do it; else it only says what there is to do");
+    app.add_option("--to", to_, "Where the jobs will be, in the same format")->required()->type_name("PLACE");
+    app.add_flag("--yes", yes_, "Do it; without it, only print what would be done");
     app.add_flag("--dry-run", dry_run_, "Do not do it, which is the default");
     app.add_flag("--remove", remove_,
                  "With --yes: move them, so that the source has none in the end; else it keeps all");

@@ -50,7 +50,7 @@ class Comparison {
                      grouped_count(after), kKindWords[kind], grouped_count(expected), grouped_count(before),
                      grouped_count(ledger_.created[kind]),
                      kind == at(Kind::kWaiting) || after > expected
-                         ? "does somebody use it?"
+                         ? "is another program using it?"
                          : "it keeps fewer, as its settings say, or their time was over"));
   }
 
@@ -61,8 +61,8 @@ class Comparison {
                        grouped_count(left - read), kKindWords[kind]));
     } else if (left < read && kind == at(Kind::kWaiting)) {
       tell(
-          fmt::format("{} waiting jobs went on in the source meanwhile, and wait in the target as well: does "
-                      "somebody use the source?",
+          fmt::format("{} waiting jobs went on in the source meanwhile, and wait in the target as well: is "
+                      "another program using the source?",
                       grouped_count(read - left)));
     }
   }
@@ -196,7 +196,7 @@ Status Migration::remove_topic(TopicLedger& ledger) {
   const bool is_clean = ledger.failed == 0 && ledger.others == 0 && ledger.dropped == 0;
   Result<TopicCounts> left = count_left();
   if (!left) return left.error();
-  // Where nobody else is, and nothing runs, all that is there has been copied.
+  // If no other program uses it, and nothing runs, all that is there has been copied.
   if (from_.is_exclusive && is_clean && ledger.running == 0 && left->all() == ledger.all_read())
     return purge(ledger, {"PURGE", topic_});
   if (Status status = remove_waiting(ledger); !status) return status;
@@ -227,7 +227,7 @@ Status Migration::purge(TopicLedger& ledger, const Words& command) const {
 }
 
 Status Migration::remove_waiting(TopicLedger& ledger) {
-  // What is taken out may be what a cursor stands on, so it begins anew after each page that had something.
+  // What is taken out may be what a cursor stands on, so it starts again after each page that had something.
   std::string cursor;
   for (;;) {
     Words command{"EXPORT", "COUNT", std::to_string(kMostCancels), "TOPIC", topic_};

@@ -69,9 +69,9 @@ class Migration {
 
   Status take(std::vector<resp::Value>& page);
   Status store(std::vector<ExportedLine>& lines, Words texts);
-  /// Answers false for one that is not to be stored.
+  /// Returns false for a line that must not be stored.
   bool meet(const ExportedLine& line);
-  /// Counts what became of a line. Answers false when that is not known yet: the target has its id.
+  /// Counts what became of a line. Returns false if that is not known yet: the target has its id.
   bool settle(const ExportedLine& line, const resp::Value& answer, const std::string& text);
   /// Looks whether what has their ids in the target are these jobs, and not others.
   Status compare(const std::vector<const ExportedLine*>& kept);

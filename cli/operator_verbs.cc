@@ -1,4 +1,4 @@
-// Those who look after it: topics, stats, dead, redrive, pause, resume.
+// For operators: topics, stats, dead, redrive, pause, resume.
 #include <algorithm>
 #include <array>
 #include <ostream>
@@ -100,7 +100,7 @@ class Dead final : public Verb {
     app.add_option("TOPIC", topic_, "The topic")->required();
     app.add_option("--prefix", prefix_, "Only ids that start with this");
     app.add_option("--error", error_, "Only errors that contain this");
-    app.add_option("--count", count_, "At most so many; 100 when left out")
+    app.add_option("--count", count_, "The maximum number; default 100")
         ->check(CLI::Range(1U, 1'000'000'000U));
   }
 
@@ -189,7 +189,7 @@ class PauseOrResume final : public Verb {
   explicit PauseOrResume(bool pause) : pause_(pause) {}
   std::string_view name() const override { return pause_ ? "pause" : "resume"; }
   std::string_view help() const override {
-    return pause_ ? "Hand nothing of a topic over until it is resumed" : "Hand a topic's jobs over again";
+    return pause_ ? "Stop the hand-over of a topic until it is resumed" : "Resume the hand-over of a topic";
   }
   void add_options(CLI::App& app) override { app.add_option("TOPIC", topic_, "The topic")->required(); }
 

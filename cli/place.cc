@@ -45,7 +45,7 @@ Result<Place> without_server(const Surroundings& world, const Surroundings::Stor
   return place;
 }
 
-/// A conversation that begins anew after an error.
+/// A conversation that starts again after an error.
 class ServerLine {
  public:
   explicit ServerLine(Server server) : server_(std::move(server)) {}
@@ -130,7 +130,7 @@ Error in_place(const Place& place, Error error) {
   }
   if (error.code == ErrorCode::kUnauthorized) {
     error.op = "place";  // what a server says is advised on by others, in words of options
-    if (!has("TOKEN@")) detail += "; delayq://TOKEN@HOST:PORT says who asks";
+    if (!has("TOKEN@")) detail += "; use delayq://TOKEN@HOST:PORT to authenticate";
   }
   if (!has(place.name)) detail = fmt::format("{}: {}", place.name, detail);
   if (!place.option.empty()) detail = fmt::format("{}: {}", place.option, detail);
@@ -155,7 +155,7 @@ Result<Place> open_place(const Surroundings& world, const std::string& option, c
 Status check_apart(const Place& from, const Place& to, const std::string& topic) {
   std::random_device random;
   const std::string id = fmt::format("delayq-migrate-{:08x}{:08x}", random(), random());
-  // Its time is far away: should this program be ended just here, nobody is handed it.
+  // Its time is far away: should this program be ended just here, no consumer gets it.
   const Result<resp::Value> stored = to.ask({"PUSH", topic, "36500d", "", "ID", id});
   if (!stored) return in_place(to, stored.error());
   const Result<resp::Value> found = from.ask({"GET", topic, id});

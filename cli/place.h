@@ -15,9 +15,9 @@ struct Place {
   AskAll ask_all;
   std::string name;           ///< for people: without token and password
   std::string option;         ///< which named it, for messages; may be empty
-  bool is_exclusive = false;  ///< nobody else can use it meanwhile
+  bool is_exclusive = false;  ///< no other program can use it meanwhile
   bool is_new = false;        ///< nothing was ever stored there; known when it is only looked at
-  uint32_t shards = 0;        ///< of a Redis; 0: it is none
+  uint32_t shards = 0;        ///< of a Redis; 0: it is not a Redis
 };
 
 /// delayq://[TOKEN@]HOST:PORT is a running server (delayqs:// over TLS), at its port for RESP; redis:// and

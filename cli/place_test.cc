@@ -107,7 +107,7 @@ TEST_F(Places, WhoHasNoTokenIsToldWhereItStands) {
   Place place;
   place.name = "x:1";
   const Error error = in_place(place, {ErrorCode::kUnauthorized, {}, "a valid token is needed"});
-  EXPECT_EQ(error.detail, "x:1: a valid token is needed; delayq://TOKEN@HOST:PORT says who asks");
+  EXPECT_EQ(error.detail, "x:1: a valid token is needed; use delayq://TOKEN@HOST:PORT to authenticate");
   EXPECT_FALSE(error.op.empty()) << "nobody adds to it";
 }
 

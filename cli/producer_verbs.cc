@@ -188,7 +188,7 @@ class Push final : public Verb {
 
   void add_options(CLI::App& app) override {
     app.add_option("TOPIC", topic_, "The topic")->required();
-    app.add_option("DELAY", first_, "30s, 15m, 1h30m, 7d; 0 when left out; not with --at");
+    app.add_option("DELAY", first_, "30s, 15m, 1h30m, 7d; default 0; not with --at");
     app.add_option("BODY", second_, "The body; - or none: read from standard input");
     CLI::Option* const file =
         app.add_option("--file", files_, "The body is in this file; given several times: a job for each")
@@ -200,20 +200,19 @@ class Push final : public Verb {
             ->type_name("[FILE ...]")
             ->expected(0, CLI::detail::expected_max_vector_size)
             ->excludes(file);
-    app.add_option("--id", id_, "Your own id, unique in the topic; else one is made")
+    app.add_option("--id", id_, "Your own id, unique in the topic; default: a generated one")
         ->excludes(lines_option_);
     app.add_option("--at", at_, "When it is due: 2030-01-31T08:00:00Z or Unix seconds");
-    app.add_option("--priority", priority_, "A lower number goes first; 1024 when left out");
+    app.add_option("--priority", priority_, "A lower number is handed out first; default 1024");
     app.add_option("--attempts", attempts_, "Tries before it is dead; 0: no limit");
     app.add_option("--backoff", backoff_, "30s, or 10s,1m,10m, or exponential:1s:2:1h:0.1");
-    app.add_option("--lease", lease_, "How long a consumer has it");
-    app.add_option("--group", group_, "To be cancelled with others of this group");
-    app.add_option("--callback", callback_, "Call this URL when it is due; nobody pops it then");
-    app.add_option("--callback-method", method_, "POST, PUT, PATCH or DELETE; the topic's when left out");
-    app.add_option("--callback-format", format_,
-                   "webhook, cloudevents or callback-api; the topic's when left out");
-    CLI::Option* const replace = app.add_flag("--replace", replace_, "Take the place of a job with this id");
-    app.add_flag("--keep", keep_, "Leave a job with this id as it is")->excludes(replace);
+    app.add_option("--lease", lease_, "How long a consumer may hold it");
+    app.add_option("--group", group_, "The group, to cancel its jobs together");
+    app.add_option("--callback", callback_, "Call this URL when the job is due; it is then never popped");
+    app.add_option("--callback-method", method_, "POST, PUT, PATCH or DELETE; default the topic's");
+    app.add_option("--callback-format", format_, "webhook, cloudevents or callback-api; default the topic's");
+    CLI::Option* const replace = app.add_flag("--replace", replace_, "Replace a job with this id");
+    app.add_flag("--keep", keep_, "Keep a job with this id unchanged")->excludes(replace);
   }
 
   Status run(const Session& session) override {
@@ -293,7 +292,7 @@ class Push final : public Verb {
 
 void add_push_verb(Verbs& verbs) { verbs.push_back(std::make_unique<Push>()); }
 
-// Those who have work to be done later: get, cancel, reschedule; push has a file of its own.
+// For producers: get, cancel, reschedule; push has a file of its own.
 
 namespace {
 
@@ -325,7 +324,7 @@ class Get final : public Verb {
 class Cancel final : public Verb {
  public:
   std::string_view name() const override { return "cancel"; }
-  std::string_view help() const override { return "Take a job back, or a whole group"; }
+  std::string_view help() const override { return "Cancel a job, or a whole group"; }
 
   void add_options(CLI::App& app) override {
     app.add_option("TOPIC", topic_, "The topic");

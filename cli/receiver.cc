@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kMostHeaderBytes = size_t{64} << 10;
 constexpr size_t kMostBodyBytes = Limits::kMaxBodyBytes + (size_t{1} << 20);
-/// With the lines around the chunks, and whatever somebody writes in them.
+/// With the lines around the chunks, and their extensions.
 constexpr size_t kMostChunkedBytes = 2 * kMostBodyBytes;
 
 bool equals(std::string_view a, std::string_view b) {
@@ -155,7 +155,7 @@ namespace {
 
 constexpr int kBacklog = 4'096;
 constexpr size_t kReadBytes = size_t{64} << 10;
-/// Somebody who sends and never reads is not read any more.
+/// No more is read from a client that sends and never reads.
 constexpr size_t kMostUnsent = size_t{1} << 20;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -334,7 +334,7 @@ void Receiver::serve(Connection& connection, const Handler& handler) {
   watch(epoll_, EPOLL_CTL_MOD, connection.fd, has_more ? EPOLLOUT : EPOLLIN);
 }
 
-/// Answers every whole request. False when what came is none.
+/// Answers every complete request. Returns false if the input is not a request.
 bool Receiver::answer_all(Connection& connection, const Handler& handler) {
   std::string_view input = connection.input;
   Reading reading = Reading::kWhole;

@@ -30,7 +30,7 @@ struct ReceivedRequest {
 
 enum class Reading {
   kPartial,         ///< more bytes are needed
-  kAsksToContinue,  ///< the same, and whoever sends waits for "100 Continue" first
+  kAsksToContinue,  ///< the same, and the sender waits for "100 Continue" first
   kWhole,
   kBroken,  ///< no request that could be answered
 };

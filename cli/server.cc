@@ -24,10 +24,10 @@ void add_server_options(CLI::App& app, ServerOptions& options) {
                  "Where it listens for RESP; else $DELAYQ_RESP, else 127.0.0.1:9278")
       ->type_name("HOST:PORT")
       ->group(kGroup);
-  app.add_option("--token", options.token, "Who we are; better in $DELAYQ_TOKEN, where no other user sees it")
+  app.add_option("--token", options.token, "The token; prefer $DELAYQ_TOKEN, which other users cannot see")
       ->type_name("SECRET")
       ->group(kGroup);
-  app.add_flag("--tls", options.tls, "Speak TLS, as the other options of TLS mean, too")->group(kGroup);
+  app.add_flag("--tls", options.tls, "Use TLS; the other TLS options imply it")->group(kGroup);
   app.add_option("--ca", options.ca, "Trust these certificates; else $DELAYQ_CA, else the system's")
       ->type_name("FILE")
       ->group(kGroup);
@@ -35,11 +35,11 @@ void add_server_options(CLI::App& app, ServerOptions& options) {
       app.add_option("--cert", options.certificate, "Our own certificate, for a server that asks for one")
           ->type_name("FILE")
           ->group(kGroup);
-  app.add_option("--key", options.key, "Its key, when that is in a file of its own")
+  app.add_option("--key", options.key, "Its key, if it is in a separate file")
       ->type_name("FILE")
       ->needs(certificate)
       ->group(kGroup);
-  app.add_flag("--insecure", options.insecure, "Speak TLS with anybody who answers")->group(kGroup);
+  app.add_flag("--insecure", options.insecure, "Accept any certificate of the server")->group(kGroup);
 }
 
 Result<Server> server_of(const ServerOptions& options,

@@ -19,7 +19,7 @@ struct Server {
     std::string ca;           ///< file of the certificates to trust; empty: those of the system
     std::string certificate;  ///< file of our own, with its chain; empty: none
     std::string key;          ///< file of its key
-    bool verify = true;       ///< that it is who we meant to reach
+    bool verify = true;       ///< the certificate and the host name in it
   };
 
   Address address;

@@ -348,7 +348,7 @@ std::string manual_page(const CLI::App& app) {
 
 namespace {
 
-/// Somebody has pressed a key and waits.
+/// The user has pressed a key and waits.
 constexpr Millis kPatience{300};
 constexpr int kMostPages = 10;
 

@@ -321,8 +321,8 @@ Error Tls::failed() const {
   std::string detail;
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) {
     detail = fmt::format(
-        "its certificate is not to be trusted: {}. Name the authority that signed it with --ca FILE, "
-        "or say --insecure to speak with anybody",
+        "its certificate is not trusted: {}. Name the authority that signed it with --ca FILE, "
+        "or use --insecure to accept any certificate",
         X509_verify_cert_error_string(verified));
   } else if (reason == SSL_R_WRONG_VERSION_NUMBER) {
     detail = "it does not speak TLS there; leave --tls out, or name the port that does";

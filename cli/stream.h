@@ -17,7 +17,7 @@ namespace delayq::cli {
 class Tls;
 
 /// Bytes to and from a server, over TCP, or over TLS on it. Blocks, but never past the deadline it is given.
-/// Every error is kUnavailable and says who is at the other end. Not for several threads.
+/// Every error is kUnavailable and names the other end. Not for several threads.
 class Stream {
  public:
   using Clock = std::chrono::steady_clock;
@@ -57,7 +57,7 @@ class Tls {
   static Result<Tls> create(const Server& server);
 
   /// True when done; false when it needs more of the other side's bytes. kUnavailable, with what to do about
-  /// it, when the other side is not to be trusted or speaks no TLS.
+  /// it, if the other side is not trusted or does not speak TLS.
   Result<bool> shake_hands();
 
   /// Bytes that came.

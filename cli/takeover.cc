@@ -286,14 +286,14 @@ void TakeoverOptions::add_to(CLI::App& app) {
   app.add_option(
          "--from", from_,
          "Take over the jobs that wait in another delay queue's Redis, named by its URL instead of FILE: " +
-             systems + ". Only says what it would do, unless --yes is given")
+             systems + ". Only prints what it would do, unless --yes is given")
       ->check(CLI::IsMember(std::vector<std::string>(seeds::kSystems.begin(), seeds::kSystems.end())))
       ->type_name("SYSTEM");
   app.add_flag("--yes", yes_, "With --from: do it");
   app.add_flag("--dry-run", dry_run_, "With --from: do not do it, which is the default");
   app.add_flag("--remove", remove_, "With --from and --yes: remove jobs there once they are durable here");
   app.add_option("--buckets", buckets_,
-                 "With --from: how many delay buckets there are; all that are found when left out")
+                 "With --from: how many delay buckets there are; default all that are found")
       ->check(CLI::Range(1, 100'000));
   app.add_option("--bucket-name", bucket_name_,
                  "With --from: what the delay buckets are called when that was configured, as my_bucket_%d");

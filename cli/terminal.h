@@ -67,10 +67,10 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// Of the terminal that standard output is; 80 x 24 when it is none, or does not tell.
+  /// Of the terminal that standard output is; 80 x 24 if it is not a terminal, or its size is unknown.
   static Size size();
   void draw(const std::vector<std::string>& lines) const;
-  /// Waits for somebody to do something, at most so long.
+  /// Waits for a key or a signal, at most this long.
   Event wait(Millis patience);
   /// REQUIRES: wait() said kKey.
   char key() const { return key_; }

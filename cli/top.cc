@@ -366,12 +366,12 @@ class Top final : public Verb {
   std::string_view help() const override { return "Watch the topics: counts, rates, lateness"; }
 
   void add_options(CLI::App& app) override {
-    app.add_option("--interval", interval_, "From one look to the next; 1s when left out");
-    app.add_option("--sort", sort_, "What comes first; ready when left out")
+    app.add_option("--interval", interval_, "Time between updates; default 1s");
+    app.add_option("--sort", sort_, "The column to sort by; default ready")
         ->check(CLI::IsMember(top_sort_names()));
-    app.add_option("--page", page_, "Topics that are asked for at once; 500 when left out")
+    app.add_option("--page", page_, "Topics per request; default 500")
         ->check(CLI::Range(1U, Limits::kPageJobs));
-    app.add_flag("--once", once_, "Two looks, an interval apart, and the end; so also without a terminal");
+    app.add_flag("--once", once_, "Print once, after one interval, and exit; the default without a terminal");
   }
 
   Status run(const Session& session) override {

@@ -56,7 +56,7 @@ std::optional<TopSort> top_sort_of(char key);
 /// All of them, for help and completion.
 std::vector<std::string> top_sort_names();
 
-/// How somebody wants to see it.
+/// How it is displayed.
 struct TopLook {
   TopSort sort = TopSort::kReady;
   size_t scroll = 0;  ///< rows that are above the screen

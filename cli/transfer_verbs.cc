@@ -161,7 +161,7 @@ class Import final : public Verb {
     app.add_option(
            "--on-conflict", on_conflict_,
            "What to do with an id that is there: keep it (so that an import can be repeated), replace "
-           "it, or reject the line; keep when left out")
+           "it, or reject the line; default keep")
         ->check(CLI::IsMember({"keep", "replace", "reject"}));
     app.add_option("--data", data_, "A data directory that no server uses, instead of a server");
   }
@@ -297,9 +297,7 @@ class Import final : public Verb {
 class BackupVerb final : public Verb {
  public:
   std::string_view name() const override { return "backup"; }
-  std::string_view help() const override {
-    return "Let a server copy its data, as of one moment, while it serves";
-  }
+  std::string_view help() const override { return "Copy the server's data, as of one moment, while it runs"; }
   void add_options(CLI::App& app) override {
     app.add_option("NAME", name_, "Of the copy, in the server's directory for backups")->required();
   }

@@ -49,7 +49,7 @@ Error error_of_reply(std::string_view reply) {
 }
 
 Error unexpected_reply() {
-  return {ErrorCode::kInternal, {}, "the reply is not one of delayq's: is this the right server?"};
+  return {ErrorCode::kInternal, {}, "the reply is not from delayq: is this the right server?"};
 }
 
 std::optional<int64_t> number_in(const resp::Value& value) {

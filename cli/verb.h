@@ -23,12 +23,12 @@ using Transport = std::function<Result<resp::Value>(const Words& command, Millis
 /// The same for several that are sent together.
 using BatchTransport = std::function<Result<std::vector<resp::Value>>(std::span<const Words> commands)>;
 
-/// What a verb works with: a server to ask, and somebody to tell.
+/// What a verb works with: a server, and its output.
 struct Session {
   Transport transport;
   const Surroundings& world;
   bool json = false;        ///< the output is for a program
-  bool json_asked = false;  ///< somebody said so
+  bool json_asked = false;  ///< by an option
   BatchTransport batch_transport{};
   /// Another conversation with the same server, for a thread of its own.
   std::function<Transport()> new_transport{};
@@ -63,7 +63,7 @@ class Verb {
 
 using Verbs = std::vector<std::unique_ptr<Verb>>;
 
-// The verbs by who uses them; each function is one source.
+// The verbs by their users; each function is one source file.
 void add_producer_verbs(Verbs& verbs);
 void add_push_verb(Verbs& verbs);
 void add_consumer_verbs(Verbs& verbs);

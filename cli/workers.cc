@@ -32,7 +32,7 @@ constexpr Millis kLook{1'000};
 constexpr Millis kFirstBackoff{100};
 constexpr Millis kLastBackoff{5'000};
 constexpr size_t kShownReason = 200;
-/// Of a job that somebody cancelled while its command ran.
+/// Of a job that was cancelled while its command ran.
 constexpr ErrorCode kCancelled = ErrorCode::kConflict;
 /// What printable() makes of it may be a little longer.
 constexpr size_t kReasonBytes = Limits::kReasonBytes - 16;
@@ -240,7 +240,7 @@ class Worker {
       }
       const Result<resp::Value> reply =
           ask(transport_, {"EXTEND", job.lease, format_duration(shop_.order().lease)});
-      // A server that is away may be back before the lease runs out.
+      // An unreachable server may be back before the lease expires.
       if (!reply && traits_of(reply.error().code).retryable) continue;
       if (reply && !is_cancelled(job)) continue;
       kept = reply ? Error{kCancelled, {}, "the job was cancelled, and its command stopped"} : reply.error();
@@ -249,7 +249,7 @@ class Worker {
     return kept;
   }
 
-  /// Whether somebody has cancelled the job: its lease stays good, since the command may end as it likes.
+  /// Whether the job was cancelled: its lease stays good, since the command may end as it likes.
   bool is_cancelled(const Popped& job) {
     const Result<resp::Value> found = ask(transport_, {"GET", job.topic, job.id});
     return found && found->find("cancel_requested") != nullptr;
@@ -261,7 +261,7 @@ class Worker {
     for (Millis pause = kFirstBackoff;; pause = std::min(pause * 2, kLastBackoff)) {
       const Result<resp::Value> reply = ask(transport_, verdict);
       if (reply && reply->type == resp::Value::Type::kInteger && reply->integer == 0) {
-        return Error{ErrorCode::kStaleLease, {}, "the lease had run out, so the job comes again"};
+        return Error{ErrorCode::kStaleLease, {}, "the lease has expired, so the job is handed over again"};
       }
       if (reply) return {};
       if (!traits_of(reply.error().code).retryable || Clock::now() + pause > deadline) return reply.error();

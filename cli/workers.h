@@ -20,7 +20,7 @@ struct Popped {
   int64_t due_ms;
 };
 
-/// Looks at `job`, which must live longer; nullopt when it is none.
+/// Refers to `job`, which must live longer; nullopt if it is not a job.
 std::optional<Popped> popped_of(const resp::Value& job);
 
 /// How a command is run for jobs.
@@ -30,14 +30,14 @@ struct WorkOrder {
   Millis wait{};                   ///< for a job; zero: only what is ready
   Millis lease{};                  ///< extended while a command runs
   uint64_t count = 1;              ///< of jobs, at most
-  bool forever = false;            ///< no end of jobs, until a signal comes; survives a server that is away
+  bool forever = false;            ///< until a signal comes; waits for an unreachable server
   uint32_t workers = 1;            ///< at the same time
 };
 
 struct WorkReport {
   uint64_t acked = 0;
   uint64_t nacked = 0;  ///< the command failed
-  uint64_t lost = 0;    ///< somebody else has the job now, or it was cancelled: the command was stopped
+  uint64_t lost = 0;    ///< another consumer has the job now, or it was cancelled: the command was stopped
 };
 
 /// Runs the command for each job: its body on standard input, DELAYQ_TOPIC, DELAYQ_ID, DELAYQ_ATTEMPT,

@@ -16,7 +16,7 @@ constexpr std::string_view kPage = "256";
 constexpr int64_t kListPage = 256;
 constexpr double kLastSecond = 253'402'300'799;  // the year 9999
 
-/// With the command and its key, which is what somebody who looks for the cause needs.
+/// With the command and its key, which are needed to find the cause.
 Error error_of(const Words& command, const resp::Value& reply) {
   return {ErrorCode::kUnavailable,
           {},
@@ -25,7 +25,7 @@ Error error_of(const Words& command, const resp::Value& reply) {
 }
 
 Error unexpected(std::string_view command) {
-  return {ErrorCode::kInternal, {}, fmt::format("the reply to {} is not one of Redis's", command)};
+  return {ErrorCode::kInternal, {}, fmt::format("the reply to {} is not a valid Redis reply", command)};
 }
 
 /// A page of SCAN and its kin.

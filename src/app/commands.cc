@@ -42,7 +42,7 @@ int check_failed(const Error& error) {
 bool is_confirmed(const JournalCheckOptions& options) {
   if (options.yes) return true;
   if (isatty(STDIN_FILENO) == 0) {
-    std::cerr << "delayq check: nothing was changed; --repair --yes gives up what is listed above\n";
+    std::cerr << "delayq check: nothing was changed; --repair --yes discards what is listed above\n";
     return false;
   }
   std::cout << "Give up what is listed above? Type yes: " << std::flush;
@@ -64,7 +64,7 @@ int run(const JournalCheckOptions& options) {
   std::cout << to_string(*report);
   if (report->is_clean()) return 0;
   if (!options.repair) {
-    std::cerr << "delayq check: damaged; --repair gives up what is listed above, and only that\n";
+    std::cerr << "delayq check: damaged; --repair discards what is listed above, and only that\n";
     return traits_of(ErrorCode::kCorrupt).exit_code;
   }
   if (!is_confirmed(options)) return traits_of(ErrorCode::kCorrupt).exit_code;
@@ -81,9 +81,9 @@ int run(const JournalCheckOptions& options) {
 void add_check_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<JournalCheckOptions>();
   CLI::App* check =
-      app.add_subcommand("check", "Read every record of a data directory and tell what is damaged");
+      app.add_subcommand("check", "Read every record of a data directory and report what is damaged");
   check->add_option("directory", options->directory, "The journal's directory")->capture_default_str();
-  check->add_flag("--repair", options->repair, "Give up what is damaged, after telling what that is");
+  check->add_flag("--repair", options->repair, "Discard what is damaged, after reporting it");
   check->add_flag("--yes", options->yes, "Do not ask");
   check->callback([options, &exit_code] { exit_code = run(*options); });
 }
@@ -124,9 +124,9 @@ void add_config_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ConfigCheckOptions>();
   CLI::App* checking = config->add_subcommand(
       "check",
-      "Tell everything that is wrong with the file, the environment and the options, and start nothing");
+      "Report everything that is wrong with the file, the environment and the options, and start nothing");
   options->config.add_to(*checking);
-  checking->add_flag("--print", options->print, "Print what is in force, and where each value comes from");
+  checking->add_flag("--print", options->print, "Print the values in use, and where each comes from");
   checking->callback([options, &exit_code] { exit_code = check(*options); });
   config->add_subcommand("example", "Print a file with every setting, commented out with its default")
       ->callback([&exit_code] {
@@ -159,8 +159,8 @@ bool is_plain(std::string_view text) {
 
 Status check(const TokenOptions& options) {
   if (options.name.empty() || options.name.size() > kTokenNameBytes || !is_plain(options.name))
-    return invalid(fmt::format("--name: {} is no name: expected 1 to {} printable bytes", quote(options.name),
-                               kTokenNameBytes));
+    return invalid(fmt::format("--name: {} is not a valid name: use 1 to {} printable bytes",
+                               quote(options.name), kTokenNameBytes));
   if (options.scopes.empty()) return invalid("--scopes: expected some of push, consume, read, admin");
   for (const std::string& scope : options.scopes) {
     if (!parse_scope(scope))
@@ -185,7 +185,8 @@ Result<std::string> random_bytes() {
   std::string bytes(kRandomBytes, '\0');
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t got = getrandom(bytes.data() + at, bytes.size() - at, 0);
-    if (got < 0 && errno != EINTR) return Error{ErrorCode::kInternal, {}, "the system gives no random bytes"};
+    if (got < 0 && errno != EINTR)
+      return Error{ErrorCode::kInternal, {}, "the system provides no random bytes"};
     at += static_cast<size_t>(std::max<ssize_t>(got, 0));
   }
   return bytes;
@@ -230,11 +231,10 @@ void add_token_command(CLI::App& app, int& exit_code) {
       token->add_subcommand("new", "Print a new secret, once, and the lines of the configuration for it");
   make->add_option("--name", options->name, "Whose it is, for logs")->capture_default_str();
   make->add_option("--scopes", options->scopes,
-                   "What it allows: push, consume, read, admin; push,consume when left out")
+                   "What it allows: push, consume, read, admin; default push,consume")
       ->delimiter(',')
       ->allow_extra_args(false);
-  make->add_option("--topics", options->topics,
-                   "Where: topics and patterns such as order.*; all when left out")
+  make->add_option("--topics", options->topics, "Where: topics and patterns such as order.*; default all")
       ->delimiter(',')
       ->allow_extra_args(false);
   make->add_flag("--json", *json, "JSON");

@@ -32,7 +32,7 @@ struct TokenOptions {
   std::vector<std::string> topics{"*"};
 };
 
-/// `random` is 32 bytes that nobody can guess. kInvalid when a name, scope or pattern cannot be one.
+/// `random` is 32 unpredictable bytes. kInvalid if a name, scope or pattern is invalid.
 Result<NewToken> make_token(const TokenOptions& options, std::string_view random);
 
 /// `delayq token new`. `exit_code` is set when it ran.

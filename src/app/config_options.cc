@@ -44,15 +44,15 @@ void ConfigOptions::add_to(CLI::App& command) {
     said.emplace_back(key, "");
     command.add_option(flags, said.back().second, help);
   };
-  add("-t,--engine", "server.engine", "Where jobs wait: journal (default), memory or redis");
+  add("-t,--engine", "server.engine", "Where jobs are stored: journal (default), memory or redis");
   add("--http", "server.http", "Address of the HTTP API, default 127.0.0.1:9277; port 0: any free one");
   add("--resp", "server.resp", "Address for Redis clients, default 127.0.0.1:9278; port 0: any free one");
   add("--redis", "redis.url", "Where the redis engine's Redis is, default redis://127.0.0.1:6379");
   add("--data", "server.data", "The journal's directory, default ./data");
   add("--durability", "journal.durability",
-      "commit: a reply means it is on disk (default); interval: it will be soon");
+      "commit: a reply means that the change is on disk (default); interval: it will be soon");
   add("--log-level", "log.level", "debug, info, warn, error or off");
-  add("--pid-file", "server.pid_file", "A file with the process's number, held while the server runs");
+  add("--pid-file", "server.pid_file", "A file with the process id, locked while the server runs");
   command.add_option("--set", assignments, "Any other key of the configuration: --set limits.body=4MiB");
 }
 
@@ -68,9 +68,8 @@ ConfigOutcome read_config(const ConfigOptions& options) {
   ConfigOutcome outcome = found.file.empty() ? ConfigOutcome{} : load_config(found.file);
   outcome.file = found.file;
   if (was_searched)
-    outcome.warnings.insert(
-        outcome.warnings.begin(),
-        fmt::format("{} is read, since there is one and -c names no other file", found.file));
+    outcome.warnings.insert(outcome.warnings.begin(),
+                            fmt::format("reading {}: it exists, and -c names no other file", found.file));
   std::vector<std::string>& errors = outcome.errors;
   const auto variable = [](const char* name) { return std::getenv(name); };
   for (std::string& error : apply_environment(outcome.config, variable, &outcome.said)) {

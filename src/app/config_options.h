@@ -12,10 +12,10 @@ class App;
 
 namespace delayq {
 
-/// What a command line says of the configuration.
+/// The configuration options of a command line.
 struct ConfigOptions {
   std::string file;
-  /// Options that are keys of the configuration, and what was said; empty: nothing.
+  /// Options that are keys of the configuration, and their values; empty: not given.
   std::vector<std::pair<std::string, std::string>> said;
   std::vector<std::string> assignments;  ///< key=value
 
@@ -25,7 +25,7 @@ struct ConfigOptions {
   bool search();
 };
 
-/// The file, then the environment, then the command line; and whether it all goes together.
+/// Reads the file, then the environment, then the command line, and checks the result.
 ConfigOutcome read_config(const ConfigOptions& options);
 
 /// The same, and whether a server could start with it on this machine (app/preflight.h): what `serve` does

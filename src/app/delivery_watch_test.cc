@@ -64,7 +64,7 @@ TEST_F(DeliveryWatchTest, what_no_waiting_mends_is_told_at_once_with_what_would_
   EXPECT_THAT(lines[0],
               AllOf(HasSubstr("WRONGPASS"), HasSubstr("USER:PASSWORD"), HasSubstr("in redis_delivery.url")));
   watch.begin(net::redis::Mode::kStandalone, {"redis_delivery.url", true});
-  look(false, "127.0.0.1:1: it is no master but a replica");
+  look(false, "127.0.0.1:1: it is a replica, not a master");
   ASSERT_THAT(lines, SizeIs(2));
   EXPECT_THAT(lines[1], HasSubstr("name its master in redis_delivery.url"));
 }

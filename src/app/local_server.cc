@@ -38,7 +38,7 @@ Result<RedisStorageOptions> redis_of_url(std::string_view url, const std::string
     const size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
     if (equals == std::string_view::npos || (name != "prefix" && name != "shards"))
-      return in_verb("open", invalid("behind ? only prefix=NAME and shards=N may stand"));
+      return in_verb("open", invalid("after ? only prefix=NAME and shards=N are allowed"));
     const Status status =
         set_option(config, fmt::format("redis.{}", name), std::string(word.substr(equals + 1)));
     if (!status.ok()) return without_section(status.error());
@@ -124,7 +124,7 @@ Result<std::vector<resp::Value>> LocalServer::ask_all(std::span<const std::vecto
     if (!rest.empty()) {
       // A command that is too large ends a conversation, here as on a socket.
       if (conversation_->is_over())
-        return Error{ErrorCode::kTooLarge, "ask", "the command before this one could not be read", {}};
+        return Error{ErrorCode::kTooLarge, "ask", "the previous command could not be read", {}};
       rest.remove_prefix(conversation_->read(rest));
     }
     turn();

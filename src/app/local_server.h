@@ -15,14 +15,14 @@
 
 namespace delayq {
 
-/// A data directory that no server uses, or the redis engine's Redis, asked as if a server had it: the same
-/// commands and replies, without a socket to it. Nothing is handed over here.
+/// A data directory that no server uses, or the Redis of the redis engine, with the commands and replies of a
+/// server, but without a socket. No jobs are handed over here.
 class LocalServer final : private net::Connection {
  public:
   struct Access {
     bool only_looks = false;  ///< nothing is written there, and only TOPICS is answered as a server would
     bool only_reads = false;  ///< nothing is written to a directory; for commands that change nothing
-    bool must_exist = false;  ///< what is new is refused as kNotFound
+    bool must_exist = false;  ///< a place that was never used fails with kNotFound
   };
   /// The place is a directory, or redis://... with ?prefix=NAME&shards=N behind it. kUnavailable while a
   /// server has the directory, and when Redis does not answer; kNotFound when there is no directory. `option`

@@ -26,10 +26,11 @@ TEST(RedisAdvice, names_the_key_to_look_at) {
   EXPECT_THAT(advice("a:1: PING: NOAUTH Authentication required."), HasSubstr("redis.password"));
   EXPECT_THAT(advice("WRONGTYPE Operation against a key"), HasSubstr("redis.prefix"));
   EXPECT_THAT(advice("a:1: SELECT: ERR DB index is out of range"), HasSubstr("redis.database"));
-  EXPECT_THAT(advice("a:1: it is no master but a replica"), HasSubstr("its master in redis.url"));
-  EXPECT_THAT(advice("a:1: it is no master but a sentinel"), HasSubstr("redis-sentinel://"));
-  EXPECT_THAT(advice("sentinel a:1: it is no Sentinel, or none for us: ERR"), HasSubstr("26379"));
-  EXPECT_THAT(advice("a:1: the certificate is not believed: self-signed"), HasSubstr("redis.ca_file"));
+  EXPECT_THAT(advice("a:1: it is a replica, not a master"), HasSubstr("its master in redis.url"));
+  EXPECT_THAT(advice("a:1: it is a sentinel, not a master"), HasSubstr("redis-sentinel://"));
+  EXPECT_THAT(advice("sentinel a:1: it is not a Sentinel, or does not accept this client: ERR"),
+              HasSubstr("26379"));
+  EXPECT_THAT(advice("a:1: the certificate is not trusted: self-signed"), HasSubstr("redis.ca_file"));
   EXPECT_THAT(advice("OOM command not allowed when used memory > 'maxmemory'."), HasSubstr("maxmemory"));
 }
 
@@ -38,9 +39,10 @@ TEST(RedisAdvice, names_what_was_typed_where_there_are_no_settings) {
   options.names = {"--from", true};
   for (const char* problem :
        {"a:1: AUTH: WRONGPASS invalid username-password pair", "WRONGTYPE Operation against a key",
-        "a:1: SELECT: ERR DB index is out of range", "a:1: it is no master but a replica",
-        "a:1: it is no master but a sentinel", "sentinel a:1: it is no Sentinel, or none for us: ERR",
-        "a:1: the certificate is not believed: self-signed", "MOVED 15573 127.0.0.1:48765",
+        "a:1: SELECT: ERR DB index is out of range", "a:1: it is a replica, not a master",
+        "a:1: it is a sentinel, not a master",
+        "sentinel a:1: it is not a Sentinel, or does not accept this client: ERR",
+        "a:1: the certificate is not trusted: self-signed", "MOVED 15573 127.0.0.1:48765",
         "NOPERM this user has no permissions to run the 'eval' command"}) {
     EXPECT_THAT(advice_on(problem, options), HasSubstr("--from")) << problem;
     EXPECT_THAT(advice_on(problem, options), Not(HasSubstr("redis."))) << problem;

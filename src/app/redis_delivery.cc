@@ -42,7 +42,7 @@ std::string text_of(const resp::Value& value) {
 }
 
 /// A key that the Redis user may not write to concerns one topic only. Other topics must not wait for it, as
-/// they do when Redis itself is away.
+/// they do when Redis itself is unreachable.
 Error refusal_of(Error error) {
   if (error.detail.starts_with("NOPERM ")) error.code = ErrorCode::kForbidden;
   return error;
@@ -107,8 +107,8 @@ void DeliveryWatch::greeted(const resp::Value& hello) {
   if (mode == nullptr || mode->text != "cluster" || mode_ == net::redis::Mode::kCluster) return;
   if (!told_.insert("cluster").second) return;
   tell_(true,
-        fmt::format("redis delivery: it is a member of a Cluster, which takes only some of the keys: {} is "
-                    "redis-cluster://HOST,HOST then",
+        fmt::format("redis delivery: it is a member of a Cluster, which has only some of the keys: set {} to "
+                    "redis-cluster://HOST,HOST",
                     names_.url));
 }
 

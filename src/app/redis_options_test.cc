@@ -65,7 +65,7 @@ TEST(RedisOptions, what_is_said_twice_is_refused) {
   said.password_file = "f";
   said.database = 2;
   EXPECT_THAT(check_redis(said),
-              ElementsAre(HasSubstr("redis.user: redis.url says one, too"), HasSubstr("redis.password: "),
+              ElementsAre(HasSubstr("redis.user: also set in redis.url"), HasSubstr("redis.password: "),
                           HasSubstr("redis.password_file: redis.url"), HasSubstr("redis.database: "),
                           HasSubstr("redis.password_file: redis.password is there")));
 }

@@ -58,7 +58,8 @@ std::vector<std::string> check_redis(const Config::Redis& said) {
     return errors;
   }
   const auto refuse_two = [&](std::string_view key, bool is_said_twice) {
-    if (is_said_twice) errors.push_back(fmt::format("redis.{}: redis.url says one, too: leave one out", key));
+    if (is_said_twice)
+      errors.push_back(fmt::format("redis.{}: also set in redis.url: remove one of them", key));
   };
   refuse_two("user", !said.user.empty() && !url->user.empty());
   refuse_two("password", !said.password.empty() && !url->password.empty());
@@ -145,18 +146,18 @@ std::string advice_on_reaching(std::string_view problem, Mode mode, const RedisN
                : "look at redis.user and redis.password (or password_file)";
   }
   if (mode != Mode::kCluster && (has(problem, "MOVED ") || has(problem, "CLUSTERDOWN")))
-    return fmt::format("it is a member of a Cluster: {} is redis-cluster://HOST,HOST then", url);
+    return fmt::format("it is a member of a Cluster: set {} to redis-cluster://HOST,HOST", url);
   if (mode == Mode::kCluster && has(problem, "cluster support disabled"))
-    return fmt::format("it is no Cluster: {} is redis://HOST:PORT then", url);
+    return fmt::format("it is not a Cluster: set {} to redis://HOST:PORT", url);
   if (has(problem, "DB index"))
     return fmt::format("look at the database in {}{}", url, names.is_all_in_url ? "" : " or redis.database");
-  if (has(problem, "no master but a sentinel"))
-    return fmt::format("{} is redis-sentinel://HOST,HOST/MASTER then", url);
-  if (has(problem, "no master but a ")) return fmt::format("name its master in {}, or its Sentinels", url);
-  if (has(problem, "no Sentinel"))
-    return fmt::format("name the Sentinels in {}, whose port is 26379 as a rule", url);
-  if (has(problem, "certificate is not believed")) {
-    return fmt::format("{} names who is to be believed, and the host in {} is one of the certificate",
+  if (has(problem, "it is a sentinel, not a master"))
+    return fmt::format("set {} to redis-sentinel://HOST,HOST/MASTER", url);
+  if (has(problem, ", not a master")) return fmt::format("name its master in {}, or its Sentinels", url);
+  if (has(problem, "not a Sentinel"))
+    return fmt::format("name the Sentinels in {}; their port is usually 26379", url);
+  if (has(problem, "certificate is not trusted")) {
+    return fmt::format("set {} to the trusted authorities, and use a host name of the certificate in {}",
                        names.is_all_in_url ? "SSL_CERT_FILE in the environment" : "redis.ca_file", url);
   }
   return {};
@@ -231,13 +232,13 @@ class RedisStorage final : public Storage {
   Millis patience() const { return std::max(options_.start_wait, kLeastPatience); }
   Status look_at_server();
   Status check_rights();
-  /// For those who make no deployment: reads what there is.
+  /// Reads an existing deployment, without creating one.
   Status find_shards();
   Status settle_shards();
   /// With the number of shards that is written down, and that which is wanted.
   Status check_shards(const redis::Layout& layout);
   /// What becomes of a command that `send` sends: once more as long as a start waits for Redis. Blocks: only
-  /// before anybody is served.
+  /// before any client is served.
   Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
   void turn();
   /// Those of a new deployment.
@@ -247,7 +248,7 @@ class RedisStorage final : public Storage {
     return shards == 1 ? redis::numbered_tags(1) : redis::spread_tags(options_.prefix, shards);
   }
   Error not_a_layout() const {
-    return refused(fmt::format("{}:meta is not what it should be", options_.prefix));
+    return refused(fmt::format("{}:meta has an unexpected format", options_.prefix));
   }
   /// With what can be done about it.
   Error refused(std::string_view detail) const {
@@ -345,10 +346,9 @@ Status RedisStorage::look_at_server() {
   if (!info.ok()) return refused(info.error().detail);
   const std::string_view policy = resp::info_line(info->text, "maxmemory_policy");
   if (resp::info_line(info->text, "maxmemory") != "0" && policy != "noeviction") {
-    tell_(true,
-          fmt::format("{} forgets keys when its memory is full (maxmemory-policy {}): jobs may be lost; "
-                      "set noeviction, so that pushes are refused instead",
-                      options_.where, policy));
+    tell_(true, fmt::format("{} evicts keys when its memory is full (maxmemory-policy {}): jobs may be lost; "
+                            "set noeviction, so that pushes are refused instead",
+                            options_.where, policy));
   }
   if (resp::info_line(info->text, "aof_enabled") == "0") {
     tell_(true, fmt::format("{} keeps no append-only file: a crash of it loses the jobs since its last "
@@ -422,8 +422,9 @@ void RedisStorage::look() {
   if (!was_deaf_ && client_->last_error().starts_with("NOPERM")) {
     was_deaf_ = true;
     tell_(true,
-          fmt::format("{} does not let this server listen: {}; what other servers do is seen late: {}",
-                      options_.where, client_->last_error(), advice_on(client_->last_error(), options_)));
+          fmt::format(
+              "{} does not allow this server to subscribe: {}; changes by other servers are noticed late: {}",
+              options_.where, client_->last_error(), advice_on(client_->last_error(), options_)));
   }
   tell_problems();
   const bool is_connected = client_->is_connected();
@@ -432,9 +433,8 @@ void RedisStorage::look() {
   if (is_connected) {
     tell_(false, fmt::format("{} is back", options_.where));
   } else {
-    tell_(true,
-          fmt::format("{} cannot be reached: {}; what needs it is refused as unavailable until it is back",
-                      options_.where, client_->last_error()));
+    tell_(true, fmt::format("{} cannot be reached: {}; requests fail with unavailable until it is back",
+                            options_.where, client_->last_error()));
   }
 }
 

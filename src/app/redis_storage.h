@@ -12,29 +12,29 @@
 
 namespace delayq {
 
-/// What is wrong with what the configuration says of the redis engine, besides its single values: the URL,
-/// and what does not go with it.
+/// The errors in the configuration of the redis engine, besides those of single values: the URL, and settings
+/// that conflict with it.
 std::vector<std::string> check_redis(const Config::Redis& said);
 
-/// What it says. Reads the file with the password. REQUIRES: check_redis() found nothing.
+/// Returns that configuration. Reads the file with the password. REQUIRES: check_redis() found nothing.
 Result<RedisStorageOptions> redis_storage_options(const Config::Redis& said);
 
-/// Whether the problem is one of user, password or rights, which no waiting mends.
+/// Whether the problem is the user, the password or permissions; waiting does not help.
 bool is_login_problem(std::string_view problem);
 
-/// Whether it is an earlier version of Redis than is needed; no waiting mends that either.
+/// Whether the version of Redis is too old; waiting does not help either.
 bool is_version_problem(std::string_view problem);
 
-/// What an operator may do about a Redis that cannot be used, as the end of a sentence; empty when the
-/// problem says it all. `problem` is Redis's own text or the client's.
+/// What an operator can do about a Redis that cannot be used, as the end of a sentence; empty if `problem`,
+/// the text of Redis or of the client, is clear enough.
 std::string advice_on(std::string_view problem, const RedisStorageOptions& options);
 
 /// The same of any Redis that is named by a URL, whatever it is used for.
 std::string advice_on_reaching(std::string_view problem, net::redis::Mode mode, const RedisNames& names);
 
 /// Connects, and waits at most `start_wait` for a Redis that is not there yet. Fails with what an operator
-/// can do about it: nobody answers, the password is wrong, the Redis is too old, the deployment was made with
-/// another number of shards. Who only looks needs no right to write.
+/// can do about it: there is no answer, the password is wrong, the Redis is too old, the deployment has
+/// another number of shards. With `only_looks` no permission to write is needed.
 Result<std::unique_ptr<Storage>> open_redis_storage(const StorageOptions& options, net::Loop& loop);
 
 }  // namespace delayq

@@ -58,7 +58,7 @@ void log_failed_call(const webhook::FailedCall& call) {
       call.result.is_answered()
           ? fmt::format("status {}", call.result.status)
           : fmt::format("{}{}", name_of(call.result.error),
-                        is_unbelieved ? " (webhook.ca_file names whose certificates are believed)" : "");
+                        is_unbelieved ? " (webhook.ca_file sets the trusted authorities)" : "");
   spdlog::warn("webhook: topic {} job {} to {}: {} in {} ms, attempt {}{}", call.topic, quote(call.id),
                call.host, what, took, call.attempt, call.dead ? ", no more wanted" : "");
 }
@@ -161,7 +161,7 @@ int serve_failed(const Error& error) {
   return traits_of(error.code).exit_code;
 }
 
-/// Empty when nobody wants to know.
+/// Empty if nothing is logged.
 std::function<void(const Served&)> request_log(AccessLog* access, Millis slow) {
   if (access == nullptr && slow == Millis::zero()) return {};
   return [access, slow](const Served& served) {
@@ -204,10 +204,11 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
-  // A file that is being written, or was cut, must not open the server to everybody.
+  // A file that is being written, or was cut, must not open the server to every client.
   if (outcome.ok() && outcome.config.tokens.empty() && !server.is_open())
     outcome.errors.emplace_back(
-        "it has no [[tokens]] any more, and everybody could do everything; to serve without tokens, restart");
+        "it has no [[tokens]] any more, so every client could do everything; to serve without tokens, "
+        "restart");
   for (const std::string& error : outcome.errors)
     spdlog::error("the configuration stays as it was: {}", error);
   if (outcome.ok()) {
@@ -305,7 +306,7 @@ int log_stop(const std::optional<Result<StopReport>>& report, const Config& conf
   return traits_of(report->error().code).exit_code;
 }
 
-/// What was said on standard error of a file of another system, for who reads the log.
+/// Repeats in the log what was written to standard error about a file of another system.
 void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
   if (outcome.form.empty()) return;
   spdlog::info("{} is read as a file of {}", outcome.file, outcome.form);

@@ -29,7 +29,7 @@ struct WebhookOptions {
   std::string ca_file;
   bool skips_tls_check = false;
   std::string user_agent = "delayq";
-  /// Told of each call that was no success; may be empty.
+  /// Called for each call that failed; may be empty.
   std::function<void(const webhook::FailedCall&)> failed;
 };
 
@@ -44,30 +44,30 @@ struct ServerOptions {
   StorageOptions storage;
   WebhookOptions webhook;
   RedisDeliveryOptions redis_delivery;
-  /// Told of topics whose ready jobs cannot leave as their settings say, and what to do; may be empty.
+  /// Called with topics whose ready jobs cannot be delivered as configured, and what to do; may be empty.
   delivery::DeliveryLoop::Stuck stuck;
   QueueConfig queue;
-  /// What the operator says of topics; goes before what was said at run time about the same things.
+  /// Topic settings of the configuration; they override the same settings made at run time.
   std::map<std::string, Settings> topics;
   std::vector<ListenAt> listen;
-  /// By which it may be asked over HTTP where no tokens are configured, besides the hosts of its HTTP
-  /// listeners; see HostNames.
+  /// Accepted in Host headers if no tokens are configured, besides the hosts of the HTTP listeners; see
+  /// HostNames.
   std::vector<std::string> host_names;
   size_t max_connections = 20'000;
   net::SessionLimits session;
   net::AnswerLimits answers;
-  std::vector<Token> tokens;                    ///< none: everybody may do everything
+  std::vector<Token> tokens;                    ///< none: every client may do everything
   std::optional<net::TlsFiles> tls;             ///< none: connections are not encrypted
-  Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for those who ask again
+  Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for repeated requests
   uint32_t metrics_topics = 200;                ///< with labels of their own
   std::vector<const http::Dialect*> dialects;   ///< on the HTTP port, besides HTTP v1
-  Millis grace = std::chrono::seconds{10};      ///< for jobs that are being worked on when it is told to stop
-  /// Told of each request that was answered; may be empty.
+  Millis grace = std::chrono::seconds{10};      ///< for jobs that are reserved when it stops
+  /// Called for each answered request; may be empty.
   std::function<void(const Served&)> served;
-  bool tells_commands = false;  ///< of RESP, too
-  /// Told of each that was turned away for who asked; may be empty.
+  bool tells_commands = false;  ///< `served` is called for RESP commands, too
+  /// Called for each request that was refused because of its caller; may be empty.
   std::function<void(const Served&)> turned_away;
-  /// Told that a turn of the loop is done; answers when the next must have been done by. May be empty.
+  /// Called after each turn of the loop; returns when the next one must have ended. May be empty.
   std::function<Moment(Moment now)> turned;
 };
 
@@ -88,21 +88,21 @@ class Server {
   /// After run(): what the stop left behind; nothing when it was not waited for.
   const std::optional<Result<StopReport>>& stop_report() const { return stop_report_; }
 
-  /// Other tokens, from now on and for those who are connected as well. On the loop's thread.
-  /// Without tokens: everybody may do everything.
+  /// No tokens are configured: every client may do everything.
   bool is_open() const { return front_->access.is_open(); }
+  /// Replaces the tokens, for connected clients as well. On the loop's thread.
   void set_tokens(std::vector<Token> tokens) { front_->set_tokens(std::move(tokens)); }
-  /// Other names by which it may be asked over HTTP, as HostNames has them.
+  /// Replaces the names that are accepted in Host headers; see HostNames.
   void set_host_names(std::vector<std::string> names);
-  /// Other timeouts, bounds and secrets for calls that begin from now on.
+  /// Replaces timeouts, limits and secrets, for new calls.
   void set_calls(webhook::WebhookSinkOptions options) { webhooks_->set_options(std::move(options)); }
-  /// Another Redis that jobs are written to, or other bounds. With an error everything stays as it is.
+  /// Replaces the Redis that jobs are written to, or its limits. On an error nothing changes.
   Status set_redis_delivery(RedisDeliveryOptions options);
-  /// What the operator says of topics now. What a topic cannot be set to is told to `failed`.
+  /// Replaces the configured topic settings. `failed` is called for each topic that does not accept them.
   void set_topics(const std::map<std::string, Settings>& topics,
                   const std::function<void(const std::string& topic, const Error&)>& failed);
-  /// Reads the certificates again, for connections that come from now on. With an error everything stays as
-  /// it is.
+  /// Reloads the certificates, for new connections. On an error nothing changes; the old certificates stay in
+  /// use.
   Status reload_tls();
 
   /// The first listener of that protocol. REQUIRES: there is one.
@@ -118,10 +118,10 @@ class Server {
   Status start_deliveries();
   /// How the engine's own Redis is reached; null when it has none.
   const net::redis::ClientOptions* engine_redis() const;
-  /// What the queue is to know of the Redis that jobs are written to.
+  /// What the queue must know about the Redis that jobs are written to.
   RedisOutlet redis_outlet() const;
   Status start_queue(Moment now);
-  /// What a topic is to be set to for what the operator says of it; nothing when it says so already.
+  /// The settings to store so that the configured ones are in effect; nullopt if they already are.
   std::optional<Settings> wanted(const std::string& topic, const Settings& said) const;
   void start_resp(Moment now);
   void start_http();
@@ -132,7 +132,7 @@ class Server {
   Moment now() const { return storage_->now(); }
   /// When that is by the machine's clock, which is what a loop waits by.
   Moment to_local(Moment moment) const;
-  /// Does all there is to do, up to a bound, without looking at the sockets. Answers when to go on.
+  /// Does all there is to do, up to a bound, without looking at the sockets. Returns when to go on.
   Moment work();
   void begin_stop();
   http::ProcessFigures process_figures() const;

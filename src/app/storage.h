@@ -39,25 +39,25 @@ struct StorageOptions {
   /// Writes nothing at all, there or on a disk; only topics and settings can be asked for. The memory engine
   /// has nothing to look at.
   bool only_looks = false;
-  /// What is new is refused with kNotFound, and left as it is.
+  /// A place that was never used fails with kNotFound and is not changed.
   bool must_exist = false;
   EngineKind engine = EngineKind::kJournal;
   std::string directory = "data";  ///< the journal's
   std::string backups;             ///< empty: "backups" beside the directory
   journal::JournalOptions journal;
   RedisStorageOptions redis;
-  /// Told what an operator should know of where the jobs are: it cannot be reached, it is back.
+  /// Called with what an operator should know about the storage: it cannot be reached, it is back.
   std::function<void(bool is_bad, std::string_view what)> tell = [](bool, std::string_view) {};
 };
 
-/// What is said of a place that must exist, and is new.
+/// The message for a place that must exist and was never used.
 inline constexpr std::string_view kNeverUsed = "has no jobs of delayq, and never had";
 
 /// kInvalid for the directory of a backup that was not finished: it looks like a data directory, and jobs are
 /// missing.
 Status check_not_partial(const std::string& directory);
 
-/// An engine with what it stands on.
+/// An engine with its directory, connection or memory.
 class Storage {
  public:
   /// The loop is for engines that are reached by sockets; only the journal and the memory need none. It
@@ -69,15 +69,15 @@ class Storage {
   virtual Engine& engine() = 0;
   /// For the start-up line: "journal in data, 12 jobs".
   virtual std::string describe() = 0;
-  /// Whether nothing was ever stored there. Known to those who only look.
+  /// Whether nothing was ever stored there. Only known with `only_looks`.
   virtual bool is_new() const { return false; }
-  /// In how many parts the jobs are, or will be; 0: that is nothing to know about this engine.
+  /// The number of parts the jobs are in, or will be; 0: this engine has no parts.
   virtual uint32_t shards() const { return 0; }
   /// The time by which jobs fall due: servers that share their jobs share a clock as well.
   virtual Moment now() const;
-  /// What to add to this machine's clock to have that.
+  /// now() minus this machine's clock.
   virtual Millis clock_offset() const { return Millis{0}; }
-  /// Once in each turn of the loop: tells what has changed.
+  /// Call it once in each turn of the loop: reports changes to `tell`.
   virtual void look() {}
   /// Of the connection to where the jobs are; nothing when that is this machine.
   virtual std::optional<http::RedisFigures> redis_figures() const { return std::nullopt; }

@@ -17,11 +17,11 @@ struct Decimal {
   std::string_view fraction;  ///< the digits after the point; empty when there is no point
 };
 
-/// Takes the longest decimal number off the front of `text`. Answers nullopt, and leaves `text` alone, when
+/// Takes the longest decimal number off the front of `text`. Returns nullopt, and leaves `text` alone, when
 /// there is none or when its point has no digit after it.
 std::optional<Decimal> take_decimal(std::string_view& text);
 
-/// `number * scale`, rounded up to a whole number. Exact for any number of digits. Answers nullopt when the
+/// `number * scale`, rounded up to a whole number. Exact for any number of digits. Returns nullopt when the
 /// result does not fit. REQUIRES: 0 < scale <= 10^17.
 std::optional<int64_t> scale_up(const Decimal& number, int64_t scale);
 

@@ -22,8 +22,8 @@ class HostNames {
   explicit HostNames(const std::vector<std::string>& patterns);
 
   /// `host` is the value of a Host header: a name or an address, with or without a port. Besides the
-  /// configured names, accepts localhost, which is always this machine, and every numeric address: nobody
-  /// else's DNS decides where it leads.
+  /// configured names, accepts localhost, which is always this machine, and every numeric address, which does
+  /// not depend on the DNS of others.
   bool accepts(std::string_view host) const;
 
  private:

@@ -37,7 +37,7 @@ enum class Outlet : uint8_t {
 };
 inline constexpr size_t kOutletCount = 2;
 
-/// A job as it is looked up, listed and handed out. The views belong to whoever made the Job (usually an
+/// A job as it is looked up, listed and handed out. The views belong to the creator of the Job (usually an
 /// Arena).
 struct Job {
   std::string_view topic;

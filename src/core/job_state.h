@@ -37,7 +37,7 @@ enum class JobEvent : uint8_t {
   kDue,         ///< its time has come
   kTake,        ///< handed to a consumer under a lease
   kAck,         ///< the consumer is done with it
-  kRetry,       ///< failed (nack, lease ran out, callback failed), and will be tried again
+  kRetry,       ///< failed (nack, lease expired, callback failed), and will be tried again
   kGiveUp,      ///< failed for good
   kReschedule,  ///< moved to another time
   kRedrive,     ///< a dead job gets another life

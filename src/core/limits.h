@@ -35,10 +35,10 @@ struct Limits {
 
   static constexpr uint32_t kBatchJobs = 10'000;  ///< in one push, ack, nack, cancel, ... request
   static constexpr uint32_t kPopJobs = 1'000;     ///< in one answer to a pop
-  /// An answer to a pop has at least one job, and no further one once it has so many bytes: who wants the
-  /// rest pops again. A thousand jobs of up to 8 KiB never meet it; a thousand of 1 MiB would be a gigabyte
-  /// in one answer. So much is copied in some milliseconds, for which all others wait (in Redis a script that
-  /// runs is all that Redis does), and is sent in a tenth of a second at 1 Gbit/s.
+  /// An answer to a pop has at least one job, and no further job once it has this many bytes; the consumer
+  /// pops again for the rest. A thousand jobs of up to 8 KiB never reach it; a thousand of 1 MiB would be a
+  /// gigabyte in one answer. 8 MiB are copied in some milliseconds, for which all other clients wait (a
+  /// script in Redis blocks the whole of Redis), and are sent in a tenth of a second at 1 Gbit/s.
   static constexpr uint64_t kPopBytes = uint64_t{8} << 20;
   static constexpr uint32_t kPopTopics = 64;    ///< that one consumer waits for at once
   static constexpr uint32_t kPageJobs = 1'000;  ///< in one page of a listing

@@ -18,7 +18,7 @@ constexpr uint64_t mix64(uint64_t value) {
 }
 
 /// A small, fast, deterministic generator (xoshiro256**): the same seed gives the same numbers on every
-/// machine, so a failure is a seed. Not for secrets: who sees a few outputs can compute the rest. Not
+/// machine, so a failure is a seed. Not for secrets: the rest can be computed from a few outputs. Not
 /// thread-safe. Meets UniformRandomBitGenerator.
 class Random {
  public:
@@ -84,7 +84,7 @@ void format_uuid(const Uuid& uuid, std::span<char, kUuidTextSize> out);
 /// Makes UUIDs of version 7: 48 bits of Unix milliseconds, then 74 random bits. Each is greater than all
 /// before it, so ids made by one server sort in the order they were made, as bytes and as text. Within one
 /// millisecond, or when the clock went back, the random part grows by a random step instead of being drawn
-/// anew. Unique across servers as far as their seeds differ; not a secret. Not thread-safe.
+/// again. Unique across servers as far as their seeds differ; not a secret. Not thread-safe.
 class UuidGenerator {
  public:
   explicit UuidGenerator(Random random) : random_(random) { draw(0); }

@@ -9,7 +9,7 @@
 
 namespace delayq {
 
-/// A value, or the reason why there is none. Asking for the one that is not there is a programmer error.
+/// A value, or the reason why there is none. Accessing the one that is absent is a programmer error.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -28,8 +28,8 @@ class PerProtocol {
   std::array<T, kProtocols.size()> values_{};
 };
 
-/// A request that has been answered, as logs see it: who asked for what, and how it went. Never what was in
-/// it, and never a secret. The views live for as long as the call that they are given to.
+/// An answered request as it is logged: caller, target and result. Never its contents, and never a secret.
+/// The views live for as long as the call that they are given to.
 struct Served {
   Moment at{};                  ///< when it was answered
   std::string_view protocol{};  ///< http or resp

@@ -10,7 +10,7 @@
 
 namespace delayq {
 
-/// A secret that makes hashes unpredictable to whoever chooses the ids.
+/// A secret that makes hashes unpredictable to clients that choose the ids.
 struct SipKey {
   uint64_t low = 0;
   uint64_t high = 0;

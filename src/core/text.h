@@ -24,7 +24,7 @@ constexpr std::string_view trimmed(std::string_view text, std::string_view blank
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// Takes the first code point off `text`, which must not be empty. Answers nullopt and leaves `text` alone
+/// Takes the first code point off `text`, which must not be empty. Returns nullopt and leaves `text` alone
 /// when its first bytes are not well-formed UTF-8: cut short, overlong, a surrogate, or above U+10FFFF.
 std::optional<char32_t> take_code_point(std::string_view& text);
 
@@ -54,7 +54,7 @@ std::string quote(std::string_view text);
 /// them (a letter more, less, another, or two swapped). Empty when none is near enough to be worth saying.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 
-/// A text as one word of a command line that somebody may copy: in single quotes where a shell needs them.
+/// A text as one word of a command line to copy: in single quotes where a shell needs them.
 std::string shell_word(std::string_view text);
 
 }  // namespace delayq

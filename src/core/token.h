@@ -12,8 +12,8 @@
 
 namespace delayq {
 
-/// Which topics are meant: those that match one of these patterns, so none at all when there is none. A
-/// pattern is a topic's name, "order.*" (whatever begins so) or "*".
+/// A set of topics: those that match one of these patterns, so no topic at all if there are no patterns. A
+/// pattern is a topic's name, "order.*" (all names with this prefix) or "*".
 using TopicPatterns = std::span<const std::string>;
 
 inline const std::array<std::string, 1> kAllTopics{"*"};
@@ -51,7 +51,7 @@ std::optional<Sha256> parse_sha256(std::string_view hex);
 /// The longest name of a token.
 inline constexpr size_t kTokenNameBytes = 100;
 
-/// Somebody who may do something. The secret itself is nowhere: only its hash.
+/// An access token. Only the hash of the secret is stored.
 struct Token {
   std::string name;
   Sha256 sha256{};

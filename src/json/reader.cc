@@ -126,7 +126,7 @@ class Walker {
   void note_member(const Slice& name, const Slice& value) {
     constexpr size_t kUsual = 8;
     if (members_->empty()) members_->reserve(kUsual);
-    // A name that is no text cannot be one that anybody knows.
+    // A name that is not a text is never a known one.
     Result<std::string> text = text_of(name);
     members_->push_back({text.ok() ? std::move(*text) : std::string(name.text), value});
   }

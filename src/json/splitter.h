@@ -40,9 +40,9 @@ class Splitter {
   };
 
   Outcome broken(std::string_view what);
-  /// Goes over what is between values. Answers whether it is at the start of one.
+  /// Goes over what is between values. Returns whether it is at the start of one.
   bool find_value(std::string_view& text);
-  /// Goes over a value, from `at` on. Answers where it ends, or npos.
+  /// Goes over a value, from `at` on. Returns where it ends, or npos.
   size_t find_end(std::string_view text);
 
   Form form_;

@@ -60,7 +60,7 @@ class Writer {
   bool needs_comma_ = false;
 };
 
-/// One object on one line, member by member, for those who need nothing else of a document.
+/// One object on one line, member by member, where no other JSON is needed.
 class Object {
  public:
   Object() = default;

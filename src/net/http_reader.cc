@@ -167,9 +167,9 @@ HttpReader::Outcome HttpReader::check_length() {
   constexpr int kNotImplemented = 501;
   const std::string coding = lowered(trimmed(view(message[http::field::transfer_encoding])));
   if (message.version() < kHttp11)
-    return broken_header(400, "Transfer-Encoding", "there is none in HTTP/1.0");
+    return broken_header(400, "Transfer-Encoding", "is not allowed in HTTP/1.0");
   if (message.count(http::field::content_length) > 0)
-    return broken_header(400, "Transfer-Encoding", "cannot stand beside a Content-Length");
+    return broken_header(400, "Transfer-Encoding", "must not be used together with Content-Length");
   if (count == 1 && coding == "chunked") {
     parser_->on_chunk = [this](uint64_t, boost::beast::string_view extension, error_code& problem) {
       parser_->extension_bytes += extension.size();

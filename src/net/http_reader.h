@@ -52,8 +52,8 @@ class HttpReader {
   };
   enum class Body {
     kWhole,    ///< kept until all of it is there
-    kPieces,   ///< told piece by piece, however large it is
-    kDropped,  ///< not of interest any more; up to HttpLimits::dropped_bytes
+    kPieces,   ///< passed on piece by piece, however large it is
+    kDropped,  ///< ignored; up to HttpLimits::dropped_bytes
   };
 
   explicit HttpReader(HttpLimits limits = {});
@@ -61,14 +61,14 @@ class HttpReader {
 
   /// Takes what it can off the front of `input`.
   Outcome read(std::string_view& input);
-  /// What is to become of the body of the request whose head was just told.
+  /// What to do with the body of the request whose head was just returned.
   void set_body(Body body) { body_ = body; }
   const HttpRequest& request() const { return request_; }
-  /// Whether the client waits to be told to send its body. To be asked when the head was told.
+  /// Whether the client waits for "100 Continue" before it sends its body. Call it after kHead.
   bool expects_to_be_asked() const;
-  /// Whether a request has begun and is not whole.
+  /// Whether a request has arrived in part.
   bool is_amid_request() const { return parser_ != nullptr; }
-  /// The request has been looked at: what was kept of it goes.
+  /// The request was handled: its memory is released.
   void forget_request();
   /// Bytes of the body that is kept.
   size_t kept() const;

@@ -42,7 +42,7 @@ std::string_view advice_for(const error_code& problem) {
   if (problem == boost::system::errc::address_not_available)
     return "; this machine has no such address: use one of its own, or 127.0.0.1";
   if (problem.category() == boost::asio::error::get_netdb_category())
-    return "; no such host is known: write an address of this machine, as 127.0.0.1:9277";
+    return "; the host name cannot be resolved: use an address of this machine, for example 127.0.0.1:9277";
   return {};
 }
 

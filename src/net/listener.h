@@ -20,23 +20,23 @@ class Listener {
   struct Options {
     std::string host;
     uint16_t port = 0;  ///< 0: any free one
-    /// One more takes the place of a client that never said who it is, if there is one,
+    /// Above this number a new client replaces one that sent no request or did not authenticate;
     size_t max_sessions = 20'000;
-    std::string refusal;  ///< and else gets this to read and is closed
+    std::string refusal;  ///< if there is none, the new client is sent this text and closed
     SessionLimits session;
-    std::shared_ptr<const TlsContext> tls{};  ///< none: as it is
+    std::shared_ptr<const TlsContext> tls{};  ///< null: connections are not encrypted
   };
 
   static Result<std::unique_ptr<Listener>> open(Loop& loop, Options options, MakeProtocol make);
-  /// What would keep open() from listening there, without accepting anybody. A port that is taken at the
-  /// moment is not told: whoever has it may be the server that is to be replaced.
+  /// Returns the error that open() would fail with, without accepting connections. A port that is in use is
+  /// not an error: it may belong to the server that will be replaced.
   static Status check(const std::string& host, uint16_t port);
   Listener(Loop& loop, Options options, MakeProtocol make);
 
   /// "127.0.0.1:9278": with the port that it really has.
   std::string address() const;
   uint16_t port() const;
-  /// Other certificates, for connections that come from now on.
+  /// Replaces the certificates, for new connections.
   void set_tls(std::shared_ptr<const TlsContext> tls) { options_.tls = std::move(tls); }
   uint64_t refused() const { return refused_; }
   void close();

@@ -30,7 +30,7 @@ class Loop {
 
   /// The server's wall clock: the one place that reads it.
   static Moment now();
-  /// The clock that nobody sets, for how long something takes: again the one place.
+  /// The monotonic clock, to measure durations: the one place that reads it.
   using Steady = net::Steady;
   static Steady steady_now();
   /// Both at the same moment, as exactly as can be told: what is between the two readings of the steady clock
@@ -44,10 +44,10 @@ class Loop {
   /// Waits until `deadline`, or until something happened, and handles all that has happened. `kNever` waits
   /// for as long as it takes.
   void wait_until(Moment deadline);
-  /// Sends what is to be sent. Answers whether a connection read something meanwhile: then there is new work.
+  /// Sends what is to be sent. Returns whether a connection read something meanwhile: then there is new work.
   bool finish_turn() { return sessions_.finish_turn(); }
-  /// Lets `whoever` finish this turn. To be called once a turn: it is not looked up whether it is there
-  /// already.
+  /// Calls `whoever` at the end of this turn. Call it at most once per turn: duplicates are not
+  /// detected.
   void touch(std::shared_ptr<AtTurnEnd> whoever) { sessions_.touch(std::move(whoever)); }
   /// Ends a wait_until(), or the next one. The one method that any thread may call.
   void wake();

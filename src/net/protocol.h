@@ -22,7 +22,7 @@ class AnswerBudget {
  public:
   explicit AnswerBudget(AnswerLimits limits = {}) : limits_(limits) {}
 
-  /// What one connection holds. Gives it back when it goes.
+  /// The share of one connection. Its destructor gives it back.
   class [[nodiscard]] Share {
    public:
     explicit Share(AnswerBudget& budget) : budget_(budget) {}
@@ -38,7 +38,7 @@ class AnswerBudget {
     size_t held() const { return held_; }
     /// Whether a connection that holds `bytes` now may execute another request.
     bool has_room(size_t bytes) const { return bytes < budget_.limits_.connection && !is_crowded_out(bytes); }
-    /// Whether the others hold so much that it may not.
+    /// Whether it may not because the other connections hold too much.
     bool is_crowded_out(size_t bytes) const { return budget_.held_ - held_ + bytes >= budget_.limits_.all; }
 
    private:
@@ -55,18 +55,18 @@ class AnswerBudget {
   size_t held_ = 0;
 };
 
-/// What a protocol may ask of the connection it is spoken over. All calls only take note: the connection acts
-/// when the loop comes round to it, never inside the call.
+/// What a protocol may ask of its connection. Calls only record the request: the connection acts later in the
+/// turn of the loop, never inside the call.
 class Connection {
  public:
   virtual ~Connection() = default;
   virtual void on_output() = 0;  ///< the protocol's output() has something to send
   virtual void on_resume() = 0;  ///< it wants input again
-  /// Who is at the other end: "127.0.0.1:40312".
+  /// The address of the client: "127.0.0.1:40312".
   virtual std::string_view peer() const { return {}; }
   /// Bytes of output that it has taken and not sent yet.
   virtual size_t unsent() const { return 0; }
-  /// Whether a protocol that holds so many bytes of answers may execute another request (AnswerBudget).
+  /// Whether a protocol that holds this many bytes of answers may execute another request (AnswerBudget).
   virtual bool may_hold(size_t bytes) const { return bytes < AnswerLimits{}.connection; }
 };
 
@@ -75,17 +75,17 @@ class Protocol {
  public:
   virtual ~Protocol() = default;
 
-  /// Takes what it understands off the front of `input` and answers how many bytes that was; the rest will
-  /// come again, with more behind it. The bytes are gone when it returns.
+  /// Consumes complete parts from the front of `input` and returns the number of bytes. The rest is passed
+  /// again, followed by more input. `input` is not valid after the call.
   virtual size_t read(std::string_view input) = 0;
   /// How many bytes `input` must have before read() can take anything more. A hint: to grow a buffer once.
   virtual size_t needed() const = 0;
-  /// False: it has enough to do, and read() would take nothing.
+  /// False: it is busy, and read() would consume nothing.
   virtual bool wants_input() const = 0;
   /// It may want none now, and will when answers have come and were sent. False: it waits for something that
   /// need not happen.
   virtual bool will_want_input() const { return wants_input(); }
-  /// The client has said who it is, or need not: its connection may stay open when it is quiet.
+  /// The client is authenticated, or need not be: its connection may stay open while it is idle.
   virtual bool is_known() const { return requests() > 0; }
   /// Bytes of answers: those in output(), those that wait for others before them, and those that requests in
   /// progress may bring.
@@ -97,22 +97,22 @@ class Protocol {
   virtual bool go_on() { return false; }
   /// The memory of its buffers, for tests of the bounds.
   virtual size_t footprint() const { return 0; }
-  /// A request has begun to come, and is not whole. (Of what was left in the connection's hands it knows
+  /// A request has arrived in part. (Input that read() has not consumed is known to the connection
   /// itself.)
   virtual bool is_amid_request() const { return false; }
-  /// How many requests have come whole: tells one that takes long from many.
+  /// How many requests have arrived completely: distinguishes one slow request from many.
   virtual uint64_t requests() const { return 0; }
-  /// The request that has begun takes too long to come. May say so; it is over.
+  /// The current request takes too long to arrive. May send an error; the connection is then closed.
   virtual void time_out() {}
-  /// True: to be closed when the output is sent.
+  /// True: the connection must be closed when the output is sent.
   virtual bool is_over() const = 0;
   /// What is to be sent; the connection takes it away.
   virtual std::string& output() = 0;
-  /// The other side has said all it will say, and may still listen. Answers whether it has replies to come;
-  /// they are sent, and then it is over. Not for one that waits: there is no telling such a client from a
-  /// dead one.
+  /// The client will send nothing more, but may still read. Returns whether there are replies to come; they
+  /// are sent, and then the connection is closed. A waiting request gets none: such a client cannot be told
+  /// from a dead one.
   virtual bool end_input() = 0;
-  /// The other side is gone. Never calls its connection again.
+  /// The connection is closed. The protocol must not call it any more.
   virtual void hang_up() = 0;
 };
 

@@ -424,7 +424,7 @@ void Session::close() {
   request_share_.set(0);
   if (!is_closing_) stream_->finish();
   socket_->close();
-  set_.open_.erase(shared_from_this());  // whoever called this holds it, too
+  set_.open_.erase(shared_from_this());  // the caller holds it, too
 }
 
 }  // namespace delayq::net

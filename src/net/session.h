@@ -18,11 +18,11 @@ namespace delayq::net {
 
 class Session;
 
-/// Whoever has something to send at the end of a turn.
+/// An object with something to send at the end of a turn.
 class AtTurnEnd {
  public:
   virtual ~AtTurnEnd() = default;
-  /// Answers whether it read something meanwhile: then there is new work.
+  /// Returns whether it read something meanwhile: then there is new work.
   virtual bool finish_turn() = 0;
 };
 
@@ -34,17 +34,17 @@ class SessionSet {
   SessionSet(const SessionSet&) = delete;
   SessionSet& operator=(const SessionSet&) = delete;
 
-  /// Lets `whoever` finish this turn. To be called once a turn: it is not looked up whether it is there
-  /// already.
+  /// Calls `whoever` at the end of this turn. Call it at most once per turn: duplicates are not
+  /// detected.
   void touch(std::shared_ptr<AtTurnEnd> whoever) { touched_.push_back(std::move(whoever)); }
   /// Sends what is to be sent. Returns whether a connection read something meanwhile: then there is new work.
   bool finish_turn();
 
-  /// Forgets them all, without a word to anybody.
+  /// Drops all sessions at once.
   void clear();
   size_t size() const { return open_.size(); }
   const absl::flat_hash_set<std::shared_ptr<Session>>& open() const { return open_; }
-  /// Of answers, and as much again of requests that have not come whole.
+  /// The limits of answers; the same limits apply to requests that have not arrived completely.
   void set_limits(AnswerLimits limits) {
     budget_.set_limits(limits);
     requests_.set_limits(limits);
@@ -52,8 +52,8 @@ class SessionSet {
   AnswerBudget& budget() { return budget_; }
   const AnswerBudget& budget() const { return budget_; }
 
-  /// Closes the session that has said nothing for the longest time among those whose client never said
-  /// anything, or never who it is. Returns false when there is none.
+  /// Closes the session that has been idle longest among those that sent no request or did not authenticate.
+  /// Returns false if there is none.
   bool drop_stranger();
 
  private:
@@ -69,10 +69,10 @@ class SessionSet {
   void drop_largest_requests();
 
   AnswerBudget budget_;
-  AnswerBudget requests_;                            ///< what has come of requests that are not whole
+  AnswerBudget requests_;                            ///< requests that have arrived in part
   std::vector<std::shared_ptr<AtTurnEnd>> touched_;  ///< those with something to do at the end of this turn
   std::string scratch_;            ///< every read goes here first: idle sessions own no buffer
-  std::list<Session*> strangers_;  ///< those that were quiet longest first
+  std::list<Session*> strangers_;  ///< those that were idle longest come first
   std::vector<std::shared_ptr<Session>> held_back_;
   Steady last_drop_{};
   /// They live as long as they are here.
@@ -80,15 +80,15 @@ class SessionSet {
 };
 
 struct SessionLimits {
-  /// A client that does not take its replies is read no further above this,
+  /// No further requests are read from a client with more unread bytes of replies than this,
   size_t output_bytes = 1 << 20;
-  /// and dropped when it took nothing for this long, or less than `least_taken` bytes a second.
+  /// and it is closed if it reads nothing for this long, or less than `least_taken` bytes per second.
   std::chrono::milliseconds stall = std::chrono::seconds{30};
   size_t least_taken = 1024;
-  /// A request that has begun must come within this, and a second more for each `bytes_per_second`.
+  /// A request must arrive completely within this time, plus one second per `bytes_per_second` bytes.
   std::chrono::milliseconds request = std::chrono::seconds{20};
   size_t bytes_per_second = 16 * 1024;
-  /// A client that has sent no request, or has not said who it is where that is asked for, may be quiet for
+  /// A client that has sent no request, or has not authenticated where tokens are configured, may be idle for
   /// this long.
   std::chrono::milliseconds stranger = std::chrono::minutes{5};
   /// Input that is kept while the protocol wants none.
@@ -119,7 +119,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   // ---- from the set
   /// Sends and reads what was held up in this turn. Returns whether it read something.
   bool finish_turn() override;
-  /// Others gave back what they held of the budget.
+  /// Other sessions have released their share of the budget.
   void on_budget();
   /// Whether the client has been watched for a while, and reads so slowly that what there is for it would
   /// stay here for long.
@@ -134,7 +134,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
 
   /// The memory of its buffers and of its protocol's, for tests of the bounds.
   size_t footprint() const;
-  /// What it has of requests that have not come whole.
+  /// The bytes of requests that have not arrived completely.
   size_t request_bytes() const { return request_share_.held(); }
 
  protected:
@@ -149,11 +149,11 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   void wait_for_input();
   void wait_for_room();
   void receive();
-  /// What still comes is of no interest.
+  /// Further input is ignored.
   void receive_and_drop();
   /// Reads behind what is there already. Returns what recv() does.
   ssize_t receive_behind(std::string_view& came);
-  /// Tells the protocol that the other side has said all it will say.
+  /// Tells the protocol that the client will send nothing more.
   void tell_end();
   /// What is left of the input; may be the end of input_ itself.
   void keep(std::string_view rest);
@@ -162,7 +162,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   bool may_pass_on() const;
   bool may_receive() const { return !input_ended_ && may_pass_on(); }
   void send();
-  /// Nothing can be sent until the other side has said something.
+  /// Nothing can be sent before more input arrives.
   void wait_for_reply();
   /// Brings the share of the budget up to date.
   void account() {
@@ -199,7 +199,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   size_t sent_ = 0;  ///< of output_
   uint64_t total_sent_ = 0;
   uint64_t total_received_ = 0;
-  mutable std::string peer_;  ///< once somebody asked
+  mutable std::string peer_;  ///< set by the first call of peer()
 
   /// A request of which a part has come.
   struct Begun {
@@ -208,7 +208,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
     uint64_t received_before = 0;  ///< bytes
   };
   std::optional<Begun> begun_;
-  /// Output that the other side does not take.
+  /// Output that the client does not read.
   struct Stall {
     Steady deadline;
     uint64_t sent_before = 0;
@@ -216,7 +216,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   };
   std::optional<Stall> stall_;
   std::optional<Steady> goodbye_;         ///< when it is closed at the latest
-  std::optional<Steady> stranger_until_;  ///< the client is quiet, and has not said who it is
+  std::optional<Steady> stranger_until_;  ///< the client is idle, and sent no request or did not authenticate
   std::list<Session*>::iterator stranger_;
   uint64_t stranger_requests_ = 0;  ///< when it was put there
   Steady alarm_ = Steady::max();    ///< rings then

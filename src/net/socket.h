@@ -5,7 +5,7 @@
 
 namespace delayq::net {
 
-/// The clock that nobody sets, for how long something takes.
+/// The monotonic clock, to measure durations.
 using Steady = std::chrono::steady_clock::time_point;
 
 /// What a session needs of its socket besides the bytes, which its Stream carries: to be called when
@@ -23,7 +23,7 @@ class Socket {
   /// Tells the other side that nothing more will be sent.
   virtual void end_output() = 0;
   virtual void close() = 0;
-  /// Who is at the other end: "127.0.0.1:40312". Empty when that is not known.
+  /// The address of the other end: "127.0.0.1:40312". Empty if it is not known.
   virtual std::string peer() const = 0;
   virtual Steady now() const = 0;
 };

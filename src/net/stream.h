@@ -6,7 +6,7 @@
 
 namespace delayq::net {
 
-/// The bytes of one connection, as they are or encrypted. Answers like recv(2) and send(2) of a socket that
+/// The bytes of one connection, plain or encrypted. Returns the same as recv(2) and send(2) of a socket that
 /// does not block: -1 with errno as EAGAIN means later. send() never returns 0.
 class Stream {
  public:
@@ -20,15 +20,15 @@ class Stream {
   virtual bool waits_for_room() const { return false; }
   /// send() can go on only when bytes have come and receive() has taken them.
   virtual bool waits_for_input() const { return false; }
-  /// The two sides are still agreeing on how to talk.
+  /// The handshake is not finished.
   virtual bool is_greeting() const { return false; }
-  /// Why it broke, where that is more than errno tells.
+  /// Why it broke, if that says more than errno.
   virtual std::string problem() const { return {}; }
-  /// Says goodbye, as far as that can be done now.
+  /// Sends the end of the conversation, if that is possible without blocking.
   virtual void finish() {}
 };
 
-/// As they are.
+/// Plain bytes.
 class PlainStream final : public Stream {
  public:
   explicit PlainStream(int socket) : socket_(socket) {}

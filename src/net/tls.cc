@@ -191,7 +191,7 @@ ssize_t TlsStream::explain(int result) {
       return 0;
     default:
       if (const long verdict = SSL_get_verify_result(tls_); verdict != X509_V_OK) {
-        problem_ = fmt::format("the certificate is not believed: {}", X509_verify_cert_error_string(verdict));
+        problem_ = fmt::format("the certificate is not trusted: {}", X509_verify_cert_error_string(verdict));
       } else if (ERR_peek_error() != 0) {
         problem_ = tls_reason();
       }

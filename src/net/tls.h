@@ -18,17 +18,17 @@ struct ssl_st;
 namespace delayq::net {
 
 struct TlsFiles {
-  std::string certificate;  ///< PEM: the server's, and those between it and its root
+  std::string certificate;  ///< PEM: the server's, and its intermediate certificates
   std::string key;          ///< PEM
   std::string client_ca;    ///< PEM; empty: clients need no certificate
 };
 
-/// What a server needs to talk TLS 1.3, or TLS 1.2 with forward secrecy and authenticated encryption. It is
-/// not changed once it is made: for other certificates make another one; connections keep the one with which
-/// they began.
+/// What a server needs for TLS 1.3, or TLS 1.2 with forward secrecy and authenticated encryption. It never
+/// changes: for other certificates create another one; existing connections keep the one with which they were
+/// accepted.
 class TlsContext {
  public:
-  /// Reads the files; what is wrong is said with the file's name.
+  /// Reads the files; an error names the file.
   static Result<std::shared_ptr<TlsContext>> open(const TlsFiles& files);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
@@ -47,16 +47,16 @@ class TlsContext {
 };
 
 struct TlsClientFiles {
-  std::string ca_file;       ///< PEM: who is believed; empty: the system's authorities
+  std::string ca_file;       ///< PEM: the trusted authorities; empty: the system's
   std::string certificate;   ///< PEM: the client's own; empty: none
   std::string key;           ///< PEM; empty: in the file of the certificate
-  bool skips_check = false;  ///< believes everybody
+  bool skips_check = false;  ///< accepts every certificate
 };
 
 /// What a client needs to talk TLS 1.2 or later.
 class TlsClient {
  public:
-  /// Reads the files; what is wrong is said with the file's name.
+  /// Reads the files; an error names the file.
   static Result<std::shared_ptr<TlsClient>> open(const TlsClientFiles& files);
   ~TlsClient();
   TlsClient(const TlsClient&) = delete;
@@ -72,10 +72,10 @@ class TlsClient {
   ssl_ctx_st* context_;
 };
 
-/// The first reason that OpenSSL has on this thread's list, which is emptied.
+/// The first error in OpenSSL's queue of this thread; empties the queue.
 std::string tls_reason();
 
-/// What OpenSSL has against the file that the setting `tls.KEY` names.
+/// OpenSSL's error about the file in the setting `tls.KEY`.
 Error tls_problem(std::string_view key, const std::string& file);
 
 /// One end of a TLS connection over a socket that does not block.

@@ -17,27 +17,27 @@
 
 namespace delayq {
 
-/// Appends the line of an access log, with its end. `time` is served.at as text: whoever writes many lines
-/// has it ready.
+/// Appends the line of an access log, including its end. `time` is served.at as text, because a caller that
+/// writes many lines already has it.
 ///
 ///   2026-11-14T10:00:00.000Z http 127.0.0.1:40312 shop POST /v1/topics/order/jobs 201 - 96 81 412us
 ///   {"time":"2026-11-14T10:00:00.000Z","protocol":"http","peer":...,"bytes_in":96,"bytes_out":81,"took_us":412}
 ///
-/// The text has time, protocol, peer, token, verb, target, status, error code, bytes in, bytes out and time
-/// taken, with
-/// "-" for what there is none of. No client can break out of its line.
+/// The text has time, protocol, peer, token, verb, target, status, error code, bytes in, bytes out
+/// and time taken, with "-" for a value that does not exist. A client cannot break out of its
+/// line.
 void append_served(std::string& out, const Served& served, std::string_view time, Config::LogFormat format);
 
 /// " http 127.0.0.1:40312 shop POST /v1/topics/order/jobs": the words of that line for any other one.
 void append_who_and_what(std::string& out, const Served& served);
 
-/// What to say in the log of a request that took longer than `slow`; empty when it is not slow. Zero: nothing
-/// is.
+/// The log message for a request that took longer than `slow`; empty if it did not, or if `slow` is
+/// zero.
 std::string slow_warning(const Served& served, Millis slow);
 
-/// Warns in the log of requests that were turned away for who asked, without the secret that they showed. Of
-/// many within a second only the first few get a line, and how many more there were is told with the next:
-/// nobody fills a disk by knocking.
+/// Logs a warning for each request that was refused because of its caller, without the secret. Only the first
+/// few of each second get a line, and the next line has the number of the others: so a client cannot fill the
+/// disk with refused requests.
 class RefusalLog {
  public:
   static constexpr uint64_t kLinesPerSecond = 10;
@@ -49,9 +49,9 @@ class RefusalLog {
   uint64_t count_ = 0;
 };
 
-/// A line for each request, in log.access. note() only writes into memory; a thread of its own takes that to
-/// the file once a second, or when there is much of it, so a slow disk holds up nobody. When the disk falls
-/// so far behind that kMostPending is reached, lines are lost, and the log says so.
+/// A line for each request, in log.access. note() only writes into memory; a thread writes that to the file
+/// once a second, or when there is much of it, so requests do not wait for a slow disk. When the disk is so
+/// slow that kMostPending is reached, lines are dropped, and the log says so.
 class AccessLog {
  public:
   static constexpr size_t kMostPending = size_t{8} << 20;

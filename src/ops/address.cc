@@ -41,7 +41,7 @@ Result<Address> parse_address(std::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return not_an_address(text, kUse);
   const std::optional<uint16_t> port = parse_port(text.substr(colon + 1));
-  if (!port) return not_an_address(text, "the port behind the last colon is a number from 0 to 65535");
+  if (!port) return not_an_address(text, "the port after the last colon must be a number from 0 to 65535");
 
   std::string_view host = text.substr(0, colon);
   if (host.size() > kHostBytes) return not_an_address(text, "a host has at most 255 bytes");

@@ -123,7 +123,7 @@ std::string toml_of(const Given& given) {
   return fmt::format("[{}]", list);
 }
 
-/// Secrets are not for those who look at a configuration.
+/// Secrets are not shown with a configuration.
 std::string shown_value(std::string_view key, const Given& given) {
   if (key.ends_with("secrets")) return "[\"(not shown)\"]";
   if (given.kind == Given::Kind::kText && !given.text.empty()) {

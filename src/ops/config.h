@@ -168,7 +168,7 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-/// A value that somebody gave, and where: "delayq.toml:7", "DELAYQ_SERVER_RESP", "command line".
+/// A value that was set, and where: "delayq.toml:7", "DELAYQ_SERVER_RESP", "command line".
 struct Said {
   std::string section;  ///< as TOML writes it: "server", `topics."order.paid"`, "tokens"
   std::string number;   ///< which of several such sections; empty: there is only one
@@ -208,13 +208,13 @@ inline constexpr std::string_view kCommandLine = "command line";
 Status set_option(Config& config, std::string_view key, std::string_view text,
                   std::vector<Said>* said = nullptr, std::string origin = std::string(kCommandLine));
 
-/// Takes over what the environment says: DELAYQ_SERVER_RESP is server.resp. Topics cannot be named there.
-/// `variable` answers the value of a name, or null, as getenv() does. Answers all errors.
+/// Applies the environment variables: DELAYQ_SERVER_RESP is server.resp. Topics cannot be named there.
+/// `variable` returns the value of a name, or null, as getenv() does. Returns all errors.
 std::vector<std::string> apply_environment(Config& config,
                                            const std::function<const char*(const char*)>& variable,
                                            std::vector<Said>* said = nullptr);
 
-/// What the configuration says to the queue; of the Redis that jobs are brought to, who opens that one knows.
+/// The configuration of the queue, without the Redis for delivery: only the code that opens it knows that.
 QueueConfig queue_config(const Config& config);
 
 }  // namespace delayq

@@ -47,7 +47,7 @@ void check_addresses(const Config& config, std::vector<std::string>& errors) {
     const Address& address = config.server.addresses[kind];
     if (is_loopback(address) || config.server.allow_anonymous || !config.tokens.empty()) continue;
     errors.push_back(fmt::format(
-        "server.{}: {} can be reached from other machines, and nobody would be asked who they are; configure "
+        "server.{}: {} can be reached from other machines without authentication; configure "
         "[[tokens]] (delayq token new), listen on 127.0.0.1, or set server.allow_anonymous = true",
         name_of(kind), to_string(address)));
   }
@@ -155,7 +155,7 @@ std::vector<std::string> check_environment(std::span<const std::pair<std::string
     }
     const std::string_view meant = nearest(name, views);
     const std::string advice = meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
-    if (section.empty() && meant.empty()) continue;  // somebody else's
+    if (section.empty() && meant.empty()) continue;  // another program's
     errors.push_back(fmt::format("{} in the environment is not a setting{}", name, advice));
   }
   return errors;

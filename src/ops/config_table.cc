@@ -35,22 +35,23 @@ constexpr std::array<string_view, 2> kFormats{"text", "json"};
 
 constexpr std::array kSections{
     ConfigSection{"server", "Where the server listens and where its jobs are."},
-    ConfigSection{"tls", "Encrypted connections, on both ports. The files are read again on SIGHUP."},
+    ConfigSection{"tls", "Encrypted connections, on both ports. The files are reloaded on SIGHUP."},
     ConfigSection{"compat", "The APIs of other delay queues, on the HTTP port."},
     ConfigSection{"journal", "The embedded engine."},
     ConfigSection{"redis", "The engine that several servers share: a Redis, its Sentinels or a Cluster."},
     ConfigSection{"webhook",
-                  "Calls that deliver jobs. Read again on SIGHUP, except in_flight, allow, deny, ca_file, "
+                  "Calls that deliver jobs. Reloaded on SIGHUP, except in_flight, allow, deny, ca_file, "
                   "insecure and user_agent."},
-    ConfigSection{"redis_delivery",
-                  "The Redis that jobs are written to, of topics that say so. Read again on SIGHUP."},
-    ConfigSection{"limits", "Bounds. A request above one is refused with an error that names it."},
-    ConfigSection{"log", "What the server writes about itself."},
+    ConfigSection{
+        "redis_delivery",
+        "The Redis that delivery = \"redis_list\" and \"redis_stream\" write to. Reloaded on SIGHUP."},
+    ConfigSection{"limits", "Limits. A request above one fails with an error that names it."},
+    ConfigSection{"log", "The server's log."},
     ConfigSection{"topics",
-                  "One section per topic; [topics.\"*\"] sets the defaults of all. Read again on SIGHUP."},
+                  "One section per topic; [topics.\"*\"] sets the defaults of all. Reloaded on SIGHUP."},
     ConfigSection{"tokens",
-                  "Who may do what; without any, everybody who reaches the server may do everything. Read "
-                  "again on SIGHUP."},
+                  "Access tokens. Without tokens every client that reaches the server may do everything. "
+                  "Reloaded on SIGHUP."},
 };
 
 using T = FieldTarget;
@@ -77,61 +78,59 @@ const std::array kServer{
                         [](T& t, std::vector<std::string> v) { t.config.server.hosts = std::move(v); },
                         check_host_patterns},
               "[]", "",
-              "Names by which HTTP clients may ask for this server when no tokens are configured, besides "
-              "localhost, numeric addresses and the one in http; *.example.com is all names below, * is any. "
-              "Read again on SIGHUP."},
-    ConfigRow{
-        "server", "engine",
-        ChoiceField{kEngines, kLaterEngines,
-                    [](T& t, size_t v) { t.config.server.engine = static_cast<Config::Engine>(v); }},
-        "\"journal\"", "",
-        "Where jobs wait: journal is durable, memory forgets them at the end, redis is shared by several "
-        "servers."},
+              "Host names that HTTP clients may use when no tokens are configured, besides localhost, "
+              "numeric addresses and the name in http; *.example.com allows all names below it, * allows "
+              "any. Reloaded on SIGHUP."},
+    ConfigRow{"server", "engine",
+              ChoiceField{kEngines, kLaterEngines,
+                          [](T& t, size_t v) { t.config.server.engine = static_cast<Config::Engine>(v); }},
+              "\"journal\"", "",
+              "Where jobs are stored: journal is durable, memory loses them when the server stops, redis is "
+              "shared by several servers."},
     ConfigRow{"server", "data",
               TextField{1, kPathBytes, [](T& t, std::string v) { t.config.server.data = std::move(v); }},
-              "\"data\"", "", "The journal's directory; made when it is not there."},
+              "\"data\"", "", "The journal's directory; created if it is missing."},
     ConfigRow{"server", "backups",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.server.backups = std::move(v); }},
-              "\"\"", "", "Where backups go; empty is a directory backups beside the data directory."},
+              "\"\"", "",
+              "The directory for backups; empty means a directory backups beside the data directory."},
     ConfigRow{"server", "grace", DurationField{0s, 1h, [](T& t, Millis v) { t.config.server.grace = v; }},
-              "\"10s\"", "", "How long a stop waits for jobs that are still with their consumers."},
+              "\"10s\"", "", "How long a stop waits for jobs that consumers still hold."},
     ConfigRow{
         "server", "max_connections",
         NumberField{1, 1'000'000,
                     [](T& t, uint64_t v) { t.config.server.max_connections = static_cast<uint32_t>(v); }},
         "20000", "",
-        "Clients at the same time. One more takes the place of a client that never said who it is, or is "
-        "told "
-        "so and closed."},
+        "Maximum number of clients. When it is reached, a new client replaces one that has sent no request "
+        "or has shown no token; if there is none, the new client gets an error and is closed."},
     ConfigRow{"server", "allow_anonymous",
               BooleanField{[](T& t, bool v) { t.config.server.allow_anonymous = v; }}, "false", "",
-              "Listen on addresses that other machines reach, without asking anybody who they are."},
+              "Listen on addresses that other machines can reach even if no tokens are configured."},
     ConfigRow{"server", "request_timeout",
               DurationField{1s, 1h, [](T& t, Millis v) { t.config.server.request_timeout = v; }}, "\"20s\"",
-              "", "A request that has begun must come within this, and a second more for every 16KiB."},
+              "", "A request must arrive completely within this time, plus one second for every 16KiB."},
     ConfigRow{
         "server", "write_timeout",
         DurationField{1s, 1h, [](T& t, Millis v) { t.config.server.write_timeout = v; }}, "\"30s\"", "",
-        "A client that reads nothing of its answers for this long, or less than 1KiB a second, is closed."},
-    ConfigRow{
-        "server", "first_request_timeout",
-        DurationField{1s, 24h, [](T& t, Millis v) { t.config.server.first_request_timeout = v; }}, "\"5m\"",
-        "",
-        "A client that has sent no request yet, or shown no token where there are tokens, is closed when it "
-        "is quiet for this long. All others may be idle."},
+        "A client that reads none of its answers for this long, or less than 1KiB per second, is closed."},
+    ConfigRow{"server", "first_request_timeout",
+              DurationField{1s, 24h, [](T& t, Millis v) { t.config.server.first_request_timeout = v; }},
+              "\"5m\"", "",
+              "A client that has sent no request yet, or has shown no token where tokens are configured, is "
+              "closed after being idle for this long. Other clients may stay idle."},
     ConfigRow{"server", "idempotency",
               DurationField{0s, 30 * 24h, [](T& t, Millis v) { t.config.server.idempotency = v; }}, "\"1d\"",
               "", "How long the answer to a request with an Idempotency-Key is kept, in memory."},
     ConfigRow{"server", "pid_file",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.server.pid_file = std::move(v); }},
-              "\"\"", "", "A file with the process's number, held while the server runs; empty is none."},
+              "\"\"", "", "A file with the process id, locked while the server runs; empty means none."},
 };
 
 const std::array kTls{
     ConfigRow{"tls", "certificate",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.tls.certificate = std::move(v); }},
               "\"\"", "",
-              "A PEM file: the server's certificate and those between it and its root. Empty: no TLS."},
+              "A PEM file: the server's certificate and its intermediate certificates. Empty: no TLS."},
     ConfigRow{"tls", "key",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.tls.key = std::move(v); }}, "\"\"",
               "", "A PEM file: the certificate's key."},
@@ -139,7 +138,7 @@ const std::array kTls{
         "tls", "client_ca",
         TextField{0, kPathBytes, [](T& t, std::string v) { t.config.tls.client_ca = std::move(v); }}, "\"\"",
         "",
-        "A PEM file: clients must show a certificate that one of these has signed. Empty: they need none."},
+        "A PEM file: clients need a certificate signed by one of these authorities. Empty: they need none."},
 };
 
 const std::array kCompat{
@@ -159,8 +158,8 @@ const std::array kJournal{
                     {},
                     [](T& t, size_t v) { t.config.journal.durability = static_cast<Config::Durability>(v); }},
         "\"commit\"", "",
-        "When an answer leaves: commit is after fdatasync; interval is faster, and power loss may take "
-        "the last interval."},
+        "When a request is answered: commit is after fdatasync; interval is faster, but a power loss may "
+        "lose the last interval."},
     ConfigRow{"journal", "interval",
               DurationField{1ms, 10s, [](T& t, Millis v) { t.config.journal.interval = v; }}, "\"50ms\"", "",
               "How often durability = \"interval\" syncs."},
@@ -169,7 +168,7 @@ const std::array kJournal{
               "\"32MiB\"", "", "The size of one file of the journal."},
     ConfigRow{"journal", "disk_reserve",
               SizeField{0, kTiB, [](T& t, uint64_t v) { t.config.journal.disk_reserve = v; }}, "\"128MiB\"",
-              "", "Pushes are refused while the disk has less room than this."},
+              "", "Pushes are refused while the disk has less free space than this."},
 };
 
 const std::array kRedis{
@@ -177,123 +176,125 @@ const std::array kRedis{
               TextField{1, kPathBytes, [](T& t, std::string v) { t.config.redis.url = std::move(v); },
                         nullptr, /*is_secret=*/true},
               "\"redis://127.0.0.1:6379\"", "",
-              "Where it is: redis://HOST:PORT/DATABASE, redis-sentinel://HOST,HOST,HOST/MASTER, or "
-              "redis-cluster://HOST,HOST,HOST; with rediss instead of redis by TLS."},
+              "redis://HOST:PORT/DATABASE, redis-sentinel://HOST,HOST,HOST/MASTER, or "
+              "redis-cluster://HOST,HOST,HOST; with rediss instead of redis for TLS."},
     ConfigRow{"redis", "user",
               TextField{0, 255, [](T& t, std::string v) { t.config.redis.user = std::move(v); }}, "\"\"", "",
-              "The ACL user; empty is the one in the URL, or Redis's default user."},
+              "The ACL user; empty means the one in the URL, or Redis's default user."},
     ConfigRow{"redis", "password",
               TextField{0, 1'024, [](T& t, std::string v) { t.config.redis.password = std::move(v); },
                         nullptr, /*is_secret=*/true},
-              "\"\"", "", "Its password; empty is the one in the URL or in password_file, or none."},
+              "\"\"", "", "Its password; empty means the one in the URL or in password_file, or none."},
     ConfigRow{
         "redis", "password_file",
         TextField{0, kPathBytes, [](T& t, std::string v) { t.config.redis.password_file = std::move(v); }},
-        "\"\"", "", "A file with the password in its first line; empty is none."},
+        "\"\"", "", "A file with the password in its first line; empty means none."},
     ConfigRow{"redis", "sentinel_user",
               TextField{0, 255, [](T& t, std::string v) { t.config.redis.sentinel_user = std::move(v); }},
-              "\"\"", "", "The ACL user at the Sentinels; empty is none."},
+              "\"\"", "", "The ACL user for the Sentinels; empty means none."},
     ConfigRow{
         "redis", "sentinel_password",
         TextField{0, 1'024, [](T& t, std::string v) { t.config.redis.sentinel_password = std::move(v); },
                   nullptr, /*is_secret=*/true},
-        "\"\"", "", "The password at the Sentinels, which have none of their own mostly."},
+        "\"\"", "", "The password for the Sentinels; empty means none, which is usual."},
     ConfigRow{"redis", "database",
               NumberField{0, 1'000'000,
                           [](T& t, uint64_t v) { t.config.redis.database = static_cast<uint32_t>(v); }},
-              "0", "", "The number of the database; 0 is the one in the URL. A Cluster has only 0."},
+              "0", "", "The number of the database; 0 means the one in the URL. A Cluster has only 0."},
     ConfigRow{"redis", "prefix",
               TextField{1, 100, [](T& t, std::string v) { t.config.redis.prefix = std::move(v); },
                         check_redis_prefix},
-              "\"delayq\"", "", "What all its keys begin with; servers with the same one share their jobs."},
-    ConfigRow{
-        "redis", "shards",
-        NumberField{0, 256, [](T& t, uint64_t v) { t.config.redis.shards = static_cast<uint32_t>(v); }}, "0",
-        "",
-        "Parts into which the jobs are cut, the same for all servers and for ever; 0 is 1, on a Cluster "
-        "16. Jobs leave in order within each of them."},
+              "\"delayq\"", "", "The prefix of all keys; servers with the same prefix share their jobs."},
+    ConfigRow{"redis", "shards",
+              NumberField{0, 256, [](T& t, uint64_t v) { t.config.redis.shards = static_cast<uint32_t>(v); }},
+              "0", "",
+              "The number of parts into which jobs are divided. It is the same for all servers and can never "
+              "change; 0 means 1, on a Cluster 16. The order of jobs is kept within each part."},
     ConfigRow{
         "redis", "connections",
         NumberField{1, 64, [](T& t, uint64_t v) { t.config.redis.connections = static_cast<uint32_t>(v); }},
-        "1", "", "To each Redis; commands are pipelined, so that one is enough for most."},
+        "1", "", "Connections to each Redis. Commands are pipelined, so one is usually enough."},
     ConfigRow{"redis", "connect_timeout",
               DurationField{10ms, 1min, [](T& t, Millis v) { t.config.redis.connect_timeout = v; }}, "\"2s\"",
-              "", "How long to connect, shake hands and log in."},
+              "", "Timeout for connecting, the TLS handshake and the login."},
     ConfigRow{"redis", "timeout",
               DurationField{10ms, 1min, [](T& t, Millis v) { t.config.redis.timeout = v; }}, "\"5s\"", "",
-              "A connection whose answers take longer is given up and made anew."},
+              "If an answer takes longer, the connection is closed and opened again."},
     ConfigRow{"redis", "wait", DurationField{0s, 1min, [](T& t, Millis v) { t.config.redis.wait = v; }},
               "\"0s\"", "",
-              "How long a request waits while Redis is away, or moves its slot, before it is refused as "
+              "How long a request waits while Redis is unreachable or moves its slot, before it fails with "
               "unavailable."},
     ConfigRow{"redis", "start_wait",
               DurationField{0s, 1h, [](T& t, Millis v) { t.config.redis.start_wait = v; }}, "\"0s\"", "",
-              "How long the server waits at its start for a Redis that is not there yet."},
+              "How long the server waits for Redis when it starts."},
     ConfigRow{"redis", "ca_file",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.redis.ca_file = std::move(v); }},
-              "\"\"", "", "A PEM file: who may vouch for Redis, instead of the system's authorities."},
+              "\"\"", "", "A PEM file: the trusted authorities, instead of the system's."},
     ConfigRow{
         "redis", "certificate",
         TextField{0, kPathBytes, [](T& t, std::string v) { t.config.redis.certificate = std::move(v); }},
-        "\"\"", "", "A PEM file: the certificate to show to Redis; empty is none."},
+        "\"\"", "", "A PEM file: the client certificate for Redis; empty means none."},
     ConfigRow{"redis", "key",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.redis.key = std::move(v); }},
               "\"\"", "", "A PEM file: the key of that certificate."},
     ConfigRow{"redis", "insecure", BooleanField{[](T& t, bool v) { t.config.redis.insecure = v; }}, "false",
-              "", "Believe every certificate: anybody on the way can read and answer."},
+              "", "Accept every certificate. The connection can then be read and changed by others."},
 };
 
 const std::array kWebhook{
     ConfigRow{"webhook", "connect_timeout",
               DurationField{10ms, 10min, [](T& t, Millis v) { t.config.webhook.connect_timeout = v; }},
-              "\"5s\"", "", "How long to resolve, connect and shake hands."},
+              "\"5s\"", "", "Timeout for resolving the name, connecting and the TLS handshake."},
     ConfigRow{"webhook", "timeout",
               DurationField{10ms, 1h, [](T& t, Millis v) { t.config.webhook.timeout = v; }}, "\"30s\"", "",
-              "Of a whole call, where the topic does not say callback_timeout."},
+              "Timeout of a whole call, unless the topic sets callback_timeout."},
     ConfigRow{"webhook", "in_flight",
               NumberField{0, 100'000,
                           [](T& t, uint64_t v) { t.config.webhook.in_flight = static_cast<uint32_t>(v); }},
-              "1024", "", "Calls at the same time, to all hosts together; 0 makes none."},
-    ConfigRow{"webhook", "per_host",
-              NumberField{1, 100'000,
-                          [](T& t, uint64_t v) { t.config.webhook.per_host = static_cast<uint32_t>(v); }},
-              "64", "",
-              "Calls at the same time to one host and port. A topic's own bound is its concurrency."},
+              "1024", "", "Maximum number of concurrent calls to all hosts; 0 makes no calls."},
+    ConfigRow{
+        "webhook", "per_host",
+        NumberField{1, 100'000,
+                    [](T& t, uint64_t v) { t.config.webhook.per_host = static_cast<uint32_t>(v); }},
+        "64", "",
+        "Maximum number of concurrent calls to one host and port. The limit of a topic is its concurrency."},
     ConfigRow{
         "webhook", "breaker_failures",
         NumberField{0, 1'000'000,
                     [](T& t, uint64_t v) { t.config.webhook.breaker_failures = static_cast<uint32_t>(v); }},
         "10", "",
-        "Failures in a row (no answer, 502, 503, 504) after which a host is left alone for a while; 0 is "
-        "never."},
+        "After this many failures in a row (no answer, 502, 503, 504) a host is not called for "
+        "breaker_cooldown; 0 means never."},
     ConfigRow{"webhook", "breaker_cooldown",
               DurationField{10ms, 1h, [](T& t, Millis v) { t.config.webhook.breaker_cooldown = v; }},
-              "\"30s\"", "", "For how long; then one call tries."},
-    ConfigRow{"webhook", "allow",
-              ListField{1'000, "networks",
-                        [](T& t, std::vector<std::string> v) { t.config.webhook.allow = std::move(v); }},
-              "[]", "",
-              "Call only these addresses (\"10.0.0.0/8\", \"fd00::/8\"); empty is all that are not refused."},
-    ConfigRow{"webhook", "deny",
-              ListField{1'000, "networks",
-                        [](T& t, std::vector<std::string> v) { t.config.webhook.deny = std::move(v); }},
-              "[]", "",
-              "Never call these. Link-local, multicast and unspecified addresses are refused in any case."},
+              "\"30s\"", "", "How long such a host is not called; then one call is made as a test."},
+    ConfigRow{
+        "webhook", "allow",
+        ListField{1'000, "networks",
+                  [](T& t, std::vector<std::string> v) { t.config.webhook.allow = std::move(v); }},
+        "[]", "",
+        "Call only these networks (\"10.0.0.0/8\", \"fd00::/8\"); empty means all that are not refused."},
+    ConfigRow{
+        "webhook", "deny",
+        ListField{1'000, "networks",
+                  [](T& t, std::vector<std::string> v) { t.config.webhook.deny = std::move(v); }},
+        "[]", "",
+        "Never call these networks. Link-local, multicast and unspecified addresses are always refused."},
     ConfigRow{"webhook", "ca_file",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.webhook.ca_file = std::move(v); }},
-              "\"\"", "", "A PEM file: who may vouch for a host, instead of the system's authorities."},
+              "\"\"", "", "A PEM file: the trusted authorities, instead of the system's."},
     ConfigRow{"webhook", "insecure", BooleanField{[](T& t, bool v) { t.config.webhook.insecure = v; }},
-              "false", "", "Believe every certificate: anybody on the way can read and answer the calls."},
+              "false", "", "Accept every certificate. The calls can then be read and changed by others."},
     ConfigRow{"webhook", "user_agent",
               TextField{1, 200, [](T& t, std::string v) { t.config.webhook.user_agent = std::move(v); }},
-              "\"delayq\"", "", "What the calls say who they are from."},
+              "\"delayq\"", "", "The User-Agent of the calls."},
     ConfigRow{"webhook", "secrets",
               ListField{kMostCallbackSecrets, "secrets",
                         [](T& t, std::vector<std::string> v) { t.config.webhook.secrets = std::move(v); },
                         check_callback_secrets},
               "[]", "",
-              "Sign the calls to callbacks of topics without callback_secrets; never a job's own callback. "
-              "\"whsec_\" and base64."},
+              "Secrets that sign the calls to callbacks of topics without callback_secrets, never to a job's "
+              "own callback. \"whsec_\" and base64."},
 };
 
 const std::array kBounds{
@@ -303,101 +304,103 @@ const std::array kBounds{
     ConfigRow{"limits", "topics",
               NumberField{1, 10'000'000,
                           [](T& t, uint64_t v) { t.config.limits.topics = static_cast<uint32_t>(v); }},
-              "1000000", "", "Topics at the same time."},
+              "1000000", "", "Maximum number of topics."},
     ConfigRow{"limits", "waiters",
               NumberField{1, 10'000'000,
                           [](T& t, uint64_t v) { t.config.limits.waiters = static_cast<uint32_t>(v); }},
-              "100000", "", "Consumers that wait for a job at the same time."},
+              "100000", "", "Maximum number of consumers that wait for a job."},
     ConfigRow{
         "limits", "metrics_topics",
         NumberField{0, Limits::kPageJobs,
                     [](T& t, uint64_t v) { t.config.limits.metrics_topics = static_cast<uint32_t>(v); }},
-        "200", "", "Topics with labels of their own in /metrics, the first by name; the others are one."},
+        "200", "",
+        "Number of topics with their own labels in /metrics, the first by name; the others are added up."},
     ConfigRow{"limits", "unanswered",
               SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unanswered_bytes = v; }},
-              "\"64MiB\"", "", "Bytes of pushes that are not durable yet."},
-    ConfigRow{
-        "limits", "unread",
-        SizeField{kMiB, 64 * kGiB, [](T& t, uint64_t v) { t.config.limits.unread_bytes = v; }}, "\"32MiB\"",
-        "",
-        "Answers that one client has not read yet, with those to come. At this bound nothing more that it "
-        "asks is done until it reads."},
+              "\"64MiB\"", "", "Maximum number of bytes of pushes that are not durable yet."},
+    ConfigRow{"limits", "unread",
+              SizeField{kMiB, 64 * kGiB, [](T& t, uint64_t v) { t.config.limits.unread_bytes = v; }},
+              "\"32MiB\"", "",
+              "Maximum bytes of answers that one client has not read yet, including those of requests in "
+              "progress. Above it, no further request of the client is executed until it reads."},
     ConfigRow{"limits", "unread_total",
               SizeField{kMiB, kTiB, [](T& t, uint64_t v) { t.config.limits.unread_total_bytes = v; }},
               "\"512MiB\"", "",
-              "The same of all clients together. At this bound the slow reader with the most is closed. As "
-              "much again of requests that have not come whole: above it the largest is closed."},
+              "The same for all clients together. Above it, the slow reader with the most unread bytes is "
+              "closed. Requests that have not arrived completely have a limit of the same size: above it, "
+              "the largest is closed."},
     ConfigRow{"limits", "jobs", NumberField{1, kMaxJobs, [](T& t, uint64_t v) { t.config.limits.jobs = v; }},
               "", "10000000",
-              "Jobs in the queue, done and dead ones that are kept included. At this bound a push can still "
-              "replace or keep a job that is there, if it names its id."},
+              "Maximum number of jobs, including done and dead ones that are kept. When it is reached, a "
+              "push can still replace or keep an existing job if it names its id."},
     ConfigRow{"limits", "memory",
               SizeField{kMiB, 64 * kTiB, [](T& t, uint64_t v) { t.config.limits.memory_bytes = v; }}, "",
-              "\"4GiB\"", "RAM of the engine's tables, about 100 bytes a job."},
+              "\"4GiB\"", "Maximum RAM of the engine's tables, about 100 bytes per job."},
 };
 
 const std::array kLog{
     ConfigRow{"log", "level",
               ChoiceField{
                   kLevels, {}, [](T& t, size_t v) { t.config.log.level = static_cast<Config::LogLevel>(v); }},
-              "\"info\"", "", "The least that is written."},
+              "\"info\"", "", "The lowest level that is logged."},
     ConfigRow{"log", "file",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.log.file = std::move(v); }}, "\"\"",
-              "", "A file to append to; empty is standard error, for a daemon syslog."},
+              "", "A file to append to; empty means standard error, for a daemon syslog."},
     ConfigRow{
         "log", "format",
         ChoiceField{
             kFormats, {}, [](T& t, size_t v) { t.config.log.format = static_cast<Config::LogFormat>(v); }},
-        "\"text\"", "", "How lines are written: for people, or an object of JSON each."},
+        "\"text\"", "", "text for people, or json: one JSON object per line."},
     ConfigRow{"log", "access",
               TextField{0, kPathBytes, [](T& t, std::string v) { t.config.log.access = std::move(v); }},
-              "\"\"", "", "A file that gets a line for each request; empty is none."},
+              "\"\"", "", "A file that gets a line for each request; empty means none."},
     ConfigRow{
         "log", "keep_days",
         NumberField{0, 36'500, [](T& t, uint64_t v) { t.config.log.keep_days = static_cast<uint32_t>(v); }},
-        "14", "", "Days of log files that are kept beside the current one; 0 keeps all."},
+        "14", "", "How many days log files are kept, besides the current one; 0 keeps all."},
     ConfigRow{"log", "slow", DurationField{0s, 1h, [](T& t, Millis v) { t.config.log.slow = v; }}, "\"1s\"",
-              "", "A request that took longer is a warning in the log; \"0s\" is never."},
+              "", "A request that takes longer is logged as a warning; \"0s\" means never."},
 };
 
 const std::array kTopics{
     ConfigRow{"topics", "attempts",
               NumberField{0, Limits::kMaxAttempts,
                           [](T& t, uint64_t v) { t.topic->attempts = static_cast<uint32_t>(v); }},
-              "16", "", "How often a job is tried before it is dead; 0 is no limit."},
+              "16", "", "How often a job is tried before it is dead; 0 means no limit."},
     ConfigRow{"topics", "backoff", BackoffField{[](T& t, Backoff v) { t.topic->backoff = std::move(v); }},
               "\"exponential:10s:2:1h:0.1\"", "",
               "The wait after a failure: \"30s\", [\"10s\", \"1m\"] (the last repeats), or "
               "exponential:BASE:FACTOR:CAP:JITTER."},
     ConfigRow{"topics", "lease",
               DurationField{Limits::kMinLease, Limits::kMaxLease, [](T& t, Millis v) { t.topic->lease = v; }},
-              "\"1m\"", "", "How long a consumer has a job before it is tried again."},
+              "\"1m\"", "", "How long a consumer may hold a job before it is tried again."},
     ConfigRow{"topics", "keep_done.time",
               DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_done.time = v; }},
               "\"1h\"", "",
-              "How long done jobs can be looked up. A lower time or count applies to jobs that are kept "
-              "already, too."},
+              "How long done jobs can be looked up. A lower time or count also applies to jobs that are "
+              "already kept."},
     ConfigRow{
         "topics", "keep_done.count",
         NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_done.count = static_cast<uint32_t>(v); }},
-        "1000", "", "And how many of them."},
+        "1000", "", "Maximum number of done jobs that are kept."},
     ConfigRow{"topics", "keep_dead.time",
               DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_dead.time = v; }},
               "\"30d\"", "", "How long dead jobs can be looked up and redriven."},
     ConfigRow{
         "topics", "keep_dead.count",
         NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_dead.count = static_cast<uint32_t>(v); }},
-        "100000", "", "And how many of them."},
+        "100000", "", "Maximum number of dead jobs that are kept."},
     ConfigRow{"topics", "rate", RateField{[](T& t, Rate v) { t.topic->rate = v; }}, "\"0\"", "",
-              "Hand-overs in a time, as in \"100/1s\"; \"0\" is no limit."},
+              "Maximum number of hand-overs per time, as in \"100/1s\"; \"0\" means no limit."},
     ConfigRow{
         "topics", "concurrency",
         NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->concurrency = static_cast<uint32_t>(v); }},
-        "0", "", "Jobs with consumers at the same time; 0 is no limit."},
+        "0", "", "Maximum number of reserved jobs; 0 means no limit."},
     ConfigRow{"topics", "priority",
               NumberField{0, Limits::kMaxPriority,
                           [](T& t, uint64_t v) { t.topic->priority = static_cast<uint32_t>(v); }},
-              "1024", "", "Of jobs that do not say their own; a lower number goes first."},
+              "1024", "",
+              "Priority of jobs that have none of their own; a lower number is handed out first."},
     ConfigRow{"topics", "paused", BooleanField{[](T& t, bool v) { t.topic->paused = v; }}, "false", "",
               "Nothing is handed over while this is true."},
     ConfigRow{
@@ -410,78 +413,78 @@ const std::array kTopics{
     ConfigRow{"topics", "callback",
               TextField{0, Limits::kCallbackBytes,
                         [](T& t, std::string v) { t.topic->callback = std::move(v); }, check_callback},
-              "\"\"", "", "Where webhooks go; needed with delivery = \"webhook\"."},
+              "\"\"", "", "The URL that webhooks call; required with delivery = \"webhook\"."},
     ConfigRow{"topics", "callback_method",
               TextField{0, 10, [](T& t, std::string v) { t.topic->callback_method = std::move(v); },
                         check_callback_method},
-              "\"\"", "", "POST, PUT, PATCH or DELETE; empty is POST, for the callback API PUT."},
+              "\"\"", "", "POST, PUT, PATCH or DELETE; empty means POST, for the callback API PUT."},
     ConfigRow{"topics", "callback_timeout",
               DurationField{0s, 1h, [](T& t, Millis v) { t.topic->callback_timeout = v; }}, "\"0s\"", "",
-              "Of a whole call; \"0s\" is webhook.timeout."},
+              "Timeout of a whole call; \"0s\" means webhook.timeout."},
     ConfigRow{"topics", "callback_format",
               ChoiceField{kCallbackFormatNames,
                           {},
                           [](T& t, size_t v) { t.topic->callback_format = static_cast<CallbackFormat>(v); }},
               "\"webhook\"", "",
-              "What calls look like: webhook, cloudevents, or callback-api, which wants the answer ok."},
+              "Format of the calls: webhook, cloudevents, or callback-api, which requires the answer ok."},
     ConfigRow{"topics", "callback_secrets",
               ListField{kMostCallbackSecrets, "secrets",
                         [](T& t, std::vector<std::string> v) { t.topic->callback_secrets = std::move(v); },
                         check_callback_secrets},
               "[]", "",
-              "Sign the calls, each of them; empty is webhook.secrets. A job's own callback is signed only "
-              "with those of its own topic, not of \"*\"."},
+              "Secrets that sign the calls; each of them signs. Empty means webhook.secrets. A job's own "
+              "callback is signed only with those of its own topic, not of \"*\"."},
     ConfigRow{"topics", "redis_key",
               TextField{0, kRedisKeyBytes, [](T& t, std::string v) { t.topic->redis_key = std::move(v); },
                         check_redis_key},
-              "\"\"", "", "The list or stream of delivery to Redis; empty is the topic's name."},
+              "\"\"", "", "The list or stream of delivery to Redis; empty means the topic's name."},
     ConfigRow{"topics", "redis_content",
               ChoiceField{kRedisContentNames,
                           {},
                           [](T& t, size_t v) { t.topic->redis_content = static_cast<RedisContent>(v); }},
-              "\"job\"", "", "What is written there: the whole job as JSON, or its id alone."},
+              "\"job\"", "", "What is written to Redis: the whole job as JSON, or only its id."},
     ConfigRow{"topics", "redis_maxlen",
               NumberField{0, kMaxRedisMaxlen, [](T& t, uint64_t v) { t.topic->redis_maxlen = v; }}, "0", "",
-              "About so many entries of a stream are kept; 0 is all."},
+              "Approximate number of entries that a stream keeps; 0 keeps all."},
 };
 
 const std::array kRedisDelivery{
     ConfigRow{"redis_delivery", "url",
               TextField{0, 1'024, [](T& t, std::string v) { t.config.redis_delivery.url = std::move(v); }},
               "\"\"", "",
-              "Where delivery = \"redis_list\" and \"redis_stream\" write: "
-              "redis://[USER:PASSWORD@]HOST:PORT/DATABASE, "
-              "or rediss:// for TLS. Empty: the redis engine's own Redis, with another engine nowhere."},
+              "The Redis for delivery = \"redis_list\" and \"redis_stream\": "
+              "redis://[USER:PASSWORD@]HOST:PORT/DATABASE, or rediss:// for TLS. Empty: the redis engine's "
+              "own Redis; other engines then have none."},
     ConfigRow{"redis_delivery", "timeout",
               DurationField{100ms, 1min, [](T& t, Millis v) { t.config.redis_delivery.timeout = v; }},
-              "\"5s\"", "", "Of connecting, and of a write; then the jobs are written again."},
+              "\"5s\"", "", "Timeout for connecting and for a write; after it the jobs are written again."},
     ConfigRow{
         "redis_delivery", "in_flight",
         NumberField{1, 1'000'000,
                     [](T& t, uint64_t v) { t.config.redis_delivery.in_flight = static_cast<uint32_t>(v); }},
-        "4096", "", "Jobs that are being written at the same time."},
+        "4096", "", "Maximum number of jobs that are being written at the same time."},
 };
 
 const std::array kTokens{
     ConfigRow{"tokens", "name",
               TextField{1, kTokenNameBytes, [](T& t, std::string v) { t.token->name = std::move(v); }}, "",
-              "\"shop\"", "Its name in logs and messages; needed."},
+              "\"shop\"", "Its name in logs and messages; required."},
     ConfigRow{"tokens", "sha256", HashField{[](T& t, Sha256 v) { t.token->sha256 = v; }}, "",
               "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"",
-              "The hash of its secret; needed. `delayq token new` makes both."},
+              "The SHA-256 of its secret; required. `delayq token new` generates both."},
     ConfigRow{"tokens", "scopes", ScopesField{[](T& t, Scopes v) { t.token->scopes = v; }}, "",
               "[\"push\", \"consume\"]",
-              "push (and cancel), consume (pop and ack), read (look around), admin (everything); needed."},
+              "push (and cancel), consume (pop and ack), read (look around), admin (everything); required."},
     ConfigRow{"tokens", "topics",
               PatternsField{[](T& t, std::vector<std::string> v) { t.token->topics = std::move(v); }},
-              "[\"*\"]", "", "The topics that it is for."},
+              "[\"*\"]", "", "The topics that it may use."},
     ConfigRow{"tokens", "requests_per_second",
               NumberField{0, kMax32,
                           [](T& t, uint64_t v) { t.token->requests_per_second = static_cast<uint32_t>(v); }},
-              "0", "", "Of all its connections together; 0 is no limit."},
+              "0", "", "Limit for all its connections together; 0 means no limit."},
     ConfigRow{"tokens", "waiters",
               NumberField{0, kMax32, [](T& t, uint64_t v) { t.token->waiters = static_cast<uint32_t>(v); }},
-              "0", "", "Pops that wait at the same time; 0 is no limit."},
+              "0", "", "Maximum number of its waiting pops; 0 means no limit."},
 };
 
 template <size_t... kSizes>

@@ -157,7 +157,7 @@ callback_secrets = ["hunter2!"]
           R"(a.toml:4: server.engine: "kafka" is not yet in this version: use journal or memory or redis)",
           R"(a.toml:5: server.grace: "2h" is out of range: 0s to 1h is allowed)",
           R"(a.toml:7: limits.body: "65MiB" is out of range: 1B to 64MiB is allowed)",
-          "a.toml:8: limits.topics: -1 cannot stand here: use a whole number from 1 to 10000000",
+          "a.toml:8: limits.topics: -1 is not allowed: use a whole number from 1 to 10000000",
           "a.toml:9: limits.durability: unknown key: durability belongs to [journal]",
           "a.toml:11: jurnal.interval: unknown section: did you mean journal?",
           HasSubstr("a.toml:13: topics.order.paid.attempts: unknown key: a topic's name with dots"),

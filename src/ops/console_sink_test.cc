@@ -54,9 +54,8 @@ TEST_F(ConsoleSinkTest, ALogThatNobodyReadsStopsNobodyAndSaysLaterWhatIsMissing)
 
   spdlog::info("read again");
   EXPECT_THAT(read_all(),
-              testing::MatchesRegex(
-                  "[^ ]+ warning log: lines that are missing here, since nobody read standard error: " +
-                  std::to_string(100 - read) + "\n[^ ]+ info read again\n"));
+              testing::MatchesRegex("[^ ]+ warning log: lines dropped because standard error was not read: " +
+                                    std::to_string(100 - read) + "\n[^ ]+ info read again\n"));
   spdlog::info("and no more of it");
   EXPECT_THAT(read_all(), testing::MatchesRegex("[^ ]+ info and no more of it\n"));
 }

@@ -80,7 +80,7 @@ std::string without_password(std::string_view url) {
   const size_t at = url.rfind('@');
   if (begin == std::string_view::npos || at == std::string_view::npos || at < begin) return std::string(url);
   const size_t colon = url.find(':', begin + 3);
-  // Without a colon the whole of it may be a password that somebody put there.
+  // Without a colon all of it may be a password.
   const size_t from = colon < at ? colon + 1 : begin + 3;
   return fmt::format("{}***{}", url.substr(0, from), url.substr(at));
 }
@@ -112,7 +112,7 @@ std::string shown(const Given& given) {
 }
 
 Error wrong_kind(const Given& given, std::string_view advice) {
-  return invalid(fmt::format("{} cannot stand here: {}", shown(given), advice));
+  return invalid(fmt::format("{} is not allowed: {}", shown(given), advice));
 }
 
 bool is_scalar(const Given& given) {
@@ -185,13 +185,13 @@ Status read(const BooleanField& field, const Given& given, FieldTarget& target) 
 
 Status read(const TextField& field, const Given& given, FieldTarget& target) {
   if (given.kind != Given::Kind::kText) {
-    return field.is_secret ? invalid("what is there cannot stand here: use a text in quotes")
+    return field.is_secret ? invalid("the value is not a text: write it in quotes")
                            : wrong_kind(given, "use a text in quotes");
   }
   // These become paths, where a NUL would end them early.
   if (given.text.find('\0') != std::string::npos)
-    return invalid(fmt::format("{} cannot stand here: a text has no NUL bytes",
-                               field.is_secret ? "what is there" : shown(given)));
+    return invalid(fmt::format("{} contains a NUL byte, which is not allowed",
+                               field.is_secret ? "the value" : shown(given)));
   if (given.text.size() < field.min_bytes) return invalid("it is empty: a text is needed");
   if (given.text.size() > field.max_bytes) {
     return invalid(
@@ -330,7 +330,7 @@ std::string describe(const Field& field) {
           [](const HashField&) -> std::string { return "64 hexadecimal digits"; },
           [](const ScopesField&) { return fmt::format("a list of {}", fmt::join(kScopeNames, ", ")); },
           [](const PatternsField&) -> std::string {
-            return "a list of topics, `order.*` for all that begin so";
+            return "a list of topics; `order.*` means all with this prefix";
           },
       },
       field);

@@ -24,7 +24,7 @@ std::string format_size(uint64_t bytes);
 /// A prefix of keys: without braces, which would decide where a Cluster keeps them.
 Status check_redis_prefix(std::string_view text);
 
-/// A URL of Redis for those who look at it: with stars for the password.
+/// A URL of Redis to be shown: with stars instead of the password.
 std::string without_password(std::string_view url);
 
 /// What a value is written to.
@@ -77,7 +77,7 @@ struct ChoiceField {
 struct BackoffField {
   Put<Backoff> put;
 };
-/// "100/1s": so many hand-overs in so much time; "0": no limit.
+/// "100/1s": the number of hand-overs per time; "0": no limit.
 struct RateField {
   Put<Rate> put;
 };

@@ -67,10 +67,10 @@ TEST(Ini, tells_every_line_that_it_does_not_understand) {
   const IniText read = read_ini("[a\n[]\n[b] c\nword\n= 1\nd = \"x\ne = 'x' y\nf = x\\\ng = 1\n");
   EXPECT_THAT(
       errors_of("[a\n[]\n[b] c\nword\n= 1\nd = \"x\ne = 'x' y\nf = x\\\ng = 1\n"),
-      ElementsAre(HasSubstr("1: a section needs its ]"), HasSubstr("2: a section's name has 1"),
-                  HasSubstr("3: there is something behind the ]"), HasSubstr("4: expected key = value"),
-                  HasSubstr("5: a key has 1"), HasSubstr("6: the value's closing quote is missing"),
-                  HasSubstr("7: there is something behind the value's closing quote"),
+      ElementsAre(HasSubstr("1: a section needs its ]"), HasSubstr("2: the name of a section must have 1"),
+                  HasSubstr("3: there is something after the ]"), HasSubstr("4: expected key = value"),
+                  HasSubstr("5: a key must have 1"), HasSubstr("6: the value's closing quote is missing"),
+                  HasSubstr("7: there is something after the value's closing quote"),
                   HasSubstr("8: a value that goes on")));
   ASSERT_EQ(read.entries.size(), 1u);
   EXPECT_EQ(read.entries[0].line, 9u);
@@ -96,7 +96,8 @@ TEST(Ini, refuses_what_is_no_text) {
 TEST(Ini, is_bounded) {
   const std::string long_name(257, 'k');
   EXPECT_THAT(errors_of(long_name + " = 1\n[" + long_name + "]\n"),
-              ElementsAre(HasSubstr("1: a key has 1 to 256"), HasSubstr("2: a section's name has 1 to 256")));
+              ElementsAre(HasSubstr("1: a key must have 1 to 256"),
+                          HasSubstr("2: the name of a section must have 1 to 256")));
   EXPECT_THAT(errors_of("a = " + std::string(1 << 16, 'x') + "\nb = 1\n"),
               ElementsAre(HasSubstr("1: the line has 65540 bytes: at most 65536")));
   std::string many;
@@ -109,7 +110,7 @@ TEST(Ini, is_bounded) {
   for (int i = 0; i < 200; ++i) wrong += "wrong\n";
   const IniText errors = read_ini(wrong);
   EXPECT_EQ(errors.errors.size(), 100u);
-  EXPECT_THAT(errors.errors.back().what, HasSubstr("not read further"));
+  EXPECT_THAT(errors.errors.back().what, HasSubstr("the rest of the file is not read"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ void ConsoleSink::log(const spdlog::details::log_msg& message) {
   }
   if (left_out_ > 0) {
     const std::string told =
-        fmt::format("log: lines that are missing here, since nobody read standard error: {}", left_out_);
+        fmt::format("log: lines dropped because standard error was not read: {}", left_out_);
     left_out_ = 0;
     Console::log({message.time, message.source, message.logger_name, spdlog::level::warn, told});
     if (!has_room()) {

@@ -10,9 +10,9 @@
 
 namespace delayq {
 
-/// Standard error, with colours when a terminal reads. Whoever reads it may stop doing so: a pager, a stopped
-/// terminal, a collector of logs that hangs. The jobs do not wait for it: lines that find no room are left
-/// out, and the next that finds some comes after one that tells how many they were.
+/// Standard error, with colours on a terminal. Its reader may stop reading: a pager, a stopped terminal, a
+/// log collector that hangs. Jobs do not wait for it: lines that do not fit are dropped, and the next line
+/// that fits comes after one with the number of dropped lines.
 class ConsoleSink final : public spdlog::sinks::stderr_color_sink_mt {
  public:
   void log(const spdlog::details::log_msg& message) override;

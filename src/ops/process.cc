@@ -81,7 +81,7 @@ int run_in_background(const std::function<int(const std::function<void()>& tell_
   }
   ::close(ends[0]);
   ::setsid();
-  // Once more: who leads no session never gets a terminal by opening one.
+  // Once more: a process that leads no session never gets a terminal by opening one.
   const pid_t grandchild = ::fork();
   if (grandchild != 0) ::_exit(grandchild < 0 ? failed("fork") : EXIT_SUCCESS);
   int to = ends[1];

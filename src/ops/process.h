@@ -61,7 +61,7 @@ class PidFile {
 /// none.
 class ServiceManager {
  public:
-  /// `variable` answers the value of a name, or null, as getenv() does. NOTIFY_SOCKET is a path, or "@name"
+  /// `variable` returns the value of a name, or null, as getenv() does. NOTIFY_SOCKET is a path, or "@name"
   /// for an abstract socket; WATCHDOG_USEC asks for a sign of life that often, of process WATCHDOG_PID if
   /// that is there.
   explicit ServiceManager(const std::function<const char*(const char*)>& variable);
@@ -71,20 +71,20 @@ class ServiceManager {
 
   /// It serves; `status` is one line for a person. Also what ends a reload.
   void ready(std::string_view status);
-  /// It reads its configuration anew; `since_boot` is what the monotonic clock says.
+  /// It reloads its configuration; `since_boot` is the time of the monotonic clock.
   void reloading(std::chrono::microseconds since_boot);
   /// It stops, and may take so long.
   void stopping(Millis grace);
 
   /// To be called whenever the server has really done a turn of its work: sends the sign of life when it is
-  /// time for one. Answers when the next turn must have been done by, or kNever. A clock that is set does no
+  /// time for one. Returns when the next turn must have been done by, or kNever. A clock that is set does no
   /// harm.
   Moment turned(Moment now);
 
  private:
   void send(std::string_view message) const;
 
-  std::string address_;  ///< of the socket, as the kernel wants it; empty: nobody listens
+  std::string address_;  ///< of the socket, as the kernel wants it; empty: there is no manager
   int socket_ = -1;
   Millis every_{};  ///< signs of life; zero: none
   Moment next_sign_{};

@@ -64,7 +64,8 @@ class Reader {
   void complain(std::string what) {
     if (is_over_) return;
     is_over_ = out_.errors.size() + 1 == kMostErrors;
-    out_.errors.push_back({line_, is_over_ ? "and more: this is not read further" : std::move(what)});
+    out_.errors.push_back(
+        {line_, is_over_ ? "too many errors: the rest of the file is not read" : std::move(what)});
   }
 
   void read_line(std::string_view line) {
@@ -81,10 +82,10 @@ class Reader {
   void read_section(std::string_view said) {
     const size_t end = said.find(']');
     if (end == std::string_view::npos) return complain("a section needs its ]: write [name]");
-    if (!says_nothing(trimmed(said.substr(end + 1)))) return complain("there is something behind the ]");
+    if (!says_nothing(trimmed(said.substr(end + 1)))) return complain("there is something after the ]");
     const std::string_view name = trimmed(said.substr(1, end - 1));
     if (name.empty() || name.size() > kNameBytes)
-      return complain(fmt::format("a section's name has 1 to {} bytes", kNameBytes));
+      return complain(fmt::format("the name of a section must have 1 to {} bytes", kNameBytes));
     section_ = name;
   }
 
@@ -93,11 +94,11 @@ class Reader {
     if (sign == std::string_view::npos) return complain("expected key = value, [section] or a ; comment");
     const std::string_view key = trimmed(said.substr(0, sign));
     if (key.empty() || key.size() > kNameBytes)
-      return complain(fmt::format("a key has 1 to {} bytes", kNameBytes));
+      return complain(fmt::format("a key must have 1 to {} bytes", kNameBytes));
     const std::optional<std::string_view> value = read_value(trimmed(said.substr(sign + 1)));
     if (!value) return;
     if (out_.entries.size() == kMostEntries) {
-      complain(fmt::format("there are more than {} keys: this is not read further", kMostEntries));
+      complain(fmt::format("the file has more than {} keys: the rest is not read", kMostEntries));
       is_over_ = true;
       return;
     }
@@ -112,7 +113,7 @@ class Reader {
         return std::nullopt;
       }
       if (!says_nothing(trimmed(said.substr(end + 1)))) {
-        complain("there is something behind the value's closing quote");
+        complain("there is something after the value's closing quote");
         return std::nullopt;
       }
       return said.substr(1, end - 1);
@@ -283,7 +284,7 @@ std::optional<uint32_t> number_of(std::string_view text, uint32_t least, uint32_
   return number;
 }
 
-/// The levels of Go's loggers in our words; what is none of them stays as it is.
+/// The levels of Go's loggers in our words; other words are not changed.
 std::string level_of(std::string_view text) {
   std::string level = lowered(text);
   if (level == "trace") return "debug";
@@ -311,7 +312,7 @@ class SeedReader {
       if (counts == entry.line) {
         take(entry);
       } else {
-        warn(entry, fmt::format("said again in line {}, which counts", counts));
+        warn(entry, fmt::format("set again in line {}; the last value is used", counts));
       }
     }
     tell_errors(std::numeric_limits<uint32_t>::max());
@@ -373,7 +374,7 @@ class SeedReader {
     const uint32_t most = key.most != 0 ? key.most : std::numeric_limits<int32_t>::max();
     const std::optional<uint32_t> number = number_of(entry.value, least, most);
     if (!number)
-      return complain(entry, fmt::format("{} cannot stand here: use a whole number from {} to {}",
+      return complain(entry, fmt::format("{} is not allowed: use a whole number from {} to {}",
                                          quote(entry.value), least, most));
     const std::string_view unit = key.kind == Kind::kSeconds ? "s" : key.kind == Kind::kMillis ? "ms" : "";
     set(entry, key.to, fmt::format("{}{}", *number, unit));
@@ -385,7 +386,7 @@ class SeedReader {
       if (key.is_of(form_)) names.push_back(key.name);
     }
     const std::string_view meant = nearest(entry.name(), names);
-    warn(entry, fmt::format("unknown, and not used: {} has no such key{}", name_of(form_),
+    warn(entry, fmt::format("unknown key, ignored: {} has no such key{}", name_of(form_),
                             meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
   }
 
@@ -445,7 +446,7 @@ class SeedReader {
   ConfigOutcome out_;
 };
 
-/// What counts about a key; null when nobody said anything.
+/// The value of a key that is used; null if it is not set.
 Said* last_said(ConfigOutcome& outcome, std::string_view section, std::string_view key) {
   const auto last = std::find_if(outcome.said.rbegin(), outcome.said.rend(), [&](const Said& said) {
     return said.section == section && said.key == key;
@@ -487,7 +488,7 @@ std::optional<ConfigOutcome> read_seed_config(std::string_view text, std::string
     ConfigOutcome outcome;
     outcome.form = "another system";
     outcome.warnings.push_back(
-        fmt::format("{}: nothing is set in it: what is in force are delayq's own defaults", file_name));
+        fmt::format("{}: the file sets nothing: delayq's defaults are used", file_name));
     return outcome;
   }
   const std::optional<SeedForm> form = recognise(ini);
@@ -513,8 +514,8 @@ void keep_to_this_machine(ConfigOutcome& outcome) {
   const Address asked = config.server.addresses[ProtocolKind::kHttp];
   config.server.addresses[ProtocolKind::kHttp].host = "127.0.0.1";
   outcome.warnings.push_back(fmt::format(
-      "{}: {} can be reached from other machines, and nobody would be asked who they are: listening on {} "
-      "instead; server.allow_anonymous = true opens it (--set, or DELAYQ_SERVER_ALLOW_ANONYMOUS=true)",
+      "{}: {} can be reached from other machines without authentication: listening on {} instead; "
+      "server.allow_anonymous = true opens it (--set, or DELAYQ_SERVER_ALLOW_ANONYMOUS=true)",
       last->origin, to_string(asked), to_string(config.server.addresses[ProtocolKind::kHttp])));
   last->value = fmt::format("\"{}\"", to_string(config.server.addresses[ProtocolKind::kHttp]));
 }

@@ -81,23 +81,23 @@ std::span<const SeedKey> seed_keys();
 /// The row of a key, or null.
 const SeedKey* find_seed_key(SeedForm form, std::string_view name);
 
-// The configuration files of three other systems, so that who comes from one of them can start this server
-// with the file that is there: go-delay-queue's, delay_queue_callback's and DelayQ's. They are INI files,
-// with
-// `;` comments. What is taken over from them and what is not is the table in seed_config.cc.
+// The configuration files of three other systems (go-delay-queue, delay_queue_callback and
+// DelayQ), so that their users can start this server with the file that they have. They are INI
+// files with `;` comments. The table in seed_config.cc lists which keys are used and which are
+// not.
 
-/// What such a file says: nothing when it is none, so that it is to be read as our own TOML. It is one when
-/// it has keys of one of these systems and none that only our own files have, or when it has no keys and
-/// comments with `;`, as these systems' own examples do.
+/// Reads such a file; nullopt if it is not one, so that it is read as our own TOML. It is one if it has keys
+/// of one of these systems and none that only our own files have, or if it has no keys and has comments with
+/// `;`, as the examples of these systems do.
 ///
 /// Every key that is not taken over is a warning with its line; every value that cannot be right is an error
 /// with its line, all of them at once.
 std::optional<ConfigOutcome> read_seed_config(std::string_view text, std::string_view file_name);
 
-/// These systems listen on all interfaces and ask nobody who they are. Where such a file says so, and neither
-/// tokens nor server.allow_anonymous were given elsewhere, the server listens on the same port of 127.0.0.1
-/// instead, and that is a warning. go-delay-queue's file that says nothing means all interfaces, where tokens
-/// or server.allow_anonymous allow that. To be called when everything was said.
+/// These systems listen on all interfaces without authentication. If such a file says so, and neither tokens
+/// nor server.allow_anonymous are set elsewhere, the server listens on the same port of 127.0.0.1 instead,
+/// with a warning. A file of go-delay-queue without an address means all interfaces, if tokens or
+/// server.allow_anonymous allow that. Call it after all settings were read.
 void keep_to_this_machine(ConfigOutcome& outcome);
 
 /// These systems keep their jobs in Redis: a file that says where it is chooses the redis engine there, and

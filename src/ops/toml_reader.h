@@ -8,7 +8,7 @@
 
 namespace delayq {
 
-/// A value as somebody wrote it, in a file, on a command line or in the environment.
+/// A value as it was written, in a file, on a command line or in the environment.
 struct Given {
   enum class Kind : uint8_t {
     kText,     ///< text

@@ -28,7 +28,7 @@ struct FreeMac {
   void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
 };
 
-/// One key, ready for use: setting it up anew costs more than the signature.
+/// One key, ready for use: setting it up again costs more than the signature.
 class Key {
  public:
   explicit Key(std::string_view bytes) {

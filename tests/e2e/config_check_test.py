@@ -35,7 +35,7 @@ BAD_FILES = {
     "two tokens of one name": (f'[[tokens]]\nname = "a"\nsha256 = "{HASH}"\nscopes = ["push"]\n' * 2, "bad.toml:6: tokens.1: another token has the name a"),
     "networks": ('[webhook]\ndeny = ["10.0.0.0/40"]\n', 'bad.toml:2: webhook.deny: "10.0.0.0/40"'),
     "a URL": ('[redis]\nurl = "http://x"\n', "bad.toml:2: redis.url: "),
-    "Redis twice": ('[redis]\nurl = "redis://:a@127.0.0.1"\npassword = "b"\n', "bad.toml:3: redis.password: redis.url says one, too"),
+    "Redis twice": ('[redis]\nurl = "redis://:a@127.0.0.1"\npassword = "b"\n', "bad.toml:3: redis.password: also set in redis.url"),
 }
 BAD_VARIABLES = {
     "DELAYQ_SERVER_HTPP": ("127.0.0.1:0", "did you mean DELAYQ_SERVER_HTTP?"),

@@ -262,10 +262,10 @@ class BetweenEngines(MigrateTest):
                            (f"redis://127.0.0.1:{port}?prefix=a b", "--from: prefix"),
                            (f"redis://127.0.0.1:{port}?shards=x", "--from: shards"),
                            (f"redis://127.0.0.1:{port}?shards=3", "shards=3"),
-                           (f"redis://127.0.0.1:{port}?database=3", "--from: behind ? only prefix=NAME and shards=N"),
+                           (f"redis://127.0.0.1:{port}?database=3", "--from: after ? only prefix=NAME and shards=N"),
                            (f"redis://:hush@127.0.0.1:{port}", "redis://USER:PASSWORD@HOST:PORT in --from"),
                            (f"redis://127.0.0.1:{port}/99", "the database in --from"),
-                           (f"redis-cluster://127.0.0.1:{port}", "it is no Cluster: --from is redis://HOST:PORT then"),
+                           (f"redis-cluster://127.0.0.1:{port}", "it is not a Cluster: set --from to redis://HOST:PORT"),
                            (f"redis-sentinel://127.0.0.1:{port}/main", "name the Sentinels in --from"),
                            (f"redis://127.0.0.1:{port}?prefix=taken", "?prefix=NAME in --from")):
             for options in ([], ["--yes"]):

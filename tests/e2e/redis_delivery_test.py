@@ -230,11 +230,11 @@ class RedisDelivery(DeliveryTest):
 
     def test_a_replica_is_told(self):
         with redis_topology.One("--replicaof", f"127.0.0.1 {self.redis.port}") as replica:
-            self.stop(self.told(replica.url, "no master but a replica", "name its master in redis_delivery.url")[0])
+            self.stop(self.told(replica.url, "it is a replica, not a master", "name its master in redis_delivery.url")[0])
 
     def test_a_member_of_a_cluster_is_told(self):
         with redis_topology.One("--cluster-enabled", "yes", "--cluster-port", redis_topology.free_ports(1)[0]) as member:
-            self.stop(self.told(member.url, "member of a Cluster", "redis_delivery.url is redis-cluster://HOST,HOST")[0])
+            self.stop(self.told(member.url, "member of a Cluster", "set redis_delivery.url to redis-cluster://HOST,HOST")[0])
 
     def test_a_right_that_is_missing_is_told_with_the_first_job(self):
         self.reader.execute_command("ACL", "SETUSER", "writer", "on", ">secret", "~orders", "+xadd", *NEEDED)

@@ -141,14 +141,14 @@ class Starting(harness.ServerTest):
             topology.redis.ask("ACL", "SETUSER", "poor", "reset", "on", ">hush-hush", *rights, "-subscribe")
             server = self.serve("--engine", "redis", "--redis", where)
             self.connect(server).ask("PUSH", "order", "0", "x")
-            self.assertIn("does not let this server listen: NOPERM", server.stop()[1])
+            self.assertIn("does not allow this server to subscribe: NOPERM", server.stop()[1])
 
     def test_a_redis_of_another_kind_is_told(self):
         with redis_topology.One() as one, redis_topology.Sentinels() as group:
             port = one.redis.port
             replica = next(member for member in group.members if member is not group.master())
             for where, words in ((f"redis-cluster://127.0.0.1:{port}", "redis.url is redis://"),
-                                 (f"redis-sentinel://127.0.0.1:{port}/mymaster", "it is no Sentinel"),
+                                 (f"redis-sentinel://127.0.0.1:{port}/mymaster", "it is not a Sentinel"),
                                  (f"rediss://127.0.0.1:{port}", "does it speak TLS at that port?"),
                                  (f"redis://127.0.0.1:{port}/99", "redis.database"),
                                  (f"redis://127.0.0.1:{group.others[0].port}", "redis-sentinel://"),

@@ -92,8 +92,8 @@ class SeedConfig(harness.ServerTest):
         self.assertEqual(server.http_port, port)
         self.assertEqual(self.get(port, "/v1/topics")["topics"], [])
         said = server.stop()[1]
-        self.assertIn(f"{name}:4: 0.0.0.0:{port} can be reached from other machines, and nobody would be asked who they "
-                      f"are: listening on 127.0.0.1:{port} instead", said)
+        self.assertIn(f"{name}:4: 0.0.0.0:{port} can be reached from other machines without authentication: "
+                      f"listening on 127.0.0.1:{port} instead", said)
         self.assertIn("kafkaqueue.delay_durations: not used: it is for the kafka engine", said)
         self.assertIn("redis://127.0.0.1:6379 is not used: another engine was chosen by command line", said)
         self.assertTrue((self.directory / "logs" / "delay-queue.log").exists())
@@ -158,7 +158,7 @@ class SeedConfig(harness.ServerTest):
         log = self.directory / "logs" / "error.log"
         self.write("delayq.conf", ("port = 6379", "port = many"))
         server.process.send_signal(signal.SIGHUP)
-        self.wait_for(lambda: 'redis.port: "many" cannot stand here' in log.read_text(), "the error is told")
+        self.wait_for(lambda: 'redis.port: "many" is not allowed' in log.read_text(), "the error is told")
         self.write("delayq.conf")
         server.process.send_signal(signal.SIGHUP)
         self.wait_for(lambda: log.read_text().count("SIGHUP:") == 2, "it is heard")

@@ -155,11 +155,10 @@ Status Conversation::check_host(const net::HttpRequest& request) const {
   if (!front_.access.is_open() || (is_open_to_all() && request.origin.empty())) return {};
   if ((request.host.empty() && request.origin.empty()) || host_.names.accepts(request.host)) return {};
   return about_field(
-      "Host",
-      Error{ErrorCode::kForbidden,
-            {},
-            fmt::format("Host: {} is not a name of this server; if it is to be one, add it to server.hosts",
-                        quote(request.host))});
+      "Host", Error{ErrorCode::kForbidden,
+                    {},
+                    fmt::format("Host: {} is not a name of this server; to allow it, add it to server.hosts",
+                                quote(request.host))});
 }
 
 /// The order of the checks matters: an unknown client does not learn which paths and topics exist.

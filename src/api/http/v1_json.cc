@@ -105,7 +105,7 @@ void read_body(Fields& fields, PushRequest& job) {
   if (body) {
     job.body = body->text;
   } else {
-    fields.note("body", "is missing; any JSON value will do");
+    fields.note("body", "is missing; any JSON value is allowed");
   }
 }
 

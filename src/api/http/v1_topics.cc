@@ -162,7 +162,7 @@ Status events(const Call& call) {
   if (call.host().events.is_full()) {
     return Error{ErrorCode::kOverloaded,
                  {},
-                 fmt::format("{} watch already, and more may not", Events::kMostStreams),
+                 fmt::format("too many event streams: at most {} may be open", Events::kMostStreams),
                  EventStream::kSignOfLife};
   }
   call.begin_stream(

@@ -19,48 +19,48 @@ constexpr std::array kCommands{
         Verb::kPush, "PUSH", 3, kAnyNumber, true, kPushing, Topics::kFirst,
         "PUSH topic delay body [ID id] [AT moment] [PRI n] [ATTEMPTS n] [BACKOFF spec] [LEASE duration] "
         "[GROUP group] [CALLBACK url] [METHOD method] [FORMAT format] [REPLACE|KEEP] [UNIQUE]",
-        "Stores a job that falls due after the delay. Answers its id."},
+        "Stores a job that falls due after the delay. Returns its id."},
     CommandSpec{Verb::kPop, "POP", 1, kAnyNumber, true, kConsuming, Topics::kNone,
                 "POP topic [topic ...] [COUNT n] [WAIT duration] [LEASE duration] [AUTOACK]",
                 "Takes jobs that are due: [lease, topic, id, body, attempt, due_ms] each."},
     CommandSpec{Verb::kAck, "ACK", 1, kAnyNumber, true, kConsuming, Topics::kLeases, "ACK lease [lease ...]",
-                "These jobs are done. Answers how many of the leases were current."},
-    CommandSpec{Verb::kNack, "NACK", 1, kAnyNumber, true, kConsuming, Topics::kFirstLease,
-                "NACK lease [DELAY duration] [REASON text] [DEAD]",
-                "The attempt failed: again later, by the topic's policy or after the delay, or dead."},
+                "Marks these jobs as done. Returns how many of the leases were current."},
     CommandSpec{
-        Verb::kExtend, "EXTEND", 1, 2, true, kConsuming, Topics::kFirstLease, "EXTEND lease [duration]",
-        "Another deadline for a job that is being worked on: so long from now, which may be sooner than "
-        "before; without a duration as long as the topic's lease, but never sooner than before. Answers "
-        "it in Unix milliseconds."},
+        Verb::kNack, "NACK", 1, kAnyNumber, true, kConsuming, Topics::kFirstLease,
+        "NACK lease [DELAY duration] [REASON text] [DEAD]",
+        "The attempt failed: the job is retried by the topic's policy or after the delay, or is dead."},
+    CommandSpec{Verb::kExtend, "EXTEND", 1, 2, true, kConsuming, Topics::kFirstLease,
+                "EXTEND lease [duration]",
+                "Sets a new deadline of a reserved job: this long from now, which may be earlier than "
+                "before. Without a duration it is the topic's lease from now, but never earlier than before. "
+                "Returns it in Unix milliseconds."},
     CommandSpec{Verb::kGet, "GET", 1, 2, false, kAny, Topics::kFirstOfTwo, "GET topic id | GET id",
-                "What is known of a job. By its id alone: of one that is delayed, ready or reserved; "
-                "CONFLICT when several topics have one."},
+                "Returns a job. By its id alone: only a delayed, ready or reserved one; CONFLICT if several "
+                "topics have one."},
     CommandSpec{Verb::kCancel, "CANCEL", 1, 2, true, kPushing, Topics::kFirstOfTwo,
                 "CANCEL topic id | CANCEL id",
-                "Takes a job back. Answers cancelled, reserved, done, dead or unknown."},
-    CommandSpec{
-        Verb::kCancelGroup, "CANCELGROUP", 1, 1, true, kPushing, Topics::kNone, "CANCELGROUP group",
-        "Takes all waiting jobs of a group back; those that are running will not be retried. Answers "
-        "how many of both. With a token for some topics: those of its topics, the others stay as they are."},
+                "Cancels a job. Returns cancelled, reserved, done, dead or unknown."},
+    CommandSpec{Verb::kCancelGroup, "CANCELGROUP", 1, 1, true, kPushing, Topics::kNone, "CANCELGROUP group",
+                "Cancels all waiting jobs of a group; running ones will not be retried. Returns the number "
+                "of both together. With a token for some topics only the jobs of these topics are affected."},
     CommandSpec{Verb::kReschedule, "RESCHEDULE", 3, 4, true, kPushing, Topics::kFirst,
                 "RESCHEDULE topic id delay | RESCHEDULE topic id AT moment", "Moves a job to another time."},
     CommandSpec{
         Verb::kRedrive, "REDRIVE", 1, kAnyNumber, true, kOperating, Topics::kFirst,
         "REDRIVE topic [[ID] id ...] | REDRIVE topic ERROR text",
-        "Makes dead jobs ready again: all, those, or those whose error has the text. Answers how many. An id "
-        "that is a word of these commands (ERROR, COUNT, PREFIX) needs ID before it."},
+        "Makes dead jobs ready again: all, those with these ids, or those whose error contains the text. "
+        "Returns how many. An id that is also a keyword (ERROR, COUNT, PREFIX) needs ID before it."},
     CommandSpec{Verb::kPurge, "PURGE", 1, 2, true, kOperating, Topics::kFirst,
                 "PURGE topic [delayed|ready|reserved|done|dead]",
-                "Removes a topic's jobs. Answers how many."},
+                "Removes a topic's jobs. Returns how many."},
     CommandSpec{Verb::kPause, "PAUSE", 1, 1, true, kOperating, Topics::kFirst, "PAUSE topic",
-                "Stops the hand-over of a topic, not pushing."},
+                "Stops the hand-over of a topic; jobs can still be pushed."},
     CommandSpec{Verb::kResume, "RESUME", 1, 1, true, kOperating, Topics::kFirst, "RESUME topic",
-                "Goes on with the hand-over."},
+                "Resumes the hand-over."},
     CommandSpec{Verb::kUnset, "UNSET", 1, kAnyNumber, true, kOperating, Topics::kFirst,
                 "UNSET topic [setting ...]",
-                "Removes these settings of a topic, or all, so that the defaults hold again. The topic * is "
-                "the defaults themselves."},
+                "Removes these settings of a topic, or all of them, so that the defaults apply again. The "
+                "topic * has the defaults themselves."},
     CommandSpec{Verb::kForget, "FORGET", 1, 1, true, kOperating, Topics::kFirst, "FORGET topic",
                 "Removes the settings and figures of a topic that has no jobs."},
     CommandSpec{
@@ -73,24 +73,24 @@ constexpr std::array kCommands{
                 "A page of jobs in a state: [next cursor, [job ...]]."},
     CommandSpec{Verb::kExport, "EXPORT", 0, 8, false, kOperating, Topics::kAll,
                 "EXPORT [TOPIC topic] [STATE state] [COUNT n] [CURSOR cursor]",
-                "A page of everything, as IMPORT takes it: [next cursor, [line ...]]."},
+                "A page of all jobs and settings, in the format of IMPORT: [next cursor, [line ...]]."},
     CommandSpec{
         Verb::kImport, "IMPORT", 1, kAnyNumber, true, kOperating, Topics::kAll,
         "IMPORT [REPLACE|KEEP] line [line ...]",
-        "Stores jobs and settings as they were. Answers created, replaced, kept or dropped for each, or "
+        "Stores jobs and settings as they were. Returns created, replaced, kept or dropped for each, or "
         "an error."},
     CommandSpec{Verb::kBackup, "BACKUP", 1, 1, true, kOperating, Topics::kAll, "BACKUP name",
-                "Copies the data as of one moment while serving goes on: path, bytes, files, jobs."},
+                "Copies the data as of one moment while the server runs: path, bytes, files, jobs."},
     CommandSpec{Verb::kMulti, "MULTI", 0, 0, false, kAny, Topics::kNone, "MULTI",
-                "Keeps the commands that follow until EXEC."},
+                "Collects the commands that follow until EXEC."},
     CommandSpec{Verb::kExec, "EXEC", 0, 0, true, kAny, Topics::kNone, "EXEC",
-                "Carries out the commands since MULTI, in their order. Answers an array of their replies."},
+                "Executes the commands since MULTI, in their order. Returns an array of their replies."},
     CommandSpec{Verb::kDiscard, "DISCARD", 0, 0, false, kAny, Topics::kNone, "DISCARD",
-                "Forgets the commands since MULTI."},
+                "Drops the commands since MULTI."},
     CommandSpec{Verb::kPing, "PING", 0, 1, false, kAny, Topics::kNone, "PING [text]", "PONG, or the text."},
     CommandSpec{Verb::kEcho, "ECHO", 1, 1, false, kAny, Topics::kNone, "ECHO text", "The text."},
     CommandSpec{Verb::kAuth, "AUTH", 1, 2, false, kForEverybody, Topics::kNone, "AUTH [name] token",
-                "Says who is asking. A name other than default must be the token's."},
+                "Authenticates. A name other than default must be the token's."},
     CommandSpec{Verb::kHello, "HELLO", 0, kAnyNumber, false, kForEverybody, Topics::kNone,
                 "HELLO [2|3 [AUTH name token] [SETNAME name]]", "Chooses the protocol's version."},
     CommandSpec{Verb::kInfo, "INFO", 0, kAnyNumber, false, kAny, Topics::kNone, "INFO [section ...]",
@@ -100,11 +100,11 @@ constexpr std::array kCommands{
     CommandSpec{Verb::kClient, "CLIENT", 1, kAnyNumber, false, kAny, Topics::kNone,
                 "CLIENT SETNAME name | GETNAME | ID | SETINFO name value", "About this connection."},
     CommandSpec{Verb::kConfig, "CONFIG", 1, kAnyNumber, false, kAny, Topics::kNone, "CONFIG GET name ...",
-                "Nothing: the configuration is not read over this protocol."},
+                "Always empty: the configuration cannot be read over this protocol."},
     CommandSpec{Verb::kSelect, "SELECT", 1, 1, false, kAny, Topics::kNone, "SELECT 0",
                 "There is one database."},
     CommandSpec{Verb::kReset, "RESET", 0, 0, false, kForEverybody, Topics::kNone, "RESET",
-                "As if just connected."},
+                "Resets the connection to its initial state."},
     CommandSpec{Verb::kQuit, "QUIT", 0, 0, false, kForEverybody, Topics::kNone, "QUIT",
                 "Closes the connection."},
 };

@@ -67,7 +67,7 @@ bool Conversation::is_kept_for_exec(const CommandSpec* spec) const {
 Status Conversation::keep_for_exec(const CommandSpec& spec, std::span<const std::string_view> words) {
   // These change how later commands are read, or the caller of them.
   if (spec.verb == Verb::kMulti || spec.verb == Verb::kAuth || spec.verb == Verb::kHello)
-    return invalid(fmt::format("{} cannot stand between MULTI and EXEC", spec.name));
+    return invalid(fmt::format("{} is not allowed between MULTI and EXEC", spec.name));
   if (Status status = transaction_->add(words); !status.ok()) return status;
   reply([](Writer& writer) { writer.simple("QUEUED"); });
   return {};

@@ -40,18 +40,18 @@ struct ClientFigures {
   uint64_t commands = 0;    ///< given to call() and run()
   uint64_t errors = 0;      ///< of them answered with an error
   uint64_t retries = 0;     ///< sent once more because Redis said that nothing was done: MOVED, NOSCRIPT, ...
-  uint64_t connects = 0;    ///< connections that came to stand
-  uint64_t reconnects = 0;  ///< of them in the place of one that was lost
+  uint64_t connects = 0;    ///< connections that were established
+  uint64_t reconnects = 0;  ///< of them to replace a lost one
 };
 
-/// A deployment of Redis (one server, a group under Sentinel, a cluster), as those see it who use it.
+/// A client of a Redis deployment: one server, a group under Sentinel, or a Cluster.
 ///
-/// For one thread, the loop's. No call waits, and no answer comes from inside a call: poll() hands out what
-/// came while the loop turned. Commands are sent at the end of its turn, all at once, and nothing is sent
-/// twice unless Redis said that it did nothing. Those with keys of one hash tag are carried out in the order
-/// in which they were given, also those that Redis refuses at first (a script is forgotten, a slot moves),
-/// unless one on its way behind them is not refused: slot_order.h tells when that can be. A client may be
-/// destroyed at any time, also by what poll() calls; answers that were not handed out then never come.
+/// For one thread, the loop's. No call blocks, and no answer comes from inside a call: poll() hands out the
+/// answers that arrived during the turn of the loop. Commands are sent together at the end of the turn, and
+/// none is sent twice unless Redis replied that it was not executed. Commands with keys of one hash tag are
+/// executed in the order of the calls, also if Redis refuses some at first (unknown script, moved slot),
+/// except as SlotOrder explains. A client may be destroyed at any time, also by what poll() calls; answers
+/// that were not handed out then never come.
 ///
 /// Replies are those of RESP2: a map is an array of keys and values, a double is text.
 class Client {
@@ -67,12 +67,12 @@ class Client {
   virtual void run(const Script& script, std::span<const std::string_view> keys,
                    std::span<const std::string_view> arguments, Answer answer) = 0;
 
-  /// Listens to a channel from now on. `listening` is called each time the subscription comes into force, the
-  /// first time too: what was said before that, nobody has heard.
+  /// Subscribes to a channel. `listening` is called each time the subscription becomes active, including the
+  /// first time. Messages before that were missed.
   virtual void subscribe(std::string channel, std::function<void(std::string_view message)> heard,
                          std::function<void()> listening) = 0;
 
-  /// Hands out answers and messages that have come. Answers how many there were. What is called may call the
+  /// Hands out answers and messages that have come. Returns how many there were. What is called may call the
   /// client again; its answers are for the next poll().
   virtual size_t poll() = 0;
   /// Commands that have no answer yet, or one that poll() has still to hand out. Zero: nothing to wait for.
@@ -85,18 +85,18 @@ class Client {
   /// Why there is no connection, or why the last one broke; empty while nothing ever went wrong. Without
   /// secrets.
   virtual std::string_view last_error() const = 0;
-  /// Redis's clock. It goes on evenly when this machine's is set.
+  /// Redis's clock. It does not jump when this machine's clock is set.
   virtual Moment now() const = 0;
   /// What to add to this machine's clock to have Redis's.
   virtual Millis clock_offset() const = 0;
   virtual const ClientFigures& figures() const = 0;
 };
 
-/// The client over real connections. It starts to connect when it is made and goes on for as long as it
-/// lives; the loop must outlive it. Answers that are still outstanding when it goes are destroyed without
-/// being called.
+/// The client over real connections. It connects, and reconnects, from its creation to its
+/// destruction; the loop must outlive it. Answers that are still outstanding when it is destroyed are
+/// never called.
 ///
-/// Fails only for what no waiting can mend: no address, files of TLS that cannot be read.
+/// Fails only for permanent problems: no address, files of TLS that cannot be read.
 Result<std::unique_ptr<Client>> open_client(Loop& loop, ClientOptions options);
 
 }  // namespace delayq::net::redis

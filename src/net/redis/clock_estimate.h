@@ -31,7 +31,7 @@ class ClockEstimate {
   void expect_another() { is_another_ = true; }
   /// The other machine's clock. It is our own while nothing is known, and goes on from what ours was when it
   /// was asked where the difference is not more than the trip and a clock's milliseconds explain: on one
-  /// machine nobody is early by an error of measurement.
+  /// machine no job is early by an error of measurement.
   Micros time(const Reading& now) const;
   /// What to add to our clock to have the other one's, rounded to milliseconds.
   Millis offset(const Reading& now) const { return std::chrono::round<Millis>(time(now) - now.wall); }

@@ -51,7 +51,7 @@ Status Greeting::hear(const resp::Value& reply) {
     const std::string& role = reply.items[0].text;
     return Error{ErrorCode::kUnavailable,
                  "redis",
-                 fmt::format("it is no master but a {}", role == "slave" ? "replica" : role),
+                 fmt::format("it is a {}, not a master", role == "slave" ? "replica" : role),
                  {}};
   }
   if (!reply.is_error()) return {};
@@ -60,7 +60,7 @@ Status Greeting::hear(const resp::Value& reply) {
 
 Status Greeting::hear_version(const resp::Value& reply) const {
   const std::string_view version = resp::info_line(reply.text, "redis_version");
-  // Who may not ask is told so by the commands that need it.
+  // Without this permission, the commands that need it fail later.
   if (reply.is_error() || version_of(version) >= oldest_) return {};
   return Error{
       ErrorCode::kUnavailable,
@@ -276,7 +276,7 @@ void Connection::handle(resp::Value reply) {
   if (state_ == State::kGreeting) return hear_greeting(reply);
   if (settings_.is_subscriber && reply.items.size() == 3 && reply.items[0].text == "message")
     return events_->on_message(reply.items[1].text, reply.items[2].text);
-  if (pending_.empty()) return fail("a reply that nobody asked for");
+  if (pending_.empty()) return fail("an unexpected reply");
   Request request = std::move(pending_.front().request);
   pending_.pop_front();
   if (!request.is_internal) return events_->on_reply(std::move(request), std::move(reply));
@@ -327,7 +327,7 @@ std::string Connection::doubt() const {
 }
 
 void Connection::fail(std::string why) {
-  const auto self = shared_from_this();  // whoever is told may let it go
+  const auto self = shared_from_this();  // the listener may release it
   ConnectionEvents* const events = events_;
   shut();
   const Error error{ErrorCode::kUnavailable, "redis", fmt::format("{}: {}", to_string(address_), why), {}};

@@ -21,7 +21,7 @@
 
 namespace delayq::net::redis {
 
-/// Who is greeted, and as whom.
+/// The expected server, and the login.
 struct GreetingSettings {
   std::string user;
   std::string password;  ///< empty: no AUTH
@@ -37,7 +37,7 @@ class Greeting {
 
   /// The commands, to be sent in this order.
   const std::vector<std::vector<std::string>>& commands() const { return commands_; }
-  /// Looks at the next reply. An error says why this connection is of no use.
+  /// Checks the next reply. An error says why this connection cannot be used.
   Status hear(const resp::Value& reply);
   bool is_over() const { return heard_ == commands_.size(); }
 
@@ -59,14 +59,14 @@ struct ConnectionSettings {
   Millis keep_alive{};
 };
 
-/// What a connection tells whoever uses it, from inside the loop's turn.
+/// The events of a connection. They are called from inside the loop's turn.
 class ConnectionEvents {
  public:
   virtual ~ConnectionEvents() = default;
   virtual void on_ready() = 0;
   virtual void on_reply(Request request, resp::Value reply) = 0;
   virtual void on_message(std::string_view channel, std::string_view message) = 0;
-  /// It broke, and is of no use any more; `unanswered` have been sent, or not.
+  /// It broke and cannot be used any more; `unanswered` were sent, or not.
   virtual void on_broken(const Error& why, std::vector<Request> unanswered) = 0;
 };
 
@@ -79,9 +79,9 @@ class Connection final : public AtTurnEnd, public std::enable_shared_from_this<C
   void start();
   /// REQUIRES: is_ready(), or it is internal.
   void send(Request request);
-  /// Ends it without a word to `events`, which may go then. Requests that have no answer are destroyed.
+  /// Closes it without calling `events`, which may then be destroyed. Unanswered requests are destroyed.
   void close();
-  /// Ends it as if it had broken: `events` is told.
+  /// Closes it as if it had broken: `events` is called.
   void abandon(std::string why) {
     if (!is_closed()) fail(std::move(why));
   }

@@ -48,7 +48,7 @@ class Deployment {
   virtual ~Deployment() = default;
 
   virtual void start() = 0;
-  /// The link for a slot, or for anything; null when nobody is known to have it. It may not be ready.
+  /// The link for a slot, or for anything; null when no node is known to have it. It may not be ready.
   virtual Link* link_for(std::optional<uint16_t> slot) = 0;
   /// The link to a node that another one has named.
   virtual Link* link_at(const Address& address, uint16_t slot) = 0;

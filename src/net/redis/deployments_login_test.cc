@@ -118,7 +118,7 @@ TEST(DeploymentsLogin, TlsToSentinelsAndTheirServers) {
   sentinel.set_arguments({(sentinel.directory() / "sentinel.conf").string(), "--sentinel"});
   sentinel.start();
   const ClientOptions plain = to({sentinel_port}, Mode::kSentinel);
-  EXPECT_THAT(refusal(with_tls(plain, other)), HasSubstr("the certificate is not believed"));
+  EXPECT_THAT(refusal(with_tls(plain, other)), HasSubstr("the certificate is not trusted"));
   RedisDriver driver(with_tls(plain, identity));
   bool is_listening = false;
   driver.client().subscribe(
@@ -178,7 +178,7 @@ TEST(DeploymentsLogin, TlsToAllNodesOfACluster) {
   const Identity other("IP:127.0.0.1");
   TlsCluster cluster(identity);
   const ClientOptions plain = to({cluster.first_port()}, Mode::kCluster);
-  EXPECT_THAT(refusal(with_tls(plain, other)), HasSubstr("the certificate is not believed"));
+  EXPECT_THAT(refusal(with_tls(plain, other)), HasSubstr("the certificate is not trusted"));
   RedisDriver driver(with_tls(plain, identity));
   driver.connect();
   for (int i = 0; i < 100; ++i) {

@@ -13,8 +13,8 @@
 
 namespace delayq::net::redis {
 
-/// Calls back once, at a moment, unless it was set anew or is gone by then: also when the call is already on
-/// its way.
+/// Calls back once, at a given moment, unless it was set again or destroyed before: also when the call is
+/// already on its way.
 class Timer {
  public:
   explicit Timer(Loop& loop) : timer_(loop.context()) {}
@@ -73,7 +73,7 @@ struct BackoffSettings {
 /// cap. `random` is any 64 random bits. REQUIRES: failures > 0.
 Millis reconnect_delay(const BackoffSettings& settings, int failures, uint64_t random);
 
-/// A connection that is made anew whenever it is lost.
+/// A connection that is opened again whenever it is lost.
 class Link final : private ConnectionEvents {
  public:
   Link(Loop& loop, ConnectionSettings settings, BackoffSettings backoff, uint64_t seed, LinkEvents& events);

@@ -121,11 +121,11 @@ TEST(Login, OverTls) {
   options.tls.server_name = "redis.test";
   RedisDriver(options).connect();
   options.tls.server_name = "elsewhere.test";
-  EXPECT_THAT(refusal(options), HasSubstr("the certificate is not believed: hostname mismatch"));
+  EXPECT_THAT(refusal(options), HasSubstr("the certificate is not trusted: hostname mismatch"));
   options.tls.skips_check = true;
   RedisDriver(options).connect();
 
-  EXPECT_THAT(refusal(redis.options(other, own)), HasSubstr("the certificate is not believed"));
+  EXPECT_THAT(refusal(redis.options(other, own)), HasSubstr("the certificate is not trusted"));
   EXPECT_NE(refusal(redis.options(server, other)), "");
   ClientOptions nobody = redis.options(server, own);
   nobody.tls.certificate.clear();

@@ -86,7 +86,7 @@ Result<Address> parse_address(std::string_view text, uint16_t default_port) {
   const auto is_odd = [](char c) { return c <= ' ' || c == 127 || c == '@' || c == '[' || c == ']'; };
   if (address.host.empty()) return wrong("host: it is empty; redis://host:port is right");
   if (std::any_of(address.host.begin(), address.host.end(), is_odd))
-    return wrong(fmt::format("host: {} is none", quote(address.host)));
+    return wrong(fmt::format("host: {} is not a host name", quote(address.host)));
   if (!has_port) return address;
   const auto value = number<uint16_t>(port);
   if (!value || *value == 0) return wrong(fmt::format("port: {} is not from 1 to 65535", quote(port)));
@@ -140,7 +140,7 @@ Result<ClientOptions> parse_url(std::string_view text) {
   ClientOptions options;
   options.mode = scheme->mode;
   options.tls.is_on = scheme->is_encrypted;
-  // A password may have an @ or a / in it that somebody did not encode: the last @ ends it.
+  // A password may have an @ or a / in it that is not encoded: the last @ ends it.
   if (const size_t at = rest.rfind('@'); at != std::string_view::npos) {
     if (const Status read = parse_credentials(rest.substr(0, at), options); !read.ok()) return read.error();
     rest.remove_prefix(at + 1);

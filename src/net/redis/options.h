@@ -39,7 +39,7 @@ struct Tls {
   std::string certificate{};  ///< PEM: the client's own, empty: none
   std::string key{};          ///< PEM
   std::string server_name{};  ///< the name in the server's certificate; empty: the host
-  bool skips_check = false;   ///< believes everybody
+  bool skips_check = false;   ///< accepts every certificate
 
   bool operator==(const Tls&) const = default;
 };

@@ -182,7 +182,7 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
       if (!redirection || !is_cluster() || !may_retry(request)) break;
       request.to = redirection->to;
       request.is_asking = refusal == Refusal::kAsk;
-      // Nodes that send it to and fro have not yet told each other who has the slot.
+      // Nodes that send it to and fro do not agree yet which of them has the slot.
       if (request.tries > kQuickTries) pause(request);
       let_wait(request, options_.connect_timeout);
       if (!request.is_asking) deployment_->on_moved(redirection->slot, redirection->to);
@@ -248,7 +248,7 @@ size_t RedisClient::poll() {
   std::vector<Event> events = std::exchange(events_, {});
   const std::weak_ptr<char> alive = alive_;
   for (Event& event : events) {
-    // Whoever was called last may have destroyed this client; then nothing more is handed out.
+    // The last answer may have destroyed this client; then nothing more is handed out.
     if (alive.expired()) break;
     if (auto* const answered = std::get_if<Answered>(&event)) {
       --outstanding_commands_;

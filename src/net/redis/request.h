@@ -67,9 +67,9 @@ class ScriptBook {
 class Link;
 
 /// Keeps the requests of one lane in order when Redis refuses some of them without doing them (NOSCRIPT,
-/// MOVED, TRYAGAIN, ...). Those are sent again, and nobody who came later may overtake them: the lane is
-/// stopped, and later requests are held here, until all that are on their way have come back. Then the
-/// refused ones go first. A lane is a slot of a cluster, and elsewhere all that uses one connection.
+/// MOVED, TRYAGAIN, ...). They are sent again, and later requests must not overtake them. So the lane is
+/// stopped, and later requests are held here until all requests in flight are answered. Then the refused ones
+/// are sent first. A lane is a slot of a Cluster; elsewhere, all requests of one connection are a lane.
 ///
 /// What was on its way behind a refused request and was not refused has overtaken it; no client can help
 /// that. Of a slot that moved all are refused. Of scripts that the server forgot all are, too, unless one is

@@ -92,7 +92,7 @@ TEST(Sentinel, NeverWritesToAReplica) {
   options.addresses = {{"127.0.0.1", group.servers()[1]->port()}};
   RedisDriver replica(options);
   replica.turn_until("it says why", [&] { return !replica.client().last_error().empty(); });
-  EXPECT_THAT(std::string(replica.client().last_error()), HasSubstr("it is no master but a replica"));
+  EXPECT_THAT(std::string(replica.client().last_error()), HasSubstr("it is a replica, not a master"));
   EXPECT_FALSE(replica.client().is_connected());
   // Where several servers are named, the master among them is found.
   options.addresses.push_back({"127.0.0.1", group.servers()[2]->port()});

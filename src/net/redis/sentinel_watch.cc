@@ -73,7 +73,7 @@ void SentinelWatch::look() {
 
 void SentinelWatch::on_ready(Link& link) {
   if (&link == asking_.get()) return ask();
-  // Whoever becomes master between this subscription and the last answer is found by asking once more.
+  // A server that becomes master between this subscription and the last answer is found by asking once more.
   link.send(make_internal({"SUBSCRIBE", kChannel}, [this](const Result<resp::Value>&) { ask(); }));
 }
 
@@ -108,7 +108,8 @@ void SentinelWatch::hear(const Result<resp::Value>& answer) {
   if (!answer.ok()) {
     // A connection that broke is told of by on_down(). One that stands has refused the question.
     if (asking_->is_ready())
-      asking_->drop(fmt::format("it is no Sentinel, or none for us: {}", answer.error().detail));
+      asking_->drop(
+          fmt::format("it is not a Sentinel, or does not accept this client: {}", answer.error().detail));
     return;
   }
   uint16_t port = 0;

@@ -60,16 +60,16 @@ class SentinelEvents {
   virtual void on_sentinel_trouble(const Error& why) = 0;
 };
 
-/// Asks sentinels who the master is: at the start, when one of them announces another one, when the master is
-/// gone, and now and then in case an announcement was missed. One sentinel at a time; when it fails, the
-/// next.
+/// Asks Sentinels for the address of the master: at the start, when one of them announces a new master, when
+/// the master is lost, and now and then in case an announcement was missed. Asks one Sentinel at a time; when
+/// it fails, the next.
 class SentinelWatch final : private LinkEvents {
  public:
   SentinelWatch(LinkFactory& factory, std::vector<Address> sentinels, std::string master_name,
                 SentinelEvents& events);
 
   void start();
-  /// The master is gone or is none: asks now, and often until calm() is called.
+  /// The master is lost or is not a master: asks now, and often until calm() is called.
   void look();
   void calm() { is_urgent_ = false; }
 
