@@ -12,7 +12,7 @@
 #include "cli/terminal.h"
 #include "core/limits.h"
 #include "json/writer.h"
-#include "net/redis/url.h"
+#include "net/redis/options.h"
 #include "resp/value.h"
 
 namespace delayq::cli {

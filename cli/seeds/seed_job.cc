@@ -5,7 +5,7 @@
 
 #include "core/moment.h"
 #include "core/text.h"
-#include "json/body.h"
+#include "json/writer.h"
 
 namespace delayq::cli::seeds {
 

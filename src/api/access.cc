@@ -15,7 +15,7 @@ namespace {
 
 constexpr Millis kSecond{1'000};
 
-/// The same words for no token and for a wrong one: there is nothing to learn from them.
+/// The same text for no token and for a wrong one: an attacker learns nothing from it.
 Error unauthorized() { return {ErrorCode::kUnauthorized, {}, "a valid token is needed", {}}; }
 
 std::string names_of(Scopes scopes) {

@@ -11,7 +11,7 @@
 
 namespace delayq::api {
 
-/// What is kept of a token's secret.
+/// The hash of a token's secret; the secret itself is not kept.
 Sha256 hash_secret(std::string_view secret);
 
 /// A token in use: what it allows, and how much of that is being used. It lives as long as it is referred to.
@@ -51,8 +51,8 @@ class Access {
  public:
   explicit Access(std::vector<Token> tokens = {}) { replace(std::move(tokens)); }
 
-  /// The tokens of a configuration that was read again. Who is connected keeps what its token still allows;
-  /// one that is gone, or has another secret, is unknown from now on.
+  /// Replaces the tokens, after the configuration was read again. A connected client may do what its token
+  /// still allows. A client whose token is gone, or has another secret, is unknown from now on.
   void replace(std::vector<Token> tokens);
   /// No tokens are configured: every caller may do everything.
   bool is_open() const { return credentials_.empty(); }
@@ -64,22 +64,22 @@ class Access {
   /// Whether the caller may do something that needs one of `scopes`, to this topic; kUnauthorized if unknown,
   /// kForbidden when its token is for something else.
   Status check(const Caller& caller, Scopes scopes, std::string_view topic) const;
-  /// The same for what is about all topics, or about none in particular.
+  /// The same for what is about all topics, or about no particular one.
   Status check_all(const Caller& caller, Scopes scopes) const;
   Status check_scope(const Caller& caller, Scopes scopes) const;
-  /// The topic that a lease is of.
+  /// The same for the topic of a lease.
   Status check_lease(const Caller& caller, Scopes scopes, std::string_view lease) const;
   bool covers(const Caller& caller, std::string_view topic) const;
   bool covers_all(const Caller& caller) const;
   /// The topics that the caller may use. Lives until the tokens are replaced.
   TopicPatterns topics_of(const Caller& caller) const;
-  /// Whether the caller may ask that an id be nowhere else: the answer tells of all topics.
+  /// Whether the caller may ask that an id exists in no other topic: the answer tells about all topics.
   Status check_unique(const Caller& caller) const;
 
-  /// Takes note of a request; kOverloaded when its token's rate is used up.
+  /// Counts a request; kOverloaded when the rate of its token is used up.
   Status count_request(const Caller& caller, Moment now) const;
 
-  /// One place among the pops of a token that may wait; given back when it goes.
+  /// One of the pops that a token may have waiting; freed by the destructor.
   class WaiterPlace {
    public:
     WaiterPlace() = default;

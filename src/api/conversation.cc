@@ -6,9 +6,9 @@ namespace delayq::api {
 
 namespace {
 
-/// A client that does not take its replies is not read either.
+/// A client with this much unread output is not read.
 constexpr size_t kMostOutput = 1 << 20;
-/// Of a job, besides its body: names, times, a callback, the last error.
+/// The size of a job without its body: names, times, a callback, the last error.
 constexpr size_t kJobFields = 8 * 1024;
 
 }  // namespace
@@ -128,7 +128,7 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, ReplyPl
         end_pop(place);
       });
   if (pop.waiter == 0) return {};  // refused; it will hear of that
-  // One that waits may do so for long, and then it is the only one: it counts when it is answered.
+  // A pop that waits may wait for long, and nothing runs behind it: its bytes count when it is answered.
   if (!waits) replies_.promise(place, bytes_per_byte_ * queue_.most_bytes(request));
   pops_.emplace(place, std::move(pop));
   if (waits) {

@@ -38,12 +38,12 @@ struct Front {
   /// Called with every request when it is answered. Empty: requests are not logged, and nothing is kept for
   /// it.
   std::function<void(const Served&)> served;
-  /// Whether that is wanted of RESP commands as well; else nothing is noted for them.
+  /// Whether RESP commands are logged, too.
   bool tells_commands = false;
   /// Called with requests that were refused because of their caller: no token, one without the permission, or
   /// one that is used too much.
   std::function<void(const Served&)> turned_away;
-  /// Time that only goes forward, for how long things take.
+  /// A clock that only goes forward, to measure how long requests take.
   std::function<std::chrono::nanoseconds()> stopwatch = [] { return std::chrono::nanoseconds{}; };
   /// Conversations with a request that lasts long after it was admitted: a pop that waits, a stream of
   /// events.
@@ -53,7 +53,7 @@ struct Front {
   void set_tokens(std::vector<Token> tokens);
 };
 
-/// What an answer may consist of.
+/// The kinds of answers, by size.
 enum class AnswerKind : uint8_t {
   kShort,  ///< a few fields
   kNames,  ///< a page without bodies
@@ -62,12 +62,12 @@ enum class AnswerKind : uint8_t {
   kLines,  ///< the same as lines of JSON, in any protocol
 };
 
-/// What a byte of a body may become in JSON: \u0001.
+/// The most bytes that one byte of a body becomes in JSON: \u0001.
 inline constexpr size_t kBytesPerByteInJson = 6;
 
-/// What a conversation is in any protocol: requests that take effect in their order, replies that leave in
-/// the same order, and pops that wait. A pop that waits and a verb of several steps (queue/sequence.h) hold
-/// up what comes behind them, on their own connection.
+/// One connection, in any protocol: requests take effect in their order, replies are sent in the same order,
+/// and pops may wait. A pop that waits and a verb of several steps (queue/sequence.h) hold up later requests
+/// of their connection.
 class Conversation : public net::Protocol, public std::enable_shared_from_this<Conversation> {
  public:
   ~Conversation() override { sequence_->abandon(); }
@@ -81,7 +81,7 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   std::string& output() override { return replies_.output(); }
   bool end_input() override;
   void hang_up() override;
-  /// Ends what was admitted before and the caller may not do any more.
+  /// Ends requests that were admitted before, and that the caller may no longer make.
   virtual void check_again();
 
  protected:
@@ -92,19 +92,19 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   Conversation(Queue& queue, const std::function<Moment()>& clock, Front& front, net::Connection& connection,
                size_t most_unanswered);
 
-  /// How large an answer may become, for what is promised of it before it is known.
+  /// How large an answer of this kind may become.
   size_t most_bytes(AnswerKind kind) const;
 
-  /// Asks the queue for jobs, as `place`; `answer` gets what it says. Refused when the caller has too many
-  /// waiting.
+  /// Asks the queue for jobs, for the reply at `place`; `answer` gets the result. Refused when the caller has
+  /// too many pops waiting.
   Status ask_for_jobs(Moment now, const PopRequest& request, ReplyPlace place, Reply<PopAnswer> answer);
 
   /// To be held while requests are read and their verbs are called.
   [[nodiscard]] Queue::InOrder in_order() { return queue_.in_order(sequence_); }
-  /// A pop will not be answered any more, because the client is gone.
+  /// A pop will not be answered, because the client has disconnected.
   virtual void on_pop_dropped(ReplyPlace) {}
 
-  /// Who asks for `verb`, as logs see it.
+  /// The log entry of a request for `verb`, with its caller.
   Served about(std::string_view protocol, std::string_view verb) const;
   /// Reports a refused request, if it was refused because of its caller.
   void tell_if_turned_away(Served served, const Error& error) const;
@@ -112,11 +112,11 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   Queue& queue_;
   const std::function<Moment()>& clock_;
   Front& front_;
-  net::Connection* connection_;  ///< null when the client is gone
+  net::Connection* connection_;  ///< null when the client has disconnected
   Replies replies_;
   Caller caller_;
   bool is_over_ = false;
-  size_t bytes_per_byte_ = 1;  ///< of a body, at most, in an answer of this protocol
+  size_t bytes_per_byte_ = 1;  ///< of a body become at most this many in an answer
 
  private:
   struct Pop {

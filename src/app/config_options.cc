@@ -11,7 +11,7 @@
 #include "app/preflight.h"
 #include "app/redis_storage.h"
 #include "delivery/webhook/address_guard.h"
-#include "net/redis/url.h"
+#include "net/redis/options.h"
 #include "ops/config_check.h"
 #include "ops/seed_config.h"
 

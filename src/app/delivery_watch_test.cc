@@ -1,8 +1,8 @@
-#include "app/delivery_watch.h"
-
 #include <vector>
 
 #include <gmock/gmock.h>
+
+#include "app/redis_delivery.h"
 
 namespace delayq {
 namespace {

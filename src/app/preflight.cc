@@ -14,7 +14,6 @@
 #include "json/writer.h"
 #include "net/listener.h"
 #include "net/tls.h"
-#include "net/tls_client.h"
 #include "queue/queue.h"
 
 namespace delayq {

@@ -13,8 +13,8 @@
 #include "app/random_seed.h"
 #include "engine/redis/layout.h"
 #include "engine/redis/redis_engine.h"
-#include "net/redis/open_client.h"
-#include "net/redis/url.h"
+#include "net/redis/client.h"
+#include "net/redis/options.h"
 #include "resp/value.h"
 
 namespace delayq {

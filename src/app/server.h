@@ -17,7 +17,6 @@
 #include "delivery/webhook/webhook_sink.h"
 #include "net/listener.h"
 #include "net/loop.h"
-#include "net/signals.h"
 #include "queue/queue.h"
 
 namespace delayq {

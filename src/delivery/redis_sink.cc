@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/moment.h"
-#include "json/body.h"
+#include "json/writer.h"
 #include "queue/job_options.h"
 
 namespace delayq::delivery {

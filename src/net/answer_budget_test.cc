@@ -1,6 +1,6 @@
-#include "net/answer_budget.h"
-
 #include <gtest/gtest.h>
+
+#include "net/protocol.h"
 
 namespace delayq::net {
 namespace {

@@ -1,6 +1,7 @@
 #include "net/loop.h"
 
 #include <chrono>
+#include <utility>
 
 #include <boost/asio/post.hpp>
 
@@ -61,6 +62,20 @@ void Loop::wait_until(Moment deadline) {
 void Loop::wake() {
   if (is_woken_.exchange(true, std::memory_order_acq_rel)) return;
   boost::asio::post(context_, [this] { is_woken_.store(false, std::memory_order_release); });
+}
+
+Signals::Signals(Loop& loop, std::initializer_list<int> numbers, std::function<void(int)> tell)
+    : set_(loop.context()), tell_(std::move(tell)) {
+  for (const int number : numbers) set_.add(number);
+  wait();
+}
+
+void Signals::wait() {
+  set_.async_wait([this](const boost::system::error_code& problem, int number) {
+    if (problem) return;
+    tell_(number);
+    wait();
+  });
 }
 
 }  // namespace delayq::net

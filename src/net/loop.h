@@ -2,13 +2,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "core/time.h"
-#include "net/session_set.h"
+#include "net/session.h"
 
 namespace delayq::net {
 
@@ -60,6 +62,18 @@ class Loop {
   boost::asio::steady_timer timer_;
   Moment timer_set_for_ = kNever;
   std::atomic<bool> is_woken_ = false;
+};
+
+/// Tells of signals, on the loop's thread, for as long as it lives.
+class Signals {
+ public:
+  Signals(Loop& loop, std::initializer_list<int> numbers, std::function<void(int)> tell);
+
+ private:
+  void wait();
+
+  boost::asio::signal_set set_;
+  std::function<void(int)> tell_;
 };
 
 }  // namespace delayq::net

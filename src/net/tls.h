@@ -2,12 +2,18 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "core/error.h"
 #include "core/result.h"
 #include "net/stream.h"
 
 struct bio_st;
 struct ssl_ctx_st;
+
+struct ssl_ctx_st;
+
+struct ssl_st;
 
 namespace delayq::net {
 
@@ -38,6 +44,68 @@ class TlsContext {
   Status load(const TlsFiles& files);
 
   ssl_ctx_st* context_;
+};
+
+struct TlsClientFiles {
+  std::string ca_file;       ///< PEM: who is believed; empty: the system's authorities
+  std::string certificate;   ///< PEM: the client's own; empty: none
+  std::string key;           ///< PEM; empty: in the file of the certificate
+  bool skips_check = false;  ///< believes everybody
+};
+
+/// What a client needs to talk TLS 1.2 or later.
+class TlsClient {
+ public:
+  /// Reads the files; what is wrong is said with the file's name.
+  static Result<std::shared_ptr<TlsClient>> open(const TlsClientFiles& files);
+  ~TlsClient();
+  TlsClient(const TlsClient&) = delete;
+  TlsClient& operator=(const TlsClient&) = delete;
+
+  /// The client's end of a connection. The server's certificate must be for `name`, a host or an address.
+  std::unique_ptr<Stream> connect(int socket, const std::string& name) const;
+
+ private:
+  TlsClient();
+  Status load(const TlsClientFiles& files);
+
+  ssl_ctx_st* context_;
+};
+
+/// The first reason that OpenSSL has on this thread's list, which is emptied.
+std::string tls_reason();
+
+/// What OpenSSL has against the file that the setting `tls.KEY` names.
+Error tls_problem(std::string_view key, const std::string& file);
+
+/// One end of a TLS connection over a socket that does not block.
+class TlsStream final : public Stream {
+ public:
+  /// Takes `tls`, which has its socket and knows which end it is. Null: nothing can be sent or received.
+  explicit TlsStream(ssl_st* tls) : tls_(tls) {}
+  ~TlsStream() override;
+  TlsStream(const TlsStream&) = delete;
+  TlsStream& operator=(const TlsStream&) = delete;
+
+  /// One record is at most 16 KiB: takes as many as there are.
+  ssize_t receive(char* buffer, size_t size) override;
+  ssize_t send(const char* bytes, size_t size) override;
+  bool has_more() const override;
+  bool waits_for_room() const override { return waits_for_room_; }
+  bool waits_for_input() const override { return waits_for_input_; }
+  bool is_greeting() const override;
+  std::string problem() const override { return problem_; }
+  void finish() override;
+
+ private:
+  ssize_t explain(int result);
+  ssize_t broken();
+
+  ssl_st* tls_;
+  bool waits_for_room_ = false;   ///< after receive() or send()
+  bool waits_for_input_ = false;  ///< after send()
+  bool is_broken_ = false;
+  std::string problem_;
 };
 
 }  // namespace delayq::net

@@ -7,7 +7,7 @@
 
 #include "engine/redis/redis_engine.h"
 #include "net/loop.h"
-#include "net/redis/open_client.h"
+#include "net/redis/client.h"
 #include "tests/support/redis_process.h"
 
 namespace delayq::contract {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "net/loop.h"
-#include "net/redis/open_client.h"
+#include "net/redis/client.h"
 
 namespace delayq::support {
 

@@ -7,7 +7,7 @@
 #include "api/compat/wording.h"
 #include "api/verbs.h"
 #include "core/job.h"
-#include "json/body.h"
+#include "json/writer.h"
 
 namespace delayq::compat {
 
@@ -30,7 +30,7 @@ http::Response envelope(bool success, std::string_view message, std::string_view
   return answer(std::move(body), status);
 }
 
-/// What the original says, and what exactly is wrong.
+/// The text of the original, and what exactly is wrong.
 http::Response failure(std::string_view what, const Error& error) {
   return envelope(false, fmt::format("{}: {}", what, error.detail), "null", status_of(error, 0));
 }
@@ -117,7 +117,7 @@ Status get(const Call& call) {
   responder.queue().get(responder.now(), *job, [responder](const Result<std::optional<FoundJob>>& found) {
     constexpr std::string_view kFailed = "获取job信息失败";
     if (!found.ok()) return responder.refuse(found.error(), failure(kFailed, found.error()));
-    // It forgets a job when it is over.
+    // The original forgets a job when it is done or dead.
     if (!*found || !is_live((*found)->job.state)) {
       const Error missing{ErrorCode::kNotFound, {}, "there is no such job", {}};
       return responder.refuse(missing, failure(kFailed, missing));

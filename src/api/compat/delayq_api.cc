@@ -25,7 +25,7 @@ using Route = http::Dialect::Route;
 constexpr int64_t kDefaultTtr = 20;  // seconds, as in the original
 constexpr std::string_view kBadRequest = "提交参数不正确！";
 
-/// Of a bpop that does not say how long.
+/// Seconds, for a bpop without a timeout.
 constexpr int64_t kDefaultWait = 30;
 constexpr std::string_view kNotFinished = "标识完成任务出错！";
 
@@ -122,7 +122,7 @@ std::optional<Backoff> read_retry(Fields& fields) {
   return steps;
 }
 
-/// Everything that an add says. Texts live in `fields`.
+/// The fields of an add. Texts live in `fields`.
 Status read_new_job(Fields& fields, PushRequest& job) {
   job.id = fields.text("jobid").value_or(std::string_view());
   job.options.name = fields.text("name").value_or(std::string_view());

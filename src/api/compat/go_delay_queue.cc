@@ -105,7 +105,7 @@ Status add(const Call& call) {
   return {};
 }
 
-/// The one thing that get and remove say.
+/// The only field of get and remove.
 Result<std::string> job_id_of(const Call& call) {
   Result<Fields> fields = call.fields();
   if (!fields.ok()) return fields.error();

@@ -13,11 +13,11 @@ namespace delayq::http {
 namespace {
 
 constexpr size_t kMostUnanswered = 1024;
-/// The body of a request that was refused is passed over up to this size; above it the connection is closed.
+/// The body of a refused request is read and dropped up to this size; above it the connection is closed.
 constexpr uint64_t kMostPassedOver = 64 * 1024;
 
-/// Whether a browser asks on behalf of a page that is not ours: any page can make it send to a local address.
-/// An <img> has no Origin, and may name a call that does something all the same.
+/// Whether a browser sends this for a page of another site: any page can make it send to a local address. An
+/// <img> has no Origin, and may name a call that changes something.
 bool is_foreign(const net::HttpRequest& request) {
   if (request.fetch_site == "cross-site" || request.fetch_site == "same-site") return true;
   if (request.origin.empty()) return false;
@@ -26,7 +26,7 @@ bool is_foreign(const net::HttpRequest& request) {
          lowered(request.origin.substr(scheme + 3)) != lowered(request.host);
 }
 
-/// What comes behind "Bearer "; empty when there is none.
+/// What follows "Bearer "; empty without it.
 std::string_view secret_of(std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer ";
   if (authorization.size() < kScheme.size()) return {};
@@ -36,7 +36,7 @@ std::string_view secret_of(std::string_view authorization) {
   return authorization.substr(kScheme.size());
 }
 
-/// The path alone: a query may have anything in it.
+/// The path without the query, which may contain anything.
 std::string_view path_of(std::string_view target) { return target.substr(0, target.find('?')); }
 
 constexpr size_t kLongestKey = 255;
@@ -361,7 +361,7 @@ void Conversation::log(const Asked& asked, int status, std::string_view code, si
 bool Conversation::answer_again(const net::HttpRequest& request) {
   if (!request.idempotency_key || request.method != "POST") return false;
   std::string_view given = *request.idempotency_key;
-  // Counted as it was sent, as the description does; a text in quotes is the same key as one without.
+  // The length is the one that was sent, as openapi.yaml says. A text in quotes is the same key without them.
   const bool is_too_long = given.size() > kLongestKey;
   if (given.size() >= 2 && given.front() == '"' && given.back() == '"')
     given = given.substr(1, given.size() - 2);
@@ -379,7 +379,7 @@ bool Conversation::answer_again(const net::HttpRequest& request) {
     digest.add(request.body);
     return answer_found(host_.idempotency.begin(now_, name, digest.finish()));
   }
-  // Whether it is the same request is known when the last of its body has come.
+  // Whether it is the same request is known when the whole body has arrived.
   IdempotencyBook::Found found = host_.idempotency.begin(now_, name, std::nullopt);
   if (found.outcome == IdempotencyBook::Outcome::kRunning) {
     pass_over_body(request);
@@ -398,7 +398,7 @@ void Conversation::end_keyed(std::string_view last_piece) {
   if (keyed.claim != nullptr) return IdempotencyBook::set_digest(keyed.claim, digest);
   IdempotencyBook::Found found = host_.idempotency.begin(now_, keyed.name, digest);
   if (found.outcome == IdempotencyBook::Outcome::kNew) {
-    // The answer was forgotten while the body came, and the body is gone.
+    // The answer was forgotten while the body arrived, and the body was not kept.
     host_.idempotency.abandon(found.claim);
     return refuse_current(conflict("the answer has just been forgotten; send it again", Millis{1'000}), 0,
                           {});

@@ -17,7 +17,6 @@
 #include "api/http/metrics.h"
 #include "api/http/push_stream.h"
 #include "api/http/response.h"
-#include "api/http/dialect.h"
 #include "core/host_names.h"
 #include "net/http_reader.h"
 

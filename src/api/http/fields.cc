@@ -242,7 +242,7 @@ void Fields::close(Fields& inner) {
 Error Fields::unknown(std::string_view name) const {
   const std::string path = within_ + std::string(name);
   const std::string_view what = is_query_ ? "query parameter" : "field";
-  // Those that the call knows were taken, so this one came once more.
+  // A known name was taken before, so this one was given twice.
   if (std::find(asked_.begin(), asked_.end(), name) != asked_.end())
     return invalid(path, path + ": given twice");
   std::string detail = fmt::format("{}: there is no such {}", path, what);

@@ -9,9 +9,9 @@ namespace delayq::http {
 
 namespace {
 
-/// What a note costs besides its texts.
+/// The memory of a note without its texts.
 constexpr size_t kNoteBytes = 320;
-/// How many of the oldest are looked at when one more comes: more than one, so that the book gets smaller.
+/// How many of the oldest notes are checked for each new one: more than one, so that the book gets smaller.
 constexpr int kMostLooks = 64;
 
 }  // namespace
@@ -75,7 +75,7 @@ void IdempotencyBook::forget_old(Moment now) {
     const bool is_gone = found == notes_.end() || found->second->number != oldest.number;
     if (!is_gone && now - oldest.begun < limits_.keep && bytes_ <= limits_.bytes) return;
     if (!is_gone && found->second->answer == nullptr && !is_orphan(found->second)) {
-      // It is running. Its turn comes again when it is as old once more.
+      // It is running: it is checked again after the same time.
       ages_.push_back({now, oldest.number, oldest.name});
     } else if (!is_gone) {
       forget(oldest.name);

@@ -70,10 +70,10 @@ class Exposition {
   std::string_view name_;
 };
 
-/// The topics without labels of their own are one of this name, which no topic can have.
+/// The label of all topics without labels of their own; no topic can have this name.
 constexpr std::string_view kOthers = "(others)";
 
-/// The sum of the topics that are shown is taken off: what is left is the others'.
+/// The totals minus the topics that are shown: the figures of the others.
 TopicSummary others_of(const Metrics& metrics) {
   TopicSummary others;
   others.topic = kOthers;

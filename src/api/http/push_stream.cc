@@ -18,7 +18,7 @@ constexpr uint64_t kMostFailuresShown = 1'000;
 /// What must be kept of a step until it is answered.
 struct PushStream::Step {
   uint64_t first_index = 0;
-  std::vector<Status> problems;     ///< one for each job; those that are fine went to the queue
+  std::vector<Status> problems;     ///< one for each job; those that are OK went to the queue
   std::vector<std::string> topics;  ///< of each job
 };
 
@@ -45,7 +45,7 @@ void PushStream::take(Moment now, std::string_view piece) {
     if (outcome == json::Splitter::Outcome::kMore) return;
     if (outcome == json::Splitter::Outcome::kBroken)
       return fail(fmt::format("job {}: {}", first_index_ + items_.size(), splitter_.error()));
-    // A full step leaves when it is known that there is more: one that is just full is still one commit.
+    // A full step is pushed when another job follows, so a request that just fills one step is one commit.
     if (items_.size() >= options_.step_jobs || texts_.size() >= options_.step_bytes) push_step(now);
     add(splitter_.value());
   }
@@ -81,7 +81,7 @@ void PushStream::give_up(Error error) {
 void PushStream::push_step(Moment now) {
   auto step = std::make_shared<Step>();
   step->first_index = first_index_;
-  // What is wrong with one is its own result; the good ones go to the queue together.
+  // A job that is wrong has an error as its result; the others go to the queue together.
   std::vector<Fields> fields;
   fields.reserve(items_.size());
   std::vector<PushRequest> jobs;

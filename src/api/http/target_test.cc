@@ -1,7 +1,7 @@
-#include "api/http/dialect.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "api/http/dialect.h"
 
 namespace delayq::http {
 namespace {

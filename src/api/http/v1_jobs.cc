@@ -66,7 +66,7 @@ Status push_job(const Call& call, PushRequest& job) {
     if (Status status = fields->finish(); !status.ok()) return status;
     return push_one(call, job);
   }
-  // Any bytes; what is said about the job is in the query.
+  // The body is any bytes; the job's fields are in the query.
   Fields fields(call.target.query);
   read_job(fields, job);
   job.body = call.request.body;
@@ -290,7 +290,7 @@ Status nack(const Call& call) {
     item.lease = lease;
     items.push_back(item);
   }
-  // What holds for all of them is wrong with the request, not with each.
+  // A field that is for all leases is an error of the request, not of each lease.
   if (Status status = check_reason(item.reason); !status.ok()) return status;
   if (Status status = item.delay ? check_delay(*item.delay) : Status(); !status.ok()) return status;
   using Results = std::vector<Result<NackReceipt>>;

@@ -6,7 +6,7 @@
 #include "api/transfer/line.h"
 #include "core/duration.h"
 #include "core/moment.h"
-#include "json/body.h"
+#include "json/writer.h"
 #include "queue/job_options.h"
 
 namespace delayq::http {
@@ -26,7 +26,7 @@ void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& l
   json.key("since_start").begin_object();
   for (size_t i = 0; i < kTallyCount; ++i) json.key(kTallyNames[i]).number(tallies.of(static_cast<Tally>(i)));
   json.end_object();
-  // What is above all buckets is shown as the first number above them.
+  // A value above all buckets is shown as the first number above them.
   static constexpr Millis kMost = Lateness::upper_bound(Lateness::kBuckets - 2) + Millis{1};
   const auto quantile = [&lateness](double part) {
     return static_cast<uint64_t>(std::min(lateness.quantile(part), kMost).count());

@@ -14,7 +14,7 @@ namespace delayq::http::v1_calls {
 
 namespace {
 
-/// Leaves no topic with labels of its own: all are among the others, when there are any.
+/// Makes all topics part of the others: none has labels of its own.
 void merge_all(TopicSummaries& page) {
   if (!page.topics.empty()) page.cursor = page.topics.front().topic;
   page.topics.clear();
@@ -35,7 +35,7 @@ int write_well(json::Writer& json, const Endpoint& host) {
   return 200;
 }
 
-/// The lines that say something, with their numbers.
+/// The lines that are not blank, with their numbers.
 struct Lines {
   std::vector<std::string_view> texts;
   std::vector<uint64_t> numbers;
@@ -128,7 +128,7 @@ Status export_page(const Call& call) {
     if (!page.ok()) return responder.refuse(page.error());
     Response response;
     response.content_type = "application/x-ndjson";
-    // Without one that was the last page.
+    // The last page has no cursor.
     if (!page->cursor.empty()) response.headers = fmt::format("Delayq-Cursor: {}\r\n", page->cursor);
     for (const ExportItem& item : page->items) transfer::write_line(response.body, item);
     responder.send(std::move(response));

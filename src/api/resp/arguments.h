@@ -37,7 +37,7 @@ class Arguments {
     return true;
   }
 
-  /// The value behind an option's name; these are errors when there is none.
+  /// The value after an option's name; an error when it is missing.
   Result<std::string_view> text(std::string_view field);
   Result<Millis> duration(std::string_view field);
   Result<Moment> moment(std::string_view field);
@@ -46,14 +46,14 @@ class Arguments {
   Result<uint32_t> small_number(std::string_view field);
   Result<Backoff> backoff(std::string_view field);
   Result<JobState> state(std::string_view field);
-  /// For what is left over.
+  /// The error about the arguments that are left.
   Error unexpected(std::string_view usage) const;
 
  private:
   std::span<const std::string_view> left_;
 };
 
-/// Stores what an option's value was read as, or says what is wrong with it.
+/// Stores the value of an option, or returns its error.
 template <class T, class Field>
 Status keep(const Result<T>& value, Field& field) {
   if (!value.ok()) return value.error();

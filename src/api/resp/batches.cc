@@ -13,7 +13,7 @@ namespace delayq::resp {
 namespace {
 
 constexpr size_t kLargestBatch = 4096;
-/// An id, a moment, an outcome, or why not.
+/// The size of an id, a moment, an outcome, or an error.
 constexpr size_t kShortReply = 512;
 static_assert(kLargestBatch <= Limits::kBatchJobs);
 
@@ -170,7 +170,7 @@ void Conversation::flush_acks() {
   acks_per_command_.clear();
 }
 
-/// How many were acked. A lease that is stale is not; what went wrong otherwise must not pass for that.
+/// Writes how many leases were acked. A stale lease is not counted; any other error is the reply.
 void Conversation::write_acked(Writer& writer, std::span<const Status> results) {
   int64_t acked = 0;
   for (const Status& status : results) {
@@ -347,7 +347,7 @@ void write_jobs(Writer& writer, std::span<const TakenJob> jobs) {
 
 }  // namespace
 
-/// Pops that were asked together, until all of them are answered.
+/// Pops that ask the queue together, until all of them are answered.
 struct Conversation::Pops {
   std::vector<std::string> topics;
   PopRequest each;  ///< without its topics
@@ -356,7 +356,7 @@ struct Conversation::Pops {
   size_t done = 0;    ///< answered
 };
 
-/// Pops that are all the same and came together ask the queue once, for as many jobs as all of them want.
+/// Consecutive pops with the same arguments ask the queue once, for as many jobs as all of them want.
 Status Conversation::pop(Arguments& arguments) {
   const std::span<const std::string_view> words = arguments.left();
   const bool is_same = batch_ == BatchKind::kPop &&

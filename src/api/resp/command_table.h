@@ -9,7 +9,7 @@
 
 namespace delayq::resp {
 
-/// Everything that can be said.
+/// All commands.
 enum class Verb : uint8_t {
   kPush,
   kPop,

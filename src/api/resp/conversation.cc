@@ -31,7 +31,7 @@ api::AnswerKind kind_of_answer(Verb verb) {
   }
 }
 
-/// The row of the error that a reply is. What Redis has other words for is invalid.
+/// The row of a reply that is an error; kInvalid for the prefixes of Redis.
 const ErrorTraits& error_in(std::string_view reply) {
   const std::string_view prefix = reply.substr(1, reply.find_first_of(" \r") - 1);
   const auto* const found = std::find_if(kErrorTable.begin(), kErrorTable.end(),
@@ -41,8 +41,8 @@ const ErrorTraits& error_in(std::string_view reply) {
 
 bool is_error(std::string_view reply) { return reply.starts_with('-'); }
 
-/// Whether this begins like TLS, or like anything else that is not typed. Behind it, in a name or a ticket,
-/// there may be lines that an attacker has chosen.
+/// Whether the input begins like TLS or other binary data. Later in it, in a name or a ticket, there may be
+/// lines that an attacker has chosen.
 bool is_binary(std::string_view input) {
   constexpr std::string_view kBlanks = " \t\r\n\v\f";
   return !input.empty() && static_cast<unsigned char>(input[0]) < ' ' &&
@@ -118,7 +118,7 @@ size_t Conversation::read(std::string_view input) {
 
 void Conversation::refuse_bytes(std::string_view why) {
   flush();
-  // Redis says it this way, and its clients know it.
+  // Redis sends the same text, and its clients know it.
   reply([&](Writer& writer) { writer.error("ERR", fmt::format("Protocol error: {}", why)); });
   is_over_ = true;
 }
@@ -186,7 +186,7 @@ Served Conversation::about_command(const CommandSpec& spec, std::span<const std:
 
 void Conversation::note_asked(const CommandSpec* spec, std::span<const std::string_view> words) {
   if (!front_.tells_commands || front_.served == nullptr) return;
-  // What no command is called may be anything, a password too.
+  // An unknown command is not logged: it may be anything, even a password.
   const Served served = spec == nullptr ? about("resp", "UNKNOWN") : about_command(*spec, words);
   Asked asked;
   asked.verb = served.verb;

@@ -1,4 +1,4 @@
-// What Redis clients say when they connect, and about the server.
+// The commands that Redis clients send when they connect, and those about the server.
 #include <charconv>
 
 #include <fmt/format.h>
@@ -94,7 +94,7 @@ Status Conversation::authenticate(std::string_view name, std::string_view secret
   if (front_.access.is_open())
     return invalid("no tokens are configured, so there is nothing to authenticate for");
   caller_ = front_.access.identify(secret);
-  // "default" is what clients of Redis say that have no name to say.
+  // "default" is the name that Redis clients send when they have none.
   if (!name.empty() && name != "default" && name != caller_.name()) caller_ = {};
   return front_.access.check_scope(caller_, kAnyScope);
 }
@@ -124,7 +124,7 @@ Status Conversation::hello(Arguments& arguments) {
       return {};
     }
   }
-  // What a server is stays its secret from those it does not know.
+  // An unknown client does not learn anything about the server.
   if (Status status = front_.access.check_scope(caller_, kAnyScope); !status.ok()) return status;
   set_version(version);
   reply([this](Writer& writer) {
@@ -160,7 +160,7 @@ void Conversation::info() {
             kRedisVersion, host_.version,
             std::chrono::duration_cast<std::chrono::seconds>(now_ - host_.started).count(),
             host_.connections ? host_.connections() : 0, stats.waiters, stats.usage.memory_bytes);
-        // Of a token for some topics, STATS and TOPICS tell what is in those.
+        // For a token of some topics, STATS and TOPICS have the figures of these.
         const bool sees_all = front_.access.covers_all(caller);
         if (sees_all) text += "\r\n# Jobs\r\n";
         for (size_t i = 0; sees_all && i < kJobStateCount; ++i) {

@@ -92,7 +92,7 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
       return true;
     }
     transaction.begin();
-    // The replies of the commands follow, each as if it had come alone.
+    // The replies of the commands follow, each as outside of a transaction.
     reply([&](Writer& writer) { writer.array(transaction.size()); });
   }
   while (!transaction.is_done()) {

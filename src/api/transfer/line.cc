@@ -11,7 +11,6 @@
 #include "core/encoding.h"
 #include "core/moment.h"
 #include "core/text.h"
-#include "json/body.h"
 #include "json/reader.h"
 #include "json/writer.h"
 
@@ -110,14 +109,14 @@ void write_line(std::string& out, const ExportItem& item) {
 
 namespace {
 
-/// The members of an object, taken one by one by name. The first problem is kept, with the field's name in
-/// front.
+/// The members of an object, taken one by one by name. The first problem is kept, with the field. It is
+/// stricter than http::Fields: null is not the same as a missing member, and a duration is a text.
 class Members {
  public:
   Members(const json::Slice& object, std::deque<std::string>& texts)
       : members_(json::members_of(object)), taken_(members_.size()), texts_(texts) {}
 
-  /// `name` must live on: it is what a problem says is known here.
+  /// `name` must be a constant: an error about an unknown name lists it.
   const json::Slice* find(std::string_view name) {
     asked_.push_back(name);
     const json::Slice* found = nullptr;
@@ -179,7 +178,7 @@ class Members {
   void need(bool is_there, std::string_view name) {
     if (!is_there) note(name, "is missing");
   }
-  /// To be asked last.
+  /// To be called last.
   Status finish() {
     for (size_t i = 0; i < members_.size(); ++i) {
       if (!taken_[i]) note(members_[i].name, unknown(members_[i].name));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,7 +11,12 @@
 
 #include "core/result.h"
 #include "core/time.h"
+#include "net/redis/options.h"
 #include "resp/value.h"
+
+namespace delayq::net {
+class Loop;
+}
 
 namespace delayq::net::redis {
 
@@ -85,5 +91,12 @@ class Client {
   virtual Millis clock_offset() const = 0;
   virtual const ClientFigures& figures() const = 0;
 };
+
+/// The client over real connections. It starts to connect when it is made and goes on for as long as it
+/// lives; the loop must outlive it. Answers that are still outstanding when it goes are destroyed without
+/// being called.
+///
+/// Fails only for what no waiting can mend: no address, files of TLS that cannot be read.
+Result<std::unique_ptr<Client>> open_client(Loop& loop, ClientOptions options);
 
 }  // namespace delayq::net::redis

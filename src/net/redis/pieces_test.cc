@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "net/redis/greeting.h"
+#include "net/redis/connection.h"
 #include "net/redis/link.h"
-#include "net/redis/script_book.h"
-#include "net/redis/slot_map.h"
+#include "net/redis/request.h"
+#include "net/redis/slot.h"
 #include "tests/support/redis_driver.h"
 
 namespace delayq::net::redis {

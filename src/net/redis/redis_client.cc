@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "net/redis/cluster.h"
-#include "net/redis/single.h"
 #include "net/redis/slot.h"
 
 namespace delayq::net::redis {

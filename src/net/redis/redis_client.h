@@ -9,9 +9,8 @@
 #include "net/redis/clock_estimate.h"
 #include "net/redis/deployment.h"
 #include "net/redis/refusal.h"
-#include "net/redis/script_book.h"
-#include "net/redis/slot_order.h"
-#include "net/redis/subscriber.h"
+#include "net/redis/request.h"
+#include "net/redis/sentinel_watch.h"
 
 namespace delayq::net::redis {
 

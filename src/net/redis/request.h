@@ -5,10 +5,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/node_hash_map.h>
 
 #include "net/loop.h"
 #include "net/redis/client.h"
 #include "net/redis/options.h"
+#include "net/redis/slot.h"
 
 namespace delayq::net::redis {
 
@@ -48,5 +53,71 @@ Request make_run(const KnownScript& script, std::span<const std::string_view> ke
 
 /// Appends the request as it is sent.
 void append(std::string& out, const Request& request, bool with_source);
+
+/// The scripts that were run so far, with their SHA1.
+class ScriptBook {
+ public:
+  /// The reference stays good as long as the book does.
+  const KnownScript& know(const Script& script);
+
+ private:
+  absl::node_hash_map<const char*, KnownScript> scripts_;  ///< by the place of the source
+};
+
+class Link;
+
+/// Keeps the requests of one lane in order when Redis refuses some of them without doing them (NOSCRIPT,
+/// MOVED, TRYAGAIN, ...). Those are sent again, and nobody who came later may overtake them: the lane is
+/// stopped, and later requests are held here, until all that are on their way have come back. Then the
+/// refused ones go first. A lane is a slot of a cluster, and elsewhere all that uses one connection.
+///
+/// What was on its way behind a refused request and was not refused has overtaken it; no client can help
+/// that. Of a slot that moved all are refused. Of scripts that the server forgot all are, too, unless one is
+/// just sent with its source, for the first time or by another connection: SCRIPT FLUSH is for a Redis that
+/// only one server uses, or none.
+class SlotOrder {
+ public:
+  SlotOrder() : lanes_(kSlots) {}
+
+  /// Requests of a lane go on their way: one by one, or all of resume() before the first is sent.
+  void leave(uint16_t lane) { ++lanes_[lane].away; }
+  /// One of those was sent over this connection.
+  void sent(uint16_t lane, const Link* link) { lanes_[lane].link = link; }
+  /// Whether a request sent over this connection could overtake those on their way: they went to another
+  /// node, before the slot moved.
+  bool would_overtake(uint16_t lane, const Link* link) const {
+    return lanes_[lane].away > 0 && lanes_[lane].link != link;
+  }
+  /// One came back, with an answer or refused. True: it was the last one of a lane that is stopped, and
+  /// resume() is to be called.
+  [[nodiscard]] bool come_back(uint16_t lane) { return --lanes_[lane].away == 0 && is_stopped(lane); }
+
+  bool is_stopped(uint16_t lane) const { return !stopped_.empty() && stopped_.contains(lane); }
+  /// It was refused, and is to be sent again. Called before its come_back().
+  void stop(Request request);
+  /// Later ones are held until all that are on their way have come back, as if one had been refused.
+  void stop_behind(uint16_t lane) { stopped_.try_emplace(lane); }
+  /// It came later. REQUIRES: is_stopped().
+  void hold(Request request);
+
+  /// What is to be sent now, in its order: the refused ones, as far as they go to one node (of those for
+  /// another, none may be faster); and when there are none all that were held, and the lane is not stopped
+  /// any more.
+  std::vector<Request> resume(uint16_t lane);
+
+ private:
+  struct Stopped {
+    std::vector<Request> refused;
+    std::vector<Request> held;
+  };
+
+  struct Lane {
+    uint32_t away = 0;           ///< how many requests are on their way
+    const Link* link = nullptr;  ///< over which the last one was sent; only compared, it may be gone
+  };
+
+  std::vector<Lane> lanes_;
+  absl::flat_hash_map<uint16_t, Stopped> stopped_;
+};
 
 }  // namespace delayq::net::redis

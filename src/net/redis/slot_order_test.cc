@@ -1,6 +1,6 @@
-#include "net/redis/slot_order.h"
-
 #include <gmock/gmock.h>
+
+#include "net/redis/request.h"
 
 namespace delayq::net::redis {
 namespace {

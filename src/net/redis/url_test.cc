@@ -1,7 +1,7 @@
-#include "net/redis/url.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "net/redis/options.h"
 
 namespace delayq::net::redis {
 namespace {

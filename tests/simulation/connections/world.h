@@ -11,7 +11,6 @@
 #include "core/random.h"
 #include "engine/memory/memory_engine.h"
 #include "net/session.h"
-#include "net/session_set.h"
 #include "queue/queue.h"
 #include "tests/simulation/connections/client.h"
 #include "tests/simulation/connections/story.h"

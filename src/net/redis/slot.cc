@@ -1,5 +1,3 @@
-#include "net/redis/slot_map.h"
-
 #include "net/redis/slot.h"
 
 namespace delayq::net::redis {

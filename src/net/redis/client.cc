@@ -1,4 +1,4 @@
-#include "net/redis/open_client.h"
+#include "net/redis/client.h"
 
 #include <utility>
 
