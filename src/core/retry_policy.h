@@ -33,13 +33,14 @@ struct ExponentialBackoff {
 
 using Backoff = std::variant<StepBackoff, ExponentialBackoff>;
 
-/// What happens after a failed attempt. By default 16 attempts, 10 s, 20 s, 40 s, ... one hour apart: about 7
+/// With ExponentialBackoff{}, the default, 16 attempts are 10 s, 20 s, 40 s, ... one hour apart: about 7
 /// hours.
-struct RetryPolicy {
-  uint32_t attempts = 16;  ///< 0: no limit
-  Backoff backoff = ExponentialBackoff{};
+inline constexpr uint32_t kDefaultAttempts = 16;
 
-  bool operator==(const RetryPolicy&) const = default;
+/// What happens after a failed attempt. Made for one call: it refers to a backoff that is stored elsewhere.
+struct RetryPolicy {
+  uint32_t attempts;  ///< 0: no limit
+  const Backoff& backoff;
 };
 
 /// How long to wait after the `attempts_made`-th attempt failed (1: the first one); nullopt when all are used

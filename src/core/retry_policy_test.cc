@@ -46,7 +46,7 @@ TEST(RetryPolicy, zero_attempts_is_no_limit) {
 }
 
 TEST(RetryPolicy, the_default_takes_about_seven_hours) {
-  const RetryPolicy policy;
+  const RetryPolicy policy{.attempts = kDefaultAttempts, .backoff = ExponentialBackoff{}};
   Millis longest{0};
   Millis shortest{0};
   uint32_t made = 1;

@@ -32,9 +32,16 @@ std::string join_path(std::span<const std::string> path) {
   return joined;
 }
 
+/// Whether a topic's setting has two parts, which are keys of their own: `keep_done.time`.
+bool is_retention(std::string_view name) {
+  const std::span<const Setting> rows = topic_settings().rows();
+  const std::optional<size_t> place = find_setting(rows, name);
+  return place && std::holds_alternative<RetentionKind>(rows[*place].kind);
+}
+
 /// `unknown_key`, and the slip that is made most with topics.
 std::string unknown_topic_key(std::string_view key) {
-  if (key.find('.') != std::string_view::npos && !key.starts_with("keep_")) {
+  if (key.find('.') != std::string_view::npos && !is_retention(key.substr(0, key.find('.')))) {
     return R"(unknown key: a topic's name with dots needs quotes, as in [topics."order.paid"])";
   }
   return unknown_key(kTopicsSection, key);
@@ -51,15 +58,15 @@ Status apply_to_topic(Config& config, const std::string& name, std::string_view 
   }
   const ConfigRow* const row = find_row(kTopicsSection, key);
   if (row == nullptr) {
-    // An empty `keep_done = {}` says nothing, and nothing is wrong with that.
-    const bool says_nothing = given.kind == Given::Kind::kTable && (key == "keep_done" || key == "keep_dead");
-    return says_nothing ? Status{} : invalid(unknown_topic_key(key));
+    // An empty `keep_done = {}` sets nothing, and that is allowed.
+    const bool is_empty = given.kind == Given::Kind::kTable && is_retention(key);
+    return is_empty ? Status{} : invalid(unknown_topic_key(key));
   }
   const auto found = config.topics.find(name);
-  Settings settings = found == config.topics.end() ? Settings{} : found->second;
-  FieldTarget target{config, &settings};
+  SettingValues values = topic_settings().values(found == config.topics.end() ? Settings{} : found->second);
+  FieldTarget target{config, &values};
   Status status = read_field(row->field, given, target);
-  if (status) config.topics.insert_or_assign(name, std::move(settings));
+  if (status) config.topics.insert_or_assign(name, topic_settings().own(values));
   return status;
 }
 

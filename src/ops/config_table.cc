@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/duration.h"
 #include "core/host_names.h"
 #include "core/limits.h"
 #include "core/text.h"
@@ -362,92 +363,6 @@ const std::array kLog{
               "", "A request that takes longer is logged as a warning; \"0s\" means never."},
 };
 
-const std::array kTopics{
-    ConfigRow{"topics", "attempts",
-              NumberField{0, Limits::kMaxAttempts,
-                          [](T& t, uint64_t v) { t.topic->attempts = static_cast<uint32_t>(v); }},
-              "16", "", "How often a job is tried before it is dead; 0 means no limit."},
-    ConfigRow{"topics", "backoff", BackoffField{[](T& t, Backoff v) { t.topic->backoff = std::move(v); }},
-              "\"exponential:10s:2:1h:0.1\"", "",
-              "The wait after a failure: \"30s\", [\"10s\", \"1m\"] (the last repeats), or "
-              "exponential:BASE:FACTOR:CAP:JITTER."},
-    ConfigRow{"topics", "lease",
-              DurationField{Limits::kMinLease, Limits::kMaxLease, [](T& t, Millis v) { t.topic->lease = v; }},
-              "\"1m\"", "", "How long a consumer may hold a job before it is tried again."},
-    ConfigRow{"topics", "keep_done.time",
-              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_done.time = v; }},
-              "\"1h\"", "",
-              "How long done jobs can be looked up. A lower time or count also applies to jobs that are "
-              "already kept."},
-    ConfigRow{
-        "topics", "keep_done.count",
-        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_done.count = static_cast<uint32_t>(v); }},
-        "1000", "", "Maximum number of done jobs that are kept."},
-    ConfigRow{"topics", "keep_dead.time",
-              DurationField{0s, Limits::kMaxRetention, [](T& t, Millis v) { t.topic->keep_dead.time = v; }},
-              "\"30d\"", "", "How long dead jobs can be looked up and redriven."},
-    ConfigRow{
-        "topics", "keep_dead.count",
-        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->keep_dead.count = static_cast<uint32_t>(v); }},
-        "100000", "", "Maximum number of dead jobs that are kept."},
-    ConfigRow{"topics", "rate", RateField{[](T& t, Rate v) { t.topic->rate = v; }}, "\"0\"", "",
-              "Maximum number of hand-overs per time, as in \"100/1s\"; \"0\" means no limit."},
-    ConfigRow{
-        "topics", "concurrency",
-        NumberField{0, kMax32, [](T& t, uint64_t v) { t.topic->concurrency = static_cast<uint32_t>(v); }},
-        "0", "", "Maximum number of reserved jobs; 0 means no limit."},
-    ConfigRow{"topics", "priority",
-              NumberField{0, Limits::kMaxPriority,
-                          [](T& t, uint64_t v) { t.topic->priority = static_cast<uint32_t>(v); }},
-              "1024", "",
-              "Priority of jobs that have none of their own; a lower number is handed out first."},
-    ConfigRow{"topics", "paused", BooleanField{[](T& t, bool v) { t.topic->paused = v; }}, "false", "",
-              "Nothing is handed over while this is true."},
-    ConfigRow{
-        "topics", "delivery",
-        ChoiceField{kDeliveryNames, kLaterDeliveryNames,
-                    [](T& t, size_t v) { t.topic->delivery = static_cast<Delivery>(v); }},
-        "\"pull\"", "",
-        "How jobs leave: consumers pop them, the server calls their callback, or writes them to a list or "
-        "a stream in Redis."},
-    ConfigRow{"topics", "callback",
-              TextField{0, Limits::kCallbackBytes,
-                        [](T& t, std::string v) { t.topic->callback = std::move(v); }, check_callback},
-              "\"\"", "", "The URL that webhooks call; required with delivery = \"webhook\"."},
-    ConfigRow{"topics", "callback_method",
-              TextField{0, 10, [](T& t, std::string v) { t.topic->callback_method = std::move(v); },
-                        check_callback_method},
-              "\"\"", "", "POST, PUT, PATCH or DELETE; empty means POST, for the callback API PUT."},
-    ConfigRow{"topics", "callback_timeout",
-              DurationField{0s, 1h, [](T& t, Millis v) { t.topic->callback_timeout = v; }}, "\"0s\"", "",
-              "Timeout of a whole call; \"0s\" means webhook.timeout."},
-    ConfigRow{"topics", "callback_format",
-              ChoiceField{kCallbackFormatNames,
-                          {},
-                          [](T& t, size_t v) { t.topic->callback_format = static_cast<CallbackFormat>(v); }},
-              "\"webhook\"", "",
-              "Format of the calls: webhook, cloudevents, or callback-api, which requires the answer ok."},
-    ConfigRow{"topics", "callback_secrets",
-              ListField{kMostCallbackSecrets, "secrets",
-                        [](T& t, std::vector<std::string> v) { t.topic->callback_secrets = std::move(v); },
-                        check_callback_secrets},
-              "[]", "",
-              "Secrets that sign the calls; each of them signs. Empty means webhook.secrets. A job's own "
-              "callback is signed only with those of its own topic, not of \"*\"."},
-    ConfigRow{"topics", "redis_key",
-              TextField{0, kRedisKeyBytes, [](T& t, std::string v) { t.topic->redis_key = std::move(v); },
-                        check_redis_key},
-              "\"\"", "", "The list or stream of delivery to Redis; empty means the topic's name."},
-    ConfigRow{"topics", "redis_content",
-              ChoiceField{kRedisContentNames,
-                          {},
-                          [](T& t, size_t v) { t.topic->redis_content = static_cast<RedisContent>(v); }},
-              "\"job\"", "", "What is written to Redis: the whole job as JSON, or only its id."},
-    ConfigRow{"topics", "redis_maxlen",
-              NumberField{0, kMaxRedisMaxlen, [](T& t, uint64_t v) { t.topic->redis_maxlen = v; }}, "0", "",
-              "Approximate number of entries that a stream keeps; 0 keeps all."},
-};
-
 const std::array kRedisDelivery{
     ConfigRow{"redis_delivery", "url",
               TextField{0, 1'024, [](T& t, std::string v) { t.config.redis_delivery.url = std::move(v); }},
@@ -487,8 +402,74 @@ const std::array kTokens{
               "0", "", "Maximum number of its waiting pops; 0 means no limit."},
 };
 
-template <size_t... kSizes>
-std::vector<ConfigRow> joined(const std::array<ConfigRow, kSizes>&... parts) {
+/// Makes the field that reads one setting of a topic, by the setting's kind.
+class TopicField {
+ public:
+  explicit TopicField(size_t place) : place_(place) {}
+
+  Field operator()(const NumberKind& kind) const { return NumberField{0, kind.most, put<uint64_t>()}; }
+  Field operator()(const DurationKind& kind) const {
+    return DurationField{kind.zero_means.empty() ? kind.least : Millis::zero(), kind.most, put<Millis>()};
+  }
+  Field operator()(const FlagKind& /*kind*/) const { return BooleanField{put<bool>()}; }
+  Field operator()(const TextKind& kind) const {
+    return TextField{0, kind.most_bytes, put<std::string>(), kind.check};
+  }
+  Field operator()(const WordKind& kind) const {
+    return ChoiceField{kind.words.names, kind.words.later, put<uint64_t>()};
+  }
+  Field operator()(const BackoffKind& /*kind*/) const { return BackoffField{put<Backoff>()}; }
+  Field operator()(const RateKind& /*kind*/) const { return RateField{put<Rate>()}; }
+  Field operator()(const SecretsKind& /*kind*/) const {
+    return ListField{kMostCallbackSecrets, "secrets", put<std::vector<std::string>>(),
+                     check_callback_secrets};
+  }
+  /// The time; the count is a row of its own.
+  Field operator()(const RetentionKind& /*kind*/) const {
+    return DurationField{0s, Limits::kMaxRetention,
+                         [i = place_](T& t, Millis v) { retention(t, i).time = v; }};
+  }
+  Field retention_count() const {
+    return NumberField{0, kMax32,
+                       [i = place_](T& t, uint64_t v) { retention(t, i).count = static_cast<uint32_t>(v); }};
+  }
+
+ private:
+  template <class Value>
+  Put<Value> put() const {
+    return [i = place_](T& t, Value v) { t.topic->values[i] = SettingValue(std::move(v)); };
+  }
+  static RetentionSetting& retention(T& t, size_t place) {
+    std::optional<SettingValue>& value = t.topic->values[place];
+    if (!value) value = RetentionSetting{};
+    return std::get<RetentionSetting>(*value);
+  }
+
+  size_t place_;
+};
+
+std::string toml_text(string_view text) { return fmt::format("\"{}\"", text); }
+
+// A default as TOML writes it.
+std::string toml_of(const NumberKind& /*kind*/, uint64_t value) { return fmt::format("{}", value); }
+std::string toml_of(const DurationKind& /*kind*/, Millis value) { return toml_text(format_duration(value)); }
+std::string toml_of(const FlagKind& /*kind*/, bool value) { return value ? "true" : "false"; }
+std::string toml_of(const TextKind& /*kind*/, const std::string& value) { return toml_text(value); }
+std::string toml_of(const WordKind& kind, uint64_t value) { return toml_text(kind.words.names[value]); }
+std::string toml_of(const BackoffKind& /*kind*/, const Backoff& value) {
+  return toml_text(format_backoff(value));
+}
+std::string toml_of(const RateKind& /*kind*/, const Rate& value) {
+  return value.count == 0 ? "\"0\"" : fmt::format("\"{}/{}\"", value.count, format_duration(value.per));
+}
+std::string toml_of(const RetentionKind& /*kind*/, const RetentionSetting& value) {
+  return toml_text(format_duration(value.time.value_or(Millis::zero())));
+}
+/// No topic has secrets by default.
+std::string toml_of(const SecretsKind& /*kind*/, const std::vector<std::string>& /*value*/) { return "[]"; }
+
+template <class... Parts>
+std::vector<ConfigRow> joined(const Parts&... parts) {
   std::vector<ConfigRow> rows;
   (rows.insert(rows.end(), parts.begin(), parts.end()), ...);
   return rows;
@@ -505,9 +486,37 @@ std::string with_suggestion(std::string_view what, std::string_view meant,
 std::span<const ConfigSection> config_sections() { return kSections; }
 
 std::span<const ConfigRow> config_rows() {
+  static const std::vector<ConfigRow> kTopics =
+      topic_rows(topic_settings().effective_values(EffectiveSettings{}));
   static const std::vector<ConfigRow> kRows = joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook,
                                                      kRedisDelivery, kBounds, kLog, kTopics, kTokens);
   return kRows;
+}
+
+std::vector<ConfigRow> topic_rows(const SettingValues& defaults) {
+  std::vector<ConfigRow> rows;
+  for (size_t i = 0; i < defaults.rows.size(); ++i) {
+    const Setting& setting = defaults.rows[i];
+    const SettingValue& value = *defaults.values[i];
+    const TopicField field(i);
+    ConfigRow row{
+        kTopicsSection,
+        std::string(setting.name),
+        std::visit(field, setting.kind),
+        visit_setting(setting, value, [](const auto& kind, const auto& v) { return toml_of(kind, v); }),
+        "",
+        setting.help};
+    if (!std::holds_alternative<RetentionKind>(setting.kind)) {
+      rows.push_back(std::move(row));
+      continue;
+    }
+    row.key += ".time";
+    rows.push_back(std::move(row));
+    const uint32_t count = std::get<RetentionSetting>(value).count.value_or(0);
+    rows.push_back({kTopicsSection, fmt::format("{}.count", setting.name), field.retention_count(),
+                    fmt::format("{}", count), "", "Maximum number of these jobs that are kept."});
+  }
+  return rows;
 }
 
 const ConfigRow* find_row(string_view section, string_view key) {

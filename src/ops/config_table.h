@@ -10,14 +10,15 @@
 namespace delayq {
 
 /// One thing that can be configured. Parser, defaults, ranges, --help, the example file and the reference
-/// page are all made from these rows; a new setting is a new row and a member of Config.
+/// page are all made from these rows; a new one is a new row and a member of Config. The rows of
+/// [topics.NAME] are made from the table of a topic's settings (queue/settings_table.h).
 struct ConfigRow {
   std::string_view section;  ///< "topics" stands for every [topics.NAME]
-  std::string_view key;      ///< within the section; may have dots
+  std::string key;           ///< within the section; may have dots
   Field field;
-  std::string_view initial;  ///< the default as TOML writes it; empty: there is none
-  std::string_view sample;   ///< for the example file when there is no default
-  std::string_view help;     ///< one sentence
+  std::string initial;      ///< the default as TOML writes it; empty: there is none
+  std::string_view sample;  ///< for the example file when there is no default
+  std::string_view help;    ///< one sentence
 };
 
 struct ConfigSection {
@@ -33,6 +34,9 @@ inline constexpr std::string_view kTokensSection = "tokens";
 std::span<const ConfigSection> config_sections();
 /// By section, in the order of config_sections().
 std::span<const ConfigRow> config_rows();
+
+/// The rows of [topics.NAME] for a table of settings, given with the default values of all.
+std::vector<ConfigRow> topic_rows(const SettingValues& defaults);
 
 /// The row of a key, or null.
 const ConfigRow* find_row(std::string_view section, std::string_view key);

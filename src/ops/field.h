@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "core/result.h"
 #include "ops/config.h"
 #include "ops/toml_reader.h"
+#include "queue/settings_table.h"
 
 namespace delayq {
 
@@ -30,12 +32,12 @@ std::string without_password(std::string_view url);
 /// What a value is written to.
 struct FieldTarget {
   Config& config;
-  Settings* topic = nullptr;  ///< set for keys of [topics.NAME]
-  Token* token = nullptr;     ///< set for keys of [[tokens]]
+  SettingValues* topic = nullptr;  ///< set for keys of [topics.NAME]; has the rows of topic_settings()
+  Token* token = nullptr;          ///< set for keys of [[tokens]]
 };
 
 template <class T>
-using Put = void (*)(FieldTarget&, T);
+using Put = std::function<void(FieldTarget&, T)>;
 
 // The kinds of values that a configuration has. Each knows its range; `put` stores a value that is in it.
 struct AddressField {

@@ -4,13 +4,25 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/result.h"
 
-/// How the ready jobs of a topic leave: words, and which of them are right. What is said of callbacks is in
-/// queue/callback.h.
+/// How ready jobs leave: the words that topics and jobs use for it, and the checks of these words.
 namespace delayq {
+
+/// Words in the order of an enumeration, and how an error calls a word that is not among them.
+struct Words {
+  std::span<const std::string_view> names;
+  std::span<const std::string_view> later{};  ///< known words that this version does not serve
+  std::string_view unknown = "not known";
+
+  /// The place of `word` in `names`. The error lists the names; the caller puts the field's name in front.
+  Result<size_t> find(std::string_view word) const;
+};
 
 enum class Delivery : uint8_t {
   kPull,         ///< consumers pop them
@@ -20,39 +32,59 @@ enum class Delivery : uint8_t {
 };
 inline constexpr std::array<std::string_view, 4> kDeliveryNames{"pull", "webhook", "redis_list",
                                                                 "redis_stream"};
-/// Known words that this version cannot serve.
 inline constexpr std::array<std::string_view, 1> kLaterDeliveryNames{"kafka_topic"};
+inline constexpr Words kDeliveryWords{kDeliveryNames, kLaterDeliveryNames};
 constexpr std::string_view name_of(Delivery delivery) {
   return kDeliveryNames[static_cast<size_t>(delivery)];
 }
 constexpr bool goes_to_redis(Delivery delivery) {
   return delivery == Delivery::kRedisList || delivery == Delivery::kRedisStream;
 }
-/// The error names the words there are; the caller puts the field's name in front, here and below.
-Result<Delivery> parse_delivery(std::string_view word);
 
-/// What of a job is written to a list or a stream.
+/// The part of a job that is written to a list or a stream.
 enum class RedisContent : uint8_t {
   kJob,  ///< all of it, as JSON
-  kId,   ///< its id alone: whoever reads it looks the rest up
+  kId,   ///< only its id: the reader looks the rest up
 };
 inline constexpr std::array<std::string_view, 2> kRedisContentNames{"job", "id"};
+inline constexpr Words kRedisContentWords{kRedisContentNames};
 constexpr std::string_view name_of(RedisContent content) {
   return kRedisContentNames[static_cast<size_t>(content)];
 }
-Result<RedisContent> parse_redis_content(std::string_view word);
 
-/// The name of a list or a stream; Redis itself takes any bytes, people and their terminals do not.
+/// The name of a list or a stream. Redis accepts any bytes; people and their terminals do not.
 inline constexpr size_t kRedisKeyBytes = 512;
 Status check_redis_key(std::string_view key);
 inline constexpr uint64_t kMaxRedisMaxlen = 1'000'000'000'000;
 
-/// Where `word` is among `names`, as the enumerator of that number.
-template <class Word, size_t kCount>
-std::optional<Word> find_word(const std::array<std::string_view, kCount>& names, std::string_view word) {
-  const auto found = std::find(names.begin(), names.end(), word);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Word>(found - names.begin());
+/// The format of a callback's request, and which answer to it is a success.
+enum class CallbackFormat : uint8_t {
+  kWebhook,      ///< Standard Webhooks headers, the job's body as it is; any 2xx
+  kCloudEvents,  ///< the same with the headers of a CloudEvent in binary mode
+  kCallbackApi,  ///< the job as JSON; a 2xx whose body is `ok`
+};
+inline constexpr std::array<std::string_view, 3> kCallbackFormatNames{"webhook", "cloudevents",
+                                                                      "callback-api"};
+inline constexpr Words kCallbackFormatWords{kCallbackFormatNames, {}, "not a format"};
+constexpr std::string_view name_of(CallbackFormat format) {
+  return kCallbackFormatNames[static_cast<size_t>(format)];
 }
+/// The error is that of Words::find().
+Result<CallbackFormat> parse_callback_format(std::string_view word);
+
+/// The methods of requests that have a body.
+inline constexpr std::array<std::string_view, 4> kCallbackMethods{"POST", "PUT", "PATCH", "DELETE"};
+Status check_callback_method(std::string_view method);
+
+/// OK for an absolute http or https URL without user name and password, of at most Limits::kCallbackBytes.
+Status check_callback(std::string_view url);
+
+/// "host:port" of a URL that check_callback() accepts, in lower case and always with the port.
+std::string host_of(std::string_view url);
+
+/// The secrets that sign calls, as Standard Webhooks writes them: "whsec_" and base64. The error never shows
+/// one.
+inline constexpr size_t kMostCallbackSecrets = 4;
+Status check_callback_secrets(const std::vector<std::string>& secrets);
 
 }  // namespace delayq

@@ -6,18 +6,19 @@ namespace delayq {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(DeliveryWords, AreParsedAndNamed) {
   for (const Delivery delivery :
        {Delivery::kPull, Delivery::kWebhook, Delivery::kRedisList, Delivery::kRedisStream}) {
-    EXPECT_EQ(*parse_delivery(name_of(delivery)), delivery);
+    EXPECT_EQ(*kDeliveryWords.find(name_of(delivery)), static_cast<size_t>(delivery));
   }
-  EXPECT_THAT(parse_delivery("kafka_topic").error().detail, HasSubstr("not yet in this version"));
-  EXPECT_THAT(parse_delivery("pigeon").error().detail,
+  EXPECT_THAT(kDeliveryWords.find("kafka_topic").error().detail, HasSubstr("not yet in this version"));
+  EXPECT_THAT(kDeliveryWords.find("pigeon").error().detail,
               HasSubstr("not known: use one of pull, webhook, redis_list, redis_stream"));
-  EXPECT_EQ(*parse_redis_content("id"), RedisContent::kId);
-  EXPECT_EQ(*parse_redis_content("job"), RedisContent::kJob);
-  EXPECT_THAT(parse_redis_content("body").error().detail, HasSubstr("use one of job, id"));
+  EXPECT_EQ(*kRedisContentWords.find("id"), static_cast<size_t>(RedisContent::kId));
+  EXPECT_EQ(*kRedisContentWords.find("job"), static_cast<size_t>(RedisContent::kJob));
+  EXPECT_THAT(kRedisContentWords.find("body").error().detail, HasSubstr("use one of job, id"));
 }
 
 TEST(DeliveryWords, OnlyTwoGoToRedis) {
@@ -33,6 +34,73 @@ TEST(DeliveryWords, AKeyIsTextThatPeopleCanRead) {
   for (const std::string& bad :
        {std::string("a\tb"), std::string("a\0b", 3), std::string("\xc3"), std::string(513, 'k')})
     EXPECT_THAT(check_redis_key(bad).error().detail, HasSubstr("redis_key"));
+}
+
+TEST(Callback, UrlsThatCanBeCalled) {
+  for (const std::string_view url :
+       {"http://a", "https://shop.example/hooks/order?x=1", "HTTPS://Shop.example:8443/", "http://[::1]:80/x",
+        "http://127.0.0.1:9999", "http://[fe80::1%25eth0]/", "http://[::ffff:10.0.0.1]:1/"}) {
+    EXPECT_TRUE(check_callback(url).ok()) << url;
+  }
+}
+
+TEST(Callback, UrlsThatCannot) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"shop.example/hook", "https://host/path"},
+      {"ftp://shop.example/", "https://host/path"},
+      {"/hook", "https://host/path"},
+      {"http://", "no host"},
+      {"http://:80/", "no host"},
+      {"http://user:secret@shop.example/", "user's name"},
+      {"http://[::1", "address"},
+      {"http://[::1/x", "address"},
+      {"http://[::1:80/", "address"},
+      {"http://::1]/", "address"},
+      {"http://[]/", "address"},
+      {"http://[shop.example]/", "address"},
+      {"http://[::1]x/", "address"},
+      {"http://x[::1]/", "address"},
+      {"http://[::1]]/", "address"},
+      {"http://[[::1]/", "address"},
+      {"http://shop.example:0/", "port"},
+      {"http://shop.example:99999/", "port"},
+      {"http://shop.example:x/", "port"},
+      {"http://shop.example/a b", "spaces"},
+      {"http://shop.example\\@other/", "backslashes"},
+      {"http://shop.example/\r\nx: y", "control"},
+  };
+  for (const auto& [url, what] : cases) {
+    const Status status = check_callback(url);
+    ASSERT_FALSE(status.ok()) << url;
+    EXPECT_THAT(status.error().detail, HasSubstr(what)) << url;
+    EXPECT_TRUE(status.error().detail.starts_with("callback ")) << status.error().detail;
+  }
+  EXPECT_FALSE(check_callback("http://a/" + std::string(2'040, 'x')).ok());
+}
+
+TEST(Callback, TheHostOfAUrl) {
+  EXPECT_EQ(host_of("http://Shop.Example/x"), "shop.example:80");
+  EXPECT_EQ(host_of("https://shop.example?x"), "shop.example:443");
+  EXPECT_EQ(host_of("https://shop.example:9/x"), "shop.example:9");
+  EXPECT_EQ(host_of("http://[::1]/x"), "[::1]:80");
+  EXPECT_EQ(host_of("http://[::1]:7/x"), "[::1]:7");
+}
+
+TEST(Callback, Words) {
+  EXPECT_EQ(*parse_callback_format("callback-api"), CallbackFormat::kCallbackApi);
+  EXPECT_FALSE(parse_callback_format("xml").ok());
+  EXPECT_TRUE(check_callback_method("PUT").ok());
+  EXPECT_FALSE(check_callback_method("GET").ok());
+  EXPECT_FALSE(check_callback_method("put").ok());
+}
+
+TEST(Callback, AnErrorNeverShowsASecret) {
+  EXPECT_TRUE(check_callback_secrets({}).ok());
+  EXPECT_TRUE(check_callback_secrets({"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}).ok());
+  const Status status = check_callback_secrets({"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "hunter2!"});
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().detail, Not(HasSubstr("hunter2")));
+  EXPECT_FALSE(check_callback_secrets(std::vector<std::string>(5, "whsec_MfKQ")).ok());
 }
 
 }  // namespace

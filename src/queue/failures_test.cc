@@ -11,7 +11,8 @@ constexpr Moment kNow = from_unix_ms(1'700'000'000'000);
 
 EffectiveSettings steps_of(uint32_t attempts, std::vector<Millis> steps) {
   EffectiveSettings settings;
-  settings.retry = {attempts, StepBackoff{std::move(steps)}};
+  settings.attempts = attempts;
+  settings.backoff = StepBackoff{std::move(steps)};
   settings.keep_dead = {Millis{5'000}, 9};
   return settings;
 }

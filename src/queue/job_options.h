@@ -7,7 +7,7 @@
 
 #include "core/job.h"
 #include "core/retry_policy.h"
-#include "queue/callback.h"
+#include "queue/delivery.h"
 
 namespace delayq {
 

@@ -10,7 +10,7 @@ namespace delayq {
 
 namespace {
 
-enum class BackoffKind : uint8_t { kSteps, kExponential };
+enum class StoredBackoff : uint8_t { kSteps, kExponential };
 
 /// Room for the longest scalar: a type byte and eight more.
 constexpr size_t kScalarBytes = 9;
@@ -51,13 +51,13 @@ void MsgpackWriter::text(std::string_view value) {
 void MsgpackWriter::backoff(const Backoff& value) {
   if (const auto* steps = std::get_if<StepBackoff>(&value)) {
     array(static_cast<uint32_t>(1 + steps->steps.size()));
-    uint(static_cast<uint64_t>(BackoffKind::kSteps));
+    uint(static_cast<uint64_t>(StoredBackoff::kSteps));
     for (const Millis step : steps->steps) millis(step);
     return;
   }
   const auto& exponential = std::get<ExponentialBackoff>(value);
   array(5);
-  uint(static_cast<uint64_t>(BackoffKind::kExponential));
+  uint(static_cast<uint64_t>(StoredBackoff::kExponential));
   millis(exponential.base);
   number(exponential.factor);
   millis(exponential.cap);
@@ -117,13 +117,13 @@ std::string_view MsgpackReader::text() {
 Backoff MsgpackReader::backoff() {
   const uint32_t items = array();
   const uint64_t kind = uint();
-  if (kind == static_cast<uint64_t>(BackoffKind::kSteps) && items >= 1 &&
+  if (kind == static_cast<uint64_t>(StoredBackoff::kSteps) && items >= 1 &&
       items <= 1 + Limits::kBackoffSteps) {
     StepBackoff steps;
     for (uint32_t i = 1; i < items; ++i) steps.steps.push_back(millis());
     return steps;
   }
-  if (kind != static_cast<uint64_t>(BackoffKind::kExponential) || items != 5) reject();
+  if (kind != static_cast<uint64_t>(StoredBackoff::kExponential) || items != 5) reject();
   ExponentialBackoff exponential;
   exponential.base = millis();
   exponential.factor = number();

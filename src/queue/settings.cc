@@ -1,138 +1,265 @@
 #include "queue/settings.h"
 
+#include <algorithm>
+#include <cassert>
+
 #include <fmt/format.h>
 
 #include "core/duration.h"
 #include "core/limits.h"
+#include "core/text.h"
+#include "queue/msgpack.h"
+#include "queue/settings_table.h"
 
 namespace delayq {
 
 namespace {
 
-constexpr Millis kMaxCallbackTimeout = std::chrono::hours{1};
 constexpr uint32_t kMaxRateCount = 1'000'000'000;
 constexpr Millis kMaxRatePeriod = std::chrono::days{1};
 
-Status check_retention(std::string_view field, const RetentionSetting& retention) {
-  const Millis time = retention.time.value_or(Millis::zero());
+SettingsTable<Settings, EffectiveSettings> make_topic_settings() {
+  SettingsTable<Settings, EffectiveSettings> table;
+#define DELAYQ_SETTING(number_, type, name_, initial, ...) \
+  table.add<&Settings::name_, &EffectiveSettings::name_>({.number = number_, .name = #name_, __VA_ARGS__});
+#include "queue/topic_settings.def"
+  return table;
+}
+
+// ---- checks: one function for each kind
+
+std::string or_zero(std::string_view zero, std::string_view zero_means) {
+  return zero_means.empty() ? std::string() : fmt::format(", or {} for {}", zero, zero_means);
+}
+
+Status check(std::string_view name, const NumberKind& kind, uint64_t value) {
+  if (value <= kind.most) return {};
+  return invalid(name,
+                 fmt::format("{} {} is out of range: {} to {} is allowed{}", name, value,
+                             kind.zero_means.empty() ? 0 : 1, kind.most, or_zero("0", kind.zero_means)));
+}
+
+Status check(std::string_view name, const DurationKind& kind, Millis value) {
+  const bool is_zero = value == Millis::zero() && !kind.zero_means.empty();
+  if (is_zero || (value >= kind.least && value <= kind.most)) return {};
+  return invalid(name, fmt::format("{} {} is out of range: {} to {} is allowed{}", name,
+                                   format_duration(value), format_duration(kind.least),
+                                   format_duration(kind.most), or_zero("0s", kind.zero_means)));
+}
+
+Status check(std::string_view name, const TextKind& kind, const std::string& value) {
+  if (value.empty()) return {};
+  if (Status status = kind.check != nullptr ? kind.check(value) : Status{}; !status) return status;
+  if (value.size() <= kind.most_bytes) return {};
+  return invalid(name,
+                 fmt::format("{} has {} bytes: at most {} are allowed", name, value.size(), kind.most_bytes));
+}
+
+Status check(std::string_view /*name*/, const BackoffKind& /*kind*/, const Backoff& value) {
+  return check_backoff(value);
+}
+
+Status check(std::string_view name, const RateKind& /*kind*/, const Rate& value) {
+  if (value.count == 0) return {};
+  if (value.count > kMaxRateCount) {
+    return invalid(fmt::format("{}.count", name),
+                   fmt::format("{} {} is out of range: 1 to {} is allowed, or 0 for no limit", name,
+                               value.count, kMaxRateCount));
+  }
+  if (value.per >= Millis{1} && value.per <= kMaxRatePeriod) return {};
+  return invalid(fmt::format("{}.per", name),
+                 fmt::format("{} per {} is out of range: 1ms to {} is allowed", name,
+                             format_duration(value.per), format_duration(kMaxRatePeriod)));
+}
+
+Status check(std::string_view name, const RetentionKind& /*kind*/, const RetentionSetting& value) {
+  const Millis time = value.time.value_or(Millis::zero());
   if (time >= Millis::zero() && time <= Limits::kMaxRetention) return {};
-  return invalid(fmt::format("{}.time", field),
-                 fmt::format("{} time {} is out of range: 0s to {} is allowed", field, format_duration(time),
+  return invalid(fmt::format("{}.time", name),
+                 fmt::format("{} time {} is out of range: 0s to {} is allowed", name, format_duration(time),
                              format_duration(Limits::kMaxRetention)));
 }
 
-Status check_rate(const std::optional<Rate>& rate) {
-  if (!rate || rate->count == 0) return {};
-  if (rate->count > kMaxRateCount) {
-    return invalid("rate.count", fmt::format("rate {} is out of range: 1 to {} is allowed, or 0 for no limit",
-                                             rate->count, kMaxRateCount));
-  }
-  if (rate->per >= Millis{1} && rate->per <= kMaxRatePeriod) return {};
-  return invalid("rate.per", fmt::format("rate per {} is out of range: 1ms to {} is allowed",
-                                         format_duration(rate->per), format_duration(kMaxRatePeriod)));
+Status check(std::string_view /*name*/, const SecretsKind& /*kind*/, const std::vector<std::string>& value) {
+  return check_callback_secrets(value);
 }
 
-Status check_callback_settings(const Settings& settings) {
-  // An empty callback or method takes back what the defaults say.
-  if (settings.callback && !settings.callback->empty()) {
-    if (Status status = check_callback(*settings.callback); !status) return status;
-  }
-  if (settings.callback_method && !settings.callback_method->empty()) {
-    if (Status status = check_callback_method(*settings.callback_method); !status) return status;
-  }
-  const Millis timeout = settings.callback_timeout.value_or(Millis::zero());
-  if (timeout != Millis::zero() && (timeout < Millis{1} || timeout > kMaxCallbackTimeout)) {
-    return invalid(
-        "callback_timeout",
-        fmt::format("callback_timeout {} is out of range: 1ms to {} is allowed, or 0s for the server's",
-                    format_duration(timeout), format_duration(kMaxCallbackTimeout)));
-  }
-  return settings.callback_secrets ? check_callback_secrets(*settings.callback_secrets) : Status{};
+Status check(std::string_view /*name*/, const FlagKind& /*kind*/, bool /*value*/) { return {}; }
+Status check(std::string_view /*name*/, const WordKind& kind, uint64_t value) {
+  assert(value < kind.words.names.size());
+  return {};
 }
 
-template <class T>
-void copy_if_said(const std::optional<T>& from, T& to) {
-  if (from) to = *from;
+// ---- the stored form: a map from numbers to values
+
+void write(MsgpackWriter& out, const NumberKind& /*kind*/, uint64_t value) { out.uint(value); }
+void write(MsgpackWriter& out, const DurationKind& /*kind*/, Millis value) { out.millis(value); }
+void write(MsgpackWriter& out, const FlagKind& /*kind*/, bool value) { out.boolean(value); }
+void write(MsgpackWriter& out, const TextKind& /*kind*/, const std::string& value) { out.text(value); }
+void write(MsgpackWriter& out, const WordKind& kind, uint64_t value) { out.text(kind.words.names[value]); }
+void write(MsgpackWriter& out, const BackoffKind& /*kind*/, const Backoff& value) { out.backoff(value); }
+void write(MsgpackWriter& out, const RateKind& /*kind*/, const Rate& value) {
+  out.array(2);
+  out.uint(value.count);
+  out.millis(value.per);
+}
+void write(MsgpackWriter& out, const RetentionKind& /*kind*/, const RetentionSetting& value) {
+  out.array(2);
+  out.millis(*value.time);
+  out.uint(*value.count);
+}
+void write(MsgpackWriter& out, const SecretsKind& /*kind*/, const std::vector<std::string>& values) {
+  out.array(static_cast<uint32_t>(values.size()));
+  for (const std::string& value : values) out.text(value);
 }
 
-void copy_if_said(const RetentionSetting& from, Retention& to) {
-  copy_if_said(from.time, to.time);
-  copy_if_said(from.count, to.count);
+SettingValue read(MsgpackReader& in, const NumberKind& /*kind*/) { return in.uint(); }
+SettingValue read(MsgpackReader& in, const DurationKind& /*kind*/) { return in.millis(); }
+SettingValue read(MsgpackReader& in, const FlagKind& /*kind*/) { return in.boolean(); }
+SettingValue read(MsgpackReader& in, const TextKind& /*kind*/) { return std::string{in.text()}; }
+SettingValue read(MsgpackReader& in, const WordKind& kind) {
+  const Result<size_t> found = kind.words.find(in.text());
+  if (!found) in.reject();
+  return uint64_t{found ? *found : 0};
 }
+SettingValue read(MsgpackReader& in, const BackoffKind& /*kind*/) { return in.backoff(); }
+SettingValue read(MsgpackReader& in, const RateKind& /*kind*/) {
+  if (in.array() != 2) in.reject();
+  const uint32_t count = in.uint32();
+  return Rate{count, in.millis()};
+}
+SettingValue read(MsgpackReader& in, const RetentionKind& /*kind*/) {
+  if (in.array() != 2) in.reject();
+  const Millis time = in.millis();
+  return RetentionSetting(Retention{time, in.uint32()});
+}
+SettingValue read(MsgpackReader& in, const SecretsKind& /*kind*/) {
+  std::vector<std::string> texts;
+  const uint32_t count = in.array();
+  for (uint32_t i = 0; i < count && in.ok(); ++i) texts.emplace_back(in.text());
+  return texts;
+}
+
+/// Writes the entry of a retention of which only one part is set. Returns false for everything else.
+bool write_part(MsgpackWriter& out, const Setting& row, const SettingValue& value) {
+  const auto* const kind = std::get_if<RetentionKind>(&row.kind);
+  if (kind == nullptr) return false;
+  const auto& keep = std::get<RetentionSetting>(value);
+  if (keep.time && keep.count) return false;
+  out.uint(keep.time ? kind->time_number : kind->count_number);
+  if (keep.time) out.millis(*keep.time);
+  if (keep.count) out.uint(*keep.count);
+  return true;
+}
+
+/// Reads the value of `number` if it is a part of a retention.
+bool read_part(MsgpackReader& in, uint64_t number, const Setting& row, std::optional<SettingValue>& value) {
+  const auto* const kind = std::get_if<RetentionKind>(&row.kind);
+  if (kind == nullptr || (number != kind->time_number && number != kind->count_number)) return false;
+  if (!value) value = RetentionSetting{};
+  auto& keep = std::get<RetentionSetting>(*value);
+  if (number == kind->time_number) keep.time = in.millis();
+  if (number == kind->count_number) keep.count = in.uint32();
+  return true;
+}
+
+void read_entry(MsgpackReader& in, SettingValues& settings) {
+  const uint64_t number = in.uint();
+  for (size_t i = 0; i < settings.rows.size(); ++i) {
+    const Setting& row = settings.rows[i];
+    if (read_part(in, number, row, settings.values[i])) return;
+    if (row.number != number) continue;
+    settings.values[i] = std::visit([&](const auto& kind) { return read(in, kind); }, row.kind);
+    return;
+  }
+  in.skip();
+}
+
+Error corrupt(std::string detail) { return {ErrorCode::kCorrupt, "settings", std::move(detail)}; }
 
 }  // namespace
 
-Status check_settings(const Settings& settings) {
-  if (settings.attempts) {
-    if (Status status = check_attempts(*settings.attempts); !status) return status;
-  }
-  if (settings.backoff) {
-    if (Status status = check_backoff(*settings.backoff); !status) return status;
-  }
-  if (settings.lease) {
-    if (Status status = check_lease(*settings.lease); !status) return status;
-  }
-  if (Status status = check_retention("keep_done", settings.keep_done); !status) return status;
-  if (Status status = check_retention("keep_dead", settings.keep_dead); !status) return status;
-  if (Status status = check_rate(settings.rate); !status) return status;
-  if (settings.redis_key) {
-    if (Status status = check_redis_key(*settings.redis_key); !status) return status;
-  }
-  if (settings.redis_maxlen.value_or(0) > kMaxRedisMaxlen) {
-    return invalid("redis_maxlen",
-                   fmt::format("redis_maxlen {} is out of range: 1 to {} is allowed, or 0 for no bound",
-                               *settings.redis_maxlen, kMaxRedisMaxlen));
-  }
-  return check_callback_settings(settings);
+const SettingsTable<Settings, EffectiveSettings>& topic_settings() {
+  static const SettingsTable<Settings, EffectiveSettings> kTable = make_topic_settings();
+  return kTable;
 }
 
+std::optional<size_t> find_setting(std::span<const Setting> rows, std::string_view name) {
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const Setting& row) { return row.name == name; });
+  if (found == rows.end()) return std::nullopt;
+  return static_cast<size_t>(found - rows.begin());
+}
+
+Status check_setting(const Setting& row, const SettingValue& value) {
+  return visit_setting(row, value,
+                       [&](const auto& kind, const auto& plain) { return check(row.name, kind, plain); });
+}
+
+Status check_values(const SettingValues& settings) {
+  for (size_t i = 0; i < settings.rows.size(); ++i) {
+    if (!settings.values[i]) continue;
+    if (Status status = check_setting(settings.rows[i], *settings.values[i]); !status) return status;
+  }
+  return {};
+}
+
+std::string encode_values(const SettingValues& settings) {
+  uint32_t count = 0;  // a map begins with the number of its entries
+  std::string entries;
+  MsgpackWriter out{entries};
+  for (size_t i = 0; i < settings.rows.size(); ++i) {
+    const Setting& row = settings.rows[i];
+    const std::optional<SettingValue>& value = settings.values[i];
+    if (!value) continue;
+    ++count;
+    if (write_part(out, row, *value)) continue;
+    out.uint(row.number);
+    visit_setting(row, *value, [&](const auto& kind, const auto& plain) { write(out, kind, plain); });
+  }
+  if (count == 0) return {};
+  std::string map;
+  MsgpackWriter{map}.map(count);
+  return map + entries;
+}
+
+Result<SettingValues> decode_values(std::span<const Setting> rows, std::string_view bytes) {
+  SettingValues settings{rows};
+  if (bytes.empty()) return settings;
+  MsgpackReader in{bytes};
+  const uint32_t pairs = in.map();
+  for (uint32_t i = 0; i < pairs && in.ok(); ++i) read_entry(in, settings);
+  if (!in.complete()) return corrupt("stored settings cannot be read");  // not shown: they have secrets
+  if (const Status status = check_values(settings); !status)
+    return corrupt("stored settings are out of range: " + status.error().detail);
+  return settings;
+}
+
+Error unknown_setting(std::span<const Setting> rows, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Setting& row : rows) names.push_back(row.name);
+  const std::string_view meant = nearest(name, names);
+  return invalid(fmt::format("{} is not a setting of a topic{}", quote(name),
+                             meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
+}
+
+Status check_settings(const Settings& settings) { return topic_settings().check(settings); }
+
 void apply_settings(const Settings& settings, EffectiveSettings& onto) {
-  copy_if_said(settings.attempts, onto.retry.attempts);
-  copy_if_said(settings.backoff, onto.retry.backoff);
-  copy_if_said(settings.lease, onto.lease);
-  copy_if_said(settings.keep_done, onto.keep_done);
-  copy_if_said(settings.keep_dead, onto.keep_dead);
-  copy_if_said(settings.rate, onto.rate);
-  copy_if_said(settings.concurrency, onto.concurrency);
-  copy_if_said(settings.paused, onto.paused);
-  copy_if_said(settings.priority, onto.priority);
-  copy_if_said(settings.delivery, onto.delivery);
-  copy_if_said(settings.callback, onto.callback);
-  copy_if_said(settings.callback_method, onto.callback_method);
-  copy_if_said(settings.callback_timeout, onto.callback_timeout);
-  copy_if_said(settings.callback_format, onto.callback_format);
-  copy_if_said(settings.callback_secrets, onto.callback_secrets);
-  copy_if_said(settings.redis_key, onto.redis_key);
-  copy_if_said(settings.redis_content, onto.redis_content);
-  copy_if_said(settings.redis_maxlen, onto.redis_maxlen);
+  topic_settings().apply(settings, onto);
 }
 
 Settings overlay(Settings below, const Settings& above) {
-  const auto lay = [](const auto& from, auto& onto) {
-    if (from) onto = from;
-  };
-  lay(above.attempts, below.attempts);
-  lay(above.backoff, below.backoff);
-  lay(above.lease, below.lease);
-  lay(above.keep_done.time, below.keep_done.time);
-  lay(above.keep_done.count, below.keep_done.count);
-  lay(above.keep_dead.time, below.keep_dead.time);
-  lay(above.keep_dead.count, below.keep_dead.count);
-  lay(above.rate, below.rate);
-  lay(above.concurrency, below.concurrency);
-  lay(above.paused, below.paused);
-  lay(above.priority, below.priority);
-  lay(above.delivery, below.delivery);
-  lay(above.callback, below.callback);
-  lay(above.callback_method, below.callback_method);
-  lay(above.callback_timeout, below.callback_timeout);
-  lay(above.callback_format, below.callback_format);
-  lay(above.callback_secrets, below.callback_secrets);
-  lay(above.redis_key, below.redis_key);
-  lay(above.redis_content, below.redis_content);
-  lay(above.redis_maxlen, below.redis_maxlen);
-  return below;
+  return topic_settings().overlay(std::move(below), above);
 }
+
+Status unset_setting(Settings& settings, std::string_view name) {
+  return topic_settings().unset(settings, name);
+}
+
+std::string encode_settings(const Settings& settings) { return topic_settings().encode(settings); }
+
+Result<Settings> decode_settings(std::string_view bytes) { return topic_settings().decode(bytes); }
 
 bool keeps_less(const EffectiveSettings& now, const EffectiveSettings& before) {
   const auto is_less = [](const Retention& a, const Retention& b) {

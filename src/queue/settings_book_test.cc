@@ -22,7 +22,7 @@ TEST(SettingsBook, ATopicGoesBeforeStoredDefaultsBeforeConfiguredOnesBeforeBuilt
   const EffectiveSettings& effective = queue.queue().effective_settings("t");
   EXPECT_EQ(effective.concurrency, 4U);
   EXPECT_EQ(effective.lease, Millis{3'000});
-  EXPECT_EQ(effective.retry.attempts, 2U);
+  EXPECT_EQ(effective.attempts, 2U);
   EXPECT_EQ(effective.priority, kDefaultPriority);
 
   queue.set("*", {});
@@ -45,7 +45,7 @@ TEST(SettingsBook, OtherConfiguredDefaultsReachAllTopicsThatSayNothingElse) {
 
   queue.queue().set_configured_defaults(queue.now(), {.attempts = 9, .lease = Millis{5'000}});
   EXPECT_EQ(queue.queue().effective_settings("t").lease, Millis{5'000});
-  EXPECT_EQ(queue.queue().effective_settings("t").retry.attempts, 3U) << "what is stored goes first";
+  EXPECT_EQ(queue.queue().effective_settings("t").attempts, 3U) << "what is stored goes first";
   EXPECT_EQ(queue.queue().effective_settings("another").lease, Millis{5'000});
   EXPECT_EQ(queue.queue().settings("*"), Settings{.attempts = 3});
   EXPECT_EQ(queue.pop("t").size(), 1U) << "nobody says paused any more";

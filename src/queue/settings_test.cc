@@ -46,7 +46,7 @@ TEST(Settings, WhatIsUnsaidIsLeftAsItWas) {
   apply_settings(everything(), effective);
   apply_settings({.lease = Millis{500}}, effective);
   EXPECT_EQ(effective.lease, Millis{500});
-  EXPECT_EQ(effective.retry.attempts, 5U);
+  EXPECT_EQ(effective.attempts, 5U);
   EXPECT_EQ(effective.concurrency, 4U);
   EXPECT_EQ(effective.callback, "https://shop.example/hook");
   EXPECT_EQ(effective.callback_format, CallbackFormat::kCloudEvents);
@@ -58,7 +58,7 @@ TEST(Settings, WhatIsUnsaidIsLeftAsItWas) {
 
 TEST(Settings, TheBuiltInDefaultsAreThoseOfTheRules) {
   const EffectiveSettings defaults;
-  EXPECT_EQ(defaults.retry.attempts, 16U);
+  EXPECT_EQ(defaults.attempts, 16U);
   EXPECT_EQ(defaults.lease, std::chrono::seconds{60});
   EXPECT_EQ(defaults.keep_dead, (Retention{std::chrono::days{30}, 100'000}));
   EXPECT_EQ(defaults.keep_done, (Retention{std::chrono::hours{1}, 1'000}));

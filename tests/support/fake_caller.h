@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "delivery/webhook/call.h"
-#include "queue/callback.h"
+#include "queue/delivery.h"
 
 namespace delayq::support {
 

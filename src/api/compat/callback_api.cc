@@ -51,7 +51,7 @@ void set_delivery(const Queue& queue, PushRequest& job, std::string_view callbac
   // Attempts that an operator has configured are for these jobs, too.
   const bool is_said =
       queue.settings(job.topic).attempts || queue.settings(kDefaultsName).attempts ||
-      queue.effective_settings(job.topic).retry.attempts != EffectiveSettings{}.retry.attempts;
+      queue.effective_settings(job.topic).attempts != EffectiveSettings{}.attempts;
   if (!is_said) job.options.attempts = kAttempts;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/http/response.h"
+#include "api/transfer/line.h"
 #include "core/duration.h"
 #include "core/moment.h"
 #include "json/writer.h"
@@ -35,32 +36,98 @@ void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& l
   json.key("waiters").number(waiters);
 }
 
-void write_settings(json::Writer& json, const EffectiveSettings& settings) {
-  const auto retention = [&json](std::string_view name, const Retention& value) {
-    json.key(name).begin_object().key("time").text(format_duration(value.time));
-    json.key("count").number(uint64_t{value.count}).end_object();
-  };
-  json.key("attempts").number(uint64_t{settings.retry.attempts});
-  json.key("backoff")
-      .text(format_backoff(settings.retry.backoff))
-      .key("lease")
-      .text(format_duration(settings.lease));
-  retention("keep_done", settings.keep_done);
-  retention("keep_dead", settings.keep_dead);
-  json.key("rate").begin_object().key("count").number(uint64_t{settings.rate.count});
-  json.key("per").text(format_duration(settings.rate.per)).end_object();
-  json.key("concurrency").number(uint64_t{settings.concurrency}).key("paused").boolean(settings.paused);
-  json.key("priority").number(uint64_t{settings.priority}).key("delivery").text(name_of(settings.delivery));
-  json.key("callback").text(settings.callback).key("callback_method").text(settings.callback_method);
-  json.key("callback_timeout").text(format_duration(settings.callback_timeout));
-  json.key("callback_format").text(name_of(settings.callback_format));
-  // The number of secrets, never the secrets.
-  json.key("callback_secret_count").number(uint64_t{settings.callback_secrets.size()});
-  json.key("redis_key").text(settings.redis_key).key("redis_content").text(name_of(settings.redis_content));
-  json.key("redis_maxlen").number(settings.redis_maxlen);
+/// {"time": "1h", "count": 1000}; a part that is left out does not change.
+std::optional<RetentionSetting> read_retention(Fields& fields, std::string_view name) {
+  std::optional<Fields> parts = fields.object(name);
+  if (!parts) return std::nullopt;
+  RetentionSetting retention;
+  retention.time = parts->duration("time");
+  retention.count = parts->small_number("count");
+  fields.close(*parts);
+  return retention.is_unset() ? std::nullopt : std::optional(retention);
 }
 
+/// {"count": 100, "per": "1s"}; a count of 0 is no limit.
+std::optional<Rate> read_rate(Fields& fields, std::string_view name) {
+  std::optional<Fields> parts = fields.object(name);
+  if (!parts) return std::nullopt;
+  const Rate rate{parts->small_number("count").value_or(0),
+                  parts->duration("per").value_or(std::chrono::seconds{1})};
+  fields.close(*parts);
+  return rate;
+}
+
+/// Takes the field of a setting, by its kind; nullopt when it is missing, null or wrong.
+class SettingReader {
+ public:
+  SettingReader(Fields& fields, std::string_view name) : fields_(fields), name_(name) {}
+
+  std::optional<SettingValue> operator()(const NumberKind& kind) const {
+    if (kind.most > kMax32Bits) return any(fields_.number(name_));
+    const std::optional<uint32_t> number = fields_.small_number(name_);
+    return number ? std::optional<SettingValue>(uint64_t{*number}) : std::nullopt;
+  }
+  std::optional<SettingValue> operator()(const DurationKind& /*kind*/) const {
+    return any(fields_.duration(name_));
+  }
+  std::optional<SettingValue> operator()(const FlagKind& /*kind*/) const {
+    return any(fields_.boolean(name_));
+  }
+  std::optional<SettingValue> operator()(const TextKind& /*kind*/) const {
+    const auto text = fields_.text(name_);
+    return text ? std::optional<SettingValue>(std::string(*text)) : std::nullopt;
+  }
+  std::optional<SettingValue> operator()(const WordKind& kind) const {
+    const auto text = fields_.text(name_);
+    if (!text) return std::nullopt;
+    const Result<size_t> place = kind.words.find(*text);
+    if (place.ok()) return uint64_t{*place};
+    fields_.note(name_, place.error().detail);
+    return std::nullopt;
+  }
+  std::optional<SettingValue> operator()(const BackoffKind& /*kind*/) const {
+    return any(fields_.backoff(name_));
+  }
+  std::optional<SettingValue> operator()(const RateKind& /*kind*/) const {
+    return any(read_rate(fields_, name_));
+  }
+  std::optional<SettingValue> operator()(const RetentionKind& /*kind*/) const {
+    return any(read_retention(fields_, name_));
+  }
+  std::optional<SettingValue> operator()(const SecretsKind& /*kind*/) const {
+    const auto texts = fields_.texts(name_);
+    if (!texts) return std::nullopt;
+    return std::vector<std::string>(texts->begin(), texts->end());
+  }
+
+ private:
+  template <class T>
+  static std::optional<SettingValue> any(const std::optional<T>& value) {
+    return value ? std::optional<SettingValue>(*value) : std::nullopt;
+  }
+
+  Fields& fields_;
+  std::string_view name_;
+};
+
 }  // namespace
+
+SettingValues read_settings(Fields& fields, std::span<const Setting> rows) {
+  SettingValues settings{rows};
+  for (size_t i = 0; i < rows.size(); ++i)
+    settings.values[i] = std::visit(SettingReader(fields, rows[i].name), rows[i].kind);
+  return settings;
+}
+
+Status check_rate_periods(const SettingValues& settings) {
+  for (size_t i = 0; i < settings.rows.size(); ++i) {
+    if (!settings.values[i] || !std::holds_alternative<Rate>(*settings.values[i])) continue;
+    Rate used = std::get<Rate>(*settings.values[i]);
+    used.count = std::max(used.count, 1U);
+    if (Status status = check_setting(settings.rows[i], used); !status.ok()) return status;
+  }
+  return {};
+}
 
 // ---- what requests have
 
@@ -172,7 +239,8 @@ void write_topic_stats(json::Writer& json, std::string_view topic, const TopicSt
   write_tallies(json, stats.tallies, stats.lateness, stats.waiters);
   if (!stats.delivery_problem.empty()) json.key("delivery_problem").text(stats.delivery_problem);
   json.key("settings").begin_object();
-  write_settings(json, stats.settings);
+  transfer::write_settings(json, topic_settings().effective_values(stats.settings),
+                           transfer::SecretCounts::kShown);
   json.end_object().end_object();
 }
 

@@ -5,6 +5,7 @@
 
 #include "api/http/fields.h"
 #include "json/writer.h"
+#include "queue/settings_table.h"
 #include "queue/verbs.h"
 
 /// The values that several calls of HTTP v1 read or write as JSON.
@@ -14,6 +15,10 @@ namespace delayq::http {
 void read_job(Fields& fields, PushRequest& job);
 /// "callback_format", where it is given.
 std::optional<CallbackFormat> read_format(Fields& fields);
+/// Takes the fields of all settings in the table.
+SettingValues read_settings(Fields& fields, std::span<const Setting> rows);
+/// The period of a rate must be in its range even if the count is 0, which means no limit.
+Status check_rate_periods(const SettingValues& settings);
 /// What to do with an id that exists, where it is given.
 std::optional<OnConflict> read_on_conflict(Fields& fields);
 /// The body of a job in a JSON request: any value, kept as it was written.

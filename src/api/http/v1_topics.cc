@@ -17,56 +17,6 @@ namespace delayq::http::v1_calls {
 
 namespace {
 
-/// {"time": "1h", "count": 1000}; a part that is left out does not change.
-RetentionSetting read_retention(Fields& fields, std::string_view name) {
-  RetentionSetting retention;
-  std::optional<Fields> parts = fields.object(name);
-  if (!parts) return retention;
-  retention.time = parts->duration("time");
-  retention.count = parts->small_number("count");
-  fields.close(*parts);
-  return retention;
-}
-
-/// {"count": 100, "per": "1s"}; a count of 0 is no limit.
-std::optional<Rate> read_rate(Fields& fields) {
-  std::optional<Fields> parts = fields.object("rate");
-  if (!parts) return std::nullopt;
-  const Rate rate{parts->small_number("count").value_or(0),
-                  parts->duration("per").value_or(std::chrono::seconds{1})};
-  fields.close(*parts);
-  return rate;
-}
-
-std::optional<std::string> owned(std::optional<std::string_view> text) {
-  return text ? std::optional(std::string(*text)) : std::nullopt;
-}
-
-/// One of several words, as `parse` knows them.
-template <class Word>
-std::optional<Word> read_word(Fields& fields, std::string_view name,
-                              Result<Word> (*parse)(std::string_view)) {
-  const auto text = fields.text(name);
-  if (!text) return std::nullopt;
-  const Result<Word> word = parse(*text);
-  if (word.ok()) return *word;
-  fields.note(name, word.error().detail);
-  return std::nullopt;
-}
-
-void read_delivery(Fields& fields, Settings& change) {
-  change.delivery = read_word(fields, "delivery", parse_delivery);
-  change.callback = owned(fields.text("callback"));
-  change.callback_method = owned(fields.text("callback_method"));
-  change.callback_timeout = fields.duration("callback_timeout");
-  change.callback_format = read_format(fields);
-  if (const auto secrets = fields.texts("callback_secrets"))
-    change.callback_secrets.emplace(secrets->begin(), secrets->end());
-  change.redis_key = owned(fields.text("redis_key"));
-  change.redis_content = read_word(fields, "redis_content", parse_redis_content);
-  change.redis_maxlen = fields.number("redis_maxlen");
-}
-
 int write_count(json::Writer& json, uint64_t count) {
   json.begin_object().key("jobs").number(count).end_object();
   return 200;
@@ -175,24 +125,10 @@ Status events(const Call& call) {
 Status change_settings(const Call& call) {
   Result<Fields> fields = call.json_fields();
   if (!fields.ok()) return fields.error();
-  Settings change;
-  change.attempts = fields->small_number("attempts");
-  change.backoff = fields->backoff("backoff");
-  change.lease = fields->duration("lease");
-  change.keep_done = read_retention(*fields, "keep_done");
-  change.keep_dead = read_retention(*fields, "keep_dead");
-  change.rate = read_rate(*fields);
-  change.concurrency = fields->small_number("concurrency");
-  change.paused = fields->boolean("paused");
-  change.priority = fields->small_number("priority");
-  read_delivery(*fields, change);
+  const SettingValues change = read_settings(*fields, topic_settings().rows());
   if (Status status = fields->finish(); !status.ok()) return status;
-  if (change.rate) {
-    // The period is checked even when the count is 0, which does not use it.
-    const Rate used{std::max(change.rate->count, 1U), change.rate->per};
-    if (Status status = check_settings({.rate = used}); !status.ok()) return status;
-  }
-  Settings merged = overlay(call.queue().settings(call.names[0]), change);
+  if (Status status = check_rate_periods(change); !status.ok()) return status;
+  Settings merged = overlay(call.queue().settings(call.names[0]), topic_settings().own(change));
   for (const std::string_view name : fields->nulls()) {
     if (Status status = unset_setting(merged, name); !status.ok()) return status;
   }

@@ -31,39 +31,33 @@ void write_options(json::Writer& json, const JobOptions& options) {
   if (!options.name.empty()) json.key("name").text(options.name);
 }
 
-void write_retention(json::Writer& json, std::string_view name, const RetentionSetting& retention) {
-  if (retention.says_nothing()) return;
-  json.key(name).begin_object();
-  if (retention.time) json.key("time").text(format_duration(*retention.time));
-  if (retention.count) json.key("count").number(uint64_t{*retention.count});
+// ---- a setting's value, by its kind
+
+void write_value(json::Writer& json, const NumberKind& /*kind*/, uint64_t value) { json.number(value); }
+void write_value(json::Writer& json, const DurationKind& /*kind*/, Millis value) {
+  json.text(format_duration(value));
+}
+void write_value(json::Writer& json, const FlagKind& /*kind*/, bool value) { json.boolean(value); }
+void write_value(json::Writer& json, const TextKind& /*kind*/, const std::string& value) { json.text(value); }
+void write_value(json::Writer& json, const WordKind& kind, uint64_t value) {
+  json.text(kind.words.names[value]);
+}
+void write_value(json::Writer& json, const BackoffKind& /*kind*/, const Backoff& value) {
+  json.text(format_backoff(value));
+}
+void write_value(json::Writer& json, const RateKind& /*kind*/, const Rate& value) {
+  json.begin_object().key("count").number(uint64_t{value.count});
+  json.key("per").text(format_duration(value.per)).end_object();
+}
+void write_value(json::Writer& json, const RetentionKind& /*kind*/, const RetentionSetting& value) {
+  json.begin_object();
+  if (value.time) json.key("time").text(format_duration(*value.time));
+  if (value.count) json.key("count").number(uint64_t{*value.count});
   json.end_object();
 }
-
-void write_settings(json::Writer& json, const Settings& settings) {
-  json.key("settings").begin_object();
-  if (settings.attempts) json.key("attempts").number(uint64_t{*settings.attempts});
-  if (settings.backoff) json.key("backoff").text(format_backoff(*settings.backoff));
-  if (settings.lease) json.key("lease").text(format_duration(*settings.lease));
-  write_retention(json, "keep_done", settings.keep_done);
-  write_retention(json, "keep_dead", settings.keep_dead);
-  if (settings.rate) {
-    json.key("rate").begin_object().key("count").number(uint64_t{settings.rate->count});
-    json.key("per").text(format_duration(settings.rate->per)).end_object();
-  }
-  if (settings.concurrency) json.key("concurrency").number(uint64_t{*settings.concurrency});
-  if (settings.paused) json.key("paused").boolean(*settings.paused);
-  if (settings.priority) json.key("priority").number(uint64_t{*settings.priority});
-  if (settings.delivery) json.key("delivery").text(name_of(*settings.delivery));
-  if (settings.callback) json.key("callback").text(*settings.callback);
-  if (settings.callback_method) json.key("callback_method").text(*settings.callback_method);
-  if (settings.callback_timeout)
-    json.key("callback_timeout").text(format_duration(*settings.callback_timeout));
-  if (settings.callback_format) json.key("callback_format").text(name_of(*settings.callback_format));
-  if (settings.redis_key) json.key("redis_key").text(*settings.redis_key);
-  if (settings.redis_content) json.key("redis_content").text(name_of(*settings.redis_content));
-  if (settings.redis_maxlen) json.key("redis_maxlen").number(*settings.redis_maxlen);
-  // Secrets stay where they are: an export is a file that is handed around.
-  json.end_object();
+/// How many there are, never which.
+void write_value(json::Writer& json, const SecretsKind& /*kind*/, const std::vector<std::string>& value) {
+  json.number(uint64_t{value.size()});
 }
 
 void write_job(json::Writer& json, const Job& job) {
@@ -80,11 +74,28 @@ void write_job(json::Writer& json, const Job& job) {
 
 }  // namespace
 
+void write_settings(json::Writer& json, const SettingValues& settings, SecretCounts secrets) {
+  for (size_t i = 0; i < settings.rows.size(); ++i) {
+    const Setting& row = settings.rows[i];
+    const bool is_secret = std::holds_alternative<SecretsKind>(row.kind);
+    if (!settings.values[i] || (is_secret && secrets == SecretCounts::kLeftOut)) continue;
+    json.key(is_secret ? count_name(row) : std::string(row.name));
+    visit_setting(row, *settings.values[i],
+                  [&](const auto& kind, const auto& value) { write_value(json, kind, value); });
+  }
+}
+
+std::string count_name(const Setting& secrets) {
+  return fmt::format("{}_count", secrets.name.substr(0, secrets.name.size() - 1));
+}
+
 void write_line(std::string& out, const ExportItem& item) {
   json::Writer json(out);
   json.begin_object().key("topic").text(item.job.topic);
   if (item.settings) {
-    write_settings(json, *item.settings);
+    json.key("settings").begin_object();
+    write_settings(json, topic_settings().values(*item.settings), SecretCounts::kLeftOut);
+    json.end_object();
   } else if (item.job.id.empty()) {  // not to be hidden; reading it back is refused
     json.key("state").text(name_of(item.job.state)).key("damaged").text(item.job.outcome);
   } else {
@@ -288,38 +299,70 @@ std::optional<Parts> read_pair(Members& members, std::string_view name, std::str
   return result;
 }
 
-std::optional<std::string> owned(std::optional<std::string_view> text) {
-  return text ? std::optional(std::string(*text)) : std::nullopt;
-}
+/// The value of a member, by the kind of its setting; nullopt when it is missing or wrong.
+class ValueReader {
+ public:
+  ValueReader(Members& members, std::deque<std::string>& texts, std::string_view name)
+      : members_(members), texts_(texts), name_(name) {}
 
-Status read_settings(const json::Slice& object, Line& line) {
+  std::optional<SettingValue> operator()(const NumberKind& kind) const {
+    return any(kind.most > kMax32Bits ? members_.large_number(name_)
+                                      : members_.large_number(name_, kMax32Bits));
+  }
+  std::optional<SettingValue> operator()(const DurationKind& /*kind*/) const {
+    return any(members_.parsed(name_, parse_duration));
+  }
+  std::optional<SettingValue> operator()(const FlagKind& /*kind*/) const {
+    return any(members_.boolean(name_));
+  }
+  std::optional<SettingValue> operator()(const TextKind& /*kind*/) const {
+    const auto text = members_.text(name_);
+    return text ? std::optional<SettingValue>(std::string(*text)) : std::nullopt;
+  }
+  std::optional<SettingValue> operator()(const WordKind& kind) const {
+    const auto find = [&kind](std::string_view word) { return kind.words.find(word); };
+    const std::optional<size_t> place = members_.parsed(name_, find);
+    return place ? std::optional<SettingValue>(uint64_t{*place}) : std::nullopt;
+  }
+  std::optional<SettingValue> operator()(const BackoffKind& /*kind*/) const {
+    return any(members_.parsed(name_, parse_backoff));
+  }
+  std::optional<SettingValue> operator()(const RateKind& /*kind*/) const {
+    return any(read_pair<Rate>(members_, name_, "count", "per", texts_));
+  }
+  std::optional<SettingValue> operator()(const RetentionKind& /*kind*/) const {
+    const auto keep = read_pair<RetentionSetting>(members_, name_, "count", "time", texts_);
+    return keep && !keep->is_unset() ? any(keep) : std::nullopt;
+  }
+  /// Not asked for: an export has none, so a line that has some is refused.
+  std::optional<SettingValue> operator()(const SecretsKind& /*kind*/) const { return std::nullopt; }
+
+ private:
+  template <class T>
+  static std::optional<SettingValue> any(const std::optional<T>& value) {
+    return value ? std::optional<SettingValue>(*value) : std::nullopt;
+  }
+
+  Members& members_;
+  std::deque<std::string>& texts_;
+  std::string_view name_;
+};
+
+}  // namespace
+
+Result<SettingValues> read_settings(const json::Slice& object, std::span<const Setting> rows) {
   if (object.type != json::Type::kObject)
     return invalid("settings", fmt::format("settings: expected an object, got {}", name_of(object.type)));
-  Members members(object, line.texts);
-  Settings& settings = line.settings.emplace();
-  settings.attempts = members.number("attempts");
-  settings.backoff = members.parsed("backoff", parse_backoff);
-  settings.lease = members.parsed("lease", parse_duration);
-  const auto keep = [&](std::string_view name) {
-    return read_pair<RetentionSetting>(members, name, "count", "time", line.texts)
-        .value_or(RetentionSetting{});
-  };
-  settings.keep_done = keep("keep_done");
-  settings.keep_dead = keep("keep_dead");
-  settings.rate = read_pair<Rate>(members, "rate", "count", "per", line.texts);
-  settings.concurrency = members.number("concurrency");
-  settings.paused = members.boolean("paused");
-  settings.priority = members.number("priority");
-  settings.delivery = members.parsed("delivery", parse_delivery);
-  settings.callback = owned(members.text("callback"));
-  settings.callback_method = owned(members.text("callback_method"));
-  settings.callback_timeout = members.parsed("callback_timeout", parse_duration);
-  settings.callback_format = members.parsed("callback_format", parse_callback_format);
-  settings.redis_key = owned(members.text("redis_key"));
-  settings.redis_content = members.parsed("redis_content", parse_redis_content);
-  settings.redis_maxlen = members.large_number("redis_maxlen");
-  return members.finish();
+  std::deque<std::string> texts;
+  Members members(object, texts);
+  SettingValues settings{rows};
+  for (size_t i = 0; i < rows.size(); ++i)
+    settings.values[i] = std::visit(ValueReader(members, texts, rows[i].name), rows[i].kind);
+  if (Status status = members.finish(); !status.ok()) return status.error();
+  return settings;
 }
+
+namespace {
 
 Result<Line> read_line(std::string_view text) {
   const Result<json::Slice> value = json::parse(text);
@@ -332,7 +375,9 @@ Result<Line> read_line(std::string_view text) {
   members.need(topic.has_value(), "topic");
   line.topic = topic.value_or(std::string_view());
   if (const json::Slice* settings = members.find("settings")) {
-    if (Status status = read_settings(*settings, line); !status.ok()) return status.error();
+    const Result<SettingValues> values = read_settings(*settings, topic_settings().rows());
+    if (!values.ok()) return values.error();
+    line.settings = topic_settings().own(*values);
   } else {
     read_job(members, line);
   }

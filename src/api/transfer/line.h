@@ -6,6 +6,9 @@
 #include <string_view>
 
 #include "core/result.h"
+#include "json/reader.h"
+#include "json/writer.h"
+#include "queue/settings_table.h"
 #include "queue/verbs.h"
 
 /// Jobs and settings as NDJSON: one JSON object a line, made for reading by people and programs.
@@ -21,6 +24,18 @@
 /// under "outcome_base64". A field that says nothing is left out. Reading a line that was written gives the
 /// same job.
 namespace delayq::transfer {
+
+/// Whether the number of secrets is written.
+enum class SecretCounts : uint8_t { kShown, kLeftOut };
+
+/// Writes a member for each setting that has a value. Secrets are never written, only their number.
+void write_settings(json::Writer& json, const SettingValues& settings, SecretCounts secrets);
+/// The member that has the number of secrets: "callback_secret_count".
+std::string count_name(const Setting& secrets);
+
+/// Reads what write_settings() has written without the number of secrets. kInvalid, with the field that is
+/// wrong; values that are out of range are accepted here and refused by the queue.
+Result<SettingValues> read_settings(const json::Slice& object, std::span<const Setting> rows);
 
 /// Appends the line, with its end. What a reserved job's lease was is not written: it cannot be moved.
 void write_line(std::string& out, const ExportItem& item);

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "delivery/webhook/call.h"
-#include "queue/callback.h"
+#include "queue/delivery.h"
 #include "queue/job_options.h"
 #include "queue/settings.h"
 #include "signing/signature.h"
