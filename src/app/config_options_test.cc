@@ -85,7 +85,7 @@ TEST_F(ReadConfig, the_file_of_delayq_is_searched_for) {
   const ConfigOutcome outcome = read_config(options);
   EXPECT_EQ(outcome.file, "conf/delayq.conf");
   EXPECT_EQ(outcome.config.log.access, "logs/access.log");
-  EXPECT_THAT(outcome.warnings, ElementsAre(HasSubstr("conf/delayq.conf is read")));
+  EXPECT_THAT(outcome.warnings, ElementsAre(HasSubstr("reading conf/delayq.conf: it exists")));
   write("[server]\n");
   EXPECT_EQ(read_config(options).config.log.access, "") << "-c names another";
   std::filesystem::current_path(before);

@@ -96,7 +96,7 @@ TEST_F(DeliveryWatchTest, a_member_of_a_cluster_is_told_once) {
   watch.greeted(hello("cluster"));
   watch.greeted(hello("cluster"));
   ASSERT_THAT(lines, SizeIs(1));
-  EXPECT_THAT(lines[0], HasSubstr("redis_delivery.url is redis-cluster://"));
+  EXPECT_THAT(lines[0], HasSubstr("set redis_delivery.url to redis-cluster://"));
   watch.begin(net::redis::Mode::kCluster, {"redis_delivery.url", true});
   watch.greeted(hello("cluster"));
   EXPECT_THAT(lines, SizeIs(1));

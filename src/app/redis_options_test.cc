@@ -64,10 +64,11 @@ TEST(RedisOptions, what_is_said_twice_is_refused) {
   said.password = "q";
   said.password_file = "f";
   said.database = 2;
-  EXPECT_THAT(check_redis(said),
-              ElementsAre(HasSubstr("redis.user: also set in redis.url"), HasSubstr("redis.password: "),
-                          HasSubstr("redis.password_file: redis.url"), HasSubstr("redis.database: "),
-                          HasSubstr("redis.password_file: redis.password is there")));
+  EXPECT_THAT(
+      check_redis(said),
+      ElementsAre(HasSubstr("redis.user: also set in redis.url"), HasSubstr("redis.password: "),
+                  HasSubstr("redis.password_file: also set in redis.url"), HasSubstr("redis.database: "),
+                  HasSubstr("redis.password_file: redis.password is also set")));
 }
 
 TEST(RedisOptions, what_does_not_go_together_is_refused) {

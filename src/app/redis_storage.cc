@@ -66,7 +66,7 @@ std::vector<std::string> check_redis(const Config::Redis& said) {
   refuse_two("password_file", !said.password_file.empty() && !url->password.empty());
   refuse_two("database", said.database != 0 && url->database != 0 && url->database != said.database);
   if (!said.password.empty() && !said.password_file.empty())
-    errors.emplace_back("redis.password_file: redis.password is there, too: leave one out");
+    errors.emplace_back("redis.password_file: redis.password is also set: remove one of them");
   if (said.database != 0 && url->mode == Mode::kCluster)
     errors.emplace_back("redis.database: a Cluster has only database 0");
   if (said.certificate.empty() != said.key.empty())
