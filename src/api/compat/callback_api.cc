@@ -49,9 +49,8 @@ void set_delivery(const Queue& queue, PushRequest& job, std::string_view callbac
   job.options.method = "PUT";  // whatever the topic's other callbacks use
   job.options.format = CallbackFormat::kCallbackApi;
   // Attempts that an operator has configured are for these jobs, too.
-  const bool is_said =
-      queue.settings(job.topic).attempts || queue.settings(kDefaultsName).attempts ||
-      queue.effective_settings(job.topic).attempts != EffectiveSettings{}.attempts;
+  const bool is_said = queue.settings(job.topic).attempts || queue.settings(kDefaultsName).attempts ||
+                       queue.effective_settings(job.topic).attempts != EffectiveSettings{}.attempts;
   if (!is_said) job.options.attempts = kAttempts;
 }
 
