@@ -37,7 +37,6 @@ struct NewJob {
   /// There must not be more jobs than before: if the topic has no job of that id, in whatever state, nothing
   /// is stored, and the answer is kAbsent.
   bool adds_none = false;
-  Millis lease{};  ///< the job's own lease length (see TakeRequest::own_leases); zero: none
 };
 
 enum class PushOutcome : uint8_t { kCreated, kReplaced, kKept, kConflict, kAbsent };
@@ -61,7 +60,6 @@ struct RestoreRequest {
   OnConflict on_conflict = OnConflict::kKeep;
   /// For a done or dead job: how many of that state the topic keeps, at least 1. The oldest go first.
   uint32_t keep_count = 1;
-  Millis lease{};  ///< as NewJob::lease
 };
 
 // ---- hand-over
@@ -75,9 +73,6 @@ struct TakeRequest {
   /// count, and an engine may count what else it keeps of a job, too.
   uint64_t max_bytes = Limits::kPopBytes;
   Moment lease_until{};
-  /// A job that was stored with a lease length of its own gets that, from `now` on, instead of `lease_until`.
-  /// Jobs that an earlier version stored have none, whatever their options say.
-  bool own_leases = false;
   /// Never let more than this many jobs of the topic, by whichever outlet, be reserved at once. 0: no limit.
   /// An auto-acked job fills a place for this one call.
   uint32_t max_reserved = 0;

@@ -39,9 +39,6 @@ Error not_popped(const TopicState& topic) {
                           goes_to_redis(topic.settings->delivery) ? "written to Redis" : "called back")));
 }
 
-/// Jobs get the lease length of their own: the waiter did not choose one for all.
-bool has_own_leases(const Waiter& waiter) { return !waiter.lease && !waiter.auto_ack; }
-
 const TopicPtr& topic_of(const Waiter& waiter, const Job& job) {
   return *std::find_if(waiter.topics.begin(), waiter.topics.end(),
                        [&job](const TopicPtr& topic) { return topic->name == job.topic; });
@@ -166,7 +163,7 @@ void HandOver::walk(Waiter& waiter) {
   if (waiter.found.jobs.empty()) {
     found_nothing(waiter);
   } else {
-    mend_leases(waiter);
+    give_own_leases(waiter);
   }
 }
 
@@ -249,7 +246,6 @@ void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {
   request.count = count;
   request.max_bytes = Limits::kPopBytes - waiter.found_bytes;
   request.lease_until = saturating_add(context_.now, waiter.lease.value_or(settings.lease));
-  request.own_leases = has_own_leases(waiter);
   request.max_reserved = settings.concurrency;
   request.auto_ack = waiter.auto_ack;
   if (waiter.auto_ack) request.keep_done = keep_from(context_.now, settings.keep_done);
@@ -273,7 +269,6 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
   }
   for (const TakenJob& job : result->jobs) waiter.found_bytes += job.job.body.size();
   append(waiter.found, std::move(*result));
-  if (has_own_leases(waiter)) note_other_leases(waiter, waiter.found.jobs.size() - got);
   if (waiter.delivers && !got_all && topic->settings->concurrency != 0) note_unserved(waiter, topic);
   if (waiter.found.is_cut) return cut(waiter, topic);
   if (was_walking && waiter.found.jobs.size() < waiter.count) {
@@ -286,7 +281,7 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
   if (waiter.found.jobs.empty()) {
     found_nothing(waiter);
   } else {
-    mend_leases(waiter);
+    give_own_leases(waiter);
   }
   if (got_all && !was_walking) serve(topic, 2);
 }
@@ -302,7 +297,7 @@ void HandOver::cut(Waiter& waiter, const TopicPtr& topic) {
   if (is_empty) {
     found_nothing(waiter);
   } else {
-    mend_leases(waiter);
+    give_own_leases(waiter);
   }
   // Others who came to nothing at the same moment ask again first: they stood before those in line.
   if (!was_walking) not_dry_.push_back(topic);
@@ -336,32 +331,27 @@ void HandOver::found_nothing(Waiter& waiter) {
 
 // ---- handing over
 
-void HandOver::note_other_leases(Waiter& waiter, size_t first) {
-  for (size_t i = first; i < waiter.found.jobs.size(); ++i) {
-    const Job& job = waiter.found.jobs[i].job;
-    if (job.options.empty()) continue;
-    const std::optional<Millis> own = decode_job_options(job.options).lease;
-    if (!own) continue;
-    const Moment until = saturating_add(waiter.took_at, *own);
-    if (job.until != until) waiter.other_leases.push_back({i, until});
-  }
-}
-
-void HandOver::mend_leases(Waiter& waiter) {
-  if (waiter.other_leases.empty() || waiter.gone) return deliver(waiter);
+void HandOver::give_own_leases(Waiter& waiter) {
+  if (waiter.lease || waiter.auto_ack || waiter.gone) return deliver(waiter);
   std::vector<ExtendRequest> requests;
-  for (const Waiter::OtherLease& other : waiter.other_leases) {
-    const TakenJob& taken = waiter.found.jobs[other.place];
-    requests.push_back({{taken.job.topic, taken.lease}, other.until, false});
+  std::vector<size_t> places;
+  for (size_t i = 0; i < waiter.found.jobs.size(); ++i) {
+    const TakenJob& taken = waiter.found.jobs[i];
+    if (taken.job.options.empty()) continue;
+    const std::optional<Millis> own = decode_job_options(taken.job.options).lease;
+    if (!own) continue;
+    requests.push_back({{taken.job.topic, taken.lease}, saturating_add(waiter.took_at, *own), false});
+    places.push_back(i);
   }
-  context_.engine.extend(context_.now, requests,
-                         [this, &waiter](const Result<std::vector<ExtendAnswer>>& extended) {
-                           for (size_t i = 0; extended.ok() && i < waiter.other_leases.size(); ++i) {
-                             if ((*extended)[i])
-                               waiter.found.jobs[waiter.other_leases[i].place].job.until = *(*extended)[i];
-                           }
-                           deliver(waiter);
-                         });
+  if (requests.empty()) return deliver(waiter);
+  context_.engine.extend(
+      context_.now, requests,
+      [this, &waiter, places = std::move(places)](const Result<std::vector<ExtendAnswer>>& extended) {
+        for (size_t i = 0; extended.ok() && i < places.size(); ++i) {
+          if ((*extended)[i]) waiter.found.jobs[places[i]].job.until = *(*extended)[i];
+        }
+        deliver(waiter);
+      });
 }
 
 void HandOver::deliver(Waiter& waiter) {

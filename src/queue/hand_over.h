@@ -84,10 +84,7 @@ class HandOver {
   /// Others got all that fits: once more, for the waiter's own answer.
   void ask_again(Waiter& waiter, const TopicPtr& topic);
   void found_nothing(Waiter& waiter);
-  /// Of the jobs in its answer from `first` on.
-  static void note_other_leases(Waiter& waiter, size_t first);
-  /// Answers it, after jobs that an earlier version stored have got the lease lengths of their own.
-  void mend_leases(Waiter& waiter);
+  void give_own_leases(Waiter& waiter);
   void deliver(Waiter& waiter);
   void fail(Waiter& waiter, const Error& error);
   void give_back(Waiter& waiter);

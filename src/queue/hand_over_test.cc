@@ -18,29 +18,15 @@ using support::Taken;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Counts how often it is asked for jobs, and for other deadlines.
+/// Counts how often it is asked for jobs.
 class CountingEngine final : public support::ForwardingEngine {
  public:
   using ForwardingEngine::ForwardingEngine;
-  void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override {
-    std::vector<NewJob> stored(jobs.begin(), jobs.end());
-    for (NewJob& job : stored) {
-      if (stores_as_earlier) job.lease = Millis::zero();
-    }
-    ForwardingEngine::push(now, stored, std::move(reply));
-  }
-  void extend(Moment now, std::span<const ExtendRequest> leases,
-              Reply<std::vector<ExtendAnswer>> reply) override {
-    ++extends;
-    ForwardingEngine::extend(now, leases, std::move(reply));
-  }
   void take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) override {
     ++takes;
     ForwardingEngine::take(now, request, std::move(reply));
   }
   int takes = 0;
-  int extends = 0;
-  bool stores_as_earlier = false;  ///< as versions whose records had no lease length
 };
 
 class HandOverTest : public testing::Test {
@@ -97,29 +83,6 @@ TEST_F(HandOverTest, TheLeaseIsTheCallersThenTheJobsThenTheTopics) {
   EXPECT_EQ(queue_.count("t", JobState::kReserved), 3U);
   queue_.run_to(at(5'000));
   EXPECT_EQ(queue_.count("t", JobState::kReserved), 2U);
-}
-
-TEST_F(HandOverTest, AJobsOwnLeaseNeedsNoSecondCall) {
-  queue_.push({.topic = "t", .options = {.lease = Millis{5'000}}});
-  queue_.push({.topic = "t", .options = {.name = "plain"}});
-  EXPECT_EQ(queue_.pop("t", 2).at(0).job.until, at(5'000));
-  EXPECT_EQ(engine_.extends, 0);
-}
-
-TEST_F(HandOverTest, AJobOfAnEarlierVersionHasItsOwnLeaseToo) {
-  engine_.stores_as_earlier = true;
-  queue_.push({.topic = "t", .id = "a", .options = {.lease = Millis{5'000}}});
-  queue_.push({.topic = "u", .id = "b"});
-  queue_.push({.topic = "u", .id = "c", .options = {.lease = Millis{9'000}}});
-  const std::string_view topics[] = {"t", "u"};
-  const std::vector<Taken> popped = queue_.pop(PopRequest{.topics = topics, .count = 3});
-  ASSERT_THAT(ids_of(popped), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(popped[0].job.until, at(5'000));
-  EXPECT_EQ(popped[1].job.until, at(60'000));
-  EXPECT_EQ(popped[2].job.until, at(9'000));
-  EXPECT_EQ(engine_.extends, 1);
-  queue_.run_to(at(5'000));
-  EXPECT_EQ(queue_.count("t", JobState::kReserved), 0U) << "it is the engine's deadline, too";
 }
 
 TEST_F(HandOverTest, TheFirstTopicGoesBeforeTheSecond) {

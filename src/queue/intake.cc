@@ -128,7 +128,6 @@ Status Intake::accept(const PushRequest& request, Batch& batch) {
     batch.encoded.clear();
     encode_job_options(request.options, batch.encoded);
     job.options = batch.options.copy(batch.encoded);
-    job.lease = request.options.lease.value_or(Millis::zero());
   }
   return {};
 }

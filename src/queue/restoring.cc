@@ -153,7 +153,6 @@ Result<bool> Restoring::accept(const RestoreItem& item, Batch& batch) {
     batch.encoded.clear();
     encode_job_options(item.options, batch.encoded);
     request.job.options = batch.texts.copy(batch.encoded);
-    request.lease = item.options.lease.value_or(Millis::zero());
   }
   return true;
 }

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <absl/container/btree_set.h>
 #include <absl/container/flat_hash_map.h>
@@ -43,12 +42,6 @@ struct Waiter {
   uint64_t seen = 0;        ///< the wakes that came before its latest try; see HandOver
   PopAnswer found;
   uint64_t found_bytes = 0;  ///< of the bodies in it
-  /// Jobs in it that did not get the lease length that their options ask for: an earlier version stored them.
-  struct OtherLease {
-    size_t place;
-    Moment until;  ///< what they shall get
-  };
-  std::vector<OtherLease> other_leases;
 };
 
 /// Who waits, in which order, and until when. FIFO for each topic; a waiter that was busy gets its old place

@@ -1,6 +1,5 @@
 // Rule 7: a job is handed out under a lease with a deadline. Only the current lease can ack, nack or extend.
 // When the deadline passes, that is told, and the job counts as failed once.
-#include <map>
 #include <set>
 
 #include "tests/contract/engine_contract.h"
@@ -375,105 +374,6 @@ TEST_P(Rule07Leases, MaxReservedHoldsForAutoAckToo) {
   request.auto_ack = true;
   EXPECT_THAT(engine_.take(request), SizeIs(1));
   EXPECT_THAT(engine_.take(request), SizeIs(1)) << "it did not stay reserved";
-}
-
-// ---- lease lengths of their own
-
-TakeRequest take_with_own_leases(uint32_t count = 10) {
-  TakeRequest request;
-  request.topic = "t";
-  request.count = count;
-  request.lease_until = at(60'000);
-  request.own_leases = true;
-  return request;
-}
-
-std::map<std::string, Moment> deadlines_of(const std::vector<Taken>& taken) {
-  std::map<std::string, Moment> deadlines;
-  for (const Taken& each : taken) deadlines[each.job.id] = each.job.until;
-  return deadlines;
-}
-
-using Deadlines = std::map<std::string, Moment>;
-
-TEST_P(Rule07Leases, AJobsOwnLengthReplacesTheDeadline) {
-  engine_.push_all({JobSpec("t", "short").with_lease(Millis{5'000}), JobSpec("t", "plain"),
-                    JobSpec("t", "long").with_lease(std::chrono::hours{24})});
-  const std::vector<Taken> taken = engine_.take(take_with_own_leases());
-  EXPECT_EQ(deadlines_of(taken),
-            (Deadlines{{"short", at(5'000)}, {"plain", at(60'000)}, {"long", at(86'400'000)}}));
-  EXPECT_EQ(engine_.get("t", "short")->until, at(5'000));
-}
-
-TEST_P(Rule07Leases, AJobsOwnLengthCountsOnlyWhenTheTakeSaysSo) {
-  engine_.push(JobSpec("t", "a").with_lease(Millis{5'000}));
-  TakeRequest request = take_with_own_leases();
-  request.own_leases = false;
-  EXPECT_EQ(deadlines_of(engine_.take(request)), (Deadlines{{"a", at(60'000)}}));
-}
-
-TEST_P(Rule07Leases, AJobsOwnLengthIsToldWhenItRunsOut) {
-  engine_.push(JobSpec("t", "short").with_lease(Millis{5'000}));
-  engine_.push(JobSpec("t", "plain"));
-  engine_.take(take_with_own_leases());
-  engine_.tick();
-  engine_.go_to(at(5'000));
-  engine_.tick();
-  const std::vector<LeaseInfo> told = engine_.expired_news();
-  ASSERT_THAT(told, SizeIs(1));
-  EXPECT_EQ(resolve_expired(told[0], at(5'000)), NackOutcome::kRetried);
-  EXPECT_EQ(engine_.state_of("t", "plain"), JobState::kReserved);
-}
-
-TEST_P(Rule07Leases, AJobsOwnLengthOutlivesEveryStep) {
-  engine_.push(JobSpec("t", "a").with_lease(Millis{5'000}));
-  const auto take = [this] { return deadlines_of(engine_.take(take_with_own_leases())); };
-  const Deadlines own{{"a", at(5'000)}};
-  const Taken taken = engine_.take(take_with_own_leases()).at(0);
-  engine_.extend(taken, at(90'000));
-  engine_.retry(taken, at(0), "failed");
-  EXPECT_EQ(take(), own) << "retried";
-  engine_.push(JobSpec("t", "b").with_lease(Millis{5'000}));
-  const Taken buried = engine_.take(take_with_own_leases()).at(0);
-  engine_.bury(buried);
-  engine_.redrive("t", {"b"});
-  EXPECT_EQ(take(), (Deadlines{{"b", at(5'000)}})) << "redriven";
-  engine_.push(JobSpec("t", "b").or_replace());
-  EXPECT_EQ(take(), (Deadlines{{"b", at(60'000)}})) << "replaced by one without";
-}
-
-TEST_P(Rule07Leases, ARestoredJobHasItsOwnLengthAgain) {
-  engine_.push(JobSpec("t", "a").with_body("body"));
-  const SeenJob seen = *engine_.get("t", "a");
-  RestoreRequest request{support::view_of(seen), OnConflict::kReplace};
-  request.lease = Millis{7'000};
-  engine_.restore_all({request});
-  EXPECT_EQ(deadlines_of(engine_.take(take_with_own_leases())), (Deadlines{{"a", at(7'000)}}));
-}
-
-// Where a length is stored behind the body, the bytes of a body must not be taken for one.
-TEST_P(Rule07Leases, NoBodyIsTakenForALength) {
-  const std::string looks_like_one("\xce\0\0\x13\x88", 5);
-  const std::string options("\x81\x02\x05", 3);
-  Deadlines expected;
-  for (const size_t size :
-       {size_t{0}, size_t{1}, size_t{26}, size_t{27}, size_t{31}, size_t{32}, size_t{250}, size_t{251},
-        size_t{255}, size_t{256}, size_t{65'530}, size_t{65'535}, size_t{65'536}, size_t{70'000}}) {
-    const std::string body = std::string(size, '\xce') + looks_like_one;
-    for (const bool has_options : {false, true}) {
-      const std::string name = std::to_string(size) + (has_options ? " with options" : "");
-      JobSpec spec = JobSpec("t", name).with_body(body).in_group(has_options ? "g" : "");
-      if (has_options) spec.with_options(options);
-      engine_.push(spec);
-      expected[name] = at(60'000);
-      spec.id += " and a length";
-      engine_.push(spec.with_lease(Millis{1'234}));
-      expected[spec.id] = at(1'234);
-    }
-  }
-  const std::vector<Taken> taken = engine_.take(take_with_own_leases(100));
-  EXPECT_EQ(deadlines_of(taken), expected);
-  for (const Taken& each : taken) EXPECT_TRUE(each.job.body.ends_with(looks_like_one)) << each.job.id;
 }
 
 }  // namespace

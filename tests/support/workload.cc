@@ -54,19 +54,18 @@ struct RestorePick {
   SeenJob job;
   OnConflict on_conflict;
   uint32_t keep_count;
-  Millis lease;
 
-  RestoreRequest request() const { return {view_of(job), on_conflict, keep_count, lease}; }
+  RestoreRequest request() const { return {view_of(job), on_conflict, keep_count}; }
 };
 
 std::string to_text(const RestorePick& pick) {
-  return fmt::format("{} conflict={} keep={} lease={}", to_string(pick.job),
-                     static_cast<int>(pick.on_conflict), pick.keep_count, pick.lease.count());
+  return fmt::format("{} conflict={} keep={}", to_string(pick.job), static_cast<int>(pick.on_conflict),
+                     pick.keep_count);
 }
 
 std::string to_text(const JobSpec& job) {
-  return fmt::format("{}/{} due={} pri={} group={} body={}B lease={}{}{}{}", brief(job.topic), brief(job.id),
-                     to_unix_ms(job.due), job.priority, brief(job.group), job.body.size(), job.lease.count(),
+  return fmt::format("{}/{} due={} pri={} group={} body={}B{}{}{}", brief(job.topic), brief(job.id),
+                     to_unix_ms(job.due), job.priority, brief(job.group), job.body.size(),
                      job.on_conflict == OnConflict::kReplace ? " replace"
                      : job.on_conflict == OnConflict::kKeep  ? " keep"
                                                              : "",
@@ -83,7 +82,7 @@ std::string join(const std::vector<T>& items) {
 
 }  // namespace
 
-Workload::Workload(uint64_t seed, WorkloadShape shape) : random_(seed), lease_random_(~seed), shape_(shape) {
+Workload::Workload(uint64_t seed, WorkloadShape shape) : random_(seed), shape_(shape) {
   for (uint32_t i = 0; i < shape.topics; ++i) topics_.push_back("t" + std::to_string(i));
   for (uint32_t i = 0; i < shape.ids; ++i) ids_.push_back("id" + std::to_string(i));
   // Names at the edges of what is allowed go the same ways as short ones.
@@ -207,14 +206,7 @@ JobSpec Workload::job() {
   job.on_conflict = static_cast<OnConflict>(random_.below(3));
   job.unique_across_topics = random_.chance(1, 20);
   if (random_.chance(1, 4)) job.outlet = Outlet::kCallback;
-  job.lease = own_lease();
   return job;
-}
-
-Millis Workload::own_lease() {
-  if (!lease_random_.chance(1, 4)) return Millis::zero();
-  return Millis{lease_random_.chance(1, 20) ? UINT32_MAX
-                                            : 1 + static_cast<int64_t>(lease_random_.below(20'000))};
 }
 
 SeenJob Workload::old_job() {
@@ -244,7 +236,6 @@ void Workload::restore(Step& step) {
   for (RestorePick& pick : picks) {
     pick.job = old_job();
     pick.on_conflict = static_cast<OnConflict>(random_.below(3));
-    pick.lease = own_lease();
     pick.keep_count = shape_.restarts ? 1'000'000 : static_cast<uint32_t>(random_.between(1, 6));
   }
   step.text = "restore " + join(picks);
@@ -278,7 +269,6 @@ void Workload::take(Step& step) {
   } request{topic(), {}};
   request.rest.count = static_cast<uint32_t>(random_.below(4));
   request.rest.lease_until = remember(now_ + Millis{ms_below(random_.chance(1, 2) ? 200 : 20'000)});
-  request.rest.own_leases = lease_random_.chance(1, 2);
   if (random_.chance(1, 6)) request.rest.max_reserved = static_cast<uint32_t>(random_.between(1, 4));
   request.rest.auto_ack = random_.chance(1, 10);
   request.rest.keep_done = keep();
@@ -286,10 +276,9 @@ void Workload::take(Step& step) {
   // Whatever an engine counts, one job has it.
   if (random_.chance(1, 8)) request.rest.max_bytes = 1;
   step.text =
-      fmt::format("take {} of {} until={} max_reserved={}{}{}{}{}", request.rest.count, brief(request.topic),
+      fmt::format("take {} of {} until={} max_reserved={}{}{}{}", request.rest.count, brief(request.topic),
                   to_unix_ms(request.rest.lease_until), request.rest.max_reserved,
                   request.rest.max_bytes == 1 ? " max_bytes=1" : "", request.rest.auto_ack ? " auto_ack" : "",
-                  request.rest.own_leases ? " own_leases" : "",
                   request.rest.outlet == Outlet::kCallback ? " called-back" : "");
   step.run = [request](Player& player) {
     TakeRequest real = request.rest;

@@ -87,7 +87,6 @@ class Workload {
   Keep keep();
   JobSpec job();
   SeenJob old_job();
-  Millis own_lease();
   std::string bytes(uint32_t most);
   const std::string& topic() { return topics_[random_.below(topics_.size())]; }
   const std::string& id() { return ids_[random_.below(ids_.size())]; }
@@ -98,7 +97,6 @@ class Workload {
   int64_t ms_below(uint64_t bound) { return static_cast<int64_t>(random_.below(bound)); }
 
   Random random_;
-  Random lease_random_;  ///< what jobs' own leases are drawn from: the rest of a seed's sequence is as it was
   WorkloadShape shape_;
   std::vector<std::string> topics_;
   std::vector<std::string> ids_;

@@ -50,10 +50,9 @@ PushAnswer JournalEngine::restore_one(const RestoreRequest& request, Moment now)
   record.body = job.body;
   record.options = job.options;
   record.priority = job.priority;
-  record.lease = request.lease;
   const Location location = write_job(record, state, job.pushed);
-  const Slot slot = store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location,
-                                   to_lease_ms(request.lease)});
+  const Slot slot =
+      store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
   if (outcome.segment != 0) store_.set_outcome_record(slot, outcome, false);
   if (old_seq != 0) write_gone(old_seq, old_segment);
   if (answer.state == JobState::kReady) announce(slot);

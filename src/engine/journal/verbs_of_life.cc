@@ -92,8 +92,8 @@ PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
   state.state = answer.state;
   state.flags = job.outlet == Outlet::kCallback ? kHasCallback : 0;
   const Location location = write_job(job, state, now);
-  const Slot slot = store_.insert(
-      {key, topic, state, job.priority, !job.options.empty(), job.group, location, to_lease_ms(job.lease)});
+  const Slot slot =
+      store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
   // Behind the new job's record: with the end of the log torn off in between, the new one already takes the
   // place.
   if (old_seq != 0) write_gone(old_seq, old_segment);
@@ -137,10 +137,7 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     StatePayload state = store_.state_of(slot);
     if (state.attempts != UINT32_MAX) ++state.attempts;
     state.state = JobState::kReserved;
-    const Millis own = store_.jobs[slot].own_lease();
-    const bool has_own = request.own_leases && own > Millis::zero();
-    state.until_ms =
-        static_cast<int64_t>(to_stored_ms(has_own ? saturating_add(now, own) : request.lease_until));
+    state.until_ms = static_cast<int64_t>(to_stored_ms(request.lease_until));
     state.lease = ++next_lease_;
     add_locations(slot, wanted);
     const uint32_t priority = store_.jobs[slot].priority;

@@ -31,7 +31,6 @@ struct StoredJob {
   Moment ended{};  ///< done and dead: when it became that; unset when it was that already when it came
   bool cancel_requested = false;
   Outlet outlet = Outlet::kTopic;
-  Millis own_lease{};        ///< zero: none
   bool expiry_told = false;  ///< the queue has heard that the lease ran out
   uint64_t sequence = 0;     ///< push order; unique
   uint64_t entered = 0;      ///< order of entering its state; unique

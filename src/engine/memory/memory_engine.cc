@@ -104,7 +104,6 @@ PushAnswer MemoryEngine::push_one(Moment now, const NewJob& job) {
   fresh.options = job.options;
   fresh.priority = job.priority;
   fresh.outlet = job.outlet;
-  fresh.own_lease = job.lease;
   fresh.due = job.due;
   fresh.pushed = now;
   fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
@@ -131,7 +130,6 @@ PushAnswer MemoryEngine::restore_one(Moment now, const RestoreRequest& request) 
     jobs_.erase(*existing);
   }
   StoredJob fresh = memory::stored(job);
-  fresh.own_lease = request.lease;
   if (is_live(job.state)) {
     fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
     fresh.until = Moment{};
@@ -160,8 +158,7 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
     jobs_.update(job, [&](StoredJob& changed) {
       changed.state = JobState::kReserved;
       if (changed.attempts != UINT32_MAX) changed.attempts += 1;
-      const bool has_own = request.own_leases && changed.own_lease > Millis::zero();
-      changed.until = has_own ? saturating_add(now, changed.own_lease) : request.lease_until;
+      changed.until = request.lease_until;
       changed.lease = ++last_lease_;
       changed.expiry_told = false;
     });

@@ -16,9 +16,6 @@ constexpr uint32_t kTakenPerCall = redis::JointCall::kMostCounted;
 /// become ready.
 constexpr uint32_t kDueBefore = 1'000;
 constexpr size_t kMostAsked = 10'000;
-// What scripts/take.lua does besides or instead of giving every job the same deadline.
-constexpr int64_t kAutoAck = 1;
-constexpr int64_t kOwnLeases = 2;
 /// A script counts in doubles.
 constexpr uint64_t kMostBytes = uint64_t{1} << 53;
 
@@ -65,9 +62,7 @@ void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
   const int64_t numbers[] = {static_cast<int64_t>(request.outlet),
                              redis::to_stored(request.lease_until),
                              share_of(request.max_reserved, shard),
-                             request.auto_ack     ? kAutoAck
-                             : request.own_leases ? kOwnLeases
-                                                  : 0,
+                             request.auto_ack ? 1 : 0,
                              redis::to_stored(request.keep_done.until),
                              share_of(request.keep_done.count, shard),
                              kDueBefore,

@@ -14,19 +14,10 @@ constexpr uint32_t kTailItems = 3;
 // No number takes more than nine bytes, no head of an array or a text more than five.
 constexpr size_t kNumberBytes = 9;
 constexpr size_t kTextHead = 5;
-constexpr size_t kOwnLeaseBytes = 5;
 
 char* put_moment(char* at, Moment moment) {
   const int64_t ms = to_stored(moment);
   return ms < 0 ? mp_encode_int(at, ms) : mp_encode_uint(at, static_cast<uint64_t>(ms));
-}
-
-/// Always of the same size, so that a script finds it from the end of a record.
-char* put_own_lease(char* at, Millis lease) {
-  const auto ms = static_cast<uint32_t>(std::min<int64_t>(lease.count(), UINT32_MAX));
-  *at++ = '\xce';
-  for (int shift = 24; shift >= 0; shift -= 8) *at++ = static_cast<char>(ms >> shift & 0xff);
-  return at;
 }
 
 char* put_text(char* at, std::string_view text) {
@@ -118,11 +109,11 @@ std::optional<Record> read_record(std::string_view bytes) {
   return record;
 }
 
-RecordPieces write_job(const Job& job, Arena& storage, Millis own_lease) {
+RecordPieces write_job(const Job& job, Arena& storage) {
   const bool is_kept = !is_live(job.state);
   const size_t texts = job.outcome.size() + job.group.size() + job.options.size() + job.body.size();
-  const std::span<char> room = storage.allocate(texts + 2 * kTextHead + 4 * kTextHead +
-                                                (kHeadItems - 2) * kNumberBytes + kOwnLeaseBytes);
+  const std::span<char> room =
+      storage.allocate(texts + 2 * kTextHead + 4 * kTextHead + (kHeadItems - 2) * kNumberBytes);
   char* at = mp_encode_array(room.data(), kHeadItems);
   at = mp_encode_uint(at, kRecordVersion);
   at = mp_encode_uint(at, is_kept ? static_cast<uint64_t>(job.state) : 0);
@@ -140,7 +131,6 @@ RecordPieces write_job(const Job& job, Arena& storage, Millis own_lease) {
   at = put_text(at, job.group);
   at = put_text(at, job.options);
   at = put_text(at, job.body);
-  if (own_lease > Millis::zero()) at = put_own_lease(at, own_lease);
   return {{room.data(), static_cast<size_t>(middle - room.data())},
           {middle, static_cast<size_t>(at - middle)}};
 }
@@ -154,7 +144,7 @@ RecordPieces write_new_job(const NewJob& job, Moment now, Arena& storage) {
   fresh.due = job.due;
   fresh.pushed = now;
   fresh.outlet = job.outlet;
-  return write_job(fresh, storage, job.lease);
+  return write_job(fresh, storage);
 }
 
 Job copy_job(const Record& record, std::string_view topic, std::string_view id, bool with_body,

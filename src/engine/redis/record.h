@@ -15,9 +15,6 @@
 ///   head  [version, state, priority, due, pushed, sequence, outlet, attempts, lease, until, flags, outcome]
 ///   tail  [group, options, body]
 ///
-/// A job with a lease length of its own has that behind the tail, in ms: a MessagePack number of always five
-/// bytes (0xce and 32 bits). Servers of earlier versions carry it along unseen, like the tail.
-///
 /// `lease` of a done or dead job is the moment at which it ended, or 0 when that is not known.
 /// `flags` is a number: bit 0 says that a cancel was asked for, and what is above it is the lease's nonce.
 ///
@@ -66,7 +63,7 @@ struct RecordPieces {
 RecordPieces write_new_job(const NewJob& job, Moment now, Arena& storage);
 /// Any job as it was elsewhere. A state other than done and dead is stored as waiting, without lease and
 /// `until`.
-RecordPieces write_job(const Job& job, Arena& storage, Millis own_lease = {});
+RecordPieces write_job(const Job& job, Arena& storage);
 
 /// The job as it is answered, with all its texts copied into `storage`. `state` is that of the record.
 Job copy_job(const Record& record, std::string_view topic, std::string_view id, bool with_body,

@@ -1,15 +1,13 @@
 -- Hands out the first ready jobs of a topic, under leases or, with auto-ack, for good.
 -- KEYS  prelude.lua
 -- ARGV  5 outlet   6 the leases' deadline   7 most jobs reserved at once, 0 for no limit
---       8 0, or 1 for auto-ack, or 2 when jobs with a lease length of their own get that, from now on, instead of 6
---       with auto-ack   9 until when and   10 how many done jobs are kept, 0 and 0 for none
+--       8 1 for auto-ack, and then   9 until when and   10 how many done jobs are kept, 0 and 0 for none
 --       11 how many delayed jobs may become ready before, besides   12 with how many bytes of records it is enough
 --       13 the nonce of the leases   14 how many are taken at most
 -- RETURNS prelude.lua; 3... id and record for each job; last 1 when it was ended by the bytes, or by how much may become
 --         ready before: then there may be more, also when there are none
 local outlet, deadline, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local is_auto, keep_until, keep_count = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[10])
-local is_own = ARGV[8] == '2'
 local most_bytes, nonce, count = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
 local said = {false, 0}
 
@@ -59,44 +57,23 @@ local function lease_numbers()
   return least
 end
 
--- The job's own lease length, or nothing. It is the last five bytes of a tail that has one (record.h). A body may end in the
--- same way, so where the body ends decides; hardly any job has to be read that far.
-local function own_lease(tail)
-  if string.byte(tail, -5) ~= 0xce then return end
-  local at = cmsgpack.unpack_limit(tail, 2, 1) + 1
-  local kind, body_end = string.byte(tail, at), nil
-  if kind == 0xdb then
-    body_end = at + 4 + struct.unpack('>I4', tail, at + 1)
-  elseif kind == 0xda then
-    body_end = at + 2 + struct.unpack('>I2', tail, at + 1)
-  elseif kind == 0xd9 then
-    body_end = at + 1 + string.byte(tail, at + 1)
-  else
-    body_end = at + kind - 0xa0
-  end
-  if body_end + 5 == #tail then return struct.unpack('>I4', tail, body_end + 2) end
-end
-
 local function lease_all()
   local lease = lease_numbers()
-  local fields, held, leases, first_end = {}, {}, {}, math.huge
+  local fields, held, leases = {}, {}, {}
   for i, id in ipairs(ids) do
     local head, tail = heads[i], tails[i]
-    local own = is_own and own_lease(tail)
-    local until_when = own and NOW + own or deadline
-    head[STATE], head[ATTEMPTS], head[LEASE], head[UNTIL] = RESERVED, head[ATTEMPTS] + 1, lease + i, until_when
+    head[STATE], head[ATTEMPTS], head[LEASE], head[UNTIL] = RESERVED, head[ATTEMPTS] + 1, lease + i, deadline
     head[FLAGS] = 2 * nonce
     local record = cmsgpack.pack(head) .. tail
     local at = 2 * i
     fields[at - 1], fields[at] = id, record
     held[at - 1], held[at] = lease + i, id
-    leases[at - 1], leases[at] = until_when, id
-    first_end = math.min(first_end, until_when)
+    leases[at - 1], leases[at] = ARGV[6], id
     said[at + 1], said[at + 2] = id, record
   end
   call('ZADD', LEASES, unpack(leases))
   call('ZADD', HELD, unpack(held))
-  wake_by('l', first_end)
+  wake_by('l', deadline)
   call('HSET', POOL, unpack(fields))
 end
 
