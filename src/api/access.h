@@ -7,7 +7,7 @@
 
 #include "core/result.h"
 #include "core/token.h"
-#include "queue/token_bucket.h"
+#include "queue/topic_table.h"
 
 namespace delayq::api {
 

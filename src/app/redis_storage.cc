@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "app/random_seed.h"
-#include "engine/redis/layout.h"
+#include "engine/redis/keys.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/client.h"
 #include "net/redis/options.h"

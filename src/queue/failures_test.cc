@@ -1,8 +1,7 @@
-#include "queue/failures.h"
-
 #include <gmock/gmock.h>
 
 #include "queue/job_options.h"
+#include "queue/leases.h"
 
 namespace delayq {
 namespace {

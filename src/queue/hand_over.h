@@ -5,7 +5,7 @@
 #include <absl/container/btree_map.h>
 
 #include "queue/admission.h"
-#include "queue/delivery_listener.h"
+#include "queue/verbs.h"
 #include "queue/waiters.h"
 
 namespace delayq {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/moment.h"
 #include "core/text.h"
 
 namespace delayq {
@@ -181,6 +182,201 @@ void Intake::settle(Batch& batch, Result<std::vector<PushAnswer>> answers) {
     if (replaced) hand_over_.lease_ended(run.topic);  // The job that it replaced may have been running.
   }
   context_.answer(batch.reply, Result<PushReport>{std::move(batch.report)});
+}
+
+namespace {
+
+/// That a job may have had elsewhere: it is counted on from there, in 32 bits.
+constexpr uint32_t kMostAttemptsMade = 1'000'000'000;
+
+/// The error under the name that the field has here.
+Status rename(std::string_view field, const Status& status) {
+  if (status.ok()) return status;
+  Error error = status.error();
+  error.detail = fmt::format("{}: {}", field, error.detail);
+  error.field = field;
+  return error;
+}
+
+Status check_kept_until(Moment now, Moment until) {
+  const Moment last = saturating_add(now, Limits::kMaxRetention);
+  if (until <= last) return {};
+  return invalid("kept_until", fmt::format("kept_until: {} is too far away: at most until {} is allowed",
+                                           format_moment(until), format_moment(last)));
+}
+
+/// Everything but the topic.
+Status check_item(const RestoreItem& item, Moment now, const Limits& limits) {
+  const Job& job = item.job;
+  if (Status status = check_id(job.id); !status) return status;
+  if (!job.group.empty()) {
+    if (Status status = check_group(job.group); !status) return status;
+  }
+  if (Status status = check_body(job.body.size(), limits.body_bytes); !status) return status;
+  if (Status status = rename("due_at", check_due(now, job.due)); !status) return status;
+  if (Status status = rename("pushed_at", check_due(now, job.pushed)); !status) return status;
+  if (job.due < Moment{} || job.pushed < Moment{})
+    return invalid(job.due < Moment{} ? "due_at" : "pushed_at",
+                   "due_at and pushed_at: before 1970 there was no queue");
+  // Its bytes may be any: they are those of an answer that somebody gave.
+  if (job.outcome.size() > Limits::kReasonBytes) {
+    return invalid("outcome", fmt::format("outcome has {} bytes: at most {} are allowed", job.outcome.size(),
+                                          Limits::kReasonBytes));
+  }
+  if (job.attempts > kMostAttemptsMade) {
+    return invalid("attempts", fmt::format("attempts {} is out of range: 0 to {} is allowed", job.attempts,
+                                           kMostAttemptsMade));
+  }
+  if (!is_live(job.state)) {
+    if (Status status = check_kept_until(now, job.until); !status) return status;
+  }
+  return item.options.says_nothing() ? Status{} : check_job_options(item.options);
+}
+
+RestoreOutcome outcome_of(PushOutcome outcome) {
+  switch (outcome) {
+    case PushOutcome::kCreated:
+      return RestoreOutcome::kCreated;
+    case PushOutcome::kReplaced:
+      return RestoreOutcome::kReplaced;
+    case PushOutcome::kKept:
+    case PushOutcome::kConflict:
+    case PushOutcome::kAbsent:
+      break;
+  }
+  return RestoreOutcome::kKept;
+}
+
+Error conflict(std::string_view id, JobState state) {
+  return about_field(
+      "id", {ErrorCode::kConflict, "restore", fmt::format("id {} is already {}", quote(id), name_of(state))});
+}
+
+}  // namespace
+
+/// What is known of a batch between its two halves. `requests` is for the engine's call; of it only the ids
+/// are looked at afterwards.
+struct Restoring::Batch {
+  std::vector<Result<RestoreReceipt>> results;
+  Reply<std::vector<Result<RestoreReceipt>>> reply;
+  std::vector<RestoreRequest> requests;
+  Places places;
+  TopicRuns runs;
+  Arena texts;
+  std::string encoded;
+  uint64_t bytes = 0;
+};
+
+void Restoring::restore(std::span<const RestoreItem> items,
+                        Reply<std::vector<Result<RestoreReceipt>>> reply) {
+  if (const Status status = context_.check_running("restore"); !status)
+    return context_.refuse(reply, status.error());
+  if (const Status size = check_batch("restore", items.size()); !size)
+    return context_.refuse(reply, size.error());
+  admission_.begin();
+  auto batch = std::make_unique<Batch>();
+  batch->results.reserve(items.size());
+  for (const RestoreItem& item : items) {
+    const Result<bool> accepted = accept(item, *batch);
+    if (accepted.ok() && *accepted) {
+      batch->places.keep();
+    } else {
+      batch->places.leave_out();
+    }
+    if (accepted.ok()) {
+      batch->results.emplace_back(RestoreReceipt{RestoreOutcome::kDropped, item.job.state, item.job.due});
+    } else {
+      batch->results.emplace_back(in_verb("restore", accepted.error()));
+    }
+  }
+  if (batch->requests.empty()) return context_.answer(reply, Result{std::move(batch->results)});
+  batch->reply = std::move(reply);
+  const std::span<const RestoreRequest> requests = batch->requests;
+  context_.engine.restore(context_.now, requests,
+                          [this, batch = std::move(batch)](const Result<std::vector<PushAnswer>>& answers) {
+                            settle(*batch, answers);
+                          });
+}
+
+Result<bool> Restoring::accept(const RestoreItem& item, Batch& batch) {
+  const Job& job = item.job;
+  if (Status status = check_item(item, context_.now, context_.config.limits); !status) return status.error();
+  if (Status status = open_topic(context_, admission_, job.topic, batch.runs); !status) return status.error();
+  TopicRun& run = batch.runs.back();
+  uint32_t keep_count = 1;
+  if (is_live(job.state)) {
+    // It was running, and was not to be tried again.
+    if (job.cancel_requested) return false;
+  } else {
+    const EffectiveSettings& settings = *run.topic->settings;
+    const Retention& keep = job.state == JobState::kDone ? settings.keep_done : settings.keep_dead;
+    if (job.until <= context_.now || keep.count == 0 || keep.time == Millis::zero()) return false;
+    keep_count = keep.count;
+  }
+  const uint64_t bytes = job.topic.size() + job.body.size();
+  if (Status status = admission_.admit(bytes); !status) return status.error();
+  batch.bytes += bytes;
+  ++run.count;
+  RestoreRequest& request = batch.requests.emplace_back();
+  request.job = job;
+  request.job.topic = run.topic->name;
+  request.job.id = batch.texts.copy(job.id);
+  request.job.options = {};
+  request.job.outlet = outlet_of(item.options);
+  request.on_conflict = item.on_conflict;
+  request.keep_count = keep_count;
+  if (!item.options.says_nothing()) {
+    batch.encoded.clear();
+    encode_job_options(item.options, batch.encoded);
+    request.job.options = batch.texts.copy(batch.encoded);
+  }
+  return true;
+}
+
+void Restoring::settle(Batch& batch, const Result<std::vector<PushAnswer>>& answers) {
+  admission_.settle(batch.bytes);
+  size_t next = 0;
+  for (const TopicRun& run : batch.runs) {
+    uint64_t pushed = 0;
+    bool replaced = false;
+    for (uint32_t i = 0; i < run.count; ++i, ++next) {
+      Result<RestoreReceipt>& result = batch.results[batch.places[next]];
+      if (!answers.ok()) {
+        result = answers.error();
+        continue;
+      }
+      const PushAnswer& answer = (*answers)[next];
+      if (answer.outcome == PushOutcome::kConflict) {
+        result = conflict(batch.requests[next].job.id, answer.state);
+        continue;
+      }
+      *result = {outcome_of(answer.outcome), answer.state, answer.due};
+      pushed += answer.outcome != PushOutcome::kKept && is_live(answer.state) ? 1 : 0;
+      replaced |= answer.outcome == PushOutcome::kReplaced;
+    }
+    context_.topics.count(run.topic.get(), Tally::kPushed, pushed);
+    if (replaced) hand_over_.lease_ended(run.topic);  // The job that it replaced may have been running.
+  }
+  context_.answer(batch.reply, Result{std::move(batch.results)});
+}
+
+void Restoring::restore_settings(std::string_view name, Settings settings, OnConflict on_conflict,
+                                 Reply<RestoreOutcome> reply) {
+  const Settings& known = settings_.own(name);
+  const bool has_some = known != Settings{};
+  if (has_some && on_conflict != OnConflict::kReplace) {
+    if (on_conflict == OnConflict::kKeep || known == settings)
+      return context_.answer(reply, Result{RestoreOutcome::kKept});
+    return context_.refuse(
+        reply, about_field("topic", Error{ErrorCode::kConflict, "restore",
+                                          fmt::format("topic {} has settings already", quote(name))}));
+  }
+  const RestoreOutcome outcome = has_some ? RestoreOutcome::kReplaced : RestoreOutcome::kCreated;
+  settings_.set(context_, name, std::move(settings),
+                [this, outcome, reply = std::move(reply)](const Result<void>& stored) mutable {
+                  if (!stored.ok()) return context_.refuse(reply, in_verb("restore", stored.error()));
+                  context_.answer(reply, Result{outcome});
+                });
 }
 
 }  // namespace delayq

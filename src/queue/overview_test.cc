@@ -1,8 +1,7 @@
-#include "queue/overview.h"
-
 #include <gmock/gmock.h>
 
 #include "engine/memory/memory_engine.h"
+#include "queue/lookup.h"
 #include "tests/support/queue_driver.h"
 
 namespace delayq {

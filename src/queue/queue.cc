@@ -10,13 +10,8 @@
 #include "queue/janitor.h"
 #include "queue/leases.h"
 #include "queue/lookup.h"
-#include "queue/overview.h"
-#include "queue/recoverer.h"
-#include "queue/restoring.h"
-#include "queue/retention.h"
 #include "queue/settings_book.h"
 #include "queue/stopper.h"
-#include "queue/sweeps.h"
 
 namespace delayq {
 

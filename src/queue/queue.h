@@ -11,7 +11,6 @@
 
 #include "engine/engine.h"
 #include "queue/config.h"
-#include "queue/delivery_listener.h"
 #include "queue/sequence.h"
 #include "queue/verbs.h"
 

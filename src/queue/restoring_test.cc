@@ -1,8 +1,7 @@
-#include "queue/restoring.h"
-
 #include <gmock/gmock.h>
 
 #include "engine/memory/memory_engine.h"
+#include "queue/intake.h"
 #include "queue/queue.h"
 #include "tests/support/queue_driver.h"
 

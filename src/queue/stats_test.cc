@@ -1,6 +1,6 @@
-#include "queue/stats.h"
-
 #include <gmock/gmock.h>
+
+#include "queue/verbs.h"
 
 namespace delayq {
 namespace {

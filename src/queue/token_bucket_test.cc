@@ -1,8 +1,7 @@
-#include "queue/token_bucket.h"
-
 #include <gmock/gmock.h>
 
 #include "core/random.h"
+#include "queue/topic_table.h"
 
 namespace delayq {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "queue/places.h"
+#include "queue/waiters.h"
 
 namespace delayq {
 namespace {

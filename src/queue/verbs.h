@@ -10,15 +10,72 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include "core/histogram.h"
+#include "core/job.h"
+#include "core/time.h"
 #include "engine/requests.h"
 #include "queue/job_options.h"
 #include "queue/settings.h"
-#include "queue/stats.h"
 
 /// The plain values that go into the queue and come out of it. Every string_view in a request needs to live
 /// only until the call returns; those in an answer live as long as the answer. Everything in a request has a
 /// default, so that designated initializers may leave out what is not said.
+
 namespace delayq {
+
+/// What a topic counts since the server started.
+enum class Tally : uint8_t {
+  kPushed,     ///< jobs created or replaced
+  kPopped,     ///< handed over
+  kAcked,      ///< done, by their consumer
+  kNacked,     ///< failed, by their consumer
+  kExpired,    ///< failed, because their lease ran out
+  kDied,       ///< of the failed: gone to the dead letters
+  kCancelled,  ///< taken back by their producer
+};
+inline constexpr size_t kTallyCount = 7;
+inline constexpr std::array<std::string_view, kTallyCount> kTallyNames{
+    "pushed", "popped", "acked", "nacked", "expired", "died", "cancelled"};
+
+class Tallies {
+ public:
+  uint64_t of(Tally what) const { return counts_[static_cast<size_t>(what)]; }
+  void add(Tally what, uint64_t count) { counts_[static_cast<size_t>(what)] += count; }
+
+ private:
+  std::array<uint64_t, kTallyCount> counts_{};
+};
+
+/// How late jobs were handed over, in buckets that double: up to 0, 1, 3, 7, 15 ... ms; the last takes all
+/// the rest.
+class Lateness {
+ public:
+  static constexpr size_t kBuckets = 28;  // the last but one ends above 18 hours
+
+  void record(Millis late) {
+    counts_.record(late < Millis::zero() ? 0 : static_cast<uint64_t>(late.count()));
+  }
+
+  /// The greatest lateness that `bucket` counts, itself included. REQUIRES: not the last bucket, which has no
+  /// end.
+  static constexpr Millis upper_bound(size_t bucket) {
+    return Millis{static_cast<int64_t>(Histogram<kBuckets>::upper_bound(bucket))};
+  }
+
+  const std::array<uint64_t, kBuckets>& buckets() const { return counts_.buckets(); }
+  uint64_t count() const { return counts_.count(); }
+  Millis sum() const { return Millis{static_cast<int64_t>(counts_.sum())}; }
+
+  /// The upper bound of the bucket in which the `part` (0 to 1) of all hand-overs lies: 0.99 for the 99th
+  /// percentile. Zero when there were none; kNever's worth of milliseconds when it lies in the last bucket.
+  Millis quantile(double part) const {
+    const uint64_t bound = counts_.quantile(part);
+    return bound == UINT64_MAX ? Millis::max() : Millis{static_cast<int64_t>(bound)};
+  }
+
+ private:
+  Histogram<kBuckets> counts_;
+};
 
 // ---- push
 // -----------------------------------------------------------------------------------------------------------
@@ -209,6 +266,18 @@ struct TopicSummaries {
 /// What a graceful stop left behind.
 struct StopReport {
   uint64_t leases_left = 0;  ///< still handed out when the grace period ended; they run out by themselves
+};
+
+/// Told which topics have something for those who deliver jobs by themselves, so that nobody has to wait for
+/// each of ten thousand topics.
+class DeliveryListener {
+ public:
+  virtual ~DeliveryListener() = default;
+
+  /// There may be ready jobs of that topic for that outlet: new ones, or others than before may be taken, or
+  /// a limit was lifted. kTopic is told only of topics that are not pulled from. Comes from inside the
+  /// queue's methods, also without cause: note it, and call Queue::take_for_delivery() later.
+  virtual void on_deliverable(std::string_view topic, Outlet outlet) = 0;
 };
 
 }  // namespace delayq

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/journal/io.h"
+#include "engine/journal/disk.h"
 
 namespace delayq::support {
 

@@ -4,10 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "engine/journal/replay.h"
-#include "engine/journal/segment_chain.h"
-#include "engine/journal/segment_files.h"
-#include "engine/journal/segment_scanner.h"
+#include "engine/journal/manifest.h"
+#include "engine/journal/recovery.h"
+#include "engine/journal/segments.h"
 
 namespace delayq::journal {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/journal/disk.h"
-#include "engine/journal/io.h"
 #include "engine/journal/log.h"
 #include "engine/journal/store.h"
 

@@ -6,8 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/journal/segment_files.h"
-#include "engine/journal/segment_scanner.h"
+#include "engine/journal/segments.h"
 #include "tests/support/journal_on_disk.h"
 #include "tests/support/segment_builder.h"
 

@@ -1,8 +1,8 @@
-#include "engine/journal/group_table.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "engine/journal/topic_table.h"
 
 namespace delayq::journal {
 namespace {

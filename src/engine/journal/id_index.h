@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -7,9 +10,81 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "core/siphash.h"
-#include "engine/journal/slot_map.h"
+#include "engine/journal/job_table.h"
 
 namespace delayq::journal {
+
+/// 96 bits of a keyed hash. Two different ids that agree in all of them are not to be expected in the life of
+/// any server, and cannot be looked for without the key; so ids need not be read from disk to be compared.
+struct SlotKey {
+  uint64_t low = 0;
+  uint32_t high = 0;
+};
+
+/// A hash table from keys to slots that keeps only 8 bytes a slot: 32 bits of the key and the slot. The rest
+/// of the key is in the job table, and the caller's `same` compares it.
+///
+/// It is split into shards that grow and shrink one by one, so no single insert moves more than a fraction of
+/// a percent of the whole, and growing does not touch the job table. Open addressing with linear probing and
+/// backward shift: removing leaves nothing behind.
+class SlotMap {
+ public:
+  /// Brings the place where `key` would be into the cache. Worth it when a batch of look-ups follows.
+  void prefetch(SlotKey key) const {
+    const Shard& shard = shards_[shard_of(key)];
+    if (shard.cells) __builtin_prefetch(&shard.cells[home(shard, fragment(key))]);
+  }
+
+  /// The first slot under `key` for which same(slot) holds, or kNoSlot.
+  template <class Same>
+  Slot find(SlotKey key, Same&& same) const {
+    const Shard& shard = shards_[shard_of(key)];
+    if (!shard.cells) return kNoSlot;
+    const uint32_t wanted = fragment(key);
+    for (uint32_t at = home(shard, wanted);; at = (at + 1) & shard.mask) {
+      const uint64_t cell = shard.cells[at];
+      if (cell == kEmpty) return kNoSlot;
+      if (fragment_of(cell) == wanted && same(slot_of(cell))) return slot_of(cell);
+    }
+  }
+
+  /// What find() would look at first: a guess, good for prefetching the job table.
+  Slot peek(SlotKey key) const {
+    return find(key, [](Slot) { return true; });
+  }
+
+  /// REQUIRES: `slot` is not in the map.
+  void insert(SlotKey key, Slot slot);
+  /// REQUIRES: `slot` is in the map under `key`.
+  void erase(SlotKey key, Slot slot);
+  /// The same key leads to another slot from now on.
+  void replace(SlotKey key, Slot old_slot, Slot new_slot);
+
+  uint64_t memory_bytes() const { return sizeof *this + cells_ * sizeof(uint64_t); }
+
+ private:
+  static constexpr uint32_t kShards = 256;
+  static constexpr uint32_t kFirstCapacity = 8;
+  static constexpr uint64_t kEmpty = UINT64_MAX;
+
+  struct Shard {
+    std::unique_ptr<uint64_t[]> cells;  ///< fragment << 32 | slot
+    uint32_t mask = 0;
+    uint32_t used = 0;
+  };
+
+  static uint32_t shard_of(SlotKey key) { return key.high & (kShards - 1); }
+  static uint32_t fragment(SlotKey key) { return static_cast<uint32_t>(key.low); }
+  static uint32_t fragment_of(uint64_t cell) { return static_cast<uint32_t>(cell >> 32); }
+  static Slot slot_of(uint64_t cell) { return static_cast<Slot>(cell); }
+  static uint64_t cell_of(uint32_t fragment, Slot slot) { return uint64_t{fragment} << 32 | slot; }
+  static uint32_t home(const Shard& shard, uint32_t fragment) { return fragment & shard.mask; }
+  static uint32_t position(const Shard& shard, SlotKey key, Slot slot);
+  void resize(Shard& shard, uint32_t capacity);
+
+  std::array<Shard, kShards> shards_;
+  uint64_t cells_ = 0;  ///< of all shards
+};
 
 /// Finds jobs by id, within a topic or in all of them, with one table.
 ///

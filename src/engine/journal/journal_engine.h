@@ -12,7 +12,6 @@
 #include "engine/journal/backup.h"
 #include "engine/journal/cleaner.h"
 #include "engine/journal/disk.h"
-#include "engine/journal/io.h"
 #include "engine/journal/log.h"
 #include "engine/journal/record_reader.h"
 #include "engine/journal/store.h"

@@ -4,20 +4,63 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/histogram.h"
 #include "core/random.h"
 #include "core/time.h"
-#include "engine/journal/byte_buffer.h"
-#include "engine/journal/io.h"
+#include "engine/journal/disk.h"
 #include "engine/journal/manifest.h"
 #include "engine/journal/segments.h"
 
 namespace delayq::journal {
+
+/// Growing bytes that are not zeroed first: a commit's records are built in one.
+class ByteBuffer {
+ public:
+  /// Room for `size` more bytes at the end. Valid until the next call.
+  std::span<std::byte> extend(size_t size) {
+    if (size > capacity_ - size_) grow(size_ + size);
+    const std::span<std::byte> room{bytes_.get() + size_, size};
+    size_ += size;
+    return room;
+  }
+
+  size_t size() const { return size_; }
+  std::span<std::byte> all() { return {bytes_.get(), size_}; }
+  std::span<const std::byte> all() const { return {bytes_.get(), size_}; }
+
+  /// Empty again. A buffer that was unusually large gives its memory back.
+  void clear() {
+    size_ = 0;
+    if (capacity_ > kKeep) {
+      bytes_.reset();
+      capacity_ = 0;
+    }
+  }
+
+ private:
+  static constexpr size_t kFirst = 4096;
+  static constexpr size_t kKeep = 4u << 20;
+
+  void grow(size_t needed) {
+    size_t capacity = capacity_ == 0 ? kFirst : capacity_;
+    while (capacity < needed) capacity *= 2;
+    auto larger = std::make_unique_for_overwrite<std::byte[]>(capacity);
+    if (size_ != 0) std::memcpy(larger.get(), bytes_.get(), size_);
+    bytes_ = std::move(larger);
+    capacity_ = capacity;
+  }
+
+  std::unique_ptr<std::byte[]> bytes_;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
 
 struct LogOptions {
   uint64_t segment_bytes = 32u << 20;

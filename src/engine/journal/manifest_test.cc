@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/journal/segment_chain.h"
 #include "tests/support/segment_builder.h"
 #include "tests/support/virtual_disk.h"
 

@@ -7,7 +7,7 @@
 #include <absl/functional/any_invocable.h>
 
 #include "core/arena.h"
-#include "engine/journal/io.h"
+#include "engine/journal/disk.h"
 #include "engine/journal/log.h"
 #include "engine/journal/segments.h"
 

@@ -1,10 +1,9 @@
-#include "engine/journal/segment_scanner.h"
-
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "engine/journal/segments.h"
 #include "tests/support/segment_builder.h"
 
 namespace delayq::journal {

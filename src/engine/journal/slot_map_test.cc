@@ -1,11 +1,10 @@
-#include "engine/journal/slot_map.h"
-
 #include <unordered_map>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "core/random.h"
+#include "engine/journal/id_index.h"
 
 namespace delayq::journal {
 namespace {

@@ -4,9 +4,7 @@
 #include <string_view>
 
 #include "core/random.h"
-#include "engine/journal/forecast_bins.h"
 #include "engine/journal/format.h"
-#include "engine/journal/group_table.h"
 #include "engine/journal/id_index.h"
 #include "engine/journal/job_table.h"
 #include "engine/journal/segments.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/journal/io.h"
+#include "engine/journal/disk.h"
 
 namespace delayq::journal {
 

@@ -3,22 +3,73 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include <absl/container/btree_map.h>
 #include <absl/container/btree_set.h>
 #include <absl/container/flat_hash_map.h>
+#include <absl/hash/hash.h>
+#include <absl/strings/string_view.h>
 
 #include "core/job_state.h"
 #include "core/time.h"
 #include "engine/journal/job_table.h"
-#include "engine/journal/list_cursors.h"
-#include "engine/journal/text_hash.h"
 
 namespace delayq::journal {
+
+/// Lets a table with text keys be asked with a view. (Where the packaged Abseil was built with a string_view
+/// of its own, its hash does not know the standard one.)
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const {
+    return absl::Hash<absl::string_view>{}(absl::string_view(text.data(), text.size()));
+  }
+};
+using TextEqual = std::equal_to<>;
+
+/// Where listings stopped. A cursor points at the next job to list; when that job leaves its list, the cursor
+/// moves on to its successor, so a walk neither skips nor repeats a job that stays. A cursor can be used
+/// again and again. The oldest are given up first.
+///
+/// Cursors at the same job are kept together and move as one: however many nobody comes back to, a job that
+/// leaves moves them in constant time.
+class ListCursors {
+ public:
+  static constexpr size_t kMost = 1024;
+
+  explicit ListCursors(JobTable& jobs) : jobs_(jobs) {}
+
+  /// A cursor as it was written by std::to_string(). nullopt: it is none.
+  static std::optional<uint64_t> parse(std::string_view text);
+  /// A new cursor at `slot`.
+  uint64_t add(Slot slot);
+  /// Where it is now. nullopt: unknown (given up, or of an earlier run). kNoSlot: its list came to an end.
+  std::optional<Slot> find(uint64_t cursor) const;
+  /// Gives it up.
+  void remove(uint64_t cursor);
+  /// The job is about to leave its list. REQUIRES: its entry has has_cursor set.
+  void on_leave(Slot slot);
+
+ private:
+  /// Cursors at one job.
+  struct Place {
+    Slot slot = kNoSlot;
+    std::vector<uint64_t> cursors;
+  };
+
+  void move_to(std::unique_ptr<Place> place, Slot slot);
+
+  JobTable& jobs_;
+  absl::btree_map<uint64_t, Place*> cursors_;  ///< null: its list came to an end
+  absl::flat_hash_map<Slot, std::unique_ptr<Place>> places_;
+  uint64_t next_ = 1;
+};
 
 using TopicNumber = uint32_t;
 inline constexpr TopicNumber kNoTopic = UINT32_MAX;
@@ -118,6 +169,45 @@ class TopicTable {
   std::deque<Idle> idle_;
   std::array<uint64_t, kJobStateCount> totals_{};
   uint64_t with_jobs_ = 0;
+};
+
+/// Which jobs belong to which group. Live and dead jobs are members (a dead one may live again); only jobs
+/// with a group cost anything.
+class GroupTable {
+ public:
+  explicit GroupTable(JobTable& jobs) : jobs_(jobs) {}
+
+  void add(std::string_view group, Slot slot);
+  /// No-op for a job without a group.
+  void remove(Slot slot);
+  /// Up to `max` members for which wanted(entry) holds, the latest first.
+  template <class Wanted>
+  std::vector<Slot> members(std::string_view group, size_t max, Wanted&& wanted) const {
+    std::vector<Slot> slots;
+    for (Slot slot = first(group); slot != kNoSlot && slots.size() < max;
+         slot = jobs_.find_extra(slot)->group_next) {
+      if (wanted(jobs_[slot])) slots.push_back(slot);
+    }
+    return slots;
+  }
+
+  uint64_t memory_bytes() const { return groups_.capacity() * sizeof(Group) + by_name_.capacity() * 24; }
+
+ private:
+  struct Group {
+    std::string name;
+    Slot first = kNoSlot;
+  };
+
+  Slot first(std::string_view group) const {
+    const auto found = by_name_.find(group);
+    return found == by_name_.end() ? kNoSlot : groups_[found->second].first;
+  }
+
+  JobTable& jobs_;
+  std::vector<Group> groups_;
+  std::vector<uint32_t> free_;
+  absl::flat_hash_map<std::string, uint32_t, TextHash, TextEqual> by_name_;
 };
 
 }  // namespace delayq::journal

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/memory/text.h"
+#include "engine/memory/job_table.h"
 
 namespace delayq {
 

@@ -2,8 +2,8 @@
 #include <limits>
 #include <tuple>
 
+#include "engine/memory/job_table.h"
 #include "engine/memory/memory_engine.h"
-#include "engine/memory/text.h"
 
 namespace delayq {
 

@@ -1,13 +1,19 @@
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/arena.h"
 #include "engine/redis/record.h"
+#include "resp/value.h"
 
 namespace delayq::redis {
 
@@ -46,5 +52,77 @@ class Arguments {
   size_t bytes_ = 0;
   Arena storage_;
 };
+
+/// The items of a batch that go into one call: of one shard and one topic, by their place in the batch.
+struct Bundle {
+  uint32_t shard = 0;
+  std::string_view topic;
+  std::vector<uint32_t> items;
+  size_t bytes = 0;
+};
+
+/// No call has more items than this: a script that runs is all that Redis does.
+inline constexpr size_t kItemsPerCall = 128;
+/// A call that has so many bytes takes no more items: one that is larger keeps all others waiting while Redis
+/// reads it and copies it.
+inline constexpr size_t kBytesPerCall = 1u << 20;
+
+/// How many of the pushes that ask for an id that is nowhere else go into one call: each looks at every
+/// topic. `topics` is how many there are, or were a moment ago; 0 when that is not known.
+constexpr size_t unique_per_call(uint64_t topics) {
+  constexpr uint64_t kLooksPerCall = 1'000;
+  constexpr uint64_t kUnknown = 125;
+  return std::clamp<size_t>(kLooksPerCall / (topics == 0 ? kUnknown : topics), 1, kItemsPerCall);
+}
+
+/// Shares the items of a batch out. Each call has them in the batch's order, and the calls of one shard and
+/// topic follow each other in it. `where` answers the shard and the topic of an item, `bytes` about how large
+/// it is. With `in_strict_order` items that follow each other are put together only when nothing of another
+/// topic or shard was between them. No bundle has more than `most` items.
+template <class Items, class Where, class Bytes>
+std::vector<Bundle> make_bundles(const Items& items, Where where, Bytes bytes, bool in_strict_order,
+                                 size_t most = kItemsPerCall) {
+  std::vector<Bundle> bundles;
+  std::map<std::pair<uint32_t, std::string_view>, size_t> open;
+  size_t latest = 0;
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    const std::pair<uint32_t, std::string_view> place = where(items[i]);
+    const auto fits = [&](size_t index) {
+      const Bundle& bundle = bundles[index];
+      return bundle.shard == place.first && bundle.topic == place.second && bundle.items.size() < most &&
+             bundle.bytes < kBytesPerCall;
+    };
+    if (bundles.empty() || !fits(latest)) {
+      const auto found = in_strict_order ? open.end() : open.find(place);
+      if (found != open.end() && fits(found->second)) {
+        latest = found->second;
+      } else {
+        latest = bundles.size();
+        bundles.push_back({place.first, place.second, {}, 0});
+        open[place] = latest;
+      }
+    }
+    bundles[latest].items.push_back(i);
+    bundles[latest].bytes += bytes(items[i]);
+  }
+  return bundles;
+}
+/// Of items that are small.
+template <class Items, class Where>
+std::vector<Bundle> make_bundles(const Items& items, Where where, bool in_strict_order = false) {
+  return make_bundles(
+      items, where, [](const auto&) { return size_t{0}; }, in_strict_order);
+}
+
+/// Reads what a script said of each item, a number from the third place on, as the verb's outcomes.
+template <class Outcome>
+bool read_each(const resp::Value& value, const std::string& topic, const Bundle& bundle,
+               std::vector<Outcome>& all) {
+  (void)topic;
+  if (value.items.size() != bundle.items.size() + 2) return false;
+  for (size_t i = 0; i < bundle.items.size(); ++i)
+    all[bundle.items[i]] = static_cast<Outcome>(value.items[i + 2].integer);
+  return true;
+}
 
 }  // namespace delayq::redis

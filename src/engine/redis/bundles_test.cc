@@ -1,6 +1,6 @@
-#include "engine/redis/bundles.h"
-
 #include <gmock/gmock.h>
+
+#include "engine/redis/arguments.h"
 
 namespace delayq::redis {
 namespace {

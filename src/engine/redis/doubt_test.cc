@@ -1,7 +1,6 @@
-#include "engine/redis/doubt.h"
-
 #include <gmock/gmock.h>
 
+#include "engine/redis/driving.h"
 #include "engine/redis/redis_engine.h"
 #include "tests/support/scripted_client.h"
 

@@ -1,6 +1,6 @@
-#include "engine/redis/hints.h"
-
 #include <gmock/gmock.h>
+
+#include "engine/redis/driving.h"
 
 namespace delayq::redis {
 namespace {

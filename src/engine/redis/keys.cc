@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "core/siphash.h"
+#include "engine/redis/arguments.h"
+#include "engine/redis/scripts.h"
 #include "net/redis/slot.h"
 
 namespace delayq::redis {
@@ -99,5 +102,96 @@ std::string Keyspace::in_shard(uint32_t shard, std::string_view name) const {
 }
 
 std::string Keyspace::shared(std::string_view name) const { return fmt::format("{}:{}", prefix_, name); }
+
+namespace {
+
+constexpr uint32_t kNumbered = 1;  ///< tags are "0", "1", ...
+constexpr uint32_t kTagged = 2;    ///< tags are written down
+
+Error refused(std::string detail) { return {ErrorCode::kUnavailable, "redis", std::move(detail), {}}; }
+
+std::string joined(const Tags& tags) {
+  std::string all;
+  for (const std::string& tag : tags) all += (all.empty() ? "" : " ") + tag;
+  return all;
+}
+
+/// Texts between spaces; those are as many as the spaces and one more, whatever they are.
+Tags parted(std::string_view all) {
+  Tags tags;
+  for (;;) {
+    const size_t space = all.find(' ');
+    tags.emplace_back(all.substr(0, space));
+    if (space == std::string_view::npos) return tags;
+    all.remove_prefix(space + 1);
+  }
+}
+
+/// One that a key can have between its braces.
+bool is_tag(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+}  // namespace
+
+void settle_layout(net::redis::Client& client, std::string_view meta, const Tags& tags,
+                   net::redis::Answer answer) {
+  const bool is_numbered = tags == numbered_tags(static_cast<uint32_t>(tags.size()));
+  Arguments arguments;
+  arguments.number(is_numbered ? kNumbered : kTagged).number(tags.size());
+  arguments.text(is_numbered ? std::string() : joined(tags));
+  client.run(scripts::kMeta, {&meta, 1}, arguments.words(), std::move(answer));
+}
+
+void find_layout(net::redis::Client& client, std::string_view meta, net::redis::Answer answer) {
+  client.call(meta, {"HMGET", meta, "version", "shards", "tags"}, std::move(answer));
+}
+
+std::optional<Layout> read_layout(const resp::Value& answer) {
+  if (answer.items.size() != 3) return std::nullopt;
+  return Layout{answer.items[0].text, answer.items[1].text, answer.items[2].text};
+}
+
+void try_rights(net::redis::Client& client, std::string_view prefix, std::string_view name,
+                net::redis::Answer answer) {
+  const std::string key = fmt::format("{}:{}", prefix, name);
+  const std::string channel = fmt::format("{}:{}", prefix, kNewsChannel);
+  Arguments arguments;
+  arguments.text(channel);
+  const std::string_view keys = key;
+  client.run(scripts::kRights, {&keys, 1}, arguments.words(), std::move(answer));
+}
+
+std::string refused_commands(const resp::Value& answer) {
+  std::string commands;
+  for (const resp::Value& command : answer.items)
+    commands += fmt::format("{}{}", commands.empty() ? "" : ", ", command.text);
+  return commands;
+}
+
+Result<Tags> tags_of(const Layout& layout, std::string_view prefix, uint32_t configured) {
+  const bool is_tagged = layout.version == std::to_string(kTagged);
+  if (!is_tagged && layout.version != std::to_string(kNumbered))
+    return refused(
+        fmt::format("the jobs under the prefix \"{}\" have layout {}; this program knows layouts {} and {}",
+                    prefix, layout.version, kNumbered, kTagged));
+  uint32_t shards = 0;
+  const char* const end = layout.shards.data() + layout.shards.size();
+  const auto [stop, problem] = std::from_chars(layout.shards.data(), end, shards);
+  if (problem != std::errc{} || stop != end || shards == 0)
+    return refused(fmt::format("the jobs under the prefix \"{}\" are in \"{}\" shards, which is no number",
+                               prefix, layout.shards));
+  if (configured != 0 && configured != shards)
+    return refused(
+        fmt::format("the jobs under the prefix \"{}\" are in {} shards, and redis.shards is {}: "
+                    "leave it out, or use another redis.prefix",
+                    prefix, shards, configured));
+  if (!is_tagged) return numbered_tags(shards);
+  Tags tags = parted(layout.tags);
+  if (tags.size() != shards || !std::all_of(tags.begin(), tags.end(), is_tag))
+    return refused(fmt::format("the jobs under the prefix \"{}\" are in {} shards, and their tags are \"{}\"",
+                               prefix, shards, layout.tags));
+  return tags;
+}
 
 }  // namespace delayq::redis

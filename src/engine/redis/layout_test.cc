@@ -1,6 +1,6 @@
-#include "engine/redis/layout.h"
-
 #include <gmock/gmock.h>
+
+#include "engine/redis/keys.h"
 
 namespace delayq::redis {
 namespace {

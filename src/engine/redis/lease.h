@@ -1,11 +1,15 @@
 #pragma once
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "core/job_state.h"
 
 namespace delayq::redis {
 
@@ -39,5 +43,16 @@ inline std::optional<Lease> read_lease(std::string_view text, uint32_t shards) {
   // Only as it was written: no leading zeros.
   return lease_text(lease) == text ? std::optional(lease) : std::nullopt;
 }
+
+/// Where a listing goes on: in which shard, and there after what its script said (scripts/list.lua, ARGV 12
+/// and on). As text "<state>.<shard>" and ".<hex>" for each of the words.
+struct ListCursor {
+  uint32_t shard = 0;
+  std::vector<std::string> place;  ///< empty: at the shard's start
+};
+
+std::string write_cursor(JobState state, const ListCursor& cursor);
+/// nullopt: no listing of that state has answered that.
+std::optional<ListCursor> read_cursor(std::string_view text, JobState state, uint32_t shards);
 
 }  // namespace delayq::redis

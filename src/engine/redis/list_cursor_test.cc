@@ -1,6 +1,6 @@
-#include "engine/redis/list_cursor.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/redis/lease.h"
 
 namespace delayq::redis {
 namespace {

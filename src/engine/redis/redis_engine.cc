@@ -1,12 +1,14 @@
 #include "engine/redis/redis_engine.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 #include <fmt/format.h>
 
 #include "core/siphash.h"
-#include "engine/redis/layout.h"
+#include "engine/redis/keys.h"
+#include "engine/redis/scripts.h"
 
 namespace delayq {
 
@@ -174,6 +176,264 @@ Error RedisEngine::not_understood(std::string_view script) {
 void RedisEngine::set_wakeup(std::function<void()> wakeup) {
   // Never called: what comes from Redis comes while the loop turns, and after a turn poll() is called.
   (void)wakeup;
+}
+
+// What an engine does by itself: it looks at its shards when something is due there, and listens to other
+// servers.
+
+using redis::Arguments;
+using redis::TopicKeys;
+
+namespace {
+
+constexpr uint32_t kEntriesPerRound = 64;  ///< topics that one round looks at
+constexpr uint32_t kDuePerCall = 1'000;
+constexpr uint32_t kEndedPerCall = 500;
+constexpr uint32_t kExpiredPerCall = 500;
+/// What is missed is seen after this at the latest.
+constexpr Millis kMissedPeriod = std::chrono::seconds{30};
+constexpr uint32_t kMissedTopicsPerCall = 200;
+/// A topic is not mended again before this: what no walk mends is not to be walked through all the time.
+constexpr Millis kMendPeriod = std::chrono::minutes{10};
+constexpr uint32_t kMendedPerCall = 500;
+constexpr uint32_t kMendedBytesPerCall = 4 * 1024 * 1024;
+constexpr Millis kTellAgain{5'000};  ///< that a lease has ended, when nobody resolved it
+
+/// "3@name:rest" -> 3, "name", "rest".
+struct News {
+  uint32_t shard = 0;
+  std::string_view server;
+  std::string_view rest;
+};
+
+std::optional<News> read_news(std::string_view text) {
+  News news;
+  const size_t at = text.find('@');
+  const size_t colon = text.find(':', at);
+  if (at == std::string_view::npos || colon == std::string_view::npos) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + at, news.shard);
+  if (error != std::errc{} || end != text.data() + at) return std::nullopt;
+  news.server = text.substr(at + 1, colon - at - 1);
+  news.rest = text.substr(colon + 1);
+  return news;
+}
+
+}  // namespace
+
+RedisEngine::~RedisEngine() {
+  send_all_joint();
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    if (!driving_.is_mine(shard)) continue;
+    const std::string driver = keys_.in_shard(shard, "driver");
+    const std::string_view key = driver;
+    const std::string_view server = options_.server;
+    client_.run(redis::scripts::kResign, {&key, 1}, {&server, 1}, [](const Result<resp::Value>&) {});
+  }
+}
+
+Moment RedisEngine::tick(Moment now) {
+  if (options_.only_looks) return kNever;
+  if (doubt_.wants_look(now, client_.is_connected())) look_at_everything();
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    if (driving_.wants_round(shard, now)) begin_round(shard, now);
+  }
+  refresh_usage(now);
+  look_for_missed(now);
+  // The answers of a round wake the loop by themselves.
+  return std::max(now, driving_.next_round());
+}
+
+void RedisEngine::begin_round(uint32_t shard, Moment now) {
+  driving_.begin_round(shard, now);
+  const std::string driver = keys_.in_shard(shard, "driver");
+  const std::string next = keys_.in_shard(shard, "next");
+  const std::string_view keys[] = {driver, next};
+  Arguments arguments;
+  arguments.moment(now).text(options_.server).number(driving_.hold().count()).number(kEntriesPerRound);
+  run(redis::scripts::kHead, keys, arguments,
+      [this, shard](const Result<resp::Value>& answer) { head_came(shard, answer); });
+}
+
+void RedisEngine::head_came(uint32_t shard, const Result<resp::Value>& answer) {
+  const bool is_understood = answer.ok() && answer->items.size() >= 3;
+  if (!is_understood) {
+    driving_.note_failed(shard);
+  } else if (answer->items[0].integer == 0) {
+    driving_.note_theirs(shard, Millis{answer->items[1].integer});
+  } else {
+    driving_.note_mine(shard);
+    driving_.set_next(shard, redis::read_moment(answer->items[2].text));
+    for (size_t i = 3; i < answer->items.size(); ++i) look_at(shard, answer->items[i].text);
+  }
+  end_call(shard);
+}
+
+void RedisEngine::end_call(uint32_t shard) {
+  if (!driving_.end_call(shard)) return;
+  // There was more than one round does.
+  const Moment now = driving_.round_time(shard);
+  if (driving_.is_mine(shard) && driving_.next(shard) <= now) begin_round(shard, now);
+}
+
+void RedisEngine::look_at(uint32_t shard, std::string_view entry) {
+  if (entry.size() < 2) return;
+  std::string topic(entry.substr(1));
+  const TopicKeys keys = keys_.topic(shard, topic);
+  Arguments arguments = arguments_for(driving_.round_time(shard), shard, topic);
+  driving_.add_call(shard);
+  const net::redis::Script* script = &redis::scripts::kDue;
+  if (entry.front() == 'd') {
+    arguments.number(kDuePerCall);
+  } else if (entry.front() == 'l') {
+    script = &redis::scripts::kEnded;
+    arguments.number(kEndedPerCall).number(kTellAgain.count());
+  } else {
+    script = &redis::scripts::kExpire;
+    arguments.number(kExpiredPerCall);
+  }
+  run(*script, keys.all(), arguments, [this, shard, topic](const Result<resp::Value>& answer) {
+    if (!answer.ok() || !note(shard, topic, *answer)) {
+      note_asked(topic);
+      driving_.note_failed(shard);
+    } else {
+      note_ended(shard, topic, *answer);
+    }
+    end_call(shard);
+  });
+}
+
+void RedisEngine::note_ended(uint32_t shard, const std::string& topic, const resp::Value& answer) {
+  for (size_t i = 2; i + 2 < answer.items.size(); i += 3) {
+    LeaseInfo info;
+    info.topic = topic;
+    info.lease = fmt::format("{}.{}", shard, answer.items[i].text);
+    info.attempts = static_cast<uint32_t>(answer.items[i + 1].integer);
+    info.options = answer.items[i + 2].text;
+    ended_.push_back(std::move(info));
+  }
+}
+
+void RedisEngine::hear(std::string_view message) {
+  if (message.empty()) return;
+  if (message.front() == 's') {
+    settings_changed_ = true;
+    return;
+  }
+  const std::optional<News> news = read_news(message.substr(1));
+  const bool is_known = news && news->server == options_.server && !doubt_.is_listening();
+  if (!news || is_known) return;
+  if (message.front() == 'e') {
+    driving_.note_earlier(news->shard, redis::read_moment(news->rest));
+  } else if (message.front() == 'r' && news->rest.size() > 1 && news->shard < keys_.shards()) {
+    note_ready(news->shard, news->rest.substr(1),
+               news->rest.front() == '0' ? Outlet::kTopic : Outlet::kCallback);
+  }
+}
+
+void RedisEngine::note_asked(std::string_view topic) {
+  note_asked(topic, Outlet::kTopic);
+  note_asked(topic, Outlet::kCallback);
+}
+
+void RedisEngine::look_at_everything() {
+  // Also when it was known: a master that took over may have lost what its layout is, and another server
+  // would then say what holds from now on.
+  check_layout();
+  driving_.forget();
+  settings_changed_ = true;
+  hints_.forget();
+  ready_topics_.insert(asked_topics_.begin(), asked_topics_.end());
+  missed_asked_ = Moment::min();
+}
+
+void RedisEngine::look_for_missed(Moment now) {
+  // A clock that was set back does not put it off.
+  const bool is_due = now < missed_asked_ || now - kMissedPeriod >= missed_asked_;
+  if (!is_due || missed_walks_ > 0) return;
+  missed_asked_ = now;
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    ++missed_walks_;
+    look_for_missed_in(now, shard, {});
+  }
+}
+
+void RedisEngine::look_for_missed_in(Moment now, uint32_t shard, std::string_view after) {
+  Arguments arguments = arguments_for(now, shard, {});
+  arguments.text(after).number(kMissedTopicsPerCall);
+  run(redis::scripts::kMissed, shard_keys(shard).all(), arguments,
+      [this, now, shard](const Result<resp::Value>& answer) {
+        // What is lost here is asked for again after the break (Doubt).
+        const bool is_understood = answer.ok() && answer->items.size() == 4 && note_topics(shard, *answer);
+        if (is_understood) mend(now, shard, answer->items[3]);
+        const std::string_view last = is_understood ? std::string_view(answer->items[2].text) : "";
+        if (!last.empty()) return look_for_missed_in(now, shard, last);
+        --missed_walks_;
+      });
+}
+
+/// Topics of a shard that are mended, the next one last.
+struct RedisEngine::Mending {
+  Moment now;
+  uint32_t shard = 0;
+  std::vector<std::string> topics;
+  std::string from = "0";  ///< where to go on in the pool of the last one
+};
+
+void RedisEngine::mend(Moment now, uint32_t shard, const resp::Value& topics) {
+  // One server is enough.
+  if (!driving_.is_mine(shard) || topics.items.empty()) return;
+  std::erase_if(mended_topics_,
+                [&](const auto& entry) { return now < entry.second || now - kMendPeriod >= entry.second; });
+  auto mending = std::make_shared<Mending>();
+  mending->now = now;
+  mending->shard = shard;
+  for (const resp::Value& topic : topics.items) {
+    if (mended_topics_.emplace(std::pair(shard, topic.text), now).second)
+      mending->topics.push_back(topic.text);
+  }
+  mend_next(mending);
+}
+
+void RedisEngine::mend_next(const std::shared_ptr<Mending>& mending) {
+  if (mending->topics.empty()) return;
+  const std::string& topic = mending->topics.back();
+  Arguments arguments = arguments_for(mending->now, mending->shard, topic);
+  arguments.text(mending->from).number(kMendedPerCall).number(kMendedBytesPerCall);
+  run(redis::scripts::kMend, keys_.topic(mending->shard, topic).all(), arguments,
+      [this, mending](const Result<resp::Value>& answer) {
+        const bool is_understood =
+            answer.ok() && answer->items.size() == 4 && note(mending->shard, mending->topics.back(), *answer);
+        if (is_understood) {
+          mended_ += static_cast<uint64_t>(answer->items[3].integer);
+          mending->from = answer->items[2].text;
+        }
+        if (!is_understood || mending->from == "0") {
+          mending->topics.pop_back();
+          mending->from = "0";
+        }
+        mend_next(mending);
+      });
+}
+
+bool RedisEngine::poll(EngineListener& listener) {
+  send_all_joint();
+  // What is called here may call verbs; their answers and news are for the next poll().
+  Answers answers = std::exchange(answers_, {});
+  bool any = !answers.empty();
+  for (auto& give : answers) give();
+  any |= client_.poll() > 0;
+  const auto ready_topics = std::exchange(ready_topics_, {});
+  for (const auto& [topic, outlet] : ready_topics) listener.on_ready(topic, outlet);
+  std::vector<LeaseInfo> ended = std::exchange(ended_, {});
+  any |= !ready_topics.empty() || !ended.empty();
+  if (!ended.empty()) listener.on_expired(std::move(ended));
+  if (std::exchange(settings_changed_, false)) {
+    any = true;
+    listener.on_settings_changed();
+  }
+  send_all_joint();  // of what was called here
+  nonce_ = random_.between(1, redis::kMostNonce);
+  return any;
 }
 
 }  // namespace delayq

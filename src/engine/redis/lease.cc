@@ -1,4 +1,4 @@
-#include "engine/redis/list_cursor.h"
+#include "engine/redis/lease.h"
 
 #include <charconv>
 

@@ -1,12 +1,85 @@
-// Verbs that change jobs that nobody named: so many of a group, or of a topic and state.
 #include <algorithm>
 #include <map>
 
-#include "engine/redis/list_cursor.h"
+#include "engine/redis/lease.h"
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
 
 namespace delayq {
+
+// Verbs that change many jobs by their ids.
+
+using redis::Arguments;
+using redis::Bundle;
+using redis::Gather;
+
+namespace {
+
+constexpr size_t kRestoredItems = 3;
+
+void add(Arguments& arguments, const RestoreRequest& request, uint32_t keep_count) {
+  const redis::RecordPieces record = redis::write_job(request.job, arguments.storage());
+  arguments.view(request.job.id).view(record.before).view(record.after);
+  arguments.number(static_cast<uint32_t>(request.on_conflict)).number(keep_count);
+}
+
+bool read_restored(const resp::Value& value, const std::string& topic, const Bundle& bundle,
+                   std::vector<PushAnswer>& answers) {
+  (void)topic;
+  const std::vector<resp::Value>& said = value.items;
+  if (said.size() != 2 + bundle.items.size() * kRestoredItems) return false;
+  for (size_t i = 0; i < bundle.items.size(); ++i) {
+    const size_t at = 2 + i * kRestoredItems;
+    answers[bundle.items[i]] = {static_cast<PushOutcome>(said[at].integer),
+                                static_cast<JobState>(said[at + 1].integer),
+                                redis::from_stored(said[at + 2].integer)};
+  }
+  return true;
+}
+
+}  // namespace
+
+void RedisEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
+                          Reply<std::vector<PushAnswer>> reply) {
+  auto gather = Gather<std::vector<PushAnswer>>::make(std::vector<PushAnswer>(jobs.size()), std::move(reply));
+  const auto where = [this](const RestoreRequest& request) {
+    return std::pair(keys_.shard_of(request.job.id), request.job.topic);
+  };
+  const auto bytes = [](const RestoreRequest& request) {
+    return request.job.body.size() + request.job.options.size();
+  };
+  for (const Bundle& bundle : redis::make_bundles(jobs, where, bytes, false)) {
+    Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
+    for (const uint32_t item : bundle.items)
+      add(arguments, jobs[item], share_of(jobs[item].keep_count, bundle.shard));
+    expect_ready(bundle.shard, bundle.topic);
+    send(redis::scripts::kRestore, bundle, arguments, *gather, read_restored);
+  }
+  gather->close(answers_);
+}
+
+void RedisEngine::redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
+                          Reply<uint64_t> reply) {
+  auto gather = Gather<uint64_t>::make(0, std::move(reply));
+  const auto where = [&](std::string_view id) { return std::pair(keys_.shard_of(id), topic); };
+  const auto read = [](const resp::Value& value, const std::string&, const Bundle& bundle,
+                       uint64_t& redriven) {
+    if (value.items.size() != bundle.items.size() + 2) return false;
+    for (size_t i = 2; i < value.items.size(); ++i) redriven += value.items[i].integer == 1 ? 1 : 0;
+    return true;
+  };
+  for (const Bundle& bundle : redis::make_bundles(ids, where)) {
+    const redis::Terms terms{
+        .script = redis::scripts::kRedrive, .shard = bundle.shard, .topic = topic, .now = now};
+    Arguments& arguments =
+        join(terms, static_cast<uint32_t>(bundle.items.size()), expect(terms.script, bundle, *gather, read));
+    for (const uint32_t item : bundle.items) arguments.text(ids[item]);
+    expect_ready(bundle.shard, topic);
+  }
+  gather->close(answers_);
+}
+
+// Verbs that change jobs that nobody named: so many of a group, or of a topic and state.
 
 using net::redis::Script;
 using redis::Arguments;
@@ -183,6 +256,70 @@ void RedisEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswer>
         }
         reply(std::move(trimmed));
       });
+}
+
+// The queue's notes on topics, and copies.
+
+using redis::Arguments;
+using redis::Gather;
+
+void RedisEngine::call(std::string_view key, std::initializer_list<std::string_view> words,
+                       net::redis::Answer answer) {
+  if (refused_) {
+    answers_.push_back(
+        [refused = *refused_, answer = std::move(answer)]() mutable { answer(std::move(refused)); });
+    return;
+  }
+  client_.call(key, words,
+               [this, alive = std::weak_ptr(alive_), name = std::string(key),
+                answer = std::move(answer)](Result<resp::Value> value) mutable {
+                 if (!alive.expired())
+                   answer(heard(std::move(value), {{}, {}, name, options_.prefix, options_.prefix_name}));
+               });
+}
+
+void RedisEngine::store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) {
+  const std::string notes = keys_.shared("settings");
+  const std::string_view key = notes;
+  Arguments arguments;
+  arguments.number(0).text(topic).text(channel_).text(options_.server).text(settings);
+  auto gather = Gather<bool>::make(true, std::move(reply));
+  run(redis::scripts::kSettings, {&key, 1}, arguments,
+      gather->expect([](resp::Value&, bool&) -> Status { return {}; }));
+  gather->close(answers_);
+}
+
+/// A walk through the notes, a piece at a time. It may meet one twice.
+struct RedisEngine::Loading {
+  std::map<std::string, std::string> notes;
+  Reply<std::vector<TopicSettings>> reply;
+};
+
+void RedisEngine::load_settings(Reply<std::vector<TopicSettings>> reply) {
+  load_next(std::make_shared<Loading>(Loading{{}, std::move(reply)}), "0");
+}
+
+void RedisEngine::load_next(const std::shared_ptr<Loading>& loading, std::string_view from) {
+  const std::string notes = keys_.shared("settings");
+  call(notes, {"HSCAN", notes, from, "COUNT", "500"}, [this, loading](const Result<resp::Value>& answer) {
+    if (!answer.ok()) return loading->reply(answer.error());
+    if (answer->items.size() != 2 || answer->items[0].text.empty())
+      return loading->reply(not_understood("HSCAN"));
+    const std::vector<resp::Value>& found = answer->items[1].items;
+    for (size_t i = 0; i + 1 < found.size(); i += 2) loading->notes[found[i].text] = found[i + 1].text;
+    const std::string& next = answer->items[0].text;
+    if (next != "0") return load_next(loading, next);
+    std::vector<TopicSettings> all;
+    for (auto& [topic, settings] : loading->notes) all.push_back({topic, std::move(settings)});
+    loading->reply(std::move(all));
+  });
+}
+
+void RedisEngine::backup(std::string_view name, Reply<BackupReport> reply) {
+  (void)name;
+  answer<BackupReport>(reply,
+                       Error{ErrorCode::kUnavailable, "backup",
+                             "the jobs are in Redis, which makes its own copies (BGSAVE); or use export"});
 }
 
 }  // namespace delayq

@@ -1,0 +1,407 @@
+#include <algorithm>
+#include <array>
+
+#include "engine/redis/arguments.h"
+#include "engine/redis/lease.h"
+#include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
+
+namespace delayq {
+
+// Pushing jobs.
+
+using redis::Arguments;
+using redis::Bundle;
+using redis::Gather;
+
+namespace {
+
+// The flags of scripts/push.lua.
+constexpr uint32_t kUniqueAcrossTopics = 4;
+constexpr uint32_t kHasGroup = 8;
+constexpr uint32_t kAddsNone = 16;
+constexpr size_t kExceptionItems = 4;
+
+void add(Arguments& arguments, const NewJob& job, Moment now) {
+  const redis::RecordPieces record = redis::write_new_job(job, now, arguments.storage());
+  uint32_t flags = static_cast<uint32_t>(job.on_conflict);
+  if (job.unique_across_topics) flags += kUniqueAcrossTopics;
+  if (!job.group.empty()) flags += kHasGroup;
+  if (job.adds_none) flags += kAddsNone;
+  arguments.text(job.id).view(record.before).view(record.after).moment(job.due).number(flags);
+}
+
+/// Reads the script's exceptions into the answers that all have got already as created.
+bool read_exceptions(const resp::Value& value, const std::string& topic, const Bundle& bundle,
+                     std::vector<PushAnswer>& answers) {
+  (void)topic;
+  const std::vector<resp::Value>& said = value.items;
+  if ((said.size() - 2) % kExceptionItems != 0) return false;
+  for (size_t i = 2; i < said.size(); i += kExceptionItems) {
+    const auto place = static_cast<size_t>(said[i].integer);
+    if (place >= bundle.items.size()) return false;
+    answers[bundle.items[place]] = {static_cast<PushOutcome>(said[i + 1].integer),
+                                    static_cast<JobState>(said[i + 2].integer),
+                                    redis::from_stored(said[i + 3].integer)};
+  }
+  return true;
+}
+
+}  // namespace
+
+void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
+  // Of no jobs: whether some would be accepted, as far as is known. Jobs themselves are for Redis to refuse.
+  if (jobs.empty() && is_out_of_memory_)
+    return answer(reply, Result<std::vector<PushAnswer>>(redis::out_of_memory("push")));
+  std::vector<PushAnswer> created;
+  created.reserve(jobs.size());
+  for (const NewJob& job : jobs) {
+    created.push_back(
+        {PushOutcome::kCreated, job.due <= now ? JobState::kReady : JobState::kDelayed, job.due});
+  }
+  // Who asks for an id that is nowhere else must see what came before it in the same batch.
+  const bool in_strict_order =
+      std::any_of(jobs.begin(), jobs.end(), [](const NewJob& job) { return job.unique_across_topics; });
+  // And what came before the batch, in any topic.
+  if (in_strict_order) send_all_joint();
+  const size_t most = in_strict_order ? redis::unique_per_call(usage_.topics) : redis::kItemsPerCall;
+  auto gather = Gather<std::vector<PushAnswer>>::make(std::move(created), std::move(reply));
+  for (const Bundle& bundle : redis::make_bundles(
+           jobs, [this](const NewJob& job) { return std::pair(keys_.shard_of(job.id), job.topic); },
+           [](const NewJob& job) { return job.body.size() + job.options.size(); }, in_strict_order, most)) {
+    const redis::Terms terms{.script = redis::scripts::kPush,
+                             .share = redis::Share::kExceptions,
+                             .shard = bundle.shard,
+                             .topic = bundle.topic,
+                             .now = now};
+    Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
+                                expect(terms.script, bundle, *gather, read_exceptions));
+    bool is_any_ready = false;
+    for (const uint32_t item : bundle.items) {
+      add(arguments, jobs[item], now);
+      is_any_ready |= jobs[item].due <= now;
+    }
+    if (is_any_ready) expect_ready(bundle.shard, bundle.topic);
+    if (in_strict_order) send_all_joint();
+  }
+  gather->close(answers_);
+}
+
+// Handing jobs out.
+
+namespace {
+
+/// No call hands out more than this; a take of more asks the same shard again.
+constexpr uint32_t kTakenPerCall = redis::JointCall::kMostCounted;
+/// A take lets jobs that are due become ready first, but not endlessly many: a shard without a driver, or one
+/// that cannot keep up, is asked again with the next take. Until then the order holds among those that have
+/// become ready.
+constexpr uint32_t kDueBefore = 1'000;
+constexpr size_t kMostAsked = 10'000;
+/// A script counts in doubles.
+constexpr uint64_t kMostBytes = uint64_t{1} << 53;
+
+}  // namespace
+
+uint32_t RedisEngine::share_of(uint32_t count, uint32_t shard) const {
+  if (count == 0) return 0;
+  return std::max<uint32_t>(1, count / keys_.shards() + (shard < count % keys_.shards() ? 1 : 0));
+}
+
+/// A take on its way from shard to shard.
+struct RedisEngine::Taking {
+  Moment now;
+  std::string topic;
+  TakeRequest request;  ///< without its texts
+  Reply<TakeAnswer> reply;
+  std::vector<uint32_t> shards;  ///< still to be asked, the next one last
+  TakeAnswer taken;
+  uint64_t bytes = 0;  ///< of the records in it
+};
+
+void RedisEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
+  note_asked(request.topic, request.outlet);
+  auto taking = std::make_shared<Taking>();
+  taking->now = now;
+  taking->topic = request.topic;
+  taking->request = request;
+  taking->request.topic = {};
+  taking->reply = std::move(reply);
+  if (request.count > 0) taking->shards = shards_to_ask(now, request.topic, request.outlet);
+  if (taking->shards.empty()) {
+    answers_.push_back([taking] { taking->reply(std::move(taking->taken)); });
+    return;
+  }
+  take_from_next(taking);
+}
+
+void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
+  const uint32_t shard = taking->shards.back();
+  taking->shards.pop_back();
+  const TakeRequest& request = taking->request;
+  const uint32_t wanted =
+      std::min(request.count - static_cast<uint32_t>(taking->taken.jobs.size()), kTakenPerCall);
+  const int64_t numbers[] = {static_cast<int64_t>(request.outlet),
+                             redis::to_stored(request.lease_until),
+                             share_of(request.max_reserved, shard),
+                             request.auto_ack ? 1 : 0,
+                             redis::to_stored(request.keep_done.until),
+                             share_of(request.keep_done.count, shard),
+                             kDueBefore,
+                             static_cast<int64_t>(std::min(request.max_bytes - taking->bytes, kMostBytes)),
+                             static_cast<int64_t>(nonce_)};
+  const redis::Terms terms{.script = redis::scripts::kTake,
+                           .share = redis::Share::kTwoEach,
+                           .shard = shard,
+                           .topic = taking->topic,
+                           .now = taking->now,
+                           .numbers = numbers,
+                           .is_count_enough = true};
+  const uint64_t heard = hints_.heard(shard, taking->topic, request.outlet);
+  join(terms, wanted, [this, taking, shard, heard, wanted](Result<resp::Value> answer) {
+    go_on_taking(taking,
+                 answer.ok() ? read_taken(shard, *taking, *answer, wanted, heard) : Status(answer.error()));
+  });
+}
+
+void RedisEngine::go_on_taking(const std::shared_ptr<Taking>& taking, const Status& status) {
+  const TakeRequest& request = taking->request;
+  TakeAnswer& taken = taking->taken;
+  // What was taken is given out even when a later shard failed: its leases are running.
+  if (!status.ok() && taken.jobs.empty()) return taking->reply(status.error());
+  const bool goes_on =
+      status.ok() && !taken.is_cut && !taking->shards.empty() && taken.jobs.size() < request.count;
+  if (goes_on && taking->bytes < request.max_bytes) return take_from_next(taking);
+  taken.is_cut = taken.is_cut || goes_on;
+  taking->reply(std::move(taken));
+}
+
+Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value& answer, uint32_t asked,
+                               uint64_t heard) {
+  if (!note(shard, taking.topic, answer)) return not_understood("take");
+  const TakeRequest& request = taking.request;
+  Arena& storage = taking.taken.storage;
+  for (size_t i = 2; i + 1 < answer.items.size(); i += 2) {
+    const std::optional<redis::Record> record = redis::read_record(answer.items[i + 1].text);
+    if (!record) return Error{ErrorCode::kCorrupt, "take", "a record in Redis is not one of ours"};
+    TakenJob taken;
+    taken.job = redis::copy_job(*record, taking.topic, answer.items[i].text, true, storage);
+    if (request.auto_ack) {
+      taken.job.state = JobState::kDone;
+      taken.job.until = request.keep_done.until;
+    } else {
+      taken.lease = storage.copy(redis::lease_text({shard, record->lease, record->nonce}));
+    }
+    taking.taken.jobs.push_back(taken);
+    taking.bytes += answer.items[i + 1].text.size();
+  }
+  const size_t found = (answer.items.size() - 2) / 2;
+  taking.taken.is_cut = answer.items.size() % 2 != 0;
+  // One that a limit held back may have more, too.
+  if (found < asked && request.max_reserved == 0 && !taking.taken.is_cut) {
+    hints_.note_empty(shard, taking.topic, request.outlet, heard);
+  } else {
+    hints_.note_ready(shard, taking.topic, request.outlet);
+  }
+  if (found == kTakenPerCall) taking.shards.push_back(shard);
+  return {};
+}
+
+void RedisEngine::note_asked(std::string_view topic, Outlet outlet) {
+  // Those that are forgotten are not announced at once after a break, but when look_for_missed() finds them.
+  if (asked_topics_.size() >= kMostAsked) asked_topics_.clear();
+  asked_topics_.emplace(topic, outlet);
+}
+
+std::vector<uint32_t> RedisEngine::shards_to_ask(Moment now, std::string_view topic, Outlet outlet) {
+  std::vector<uint32_t> shards;
+  const uint32_t count = keys_.shards();
+  const uint32_t first = first_shard_++ % count;
+  for (uint32_t i = count; i-- > 0;) {
+    const uint32_t shard = (first + i) % count;
+    if (count == 1 || driving_.next(shard) <= now || hints_.may_have(shard, topic, outlet))
+      shards.push_back(shard);
+  }
+  return shards;
+}
+
+// What a lease allows.
+
+using redis::Arguments;
+using redis::Bundle;
+using redis::Gather;
+using redis::Lease;
+
+namespace {
+
+// The flags of scripts/nack.lua.
+constexpr uint32_t kExpired = 1;
+constexpr uint32_t kUncounted = 2;
+
+const LeaseRef& ref_of(const LeaseRef& lease) { return lease; }
+const LeaseRef& ref_of(const auto& request) { return request.lease; }
+
+/// Of scripts whose leases have no argument in common.
+constexpr auto kNoNumbers = [](const auto&, uint32_t) { return std::array<int64_t, 0>{}; };
+
+}  // namespace
+
+template <class T, class Request, class Numbers, class Add, class Read>
+void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
+                              Gather<T>& gather, Numbers numbers, Add add, Read read, redis::Share share) {
+  std::vector<std::pair<uint32_t, Lease>> current;  // place in the batch, lease
+  current.reserve(requests.size());
+  for (uint32_t i = 0; i < requests.size(); ++i) {
+    if (const auto lease = redis::read_lease(ref_of(requests[i]).lease, keys_.shards()))
+      current.emplace_back(i, *lease);
+  }
+  const auto where = [&](const std::pair<uint32_t, Lease>& each) {
+    return std::pair(each.second.shard, ref_of(requests[each.first]).topic);
+  };
+  for (const Bundle& bundle : redis::make_bundles(current, where)) {
+    for (auto item = bundle.items.begin(); item != bundle.items.end();) {
+      const auto common = numbers(requests[current[*item].first], bundle.shard);
+      const auto is_other = [&](uint32_t other) {
+        return numbers(requests[current[other].first], bundle.shard) != common;
+      };
+      const auto end = std::find_if(item, bundle.items.end(), is_other);
+      const redis::Terms terms{.script = script,
+                               .share = share,
+                               .shard = bundle.shard,
+                               .topic = bundle.topic,
+                               .now = now,
+                               .numbers = common};
+      Bundle together{bundle.shard, bundle.topic, {}};
+      for (auto each = item; each != end; ++each) together.items.push_back(current[*each].first);
+      Arguments& arguments =
+          join(terms, static_cast<uint32_t>(end - item), expect(script, std::move(together), gather, read));
+      for (; item != end; ++item) {
+        arguments.number(current[*item].second.number).number(current[*item].second.nonce);
+        add(arguments, requests[current[*item].first], bundle.shard);
+      }
+    }
+  }
+}
+
+void RedisEngine::ack(Moment now, std::span<const AckRequest> leases, Reply<std::vector<AckOutcome>> reply) {
+  auto gather =
+      Gather<std::vector<AckOutcome>>::make(std::vector(leases.size(), AckOutcome::kStale), std::move(reply));
+  const auto keep = [this](const AckRequest& request, uint32_t shard) {
+    return std::array{redis::to_stored(request.keep.until), int64_t{share_of(request.keep.count, shard)}};
+  };
+  const auto add = [](Arguments& arguments, const AckRequest& request, uint32_t) {
+    arguments.text(request.outcome);
+  };
+  send_leases(redis::scripts::kAck, now, leases, *gather, keep, add, redis::read_each<AckOutcome>);
+  gather->close(answers_);
+}
+
+void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
+                       Reply<std::vector<NackOutcome>> reply) {
+  auto gather = Gather<std::vector<NackOutcome>>::make(std::vector(leases.size(), NackOutcome::kStale),
+                                                       std::move(reply));
+  const auto add = [this, now](Arguments& arguments, const NackRequest& request, uint32_t shard) {
+    if (request.retry_at) {
+      arguments.moment(*request.retry_at);
+      if (*request.retry_at <= now) expect_ready(shard, request.lease.topic);
+    } else {
+      arguments.text({});
+    }
+    arguments.moment(request.keep.until)
+        .number(share_of(request.keep.count, shard))
+        .text(request.reason)
+        .number((request.expired ? kExpired : 0) + (request.uncounted ? kUncounted : 0));
+  };
+  send_leases(redis::scripts::kNack, now, leases, *gather, kNoNumbers, add, redis::read_each<NackOutcome>);
+  gather->close(answers_);
+}
+
+void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases,
+                         Reply<std::vector<ExtendAnswer>> reply) {
+  auto gather =
+      Gather<std::vector<ExtendAnswer>>::make(std::vector<ExtendAnswer>(leases.size()), std::move(reply));
+  const auto add = [](Arguments& arguments, const ExtendRequest& request, uint32_t) {
+    arguments.moment(request.until).number(request.never_sooner ? 1 : 0);
+  };
+  const auto read = [](const resp::Value& value, const std::string&, const Bundle& bundle,
+                       std::vector<ExtendAnswer>& all) {
+    if (value.items.size() != bundle.items.size() + 2) return false;
+    for (size_t i = 0; i < bundle.items.size(); ++i) {
+      const int64_t until = value.items[i + 2].integer;
+      if (until != 0) all[bundle.items[i]] = redis::from_stored(until);
+    }
+    return true;
+  };
+  send_leases(redis::scripts::kExtend, now, leases, *gather, kNoNumbers, add, read);
+  gather->close(answers_);
+}
+
+void RedisEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) {
+  // Every lease has its place until all have answered; then the stale ones are left out.
+  auto only_current = [reply = std::move(reply)](Result<std::vector<LeaseInfo>> all) mutable {
+    if (all.ok()) std::erase_if(*all, [](const LeaseInfo& info) { return info.lease.empty(); });
+    reply(std::move(all));
+  };
+  auto gather =
+      Gather<std::vector<LeaseInfo>>::make(std::vector<LeaseInfo>(leases.size()), std::move(only_current));
+  std::vector<std::string> texts;
+  for (const LeaseRef& lease : leases) texts.emplace_back(lease.lease);
+  const auto read = [texts = std::move(texts)](const resp::Value& value, const std::string& topic,
+                                               const Bundle& bundle, std::vector<LeaseInfo>& all) {
+    if (value.items.size() != 2 * bundle.items.size() + 2) return false;
+    for (size_t i = 0; i < bundle.items.size(); ++i) {
+      const resp::Value& attempts = value.items[2 * i + 2];
+      const uint32_t place = bundle.items[i];
+      if (attempts.type != resp::Value::Type::kInteger) continue;
+      all[place] = {topic, texts[place], value.items[2 * i + 3].text,
+                    static_cast<uint32_t>(attempts.integer)};
+    }
+    return true;
+  };
+  send_leases(
+      redis::scripts::kInspect, now, leases, *gather, kNoNumbers,
+      [](Arguments&, const LeaseRef&, uint32_t) {}, read, redis::Share::kTwoEach);
+  gather->close(answers_);
+}
+
+// What a producer may do with a job that it has pushed.
+
+using redis::Arguments;
+using redis::Bundle;
+using redis::Gather;
+
+void RedisEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) {
+  auto gather = Gather<std::vector<CancelOutcome>>::make(std::vector(jobs.size(), CancelOutcome::kUnknown),
+                                                         std::move(reply));
+  const auto where = [this](const JobRef& job) { return std::pair(keys_.shard_of(job.id), job.topic); };
+  for (const Bundle& bundle : redis::make_bundles(jobs, where)) {
+    const redis::Terms terms{
+        .script = redis::scripts::kCancel, .shard = bundle.shard, .topic = bundle.topic, .now = now};
+    Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
+                                expect(terms.script, bundle, *gather, redis::read_each<CancelOutcome>));
+    for (const uint32_t item : bundle.items) arguments.text(jobs[item].id);
+  }
+  gather->close(answers_);
+}
+
+void RedisEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs,
+                             Reply<std::vector<RescheduleOutcome>> reply) {
+  auto gather = Gather<std::vector<RescheduleOutcome>>::make(
+      std::vector(jobs.size(), RescheduleOutcome::kUnknown), std::move(reply));
+  const auto where = [this](const RescheduleRequest& request) {
+    return std::pair(keys_.shard_of(request.job.id), request.job.topic);
+  };
+  for (const Bundle& bundle : redis::make_bundles(jobs, where)) {
+    const redis::Terms terms{
+        .script = redis::scripts::kReschedule, .shard = bundle.shard, .topic = bundle.topic, .now = now};
+    Arguments& arguments = join(terms, static_cast<uint32_t>(bundle.items.size()),
+                                expect(terms.script, bundle, *gather, redis::read_each<RescheduleOutcome>));
+    for (const uint32_t item : bundle.items) {
+      arguments.text(jobs[item].job.id).moment(jobs[item].due);
+      if (jobs[item].due <= now) expect_ready(bundle.shard, bundle.topic);
+    }
+  }
+  gather->close(answers_);
+}
+
+}  // namespace delayq

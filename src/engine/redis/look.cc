@@ -1,0 +1,454 @@
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+
+#include "engine/redis/lease.h"
+#include "engine/redis/redis_engine.h"
+#include "engine/redis/scripts.h"
+#include "engine/redis/topic_rows.h"
+#include "resp/value.h"
+
+namespace delayq {
+
+// Looking for one job.
+
+using redis::Arguments;
+using redis::Gather;
+
+namespace {
+
+constexpr uint32_t kTopicsPerCall = 500;
+
+}  // namespace
+
+void RedisEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply) {
+  const uint32_t shard = keys_.shard_of(job.id);
+  const redis::TopicKeys keys = keys_.topic(shard, job.topic);
+  Arguments arguments = arguments_for(now, shard, job.topic);
+  arguments.text(job.id);
+  auto gather = Gather<std::optional<FoundJob>>::make(std::nullopt, std::move(reply));
+  run(redis::scripts::kGet, keys.all(), arguments,
+      gather->expect([shard, topic = std::string(job.topic), id = std::string(job.id)](
+                         resp::Value& value, std::optional<FoundJob>& found) -> Status {
+        if (value.items.empty()) return {};
+        const auto record = value.items.size() == 2 ? redis::read_record(value.items[1].text) : std::nullopt;
+        if (!record) return not_understood("get");
+        found.emplace();
+        found->job = redis::copy_job(*record, topic, id, true, found->storage);
+        found->job.state = static_cast<JobState>(value.items[0].integer);
+        if (record->state == JobState::kReserved)
+          found->lease = found->storage.copy(redis::lease_text({shard, record->lease, record->nonce}));
+        return {};
+      }));
+  gather->close(answers_);
+}
+
+struct RedisEngine::Locating {
+  Moment now{};
+  uint32_t shard = 0;
+  std::string id;
+  Among among = Among::kLive;
+  std::string after;  ///< the topic that was looked at last
+  std::vector<std::string> found;
+  Reply<std::vector<std::string>> reply;
+};
+
+void RedisEngine::locate(Moment now, std::string_view id, Among among,
+                         Reply<std::vector<std::string>> reply) {
+  locate_next(std::make_shared<Locating>(
+      Locating{now, keys_.shard_of(id), std::string(id), among, {}, {}, std::move(reply)}));
+}
+
+void RedisEngine::locate_next(const std::shared_ptr<Locating>& locating) {
+  Arguments arguments = arguments_for(locating->now, locating->shard, {});
+  arguments.text(locating->id).text(locating->after).number(kTopicsPerCall);
+  arguments.number(locating->among == Among::kAll ? 1 : 0);
+  run(redis::scripts::kLocate, shard_keys(locating->shard).all(), arguments,
+      [this, locating](const Result<resp::Value>& answer) {
+        if (!answer.ok()) return locating->reply(answer.error());
+        if (answer->items.empty()) return locating->reply(not_understood("locate"));
+        for (size_t i = 1; i < answer->items.size(); ++i) locating->found.push_back(answer->items[i].text);
+        locating->after = answer->items[0].text;
+        if (locating->after.empty()) return locating->reply(std::move(locating->found));
+        locate_next(locating);
+      });
+}
+
+// Listing jobs page by page.
+
+using redis::Arguments;
+using redis::ListCursor;
+
+namespace {
+
+// What one call looks at. A script that runs is all that Redis does.
+constexpr uint32_t kJobsPerCall = 1'000;
+constexpr uint32_t kBytesPerCall = 4U << 20;
+constexpr size_t kPlaceWords = 3;
+
+}  // namespace
+
+struct RedisEngine::Listing {
+  Moment now{};
+  std::string topic;
+  JobState state{};
+  std::string id_prefix;
+  std::string outcome_contains;
+  uint32_t limit = 0;
+  bool with_bodies = false;
+  Reply<JobPage> reply;
+  ListCursor cursor;
+  JobPage page;
+  size_t bytes = 0;  ///< of the records in it
+
+  /// Adds what a shard said. False: it makes no sense.
+  bool read(const resp::Value& answer) {
+    const std::vector<resp::Value>& said = answer.items;
+    if (said.size() < 3 || said.size() % 2 == 0) return false;
+    for (size_t i = 3; i + 1 < said.size(); i += 2) {
+      const std::optional<redis::Record> record = redis::read_record(said[i + 1].text);
+      if (!record) return false;
+      page.jobs.push_back(redis::copy_job(*record, topic, said[i].text, with_bodies, page.storage));
+      page.jobs.back().state = state;
+      bytes += said[i + 1].text.size();
+    }
+    cursor.place.clear();
+    for (const resp::Value& word : said[2].items)
+      cursor.place.push_back(word.type == resp::Value::Type::kInteger ? std::to_string(word.integer)
+                                                                      : word.text);
+    return true;
+  }
+};
+
+void RedisEngine::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
+  std::optional<ListCursor> cursor = ListCursor{};
+  if (!request.cursor.empty()) cursor = redis::read_cursor(request.cursor, request.state, keys_.shards());
+  if (!cursor) {
+    return answer<JobPage>(reply,
+                           in_verb("list", invalid("cursor", "cursor: not one that a list has answered")));
+  }
+  auto listing = std::make_shared<Listing>();
+  listing->now = now;
+  listing->topic = request.topic;
+  listing->state = request.state;
+  listing->id_prefix = request.id_prefix;
+  listing->outcome_contains = request.outcome_contains;
+  listing->limit = request.limit;
+  listing->with_bodies = request.with_bodies;
+  listing->reply = std::move(reply);
+  listing->cursor = std::move(*cursor);
+  list_next(listing);
+}
+
+void RedisEngine::list_next(const std::shared_ptr<Listing>& listing) {
+  const uint32_t shard = listing->cursor.shard;
+  const redis::TopicKeys keys = keys_.topic(shard, listing->topic);
+  Arguments arguments = arguments_for(listing->now, shard, listing->topic);
+  arguments.number(static_cast<int>(listing->state)).number(listing->limit - listing->page.jobs.size());
+  arguments.number(listing->with_bodies ? 1 : 0).text(listing->id_prefix).text(listing->outcome_contains);
+  arguments.number(kJobsPerCall).number(kBytesPerCall);
+  for (size_t i = 0; i < kPlaceWords; ++i) {
+    arguments.text(i < listing->cursor.place.size() ? std::string_view(listing->cursor.place[i])
+                                                    : std::string_view{});
+  }
+  run(redis::scripts::kList, keys.all(), arguments,
+      [this, listing, shard](const Result<resp::Value>& answer) {
+        if (!answer.ok()) return listing->reply(answer.error());
+        if (!note(shard, listing->topic, *answer) || !listing->read(*answer))
+          return listing->reply(not_understood("list"));
+        ListCursor& cursor = listing->cursor;
+        const bool is_shard_done = cursor.place.empty();
+        if (is_shard_done && ++cursor.shard == keys_.shards())
+          return listing->reply(std::move(listing->page));
+        // The bound is that of a page, too: a shard that was nearly empty does not make it much larger.
+        const bool has_room = listing->page.jobs.size() < listing->limit && listing->bytes < kBytesPerCall;
+        if (is_shard_done && has_room) return list_next(listing);
+        listing->page.cursor = redis::write_cursor(listing->state, cursor);
+        listing->reply(std::move(listing->page));
+      });
+}
+
+// Looking at topics: how much each has, and when it falls due.
+
+using redis::Arguments;
+using redis::Gather;
+using redis::TopicRows;
+
+namespace {
+
+/// Jobs of one topic that may become ready, or be forgotten, before it is counted.
+constexpr uint32_t kCaughtUp = 100;
+constexpr uint32_t kListedPerCall = 200;
+/// Bins times topics of one call.
+constexpr uint32_t kBinsPerCall = 2'000;
+
+}  // namespace
+
+bool RedisEngine::note_topics(uint32_t shard, const resp::Value& answer) {
+  if (answer.items.size() < 2) return false;
+  const resp::Value& next = answer.items[0];
+  if (next.type == resp::Value::Type::kBulk) driving_.set_next(shard, redis::read_moment(next.text));
+  const std::vector<resp::Value>& told = answer.items[1].items;
+  for (size_t i = 0; i + 1 < told.size(); i += 2) {
+    if ((told[i + 1].integer & 1) != 0) note_ready(shard, told[i].text, Outlet::kTopic);
+    if ((told[i + 1].integer & 2) != 0) note_ready(shard, told[i].text, Outlet::kCallback);
+  }
+  return true;
+}
+
+void RedisEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) {
+  if (topic.empty()) {
+    auto all = Gather<TopicCounts>::make({}, std::move(reply));
+    for (uint32_t shard = 0; shard < keys_.shards(); ++shard) count_next(now, shard, {}, all);
+    return all->close(answers_);
+  }
+  auto rows = Gather<TopicRows>::make(
+      {}, [reply = std::move(reply), topic = std::string(topic)](const Result<TopicRows>& summed) mutable {
+        if (!summed.ok()) return reply(summed.error());
+        reply(summed->counts_of(topic));
+      });
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    Arguments arguments = arguments_for(now, shard, topic);
+    arguments.number(kCaughtUp);
+    run(redis::scripts::kCounts, keys_.topic(shard, topic).all(), arguments,
+        rows->expect([this, shard, topic = std::string(topic)](resp::Value& value, TopicRows& sum) -> Status {
+          if (!note(shard, topic, value) || !sum.add(topic, value, 2)) return not_understood("counts");
+          return {};
+        }));
+  }
+  rows->close(answers_);
+}
+
+void RedisEngine::count_next(Moment now, uint32_t shard, std::string_view after,
+                             std::shared_ptr<Gather<TopicCounts>> gather) {
+  Arguments arguments = arguments_for(now, shard, {});
+  arguments.text(after).number(kListedPerCall).number(kCaughtUp);
+  Gather<TopicCounts>& all = *gather;
+  run(redis::scripts::kTopics, shard_keys(shard).all(), arguments,
+      all.expect(
+          [this, now, shard, gather = std::move(gather)](resp::Value& value, TopicCounts& sum) -> Status {
+            TopicRows rows;
+            if (!note_topics(shard, value) || !rows.add_all(value)) return not_understood("topics");
+            rows.add_to(sum);
+            const std::string_view last = value.items[2].text;
+            if (!last.empty()) count_next(now, shard, last, gather);
+            return {};
+          }));
+}
+
+void RedisEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
+  const uint32_t most = std::min(limit, kListedPerCall);
+  if (most == 0) return answer<TopicPage>(reply, TopicPage{});
+  auto rows =
+      Gather<TopicRows>::make({}, [reply = std::move(reply), most](const Result<TopicRows>& merged) mutable {
+        if (!merged.ok()) return reply(merged.error());
+        reply(merged->page(most));
+      });
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    Arguments arguments = arguments_for(now, shard, {});
+    arguments.text(cursor).number(most).number(options_.only_looks ? 0 : kCaughtUp);
+    run(redis::scripts::kTopics, shard_keys(shard).all(), arguments,
+        rows->expect([this, shard](resp::Value& value, TopicRows& merged) -> Status {
+          if (!note_topics(shard, value) || !merged.add_all(value)) return not_understood("topics");
+          return {};
+        }));
+  }
+  rows->close(answers_);
+}
+
+struct RedisEngine::Forecasting {
+  Moment now{};
+  std::string topic;
+  std::vector<Moment> edges;
+  uint32_t topics_per_call = 1;
+};
+
+void RedisEngine::forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) {
+  Forecast empty;
+  empty.bins.resize(request.bins);
+  if (request.bins == 0 || request.from >= request.to) return answer<Forecast>(reply, std::move(empty));
+  auto forecasting = std::make_shared<Forecasting>();
+  forecasting->now = now;
+  forecasting->topic = request.topic;
+  forecasting->topics_per_call = std::clamp(kBinsPerCall / request.bins, 1U, kListedPerCall);
+  // A bin has the moments whose distance from the start, times the bins, divided by the span, is its number.
+  const auto span = static_cast<uint64_t>((request.to - request.from).count());
+  for (uint64_t bin = 0; bin <= request.bins; ++bin) {
+    const uint64_t offset = (span * bin + request.bins - 1) / request.bins;
+    forecasting->edges.push_back(request.from + Millis{static_cast<int64_t>(offset)});
+  }
+  auto gather = Gather<Forecast>::make(std::move(empty), std::move(reply));
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) forecast_next(forecasting, shard, {}, gather);
+  gather->close(answers_);
+}
+
+void RedisEngine::forecast_next(const std::shared_ptr<Forecasting>& forecasting, uint32_t shard,
+                                std::string_view after, std::shared_ptr<Gather<Forecast>> gather) {
+  Arguments arguments = arguments_for(forecasting->now, shard, forecasting->topic);
+  arguments.text(after).number(forecasting->topics_per_call);
+  for (const Moment edge : forecasting->edges) arguments.moment(edge);
+  Gather<Forecast>& all = *gather;
+  run(redis::scripts::kForecast, shard_keys(shard).all(), arguments,
+      all.expect([this, forecasting, shard, gather = std::move(gather)](resp::Value& value,
+                                                                        Forecast& sum) -> Status {
+        if (value.items.size() != sum.bins.size() + 1) return not_understood("forecast");
+        for (size_t bin = 0; bin < sum.bins.size(); ++bin)
+          sum.bins[bin] += static_cast<uint64_t>(value.items[bin + 1].integer);
+        const std::string_view last = value.items[0].text;
+        if (!last.empty()) forecast_next(forecasting, shard, last, gather);
+        return {};
+      }));
+}
+
+// How much there is: figures that are asked for now and then, so that usage() need not wait for them.
+
+using redis::Arguments;
+
+namespace {
+
+/// For each call to a shard that it takes to have them: the figures of very many topics are asked for less
+/// often, so that they cost Redis about the same.
+constexpr Millis kFreshFor{1'000};
+constexpr uint32_t kMeasuredPerCall = 1'000;
+
+uint64_t to_number(std::string_view text) {
+  uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+/// Whether a Redis of that INFO answers with OOM to who would store something.
+bool is_out_of_memory(std::string_view info) {
+  const uint64_t most = to_number(resp::info_line(info, "maxmemory"));
+  const uint64_t used = to_number(resp::info_line(info, "used_memory"));
+  const uint64_t uncounted = to_number(resp::info_line(info, "mem_not_counted_for_evict"));
+  // The others evict keys instead; those of jobs never expire, so "volatile" finds none.
+  const bool evicts = resp::info_line(info, "maxmemory_policy").starts_with("allkeys");
+  return most != 0 && !evicts && used > most + uncounted;
+}
+
+}  // namespace
+
+/// One asking. All shards are walked through in step, topic by topic in the order of their names, since a
+/// topic may be in several of them.
+struct RedisEngine::Measuring {
+  uint64_t number = 0;
+  Reply<bool> reply;
+  std::string after;  ///< all topics up to this one are counted
+
+  // Of one step.
+  size_t calls = 0;
+  std::map<std::string, uint64_t, std::less<>> jobs;
+  std::optional<std::string> known_to;  ///< beyond this name some shard has more than it said
+  std::optional<Error> error;
+
+  std::map<std::string, uint64_t, std::less<>> memory;  ///< by server: several shards may be on one
+  bool is_full = false;                                 ///< one of them takes no new jobs
+  uint64_t jobs_so_far = 0;
+  uint64_t topics_so_far = 0;
+  uint32_t steps = 0;
+
+  void read_sizes(const resp::Value& answer) {
+    if (answer.items.size() % 2 != 1) {
+      error = not_understood("sizes");
+      return;
+    }
+    for (size_t i = 1; i + 1 < answer.items.size(); i += 2)
+      jobs[answer.items[i].text] += static_cast<uint64_t>(answer.items[i + 1].integer);
+    const std::string& last = answer.items[0].text;
+    if (!last.empty() && (!known_to || last < *known_to)) known_to = last;
+  }
+
+  /// Counts what all shards have told of. Answers whether that was all there is.
+  bool finish_step() {
+    for (const auto& [topic, count] : jobs) {
+      if (known_to && topic > *known_to) break;
+      jobs_so_far += count;
+      topics_so_far += count > 0 ? 1 : 0;
+    }
+    jobs.clear();
+    if (!known_to) return true;
+    after = std::move(*known_to);
+    known_to.reset();
+    return false;
+  }
+
+  EngineUsage usage() const {
+    EngineUsage usage;
+    usage.jobs = jobs_so_far;
+    usage.topics = topics_so_far;
+    for (const auto& [server, bytes] : memory) usage.memory_bytes += bytes;
+    return usage;
+  }
+};
+
+void RedisEngine::refresh_usage(Moment now) {
+  // A clock that was set back does not make the figures fresh for longer.
+  const bool is_fresh = now >= usage_asked_ && now - usage_steps_ * kFreshFor < usage_asked_;
+  // One walk at a time: through very many topics it takes longer.
+  if (is_fresh || measured_ != measurings_) return;
+  usage_asked_ = now;
+  measure([](const Result<bool>&) {});
+}
+
+void RedisEngine::measure(Reply<bool> reply) {
+  auto measuring = std::make_shared<Measuring>();
+  measuring->number = ++measurings_;
+  measuring->reply = std::move(reply);
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    ++measuring->calls;
+    call(keys_.in_shard(shard, "topics"), {"INFO"}, [this, measuring](const Result<resp::Value>& answer) {
+      if (answer.ok()) {
+        measuring->memory[std::string(resp::info_line(answer->text, "run_id"))] =
+            to_number(resp::info_line(answer->text, "used_memory"));
+        measuring->is_full |= is_out_of_memory(answer->text);
+      }
+      if (--measuring->calls == 0) measure_next(measuring);
+    });
+  }
+}
+
+void RedisEngine::measure_next(const std::shared_ptr<Measuring>& measuring) {
+  ++measuring->steps;
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
+    Arguments arguments = arguments_for(Moment{}, shard, {});
+    arguments.text(measuring->after).number(kMeasuredPerCall);
+    ++measuring->calls;
+    run(redis::scripts::kSizes, shard_keys(shard).all(), arguments,
+        [this, measuring](const Result<resp::Value>& answer) {
+          if (answer.ok()) {
+            measuring->read_sizes(*answer);
+          } else {
+            measuring->error = answer.error();
+          }
+          if (--measuring->calls > 0) return;
+          if (!measuring->error && !measuring->finish_step()) return measure_next(measuring);
+          const bool is_latest = measuring->number > measured_;
+          measured_ = std::max(measured_, measuring->number);
+          if (measuring->error) return measuring->reply(std::move(*measuring->error));
+          if (is_latest) {
+            usage_ = measuring->usage();
+            is_out_of_memory_ = measuring->is_full;
+            usage_steps_ = measuring->steps;
+          }
+          measuring->reply(true);
+        });
+  }
+}
+
+EngineUsage RedisEngine::usage() const {
+  EngineUsage usage = usage_;
+  usage.disk_free = std::numeric_limits<uint64_t>::max();
+  return usage;
+}
+
+CommitFigures RedisEngine::commits() const { return {}; }
+
+void RedisEngine::flush(Reply<bool> reply) {
+  // Redis answers in order, so the figures come after all that was asked before; it has made durable by then
+  // what it makes durable before it answers.
+  measure(std::move(reply));
+}
+
+}  // namespace delayq
