@@ -85,7 +85,8 @@ Status check(std::string_view /*name*/, const SecretsKind& /*kind*/, const std::
 }
 
 Status check(std::string_view /*name*/, const FlagKind& /*kind*/, bool /*value*/) { return {}; }
-Status check(std::string_view /*name*/, const WordKind& kind, uint64_t value) {
+Status check(std::string_view /*name*/, [[maybe_unused]] const WordKind& kind,
+             [[maybe_unused]] uint64_t value) {
   assert(value < kind.words.names.size());
   return {};
 }
