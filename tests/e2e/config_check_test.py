@@ -97,7 +97,7 @@ class ConfigCheck(harness.ServerTest):
         (self.directory / "conf" / "delayq.conf").write_text("[delayq]\nerror_log = logs/error.log\n", encoding="utf-8")
         checked = self.run_program("config", "check")
         self.assertEqual(checked.returncode, 0, checked.stderr)
-        self.assertIn("conf/delayq.conf is read", checked.stderr)
+        self.assertIn("reading conf/delayq.conf", checked.stderr)
         self.assertIn("conf/delayq.conf is right, as a file of DelayQ", checked.stdout)
 
     def test_help_names_what_the_older_systems_have(self):

@@ -147,7 +147,7 @@ class Starting(harness.ServerTest):
         with redis_topology.One() as one, redis_topology.Sentinels() as group:
             port = one.redis.port
             replica = next(member for member in group.members if member is not group.master())
-            for where, words in ((f"redis-cluster://127.0.0.1:{port}", "redis.url is redis://"),
+            for where, words in ((f"redis-cluster://127.0.0.1:{port}", "set redis.url to redis://"),
                                  (f"redis-sentinel://127.0.0.1:{port}/mymaster", "it is not a Sentinel"),
                                  (f"rediss://127.0.0.1:{port}", "does it speak TLS at that port?"),
                                  (f"redis://127.0.0.1:{port}/99", "redis.database"),
