@@ -15,12 +15,11 @@
 #include "core/limits.h"
 #include "core/token.h"
 
-/// The plain values that go into an engine and come out of it. Every string_view in a request needs to live
-/// only until the call returns.
+/// The plain values that are passed to an engine and returned by it. A string_view in a request must stay
+/// valid only until the call returns.
 namespace delayq {
 
 // ---- push
-// -----------------------------------------------------------------------------------------------------------
 
 struct NewJob {
   std::string_view topic;
@@ -31,17 +30,17 @@ struct NewJob {
   Moment due{};
   uint32_t priority = kDefaultPriority;
   OnConflict on_conflict = OnConflict::kReject;
-  /// Refuse when the id is live in any other topic too, whatever `on_conflict` says.
+  /// Reject the job if its id is live in any other topic, whatever `on_conflict` says.
   bool unique_across_topics = false;
   Outlet outlet = Outlet::kTopic;
-  /// There must not be more jobs than before: if the topic has no job of that id, in whatever state, nothing
-  /// is stored, and the answer is kAbsent.
+  /// Never increase the number of jobs: if the topic has no job with this id, in any state, store nothing and
+  /// reply kAbsent.
   bool adds_none = false;
 };
 
 enum class PushOutcome : uint8_t { kCreated, kReplaced, kKept, kConflict, kAbsent };
 
-/// `state` and `due` are those of the job that now has the id: the new one, or the one that was in the way.
+/// `state` and `due` belong to the job that now has the id: the new job, or the existing one.
 struct PushAnswer {
   PushOutcome outcome = PushOutcome::kCreated;
   JobState state = JobState::kDelayed;
@@ -49,34 +48,34 @@ struct PushAnswer {
 };
 
 // ---- restore
-// --------------------------------------------------------------------------------------------------------
 
-/// A job as it was elsewhere or before, to be stored as it was. A reserved one has lost its lease: it waits
-/// for its due time, like a delayed or ready one, with its attempts as they are. `job.cancel_requested` is
-/// not looked at; `job.until` counts for done and dead jobs, and is later than `now` then.
+/// A job from an export or another server, stored in the state that it had. A reserved job has lost its
+/// lease: it waits for its due time like a delayed or ready job and keeps its attempts.
+/// `job.cancel_requested` is ignored. `job.until` is used only for done and dead jobs, and must then be
+/// later than `now`.
 struct RestoreRequest {
   Job job;
-  /// Any job of that id counts here, a done or dead one too: what has been finished since does not come back.
+  /// Here a done or dead job with this id is a conflict, too: a job that has ended since does not come back.
   OnConflict on_conflict = OnConflict::kKeep;
-  /// For a done or dead job: how many of that state the topic keeps, at least 1. The oldest go first.
+  /// For a done or dead job: how many jobs in that state the topic keeps, at least 1. The oldest are
+  /// removed first.
   uint32_t keep_count = 1;
 };
 
 // ---- hand-over
-// ------------------------------------------------------------------------------------------------------
 
 struct TakeRequest {
   std::string_view topic;
-  Outlet outlet = Outlet::kTopic;  ///< jobs of the other one are not looked at
+  Outlet outlet = Outlet::kTopic;  ///< jobs of the other outlet are ignored
   uint32_t count = 1;
-  /// The answer has no further job once its jobs have so many bytes: the others stay as they are. Bodies
-  /// count, and an engine may count what else it keeps of a job, too.
+  /// The reply contains no further job once its jobs have this many bytes; the others stay as they are.
+  /// Bodies count; an engine may also count the other data of a job.
   uint64_t max_bytes = Limits::kPopBytes;
   Moment lease_until{};
-  /// Never let more than this many jobs of the topic, by whichever outlet, be reserved at once. 0: no limit.
-  /// An auto-acked job fills a place for this one call.
+  /// At most this many jobs of the topic, of either outlet, may be reserved at once. 0: no limit. An
+  /// auto-acked job counts during this one call.
   uint32_t max_reserved = 0;
-  /// Straight to done, without a lease (at most once): the answer then waits for the commit.
+  /// The job becomes done at once, without a lease (at most once). The reply then waits for the commit.
   bool auto_ack = false;
   Keep keep_done;  ///< used with auto_ack
 };
@@ -88,17 +87,16 @@ struct TakenJob {
 
 struct TakeAnswer {
   std::vector<TakenJob> jobs;  ///< in hand-over order
-  /// `max_bytes`, or a bound of the engine's own, ended it, and there may be more. It may even be empty then,
-  /// because others who asked at the same time got that much, or what it got was damaged: ask again.
+  /// `max_bytes` or a bound of the engine ended the batch, and there may be more jobs. `jobs` may even be
+  /// empty, because concurrent takes used up the bytes or the records found were damaged. Take again.
   bool is_cut = false;
-  Arena storage;  ///< owns what the views point to
+  Arena storage;  ///< owns the memory of the views
 };
 
-// ---- what a lease allows
-// --------------------------------------------------------------------------------------------
+// ---- with a lease
 
-/// A lease names its topic so that any server (and any shard) can route it. A lease of another topic is
-/// stale.
+/// A lease is sent with its topic so that any server (and any shard) can route it.
+/// With another topic it is stale.
 struct LeaseRef {
   std::string_view topic;
   std::string_view lease;
@@ -106,40 +104,40 @@ struct LeaseRef {
 
 struct AckRequest {
   LeaseRef lease;
-  Keep keep;                 ///< for the finish pool
-  std::string_view outcome;  ///< kept with the job when not empty
+  Keep keep;                 ///< retention of the done job
+  std::string_view outcome;  ///< stored with the job if not empty
 };
 
 enum class AckOutcome : uint8_t { kAcked, kStale };
 
-/// What becomes of a job whose attempt failed. The queue has decided by its retry policy.
+/// What happens to a job whose attempt failed. The queue decides this by its retry policy.
 struct NackRequest {
   LeaseRef lease;
   std::optional<Moment> retry_at;  ///< nullopt: dead
-  Keep keep;                       ///< for the fail pool, when dead
-  std::string_view reason;         ///< the last error, kept with the job
-  /// The lease is known to have run out (tick said so); without this a lease past its deadline is stale.
+  Keep keep;                       ///< retention of the dead job
+  std::string_view reason;         ///< the last error, stored with the job
+  /// The lease is known to have expired (on_expired() reported it). Without this, a lease past
+  /// its deadline is stale.
   bool expired = false;
-  /// The hand-over reached nobody: the job goes back as it was, its attempt not counted and its outcome text
-  /// kept
-  /// (`reason` is ignored).
+  /// The hand-over reached no consumer: the job returns as it was, the attempt is not counted, and the job
+  /// keeps its outcome text (`reason` is ignored).
   bool uncounted = false;
 };
 
-/// kCancelled: its producer had taken it back while it was running, so it is gone instead of retried.
+/// kCancelled: its producer cancelled the job while it was running, so it is removed and not retried.
 enum class NackOutcome : uint8_t { kRetried, kDead, kCancelled, kStale };
 
 struct ExtendRequest {
   LeaseRef lease;
   Moment until{};
-  /// Leave a deadline that is later than `until` as it is.
+  /// Keep the current deadline if it is later than `until`.
   bool never_sooner = false;
 };
 
-/// The deadline that holds now; nothing where the lease was not the current one.
+/// The deadline that is now in force, or nullopt if the lease was not current.
 using ExtendAnswer = std::optional<Moment>;
 
-/// What the queue must know of a running job to decide about its failure.
+/// The data of a running job that the queue needs to decide about a failure.
 struct LeaseInfo {
   std::string topic;
   std::string lease;
@@ -148,14 +146,13 @@ struct LeaseInfo {
 };
 
 // ---- by id
-// ----------------------------------------------------------------------------------------------------------
 
 struct JobRef {
   std::string_view topic;
   std::string_view id;
 };
 
-/// Rule 4: exactly one of five.
+/// Rule 4: a cancel has exactly one of these five outcomes.
 enum class CancelOutcome : uint8_t { kCancelled, kReserved, kDone, kDead, kUnknown };
 inline constexpr std::array<std::string_view, 5> kCancelOutcomeNames{"cancelled", "reserved", "done", "dead",
                                                                      "unknown"};
@@ -165,33 +162,35 @@ constexpr std::string_view name_of(CancelOutcome outcome) {
 
 struct GroupCancelRequest {
   std::string_view group;
-  /// Jobs of other topics are left as they are, and are not counted.
+  /// Jobs of other topics are neither changed nor counted.
   TopicPatterns topics = kAllTopics;
-  uint32_t max = 1;  ///< how many at most
+  uint32_t max = 1;  ///< cancel at most this many
 };
 
-/// `cancelled` were waiting and are gone; `reserved` are running and will not be retried.
+/// `cancelled` counts jobs that were waiting and are removed; `reserved` counts running jobs, which will
+/// not be retried.
 struct GroupCancelAnswer {
   uint64_t cancelled = 0;
   uint64_t reserved = 0;
-  /// How many of `cancelled` each topic had.
+  /// The part of `cancelled` for each topic.
   std::map<std::string, uint64_t> cancelled_by_topic{};
 };
 
-/// What a topic keeps of its done or dead jobs. How long a job is kept was settled when it ended; this is for
-/// those that may be kept by larger bounds.
+/// New bounds for the done or dead jobs of a topic. The retention of a job is set when it ends; a trim
+/// applies lower bounds to jobs that ended before the bounds were lowered.
 struct TrimRequest {
   std::string_view topic;
   JobState state = JobState::kDone;  ///< or kDead
-  uint32_t count = 0;                ///< how many are kept
-  Millis time{};                     ///< and for how long from their ends on
-  uint32_t max = 1;                  ///< how many jobs are looked at, at most
-  std::string_view cursor{};         ///< empty: from the first on; else that of the answer before
+  uint32_t count = 0;                ///< how many jobs to keep
+  Millis time{};                     ///< how long to keep a job after its end
+  uint32_t max = 1;                  ///< how many jobs to visit at most
+  /// Empty: start at the first job. Otherwise the cursor of the last reply.
+  std::string_view cursor{};
 };
 
 struct TrimAnswer {
   uint64_t forgotten = 0;
-  std::string cursor{};  ///< where to go on; empty: all have been looked at
+  std::string cursor{};  ///< where to continue; empty: all jobs have been visited
 };
 
 struct RescheduleRequest {
@@ -199,25 +198,23 @@ struct RescheduleRequest {
   Moment due{};
 };
 
-/// Only kMoved moved it; the others say why not.
+/// kMoved: the job has the new due time. Otherwise its state, or kUnknown, is the reason why not.
 enum class RescheduleOutcome : uint8_t { kMoved, kReserved, kDone, kUnknown };
 
-/// One job with the memory it lives in.
-/// Which jobs are looked for.
+/// Which jobs a search includes.
 enum class Among : uint8_t {
   kLive,  ///< delayed, ready and reserved
-  kAll,   ///< those that are kept as done or dead, too
+  kAll,   ///< also done and dead
 };
 
 struct FoundJob {
   Job job;
-  std::string_view
-      lease{};  ///< of a reserved job: the latest, as its take answered it; may be past its deadline
+  /// Of a reserved job: its latest lease, as take returned it. May be past its deadline.
+  std::string_view lease{};
   Arena storage;
 };
 
-// ---- looking around
-// -------------------------------------------------------------------------------------------------
+// ---- reading
 
 struct ListRequest {
   std::string_view topic;
@@ -225,28 +222,27 @@ struct ListRequest {
   std::string_view id_prefix;
   std::string_view outcome_contains;
   uint32_t limit = 100;
-  std::string_view cursor;  ///< empty: from the start; else what the last page answered
+  std::string_view cursor;  ///< empty: from the start; otherwise the cursor of the last page
   bool with_bodies = false;
 };
 
-/// Jobs in the order in which they entered their state. A job that stays in it for the whole walk
-/// (rescheduled or extended within it, that is staying) is listed exactly once. A page may be short, or
-/// empty, and still have a cursor: the work per page is bounded, not the result. It is never longer than its
-/// limit.
+/// Jobs in the order in which they entered their state. A job that stays in the state during the whole walk
+/// is listed exactly once; a job that is rescheduled or extended without leaving the state also stays. A page
+/// may be short or empty and still have a cursor, because the work per page is bounded. A page never has more
+/// than `limit` jobs.
 ///
-/// An engine that cannot afford an order of entry promises less of the jobs that wait (ADR 13): delayed ones
-/// come in no particular order, and one that stays is listed at least once; ready ones come in the order of
-/// their hand-over, outlet by outlet, and one that is moved within the line may be listed twice or not at
-/// all.
+/// An engine that cannot afford an order of entry promises less for waiting jobs (ADR 13). Delayed jobs come
+/// in no particular order, and one that stays is listed at least once. Ready jobs come in hand-over order,
+/// outlet by outlet, and one that moves within this order may be listed twice or not at all.
 struct JobPage {
   std::vector<Job> jobs;
-  std::string cursor;  ///< empty: that was the last page
+  std::string cursor;  ///< empty: this is the last page
   Arena storage;
 };
 
 struct TopicCounts {
   std::array<uint64_t, kJobStateCount> by_state{};
-  std::optional<Moment> oldest_ready;  ///< earliest due time among ready jobs of the first priority in line
+  std::optional<Moment> oldest_ready;  ///< earliest due time among the ready jobs of the best priority
 
   uint64_t of(JobState state) const { return by_state[static_cast<size_t>(state)]; }
 };
@@ -256,21 +252,21 @@ struct TopicRow {
   TopicCounts counts;
 };
 
-/// Topics in the order of their names, bytewise; the cursor is the last name.
+/// Topics in the bytewise order of their names. The cursor is the last name.
 struct TopicPage {
   std::vector<TopicRow> topics;
   std::string cursor;
 };
 
 struct ForecastRequest {
-  std::string_view topic;  ///< empty: all
+  std::string_view topic;  ///< empty: all topics
   Moment from{};
   Moment to{};
   uint32_t bins = 1;
 };
 
-/// How many delayed jobs fall due in each of `bins` equal parts of [from, to). `resolution` is the coarsest
-/// step the engine could tell apart in that range: a bin's edge may be off by that much.
+/// How many delayed jobs fall due in each of `bins` equal parts of [from, to). The edge of a bin may be wrong
+/// by up to `resolution`, the coarsest time step of the engine in that range.
 struct Forecast {
   std::vector<uint64_t> bins;
   Millis resolution{1};
@@ -281,38 +277,39 @@ struct TopicSettings {
   std::string settings;
 };
 
-/// A copy of everything that an engine keeps.
+/// Describes a finished backup.
 struct BackupReport {
-  std::string path;    ///< where it is
+  std::string path;    ///< where the copy is
   uint64_t bytes = 0;  ///< its size
   uint64_t files = 0;
-  /// How many jobs were kept when it was made; those that were on their way at that moment may or may not be
-  /// in it.
+  /// The number of jobs when the copy was made. Changes that were not yet durable at that moment may or
+  /// may not be in it.
   uint64_t jobs = 0;
 };
 
-/// What an engine uses and how far it lags. Cheap enough to ask before every push. Where the jobs are on
-/// another machine the figures may be about a second old; a flush() brings them up to date.
+/// What an engine uses and how far it lags. Cheap enough to call before every push. Where the jobs are on
+/// another machine, the figures may be about a second old; a flush() brings them up to date.
 struct EngineUsage {
   uint64_t jobs = 0;
   uint64_t topics = 0;
   uint64_t memory_bytes = 0;    ///< of the job table and its indexes
-  uint64_t disk_bytes = 0;      ///< what its files occupy
+  uint64_t disk_bytes = 0;      ///< size of its files
   uint64_t live_bytes = 0;      ///< the part of disk_bytes that is still needed
   uint64_t disk_free = 0;       ///< UINT64_MAX where there is no disk
-  bool lacks_room = false;      ///< what was accepted waits for room on the disk
+  bool lacks_room = false;      ///< accepted changes wait for free disk space
   uint64_t unsynced_bytes = 0;  ///< accepted, not yet durable
   uint64_t commits = 0;
-  uint64_t written_bytes = 0;  ///< since the start, by commits and by cleaning
-  uint64_t copied_bytes = 0;   ///< since the start: of written_bytes, what cleaning wrote again
-  uint64_t segments = 0;       ///< files
+  uint64_t written_bytes = 0;  ///< since the start, by commits and by compaction
+  uint64_t copied_bytes = 0;   ///< since the start: the part of written_bytes that compaction copied
+  uint64_t segments = 0;       ///< number of files
 };
 
-/// How commits went, since the start.
+/// Statistics of commits since the start.
 struct CommitFigures {
-  /// How long each commit took to write and sync, in microseconds; from 2^26 us, a minute, on in one bucket.
+  /// Time to write and sync each commit, in microseconds. The last bucket holds everything from 2^26 us
+  /// (about a minute) on.
   Histogram<28> micros;
-  /// How many records each commit had.
+  /// Number of records in each commit.
   Histogram<20> records;
 };
 
