@@ -39,6 +39,7 @@ class EngineHost final : public EngineListener {
 
   void on_ready(std::string_view, Outlet) override {}
   void on_expired(std::vector<LeaseInfo>) override {}
+  void on_schedules_due(std::vector<StoredSchedule>) override {}
 
   Moment now = from_unix_ms(1'800'000'000'000);
 

@@ -9,6 +9,7 @@
 
 #include "core/result.h"
 #include "engine/requests.h"
+#include "engine/schedules.h"
 
 namespace delayq {
 
@@ -30,6 +31,11 @@ class EngineListener {
   /// Another server may have changed the settings of topics: load_settings() returns the current ones. Only
   /// engines that several servers share call this.
   virtual void on_settings_changed() {}
+
+  /// Schedules whose `next` has come, at most kDueSchedules and about kDueScheduleBytes in one call. The
+  /// queue resolves each with a turn. Each one is reported at least once, and again every
+  /// kDueScheduleReminder until a turn gives it a later `next`.
+  virtual void on_schedules_due(std::vector<StoredSchedule> due) = 0;
 };
 
 /// Stores jobs.
@@ -48,8 +54,8 @@ class EngineListener {
 ///
 /// Replies. Verbs take batches and apply them in call order. The next verb sees the effect at once (but see
 /// has_parts()). The reply comes later, from poll():
-///  - push, restore, ack, nack, cancel, reschedule, redrive, purge, trim, extend, store_settings, and take
-///    with auto_ack reply when the change is durable;
+///  - push, restore, ack, nack, cancel, reschedule, redrive, purge, trim, extend, store_settings, turn, and
+///    take with auto_ack reply when the change is durable;
 ///  - reads, and take without auto_ack, reply as soon as the data is available. (If the record of a lease is
 ///    lost, the job only becomes ready again.)
 ///
@@ -128,6 +134,15 @@ class Engine {
   /// Empty `settings` removes the entry of the topic.
   virtual void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) = 0;
   virtual void load_settings(Reply<std::vector<TopicSettings>> reply) = 0;
+
+  // ---- schedules: rules that make jobs again and again. The queue has the rules; an engine stores them
+  /// Each request is one atomic step: see TurnRequest. A job that is pushed is like any other job. An engine
+  /// that cannot keep a schedule and its jobs in one place replies with kUnavailable.
+  virtual void turn(Moment now, std::span<const TurnRequest> requests,
+                    Reply<std::vector<TurnAnswer>> reply) = 0;
+  virtual void get_schedule(Moment now, std::string_view name,
+                            Reply<std::optional<StoredSchedule>> reply) = 0;
+  virtual void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) = 0;
 
   // ---- running
   /// Whether verbs that look at a whole topic (take, list, counts, topics, forecast) consist of several

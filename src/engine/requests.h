@@ -292,6 +292,7 @@ struct BackupReport {
 struct EngineUsage {
   uint64_t jobs = 0;
   uint64_t topics = 0;
+  uint64_t schedules = 0;
   uint64_t memory_bytes = 0;    ///< of the job table and its indexes
   uint64_t disk_bytes = 0;      ///< size of its files
   uint64_t live_bytes = 0;      ///< the part of disk_bytes that is still needed

@@ -40,6 +40,7 @@ struct Queue::Parts final : EngineListener {
     if (!std::exchange(is_reload_wanted, true) && !is_reloading) reload_settings();
   }
   void on_expired(std::vector<LeaseInfo> expired) override { recoverer.recover(std::move(expired)); }
+  void on_schedules_due(std::vector<StoredSchedule> due) override { (void)due; }
 
   void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
   void reload_settings();

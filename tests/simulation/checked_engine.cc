@@ -171,6 +171,21 @@ void CheckedEngine::load_settings(Reply<std::vector<TopicSettings>> reply) {
       [&](Engine& engine, Reply<std::vector<TopicSettings>> done) { engine.load_settings(std::move(done)); });
 }
 
+void CheckedEngine::turn(Moment now, std::span<const TurnRequest> requests,
+                         Reply<std::vector<TurnAnswer>> reply) {
+  world_.real.turn(now, requests, std::move(reply));
+}
+
+void CheckedEngine::get_schedule(Moment now, std::string_view name,
+                                 Reply<std::optional<StoredSchedule>> reply) {
+  world_.real.get_schedule(now, name, std::move(reply));
+}
+
+void CheckedEngine::list_schedules(Moment now, const ScheduleListRequest& request,
+                                   Reply<SchedulePage> reply) {
+  world_.real.list_schedules(now, request, std::move(reply));
+}
+
 void CheckedEngine::flush(Reply<bool> reply) {
   const Operation before = world_.model.begin();
   auto judge = [this, before](bool, bool) {
@@ -222,6 +237,10 @@ bool CheckedEngine::poll(EngineListener& listener) {
 void CheckedEngine::on_ready(std::string_view topic, Outlet outlet) {
   if (listener_ != nullptr) return listener_->on_ready(topic, outlet);
   ready_.emplace(topic, outlet);
+}
+
+void CheckedEngine::on_schedules_due(std::vector<StoredSchedule> due) {
+  if (listener_ != nullptr) listener_->on_schedules_due(std::move(due));
 }
 
 void CheckedEngine::on_expired(std::vector<LeaseInfo> leases) {

@@ -12,6 +12,7 @@ namespace {
 class Deaf final : public EngineListener {
   void on_ready(std::string_view, Outlet) override {}
   void on_expired(std::vector<LeaseInfo>) override {}
+  void on_schedules_due(std::vector<StoredSchedule>) override {}
 };
 
 /// What becomes ready in the same tick enters that state at once: the order among those is nobody's promise.

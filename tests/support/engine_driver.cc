@@ -29,6 +29,10 @@ void EngineDriver::on_expired(std::vector<LeaseInfo> leases) {
   expired_news_.insert(expired_news_.end(), leases.begin(), leases.end());
 }
 
+void EngineDriver::on_schedules_due(std::vector<StoredSchedule> due) {
+  schedule_news_.insert(schedule_news_.end(), due.begin(), due.end());
+}
+
 // ---- a job's life
 
 PushAnswer EngineDriver::push(const JobSpec& job) { return push_all({job}).at(0); }
@@ -254,6 +258,25 @@ std::vector<TopicSettings> EngineDriver::load_settings() {
                                               [&](auto reply) { engine_->load_settings(std::move(reply)); });
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.topic < b.topic; });
   return all;
+}
+
+// ---- schedules
+
+TurnAnswer EngineDriver::turn(const TurnRequest& request) { return turn_all({request}).at(0); }
+
+std::vector<TurnAnswer> EngineDriver::turn_all(const std::vector<TurnRequest>& requests) {
+  return must<std::vector<TurnAnswer>>("turn",
+                                       [&](auto reply) { engine_->turn(now_, requests, std::move(reply)); });
+}
+
+std::optional<StoredSchedule> EngineDriver::get_schedule(std::string_view name) {
+  return must<std::optional<StoredSchedule>>(
+      "get_schedule", [&](auto reply) { engine_->get_schedule(now_, name, std::move(reply)); });
+}
+
+SchedulePage EngineDriver::list_schedules(const ScheduleListRequest& request) {
+  return must<SchedulePage>("list_schedules",
+                            [&](auto reply) { engine_->list_schedules(now_, request, std::move(reply)); });
 }
 
 // ---- running

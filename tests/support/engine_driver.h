@@ -90,6 +90,12 @@ class EngineDriver : public EngineListener {
   /// In the order of the topics' names.
   std::vector<TopicSettings> load_settings();
 
+  // ---- schedules
+  TurnAnswer turn(const TurnRequest& request);
+  std::vector<TurnAnswer> turn_all(const std::vector<TurnRequest>& requests);
+  std::optional<StoredSchedule> get_schedule(std::string_view name);
+  SchedulePage list_schedules(const ScheduleListRequest& request);
+
   // ---- running
   /// Ticks until nothing more is due and hands out the news. Answers when the engine wants to be called next.
   Moment tick();
@@ -103,6 +109,9 @@ class EngineDriver : public EngineListener {
   /// Of these, the topics that were told of for their callbacks.
   std::set<std::string> callback_news() { return std::exchange(callback_news_, {}); }
   std::vector<LeaseInfo> expired_news() { return std::exchange(expired_news_, {}); }
+
+  /// In the order in which they were reported.
+  std::vector<StoredSchedule> schedule_news() { return std::exchange(schedule_news_, {}); }
 
   /// Calls `verb` with a Reply and waits for what it gets.
   template <class T, class Verb>
@@ -119,6 +128,7 @@ class EngineDriver : public EngineListener {
     if (outlet == Outlet::kCallback) callback_news_.emplace(topic);
   }
   void on_expired(std::vector<LeaseInfo> leases) override;
+  void on_schedules_due(std::vector<StoredSchedule> due) override;
 
  private:
   template <class T>
@@ -148,6 +158,7 @@ class EngineDriver : public EngineListener {
   std::set<std::string> ready_news_;
   std::set<std::string> callback_news_;
   std::vector<LeaseInfo> expired_news_;
+  std::vector<StoredSchedule> schedule_news_;
 };
 
 }  // namespace delayq::support

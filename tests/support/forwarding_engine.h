@@ -94,6 +94,17 @@ class ForwardingEngine : public Engine {
     inner_.load_settings(std::move(reply));
   }
 
+  void turn(Moment now, std::span<const TurnRequest> requests,
+            Reply<std::vector<TurnAnswer>> reply) override {
+    inner_.turn(now, requests, std::move(reply));
+  }
+  void get_schedule(Moment now, std::string_view name, Reply<std::optional<StoredSchedule>> reply) override {
+    inner_.get_schedule(now, name, std::move(reply));
+  }
+  void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) override {
+    inner_.list_schedules(now, request, std::move(reply));
+  }
+
   Moment tick(Moment now) override { return inner_.tick(now); }
   bool poll(EngineListener& listener) override { return inner_.poll(listener); }
   void set_wakeup(std::function<void()> wakeup) override { inner_.set_wakeup(std::move(wakeup)); }

@@ -102,6 +102,7 @@ TEST(Lockstep, FindsExpiredLeasesThatAreNotTold) {
     }
     void on_ready(std::string_view topic, Outlet outlet) override { told->on_ready(topic, outlet); }
     void on_expired(std::vector<LeaseInfo> leases) override { (void)leases; }
+    void on_schedules_due(std::vector<StoredSchedule> due) override { (void)due; }
     EngineListener* told = nullptr;
   };
   expect_found<Silent>();
@@ -116,6 +117,9 @@ TEST(Lockstep, FindsReadyJobsThatAreNotTold) {
     }
     void on_ready(std::string_view, Outlet) override {}
     void on_expired(std::vector<LeaseInfo> leases) override { told->on_expired(std::move(leases)); }
+    void on_schedules_due(std::vector<StoredSchedule> due) override {
+      told->on_schedules_due(std::move(due));
+    }
     EngineListener* told = nullptr;
   };
   expect_found<Silent>();

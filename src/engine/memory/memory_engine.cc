@@ -413,6 +413,61 @@ void MemoryEngine::load_settings(Reply<std::vector<TopicSettings>> reply) {
   answer<std::vector<TopicSettings>>(reply, std::move(all));
 }
 
+// ---- schedules
+
+void MemoryEngine::turn(Moment now, std::span<const TurnRequest> requests,
+                        Reply<std::vector<TurnAnswer>> reply) {
+  catch_up(now);
+  std::vector<TurnAnswer> answers;
+  for (const TurnRequest& request : requests) answers.push_back(turn_one(now, request));
+  answer<std::vector<TurnAnswer>>(reply, std::move(answers));
+}
+
+TurnAnswer MemoryEngine::turn_one(Moment now, const TurnRequest& request) {
+  Schedules::Entry* entry = schedules_.find(request.name);
+  if ((entry == nullptr ? 0 : entry->schedule.revision) != request.expected) return {TurnOutcome::kChanged};
+  TurnAnswer turned;
+  if (request.job) {
+    StoredJob* previous =
+        request.previous ? jobs_.find(request.previous->topic, request.previous->id) : nullptr;
+    if (previous != nullptr && !is_live(previous->state)) previous = nullptr;
+    if (previous != nullptr && request.overlap == Overlap::kSkip) {
+      turned.outcome = TurnOutcome::kSkipped;
+    } else {
+      if (previous != nullptr && request.overlap == Overlap::kReplace &&
+          previous->state != JobState::kReserved) {
+        jobs_.erase(*previous);
+        turned.has_replaced = true;
+      }
+      turned.pushed = push_one(now, *request.job).outcome;
+    }
+  }
+  if (request.revision == 0) {
+    schedules_.erase(request.name);
+    return turned;
+  }
+  if (entry == nullptr) entry = &schedules_.insert(request.name);
+  entry->schedule.revision = request.revision;
+  if (request.definition) entry->schedule.definition = *request.definition;
+  entry->schedule.progress =
+      turned.outcome == TurnOutcome::kSkipped ? request.progress_if_skipped : request.progress;
+  schedules_.set_next(*entry, request.next);
+  return turned;
+}
+
+void MemoryEngine::get_schedule(Moment now, std::string_view name,
+                                Reply<std::optional<StoredSchedule>> reply) {
+  catch_up(now);
+  const Schedules::Entry* entry = schedules_.find(name);
+  answer<std::optional<StoredSchedule>>(
+      reply, entry == nullptr ? std::nullopt : std::optional<StoredSchedule>{entry->schedule});
+}
+
+void MemoryEngine::list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) {
+  catch_up(now);
+  answer<SchedulePage>(reply, schedules_.page(request));
+}
+
 // ---- running
 
 Moment MemoryEngine::tick(Moment now) {
@@ -420,21 +475,23 @@ Moment MemoryEngine::tick(Moment now) {
     if (!wake_next(now)) break;
   }
   note_expired(now, true);
+  if (due_schedules_.empty()) due_schedules_ = schedules_.take_due(now);
   Moment next = jobs_.alarms().empty() ? kNever : std::max(now, jobs_.alarms().begin()->first.first);
   // A lease that has run out waits for its nack, not for a tick.
   const auto lease = jobs_.deadlines().upper_bound({now, std::numeric_limits<uint64_t>::max()});
   if (lease != jobs_.deadlines().end()) next = std::min(next, lease->first.first);
-  return next;
+  return std::min(next, std::max(now, schedules_.next_report()));
 }
 
 bool MemoryEngine::poll(EngineListener& listener) {
   // What is called here may call verbs; their answers and news are for the next poll().
   auto answers = std::exchange(answers_, {});
   const auto ready_topics = std::exchange(ready_topics_, {});
-  const bool any = !answers.empty() || !ready_topics.empty() || !expired_.empty();
+  const bool any = !answers.empty() || !ready_topics.empty() || !expired_.empty() || !due_schedules_.empty();
   for (auto& give : answers) give();
   for (const auto& [topic, outlet] : ready_topics) listener.on_ready(topic, outlet);
   tell_expired(listener);
+  if (!due_schedules_.empty()) listener.on_schedules_due(std::exchange(due_schedules_, {}));
   return any;
 }
 

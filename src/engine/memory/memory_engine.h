@@ -10,6 +10,7 @@
 
 #include "engine/engine.h"
 #include "engine/memory/job_table.h"
+#include "engine/schedule_table.h"
 
 namespace delayq {
 
@@ -23,15 +24,21 @@ namespace delayq {
 class MemoryEngine final : public Engine {
  public:
   using Settings = std::map<std::string, std::string, std::less<>>;  ///< by topic
+  struct NoMark {};
+  using Schedules = ScheduleTable<NoMark>;
 
   MemoryEngine() = default;
   /// Starts with what was there before: the simulator goes on from what survived a crash. Leases given out
   /// from here on are later than `last_lease`.
-  MemoryEngine(memory::JobTable jobs, Settings settings, uint64_t last_lease)
-      : jobs_(std::move(jobs)), last_lease_(last_lease), settings_(std::move(settings)) {}
+  MemoryEngine(memory::JobTable jobs, Settings settings, uint64_t last_lease, Schedules schedules = {})
+      : jobs_(std::move(jobs)),
+        last_lease_(last_lease),
+        settings_(std::move(settings)),
+        schedules_(std::move(schedules)) {}
 
   const memory::JobTable& jobs() const { return jobs_; }
   const Settings& settings() const { return settings_; }
+  const Schedules& schedules() const { return schedules_; }
   uint64_t last_lease() const { return last_lease_; }
 
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
@@ -67,6 +74,10 @@ class MemoryEngine final : public Engine {
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;
 
+  void turn(Moment now, std::span<const TurnRequest> requests, Reply<std::vector<TurnAnswer>> reply) override;
+  void get_schedule(Moment now, std::string_view name, Reply<std::optional<StoredSchedule>> reply) override;
+  void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) override;
+
   Moment tick(Moment now) override;
   bool poll(EngineListener& listener) override;
   /// Never called: nothing happens here that no verb or tick caused.
@@ -93,6 +104,7 @@ class MemoryEngine final : public Engine {
   /// The job is over. It is kept as `state` if `keep` says so.
   void finish(StoredJob& job, JobState state, const Keep& keep, Moment now, std::string_view outcome);
   void revive(StoredJob& job, Moment now);
+  TurnAnswer turn_one(Moment now, const TurnRequest& request);
   StoredJob* current(Moment now, const LeaseRef& lease);
   void tell_expired(EngineListener& listener);
 
@@ -105,10 +117,12 @@ class MemoryEngine final : public Engine {
   memory::JobTable jobs_;
   uint64_t last_lease_ = 0;
   Settings settings_;
+  Schedules schedules_;
 
   // What the next poll() hands out.
   std::vector<absl::AnyInvocable<void()>> answers_;
   std::set<std::pair<std::string, Outlet>> ready_topics_;
+  std::vector<StoredSchedule> due_schedules_;
   std::map<uint64_t, Moment> expired_;  ///< lease, and the tick that found its deadline passed
 };
 

@@ -133,6 +133,7 @@ EngineUsage MemoryEngine::usage() const {
   EngineUsage usage;
   usage.jobs = jobs_.size();
   usage.topics = jobs_.topics().size();
+  usage.schedules = schedules_.size();
   usage.memory_bytes = jobs_.size() * sizeof(StoredJob);
   usage.disk_free = std::numeric_limits<uint64_t>::max();
   return usage;

@@ -54,6 +54,7 @@ class Ready final : public EngineListener {
  public:
   void on_ready(std::string_view topic, Outlet) override { topics.emplace_back(topic); }
   void on_expired(std::vector<LeaseInfo>) override {}
+  void on_schedules_due(std::vector<StoredSchedule>) override {}
   std::vector<std::string> topics;
 };
 

@@ -15,6 +15,7 @@ class Deaf final : public EngineListener {
  public:
   void on_ready(std::string_view, Outlet) override {}
   void on_expired(std::vector<LeaseInfo>) override {}
+  void on_schedules_due(std::vector<StoredSchedule>) override {}
 };
 
 class LookFailures : public testing::Test {

@@ -97,6 +97,11 @@ class RedisEngine final : public Engine {
   // ---- notes, copies (look_settings.cc)
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;
+
+  void turn(Moment now, std::span<const TurnRequest> requests,
+            Reply<std::vector<TurnAnswer>> reply) override;
+  void get_schedule(Moment now, std::string_view name, Reply<std::optional<StoredSchedule>> reply) override;
+  void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) override;
   void flush(Reply<bool> reply) override;
   void backup(std::string_view name, Reply<BackupReport> reply) override;
 
