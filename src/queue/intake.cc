@@ -46,7 +46,7 @@ Error conflict(const NewJob& job, const PushAnswer& answer) {
 
 /// What is known of a push between its two halves. `jobs` is for the engine's call; of it only ids (which are
 /// views into the report) and flags are looked at afterwards.
-struct Intake::Batch {
+struct Intake::PushBatch {
   PushReport report;
   Reply<PushReport> reply;
   std::vector<NewJob> jobs;
@@ -63,7 +63,7 @@ void Intake::push(std::span<const PushRequest> requests, Reply<PushReport> reply
   if (const Status size = check_batch("push", requests.size()); !size)
     return context_.refuse(reply, size.error());
   admission_.begin();
-  auto batch = std::make_unique<Batch>();
+  auto batch = std::make_unique<PushBatch>();
   batch->report.jobs.reserve(requests.size());
   batch->jobs.reserve(requests.size());
   for (const PushRequest& request : requests) {
@@ -102,9 +102,9 @@ void Intake::ready(Reply<void> reply) {
   });
 }
 
-Status Intake::accept(const PushRequest& request, Batch& batch) {
+Status Intake::accept(const PushRequest& request, PushBatch& batch) {
   if (Status status = check_job(request, context_.now, context_.config.limits); !status) return status;
-  if (Status status = open_topic(context_, admission_, request.topic, batch.runs); !status) return status;
+  if (Status status = open_topic(request.topic, batch.runs); !status) return status;
   TopicRun& run = batch.runs.back();
   const uint64_t bytes = request.topic.size() + request.body.size();
   // With as many jobs as there may be, only the engine knows whether this one would be one more.
@@ -133,15 +133,15 @@ Status Intake::accept(const PushRequest& request, Batch& batch) {
   return {};
 }
 
-Status open_topic(Context& context, const Admission& admission, std::string_view name, TopicRuns& runs) {
+Status Intake::open_topic(std::string_view name, TopicRuns& runs) {
   if (!runs.empty() && runs.back().topic->name == name) return {};
-  TopicPtr topic = context.topics.find(name);
+  TopicPtr topic = context_.topics.find(name);
   if (topic == nullptr) {
     if (Status status = check_topic(name); !status) return status;
-    if (Status status = admission.admit_topic("push"); !status) return status;
-    topic = context.topics.open(name, context.now);
+    if (Status status = admission_.admit_topic("push"); !status) return status;
+    topic = context_.topics.open(name, context_.now);
   }
-  topic->last_used = context.now;
+  topic->last_used = context_.now;
   runs.push_back({std::move(topic), 0});
   return {};
 }
@@ -153,7 +153,7 @@ std::string_view Intake::choose_id(const PushRequest& request, Arena& storage) {
   return {room.data(), room.size()};
 }
 
-void Intake::settle(Batch& batch, Result<std::vector<PushAnswer>> answers) {
+void Intake::settle(PushBatch& batch, Result<std::vector<PushAnswer>> answers) {
   admission_.settle(batch.bytes);
   size_t next = 0;
   for (const TopicRun& run : batch.runs) {
@@ -256,7 +256,7 @@ Error conflict(std::string_view id, JobState state) {
 
 /// What is known of a batch between its two halves. `requests` is for the engine's call; of it only the ids
 /// are looked at afterwards.
-struct Restoring::Batch {
+struct Intake::RestoreBatch {
   std::vector<Result<RestoreReceipt>> results;
   Reply<std::vector<Result<RestoreReceipt>>> reply;
   std::vector<RestoreRequest> requests;
@@ -267,14 +267,13 @@ struct Restoring::Batch {
   uint64_t bytes = 0;
 };
 
-void Restoring::restore(std::span<const RestoreItem> items,
-                        Reply<std::vector<Result<RestoreReceipt>>> reply) {
+void Intake::restore(std::span<const RestoreItem> items, Reply<std::vector<Result<RestoreReceipt>>> reply) {
   if (const Status status = context_.check_running("restore"); !status)
     return context_.refuse(reply, status.error());
   if (const Status size = check_batch("restore", items.size()); !size)
     return context_.refuse(reply, size.error());
   admission_.begin();
-  auto batch = std::make_unique<Batch>();
+  auto batch = std::make_unique<RestoreBatch>();
   batch->results.reserve(items.size());
   for (const RestoreItem& item : items) {
     const Result<bool> accepted = accept(item, *batch);
@@ -298,10 +297,10 @@ void Restoring::restore(std::span<const RestoreItem> items,
                           });
 }
 
-Result<bool> Restoring::accept(const RestoreItem& item, Batch& batch) {
+Result<bool> Intake::accept(const RestoreItem& item, RestoreBatch& batch) {
   const Job& job = item.job;
   if (Status status = check_item(item, context_.now, context_.config.limits); !status) return status.error();
-  if (Status status = open_topic(context_, admission_, job.topic, batch.runs); !status) return status.error();
+  if (Status status = open_topic(job.topic, batch.runs); !status) return status.error();
   TopicRun& run = batch.runs.back();
   uint32_t keep_count = 1;
   if (is_live(job.state)) {
@@ -333,7 +332,7 @@ Result<bool> Restoring::accept(const RestoreItem& item, Batch& batch) {
   return true;
 }
 
-void Restoring::settle(Batch& batch, const Result<std::vector<PushAnswer>>& answers) {
+void Intake::settle(RestoreBatch& batch, const Result<std::vector<PushAnswer>>& answers) {
   admission_.settle(batch.bytes);
   size_t next = 0;
   for (const TopicRun& run : batch.runs) {
@@ -360,8 +359,8 @@ void Restoring::settle(Batch& batch, const Result<std::vector<PushAnswer>>& answ
   context_.answer(batch.reply, Result{std::move(batch.results)});
 }
 
-void Restoring::restore_settings(std::string_view name, Settings settings, OnConflict on_conflict,
-                                 Reply<RestoreOutcome> reply) {
+void Intake::restore_settings(std::string_view name, Settings settings, OnConflict on_conflict,
+                              Reply<RestoreOutcome> reply) {
   const Settings& known = settings_.own(name);
   const bool has_some = known != Settings{};
   if (has_some && on_conflict != OnConflict::kReplace) {

@@ -27,6 +27,9 @@ Verdict judge(const Failure& failure, const EffectiveSettings& topic, Moment now
 
 namespace {
 
+constexpr std::string_view kExpiredReason = "lease ran out";
+constexpr Millis kPauseAfterError = std::chrono::seconds{1};
+
 Error stale(std::string_view op) {
   return {ErrorCode::kStaleLease, std::string{op}, "the lease is not the current one any more"};
 }
@@ -196,7 +199,7 @@ void Leases::decide(std::unique_ptr<NackBatch> batch, const std::vector<LeaseInf
     if (info.lease != item.lease.lease || info.topic != item.lease.topic) continue;
     ++next;
     const Verdict verdict = judge({info.options, info.attempts, item.delay, item.dead},
-                                  settings_of(item.topic), context_.now, random_.next());
+                                  settings_of(item.topic), context_.now, nack_random_.next());
     item.retry_at = verdict.retry_at;
     NackRequest& request = requests.emplace_back();
     request.lease = item.lease;
@@ -308,38 +311,32 @@ void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<
       });
 }
 
-namespace {
+// ---- expired leases
 
-constexpr std::string_view kReason = "lease ran out";
-constexpr Millis kPauseAfterError = std::chrono::seconds{1};
-
-}  // namespace
-
-void Recoverer::recover(std::vector<LeaseInfo> leases) {
+void Leases::expire(std::vector<LeaseInfo> leases) {
   std::vector<NackRequest> requests;
   requests.reserve(leases.size());
   for (const LeaseInfo& info : leases) {
-    const TopicPtr topic = context_.topics.find(info.topic);
     const Verdict verdict =
-        judge({info.options, info.attempts, std::nullopt, false},
-              topic == nullptr ? defaults_ : *topic->settings, context_.now, random_.next());
+        judge({.options = info.options, .attempts = info.attempts},
+              settings_of(context_.topics.find(info.topic)), context_.now, expired_random_.next());
     NackRequest& request = requests.emplace_back();
     request.lease = {info.topic, info.lease};
     request.retry_at = verdict.retry_at;
     request.keep = verdict.keep;
-    request.reason = kReason;
+    request.reason = kExpiredReason;
     request.expired = true;
   }
   auto kept = std::make_unique<std::vector<LeaseInfo>>(std::move(leases));
   context_.engine.nack(context_.now, requests,
                        [this, kept = std::move(kept)](const Result<std::vector<NackOutcome>>& outcomes) {
-                         if (outcomes.ok()) return settle(*kept, *outcomes);
-                         std::move(kept->begin(), kept->end(), std::back_inserter(again_));
-                         again_at_ = context_.now + kPauseAfterError;
+                         if (outcomes.ok()) return settle_expired(*kept, *outcomes);
+                         std::move(kept->begin(), kept->end(), std::back_inserter(unprocessed_));
+                         retry_at_ = context_.now + kPauseAfterError;
                        });
 }
 
-void Recoverer::settle(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes) {
+void Leases::settle_expired(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes) {
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i] == NackOutcome::kStale) continue;
     const TopicPtr topic = context_.topics.find(leases[i].topic);
@@ -350,14 +347,14 @@ void Recoverer::settle(const std::vector<LeaseInfo>& leases, const std::vector<N
   }
 }
 
-Moment Recoverer::tick() {
+Moment Leases::tick() {
   // A clock that went back must not make the pause longer.
-  if (!again_.empty()) again_at_ = std::min(again_at_, context_.now + kPauseAfterError);
-  if (!again_.empty() && again_at_ <= context_.now) {
-    again_at_ = kNever;
-    recover(std::exchange(again_, {}));
+  if (!unprocessed_.empty()) retry_at_ = std::min(retry_at_, context_.now + kPauseAfterError);
+  if (!unprocessed_.empty() && retry_at_ <= context_.now) {
+    retry_at_ = kNever;
+    expire(std::exchange(unprocessed_, {}));
   }
-  return again_.empty() ? kNever : again_at_;
+  return unprocessed_.empty() ? kNever : retry_at_;
 }
 
 }  // namespace delayq

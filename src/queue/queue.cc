@@ -39,7 +39,7 @@ struct Queue::Parts final : EngineListener {
     // One at a time: whoever changes many topics, one by one, would have them all read for each.
     if (!std::exchange(is_reload_wanted, true) && !is_reloading) reload_settings();
   }
-  void on_expired(std::vector<LeaseInfo> expired) override { recoverer.recover(std::move(expired)); }
+  void on_expired(std::vector<LeaseInfo> expired) override { leases.expire(std::move(expired)); }
 
   void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
   void reload_settings();
@@ -71,14 +71,10 @@ struct Queue::Parts final : EngineListener {
   Context context;
   Admission admission{context};
   HandOver hand_over{context, admission};
-  Intake intake{context, admission, hand_over, Random{random.next()}};
-  Leases leases{context, hand_over, settings.defaults(), Random{random.next()}};
-  Recoverer recoverer{context, hand_over, settings.defaults(), Random{random.next()}};
-  Restoring restoring{context, admission, hand_over, settings};
+  Intake intake{context, admission, hand_over, settings, Random{random.next()}};
+  Leases leases{context, hand_over, settings.defaults(), Random{random.next()}, Random{random.next()}};
+  Lookup lookup{context, admission, hand_over, settings};
   Exporting exporting{context, settings};
-  Lookup lookup{context};
-  Sweeps sweeps{context, hand_over};
-  Overview overview{context, admission, hand_over, settings};
   RetentionSweep retention{context};
   Janitor janitor{context, settings};
   Stopper stopper{context, hand_over};
@@ -181,7 +177,7 @@ void Queue::cancel_by_id(Moment now, std::string_view id, Reply<CancelOutcome> r
 void Queue::cancel_group(Moment now, std::string_view group, TopicPatterns topics,
                          Reply<GroupCancelAnswer> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.cancel_group(group, topics, std::move(reply));
+  parts_->lookup.cancel_group(group, topics, std::move(reply));
 }
 
 void Queue::reschedule(Moment now, std::span<const RescheduleItem> items,
@@ -244,24 +240,24 @@ void Queue::extend(Moment now, std::span<const ExtendItem> items, Reply<std::vec
 
 void Queue::redrive_all(Moment now, std::string_view topic, Reply<uint64_t> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.redrive_all(topic, std::move(reply));
+  parts_->lookup.redrive_all(topic, std::move(reply));
 }
 
 void Queue::redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
                     Reply<uint64_t> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.redrive(topic, ids, std::move(reply));
+  parts_->lookup.redrive(topic, ids, std::move(reply));
 }
 
 void Queue::redrive_by_error(Moment now, std::string_view topic, std::string_view error,
                              Reply<uint64_t> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.redrive_by_error(topic, error, std::move(reply));
+  parts_->lookup.redrive_by_error(topic, error, std::move(reply));
 }
 
 void Queue::purge(Moment now, std::string_view topic, std::optional<JobState> state, Reply<uint64_t> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.purge(topic, state, std::move(reply));
+  parts_->lookup.purge(topic, state, std::move(reply));
 }
 
 // ---- looking around
@@ -287,27 +283,27 @@ void Queue::find_kept_too(Moment now, std::string_view id, TopicPatterns topics,
 
 void Queue::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
   const Entry entry = enter(now);
-  parts_->overview.list(request, parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.list(request, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply) {
   const Entry entry = enter(now);
-  parts_->overview.topics(cursor, limit, parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.topics(cursor, limit, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::stats(Moment now, std::string_view topic, Reply<TopicStats> reply) {
   const Entry entry = enter(now);
-  parts_->overview.stats(topic, parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.stats(topic, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::totals(Moment now, Reply<TotalStats> reply) {
   const Entry entry = enter(now);
-  parts_->overview.totals(parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.totals(parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) {
   const Entry entry = enter(now);
-  parts_->overview.forecast(request, parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.forecast(request, parts_->context.in_steps(std::move(reply)));
 }
 
 // ---- moving elsewhere and back
@@ -315,14 +311,14 @@ void Queue::forecast(Moment now, const ForecastRequest& request, Reply<Forecast>
 void Queue::restore(Moment now, std::span<const RestoreItem> items,
                     Reply<std::vector<Result<RestoreReceipt>>> reply) {
   const Entry entry = enter(now);
-  parts_->restoring.restore(items, std::move(reply));
+  parts_->intake.restore(items, std::move(reply));
 }
 
 void Queue::restore_settings(Moment now, std::string_view name, Settings settings, OnConflict on_conflict,
                              Reply<RestoreOutcome> reply) {
   const Entry entry = enter(now);
   parts_->change_settings(name, [&] {
-    parts_->restoring.restore_settings(name, std::move(settings), on_conflict, std::move(reply));
+    parts_->intake.restore_settings(name, std::move(settings), on_conflict, std::move(reply));
   });
 }
 
@@ -408,7 +404,7 @@ void Queue::stop(Moment now, Millis grace, Reply<StopReport> reply) {
 Moment Queue::tick(Moment now) {
   const Entry entry = enter(now);
   return std::min({parts_->context.engine.tick(parts_->context.now), parts_->hand_over.tick(),
-                   parts_->recoverer.tick(), parts_->janitor.tick(), parts_->stopper.tick()});
+                   parts_->leases.tick(), parts_->janitor.tick(), parts_->stopper.tick()});
 }
 
 bool Queue::poll(Moment now) {
