@@ -8,8 +8,8 @@
 
 #include "engine/engine.h"
 #include "queue/config.h"
+#include "queue/known_topics.h"
 #include "queue/sequence.h"
-#include "queue/topic_table.h"
 
 namespace delayq {
 
@@ -17,7 +17,7 @@ namespace delayq {
 struct Context {
   Engine& engine;
   const QueueConfig& config;
-  TopicTable& topics;
+  KnownTopics& topics;
 
   Moment now{};           ///< the latest that the queue was told
   bool stopping = false;  ///< no new jobs, no new consumers

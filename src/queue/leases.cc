@@ -36,9 +36,9 @@ Error stale(std::string_view op) {
 
 /// Adds one more item of `topic` to the runs, with a look-up only where the topic changes.
 TopicRun& add_to_runs(TopicRuns& runs, std::string_view& last, std::string_view topic,
-                      const TopicTable& table) {
+                      const KnownTopics& topics) {
   if (runs.empty() || topic != last) {
-    runs.push_back({table.find(topic), 0});
+    runs.push_back({topics.find(topic), 0});
     last = topic;
   }
   ++runs.back().count;

@@ -67,7 +67,7 @@ struct Queue::Parts final : EngineListener {
   QueueConfig config;
   Random random;
   SettingsBook settings{config.defaults};
-  TopicTable topics{settings.defaults()};
+  KnownTopics topics{settings.defaults()};
   Context context;
   Admission admission{context};
   HandOver hand_over{context, admission};

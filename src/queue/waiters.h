@@ -11,8 +11,8 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "engine/engine.h"
+#include "queue/known_topics.h"
 #include "queue/sequence.h"
-#include "queue/topic_table.h"
 
 namespace delayq {
 

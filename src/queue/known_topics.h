@@ -72,10 +72,10 @@ using TopicPtr = std::shared_ptr<TopicState>;
 
 /// The topics that have jobs, settings or consumers, or had them a while ago. Filled from the engine at
 /// start, so a topic that is not here is new.
-class TopicTable {
+class KnownTopics {
  public:
   /// New topics get `defaults`, which must outlive the table.
-  explicit TopicTable(const EffectiveSettings& defaults) : defaults_(defaults) {}
+  explicit KnownTopics(const EffectiveSettings& defaults) : defaults_(defaults) {}
 
   /// Null when there is no such topic.
   TopicPtr find(std::string_view topic) const;
