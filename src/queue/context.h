@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,7 +43,10 @@ struct Context {
   }
 
   /// kStopping for `op` while the server stops.
-  Status check_running(std::string_view op) const;
+  Status check_running(std::string_view op) const {
+    if (!stopping) return {};
+    return Error{ErrorCode::kStopping, std::string{op}, "the server is shutting down"};
+  }
 
   /// Gives an answer now or at the next poll(), so that it never comes from inside the call that asked. What
   /// is called may call verbs: have everything in order before.
@@ -57,8 +62,5 @@ struct Context {
     answer(reply, Result<T>{std::move(error)});
   }
 };
-
-/// A batch of 1 to Limits::kBatchJobs is fine, and an empty one has nothing to say.
-Status check_batch(std::string_view op, size_t size);
 
 }  // namespace delayq

@@ -10,7 +10,6 @@
 
 #include <absl/container/btree_map.h>
 #include <absl/container/flat_hash_map.h>
-#include <absl/container/inlined_vector.h>
 
 #include "queue/settings.h"
 #include "queue/verbs.h"
@@ -106,13 +105,5 @@ class KnownTopics {
   Tallies totals_;
   Lateness total_lateness_;
 };
-
-/// Neighbours of one topic in a batch. Batches are mostly of one topic, so one look-up and one reference
-/// serve many.
-struct TopicRun {
-  TopicPtr topic;  ///< null: a topic that the queue does not know
-  uint32_t count = 0;
-};
-using TopicRuns = absl::InlinedVector<TopicRun, 1>;
 
 }  // namespace delayq

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "queue/waiters.h"
+#include "queue/batch.h"
 
 namespace delayq {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "queue/batch.h"
 #include "queue/job_options.h"
 #include "queue/lease_text.h"
-#include "queue/waiters.h"
 
 namespace delayq {
 

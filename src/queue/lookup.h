@@ -8,7 +8,6 @@
 #include "queue/context.h"
 #include "queue/hand_over.h"
 #include "queue/settings_book.h"
-#include "queue/waiters.h"
 
 namespace delayq {
 
