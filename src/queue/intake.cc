@@ -44,8 +44,8 @@ Error conflict(const NewJob& job, const PushAnswer& answer) {
 
 }  // namespace
 
-/// What is known of a push between its two halves. `jobs` is for the engine's call; of it only ids (which are
-/// views into the report) and flags are looked at afterwards.
+/// A push between the call of the engine and its answer. After the call only the ids and flags of `jobs` may
+/// be used: the ids are views into the report, but other views belong to the caller.
 struct Intake::PushBatch {
   PushReport report;
   Reply<PushReport> reply;
@@ -93,7 +93,7 @@ void Intake::ready(Reply<void> reply) {
   }
   context_.engine.flush([this, reply = std::move(reply)](const Result<bool>& flushed) mutable {
     if (!flushed.ok()) return context_.answer(reply, Status{flushed.error()});
-    // A push of nothing: the flush has brought up to date what the engine knows.
+    // An empty push reports whether the engine works. The flush has updated what the engine knows.
     context_.engine.push(
         context_.now, {},
         [this, reply = std::move(reply)](const Result<std::vector<PushAnswer>>& pushed) mutable {
@@ -107,7 +107,8 @@ Status Intake::accept(const PushRequest& request, PushBatch& batch) {
   if (Status status = open_topic(request.topic, batch.runs); !status) return status;
   TopicRun& run = batch.runs.back();
   const uint64_t bytes = request.topic.size() + request.body.size();
-  // With as many jobs as there may be, only the engine knows whether this one would be one more.
+  // At the maximum number of jobs, a job may still replace one with the same id. Only the engine knows
+  // whether there is one.
   const bool adds_none = request.id && admission_.is_full();
   if (Status status = adds_none ? admission_.admit_in_place(bytes) : admission_.admit(bytes); !status)
     return status;
@@ -179,17 +180,17 @@ void Intake::settle(PushBatch& batch, Result<std::vector<PushAnswer>> answers) {
       replaced |= answer.outcome == PushOutcome::kReplaced;
     }
     context_.topics.count(run.topic.get(), Tally::kPushed, pushed);
-    if (replaced) hand_over_.lease_ended(run.topic);  // The job that it replaced may have been running.
+    if (replaced) hand_over_.lease_ended(run.topic);  // The replaced job may have been running.
   }
   context_.answer(batch.reply, Result<PushReport>{std::move(batch.report)});
 }
 
 namespace {
 
-/// That a job may have had elsewhere: it is counted on from there, in 32 bits.
+/// The maximum number of attempts of a restored job. Later attempts are added to it, in 32 bits.
 constexpr uint32_t kMostAttemptsMade = 1'000'000'000;
 
-/// The error under the name that the field has here.
+/// The same error, with `field` as the name of the field.
 Status rename(std::string_view field, const Status& status) {
   if (status.ok()) return status;
   Error error = status.error();
@@ -218,7 +219,7 @@ Status check_item(const RestoreItem& item, Moment now, const Limits& limits) {
   if (job.due < Moment{} || job.pushed < Moment{})
     return invalid(job.due < Moment{} ? "due_at" : "pushed_at",
                    "due_at and pushed_at: before 1970 there was no queue");
-  // Its bytes may be any: they are those of an answer that somebody gave.
+  // Any bytes are allowed: an outcome may be the answer of an HTTP server.
   if (job.outcome.size() > Limits::kReasonBytes) {
     return invalid("outcome", fmt::format("outcome has {} bytes: at most {} are allowed", job.outcome.size(),
                                           Limits::kReasonBytes));
@@ -254,8 +255,8 @@ Error conflict(std::string_view id, JobState state) {
 
 }  // namespace
 
-/// What is known of a batch between its two halves. `requests` is for the engine's call; of it only the ids
-/// are looked at afterwards.
+/// A batch between the call of the engine and its answer. After the call only the ids in `requests` may be
+/// used: other views belong to the caller.
 struct Intake::RestoreBatch {
   std::vector<Result<RestoreReceipt>> results;
   Reply<std::vector<Result<RestoreReceipt>>> reply;
@@ -304,7 +305,7 @@ Result<bool> Intake::accept(const RestoreItem& item, RestoreBatch& batch) {
   TopicRun& run = batch.runs.back();
   uint32_t keep_count = 1;
   if (is_live(job.state)) {
-    // It was running, and was not to be tried again.
+    // The job was cancelled while it was running, so it must not run again.
     if (job.cancel_requested) return false;
   } else {
     const EffectiveSettings& settings = *run.topic->settings;
@@ -354,7 +355,7 @@ void Intake::settle(RestoreBatch& batch, const Result<std::vector<PushAnswer>>& 
       replaced |= answer.outcome == PushOutcome::kReplaced;
     }
     context_.topics.count(run.topic.get(), Tally::kPushed, pushed);
-    if (replaced) hand_over_.lease_ended(run.topic);  // The job that it replaced may have been running.
+    if (replaced) hand_over_.lease_ended(run.topic);  // The replaced job may have been running.
   }
   context_.answer(batch.reply, Result{std::move(batch.results)});
 }

@@ -14,7 +14,8 @@ void TokenBucket::fill(const Rate& rate, Moment now) {
     filled_at_ = now;
     return;
   }
-  // No more than one period counts, which fills it anyway; so a leap of the clock cannot overflow.
+  // One period fills the bucket, so a longer time counts as one period. This also prevents an overflow when
+  // the clock jumps.
   const Millis passed = std::clamp(now - filled_at_, Millis::zero(), rate_.per);
   level_ = std::min(level_ + passed.count() * rate_.count, capacity());
   filled_at_ = now;

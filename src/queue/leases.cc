@@ -34,7 +34,7 @@ Error stale(std::string_view op) {
   return {ErrorCode::kStaleLease, std::string{op}, "the lease is not the current one any more"};
 }
 
-/// Adds one more item of `topic` to the runs, with a look-up only where the topic changes.
+/// Adds an item of `topic` to the runs. Looks the topic up only when it differs from the last one.
 TopicRun& add_to_runs(TopicRuns& runs, std::string_view& last, std::string_view topic,
                       const KnownTopics& topics) {
   if (runs.empty() || topic != last) {
@@ -124,22 +124,22 @@ void Leases::ack_job(const JobRef& job, Reply<void> reply) {
       });
 }
 
-// ---- nack: first ask the engine what is known of the job, then decide, then tell it
+// ---- nack: reads the jobs from the engine, decides what happens to them, then sends that to the engine
 
 struct Leases::NackBatch {
   struct Item {
-    std::string text;  ///< of the lease
-    LeaseRef lease;    ///< views into it
+    std::string text;  ///< the text of the lease
+    LeaseRef lease;    ///< views into `text`
     std::optional<Millis> delay;
     std::string reason;
     bool dead = false;
-    size_t place = 0;  ///< in the results
+    size_t place = 0;  ///< index into the results
     TopicPtr topic;
     std::optional<Moment> retry_at;
   };
 
   std::vector<Item> items;      ///< the valid ones; never moved, because of the views
-  std::vector<size_t> running;  ///< of the items: those that the engine was told of
+  std::vector<size_t> running;  ///< indexes of the items that were sent to the engine
   std::vector<Result<NackReceipt>> results;
   Reply<std::vector<Result<NackReceipt>>> reply;
   Steps steps;
@@ -160,7 +160,7 @@ void Leases::nack(std::span<const NackItem> items, Reply<std::vector<Result<Nack
       batch->results.emplace_back(in_verb("nack", status.error()));
       continue;
     }
-    batch->results.emplace_back(stale("nack"));  // until the engine says otherwise
+    batch->results.emplace_back(stale("nack"));  // replaced when the engine knows the lease
     NackBatch::Item& kept = batch->items.emplace_back();
     kept.text = item.lease;
     kept.lease = *parse_lease(kept.text);
@@ -192,7 +192,7 @@ void Leases::fail(NackBatch& batch, const Error& error) {
 void Leases::decide(std::unique_ptr<NackBatch> batch, const std::vector<LeaseInfo>& running) {
   std::vector<NackRequest> requests;
   size_t next = 0;
-  // The engine leaves stale leases out and keeps the order, so the two lists are walked side by side.
+  // `running` has the items in the same order, without those whose lease is stale.
   for (size_t i = 0; i < batch->items.size() && next < running.size(); ++i) {
     NackBatch::Item& item = batch->items[i];
     const LeaseInfo& info = running[next];
@@ -289,7 +289,7 @@ void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<
     const Moment until = saturating_add(context_.now, item.duration.value_or(settings_of(run.topic).lease));
     places.keep();
     results.emplace_back(until);
-    // Who does not say how long wants more time, not less: the lease may have been a long one.
+    // Without a duration the lease must not become shorter: the current one may be long.
     requests.push_back({*lease, until, !item.duration});
   }
   if (requests.empty()) return context_.answer(reply, Result{std::move(results)});
@@ -348,7 +348,7 @@ void Leases::settle_expired(const std::vector<LeaseInfo>& leases, const std::vec
 }
 
 Moment Leases::tick() {
-  // A clock that went back must not make the pause longer.
+  // If the clock went back, the pause must not become longer.
   if (!unprocessed_.empty()) retry_at_ = std::min(retry_at_, context_.now + kPauseAfterError);
   if (!unprocessed_.empty() && retry_at_ <= context_.now) {
     retry_at_ = kNever;

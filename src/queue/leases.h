@@ -12,25 +12,25 @@
 
 namespace delayq {
 
-/// A failed attempt, however it failed.
+/// A failed attempt: a nack or an expired lease.
 struct Failure {
-  std::string_view options{};     ///< the job's own word on it
-  uint32_t attempts = 0;          ///< made so far, the failed one included
-  std::optional<Millis> delay{};  ///< asked for by the consumer instead of the backoff
-  bool dead = false;              ///< asked for by the consumer
+  std::string_view options{};     ///< the job's own options, encoded
+  uint32_t attempts = 0;          ///< made so far, including the failed one
+  std::optional<Millis> delay{};  ///< requested by the consumer instead of the backoff
+  bool dead = false;              ///< the consumer requests that the job is not tried again
 };
 
-/// What becomes of the job.
+/// What happens to the job after a failure.
 struct Verdict {
-  std::optional<Moment> retry_at;  ///< nullopt: dead
-  Keep keep;                       ///< when dead
+  std::optional<Moment> retry_at;  ///< nullopt: the job is dead
+  Keep keep;                       ///< the retention of a dead job
 };
 
-/// Rule 8. The job's attempts and backoff go before its topic's; a delay that the consumer asks for replaces
-/// the backoff, but not the count of attempts. `random` decides the jitter.
+/// Rule 8. The job's own attempts and backoff override those of its topic. A delay requested by the consumer
+/// replaces the backoff, but attempts are still counted. `random` decides the jitter.
 Verdict judge(const Failure& failure, const EffectiveSettings& topic, Moment now, uint64_t random);
 
-/// What a consumer may do with a job it holds (rules 7 and 8).
+/// How leases end (rules 7 and 8): a consumer acks, nacks, gives back or extends, or the lease expires.
 class Leases {
  public:
   Leases(Context& context, HandOver& hand_over, const EffectiveSettings& defaults, Random for_nacks,

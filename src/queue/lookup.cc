@@ -72,13 +72,13 @@ void Lookup::find(std::string_view id, TopicPatterns topics, Reply<std::optional
 
 struct Lookup::Search {
   std::string id;
-  std::vector<std::string> topics;  ///< still to be looked at
+  std::vector<std::string> topics;  ///< not asked yet
   std::optional<FoundJob> best{};
-  size_t live = 0;
+  size_t live = 0;  ///< live jobs found so far
   Reply<std::optional<FoundJob>> reply;
   Steps steps{};
 
-  /// A live job comes before those that are over, and of these the one that was pushed last.
+  /// Keeps the better one: a live job is better than a finished one, a later push better than an earlier.
   void offer(std::optional<FoundJob> found) {
     if (!found) return;
     live += is_live(found->job.state) ? 1 : 0;
@@ -219,7 +219,7 @@ void Lookup::reschedule(std::span<const RescheduleItem> items,
 
 namespace {
 
-/// What a cursor of that listing begins with.
+/// The prefix of the cursors of this list: its state and topic.
 std::string listing_of(const ListRequest& request) {
   return fmt::format("{}{:08x}.", static_cast<int>(request.state),
                      crc32c(0, request.topic.data(), request.topic.size()));
@@ -230,7 +230,7 @@ std::string listing_of(const ListRequest& request) {
 void Lookup::list(const ListRequest& request, Reply<JobPage> reply) {
   Status status = check_topic(request.topic);
   if (status.ok()) status = check_count("limit", request.limit, Limits::kPageJobs);
-  // A cursor says of which listing it is: another one would go on anywhere, or nowhere.
+  // The engine's cursor is meaningless in a list of another topic or state, so the prefix is checked.
   const std::string listing = listing_of(request);
   ListRequest wanted = request;
   if (status.ok() && !request.cursor.empty()) {
@@ -261,8 +261,7 @@ void Lookup::topics(std::string_view cursor, uint32_t limit, Reply<TopicSummarie
 }
 
 TopicSummaries Lookup::with_settings(TopicPage page, std::string_view cursor, uint32_t limit) const {
-  // The engine knows the topics that have jobs, the book those that have settings: two sorted lists become
-  // one.
+  // Merges two sorted lists: the engine's topics, which have jobs, and the topics that have settings.
   const std::vector<std::string> names = settings_.names_after(cursor, limit + 1);
   TopicSummaries merged;
   auto row = page.topics.begin();
@@ -270,7 +269,8 @@ TopicSummaries Lookup::with_settings(TopicPage page, std::string_view cursor, ui
   while (merged.topics.size() <= limit && (row != page.topics.end() || name != names.end())) {
     if (name == names.end() && row == page.topics.end()) break;
     const bool from_engine = row != page.topics.end() && (name == names.end() || row->topic <= *name);
-    // Behind the engine's cursor there may be more of its topics; they come with the next page.
+    // After its cursor the engine may have more topics that sort before this name: those are on the next
+    // page.
     if (!from_engine && row == page.topics.end() && !page.cursor.empty() && *name > page.cursor) break;
     if (from_engine && name != names.end() && row->topic == *name) ++name;
     TopicSummary& summary = merged.topics.emplace_back();
@@ -348,7 +348,7 @@ void Lookup::forecast(const ForecastRequest& request, Reply<Forecast> reply) {
 
 namespace {
 
-/// Jobs per step: long enough to be worth a commit, short enough not to hold up anybody.
+/// Jobs per step: enough to be worth a commit, few enough not to delay other clients.
 constexpr uint32_t kStep = 1'000;
 
 }  // namespace
@@ -363,9 +363,9 @@ struct Lookup::GroupSweep {
 
 struct Lookup::TopicSweep {
   std::string topic;
-  std::string error;             ///< to search for
-  std::string cursor;            ///< of the search
-  std::vector<JobState> states;  ///< still to purge; the last is next
+  std::string error;             ///< redrive_by_error: the text to search for
+  std::string cursor;            ///< redrive_by_error: of the next page of dead jobs
+  std::vector<JobState> states;  ///< purge: the states not purged yet; the last one is next
   uint64_t total = 0;
   Reply<uint64_t> reply;
   Steps steps;
@@ -495,7 +495,8 @@ void Lookup::purge(std::string_view topic, std::optional<JobState> state, Reply<
   if (state) {
     sweep->states = {*state};
   } else {
-    // In the order of a job's life, so that none slips into a state that was purged before.
+    // Purged from the back, in the order of a job's life: no job can move forward into a state that was
+    // already purged.
     sweep->states = {JobState::kDead, JobState::kDone, JobState::kReserved, JobState::kReady,
                      JobState::kDelayed};
   }
