@@ -24,8 +24,7 @@ constexpr uint32_t kFirstJobs = 64;
 constexpr std::array kStates{JobState::kDelayed, JobState::kReady, JobState::kReserved, JobState::kDone,
                              JobState::kDead};
 
-/// The position of an export: the topic, the state whose jobs are listed, and the engine's cursor in that
-/// list.
+/// The position of an export: the topic, the state whose jobs are listed, and the engine's cursor there.
 struct Position {
   std::string topic;  ///< empty: before the first
   size_t state = 0;   ///< index into kStates

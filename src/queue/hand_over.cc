@@ -299,8 +299,7 @@ void HandOver::cut(Waiter& waiter, const TopicPtr& topic) {
   } else {
     give_own_leases(waiter);
   }
-  // Not at once: other takes that got nothing for the same reason come before the line, and ask again
-  // first.
+  // The line is served later, by poll(): takes that were cut to nothing precede it and are repeated first.
   if (!was_walking) not_dry_.push_back(topic);
 }
 

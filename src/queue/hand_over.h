@@ -51,8 +51,7 @@ class HandOver {
   /// any more, waiting consumers get an error.
   void settings_changed(const TopicPtr& topic);
   void all_settings_changed();
-  /// Leases of the topic ended, so its concurrency limit may have room. Null: a topic that the queue does not
-  /// know.
+  /// Leases of the topic ended, so its concurrency limit may have room. Null: the topic is unknown.
   void lease_ended(const TopicPtr& topic);
 
   /// Sends the answers that are complete, and lets others try at topics that had more jobs than fit into one
@@ -75,8 +74,7 @@ class HandOver {
   void wake_consumers(const TopicPtr& topic);
   /// Notifies the listener, if jobs of that topic and outlet are delivered.
   void notify_listener(TopicState& topic, Outlet outlet);
-  /// A limit left jobs that this take for delivery could have had: the listener is notified when it is
-  /// lifted.
+  /// A limit may have left ready jobs for this delivery: the listener is notified when it is lifted.
   void note_unserved(Waiter& waiter, const TopicPtr& topic);
   void begin_walk(Waiter& waiter);
   void start_walk(Waiter& waiter);

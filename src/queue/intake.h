@@ -18,8 +18,7 @@ class Intake {
   /// Replies as a small push would, without pushing.
   void ready(Reply<void> reply);
 
-  /// See Queue: jobs and settings that were stored elsewhere before, under the same rules and bounds as a
-  /// push.
+  /// Jobs and settings that were stored elsewhere before: see Queue.
   void restore(std::span<const RestoreItem> items, Reply<std::vector<Result<RestoreReceipt>>> reply);
   void restore_settings(std::string_view name, Settings settings, OnConflict on_conflict,
                         Reply<RestoreOutcome> reply);

@@ -12,8 +12,7 @@
 namespace delayq {
 
 /// The options of a single job, which override the settings of its topic and the defaults. They are stored
-/// with the job as NewJob::options; engines never read them. The views belong to the code that filled them
-/// in.
+/// with the job as NewJob::options; engines never read them. The views belong to the caller.
 struct JobOptions {
   std::optional<uint32_t> attempts{};  ///< 0: no limit
   std::optional<Backoff> backoff{};

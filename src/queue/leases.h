@@ -47,8 +47,8 @@ class Leases {
   void give_back(std::span<const GiveBackItem> items, Reply<uint64_t> reply);
   void extend(std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply);
 
-  /// Fails the jobs of expired leases, as a nack would. A lease may be reported twice: the second nack finds
-  /// it stale.
+  /// Fails the jobs of expired leases, as a nack would. A lease that is reported twice does no harm: the
+  /// second time it is stale.
   void expire(std::vector<LeaseInfo> leases);
   /// Retries the expired leases that the engine could not process. Returns when to call it next.
   Moment tick();

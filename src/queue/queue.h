@@ -185,14 +185,13 @@ class Queue final {
   void forget(Moment now, std::string_view topic, Reply<void> reply);
   /// Replaces QueueConfig::redis. The listener is notified of all topics again.
   void set_redis_outlet(Moment now, RedisOutlet redis);
-  /// kInvalid when ready jobs of the topic cannot be delivered as its settings say; the error tells how to
+  /// kInvalid when ready jobs of the topic cannot be delivered as its settings say; the error says how to
   /// repair it. set_settings() refuses such settings, but a server may start without the Redis that stored
   /// settings need.
   Status check_delivery(std::string_view topic) const;
   /// The topics with settings of their own for which check_delivery() fails.
   std::vector<std::pair<std::string, Error>> undeliverable() const;
-  /// The topic's own settings, and the settings in force for it. The references are valid until settings
-  /// change.
+  /// A topic's own settings, and those in force for it. The references are valid until settings change.
   const Settings& settings(std::string_view name) const;
   const EffectiveSettings& effective_settings(std::string_view topic) const;
 
@@ -208,8 +207,7 @@ class Queue final {
   /// Does what is due and returns when to call it next. A verb or a poll() may make that time earlier. The
   /// work per call is bounded.
   Moment tick(Moment now);
-  /// Calls the Replies whose answers are ready. Returns whether there were any; if so, there may be more to
-  /// do.
+  /// Calls the Replies whose answers are ready. Returns whether there were any: there may be more to do then.
   bool poll(Moment now);
 
  private:

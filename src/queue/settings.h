@@ -64,8 +64,7 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-/// The name under which the defaults of all topics are stored. No topic has this name: '*' is not allowed in
-/// names.
+/// The name under which the defaults of all topics are stored. No topic can have it: '*' is not allowed.
 inline constexpr std::string_view kDefaultsName = "*";
 
 /// The settings in force for a topic: every one has a value. The initial values are the built-in defaults.

@@ -24,8 +24,8 @@ class SettingsBook {
   /// Applies the settings at once; they are durable when the reply is called. Settings with nothing set are
   /// removed. The name is a topic's or "*".
   void set(Context& context, std::string_view name, Settings settings, Reply<void> reply);
-  /// Applies the stored settings at start. Returns an error for the first that cannot be read; the others are
-  /// in force.
+  /// Applies the stored settings at start. Returns an error for the first that cannot be read, and applies
+  /// the others.
   Status load(Context& context, const std::vector<TopicSettings>& stored);
 
   struct Changed {

@@ -262,8 +262,7 @@ struct StopReport {
   uint64_t leases_left = 0;  ///< not ended when the grace period was over; they will expire
 };
 
-/// Notified when topics may have jobs to deliver, so that the delivery loop need not wait at each of ten
-/// thousand topics.
+/// Is notified of topics that may have jobs to deliver. So the delivery loop need not wait at every topic.
 class DeliveryListener {
  public:
   virtual ~DeliveryListener() = default;
