@@ -7,15 +7,15 @@
 namespace delayq {
 namespace {
 
-constexpr Moment kNow = from_unix_ms(1'000);
+constexpr Moment kOpened = from_unix_ms(1'000);
 
 TEST(KnownTopics, OpensOnceAndFindsAgain) {
   const EffectiveSettings defaults;
   KnownTopics topics{defaults};
   EXPECT_EQ(topics.find("a"), nullptr);
-  const TopicPtr a = topics.open("a", kNow);
-  EXPECT_EQ(topics.open("a", kNow + Millis{5}), a);
-  EXPECT_EQ(a->last_used, kNow + Millis{5});
+  const TopicPtr a = topics.open("a", kOpened);
+  EXPECT_EQ(topics.open("a", kOpened + Millis{5}), a);
+  EXPECT_EQ(a->last_used, kOpened + Millis{5});
   EXPECT_EQ(topics.find("a"), a);
   EXPECT_EQ(a->settings, &defaults);
   EXPECT_EQ(topics.size(), 1U);
@@ -24,7 +24,7 @@ TEST(KnownTopics, OpensOnceAndFindsAgain) {
 TEST(KnownTopics, ForgettingLeavesTheOthersInPlace) {
   const EffectiveSettings defaults;
   KnownTopics topics{defaults};
-  for (const char* name : {"a", "b", "c"}) topics.open(name, kNow);
+  for (const char* name : {"a", "b", "c"}) topics.open(name, kOpened);
   topics.forget("a");
   topics.forget("never there");
   EXPECT_EQ(topics.size(), 2U);
@@ -42,11 +42,11 @@ TEST(KnownTopics, ForgettingLeavesTheOthersInPlace) {
 TEST(KnownTopics, WhatIsForgottenStaysInTheTotals) {
   const EffectiveSettings defaults;
   KnownTopics topics{defaults};
-  topics.count(topics.open("a", kNow).get(), Tally::kPushed, 3);
+  topics.count(topics.open("a", kOpened).get(), Tally::kPushed, 3);
   topics.count(nullptr, Tally::kPushed, 1);
   topics.forget("a");
   EXPECT_EQ(topics.totals().of(Tally::kPushed), 4U);
-  EXPECT_EQ(topics.open("a", kNow)->tallies.of(Tally::kPushed), 0U);
+  EXPECT_EQ(topics.open("a", kOpened)->tallies.of(Tally::kPushed), 0U);
 }
 
 TEST(Places, AreTheItemsThemselvesWhileAllAreKept) {
