@@ -7,7 +7,7 @@
 
 #include "core/result.h"
 #include "core/token.h"
-#include "queue/topic_table.h"
+#include "queue/known_topics.h"
 
 namespace delayq::api {
 

@@ -6,8 +6,8 @@ namespace delayq {
 
 namespace {
 
-// How soon each bound may be free again: a commit takes milliseconds, consumers drain in seconds, an operator
-// clears a disk in minutes.
+// The `retry_after` of each bound: a commit takes milliseconds, consumers need seconds to remove jobs, an
+// operator needs minutes to clean up a disk.
 constexpr Millis kAfterCommits = std::chrono::seconds{1};
 constexpr Millis kAfterHandOvers = std::chrono::seconds{5};
 constexpr Millis kAfterOperators = std::chrono::minutes{1};
@@ -53,7 +53,7 @@ Status Admission::has_room_in_place(uint64_t bytes) const {
         fmt::format("jobs use {} bytes of memory: the bound is {}", usage_.memory_bytes, config.memory_bytes),
         kAfterHandOvers);
   }
-  // A single job may pass the bound when nothing else is under way, or it could never be pushed.
+  // If no other push is pending, a single job may exceed the bound; otherwise it could never be pushed.
   if (unanswered_bytes_ != 0 && unanswered_bytes_ + bytes > config.unanswered_bytes) {
     return overloaded("push",
                       fmt::format("{} bytes of pushes are not durable yet: the bound is {}",

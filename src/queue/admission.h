@@ -7,27 +7,27 @@
 
 namespace delayq {
 
-/// Says no before a bound is passed (rule 14). Asked for each job of a push; answers kOverloaded or
-/// kDiskFull, with a time after which to try again.
+/// Refuses jobs before a bound is exceeded (rule 14). Each job of a push is checked; the errors are
+/// kOverloaded and kDiskFull, with a `retry_after`.
 class Admission {
  public:
   explicit Admission(Context& context) : context_(context) {}
 
-  /// Looks at the engine once for the batch that follows.
+  /// Call before each batch: reads the usage of the engine.
   void begin();
   /// Whether one more job of `bytes` may be pushed.
   Status has_room_for(uint64_t bytes) const;
-  /// The same, and when it may, it counts as pushed.
+  /// The same; if the job may be pushed, it is counted.
   Status admit(uint64_t bytes);
-  /// The same for a job that takes the place of another one, which needs no room among the jobs.
+  /// The same for a job that can only replace another one, so the number of jobs does not grow.
   Status admit_in_place(uint64_t bytes);
-  /// Whether there are as many jobs as there may be, and the error that says so.
+  /// Whether the number of jobs has reached its bound, and the error for that.
   bool is_full() const;
   Error full() const;
-  /// `bytes` of admitted jobs were answered.
+  /// The pushes of admitted jobs of `bytes` were answered.
   void settle(uint64_t bytes) { unanswered_bytes_ -= bytes; }
 
-  /// Whether a topic that is not in the table may be made.
+  /// Whether a new topic may be created.
   Status admit_topic(std::string_view op) const;
 
   uint64_t unanswered_bytes() const { return unanswered_bytes_; }

@@ -12,7 +12,7 @@ namespace {
 using support::Taken;
 using testing::HasSubstr;
 
-/// Says what it uses as the test wants it, and can hold back the answers to pushes.
+/// Reports the usage that the test sets, and can delay the answers to pushes.
 class LoadedEngine final : public support::ForwardingEngine {
  public:
   using ForwardingEngine::ForwardingEngine;
@@ -72,7 +72,7 @@ TEST_F(Overload, TooManyJobs) {
   EXPECT_THAT(report.jobs[6].error().detail, HasSubstr("5 jobs"));
   EXPECT_GT(report.jobs[6].error().retry_after, Millis{0});
 
-  // What frees room goes on, and then there is room.
+  // Verbs that free room still work, and afterwards there is room.
   const Taken taken = queue_.pop_one("t");
   queue_.set("t", {.keep_done = Retention{}});
   EXPECT_TRUE(queue_.ack(taken.lease).ok());

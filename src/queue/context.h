@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -8,30 +10,30 @@
 
 #include "engine/engine.h"
 #include "queue/config.h"
+#include "queue/known_topics.h"
 #include "queue/sequence.h"
-#include "queue/topic_table.h"
 
 namespace delayq {
 
-/// What the parts of a queue share. Belongs to the Queue, outlives its parts.
+/// What the parts of a queue share. The Queue owns it; it outlives the parts.
 struct Context {
   Engine& engine;
   const QueueConfig& config;
-  TopicTable& topics;
+  KnownTopics& topics;
 
-  Moment now{};           ///< the latest that the queue was told
-  bool stopping = false;  ///< no new jobs, no new consumers
-  /// Whether answers may be given on the spot: inside poll(), but not in a verb that an answer calls.
+  Moment now{};           ///< the `now` of the latest call
+  bool stopping = false;  ///< pushes and pops are refused
+  /// Whether a Reply may be called immediately: inside poll(), but not in a verb that a Reply calls.
   bool may_answer = false;
-  uint64_t leases_ended = 0;                        ///< counts; tells the stopper when to look
-  std::vector<absl::AnyInvocable<void()>> later{};  ///< answers for the next poll()
-  std::shared_ptr<Sequence> sequence{};             ///< that the verb being called belongs to; may be null
+  uint64_t leases_ended = 0;                        ///< how many leases have ended; the Stopper compares it
+  std::vector<absl::AnyInvocable<void()>> later{};  ///< Replies to call in the next poll()
+  std::shared_ptr<Sequence> sequence{};             ///< the sequence of the current verb; may be null
   QueueAlive alive = std::make_shared<const char>();
 
-  /// For a verb of several steps: to be held until the last one was given to the engine.
+  /// For a verb of several steps, which holds the result until its last step was sent to the engine.
   Steps begin_steps() const { return Steps{sequence, alive}; }
-  /// For a verb that is one call of the engine about a whole topic, or all of them: that may be several steps
-  /// of the engine.
+  /// For a verb that is one call of the engine on a whole topic or on all topics. An engine with parts
+  /// executes that in several steps.
   template <class T>
   Reply<T> in_steps(Reply<T> reply) const {
     if (!engine.has_parts()) return reply;
@@ -41,10 +43,13 @@ struct Context {
   }
 
   /// kStopping for `op` while the server stops.
-  Status check_running(std::string_view op) const;
+  Status check_running(std::string_view op) const {
+    if (!stopping) return {};
+    return Error{ErrorCode::kStopping, std::string{op}, "the server is shutting down"};
+  }
 
-  /// Gives an answer now or at the next poll(), so that it never comes from inside the call that asked. What
-  /// is called may call verbs: have everything in order before.
+  /// Calls the Reply now or in the next poll(), so that a verb never calls its own Reply. The Reply may call
+  /// verbs, so the caller's state must be consistent before.
   template <class T>
   void answer(Reply<T>& reply, Result<T> result) {
     if (!reply) return;
@@ -52,13 +57,11 @@ struct Context {
     later.push_back([give = std::move(reply), what = std::move(result)]() mutable { give(std::move(what)); });
   }
 
+  /// Replies with an error.
   template <class T>
   void refuse(Reply<T>& reply, Error error) {
     answer(reply, Result<T>{std::move(error)});
   }
 };
-
-/// A batch of 1 to Limits::kBatchJobs is fine, and an empty one has nothing to say.
-Status check_batch(std::string_view op, size_t size);
 
 }  // namespace delayq

@@ -18,7 +18,7 @@ constexpr size_t kSecretBytes = 256;
 
 struct UrlParts {
   std::string_view scheme;
-  std::string_view authority;  ///< with a user's name, host and port
+  std::string_view authority;  ///< user name, host and port
 };
 
 std::optional<UrlParts> split(std::string_view url) {
@@ -28,7 +28,7 @@ std::optional<UrlParts> split(std::string_view url) {
   return UrlParts{url.substr(0, colon), rest.substr(0, std::min(rest.size(), rest.find_first_of("/?#")))};
 }
 
-/// Where the port begins, colon included; the end when there is none.
+/// The offset of the colon before the port, or the size when there is no port.
 size_t port_place(std::string_view authority) {
   const size_t colon = authority.rfind(':');
   const bool is_in_address =
@@ -36,7 +36,7 @@ size_t port_place(std::string_view authority) {
   return colon == std::string_view::npos || is_in_address ? authority.size() : colon;
 }
 
-/// Brackets stand around an IPv6 address, with or without a zone, and nowhere else.
+/// Brackets must enclose an IPv6 address, with or without a zone; they are not allowed elsewhere.
 bool has_right_brackets(std::string_view host) {
   if (host.find_first_of("[]") == std::string_view::npos) return true;
   if (!host.starts_with('[') || host.find(']') != host.size() - 1) return false;

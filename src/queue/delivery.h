@@ -11,24 +11,24 @@
 
 #include "core/result.h"
 
-/// How ready jobs leave: the words that topics and jobs use for it, and the checks of these words.
+/// How ready jobs are delivered: the words for it in settings and requests, and the checks of these words.
 namespace delayq {
 
-/// Words in the order of an enumeration, and how an error calls a word that is not among them.
+/// The names of an enumeration's values, in their order, and how an error describes an unknown word.
 struct Words {
   std::span<const std::string_view> names;
-  std::span<const std::string_view> later{};  ///< known words that this version does not serve
+  std::span<const std::string_view> later{};  ///< reserved words that this version does not support
   std::string_view unknown = "not known";
 
-  /// The place of `word` in `names`. The error lists the names; the caller puts the field's name in front.
+  /// Returns the index of `word` in `names`. The error lists the names; the caller prepends the field's name.
   Result<size_t> find(std::string_view word) const;
 };
 
 enum class Delivery : uint8_t {
-  kPull,         ///< consumers pop them
+  kPull,         ///< consumers pop jobs
   kWebhook,      ///< the server calls the topic's callback
-  kRedisList,    ///< the server appends them to a list in Redis
-  kRedisStream,  ///< the server adds them to a stream in Redis
+  kRedisList,    ///< the server appends jobs to a list in Redis
+  kRedisStream,  ///< the server adds jobs to a stream in Redis
 };
 inline constexpr std::array<std::string_view, 4> kDeliveryNames{"pull", "webhook", "redis_list",
                                                                 "redis_stream"};
@@ -43,8 +43,8 @@ constexpr bool goes_to_redis(Delivery delivery) {
 
 /// The part of a job that is written to a list or a stream.
 enum class RedisContent : uint8_t {
-  kJob,  ///< all of it, as JSON
-  kId,   ///< only its id: the reader looks the rest up
+  kJob,  ///< the whole job, as JSON
+  kId,   ///< only its id: the reader looks up the rest
 };
 inline constexpr std::array<std::string_view, 2> kRedisContentNames{"job", "id"};
 inline constexpr Words kRedisContentWords{kRedisContentNames};
@@ -52,16 +52,16 @@ constexpr std::string_view name_of(RedisContent content) {
   return kRedisContentNames[static_cast<size_t>(content)];
 }
 
-/// The name of a list or a stream. Redis accepts any bytes; people and their terminals do not.
+/// The name of a list or a stream. Redis accepts any bytes; the check requires text that a terminal can show.
 inline constexpr size_t kRedisKeyBytes = 512;
 Status check_redis_key(std::string_view key);
 inline constexpr uint64_t kMaxRedisMaxlen = 1'000'000'000'000;
 
-/// The format of a callback's request, and which answer to it is a success.
+/// The format of a callback's request, and which responses mean success.
 enum class CallbackFormat : uint8_t {
-  kWebhook,      ///< Standard Webhooks headers, the job's body as it is; any 2xx
-  kCloudEvents,  ///< the same with the headers of a CloudEvent in binary mode
-  kCallbackApi,  ///< the job as JSON; a 2xx whose body is `ok`
+  kWebhook,      ///< Standard Webhooks headers and the job's body; success: any 2xx
+  kCloudEvents,  ///< the same, plus the headers of a CloudEvent in binary mode
+  kCallbackApi,  ///< the job as JSON; success: a 2xx whose body is `ok`
 };
 inline constexpr std::array<std::string_view, 3> kCallbackFormatNames{"webhook", "cloudevents",
                                                                       "callback-api"};
@@ -82,8 +82,8 @@ Status check_callback(std::string_view url);
 /// "host:port" of a URL that check_callback() accepts, in lower case and always with the port.
 std::string host_of(std::string_view url);
 
-/// The secrets that sign calls, as Standard Webhooks writes them: "whsec_" and base64. The error never shows
-/// one.
+/// The secrets that sign calls, in the format of Standard Webhooks: "whsec_" and base64. The error never
+/// contains a secret.
 inline constexpr size_t kMostCallbackSecrets = 4;
 Status check_callback_secrets(const std::vector<std::string>& secrets);
 

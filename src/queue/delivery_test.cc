@@ -1,4 +1,4 @@
-// What those who deliver jobs by themselves are told and get, and what pops do not get any more.
+// What the delivery loop is notified of and gets, and which jobs pops do not get any more.
 #include <set>
 
 #include <gmock/gmock.h>

@@ -13,33 +13,31 @@ namespace delayq {
 
 namespace {
 
-/// A page ends when it has this much, however few its jobs are, or when it took this many steps, for topics
-/// without jobs take steps too.
+/// A page ends when it has this many bytes, or took this many steps: topics without jobs take steps, too.
 constexpr uint64_t kMostBytes = uint64_t{1} << 20;
 constexpr uint32_t kMostSteps = 512;
-/// Bodies may be of any size: so many are asked for at first, and then as many as fit, if they go on like
-/// that.
+/// The number of jobs in the first request of a page, since the size of bodies is not known. Later requests
+/// use the average size so far to ask for as many as fit.
 constexpr uint32_t kFirstJobs = 64;
 
-/// In the order of a job's life: one that moves on while the walk is under way is met again rather than
-/// missed.
+/// In the order of a job's life: a job that moves forward during the export is exported twice, not missed.
 constexpr std::array kStates{JobState::kDelayed, JobState::kReady, JobState::kReserved, JobState::kDone,
                              JobState::kDead};
 
-/// Where a walk stands: `topic`, the state of its jobs that is being listed, and the engine's cursor in it.
+/// The position of an export: the topic, the state whose jobs are listed, and the engine's cursor there.
 struct Position {
   std::string topic;  ///< empty: before the first
   size_t state = 0;   ///< index into kStates
   std::string cursor;
 };
 
-/// Opaque, and safe in a URL and in a header whatever the topic's letters are.
+/// The cursor for clients: opaque, and safe in URLs and headers for any topic name.
 std::string to_text(const Position& position) {
   return to_hex(
       fmt::format("{}.{}.{}{}", position.state, position.cursor.size(), position.cursor, position.topic));
 }
 
-/// A number and the dot behind it.
+/// Removes a number and the dot after it from the front of `text`.
 std::optional<size_t> take_number(std::string_view& text) {
   size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -73,7 +71,7 @@ struct Exporting::Walk {
   Position position;
   ExportPage page;
   uint64_t bytes = 0;
-  uint64_t jobs = 0;  ///< in the page
+  uint64_t jobs = 0;  ///< number of jobs in the page
   uint32_t steps = 0;
   Reply<ExportPage> reply;
   Steps in_order;
@@ -85,7 +83,7 @@ struct Exporting::Walk {
     return static_cast<uint32_t>(std::min<uint64_t>(left, fitting));
   }
   bool is_full() const { return page.items.size() >= limit || bytes >= kMostBytes || steps >= kMostSteps; }
-  /// Moves on to a state that is wanted. False: the topic has been walked.
+  /// Moves to the next requested state. Returns false when the topic has none left.
   bool find_state() {
     while (position.state < kStates.size() && only_state && kStates[position.state] != *only_state)
       ++position.state;
@@ -151,7 +149,7 @@ void Exporting::add_jobs(std::unique_ptr<Walk> walk, JobPage page) {
   step(std::move(walk));
 }
 
-/// The engine knows the topics that have jobs, the book those that have settings.
+/// The next topic comes from the engine (topics with jobs) or from the settings, whichever sorts first.
 void Exporting::next_topic(std::unique_ptr<Walk> walk, std::string after) {
   if (walk->is_full() && !after.empty()) return answer(*walk, false);
   ++walk->steps;
@@ -164,7 +162,7 @@ void Exporting::next_topic(std::unique_ptr<Walk> walk, std::string after) {
         std::string next = page->topics.empty() ? page->cursor : page->topics.front().topic;
         if (!named.empty() && (next.empty() || named.front() < next)) next = named.front();
         if (next.empty()) return answer(*walk, true);
-        // The defaults are kept like a topic's settings, and came first.
+        // The defaults are stored like the settings of a topic, and were exported first.
         if (next == kDefaultsName) return next_topic(std::move(walk), std::move(next));
         enter_topic(std::move(walk), std::move(next));
       });

@@ -8,7 +8,7 @@
 
 namespace delayq {
 
-/// Walks over everything there is, a page at a time, while jobs come and go: see Queue::export_page.
+/// Exports all jobs and settings in pages: see Queue::export_page.
 class Exporting {
  public:
   Exporting(Context& context, const SettingsBook& settings) : context_(context), settings_(settings) {}
@@ -16,6 +16,7 @@ class Exporting {
   void page(const ExportRequest& request, Reply<ExportPage> reply);
 
  private:
+  /// The state of one page while it is filled.
   struct Walk;
 
   void step(std::unique_ptr<Walk> walk);

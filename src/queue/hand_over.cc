@@ -24,7 +24,7 @@ void append(PopAnswer& answer, TakeAnswer taken) {
   answer.storage.push_back(std::move(taken.storage));
 }
 
-/// The topic's jobs leave by that outlet through those who deliver, not through pops.
+/// Whether the topic's jobs for that outlet are delivered, not popped.
 bool is_delivered(const TopicState& topic, Outlet outlet) {
   return outlet == Outlet::kCallback || topic.settings->delivery != Delivery::kPull;
 }
@@ -46,7 +46,7 @@ const TopicPtr& topic_of(const Waiter& waiter, const Job& job) {
 
 }  // namespace
 
-// ---- a consumer comes, and may go
+// ---- requests
 
 Status HandOver::check(const PopRequest& request) const {
   if (Status status = context_.check_running("pop"); !status) return status;
@@ -152,7 +152,7 @@ void HandOver::start_walk(Waiter& waiter) {
 void HandOver::walk(Waiter& waiter) {
   for (; waiter.at < waiter.topics.size() && !waiter.gone; ++waiter.at) {
     TopicState& topic = *waiter.topics[waiter.at];
-    // Who can wait does not pass those who already do: they have the topic's next job.
+    // A waiter that can wait does not overtake those already in line: the topic's next job is theirs.
     if (waiter.may_wait && waiter.give_up > context_.now && !topic.idle.empty()) continue;
     const uint32_t count = allowed(topic, waiter.outlet, waiter.count - waiter.found.jobs.size());
     if (count == 0 && topic.lent_tokens > 0 && !topic.settings->paused) return held_.push_back(waiter.id);
@@ -174,11 +174,11 @@ void HandOver::end_walk(Waiter& waiter) {
 }
 
 void HandOver::wake(const TopicPtr& topic, Outlet outlet) {
-  if (is_delivered(*topic, outlet)) return tell(*topic, outlet);
+  if (is_delivered(*topic, outlet)) return notify_listener(*topic, outlet);
   wake_consumers(topic);
 }
 
-void HandOver::tell(TopicState& topic, Outlet outlet) {
+void HandOver::notify_listener(TopicState& topic, Outlet outlet) {
   if (!is_delivered(topic, outlet)) return;
   topic.delivery_waits[static_cast<size_t>(outlet)] = false;
   if (listener_ != nullptr) listener_->on_deliverable(topic.name, outlet);
@@ -191,15 +191,15 @@ void HandOver::note_unserved(Waiter& waiter, const TopicPtr& topic) {
 
 void HandOver::limit_lifted(const TopicPtr& topic) {
   for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) {
-    if (topic->delivery_waits[static_cast<size_t>(outlet)]) tell(*topic, outlet);
+    if (topic->delivery_waits[static_cast<size_t>(outlet)]) notify_listener(*topic, outlet);
   }
   wake_consumers(topic);
 }
 
 void HandOver::settings_changed(const TopicPtr& topic) {
-  for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) tell(*topic, outlet);
+  for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) notify_listener(*topic, outlet);
   if (!is_delivered(*topic, Outlet::kTopic)) return wake_consumers(topic);
-  topic->last_wake = ++wakes_;  // Those who are busy will look at it, too.
+  topic->last_wake = ++wakes_;  // Busy waiters will check it, too.
   while (!topic->idle.empty()) {
     Waiter& waiter = *topic->idle.begin()->second;
     waiters_.unpark(waiter);
@@ -213,7 +213,7 @@ void HandOver::all_settings_changed() {
 }
 
 void HandOver::wake_consumers(const TopicPtr& topic) {
-  // Also when nobody is in line: those who are busy will look at it.
+  // Also when the line is empty: busy waiters will check it.
   topic->last_wake = ++wakes_;
   serve(topic, 1);
 }
@@ -229,8 +229,8 @@ void HandOver::serve(const TopicPtr& topic, int consumers) {
                                     waiter.topics.begin());
     take(waiter, *topic, count);
   }
-  // Nobody is left in line, but who is on his way may have passed this topic by because others stood there:
-  // he will look at it once more before he stands in line.
+  // The line is empty now, but a walking waiter may have skipped this topic because of the line. The wake
+  // makes it try this topic again before it waits.
   if (consumers > 0 && walkers_ > 0) topic->last_wake = ++wakes_;
 }
 
@@ -265,7 +265,7 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
   if (!result.ok()) {
     end_walk(waiter);
     fail(waiter, result.error());
-    return serve(topic, 1);  // The next in line should learn it, too, rather than wait for nothing.
+    return serve(topic, 1);  // The next in line should get the error, too, instead of waiting in vain.
   }
   for (const TakenJob& job : result->jobs) waiter.found_bytes += job.job.body.size();
   append(waiter.found, std::move(*result));
@@ -273,7 +273,7 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
   if (waiter.found.is_cut) return cut(waiter, topic);
   if (was_walking && waiter.found.jobs.size() < waiter.count) {
     ++waiter.at;
-    // That topic's end was reached, too, but there are others.
+    // This topic has no more jobs, but the answer is full before the other topics were tried.
     waiter.found.is_cut = waiter.found_bytes >= Limits::kPopBytes && waiter.at < waiter.topics.size();
     if (!waiter.found.is_cut) return walk(waiter);
   }
@@ -291,15 +291,15 @@ void HandOver::cut(Waiter& waiter, const TopicPtr& topic) {
   const bool is_empty = waiter.found.jobs.empty();
   if (is_empty && !waiter.gone && !context_.stopping) return ask_again(waiter, topic);
   end_walk(waiter);
-  // Before the answer: who delivers then knows that he is to ask again, however little he got.
-  if (waiter.delivers) tell(*topic, waiter.outlet);
+  // Before the answer, so that the delivery loop knows that it must take again, however few jobs it got.
+  if (waiter.delivers) notify_listener(*topic, waiter.outlet);
   waiter.found.is_cut = !is_empty;
   if (is_empty) {
     found_nothing(waiter);
   } else {
     give_own_leases(waiter);
   }
-  // Others who came to nothing at the same moment ask again first: they stood before those in line.
+  // The line is served later, by poll(): takes that were cut to nothing precede it and are repeated first.
   if (!was_walking) not_dry_.push_back(topic);
 }
 
@@ -319,8 +319,8 @@ void HandOver::found_nothing(Waiter& waiter) {
   const auto was_woken = [&waiter](const TopicPtr& topic) { return topic->last_wake > waiter.seen; };
   if (std::any_of(waiter.topics.begin(), waiter.topics.end(), was_woken)) {
     begin_walk(waiter);
-    // Those who wait for the tokens that it had come first. Otherwise it could take them again at once, for
-    // ever: their waiting is what wakes it.
+    // The waiters that are held for the tokens of this one come first. Otherwise it could take the same
+    // tokens again and again: the held waiters are what wakes it.
     return held_.empty() ? walk(waiter) : held_.push_back(waiter.id);
   }
   waiters_.park(waiter);
@@ -367,7 +367,7 @@ void HandOver::deliver(Waiter& waiter) {
   Arena* storage = waiter.found.storage.empty() ? nullptr : &waiter.found.storage.front();
   for (TakenJob& taken : waiter.found.jobs) {
     TopicState& topic = *topic_of(waiter, taken.job);
-    // A job that was pushed after its time was never waited for.
+    // A job that was pushed after its due time is late only since its push.
     const Millis late = context_.now - std::max(taken.job.due, taken.job.pushed);
     topic.lateness.record(late);
     context_.topics.total_lateness().record(late);
@@ -396,7 +396,7 @@ void HandOver::give_back(Waiter& waiter) {
     request.retry_at = taken.job.due;
     request.uncounted = true;
   }
-  // When this fails the leases run out by themselves.
+  // If this fails, the leases expire.
   context_.engine.nack(context_.now, requests,
                        [this](const Result<std::vector<NackOutcome>>&) { ++context_.leases_ended; });
 }
@@ -418,8 +418,8 @@ void HandOver::end_loan(const TopicPtr& topic, uint32_t lent, uint32_t unused, b
   topic->lent_tokens -= lent;
   topic->tokens.give_back(unused);
   has_loan_ended_ = true;
-  // The others at the same outlet would find nothing, either. Were they woken, two of them could lend the
-  // tokens to each other for ever.
+  // The other waiters of this outlet would find no job either. If they were woken, two of them could pass
+  // the tokens to each other forever.
   if (is_dry) topic->is_starved[static_cast<size_t>(outlet)] = false;
   const std::array<bool, kOutletCount>& starved = topic->is_starved;
   if (unused > 0 && std::find(starved.begin(), starved.end(), true) != starved.end())
@@ -469,7 +469,7 @@ Moment HandOver::tick() {
 
 void HandOver::clock_went_back(Millis by) {
   waiters_.clock_went_back(by);
-  // Tokens come at other moments now: every limited topic plans anew.
+  // The next tokens come at other moments now: every limited topic plans its refill again.
   for (size_t planned = refills_.size(); planned > 0; --planned) wake_first_refill();
 }
 
@@ -486,7 +486,7 @@ bool HandOver::poll() {
 
 bool HandOver::poll_loans() {
   if (!std::exchange(has_loan_ended_, false)) return false;
-  // Those who walk did not find their place in line yet; the others stand in it.
+  // Walking waiters are not in a line, so each is continued here; the others are woken through their line.
   const std::vector<WaiterId> held = std::exchange(held_, {});
   for (const WaiterId id : held) {
     if (Waiter* waiter = waiters_.find(id)) walk(*waiter);

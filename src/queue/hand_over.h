@@ -10,55 +10,57 @@
 
 namespace delayq {
 
-/// Brings ready jobs and consumers together (rules 6, 7 and 11).
+/// Hands ready jobs over to consumers, and to the delivery loop (rules 6, 7 and 11). Both are waiters here,
+/// but the delivery loop never waits.
 ///
-/// A pop first walks along its topics in the order given and takes what is ready. When it finds nothing it
-/// may wait: it stands in the lines of all its topics until a wake.
+/// Walk. A pop first tries its topics in the order given and takes what is ready. If it finds nothing, it may
+/// wait in the lines of all its topics until a wake.
 ///
-/// A wake says that a topic may have something to take: the engine said so, a limit was lifted, a lease
-/// ended. It lets the first in line try; whoever gets all he asked for lets two more try, and whoever gets
-/// less ends it, since then the topic is dry. So one job wakes one consumer, a thousand jobs wake all in a
-/// few rounds, and nobody polls.
+/// Wake. A wake means that a topic may have jobs to take: the engine reported ready jobs, a limit was lifted,
+/// or a lease ended. The first waiter in line tries. If it gets as many jobs as it asked for, two more try.
+/// If it gets fewer, the topic is empty and the wake ends. So one job wakes one consumer, a thousand jobs
+/// wake all consumers within a few rounds, and no consumer polls.
 ///
-/// An answer has at most about Limits::kPopBytes, and at least one job. Whoever gets less than he asked for
-/// because of that lets others try like one who got all, since the topic is not dry; one who delivers is told
-/// of the topic anew.
+/// Size. An answer has at least one job, and stops growing at about Limits::kPopBytes. A waiter that got
+/// fewer jobs because of that bound also lets two more try, since the topic is not empty. If it was the
+/// delivery loop, the listener is notified of the topic again.
 ///
-/// A rate's tokens are taken before the engine is asked, and those that were not needed come back with its
-/// answer. They are lent meanwhile: who finds no others is held until the answer has come, and who got fewer
-/// than he wanted is woken when some come back.
+/// Rate. Tokens are taken before the engine is asked, and the unused ones return with the engine's answer.
+/// Until then they are lent. A walking waiter that finds no token while some are lent is held until the
+/// answer. A waiter that got fewer tokens than it wanted is woken when some return.
 ///
-/// No wake is lost: before a waiter that was busy stands in line again, `last_wake` of its topics and its own
-/// `seen` tell whether one of them was woken while it was not there; then it walks once more.
+/// No wake is lost: before a busy waiter returns to its lines, it compares `last_wake` of its topics with its
+/// own `seen`. If a topic was woken in the meantime, it walks again.
 class HandOver {
  public:
   HandOver(Context& context, Admission& admission) : context_(context), admission_(admission) {}
 
-  /// Answers 0 when the request is refused; the reply then has the reason.
+  /// Returns 0 when the request is refused; the reply then has the reason.
   WaiterId pop(const PopRequest& request, Reply<PopAnswer> reply);
-  /// The consumer is gone: it will not be answered, and no job is lost on it (but see PopRequest::auto_ack).
+  /// The consumer has disconnected: it is not answered, and its jobs are given back (but see
+  /// PopRequest::auto_ack).
   bool drop(WaiterId id);
 
-  /// The same for somebody who delivers jobs by himself: from the outlet that he is for.
+  /// A pop for the delivery loop, of the jobs of one outlet.
   void take_for_delivery(const DeliveryRequest& request, Reply<PopAnswer> reply);
   void set_listener(DeliveryListener* listener) { listener_ = listener; }
 
-  /// The topic may have something to take for that outlet.
+  /// The topic may have ready jobs for that outlet.
   void wake(const TopicPtr& topic, Outlet outlet);
-  /// Limits of the topic may have been lifted, and who gets its jobs may be another now: consumers who wait
-  /// for what is not popped any more are told so.
+  /// Limits of the topic may have been lifted, or its delivery may have changed. If its jobs cannot be popped
+  /// any more, waiting consumers get an error.
   void settings_changed(const TopicPtr& topic);
   void all_settings_changed();
-  /// Leases of the topic (null: one that the queue does not know) ended, so its concurrency limit may have
-  /// room.
+  /// Leases of the topic ended, so its concurrency limit may have room. Null: the topic is unknown.
   void lease_ended(const TopicPtr& topic);
 
-  /// Answers those who are leaving, and lets others try where there was more than one answer could have. To
-  /// be called after the engine's poll. Answers whether there was anything.
+  /// Sends the answers that are complete, and lets others try at topics that had more jobs than fit into one
+  /// answer. Call it after the engine's poll(). Returns whether there was anything to do.
   bool poll();
-  /// Lets waiters give up and limited topics go on. Answers when it wants to be called next.
+  /// Answers the waiters whose deadline has passed, and wakes topics whose rate has a token again. Returns
+  /// when to call it next.
   Moment tick();
-  /// Answers everybody who waits, with nothing.
+  /// Sends an empty answer to every idle waiter.
   void dismiss();
   void clock_went_back(Millis by);
 
@@ -66,37 +68,41 @@ class HandOver {
 
  private:
   Status check(const PopRequest& request) const;
-  /// A limit of the topic may have room: for consumers, and for those who deliver and did not get all.
+  /// A limit of the topic may have room: wakes consumers, and notifies the listener if a take for delivery
+  /// did not get all jobs.
   void limit_lifted(const TopicPtr& topic);
   void wake_consumers(const TopicPtr& topic);
-  /// Tells those who deliver of (topic, outlet), if that is theirs.
-  void tell(TopicState& topic, Outlet outlet);
+  /// Notifies the listener, if jobs of that topic and outlet are delivered.
+  void notify_listener(TopicState& topic, Outlet outlet);
+  /// A limit may have left ready jobs for this delivery: the listener is notified when it is lifted.
   void note_unserved(Waiter& waiter, const TopicPtr& topic);
   void begin_walk(Waiter& waiter);
   void start_walk(Waiter& waiter);
   void end_walk(Waiter& waiter);
   void walk(Waiter& waiter);
+  /// Lets up to `consumers` waiters of the topic's line try.
   void serve(const TopicPtr& topic, int consumers);
   void take(Waiter& waiter, TopicState& topic, uint32_t count);
   void taken(Waiter& waiter, Result<TakeAnswer> result);
   /// The topic has more than fits into one answer.
   void cut(Waiter& waiter, const TopicPtr& topic);
-  /// Others got all that fits: once more, for the waiter's own answer.
+  /// The engine cut the answer before its first job (see TakeAnswer::is_cut): takes again.
   void ask_again(Waiter& waiter, const TopicPtr& topic);
   void found_nothing(Waiter& waiter);
+  /// Extends the leases of jobs that have a lease length of their own, then delivers.
   void give_own_leases(Waiter& waiter);
   void deliver(Waiter& waiter);
   void fail(Waiter& waiter, const Error& error);
   void give_back(Waiter& waiter);
-  /// How many jobs may be taken now. Lends the tokens for them.
+  /// Returns how many jobs may be taken now, and lends the tokens for them.
   uint32_t allowed(TopicState& topic, Outlet outlet, size_t wanted);
-  /// The engine's answer came: `unused` of the tokens that were lent for it come back. `is_dry`: there was no
-  /// further job for `outlet`, and none was announced since.
+  /// The engine has answered: `unused` of the `lent` tokens return. `is_dry`: there was no further job for
+  /// `outlet`, and none was reported since.
   void end_loan(const TopicPtr& topic, uint32_t lent, uint32_t unused, bool is_dry, Outlet outlet);
   bool is_limited(TopicState& topic);
   void plan_refill(const TopicPtr& topic);
   void wake_first_refill();
-  /// Goes on with those who wait for tokens that were lent. Answers whether there was anybody.
+  /// Continues with the waiters that need the tokens that returned. Returns whether there were any.
   bool poll_loans();
 
   Context& context_;
@@ -104,12 +110,12 @@ class HandOver {
   DeliveryListener* listener_ = nullptr;
   Waiters waiters_;
   std::vector<WaiterId> leaving_;
-  std::vector<TopicPtr> not_dry_;  ///< a waiter from their line got less than it asked for, because of bytes
-  std::vector<WaiterId> held_;     ///< walkers that wait for tokens that are lent
-  std::vector<TopicPtr> repaid_;   ///< got tokens back that others had wanted
-  bool has_loan_ended_ = false;    ///< since those who are held were looked at
+  std::vector<TopicPtr> not_dry_;  ///< a waiter of their line got fewer jobs because of the bound of bytes
+  std::vector<WaiterId> held_;     ///< walking waiters that need tokens that are lent
+  std::vector<TopicPtr> repaid_;   ///< tokens returned that other waiters had wanted
+  bool has_loan_ended_ = false;    ///< since `held_` was last processed
   size_t walkers_ = 0;             ///< waiters that are walking
-  uint64_t wakes_ = 0;
+  uint64_t wakes_ = 0;             ///< number of wakes so far, of all topics
   absl::btree_map<std::pair<Moment, uint64_t>, TopicPtr> refills_;  // by moment and the topic's serial
 };
 

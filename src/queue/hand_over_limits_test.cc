@@ -146,7 +146,7 @@ TEST_F(HandOverLimits, ConcurrencyBoundsHowManyAreReserved) {
   EXPECT_THAT(queue_.pop("t", 10), SizeIs(1));
 }
 
-/// However a lease ends, whoever waits for the room it leaves is served.
+/// However a lease ends, a consumer that waits for room in the concurrency limit is served.
 class LeaseEnds : public HandOverLimits, public testing::WithParamInterface<std::string> {};
 
 TEST_P(LeaseEnds, WakesWhoeverWaitsForTheRoom) {

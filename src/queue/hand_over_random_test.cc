@@ -1,5 +1,4 @@
-// Random consumers over an engine whose answers come late and in any order: whatever happens, no wake is
-// lost.
+// Random consumers over an engine whose answers come late and in any order: no wake may be lost.
 #include <map>
 #include <set>
 
@@ -15,7 +14,7 @@ namespace delayq {
 namespace {
 
 /// Gives each answer at a later poll, in random order. Some takes end after their first job, as if it were
-/// large, and some answer as if others had got all that fits.
+/// large. Some are cut before their first job, as if other takes had used up the bytes.
 class LateEngine final : public support::ForwardingEngine {
  public:
   LateEngine(Engine& inner, uint64_t seed) : ForwardingEngine(inner), random_(seed) {}
@@ -73,7 +72,7 @@ class LateEngine final : public support::ForwardingEngine {
   std::vector<absl::AnyInvocable<void()>> held_;
 };
 
-/// Producers and consumers at random, and what must hold of them.
+/// Random producers and consumers, and checks of what must be true for them.
 class Crowd {
  public:
   explicit Crowd(uint64_t seed) : random_(seed), engine_(memory_, seed), queue_(engine_, {}, seed) {
@@ -112,7 +111,7 @@ class Crowd {
     }
   }
 
-  /// Lets everything be finished, and looks whether every job was handed over and every consumer answered.
+  /// Waits until all work is finished, and checks that every job was handed over and every consumer answered.
   void finish() {
     set_paused(false);
     for (int round = 0; round < 3'000 && handed_over_.size() < pushed_; ++round) {
@@ -219,7 +218,7 @@ class Crowd {
     return counts.value();
   }
 
-  /// At rest, no consumer waits for a topic from which it could be given a job.
+  /// When no work is left, no consumer waits for a topic that could give it a job.
   void check_nobody_waits_in_vain() {
     const uint64_t reserved = counts("narrow").of(JobState::kReserved);
     EXPECT_LE(reserved, 2U);

@@ -79,7 +79,7 @@ TEST_F(HandOverTest, TheLeaseIsTheCallersThenTheJobsThenTheTopics) {
   EXPECT_EQ(until({}, Millis{5'000}), at(5'000));
   EXPECT_EQ(until(Millis{7'000}, Millis{5'000}), at(7'000));
 
-  // And it is the engine's deadline, too.
+  // The engine has the same deadline.
   EXPECT_EQ(queue_.count("t", JobState::kReserved), 3U);
   queue_.run_to(at(5'000));
   EXPECT_EQ(queue_.count("t", JobState::kReserved), 2U);
@@ -216,7 +216,7 @@ TEST_F(HandOverTest, AnyOfItsTopicsWakesAWaiter) {
 TEST_F(HandOverTest, WhoCanWaitDoesNotPassThoseWhoWait) {
   const PendingPop first = wait_for({"t"}, kLongWait);
   push("t", "a", Millis{100});
-  // The clock reaches the due time, and before anybody ticks, a second consumer comes.
+  // The clock reaches the due time. Before the next tick, a second consumer pops.
   queue_.go_to(at(100));
   const PendingPop second = queue_.begin_pop("t", kLongWait);
   queue_.run();
@@ -300,7 +300,7 @@ TEST_F(HandOverTest, WaitersHaveABound) {
 
 // ---- no wake is lost
 
-/// Answers takes of one topic only when told, so that things happen in between.
+/// Delays the answers to takes of one topic until the test releases them.
 class SlowTopicEngine final : public support::ForwardingEngine {
  public:
   using ForwardingEngine::ForwardingEngine;

@@ -44,9 +44,9 @@ Error conflict(const NewJob& job, const PushAnswer& answer) {
 
 }  // namespace
 
-/// What is known of a push between its two halves. `jobs` is for the engine's call; of it only ids (which are
-/// views into the report) and flags are looked at afterwards.
-struct Intake::Batch {
+/// A push between the call of the engine and its answer. After the call only the ids and flags of `jobs` may
+/// be used: the ids are views into the report, but other views belong to the caller.
+struct Intake::PushBatch {
   PushReport report;
   Reply<PushReport> reply;
   std::vector<NewJob> jobs;
@@ -63,7 +63,7 @@ void Intake::push(std::span<const PushRequest> requests, Reply<PushReport> reply
   if (const Status size = check_batch("push", requests.size()); !size)
     return context_.refuse(reply, size.error());
   admission_.begin();
-  auto batch = std::make_unique<Batch>();
+  auto batch = std::make_unique<PushBatch>();
   batch->report.jobs.reserve(requests.size());
   batch->jobs.reserve(requests.size());
   for (const PushRequest& request : requests) {
@@ -93,7 +93,7 @@ void Intake::ready(Reply<void> reply) {
   }
   context_.engine.flush([this, reply = std::move(reply)](const Result<bool>& flushed) mutable {
     if (!flushed.ok()) return context_.answer(reply, Status{flushed.error()});
-    // A push of nothing: the flush has brought up to date what the engine knows.
+    // An empty push reports whether the engine works. The flush has updated what the engine knows.
     context_.engine.push(
         context_.now, {},
         [this, reply = std::move(reply)](const Result<std::vector<PushAnswer>>& pushed) mutable {
@@ -102,12 +102,13 @@ void Intake::ready(Reply<void> reply) {
   });
 }
 
-Status Intake::accept(const PushRequest& request, Batch& batch) {
+Status Intake::accept(const PushRequest& request, PushBatch& batch) {
   if (Status status = check_job(request, context_.now, context_.config.limits); !status) return status;
-  if (Status status = open_topic(context_, admission_, request.topic, batch.runs); !status) return status;
+  if (Status status = open_topic(request.topic, batch.runs); !status) return status;
   TopicRun& run = batch.runs.back();
   const uint64_t bytes = request.topic.size() + request.body.size();
-  // With as many jobs as there may be, only the engine knows whether this one would be one more.
+  // At the maximum number of jobs, a job may still replace one with the same id. Only the engine knows
+  // whether there is one.
   const bool adds_none = request.id && admission_.is_full();
   if (Status status = adds_none ? admission_.admit_in_place(bytes) : admission_.admit(bytes); !status)
     return status;
@@ -133,15 +134,15 @@ Status Intake::accept(const PushRequest& request, Batch& batch) {
   return {};
 }
 
-Status open_topic(Context& context, const Admission& admission, std::string_view name, TopicRuns& runs) {
+Status Intake::open_topic(std::string_view name, TopicRuns& runs) {
   if (!runs.empty() && runs.back().topic->name == name) return {};
-  TopicPtr topic = context.topics.find(name);
+  TopicPtr topic = context_.topics.find(name);
   if (topic == nullptr) {
     if (Status status = check_topic(name); !status) return status;
-    if (Status status = admission.admit_topic("push"); !status) return status;
-    topic = context.topics.open(name, context.now);
+    if (Status status = admission_.admit_topic("push"); !status) return status;
+    topic = context_.topics.open(name, context_.now);
   }
-  topic->last_used = context.now;
+  topic->last_used = context_.now;
   runs.push_back({std::move(topic), 0});
   return {};
 }
@@ -153,7 +154,7 @@ std::string_view Intake::choose_id(const PushRequest& request, Arena& storage) {
   return {room.data(), room.size()};
 }
 
-void Intake::settle(Batch& batch, Result<std::vector<PushAnswer>> answers) {
+void Intake::settle(PushBatch& batch, Result<std::vector<PushAnswer>> answers) {
   admission_.settle(batch.bytes);
   size_t next = 0;
   for (const TopicRun& run : batch.runs) {
@@ -179,17 +180,17 @@ void Intake::settle(Batch& batch, Result<std::vector<PushAnswer>> answers) {
       replaced |= answer.outcome == PushOutcome::kReplaced;
     }
     context_.topics.count(run.topic.get(), Tally::kPushed, pushed);
-    if (replaced) hand_over_.lease_ended(run.topic);  // The job that it replaced may have been running.
+    if (replaced) hand_over_.lease_ended(run.topic);  // The replaced job may have been running.
   }
   context_.answer(batch.reply, Result<PushReport>{std::move(batch.report)});
 }
 
 namespace {
 
-/// That a job may have had elsewhere: it is counted on from there, in 32 bits.
+/// The maximum number of attempts of a restored job. Later attempts are added to it, in 32 bits.
 constexpr uint32_t kMostAttemptsMade = 1'000'000'000;
 
-/// The error under the name that the field has here.
+/// The same error, with `field` as the name of the field.
 Status rename(std::string_view field, const Status& status) {
   if (status.ok()) return status;
   Error error = status.error();
@@ -218,7 +219,7 @@ Status check_item(const RestoreItem& item, Moment now, const Limits& limits) {
   if (job.due < Moment{} || job.pushed < Moment{})
     return invalid(job.due < Moment{} ? "due_at" : "pushed_at",
                    "due_at and pushed_at: before 1970 there was no queue");
-  // Its bytes may be any: they are those of an answer that somebody gave.
+  // Any bytes are allowed: an outcome may be the answer of an HTTP server.
   if (job.outcome.size() > Limits::kReasonBytes) {
     return invalid("outcome", fmt::format("outcome has {} bytes: at most {} are allowed", job.outcome.size(),
                                           Limits::kReasonBytes));
@@ -254,9 +255,9 @@ Error conflict(std::string_view id, JobState state) {
 
 }  // namespace
 
-/// What is known of a batch between its two halves. `requests` is for the engine's call; of it only the ids
-/// are looked at afterwards.
-struct Restoring::Batch {
+/// A batch between the call of the engine and its answer. After the call only the ids in `requests` may be
+/// used: other views belong to the caller.
+struct Intake::RestoreBatch {
   std::vector<Result<RestoreReceipt>> results;
   Reply<std::vector<Result<RestoreReceipt>>> reply;
   std::vector<RestoreRequest> requests;
@@ -267,14 +268,13 @@ struct Restoring::Batch {
   uint64_t bytes = 0;
 };
 
-void Restoring::restore(std::span<const RestoreItem> items,
-                        Reply<std::vector<Result<RestoreReceipt>>> reply) {
+void Intake::restore(std::span<const RestoreItem> items, Reply<std::vector<Result<RestoreReceipt>>> reply) {
   if (const Status status = context_.check_running("restore"); !status)
     return context_.refuse(reply, status.error());
   if (const Status size = check_batch("restore", items.size()); !size)
     return context_.refuse(reply, size.error());
   admission_.begin();
-  auto batch = std::make_unique<Batch>();
+  auto batch = std::make_unique<RestoreBatch>();
   batch->results.reserve(items.size());
   for (const RestoreItem& item : items) {
     const Result<bool> accepted = accept(item, *batch);
@@ -298,14 +298,14 @@ void Restoring::restore(std::span<const RestoreItem> items,
                           });
 }
 
-Result<bool> Restoring::accept(const RestoreItem& item, Batch& batch) {
+Result<bool> Intake::accept(const RestoreItem& item, RestoreBatch& batch) {
   const Job& job = item.job;
   if (Status status = check_item(item, context_.now, context_.config.limits); !status) return status.error();
-  if (Status status = open_topic(context_, admission_, job.topic, batch.runs); !status) return status.error();
+  if (Status status = open_topic(job.topic, batch.runs); !status) return status.error();
   TopicRun& run = batch.runs.back();
   uint32_t keep_count = 1;
   if (is_live(job.state)) {
-    // It was running, and was not to be tried again.
+    // The job was cancelled while it was running, so it must not run again.
     if (job.cancel_requested) return false;
   } else {
     const EffectiveSettings& settings = *run.topic->settings;
@@ -333,7 +333,7 @@ Result<bool> Restoring::accept(const RestoreItem& item, Batch& batch) {
   return true;
 }
 
-void Restoring::settle(Batch& batch, const Result<std::vector<PushAnswer>>& answers) {
+void Intake::settle(RestoreBatch& batch, const Result<std::vector<PushAnswer>>& answers) {
   admission_.settle(batch.bytes);
   size_t next = 0;
   for (const TopicRun& run : batch.runs) {
@@ -355,13 +355,13 @@ void Restoring::settle(Batch& batch, const Result<std::vector<PushAnswer>>& answ
       replaced |= answer.outcome == PushOutcome::kReplaced;
     }
     context_.topics.count(run.topic.get(), Tally::kPushed, pushed);
-    if (replaced) hand_over_.lease_ended(run.topic);  // The job that it replaced may have been running.
+    if (replaced) hand_over_.lease_ended(run.topic);  // The replaced job may have been running.
   }
   context_.answer(batch.reply, Result{std::move(batch.results)});
 }
 
-void Restoring::restore_settings(std::string_view name, Settings settings, OnConflict on_conflict,
-                                 Reply<RestoreOutcome> reply) {
+void Intake::restore_settings(std::string_view name, Settings settings, OnConflict on_conflict,
+                              Reply<RestoreOutcome> reply) {
   const Settings& known = settings_.own(name);
   const bool has_some = known != Settings{};
   if (has_some && on_conflict != OnConflict::kReplace) {

@@ -12,7 +12,7 @@ namespace delayq {
 namespace {
 
 constexpr Millis kPause = std::chrono::seconds{5};
-// 1/64 of the table every 5 s is once round in 5 minutes.
+// 1/64 of the topics every 5 s: each topic is checked about every 5 minutes.
 constexpr size_t kPart = 64;
 
 uint64_t jobs_in(const TopicCounts& counts) {
@@ -35,7 +35,7 @@ Moment Janitor::tick() {
 }
 
 bool Janitor::may_forget(const TopicPtr& topic) const {
-  // Held only by the table: no settings, no consumer, no call under way.
+  // Only KnownTopics has a reference: no settings, no consumer, no pending call.
   if (topic.use_count() > 1) return false;
   topic->last_used = std::min(topic->last_used, context_.now);
   if (context_.now - topic->last_used < context_.config.forget_topics_after) return false;
@@ -78,7 +78,7 @@ void Janitor::forget(std::string_view topic, Reply<void> reply) {
 
 void Janitor::forget_settings(const std::string& topic, Reply<void> reply) {
   settings_.set(context_, topic, {}, [this, topic, reply = std::move(reply)](const Status& stored) mutable {
-    // Calls under way and consumers that wait still hold the topic; tick() forgets it later.
+    // If pending calls or waiting consumers have references to the topic, tick() forgets it later.
     const auto place = context_.topics.place_of(topic);
     if (stored.ok() && place && context_.topics.at(*place).use_count() == 1) context_.topics.forget(topic);
     context_.answer(reply, stored);
@@ -92,7 +92,8 @@ constexpr uint32_t kTrimStep = 1'000;
 }  // namespace
 
 void RetentionSweep::look_at(std::string_view topic) {
-  // The one that is being looked at may have passed a state that keeps less now, so it counts no more.
+  // The first topic is skipped: its sweep may have finished a state that keeps less now, so it is swept
+  // again.
   const auto first = topics_.empty() ? topics_.end() : topics_.begin() + 1;
   if (std::find(first, topics_.end(), topic) != topics_.end()) return;
   topics_.emplace_back(topic);
@@ -114,7 +115,7 @@ void RetentionSweep::next() {
 
 void RetentionSweep::trim(JobState state, std::string_view cursor) {
   const TopicPtr topic = context_.topics.find(topics_.front());
-  if (topic == nullptr) return next();  // forgotten meanwhile: it has no jobs
+  if (topic == nullptr) return next();  // forgotten in the meantime: it has no jobs
   const Retention& keep = state == JobState::kDone ? topic->settings->keep_done : topic->settings->keep_dead;
   TrimRequest request;
   request.topic = topic->name;
@@ -124,7 +125,7 @@ void RetentionSweep::trim(JobState state, std::string_view cursor) {
   request.max = kTrimStep;
   request.cursor = cursor;
   context_.engine.trim(context_.now, request, [this, state](const Result<TrimAnswer>& trimmed) {
-    // What could not be done is done by the next start; each job goes at the time that it was given.
+    // After an error the next start sweeps again. Until then each job is kept as long as before.
     if (trimmed.ok() && !trimmed->cursor.empty()) return trim(state, trimmed->cursor);
     if (state == JobState::kDone) return trim(JobState::kDead, {});
     topics_.pop_front();

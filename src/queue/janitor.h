@@ -10,14 +10,13 @@
 
 namespace delayq {
 
-/// Forgets topics that are empty, unused for a while, without settings and without consumers, so that topics
-/// which come and go cost nothing in the end. A hand goes round the table and looks at a few topics every few
-/// seconds.
+/// Forgets topics that are empty, unused for a while, without settings and without consumers, so that
+/// short-lived topics do not use memory forever. Every few seconds it checks some topics, round-robin.
 class Janitor {
  public:
   Janitor(Context& context, SettingsBook& settings) : context_(context), settings_(settings) {}
 
-  /// Answers when it wants to be called next.
+  /// Returns when to call it next.
   Moment tick();
   /// See Queue::forget.
   void forget(std::string_view topic, Reply<void> reply);
@@ -29,22 +28,22 @@ class Janitor {
 
   Context& context_;
   SettingsBook& settings_;
-  size_t hand_ = 0;
+  size_t hand_ = 0;  ///< the next topic to check
   Moment next_round_{};
 };
 
-/// Applies what topics keep of their done and dead jobs to those that are kept already, when it has become
-/// less: a job that ends makes room for itself and is given its time, but settings that change make nobody
-/// end. In the background, in bounded steps, one topic at a time.
+/// Applies a reduced retention (keep_done, keep_dead) to the done and dead jobs that a topic already keeps. A
+/// job that ends gets the retention of that moment and pushes out older ones; but a change of settings ends
+/// no job, so this sweep is needed. It runs in the background, in bounded steps, one topic at a time.
 ///
-/// Servers that share their jobs all do this when they hear of other settings: whichever was asked for the
-/// change may be gone before it has come to the end. The work is done by the first, and the others only look.
-/// For the same reason it is done at every start.
+/// When servers share their jobs, each of them sweeps when settings change, because the server that made the
+/// change may stop before its sweep is finished. The first one removes the jobs, the others find nothing to
+/// do. For the same reason every start sweeps.
 class RetentionSweep {
  public:
   explicit RetentionSweep(Context& context) : context_(context) {}
 
-  /// The topic's settings may keep less than it has. REQUIRES: the table knows the topic.
+  /// The topic may have more jobs than its settings keep. REQUIRES: KnownTopics has the topic.
   void look_at(std::string_view topic);
   /// The same for all topics.
   void look_at_all();
@@ -54,7 +53,7 @@ class RetentionSweep {
   void trim(JobState state, std::string_view cursor);
 
   Context& context_;
-  std::deque<std::string> topics_;  ///< to look at; the first is being looked at
+  std::deque<std::string> topics_;  ///< to sweep; the first one is being swept
 };
 
 }  // namespace delayq

@@ -11,7 +11,7 @@ namespace {
 using support::kStart;
 using support::Taken;
 
-/// The tallies of a topic begin anew when it was forgotten; that is how it shows from outside.
+/// The tallies of a topic restart at zero when it was forgotten; the tests recognize it by that.
 class JanitorTest : public testing::Test {
  protected:
   void pass_minutes(int minutes) {

@@ -9,7 +9,7 @@ namespace delayq {
 
 namespace {
 
-/// The keys of the map. Stored: a number is never used again for something else.
+/// The keys of the stored map. A number is never reused for another option.
 enum class Field : uint64_t {
   kAttempts = 0,
   kBackoff = 1,

@@ -11,19 +11,19 @@
 
 namespace delayq {
 
-/// What a single job says for itself, before its topic and the defaults are asked. It travels with the job as
-/// NewJob::options, which engines keep and never read. Views belong to whoever filled it in.
+/// The options of a single job, which override the settings of its topic and the defaults. They are stored
+/// with the job as NewJob::options; engines never read them. The views belong to the caller.
 struct JobOptions {
   std::optional<uint32_t> attempts{};  ///< 0: no limit
   std::optional<Backoff> backoff{};
   std::optional<Millis> lease{};
-  std::string_view callback{};      ///< where its webhook goes; empty: where the topic says
-  std::string_view content_type{};  ///< of the body; empty: not said
-  std::string_view method{};        ///< of its webhook; empty: as the topic or the format says
+  std::string_view callback{};      ///< the URL of its webhook; empty: the topic's
+  std::string_view content_type{};  ///< of the body; empty: not known
+  std::string_view method{};        ///< of its webhook; empty: that of the topic or the format
   std::optional<CallbackFormat> format{};
-  std::string_view name{};  ///< a label for people; nothing depends on it
+  std::string_view name{};  ///< a label for humans; nothing depends on it
 
-  /// As for nearly every job.
+  /// Whether no option is set, as for most jobs.
   bool says_nothing() const {
     return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && method.empty() &&
            !format && name.empty();
@@ -31,19 +31,19 @@ struct JobOptions {
   bool operator==(const JobOptions&) const = default;
 };
 
-/// A job with a callback of its own leaves by it, whatever its topic says.
+/// A job with a callback of its own is delivered there, whatever the delivery of its topic is.
 constexpr Outlet outlet_of(const JobOptions& options) {
   return options.callback.empty() ? Outlet::kTopic : Outlet::kCallback;
 }
 
-/// OK, or what is out of range.
+/// OK, or the first option that is out of range.
 Status check_job_options(const JobOptions& options);
 
-/// MessagePack appended to `out`; nothing at all when no option is set.
+/// Appends MessagePack to `out`; appends nothing when no option is set.
 void encode_job_options(const JobOptions& options, std::string& out);
 
-/// Unknown fields are passed over, so that an older server can read a newer one's jobs. Bytes that are not
-/// options, or values out of range, decode to nothing being set: a damaged note must not make a job
+/// Unknown fields are skipped, so that an older server can read the jobs of a newer one. For bytes that are
+/// not options, or values out of range, returns options with nothing set: damaged options must not make a job
 /// undeliverable.
 JobOptions decode_job_options(std::string_view bytes);
 

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "queue/batch.h"
 #include "queue/job_options.h"
 #include "queue/lease_text.h"
-#include "queue/waiters.h"
 
 namespace delayq {
 
@@ -27,15 +27,18 @@ Verdict judge(const Failure& failure, const EffectiveSettings& topic, Moment now
 
 namespace {
 
+constexpr std::string_view kExpiredReason = "lease ran out";
+constexpr Millis kPauseAfterError = std::chrono::seconds{1};
+
 Error stale(std::string_view op) {
   return {ErrorCode::kStaleLease, std::string{op}, "the lease is not the current one any more"};
 }
 
-/// Adds one more item of `topic` to the runs, with a look-up only where the topic changes.
+/// Adds an item of `topic` to the runs. Looks the topic up only when it differs from the last one.
 TopicRun& add_to_runs(TopicRuns& runs, std::string_view& last, std::string_view topic,
-                      const TopicTable& table) {
+                      const KnownTopics& topics) {
   if (runs.empty() || topic != last) {
-    runs.push_back({table.find(topic), 0});
+    runs.push_back({topics.find(topic), 0});
     last = topic;
   }
   ++runs.back().count;
@@ -121,22 +124,22 @@ void Leases::ack_job(const JobRef& job, Reply<void> reply) {
       });
 }
 
-// ---- nack: first ask the engine what is known of the job, then decide, then tell it
+// ---- nack: reads the jobs from the engine, decides what happens to them, then sends that to the engine
 
 struct Leases::NackBatch {
   struct Item {
-    std::string text;  ///< of the lease
-    LeaseRef lease;    ///< views into it
+    std::string text;  ///< the text of the lease
+    LeaseRef lease;    ///< views into `text`
     std::optional<Millis> delay;
     std::string reason;
     bool dead = false;
-    size_t place = 0;  ///< in the results
+    size_t place = 0;  ///< index into the results
     TopicPtr topic;
     std::optional<Moment> retry_at;
   };
 
   std::vector<Item> items;      ///< the valid ones; never moved, because of the views
-  std::vector<size_t> running;  ///< of the items: those that the engine was told of
+  std::vector<size_t> running;  ///< indexes of the items that were sent to the engine
   std::vector<Result<NackReceipt>> results;
   Reply<std::vector<Result<NackReceipt>>> reply;
   Steps steps;
@@ -157,7 +160,7 @@ void Leases::nack(std::span<const NackItem> items, Reply<std::vector<Result<Nack
       batch->results.emplace_back(in_verb("nack", status.error()));
       continue;
     }
-    batch->results.emplace_back(stale("nack"));  // until the engine says otherwise
+    batch->results.emplace_back(stale("nack"));  // replaced when the engine knows the lease
     NackBatch::Item& kept = batch->items.emplace_back();
     kept.text = item.lease;
     kept.lease = *parse_lease(kept.text);
@@ -189,14 +192,14 @@ void Leases::fail(NackBatch& batch, const Error& error) {
 void Leases::decide(std::unique_ptr<NackBatch> batch, const std::vector<LeaseInfo>& running) {
   std::vector<NackRequest> requests;
   size_t next = 0;
-  // The engine leaves stale leases out and keeps the order, so the two lists are walked side by side.
+  // `running` has the items in the same order, without those whose lease is stale.
   for (size_t i = 0; i < batch->items.size() && next < running.size(); ++i) {
     NackBatch::Item& item = batch->items[i];
     const LeaseInfo& info = running[next];
     if (info.lease != item.lease.lease || info.topic != item.lease.topic) continue;
     ++next;
     const Verdict verdict = judge({info.options, info.attempts, item.delay, item.dead},
-                                  settings_of(item.topic), context_.now, random_.next());
+                                  settings_of(item.topic), context_.now, nack_random_.next());
     item.retry_at = verdict.retry_at;
     NackRequest& request = requests.emplace_back();
     request.lease = item.lease;
@@ -286,7 +289,7 @@ void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<
     const Moment until = saturating_add(context_.now, item.duration.value_or(settings_of(run.topic).lease));
     places.keep();
     results.emplace_back(until);
-    // Who does not say how long wants more time, not less: the lease may have been a long one.
+    // Without a duration the lease must not become shorter: the current one may be long.
     requests.push_back({*lease, until, !item.duration});
   }
   if (requests.empty()) return context_.answer(reply, Result{std::move(results)});
@@ -308,38 +311,32 @@ void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<
       });
 }
 
-namespace {
+// ---- expired leases
 
-constexpr std::string_view kReason = "lease ran out";
-constexpr Millis kPauseAfterError = std::chrono::seconds{1};
-
-}  // namespace
-
-void Recoverer::recover(std::vector<LeaseInfo> leases) {
+void Leases::expire(std::vector<LeaseInfo> leases) {
   std::vector<NackRequest> requests;
   requests.reserve(leases.size());
   for (const LeaseInfo& info : leases) {
-    const TopicPtr topic = context_.topics.find(info.topic);
     const Verdict verdict =
-        judge({info.options, info.attempts, std::nullopt, false},
-              topic == nullptr ? defaults_ : *topic->settings, context_.now, random_.next());
+        judge({.options = info.options, .attempts = info.attempts},
+              settings_of(context_.topics.find(info.topic)), context_.now, expired_random_.next());
     NackRequest& request = requests.emplace_back();
     request.lease = {info.topic, info.lease};
     request.retry_at = verdict.retry_at;
     request.keep = verdict.keep;
-    request.reason = kReason;
+    request.reason = kExpiredReason;
     request.expired = true;
   }
   auto kept = std::make_unique<std::vector<LeaseInfo>>(std::move(leases));
   context_.engine.nack(context_.now, requests,
                        [this, kept = std::move(kept)](const Result<std::vector<NackOutcome>>& outcomes) {
-                         if (outcomes.ok()) return settle(*kept, *outcomes);
-                         std::move(kept->begin(), kept->end(), std::back_inserter(again_));
-                         again_at_ = context_.now + kPauseAfterError;
+                         if (outcomes.ok()) return settle_expired(*kept, *outcomes);
+                         std::move(kept->begin(), kept->end(), std::back_inserter(unprocessed_));
+                         retry_at_ = context_.now + kPauseAfterError;
                        });
 }
 
-void Recoverer::settle(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes) {
+void Leases::settle_expired(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes) {
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i] == NackOutcome::kStale) continue;
     const TopicPtr topic = context_.topics.find(leases[i].topic);
@@ -350,14 +347,14 @@ void Recoverer::settle(const std::vector<LeaseInfo>& leases, const std::vector<N
   }
 }
 
-Moment Recoverer::tick() {
-  // A clock that went back must not make the pause longer.
-  if (!again_.empty()) again_at_ = std::min(again_at_, context_.now + kPauseAfterError);
-  if (!again_.empty() && again_at_ <= context_.now) {
-    again_at_ = kNever;
-    recover(std::exchange(again_, {}));
+Moment Leases::tick() {
+  // If the clock went back, the pause must not become longer.
+  if (!unprocessed_.empty()) retry_at_ = std::min(retry_at_, context_.now + kPauseAfterError);
+  if (!unprocessed_.empty() && retry_at_ <= context_.now) {
+    retry_at_ = kNever;
+    expire(std::exchange(unprocessed_, {}));
   }
-  return again_.empty() ? kNever : again_at_;
+  return unprocessed_.empty() ? kNever : retry_at_;
 }
 
 }  // namespace delayq

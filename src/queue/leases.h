@@ -12,29 +12,34 @@
 
 namespace delayq {
 
-/// A failed attempt, however it failed.
+/// A failed attempt: a nack or an expired lease.
 struct Failure {
-  std::string_view options{};     ///< the job's own word on it
-  uint32_t attempts = 0;          ///< made so far, the failed one included
-  std::optional<Millis> delay{};  ///< asked for by the consumer instead of the backoff
-  bool dead = false;              ///< asked for by the consumer
+  std::string_view options{};     ///< the job's own options, encoded
+  uint32_t attempts = 0;          ///< made so far, including the failed one
+  std::optional<Millis> delay{};  ///< requested by the consumer instead of the backoff
+  bool dead = false;              ///< the consumer requests that the job is not tried again
 };
 
-/// What becomes of the job.
+/// What happens to the job after a failure.
 struct Verdict {
-  std::optional<Moment> retry_at;  ///< nullopt: dead
-  Keep keep;                       ///< when dead
+  std::optional<Moment> retry_at;  ///< nullopt: the job is dead
+  Keep keep;                       ///< the retention of a dead job
 };
 
-/// Rule 8. The job's attempts and backoff go before its topic's; a delay that the consumer asks for replaces
-/// the backoff, but not the count of attempts. `random` decides the jitter.
+/// Rule 8. The job's own attempts and backoff override those of its topic. A delay requested by the consumer
+/// replaces the backoff, but attempts are still counted. `random` decides the jitter.
 Verdict judge(const Failure& failure, const EffectiveSettings& topic, Moment now, uint64_t random);
 
-/// What a consumer may do with a job it holds (rules 7 and 8).
+/// How leases end (rules 7 and 8): a consumer acks, nacks, gives back or extends, or the lease expires.
 class Leases {
  public:
-  Leases(Context& context, HandOver& hand_over, const EffectiveSettings& defaults, Random random)
-      : context_(context), hand_over_(hand_over), defaults_(defaults), random_(random) {}
+  Leases(Context& context, HandOver& hand_over, const EffectiveSettings& defaults, Random for_nacks,
+         Random for_expired)
+      : context_(context),
+        hand_over_(hand_over),
+        defaults_(defaults),
+        nack_random_(for_nacks),
+        expired_random_(for_expired) {}
 
   void ack(std::span<const AckItem> items, Reply<std::vector<Status>> reply);
   void ack_job(const JobRef& job, Reply<void> reply);
@@ -42,40 +47,27 @@ class Leases {
   void give_back(std::span<const GiveBackItem> items, Reply<uint64_t> reply);
   void extend(std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply);
 
+  /// Fails the jobs of expired leases, as a nack would. A lease that is reported twice does no harm: the
+  /// second time it is stale.
+  void expire(std::vector<LeaseInfo> leases);
+  /// Retries the expired leases that the engine could not process. Returns when to call it next.
+  Moment tick();
+
  private:
   struct NackBatch;
   void decide(std::unique_ptr<NackBatch> batch, const std::vector<LeaseInfo>& running);
   void settle(NackBatch& batch, const std::vector<NackOutcome>& outcomes);
   static void fail(NackBatch& batch, const Error& error);
+  void settle_expired(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes);
   const EffectiveSettings& settings_of(const TopicPtr& topic) const;
 
   Context& context_;
   HandOver& hand_over_;
-  const EffectiveSettings& defaults_;  ///< for topics that the queue does not know
-  Random random_;
-};
-
-/// Jobs whose lease ran out have failed once and go the way of all failures (rules 7 and 8).
-class Recoverer {
- public:
-  Recoverer(Context& context, HandOver& hand_over, const EffectiveSettings& defaults, Random random)
-      : context_(context), hand_over_(hand_over), defaults_(defaults), random_(random) {}
-
-  /// Being told twice of a lease is harmless: the second nack finds it stale.
-  void recover(std::vector<LeaseInfo> leases);
-
-  /// Tries again what the engine could not do the last time. Answers when it wants to be called next.
-  Moment tick();
-
- private:
-  void settle(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes);
-
-  Context& context_;
-  HandOver& hand_over_;
-  const EffectiveSettings& defaults_;  ///< for topics that the queue does not know
-  Random random_;
-  std::vector<LeaseInfo> again_;
-  Moment again_at_ = kNever;
+  const EffectiveSettings& defaults_;   ///< for topics that the queue does not know
+  Random nack_random_;                  ///< decides the jitter after nacks
+  Random expired_random_;               ///< the same after expired leases
+  std::vector<LeaseInfo> unprocessed_;  ///< expired leases that the engine could not process
+  Moment retry_at_ = kNever;            ///< when those are tried again
 };
 
 }  // namespace delayq

@@ -16,7 +16,7 @@ constexpr Millis kLong = std::chrono::minutes{30};
 constexpr Millis kDay = std::chrono::hours{24};
 constexpr std::string_view kUrl = "http://receiver.example/hook";
 
-/// Answers come only with queue_.run(): what is called before it meets the engine at the same time.
+/// The engine answers only in queue_.run(): calls before it are pending at the same time.
 class LentTokens : public testing::Test {
  protected:
   LentTokens() { queue_.queue().set_delivery_listener(&told_); }
@@ -86,7 +86,7 @@ TEST_F(LentTokens, WhoStandsInLineIsServedWhenTheyComeBack) {
   const PendingPop pop = queue_.begin_pop("t", kLong);
   queue_.run();
   begin_delivery(Outlet::kCallback, 10);
-  // Its news come while the token is lent.
+  // The topic is reported as ready while the token is lent.
   const PushRequest request{.topic = "t", .id = "a"};
   queue_.queue().push(queue_.now(), {&request, 1}, [](const auto&) {});
   queue_.run();
@@ -118,7 +118,7 @@ TEST_F(LentTokens, NobodyGoesRoundInCircles) {
   const PendingPop one = queue_.begin_pop("t", kLong);
   const PendingPop two = queue_.begin_pop("t", kLong);
   begin_delivery(Outlet::kCallback, 10);
-  queue_.run();  // fails when it does not come to rest
+  queue_.run();  // fails if the queue never becomes idle
   EXPECT_FALSE(one.answered());
   EXPECT_FALSE(two.answered());
 }

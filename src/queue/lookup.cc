@@ -6,6 +6,7 @@
 
 #include "core/crc32c.h"
 #include "core/text.h"
+#include "queue/batch.h"
 
 namespace delayq {
 
@@ -71,13 +72,13 @@ void Lookup::find(std::string_view id, TopicPatterns topics, Reply<std::optional
 
 struct Lookup::Search {
   std::string id;
-  std::vector<std::string> topics;  ///< still to be looked at
+  std::vector<std::string> topics;  ///< not asked yet
   std::optional<FoundJob> best{};
-  size_t live = 0;
+  size_t live = 0;  ///< live jobs found so far
   Reply<std::optional<FoundJob>> reply;
   Steps steps{};
 
-  /// A live job comes before those that are over, and of these the one that was pushed last.
+  /// Keeps the better one: a live job is better than a finished one, a later push better than an earlier.
   void offer(std::optional<FoundJob> found) {
     if (!found) return;
     live += is_live(found->job.state) ? 1 : 0;
@@ -218,7 +219,7 @@ void Lookup::reschedule(std::span<const RescheduleItem> items,
 
 namespace {
 
-/// What a cursor of that listing begins with.
+/// The prefix of the cursors of this list: its state and topic.
 std::string listing_of(const ListRequest& request) {
   return fmt::format("{}{:08x}.", static_cast<int>(request.state),
                      crc32c(0, request.topic.data(), request.topic.size()));
@@ -226,10 +227,10 @@ std::string listing_of(const ListRequest& request) {
 
 }  // namespace
 
-void Overview::list(const ListRequest& request, Reply<JobPage> reply) {
+void Lookup::list(const ListRequest& request, Reply<JobPage> reply) {
   Status status = check_topic(request.topic);
   if (status.ok()) status = check_count("limit", request.limit, Limits::kPageJobs);
-  // A cursor says of which listing it is: another one would go on anywhere, or nowhere.
+  // The engine's cursor is meaningless in a list of another topic or state, so the prefix is checked.
   const std::string listing = listing_of(request);
   ListRequest wanted = request;
   if (status.ok() && !request.cursor.empty()) {
@@ -247,7 +248,7 @@ void Overview::list(const ListRequest& request, Reply<JobPage> reply) {
                        });
 }
 
-void Overview::topics(std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply) {
+void Lookup::topics(std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply) {
   if (const Status status = check_count("limit", limit, Limits::kPageJobs); !status) {
     return context_.refuse(reply, in_verb("topics", status.error()));
   }
@@ -259,9 +260,8 @@ void Overview::topics(std::string_view cursor, uint32_t limit, Reply<TopicSummar
                          });
 }
 
-TopicSummaries Overview::with_settings(TopicPage page, std::string_view cursor, uint32_t limit) const {
-  // The engine knows the topics that have jobs, the book those that have settings: two sorted lists become
-  // one.
+TopicSummaries Lookup::with_settings(TopicPage page, std::string_view cursor, uint32_t limit) const {
+  // Merges two sorted lists: the engine's topics, which have jobs, and the topics that have settings.
   const std::vector<std::string> names = settings_.names_after(cursor, limit + 1);
   TopicSummaries merged;
   auto row = page.topics.begin();
@@ -269,7 +269,8 @@ TopicSummaries Overview::with_settings(TopicPage page, std::string_view cursor, 
   while (merged.topics.size() <= limit && (row != page.topics.end() || name != names.end())) {
     if (name == names.end() && row == page.topics.end()) break;
     const bool from_engine = row != page.topics.end() && (name == names.end() || row->topic <= *name);
-    // Behind the engine's cursor there may be more of its topics; they come with the next page.
+    // After its cursor the engine may have more topics that sort before this name: those are on the next
+    // page.
     if (!from_engine && row == page.topics.end() && !page.cursor.empty() && *name > page.cursor) break;
     if (from_engine && name != names.end() && row->topic == *name) ++name;
     TopicSummary& summary = merged.topics.emplace_back();
@@ -296,7 +297,7 @@ TopicSummaries Overview::with_settings(TopicPage page, std::string_view cursor, 
   return merged;
 }
 
-void Overview::stats(std::string_view topic, Reply<TopicStats> reply) {
+void Lookup::stats(std::string_view topic, Reply<TopicStats> reply) {
   if (const Status status = check_topic(topic); !status) {
     return context_.refuse(reply, in_verb("stats", status.error()));
   }
@@ -318,7 +319,7 @@ void Overview::stats(std::string_view topic, Reply<TopicStats> reply) {
                          });
 }
 
-void Overview::totals(Reply<TotalStats> reply) {
+void Lookup::totals(Reply<TotalStats> reply) {
   context_.engine.counts(context_.now, {},
                          [this, reply = std::move(reply),
                           steps = context_.begin_steps()](const Result<TopicCounts>& counts) mutable {
@@ -335,7 +336,7 @@ void Overview::totals(Reply<TotalStats> reply) {
                          });
 }
 
-void Overview::forecast(const ForecastRequest& request, Reply<Forecast> reply) {
+void Lookup::forecast(const ForecastRequest& request, Reply<Forecast> reply) {
   Status status = request.topic.empty() ? Status{} : check_topic(request.topic);
   if (status.ok()) status = check_count("bins", request.bins, Limits::kForecastBins);
   if (status.ok() && request.to <= request.from) {
@@ -347,12 +348,12 @@ void Overview::forecast(const ForecastRequest& request, Reply<Forecast> reply) {
 
 namespace {
 
-/// Jobs per step: long enough to be worth a commit, short enough not to hold up anybody.
+/// Jobs per step: enough to be worth a commit, few enough not to delay other clients.
 constexpr uint32_t kStep = 1'000;
 
 }  // namespace
 
-struct Sweeps::GroupSweep {
+struct Lookup::GroupSweep {
   std::string group;
   std::vector<std::string> topics;
   GroupCancelAnswer total;
@@ -360,11 +361,11 @@ struct Sweeps::GroupSweep {
   Steps steps;
 };
 
-struct Sweeps::TopicSweep {
+struct Lookup::TopicSweep {
   std::string topic;
-  std::string error;             ///< to search for
-  std::string cursor;            ///< of the search
-  std::vector<JobState> states;  ///< still to purge; the last is next
+  std::string error;             ///< redrive_by_error: the text to search for
+  std::string cursor;            ///< redrive_by_error: of the next page of dead jobs
+  std::vector<JobState> states;  ///< purge: the states not purged yet; the last one is next
   uint64_t total = 0;
   Reply<uint64_t> reply;
   Steps steps;
@@ -372,7 +373,7 @@ struct Sweeps::TopicSweep {
 
 // ---- groups
 
-void Sweeps::cancel_group(std::string_view group, TopicPatterns topics, Reply<GroupCancelAnswer> reply) {
+void Lookup::cancel_group(std::string_view group, TopicPatterns topics, Reply<GroupCancelAnswer> reply) {
   if (const Status status = check_group(group); !status) {
     return context_.refuse(reply, in_verb("cancel_group", status.error()));
   }
@@ -384,7 +385,7 @@ void Sweeps::cancel_group(std::string_view group, TopicPatterns topics, Reply<Gr
   next_of_group(std::move(sweep));
 }
 
-void Sweeps::next_of_group(std::unique_ptr<GroupSweep> sweep) {
+void Lookup::next_of_group(std::unique_ptr<GroupSweep> sweep) {
   const GroupCancelRequest request{sweep->group, sweep->topics, kStep};
   context_.engine.cancel_group(
       context_.now, request, [this, sweep = std::move(sweep)](const Result<GroupCancelAnswer>& step) mutable {
@@ -397,14 +398,14 @@ void Sweeps::next_of_group(std::unique_ptr<GroupSweep> sweep) {
       });
 }
 
-void Sweeps::count_cancelled(const GroupCancelAnswer& step) {
+void Lookup::count_cancelled(const GroupCancelAnswer& step) {
   for (const auto& [name, cancelled] : step.cancelled_by_topic)
     context_.topics.count(context_.topics.find(name).get(), Tally::kCancelled, cancelled);
 }
 
 // ---- dead letters
 
-void Sweeps::redrive(std::string_view topic, std::span<const std::string_view> ids, Reply<uint64_t> reply) {
+void Lookup::redrive(std::string_view topic, std::span<const std::string_view> ids, Reply<uint64_t> reply) {
   if (const Status size = check_batch("redrive", ids.size()); !size)
     return context_.refuse(reply, size.error());
   if (const Status status = check_topic(topic); !status) {
@@ -417,7 +418,7 @@ void Sweeps::redrive(std::string_view topic, std::span<const std::string_view> i
   context_.engine.redrive(context_.now, topic, ids, std::move(reply));
 }
 
-void Sweeps::redrive_all(std::string_view topic, Reply<uint64_t> reply) {
+void Lookup::redrive_all(std::string_view topic, Reply<uint64_t> reply) {
   if (const Status status = check_topic(topic); !status) {
     return context_.refuse(reply, in_verb("redrive", status.error()));
   }
@@ -428,7 +429,7 @@ void Sweeps::redrive_all(std::string_view topic, Reply<uint64_t> reply) {
   next_redrive(std::move(sweep));
 }
 
-void Sweeps::next_redrive(std::unique_ptr<TopicSweep> sweep) {
+void Lookup::next_redrive(std::unique_ptr<TopicSweep> sweep) {
   const std::string& topic = sweep->topic;
   context_.engine.redrive_oldest(context_.now, topic, kStep,
                                  [this, sweep = std::move(sweep)](const Result<uint64_t>& step) mutable {
@@ -439,7 +440,7 @@ void Sweeps::next_redrive(std::unique_ptr<TopicSweep> sweep) {
                                  });
 }
 
-void Sweeps::redrive_by_error(std::string_view topic, std::string_view error, Reply<uint64_t> reply) {
+void Lookup::redrive_by_error(std::string_view topic, std::string_view error, Reply<uint64_t> reply) {
   Status status = check_topic(topic);
   if (status.ok()) status = check_reason(error);
   if (!status) return context_.refuse(reply, in_verb("redrive", status.error()));
@@ -448,10 +449,10 @@ void Sweeps::redrive_by_error(std::string_view topic, std::string_view error, Re
   sweep->steps = context_.begin_steps();
   sweep->error = error;
   sweep->reply = std::move(reply);
-  next_search(std::move(sweep));
+  next_dead_page(std::move(sweep));
 }
 
-void Sweeps::next_search(std::unique_ptr<TopicSweep> sweep) {
+void Lookup::next_dead_page(std::unique_ptr<TopicSweep> sweep) {
   ListRequest request;
   request.topic = sweep->topic;
   request.state = JobState::kDead;
@@ -466,7 +467,7 @@ void Sweeps::next_search(std::unique_ptr<TopicSweep> sweep) {
                        });
 }
 
-void Sweeps::redrive_found(std::unique_ptr<TopicSweep> sweep, const JobPage& page) {
+void Lookup::redrive_found(std::unique_ptr<TopicSweep> sweep, const JobPage& page) {
   std::vector<std::string_view> ids;
   ids.reserve(page.jobs.size());
   for (const Job& job : page.jobs) ids.push_back(job.id);
@@ -476,14 +477,14 @@ void Sweeps::redrive_found(std::unique_ptr<TopicSweep> sweep, const JobPage& pag
                           [this, sweep = std::move(sweep)](const Result<uint64_t>& step) mutable {
                             if (!step.ok()) return context_.refuse(sweep->reply, step.error());
                             sweep->total += *step;
-                            if (!sweep->cursor.empty()) return next_search(std::move(sweep));
+                            if (!sweep->cursor.empty()) return next_dead_page(std::move(sweep));
                             context_.answer(sweep->reply, Result{sweep->total});
                           });
 }
 
 // ---- purge
 
-void Sweeps::purge(std::string_view topic, std::optional<JobState> state, Reply<uint64_t> reply) {
+void Lookup::purge(std::string_view topic, std::optional<JobState> state, Reply<uint64_t> reply) {
   if (const Status status = check_topic(topic); !status) {
     return context_.refuse(reply, in_verb("purge", status.error()));
   }
@@ -494,14 +495,15 @@ void Sweeps::purge(std::string_view topic, std::optional<JobState> state, Reply<
   if (state) {
     sweep->states = {*state};
   } else {
-    // In the order of a job's life, so that none slips into a state that was purged before.
+    // Purged from the back, in the order of a job's life: no job can move forward into a state that was
+    // already purged.
     sweep->states = {JobState::kDead, JobState::kDone, JobState::kReserved, JobState::kReady,
                      JobState::kDelayed};
   }
   next_purge(std::move(sweep));
 }
 
-void Sweeps::next_purge(std::unique_ptr<TopicSweep> sweep) {
+void Lookup::next_purge(std::unique_ptr<TopicSweep> sweep) {
   const std::string& topic = sweep->topic;
   const JobState state = sweep->states.back();
   context_.engine.purge(context_.now, topic, state, kStep,

@@ -12,7 +12,7 @@ namespace {
 
 enum class StoredBackoff : uint8_t { kSteps, kExponential };
 
-/// Room for the longest scalar: a type byte and eight more.
+/// The size of the longest scalar: a type byte and eight bytes.
 constexpr size_t kScalarBytes = 9;
 
 template <class Encode>

@@ -26,15 +26,15 @@ class MsgpackWriter {
   std::string& out_;
 };
 
-/// Reads MessagePack that may be anything: a read of something else than what is there, or past the end,
-/// answers a zero, and from then on ok() is false and everything reads as zero. Never reads outside of the
-/// given bytes; texts are views into them.
+/// Reads bytes that need not be valid MessagePack. When the next value has another type than the one asked
+/// for, or the bytes have ended, the read returns zero; from then on ok() is false and all reads return zero.
+/// Never reads outside of the given bytes; texts are views into them.
 class MsgpackReader {
  public:
   explicit MsgpackReader(std::string_view bytes) : next_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   bool ok() const { return ok_; }
-  /// All was read, and all of it was as asked.
+  /// Whether all bytes were read without an error.
   bool complete() const { return ok_ && next_ == end_; }
 
   uint32_t map();
@@ -46,9 +46,9 @@ class MsgpackReader {
   bool boolean();
   std::string_view text();
   Backoff backoff();
-  /// Passes over one value of any type.
+  /// Skips one value of any type.
   void skip();
-  /// What was read makes no sense to the caller.
+  /// For the caller: a value that was read is invalid.
   void reject() { ok_ = false; }
 
  private:

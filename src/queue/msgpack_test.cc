@@ -76,7 +76,7 @@ TEST(Msgpack, EveryCutIsNoticed) {
   writer.text("a text of some length, longer than thirty-two bytes");
   writer.backoff(ExponentialBackoff{});
   for (size_t size = 0; size < bytes.size(); ++size) {
-    // A copy of exactly that size, so that the sanitizer sees a read behind it.
+    // A copy of exactly that size, so that the sanitizer detects a read past its end.
     const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size));
     MsgpackReader reader{{cut.data(), cut.size()}};
     reader.array();

@@ -17,40 +17,41 @@ namespace delayq {
 
 namespace {
 
-/// A clock that is set right by less than this is let pass; waiters then wait so much longer.
+/// A clock that goes back by less than this is ignored; waiters then wait longer by the difference.
 constexpr Millis kClockSlack = std::chrono::seconds{1};
 constexpr uint32_t kTopicsPerPage = 1'000;
 
 }  // namespace
 
-/// The parts of a queue, in the order in which they need each other.
+/// The parts of a queue. Each uses only parts above it.
 struct Queue::Parts final : EngineListener {
   Parts(Engine& engine, QueueConfig configuration, uint64_t seed)
       : config(std::move(configuration)), random(seed), context{engine, config, topics} {}
 
   void on_ready(std::string_view topic, Outlet outlet) override {
     TopicPtr found = topics.find(topic);
-    // Jobs that leave by themselves may have been pushed at another server, which may be gone.
+    // Jobs that are delivered may have been pushed at another server, which may have stopped since.
     const bool leaves = outlet == Outlet::kCallback || settings.defaults().delivery != Delivery::kPull;
     if (found == nullptr && leaves) found = topics.open(topic, context.now);
     if (found != nullptr) hand_over.wake(found, outlet);
   }
   void on_settings_changed() override {
-    // One at a time: whoever changes many topics, one by one, would have them all read for each.
+    // One reload at a time: a client that changes many topics one by one would cause a reload of all
+    // settings for each of them.
     if (!std::exchange(is_reload_wanted, true) && !is_reloading) reload_settings();
   }
-  void on_expired(std::vector<LeaseInfo> expired) override { recoverer.recover(std::move(expired)); }
+  void on_expired(std::vector<LeaseInfo> expired) override { leases.expire(std::move(expired)); }
   void on_schedules_due(std::vector<StoredSchedule> due) override { (void)due; }
 
   void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
   void reload_settings();
-  /// A limit may have been lifted for somebody who waits for the topic, or for any ("*").
+  /// A limit of the topic, or of all topics ("*"), may have been lifted: waiting consumers try again.
   void wake(std::string_view name) {
     if (name == kDefaultsName) return hand_over.all_settings_changed();
     if (const TopicPtr topic = topics.find(name)) hand_over.settings_changed(topic);
   }
 
-  /// Runs a change of the settings of `name`. What is kept already is kept by the new ones.
+  /// Runs a change of the settings of `name`, and applies a shorter retention to the jobs already kept.
   template <class Change>
   void change_settings(std::string_view name, Change change) {
     const EffectiveSettings before = settings.effective(name);
@@ -63,34 +64,30 @@ struct Queue::Parts final : EngineListener {
   }
 
   bool is_reloading = false;
-  bool is_reload_wanted = false;  ///< something changed after the last one began
+  bool is_reload_wanted = false;  ///< settings changed after the last reload began
 
   QueueConfig config;
   Random random;
   SettingsBook settings{config.defaults};
-  TopicTable topics{settings.defaults()};
+  KnownTopics topics{settings.defaults()};
   Context context;
   Admission admission{context};
   HandOver hand_over{context, admission};
-  Intake intake{context, admission, hand_over, Random{random.next()}};
-  Leases leases{context, hand_over, settings.defaults(), Random{random.next()}};
-  Recoverer recoverer{context, hand_over, settings.defaults(), Random{random.next()}};
-  Restoring restoring{context, admission, hand_over, settings};
+  Intake intake{context, admission, hand_over, settings, Random{random.next()}};
+  Leases leases{context, hand_over, settings.defaults(), Random{random.next()}, Random{random.next()}};
+  Lookup lookup{context, admission, hand_over, settings};
   Exporting exporting{context, settings};
-  Lookup lookup{context};
-  Sweeps sweeps{context, hand_over};
-  Overview overview{context, admission, hand_over, settings};
   RetentionSweep retention{context};
   Janitor janitor{context, settings};
   Stopper stopper{context, hand_over};
 };
 
-/// Held while a method of the queue runs: knows what time it is, and keeps answers for poll(), even when the
-/// method was called by an answer.
+/// Held while a method of the queue runs. Sets the time, and defers answers to poll(), even when a Reply has
+/// called the method.
 class [[nodiscard]] Queue::Entry {
  public:
-  /// A clock that was never set may be before 1970. Engines need not keep such moments: it stands still until
-  /// then, so that jobs are late and never early.
+  /// A clock that was never set may be before 1970, and engines cannot store such moments. The queue uses
+  /// 1970 instead, so that jobs may be late but never early.
   Entry(Parts& parts, Moment clock)
       : context_(parts.context), may_answer_(std::exchange(context_.may_answer, false)) {
     const Moment now = std::max(clock, Moment{});
@@ -138,7 +135,7 @@ void Queue::Parts::reload_settings() {
       [this, sets = settings.sets()](const Result<std::vector<TopicSettings>>& stored) {
         is_reloading = false;
         if (is_reload_wanted || (stored.ok() && sets != settings.sets())) return reload_settings();
-        if (!stored.ok()) return;  // the engine tells again when it can be asked
+        if (!stored.ok()) return;  // the engine reports the change again when it is available
         for (const auto& [name, is_less_kept] : settings.reload(context, *stored))
           after_change(name, is_less_kept);
       });
@@ -152,7 +149,7 @@ void Queue::Parts::load_topics(std::string_view cursor, Status outcome, Reply<vo
         for (const TopicRow& row : page->topics) {
           const TopicPtr topic = topics.open(row.topic, context.now);
           if (row.counts.of(JobState::kReady) > 0) hand_over.settings_changed(topic);
-          // The settings may have been changed elsewhere, or just before the end.
+          // The retention may have changed at another server, or just before this one stopped.
           if (row.counts.of(JobState::kDone) + row.counts.of(JobState::kDead) > 0)
             retention.look_at(row.topic);
         }
@@ -182,7 +179,7 @@ void Queue::cancel_by_id(Moment now, std::string_view id, Reply<CancelOutcome> r
 void Queue::cancel_group(Moment now, std::string_view group, TopicPatterns topics,
                          Reply<GroupCancelAnswer> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.cancel_group(group, topics, std::move(reply));
+  parts_->lookup.cancel_group(group, topics, std::move(reply));
 }
 
 void Queue::reschedule(Moment now, std::span<const RescheduleItem> items,
@@ -199,7 +196,7 @@ WaiterId Queue::pop(Moment now, const PopRequest& request, Reply<PopAnswer> repl
 }
 
 uint64_t Queue::most_bytes(const PopRequest& request) const {
-  // The bound ends an answer behind the job that met it.
+  // An answer ends after the job that reaches the bound, so it may exceed it by one body.
   const uint64_t body = parts_->context.config.limits.body_bytes;
   return std::min(request.count * body, Limits::kPopBytes + body);
 }
@@ -245,24 +242,24 @@ void Queue::extend(Moment now, std::span<const ExtendItem> items, Reply<std::vec
 
 void Queue::redrive_all(Moment now, std::string_view topic, Reply<uint64_t> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.redrive_all(topic, std::move(reply));
+  parts_->lookup.redrive_all(topic, std::move(reply));
 }
 
 void Queue::redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
                     Reply<uint64_t> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.redrive(topic, ids, std::move(reply));
+  parts_->lookup.redrive(topic, ids, std::move(reply));
 }
 
 void Queue::redrive_by_error(Moment now, std::string_view topic, std::string_view error,
                              Reply<uint64_t> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.redrive_by_error(topic, error, std::move(reply));
+  parts_->lookup.redrive_by_error(topic, error, std::move(reply));
 }
 
 void Queue::purge(Moment now, std::string_view topic, std::optional<JobState> state, Reply<uint64_t> reply) {
   const Entry entry = enter(now);
-  parts_->sweeps.purge(topic, state, std::move(reply));
+  parts_->lookup.purge(topic, state, std::move(reply));
 }
 
 // ---- looking around
@@ -288,42 +285,42 @@ void Queue::find_kept_too(Moment now, std::string_view id, TopicPatterns topics,
 
 void Queue::list(Moment now, const ListRequest& request, Reply<JobPage> reply) {
   const Entry entry = enter(now);
-  parts_->overview.list(request, parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.list(request, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply) {
   const Entry entry = enter(now);
-  parts_->overview.topics(cursor, limit, parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.topics(cursor, limit, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::stats(Moment now, std::string_view topic, Reply<TopicStats> reply) {
   const Entry entry = enter(now);
-  parts_->overview.stats(topic, parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.stats(topic, parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::totals(Moment now, Reply<TotalStats> reply) {
   const Entry entry = enter(now);
-  parts_->overview.totals(parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.totals(parts_->context.in_steps(std::move(reply)));
 }
 
 void Queue::forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) {
   const Entry entry = enter(now);
-  parts_->overview.forecast(request, parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.forecast(request, parts_->context.in_steps(std::move(reply)));
 }
 
-// ---- moving elsewhere and back
+// ---- export, restore and backup
 
 void Queue::restore(Moment now, std::span<const RestoreItem> items,
                     Reply<std::vector<Result<RestoreReceipt>>> reply) {
   const Entry entry = enter(now);
-  parts_->restoring.restore(items, std::move(reply));
+  parts_->intake.restore(items, std::move(reply));
 }
 
 void Queue::restore_settings(Moment now, std::string_view name, Settings settings, OnConflict on_conflict,
                              Reply<RestoreOutcome> reply) {
   const Entry entry = enter(now);
   parts_->change_settings(name, [&] {
-    parts_->restoring.restore_settings(name, std::move(settings), on_conflict, std::move(reply));
+    parts_->intake.restore_settings(name, std::move(settings), on_conflict, std::move(reply));
   });
 }
 
@@ -378,7 +375,7 @@ void Queue::pause(Moment now, std::string_view topic, Reply<void> reply) {
 void Queue::resume(Moment now, std::string_view topic, Reply<void> reply) {
   Settings changed = settings(topic);
   changed.paused.reset();
-  // Where all topics are paused by default, this one has to say that it is not.
+  // If all topics are paused by default, this one needs a setting of its own.
   if (parts_->settings.defaults().paused) changed.paused = false;
   set_settings(now, topic, std::move(changed), std::move(reply));
 }
@@ -409,7 +406,7 @@ void Queue::stop(Moment now, Millis grace, Reply<StopReport> reply) {
 Moment Queue::tick(Moment now) {
   const Entry entry = enter(now);
   return std::min({parts_->context.engine.tick(parts_->context.now), parts_->hand_over.tick(),
-                   parts_->recoverer.tick(), parts_->janitor.tick(), parts_->stopper.tick()});
+                   parts_->leases.tick(), parts_->janitor.tick(), parts_->stopper.tick()});
 }
 
 bool Queue::poll(Moment now) {

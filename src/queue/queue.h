@@ -16,52 +16,52 @@
 
 namespace delayq {
 
-/// The one service that every API calls. All rules live here, once: what is valid, who gets what and when,
-/// what a failure leads to, what is kept, what is too much. Where jobs wait is the engine's business.
+/// The service that every API calls. All rules are here, and only here: which requests are valid, which
+/// consumer gets which job and when, what happens after a failure, how long finished jobs are kept, and which
+/// bounds apply. The engine only stores the jobs.
 ///
-/// Answers. Every verb takes a Reply, which is called exactly once, from poll(), never from inside the call
-/// that asked (a Reply whose waiter was dropped is never called). Batches answer for each item: an invalid
-/// one does not stop the others, and nothing of it is stored. The batch itself fails only when it is too
-/// large or the queue is stopping. An answer to a verb that changes something means that the change is
-/// durable, as far as the engine promises. A Reply may call verbs, not poll() or tick().
+/// Answers. Every verb takes a Reply. It is called exactly once, by poll(), never from inside the verb
+/// itself. (The Reply of a dropped waiter is never called.) A batch has a result for each item: an invalid
+/// item is not stored, and does not stop the others. The whole batch fails only when it is too large or the
+/// queue is stopping. An answer to a verb that changes something means that the change is durable, as far as
+/// the engine promises. A Reply may call verbs, but not poll() or tick().
 ///
-/// Time. `now` is an argument everywhere, the server's wall clock, and may jump either way between calls. The
-/// loop is
+/// Time. `now` is the server's wall clock. It may jump forward or back between calls. The loop is
 ///
 ///   for (;;) {
-///     take what came in, and call verbs;
+///     read what has arrived, and call verbs;
 ///     do { next = queue.tick(now); } while (queue.poll(now));
-///     wait until `next`, or until something comes in, or until the engine's wakeup;
+///     wait until `next`, until something arrives, or until the engine's wakeup;
 ///   }
 ///
-/// Order. A verb takes effect when it is called, so the next one sees it, with or without an answer. Verbs of
-/// several steps (nack, purge, redrive, cancel_group, by id alone, pop of several topics, export) take effect
-/// between their call and their answer: a client whose verbs shall not overtake each other gives them as one
-/// Sequence (see in_order()), and calls nothing while that is busy.
+/// Order. A verb takes effect when it is called: the next verb sees its effect, even before the answer. Verbs
+/// of several steps (nack, purge, redrive, cancel_group, verbs by id alone, pop of several topics, export)
+/// take effect between their call and their answer. A client whose verbs must take effect in order makes them
+/// part of one Sequence (see in_order()), and calls none while the sequence is busy.
 ///
 /// The same calls with the same seed over the same engine give the same answers in the same order.
 ///
-/// Threads. None, and no locks: all methods are called from one thread.
+/// Threads. The queue starts none and has no locks: call all methods from one thread.
 ///
 /// Bounds. Batches, waiters, topics, unanswered bytes, memory and disk have bounds (core/limits.h,
-/// QueueConfig); above them a push or a pop is answered with kOverloaded or kDiskFull and a `retry_after`.
-/// Verbs that free room go on.
+/// QueueConfig). Above them, pushes and pops fail with kOverloaded or kDiskFull and a `retry_after`. Verbs
+/// that free room still work.
 class Queue final {
  public:
-  /// `engine` must outlive the queue and be polled through it alone, so not any more when the queue is gone:
-  /// what it was asked and has not answered would be answered to nobody. The next queue has an engine of its
-  /// own, unless nothing was left to answer. `seed` makes ids and jitter: give each server its own.
+  /// `engine` must outlive the queue, and only the queue may poll it. Do not poll it after the queue is
+  /// destroyed: its pending answers refer to the queue. For the same reason a new queue needs a new engine,
+  /// unless no answer is pending. `seed` determines ids and jitter: each server needs a different one.
   Queue(Engine& engine, QueueConfig config, uint64_t seed);
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  /// Reads settings and topics from the engine. REQUIRES: answered before any other verb is called. kCorrupt
-  /// when settings cannot be read; the queue then works with those that can.
+  /// Reads settings and topics from the engine. REQUIRES: no other verb is called before the answer. kCorrupt
+  /// when some settings cannot be read; the queue then works with the others.
   void start(Moment now, Reply<void> reply);
 
-  /// Verbs that are called while the guard lives belong to `sequence`. REQUIRES: guards do not overlap; no
-  /// poll() or tick() meanwhile.
+  /// Verbs that are called while this guard exists belong to `sequence`. REQUIRES: only one guard at a time,
+  /// and no poll() or tick() while it exists.
   class [[nodiscard]] InOrder {
    public:
     ~InOrder() { current_.reset(); }
@@ -76,7 +76,7 @@ class Queue final {
     std::shared_ptr<Sequence>& current_;
   };
   InOrder in_order(std::shared_ptr<Sequence> sequence);
-  /// For a client's request that needs several verbs: its sequence is busy until the result has ended.
+  /// For a client's request that needs several verbs: its sequence is busy until the returned Steps ends.
   Steps begin_steps() const;
 
   // ---- producers
@@ -84,122 +84,130 @@ class Queue final {
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<Result<CancelOutcome>>> reply);
   /// By id alone. kConflict when the id is live in several topics.
   void cancel_by_id(Moment now, std::string_view id, Reply<CancelOutcome> reply);
-  /// All waiting jobs of the group in those topics; those that are running will not be retried. A large group
-  /// is cancelled in steps, between which others may push to it.
+  /// Cancels all waiting jobs of the group in those topics. Its running jobs will not be retried. A large
+  /// group is cancelled in steps, and other clients may push to it in between.
   void cancel_group(Moment now, std::string_view group, TopicPatterns topics, Reply<GroupCancelAnswer> reply);
   /// Moves delayed, ready and dead jobs to a new time.
   void reschedule(Moment now, std::span<const RescheduleItem> items,
                   Reply<std::vector<Result<RescheduleOutcome>>> reply);
 
   // ---- consumers
-  /// Answers with what is ready, topic by topic in the order given; when nothing is, waits for the first job
-  /// up to `request.wait`, and then answers with an empty list. Those who wait for the same topic are served
-  /// in the order in which they came. Answers 0 when the request is refused.
+  /// Replies with ready jobs, topic by topic in the order given. If there are none, waits up to
+  /// `request.wait` for the first job, and then replies with an empty list. Consumers that wait for the same
+  /// topic are served in the order of their pops. Returns 0 when the request is refused.
+  ///
+  /// kInvalid for a topic whose jobs are delivered otherwise (Settings::delivery), also for a pop that
+  /// already waits when the setting changes. Jobs with a callback of their own are never popped.
   WaiterId pop(Moment now, const PopRequest& request, Reply<PopAnswer> reply);
-  /// Whether a pop of one topic takes several steps, too, as do the verbs that look around in whole topics.
+  /// Whether the engine is divided into parts. Then a pop of a single topic and the verbs on whole topics
+  /// are verbs of several steps, too.
   bool has_parts() const;
-  /// How many bytes of bodies may come with the answer to it: for whoever has room for so much only.
+  /// The maximum number of bytes of bodies in the answer to this pop, for callers with limited room.
   uint64_t most_bytes(const PopRequest& request) const;
-  /// kInvalid for a topic whose jobs are delivered otherwise (Settings::delivery); a consumer that waits when
-  /// that is decided is told then. Jobs with a callback of their own are never popped.
-  /// The consumer is gone. Its Reply will not be called, and a job that is on the way to it goes back to its
-  /// place in line, uncounted. False when it was answered before.
+  /// The consumer has disconnected. Its Reply will not be called. A job that was being handed over to it
+  /// returns to its place in line, and the attempt is not counted. Returns false when the pop was already
+  /// answered.
   bool drop_waiter(Moment now, WaiterId waiter);
-  /// What is ready, under the same rules (pause, rate, concurrency) as a pop; nothing when the topic has
-  /// nothing for that outlet, or not now: the listener will be told again.
+  /// Takes ready jobs for one outlet, under the same rules (pause, rate, concurrency) as a pop. Never waits:
+  /// an empty answer means that there are no jobs now, and the listener will be notified when there may be.
   void take_for_delivery(Moment now, const DeliveryRequest& request, Reply<PopAnswer> reply);
-  /// `listener` is told from now on, and must outlive the queue. Set before start(), which tells it of all
-  /// that is ready.
+  /// `listener` is notified from now on, and must outlive the queue. Set it before start(), which notifies it
+  /// of all topics with ready jobs.
   void set_delivery_listener(DeliveryListener* listener);
-  /// How many of the leases were current; the other jobs have moved on.
+  /// Replies how many of the leases were current. The jobs of the others are unchanged.
   void give_back(Moment now, std::span<const GiveBackItem> items, Reply<uint64_t> reply);
-  /// kStaleLease where the lease is not the current one, or its deadline has passed.
+  /// kStaleLease for an item whose lease is not the current one, or has expired.
   void ack(Moment now, std::span<const AckItem> items, Reply<std::vector<Status>> reply);
-  /// For a consumer that knows only the job, not its lease: acks whoever has it now. kNotFound, or kConflict
-  /// when it is with nobody. Unlike a lease, it cannot tell a late consumer from the one after it.
+  /// For a consumer that knows the job but not its lease: acks the current lease. kNotFound when there is no
+  /// such job, kConflict when it is not reserved. Unlike ack(), this cannot detect that the consumer is late
+  /// and another one has the job now.
   void ack_job(Moment now, const JobRef& job, Reply<void> reply);
   void nack(Moment now, std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply);
-  /// Answers the new deadlines.
+  /// Replies with the new deadlines.
   void extend(Moment now, std::span<const ExtendItem> items, Reply<std::vector<Result<Moment>>> reply);
 
-  // ---- dead letters and cleaning up: how many jobs it was
+  // ---- dead letters and cleaning up. Each replies with the number of jobs.
   void redrive_all(Moment now, std::string_view topic, Reply<uint64_t> reply);
   void redrive(Moment now, std::string_view topic, std::span<const std::string_view> ids,
                Reply<uint64_t> reply);
-  /// Those whose last error contains `error`.
+  /// Redrives the jobs whose last error contains `error`.
   void redrive_by_error(Moment now, std::string_view topic, std::string_view error, Reply<uint64_t> reply);
-  /// Without a state: all of them, the running ones included; their leases go stale.
+  /// Without a state, all jobs are removed, including the running ones, whose leases become stale.
   void purge(Moment now, std::string_view topic, std::optional<JobState> state, Reply<uint64_t> reply);
 
   // ---- looking around
   void get(Moment now, const JobRef& job, Reply<std::optional<FoundJob>> reply);
-  /// By id alone, among live jobs of those topics. kConflict when the id is live in several of them.
+  /// By id alone, among the live jobs of those topics. kConflict when the id is live in several of them.
   void find(Moment now, std::string_view id, TopicPatterns topics, Reply<std::optional<FoundJob>> reply);
-  /// By id alone, also among the jobs that are kept as done or dead. Where several topics have the id: the
-  /// live job, else the one that was pushed last. kConflict when it is live in several.
+  /// By id alone, also among done and dead jobs. When several topics have the id, replies with the live job,
+  /// or with the one that was pushed last if none is live. kConflict when the id is live in several topics.
   void find_kept_too(Moment now, std::string_view id, TopicPatterns topics,
                      Reply<std::optional<FoundJob>> reply);
   void list(Moment now, const ListRequest& request, Reply<JobPage> reply);
   void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply);
-  /// These two cost the same however many jobs and topics there are.
+  /// The cost of stats() and totals() does not depend on the number of jobs and topics.
   void stats(Moment now, std::string_view topic, Reply<TopicStats> reply);
   void totals(Moment now, Reply<TotalStats> reply);
   void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply);
 
-  // ---- moving elsewhere and back
-  /// Stores jobs as they were, in whatever state, under the same rules and bounds as a push. A reserved one
-  /// has lost its lease: it is ready again at its due time, with its attempts as they are. The oldest done
-  /// and dead jobs of a topic go when it would keep more than it says.
+  // ---- export, restore and backup
+  /// Stores jobs in the state that they had elsewhere, under the same rules and bounds as a push. A reserved
+  /// job loses its lease: it is ready at its due time, and its attempts are kept. When a topic would keep
+  /// more done or dead jobs than its settings allow, the oldest are removed.
   void restore(Moment now, std::span<const RestoreItem> items,
                Reply<std::vector<Result<RestoreReceipt>>> reply);
-  /// The settings of a topic, or of "*", unless there are some.
+  /// Stores the settings of a topic, or of "*". `on_conflict` applies when it already has settings.
   void restore_settings(Moment now, std::string_view name, Settings settings, OnConflict on_conflict,
                         Reply<RestoreOutcome> reply);
-  /// A page of everything: the defaults, then topics in the order of their names, each with its settings and
-  /// its delayed, ready, reserved, done and dead jobs. Others go on meanwhile, so it is not of one moment: a
-  /// job that stays in its state is there exactly once; one that moves on (falls due, is taken, is done) may
-  /// be there twice, the earlier state first; one that goes back (is retried, moved or redriven) may be
-  /// missed. A page may be short, or empty, and still have a cursor. backup() copies one moment.
+  /// One page of all jobs and settings: the defaults, then the topics in the order of their names, each with
+  /// its settings and its delayed, ready, reserved, done and dead jobs. A page may be short or even empty and
+  /// still have a cursor.
+  ///
+  /// This is not a snapshot, because other verbs run between pages (backup() makes a snapshot). A job that
+  /// stays in its state is exported exactly once. A job that moves forward (falls due, is taken, is done) may
+  /// be exported twice, the earlier state first. A job that moves back (is retried, rescheduled or redriven)
+  /// may be missed.
   void export_page(Moment now, const ExportRequest& request, Reply<ExportPage> reply);
   /// See Engine::backup. A name has 1 to 100 letters, digits and _ . -, and does not start with a dot.
   void backup(Moment now, std::string_view name, Reply<BackupReport> reply);
 
-  // ---- settings: in force when the call returns, stored when it is answered. `name` is a topic's, or "*"
-  // for all.
+  // ---- settings. They apply when the call returns and are durable when it is answered. `name` is a topic,
+  // or "*" for the defaults.
   void set_settings(Moment now, std::string_view name, Settings settings, Reply<void> reply);
-  /// Instead of QueueConfig::defaults; like them it is not stored.
+  /// Replaces QueueConfig::defaults. They are not stored.
   void set_configured_defaults(Moment now, Settings defaults);
-  /// Stops the hand-over of a topic, not pushing.
+  /// Stops the hand-over of a topic. Pushes are still accepted.
   void pause(Moment now, std::string_view topic, Reply<void> reply);
   void resume(Moment now, std::string_view topic, Reply<void> reply);
   /// Removes the settings and the figures of a topic without jobs, as if it had never been used. kConflict
-  /// when it has jobs, done and dead ones included. Settings from the server's configuration are back when
-  /// that is read again.
+  /// when it has jobs, including done and dead ones. Settings that come from the server's configuration
+  /// return when the configuration is read again.
   void forget(Moment now, std::string_view topic, Reply<void> reply);
-  /// Instead of QueueConfig::redis. The listener is told of all topics once more.
+  /// Replaces QueueConfig::redis. The listener is notified of all topics again.
   void set_redis_outlet(Moment now, RedisOutlet redis);
-  /// kInvalid, with what to do about it, when ready jobs of the topic cannot leave as its settings say. That
-  /// is refused where settings are made, but a server may start without what its topics were told to use.
+  /// kInvalid when ready jobs of the topic cannot be delivered as its settings say; the error says how to
+  /// repair it. set_settings() refuses such settings, but a server may start without the Redis that stored
+  /// settings need.
   Status check_delivery(std::string_view topic) const;
-  /// All topics with settings of their own for which it is so.
+  /// The topics with settings of their own for which check_delivery() fails.
   std::vector<std::pair<std::string, Error>> undeliverable() const;
-  /// What it says itself, and what holds for it. The references live until settings change.
+  /// A topic's own settings, and those in force for it. The references are valid until settings change.
   const Settings& settings(std::string_view name) const;
   const EffectiveSettings& effective_settings(std::string_view topic) const;
 
   // ---- running
-  /// Whether a small push would be taken now, without pushing one: the error is what it would be told
-  /// (kStopping, kDiskFull, kOverloaded), or that the engine has failed. Answers when what came before is
-  /// durable.
+  /// Checks whether a small push would be accepted now, without pushing. The error is the one that the push
+  /// would get (kStopping, kDiskFull, kOverloaded), or the failure of the engine. Replies when all earlier
+  /// changes are durable.
   void ready(Moment now, Reply<void> reply);
-  /// From now on pushes and pops are refused with kStopping and waiters are sent home. Answers when no lease
-  /// is out or the grace period has ended, and everything is flushed. Needs tick() and poll() to go on until
-  /// then.
+  /// From now on pushes and pops are refused with kStopping, and waiting pops get an empty answer. Replies
+  /// when no job is reserved or the grace period has ended, and everything is flushed. Continue to call
+  /// tick() and poll() until then.
   void stop(Moment now, Millis grace, Reply<StopReport> reply);
-  /// Does what is due and answers when it wants to be called next, as far as that was known before the next
-  /// verb or poll(). Work per call is bounded.
+  /// Does what is due and returns when to call it next. A verb or a poll() may make that time earlier. The
+  /// work per call is bounded.
   Moment tick(Moment now);
-  /// Hands out the answers that are ready. Answers whether there were any; if so, there may be more to do.
+  /// Calls the Replies whose answers are ready. Returns whether there were any: there may be more to do then.
   bool poll(Moment now);
 
  private:

@@ -1,4 +1,4 @@
-// What concerns the queue as a whole: engines that fail, clocks that jump, and that runs can be repeated.
+// Tests of the whole queue: engines that fail, clocks that jump, and reproducible runs.
 #include "queue/queue.h"
 
 #include <array>
@@ -203,7 +203,7 @@ TEST_F(FailingQueue, LeasesThatRanOutAreTriedAgainOnceASecond) {
   queue_.push({.topic = "t", .id = "a"});
   queue_.pop_one("t");
   engine_.failing = true;
-  // The engine says it once; after that it is the queue's to remember.
+  // The engine reports it once; after that the queue must remember it.
   queue_.go_to(at(1'000));
   queue_.queue().tick(queue_.now());
   for (int polls = 0; polls < 10; ++polls) queue_.queue().poll(queue_.now());

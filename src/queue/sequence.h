@@ -10,18 +10,18 @@ namespace delayq {
 /// The verbs of one client, which take effect in the order of their calls.
 ///
 /// Most verbs take effect in the call. Some need several steps (a purge, a nack, a pop of several topics):
-/// they ask the engine, and go on when it has answered. While such a verb is under way, is_busy(), and the
-/// client's next verb must not be called, or it would take effect in the middle. Other clients go on: their
-/// verbs are concurrent, so either order is right.
+/// they ask the engine, and continue when it has answered. While such a verb runs, is_busy() is true and the
+/// client's next verb must not be called, or it would take effect between two steps. Other clients are not
+/// affected: their verbs are concurrent, so either order is correct.
 ///
-/// Belongs to the client, and to the verbs that are under way.
+/// Shared by the client and its running verbs.
 class Sequence {
  public:
   /// `on_idle` is called when is_busy() becomes false, usually from Queue::poll().
   explicit Sequence(std::function<void()> on_idle) : on_idle_(std::move(on_idle)) {}
 
   bool is_busy() const { return busy_ > 0; }
-  /// The client is gone: `on_idle` is not called any more.
+  /// The client has disconnected: `on_idle` will not be called any more.
   void abandon() { on_idle_ = nullptr; }
 
  private:
@@ -31,15 +31,16 @@ class Sequence {
     if (--busy_ == 0 && on_idle_) on_idle_();
   }
 
-  uint32_t busy_ = 0;  ///< verbs under way
+  uint32_t busy_ = 0;  ///< running verbs of several steps
   std::function<void()> on_idle_;
 };
 
-/// Exists as long as its queue: an engine that goes drops the verbs that are under way, and tells nobody.
+/// Exists as long as its queue. An engine that is destroyed after the queue drops the running verbs, and
+/// their sequences must not be notified then.
 using QueueAlive = std::shared_ptr<const char>;
 
-/// Held by a verb of several steps from its call until its last step has taken effect. Costs nothing for
-/// verbs that belong to no sequence.
+/// Held by a verb of several steps from its call until its last step has taken effect. Makes its sequence
+/// busy; does nothing for verbs without a sequence.
 class [[nodiscard]] Steps {
  public:
   Steps() = default;

@@ -55,9 +55,8 @@ struct OwnSetting<Retention> {
 };
 
 /// The settings that a topic has of its own. A setting that is not set has the default: the value of the
-/// topic
-/// "*", otherwise the built-in one. The options of a job (JobOptions) override both. topic_settings.def lists
-/// the members: `std::optional<uint32_t> attempts`, and so on.
+/// topic "*", otherwise the built-in one. The options of a job (JobOptions) override both.
+/// topic_settings.def lists the members: `std::optional<uint32_t> attempts`, and so on.
 struct Settings {
 #define DELAYQ_SETTING(number, type, name, ...) OwnSetting<type>::Type name{};
 #include "queue/topic_settings.def"
@@ -65,8 +64,7 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-/// The name under which the defaults of all topics are kept; not a topic's name, since '*' is not allowed in
-/// one.
+/// The name under which the defaults of all topics are stored. No topic can have it: '*' is not allowed.
 inline constexpr std::string_view kDefaultsName = "*";
 
 /// The settings in force for a topic: every one has a value. The initial values are the built-in defaults.

@@ -18,7 +18,7 @@ void SettingsBook::configure(Settings defaults) {
 void SettingsBook::set(Context& context, std::string_view name, Settings settings, Reply<void> reply) {
   Status status = name == kDefaultsName ? Status{} : check_topic(name);
   if (status.ok()) status = check_settings(settings);
-  // A topic that says nothing is as good as one that nobody has named yet.
+  // Removing settings is always allowed: the topic is then like a new one.
   const bool says_nothing = settings == Settings{};
   if (status.ok() && name != kDefaultsName && !says_nothing)
     status = check_can_deliver(context, name, settings);

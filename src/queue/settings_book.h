@@ -13,34 +13,35 @@
 
 namespace delayq {
 
-/// What topics say about their jobs, and what follows from it. Kept by the engine, read from it once at
-/// start.
+/// The settings of all topics: their own and those in force. The engine stores them; they are read at start,
+/// and again when another server has changed them.
 class SettingsBook {
  public:
   explicit SettingsBook(const Settings& configured);
 
-  /// Other defaults from the operator. What is stored under "*" goes before them, as it did before the last.
+  /// Replaces the defaults of the configuration. Settings stored under "*" override them.
   void configure(Settings defaults);
-  /// Applied at once, stored when answered. Settings that say nothing are removed. The name is a topic's or
-  /// "*".
+  /// Applies the settings at once; they are durable when the reply is called. Settings with nothing set are
+  /// removed. The name is a topic's or "*".
   void set(Context& context, std::string_view name, Settings settings, Reply<void> reply);
-  /// What was stored before. Settings that cannot be read are the error that is answered; the others are in
-  /// force.
+  /// Applies the stored settings at start. Returns an error for the first that cannot be read, and applies
+  /// the others.
   Status load(Context& context, const std::vector<TopicSettings>& stored);
 
   struct Changed {
     std::string name;
-    bool keeps_less;  ///< as keeps_less() has it
+    bool keeps_less;  ///< see keeps_less()
   };
-  /// What is stored now, perhaps by others: what is not there says nothing any more. Answers whose settings
-  /// are not as they were. What cannot be read stays as it was.
+  /// Replaces the settings by the stored ones. Topics without stored settings fall back to the defaults.
+  /// Settings that cannot be read remain as they were. Returns the topics whose settings changed.
   std::vector<Changed> reload(Context& context, const std::vector<TopicSettings>& stored);
-  /// How often set() was called: what was asked for before the last call does not have it.
+  /// How often set() was called. If it was called after the engine was asked for the stored settings, they
+  /// are outdated.
   uint64_t sets() const { return sets_; }
 
-  /// What the topic (or "*") says itself.
+  /// The settings of the topic (or "*") itself.
   const Settings& own(std::string_view name) const;
-  /// What holds for it; for "*", the defaults.
+  /// The settings in force for the topic; for "*", the defaults.
   const EffectiveSettings& effective(std::string_view topic) const;
   const EffectiveSettings& defaults() const { return defaults_; }
 
@@ -55,11 +56,11 @@ class SettingsBook {
   struct Entry {
     Settings own;
     EffectiveSettings effective;
-    TopicPtr topic;  ///< held, so that the janitor leaves it alone
+    TopicPtr topic;  ///< a reference, so that the Janitor does not forget the topic
   };
 
-  /// A topic that calls back must say where, and one whose jobs go to Redis needs a server that has one, and
-  /// a key that is free there.
+  /// Delivery by webhooks needs a callback. Delivery to Redis needs a configured Redis, and a key that the
+  /// engine does not use.
   Status check_can_deliver(const Context& context, std::string_view topic, const Settings& settings) const;
   void apply(Context& context, std::string_view name, Settings settings);
   void apply_defaults(Settings settings);

@@ -51,7 +51,7 @@ TEST(SettingsBook, OtherConfiguredDefaultsReachAllTopicsThatSayNothingElse) {
   EXPECT_EQ(queue.pop("t").size(), 1U) << "nobody says paused any more";
 }
 
-/// An engine whose notes another server may change, and that takes its time to tell them.
+/// An engine whose stored settings another server may change, and which delays its answers.
 class SharedNotes final : public support::ForwardingEngine {
  public:
   using ForwardingEngine::ForwardingEngine;

@@ -23,15 +23,15 @@ inline constexpr uint64_t kMax32Bits = std::numeric_limits<uint32_t>::max();
 struct NumberKind {
   using Value = uint64_t;
   uint64_t most = 0;
-  std::string_view zero_means{};  ///< for messages; empty: 0 is a number like the others
-  std::string_view schema{};      ///< the OpenAPI schema that a job's field shares; empty: made of the range
+  std::string_view zero_means{};  ///< for messages; empty: 0 has no special meaning
+  std::string_view schema{};  ///< the OpenAPI schema shared with a field of jobs; empty: made from the range
 };
 
 struct DurationKind {
   using Value = Millis;
   Millis least{};
   Millis most{};
-  std::string_view zero_means{};  ///< not empty: zero is allowed, too, and means this
+  std::string_view zero_means{};  ///< if not empty, zero is allowed and means this
   std::string_view schema{};
 };
 
@@ -46,10 +46,10 @@ struct TextKind {
   size_t most_bytes = 0;
   Status (*check)(std::string_view) = nullptr;  ///< further checks of a text that is not empty
   std::string_view pattern{};                   ///< a regular expression for OpenAPI
-  std::span<const std::string_view> words{};  ///< the texts that are allowed, for OpenAPI; empty: others, too
+  std::span<const std::string_view> words{};    ///< the allowed texts, for OpenAPI; empty: any
 };
 
-/// One of several words. Its value is the place of the word.
+/// One of several words. The value is the index of the word.
 struct WordKind {
   using Value = uint64_t;
   Words words;
@@ -62,8 +62,8 @@ struct RateKind {
   using Value = Rate;
 };
 
-/// Two parts, `time` and `count`, which can be set alone. The number of the setting is that of both parts
-/// together, which older programs know too; a part that is set alone has its own number.
+/// Two parts, `time` and `count`, each of which can be set alone. In the stored form, the setting's number is
+/// used when both are set, which older versions understand, too. A part that is set alone has its own number.
 struct RetentionKind {
   using Value = RetentionSetting;
   uint64_t time_number = 0;
@@ -113,7 +113,7 @@ auto visit_setting(const Setting& row, const SettingValue& value, Function funct
       row.kind);
 }
 
-/// The place of a name in the table.
+/// The index of the setting with that name.
 std::optional<size_t> find_setting(std::span<const Setting> rows, std::string_view name);
 
 /// See the functions of the same names in queue/settings.h.

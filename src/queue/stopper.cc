@@ -38,7 +38,7 @@ void Stopper::look() {
 
 void Stopper::counted(const Result<TopicCounts>& counts) {
   const bool is_last = counts.ok() && counts->of(JobState::kReserved) == 0;
-  // An engine that cannot answer may be able to later; the grace period ends it in any case.
+  // After an error the count is tried again when more leases end, and at the end of the grace period.
   if (!is_last && phase_ == Phase::kGrace && phase_ends_ > context_.now) return;
   if (counts.ok()) report_.leases_left = counts->of(JobState::kReserved);
   flush();

@@ -18,7 +18,7 @@ using support::PendingPop;
 using support::Taken;
 using testing::IsEmpty;
 
-/// An engine that can be told not to answer, as one whose disk is full.
+/// An engine that can stop answering, like one whose disk is full.
 class StallingEngine final : public support::ForwardingEngine {
  public:
   using ForwardingEngine::ForwardingEngine;

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "core/random.h"
-#include "queue/topic_table.h"
+#include "queue/known_topics.h"
 
 namespace delayq {
 namespace {

@@ -17,21 +17,21 @@
 #include "queue/job_options.h"
 #include "queue/settings.h"
 
-/// The plain values that go into the queue and come out of it. Every string_view in a request needs to live
-/// only until the call returns; those in an answer live as long as the answer. Everything in a request has a
-/// default, so that designated initializers may leave out what is not said.
+/// The requests and answers of the queue, as plain values. A string_view in a request must be valid until the
+/// call returns; one in an answer is valid as long as the answer. All members of a request have defaults, so
+/// that designated initializers can omit them.
 
 namespace delayq {
 
-/// What a topic counts since the server started.
+/// The events that are counted for each topic since the server started.
 enum class Tally : uint8_t {
   kPushed,     ///< jobs created or replaced
   kPopped,     ///< handed over
-  kAcked,      ///< done, by their consumer
-  kNacked,     ///< failed, by their consumer
-  kExpired,    ///< failed, because their lease ran out
-  kDied,       ///< of the failed: gone to the dead letters
-  kCancelled,  ///< taken back by their producer
+  kAcked,      ///< acked by their consumer
+  kNacked,     ///< nacked by their consumer
+  kExpired,    ///< failed because their lease expired
+  kDied,       ///< of the failed ones: those that became dead
+  kCancelled,  ///< cancelled by their producer
 };
 inline constexpr size_t kTallyCount = 7;
 inline constexpr std::array<std::string_view, kTallyCount> kTallyNames{
@@ -46,18 +46,17 @@ class Tallies {
   std::array<uint64_t, kTallyCount> counts_{};
 };
 
-/// How late jobs were handed over, in buckets that double: up to 0, 1, 3, 7, 15 ... ms; the last takes all
-/// the rest.
+/// How late jobs were handed over: a histogram whose buckets double, up to 0, 1, 3, 7, 15 ... ms. The last
+/// bucket has no upper bound.
 class Lateness {
  public:
-  static constexpr size_t kBuckets = 28;  // the last but one ends above 18 hours
+  static constexpr size_t kBuckets = 28;  // the upper bound of the last but one is above 18 hours
 
   void record(Millis late) {
     counts_.record(late < Millis::zero() ? 0 : static_cast<uint64_t>(late.count()));
   }
 
-  /// The greatest lateness that `bucket` counts, itself included. REQUIRES: not the last bucket, which has no
-  /// end.
+  /// The greatest lateness that `bucket` counts, inclusive. REQUIRES: not the last bucket.
   static constexpr Millis upper_bound(size_t bucket) {
     return Millis{static_cast<int64_t>(Histogram<kBuckets>::upper_bound(bucket))};
   }
@@ -66,8 +65,8 @@ class Lateness {
   uint64_t count() const { return counts_.count(); }
   Millis sum() const { return Millis{static_cast<int64_t>(counts_.sum())}; }
 
-  /// The upper bound of the bucket in which the `part` (0 to 1) of all hand-overs lies: 0.99 for the 99th
-  /// percentile. Zero when there were none; kNever's worth of milliseconds when it lies in the last bucket.
+  /// The upper bound of the bucket with that quantile: 0.99 is the 99th percentile. Zero when there were no
+  /// hand-overs; Millis::max() when it is the last bucket.
   Millis quantile(double part) const {
     const uint64_t bound = counts_.quantile(part);
     return bound == UINT64_MAX ? Millis::max() : Millis{static_cast<int64_t>(bound)};
@@ -78,24 +77,23 @@ class Lateness {
 };
 
 // ---- push
-// -----------------------------------------------------------------------------------------------------------
 
 struct PushRequest {
   std::string_view topic{};
-  std::optional<std::string_view> id{};  ///< without one the queue makes a UUIDv7
+  std::optional<std::string_view> id{};  ///< if not set, the queue makes a UUIDv7
   std::optional<std::string_view> group{};
   std::string_view body{};
-  std::optional<Millis> delay{};  ///< at most one of delay and at; with neither the job is due at once
-  std::optional<Moment> at{};     ///< the past is fine: ready at once, in line by that time
+  std::optional<Millis> delay{};  ///< at most one of `delay` and `at`; with neither, the job is due at once
+  std::optional<Moment> at{};     ///< may be in the past: the job is ready at once, and sorted by this time
   std::optional<uint32_t> priority{};
   JobOptions options{};
   OnConflict on_conflict = OnConflict::kReject;
-  bool unique_across_topics = false;  ///< refuse an id that is live in any other topic, too
+  bool unique_across_topics = false;  ///< also refuse an id that is live in any other topic
 };
 
 struct PushReceipt {
   std::string_view id{};
-  PushOutcome outcome = PushOutcome::kCreated;  ///< never kConflict: that is an error
+  PushOutcome outcome = PushOutcome::kCreated;  ///< never kConflict, which is an error
   JobState state = JobState::kDelayed;
   Moment due{};
 };
@@ -107,20 +105,19 @@ struct PushReport {
 };
 
 // ---- restore and export
-// ---------------------------------------------------------------------------------------------
 
-/// A job as it was elsewhere or before. `job.options` is not looked at: `options` says it.
+/// A job in the state that it had elsewhere. `job.options` is ignored: use `options`.
 struct RestoreItem {
   Job job{};
   JobOptions options{};
-  OnConflict on_conflict = OnConflict::kKeep;  ///< a done or dead job of that id is in the way, too
+  OnConflict on_conflict = OnConflict::kKeep;  ///< a done or dead job with that id is a conflict, too
 };
 
 enum class RestoreOutcome : uint8_t {
   kCreated,
   kReplaced,
-  kKept,     ///< a job of that id is there and stays as it is
-  kDropped,  ///< nothing to keep any more: its retention is over, or it was cancelled while it was running
+  kKept,     ///< a job with that id exists and is not changed
+  kDropped,  ///< not stored: its retention is over, or it was cancelled while it was running
 };
 inline constexpr std::array<std::string_view, 4> kRestoreOutcomeNames{"created", "replaced", "kept",
                                                                       "dropped"};
@@ -128,7 +125,7 @@ constexpr std::string_view name_of(RestoreOutcome outcome) {
   return kRestoreOutcomeNames[static_cast<size_t>(outcome)];
 }
 
-/// `state` and `due` are those of the job that now has the id (of the one that was dropped: as they were).
+/// `state` and `due` are those of the job that now has the id; for kDropped, those of the item.
 struct RestoreReceipt {
   RestoreOutcome outcome = RestoreOutcome::kCreated;
   JobState state = JobState::kDelayed;
@@ -136,14 +133,14 @@ struct RestoreReceipt {
 };
 
 struct ExportRequest {
-  std::string_view cursor{};        ///< empty: from the start; else what the last page answered
+  std::string_view cursor{};        ///< empty: the first page; otherwise the cursor of the previous page
   uint32_t limit = 1'000;           ///< at most Limits::kPageJobs
   std::string_view topic{};         ///< empty: all
-  std::optional<JobState> state{};  ///< only jobs in that state, and no settings
+  std::optional<JobState> state{};  ///< if set, only jobs in that state, and no settings
 };
 
-/// A job with its body; or, when there are settings, those of `job.topic`, which may be "*". A job whose
-/// record is damaged has no id.
+/// A job with its body; or, if `settings` is set, the settings of `job.topic`, which may be "*". A job with a
+/// damaged record has no id.
 struct ExportItem {
   Job job;
   std::optional<Settings> settings;
@@ -151,31 +148,30 @@ struct ExportItem {
 
 struct ExportPage {
   std::vector<ExportItem> items;
-  std::string cursor;  ///< empty: that was the last page
+  std::string cursor;  ///< empty: this is the last page
   std::vector<Arena> storage;
 };
 
 // ---- hand-over
-// ------------------------------------------------------------------------------------------------------
 
 struct PopRequest {
-  std::span<const std::string_view> topics{};  ///< the first goes before the second, and so on
+  std::span<const std::string_view> topics{};  ///< in the order of precedence
   uint32_t count = 1;
   Millis wait{};                  ///< how long to wait for the first job when there is none
-  std::optional<Millis> lease{};  ///< else the job's own, else the topic's
-  /// At most once: the jobs are done when they are handed over, and lost with the consumer.
+  std::optional<Millis> lease{};  ///< if not set: the job's own, otherwise the topic's
+  /// At-most-once delivery: the jobs are done when they are handed over. They are lost if the consumer fails.
   bool auto_ack = false;
 };
 
-/// `lease` of each job is the text that ack, nack and extend take: "<topic>/<engine's lease>". Empty when
-/// none came.
+/// The `lease` of each job is the text for ack, nack and extend: "<topic>/<engine's lease>". `jobs` is empty
+/// when no job became ready in time.
 struct PopAnswer {
   std::vector<TakenJob> jobs;
-  bool is_cut = false;  ///< Limits::kPopBytes ended it: there may be more for the next pop
+  bool is_cut = false;  ///< Limits::kPopBytes was reached: there may be more jobs for the next pop
   absl::InlinedVector<Arena, 1> storage;
 };
 
-/// What somebody who delivers jobs takes; it never waits.
+/// A take of jobs for delivery. It never waits.
 struct DeliveryRequest {
   std::string_view topic{};
   Outlet outlet = Outlet::kTopic;
@@ -183,59 +179,57 @@ struct DeliveryRequest {
   Millis lease = std::chrono::minutes{1};
 };
 
-/// Names a consumer between its pop and its answer.
+/// Identifies a pop until it is answered.
 using WaiterId = uint64_t;
 
-// ---- what a lease allows
-// --------------------------------------------------------------------------------------------
+// ---- leases
 
 struct AckItem {
   std::string_view lease{};
-  std::string_view outcome{};  ///< kept with the done job: what a callback answered
+  std::string_view outcome{};  ///< stored with the done job: for example the response of a callback
 };
 
 struct NackItem {
   std::string_view lease{};
-  std::optional<Millis> delay{};  ///< instead of the backoff; the attempts count all the same
+  std::optional<Millis> delay{};  ///< instead of the backoff; the attempt is still counted
   std::string_view reason{};
   bool dead = false;  ///< do not try again
 };
 
-/// A hand-over that reached nobody: the job is ready again at `at`, its attempt not counted.
+/// A hand-over that reached no consumer: the job is ready again at `at`, and the attempt is not counted.
 struct GiveBackItem {
   std::string_view lease{};
   Moment at{};
 };
 
 struct NackReceipt {
-  NackOutcome outcome = NackOutcome::kRetried;  ///< never kStale: that is an error
-  std::optional<Moment> retry_at{};             ///< when retried
+  NackOutcome outcome = NackOutcome::kRetried;  ///< never kStale, which is an error
+  std::optional<Moment> retry_at{};             ///< only for kRetried
 };
 
 struct ExtendItem {
   std::string_view lease{};
-  std::optional<Millis> duration{};  ///< from now; else the topic's lease, or as it is when that ends later
+  std::optional<Millis>
+      duration{};  ///< from now; if not set, the topic's lease; then it never becomes shorter
 };
 
 // ---- by id
-// ----------------------------------------------------------------------------------------------------------
 
 struct RescheduleItem {
   JobRef job{};
-  std::optional<Millis> delay{};  ///< exactly one of delay and at; a delay of zero: run now
+  std::optional<Millis> delay{};  ///< exactly one of `delay` and `at`; zero means now
   std::optional<Moment> at{};     ///< the past means now
 };
 
 // ---- looking around
-// -------------------------------------------------------------------------------------------------
 
 struct TopicStats {
   TopicCounts counts;
-  Tallies tallies;  ///< since start, or since the topic was last empty and forgotten
+  Tallies tallies;  ///< since the start, or since the topic was last forgotten
   Lateness lateness;
   EffectiveSettings settings;
   uint64_t waiters = 0;          ///< consumers that wait for a job of this topic
-  std::string delivery_problem;  ///< why ready jobs do not leave as the settings say; empty: they do
+  std::string delivery_problem;  ///< why ready jobs cannot be delivered as the settings say; empty: they can
 };
 
 struct TotalStats {
@@ -245,13 +239,13 @@ struct TotalStats {
   EngineUsage usage;
   CommitFigures commits;
   uint64_t waiters = 0;
-  uint64_t unanswered_bytes = 0;  ///< of pushes that are not durable yet
+  uint64_t unanswered_bytes = 0;  ///< bytes of pushes that are not durable yet
 };
 
 struct TopicSummary {
   std::string topic;
   TopicCounts counts;
-  Tallies tallies;  ///< this and the next as in TopicStats
+  Tallies tallies;  ///< see TopicStats
   Lateness lateness;
   uint64_t waiters = 0;
   bool paused = false;
@@ -260,23 +254,23 @@ struct TopicSummary {
 /// Topics that have jobs or settings, in the order of their names.
 struct TopicSummaries {
   std::vector<TopicSummary> topics;
-  std::string cursor;  ///< empty: that was the last page
+  std::string cursor;  ///< empty: this is the last page
 };
 
-/// What a graceful stop left behind.
+/// The result of a graceful stop.
 struct StopReport {
-  uint64_t leases_left = 0;  ///< still handed out when the grace period ended; they run out by themselves
+  uint64_t leases_left = 0;  ///< not ended when the grace period was over; they will expire
 };
 
-/// Told which topics have something for those who deliver jobs by themselves, so that nobody has to wait for
-/// each of ten thousand topics.
+/// Is notified of topics that may have jobs to deliver. So the delivery loop need not wait at every topic.
 class DeliveryListener {
  public:
   virtual ~DeliveryListener() = default;
 
-  /// There may be ready jobs of that topic for that outlet: new ones, or others than before may be taken, or
-  /// a limit was lifted. kTopic is told only of topics that are not pulled from. Comes from inside the
-  /// queue's methods, also without cause: note it, and call Queue::take_for_delivery() later.
+  /// There may be ready jobs of that topic for that outlet: there are new ones, a limit was lifted, or the
+  /// settings changed. For kTopic only topics whose delivery is not kPull are reported. Called from inside
+  /// the queue's methods, sometimes without a reason. Do not call the queue from it: remember the topic, and
+  /// call Queue::take_for_delivery() later.
   virtual void on_deliverable(std::string_view topic, Outlet outlet) = 0;
 };
 

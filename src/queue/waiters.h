@@ -2,98 +2,68 @@
 
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <absl/container/btree_set.h>
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/inlined_vector.h>
 
 #include "engine/engine.h"
+#include "queue/known_topics.h"
 #include "queue/sequence.h"
-#include "queue/topic_table.h"
 
 namespace delayq {
 
-/// Which item of a batch an answer belongs to when the invalid ones among them were left out. Costs nothing
-/// as long as all are valid.
-class Places {
- public:
-  /// Call one of these for every item of the batch, in order.
-  void keep() {
-    if (!all_kept_) kept_.push_back(items_);
-    ++items_;
-  }
-  void leave_out() {
-    if (all_kept_) {
-      all_kept_ = false;
-      kept_.resize(items_);
-      std::iota(kept_.begin(), kept_.end(), 0U);
-    }
-    ++items_;
-  }
-
-  /// The item to which the answer number `answer` belongs.
-  uint32_t operator[](size_t answer) const {
-    return all_kept_ ? static_cast<uint32_t>(answer) : kept_[answer];
-  }
-
- private:
-  bool all_kept_ = true;
-  uint32_t items_ = 0;
-  std::vector<uint32_t> kept_;
-};
-
-/// A consumer between its pop and its answer. It is `idle` while it waits in the lines of its topics, and
-/// otherwise busy: a call to the engine is under way for it, whose answer will find it by reference, so a
-/// busy waiter is never removed by anybody else.
+/// A consumer between its pop and its answer. It is `idle` while it waits in the lines of its topics.
+/// Otherwise it is busy: a call to the engine is pending and has a reference to it, so only the answer to
+/// that call may remove it.
 struct Waiter {
   WaiterId id = 0;
   absl::InlinedVector<TopicPtr, 1> topics;
   uint32_t count = 1;
   std::optional<Millis> lease;
   bool auto_ack = false;
-  bool delivers = false;  ///< does not pop, but delivers by itself; never waits
+  bool delivers = false;  ///< takes jobs for delivery instead of a pop; never waits
   Outlet outlet = Outlet::kTopic;
-  bool may_wait = false;  ///< false: answered at once with what there is, whatever the clock does meanwhile
-  Moment give_up{};       ///< when it is answered with nothing
+  bool may_wait = false;  ///< false: answered at once with what is ready, even if the clock goes back
+  Moment give_up{};       ///< when it gets an empty answer
   Reply<PopAnswer> reply;
-  Steps steps;  ///< while it walks along several topics
+  Steps steps;  ///< held while it walks along several topics
 
   bool idle = false;
-  bool leaving = false;
-  bool gone = false;        ///< dropped while it was busy: what comes for it goes back
-  bool walking = false;     ///< on its way along all its topics
-  size_t at = 0;            ///< the topic that is being asked
-  uint32_t asked = 0;       ///< how many jobs it is being asked for
-  bool limited = false;     ///< by a rate: what it does not get of them goes back to the bucket
-  Moment took_at{};         ///< when it asked
-  uint64_t took_after = 0;  ///< the last wake of any topic before the engine was asked
-  uint64_t seen = 0;        ///< the wakes that came before its latest try; see HandOver
+  bool leaving = false;     ///< its answer is complete, and is sent by the next poll()
+  bool gone = false;        ///< dropped while it was busy: jobs taken for it are given back
+  bool walking = false;     ///< is trying all its topics, one after another
+  size_t at = 0;            ///< the topic of the latest take
+  uint32_t asked = 0;       ///< how many jobs that take asked for
+  bool limited = false;     ///< that take is limited by a rate: unused tokens return to the bucket
+  Moment took_at{};         ///< the time of that take
+  uint64_t took_after = 0;  ///< the number of wakes, of all topics, before that take
+  uint64_t seen = 0;        ///< the number of wakes before its latest try; see HandOver
   PopAnswer found;
-  uint64_t found_bytes = 0;  ///< of the bodies in it
+  uint64_t found_bytes = 0;  ///< bytes of the bodies in `found`
 };
 
-/// Who waits, in which order, and until when. FIFO for each topic; a waiter that was busy gets its old place
-/// back.
+/// All waiters: their order and their deadlines. Each topic has a FIFO line; a waiter that was busy returns
+/// to its old place in the line.
 class Waiters {
  public:
   Waiter& add();
-  /// Null when it was answered or dropped.
+  /// Returns null when the waiter was answered or dropped.
   Waiter* find(WaiterId id);
   /// REQUIRES: not idle.
   void remove(Waiter& waiter);
 
-  /// Puts it into the lines of its topics.
+  /// Puts the waiter into the lines of its topics.
   void park(Waiter& waiter);
   void unpark(Waiter& waiter);
 
-  /// The idle waiter that gives up first, or null.
+  /// The idle waiter with the first deadline, or null.
   Waiter* first_to_give_up();
-  /// When that is; kNever when nobody waits.
+  /// That deadline; kNever when no waiter is idle.
   Moment next_give_up() const { return give_ups_.empty() ? kNever : give_ups_.begin()->first; }
-  /// Brings every give-up nearer by `by`: the clock went back that far.
+  /// The clock went back by `by`: makes every deadline earlier by as much.
   void clock_went_back(Millis by);
 
   size_t size() const { return all_.size(); }

@@ -1,4 +1,4 @@
-#include "queue/topic_table.h"
+#include "queue/known_topics.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,7 +14,8 @@ void TokenBucket::fill(const Rate& rate, Moment now) {
     filled_at_ = now;
     return;
   }
-  // No more than one period counts, which fills it anyway; so a leap of the clock cannot overflow.
+  // One period fills the bucket, so a longer time counts as one period. This also prevents an overflow when
+  // the clock jumps.
   const Millis passed = std::clamp(now - filled_at_, Millis::zero(), rate_.per);
   level_ = std::min(level_ + passed.count() * rate_.count, capacity());
   filled_at_ = now;
@@ -43,18 +44,18 @@ bool TokenBucket::is_full(const Rate& rate, Moment now) {
   return level_ == capacity();
 }
 
-std::optional<size_t> TopicTable::place_of(std::string_view topic) const {
+std::optional<size_t> KnownTopics::place_of(std::string_view topic) const {
   const auto found = by_name_.find(topic);
   if (found == by_name_.end()) return std::nullopt;
   return found->second->place;
 }
 
-TopicPtr TopicTable::find(std::string_view topic) const {
+TopicPtr KnownTopics::find(std::string_view topic) const {
   const std::optional<size_t> place = place_of(topic);
   return place ? ring_[*place] : nullptr;
 }
 
-TopicPtr TopicTable::open(std::string_view topic, Moment now) {
+TopicPtr KnownTopics::open(std::string_view topic, Moment now) {
   if (TopicPtr found = find(topic)) {
     found->last_used = now;
     return found;
@@ -68,7 +69,7 @@ TopicPtr TopicTable::open(std::string_view topic, Moment now) {
   return made;
 }
 
-void TopicTable::forget(std::string_view topic) {
+void KnownTopics::forget(std::string_view topic) {
   const auto found = by_name_.find(topic);
   if (found == by_name_.end()) return;
   const size_t place = found->second->place;
