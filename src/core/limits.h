@@ -28,6 +28,11 @@ struct Limits {
   static constexpr Millis kMaxWait = std::chrono::hours{1};          ///< of a consumer for a job
   static constexpr Millis kMaxRetention = std::chrono::days{3'650};  ///< of done and dead jobs
 
+  static constexpr Millis kMinEvery = std::chrono::seconds{10};  ///< between two occurrences of a schedule
+  static constexpr Millis kMaxEvery = kMaxDelay;
+  static constexpr size_t kCronBytes = 255;
+  static constexpr size_t kZoneBytes = 64;
+
   static constexpr uint64_t kMaxPriority = std::numeric_limits<uint32_t>::max();
   static constexpr uint64_t kMaxAttempts = 1'000'000;  ///< 0, no limit, is another matter
   static constexpr size_t kBackoffSteps = 32;

@@ -1,0 +1,76 @@
+#include "calendar/zone.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "core/limits.h"
+#include "core/text.h"
+
+namespace delayq {
+
+namespace {
+
+bool is_name_character(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '+' ||
+         c == '-' || c == '/';
+}
+
+/// Whether the text can be a name of the database. There is no '.' and no ':', so it is no way out of
+/// tzdata's folder, and none of the prefixes with a meaning for absl::LoadTimeZone ("file:", "libc:"). One
+/// spelling for each file: with empty parts there would be any number of them, and every one would be kept.
+bool is_zone_name(std::string_view name) {
+  if (name.empty() || name.size() > Limits::kZoneBytes || name.front() == '/' || name.back() == '/')
+    return false;
+  if (name.find("//") != std::string_view::npos) return false;
+  for (char c : name) {
+    if (!is_name_character(c)) return false;
+  }
+  // Not names of the database: the copies of it, and what differs from system to system.
+  return !name.starts_with("posix/") && !name.starts_with("right/") && name != "posixrules" &&
+         name != "localtime";
+}
+
+/// Whether tzdata has a zone of this name; the same folder as absl looks in.
+bool has_file(const std::string& name) {
+  const char* folder = std::getenv("TZDIR");
+  if (folder == nullptr || *folder == '\0') folder = "/usr/share/zoneinfo";
+  std::ifstream file(std::string(folder) + "/" + name, std::ios::binary);
+  char magic[4] = {};
+  return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == "TZif";
+}
+
+}  // namespace
+
+Result<Zone> Zone::find(std::string_view name) {
+  if (name == "UTC") return Zone();
+  absl::TimeZone zone;
+  const std::string text(name);
+  if (!is_zone_name(name) || !has_file(text) || !absl::LoadTimeZone(text, &zone)) {
+    return invalid("zone",
+                   fmt::format(R"({} is not a time zone: use an IANA name such as "Europe/Berlin" or "UTC")",
+                               quote(name)));
+  }
+  return Zone(zone);
+}
+
+std::string local_time(Moment moment, const Zone& zone) {
+  const auto second = std::chrono::floor<std::chrono::seconds>(moment);
+  const int offset = zone.get().At(absl::FromUnixSeconds(second.time_since_epoch().count())).offset;
+  const std::chrono::minutes minutes{offset / 60};  // towards zero
+  const auto local = moment + minutes;
+  const auto day = std::chrono::floor<std::chrono::days>(local);
+  const std::chrono::year_month_day date{day};
+  const std::chrono::hh_mm_ss time{local - day};
+  std::string text = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                                 time.hours().count(), time.minutes().count(), time.seconds().count());
+  if (time.subseconds().count() != 0) text += fmt::format(".{:03}", time.subseconds().count());
+  const int size = std::abs(static_cast<int>(minutes.count()));
+  return text + fmt::format("{}{:02}:{:02}", minutes.count() < 0 ? '-' : '+', size / 60, size % 60);
+}
+
+}  // namespace delayq
