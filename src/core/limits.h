@@ -30,6 +30,9 @@ struct Limits {
 
   static constexpr Millis kMinEvery = std::chrono::seconds{10};  ///< between two occurrences of a schedule
   static constexpr Millis kMaxEvery = kMaxDelay;
+  static constexpr Millis kMaxJitter = std::chrono::hours{24};
+  static constexpr Millis kMissedAfter = std::chrono::minutes{1};  ///< an occurrence that is later is missed
+  static constexpr uint32_t kCatchUp = 1'000;  ///< missed occurrences of a schedule that are made or counted
   static constexpr size_t kCronBytes = 255;
   static constexpr size_t kZoneBytes = 64;
 

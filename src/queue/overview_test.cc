@@ -123,11 +123,12 @@ TEST_F(OverviewTest, ForecastCountsWhatFallsDue) {
   for (const int64_t delay : {100, 200, 900, 5'000}) queue_.push({.topic = "t", .delay = Millis{delay}});
   queue_.push({.topic = "u", .delay = Millis{900}});
   const auto forecast = [&](const ForecastRequest& request) {
-    return queue_.ask<Forecast>(
-        "forecast", [&](auto reply) { queue_.queue().forecast(queue_.now(), request, std::move(reply)); });
+    return queue_.ask<ForecastReport>("forecast", [&](auto reply) {
+      queue_.queue().forecast(queue_.now(), request, kAllTopics, std::move(reply));
+    });
   };
-  EXPECT_THAT(forecast({"", at(0), at(1'000), 2})->bins, ElementsAre(2, 2));
-  EXPECT_THAT(forecast({"t", at(0), at(1'000), 2})->bins, ElementsAre(2, 1));
+  EXPECT_THAT(forecast({"", at(0), at(1'000), 2})->jobs.bins, ElementsAre(2, 2));
+  EXPECT_THAT(forecast({"t", at(0), at(1'000), 2})->jobs.bins, ElementsAre(2, 1));
   EXPECT_EQ(forecast({"t", at(0), at(0), 2}).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(forecast({"t", at(0), at(1), 0}).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(forecast({"t", at(0), at(1), 5'000}).error().code, ErrorCode::kInvalid);

@@ -10,6 +10,7 @@
 #include "queue/janitor.h"
 #include "queue/leases.h"
 #include "queue/lookup.h"
+#include "queue/schedules.h"
 #include "queue/settings_book.h"
 #include "queue/stopper.h"
 
@@ -41,7 +42,7 @@ struct Queue::Parts final : EngineListener {
     if (!std::exchange(is_reload_wanted, true) && !is_reloading) reload_settings();
   }
   void on_expired(std::vector<LeaseInfo> expired) override { leases.expire(std::move(expired)); }
-  void on_schedules_due(std::vector<StoredSchedule> due) override { (void)due; }
+  void on_schedules_due(std::vector<StoredSchedule> due) override { schedules.on_due(std::move(due)); }
 
   void load_topics(std::string_view cursor, Status settings, Reply<void> reply);
   void reload_settings();
@@ -74,6 +75,7 @@ struct Queue::Parts final : EngineListener {
   Admission admission{context};
   HandOver hand_over{context, admission};
   Intake intake{context, admission, hand_over, settings, Random{random.next()}};
+  Schedules schedules{context, admission, intake, Random{random.next()}};
   Leases leases{context, hand_over, settings.defaults(), Random{random.next()}, Random{random.next()}};
   Lookup lookup{context, admission, hand_over, settings};
   Exporting exporting{context, settings};
@@ -300,12 +302,28 @@ void Queue::stats(Moment now, std::string_view topic, Reply<TopicStats> reply) {
 
 void Queue::totals(Moment now, Reply<TotalStats> reply) {
   const Entry entry = enter(now);
-  parts_->lookup.totals(parts_->context.in_steps(std::move(reply)));
+  parts_->lookup.totals(parts_->context.in_steps<TotalStats>(
+      [parts = parts_.get(), reply = std::move(reply)](Result<TotalStats> totals) mutable {
+        if (totals.ok()) totals->schedules = parts->schedules.figures();
+        reply(std::move(totals));
+      }));
 }
 
-void Queue::forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) {
+void Queue::forecast(Moment now, const ForecastRequest& request, TopicPatterns topics,
+                     Reply<ForecastReport> reply) {
   const Entry entry = enter(now);
-  parts_->lookup.forecast(request, parts_->context.in_steps(std::move(reply)));
+  Parts& parts = *parts_;
+  // The texts of the request live only as long as the call.
+  auto rest = std::make_unique<std::pair<ForecastRequest, std::string>>(request, request.topic);
+  parts.lookup.forecast(
+      request,
+      parts.context.in_steps<Forecast>([&parts, rest = std::move(rest),
+                                        patterns = std::vector<std::string>(topics.begin(), topics.end()),
+                                        reply = std::move(reply)](Result<Forecast> jobs) mutable {
+        if (!jobs.ok()) return parts.context.refuse(reply, jobs.error());
+        rest->first.topic = rest->second;
+        parts.schedules.forecast(rest->first, patterns, std::move(*jobs), std::move(reply));
+      }));
 }
 
 // ---- export, restore and backup
@@ -337,6 +355,54 @@ void Queue::backup(Moment now, std::string_view name, Reply<BackupReport> reply)
   if (const Status status = check_backup_name(name); !status)
     return context.refuse(reply, in_verb("backup", status.error()));
   context.engine.backup(name, std::move(reply));
+}
+
+// ---- schedules
+
+void Queue::set_schedule(Moment now, const ScheduleSpec& spec, TopicPatterns topics,
+                         Reply<ScheduleReceipt> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.set(spec, topics, std::move(reply));
+}
+
+void Queue::get_schedule(Moment now, std::string_view name, TopicPatterns topics,
+                         Reply<std::optional<ScheduleView>> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.get(name, topics, std::move(reply));
+}
+
+void Queue::list_schedules(Moment now, const ScheduleListing& request, TopicPatterns topics,
+                           Reply<ScheduleViews> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.list(request, topics, std::move(reply));
+}
+
+void Queue::remove_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<void> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.remove(name, topics, std::move(reply));
+}
+
+void Queue::pause_schedule(Moment now, std::string_view name, TopicPatterns topics,
+                           Reply<ScheduleView> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.pause(name, true, topics, std::move(reply));
+}
+
+void Queue::resume_schedule(Moment now, std::string_view name, TopicPatterns topics,
+                            Reply<ScheduleView> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.pause(name, false, topics, std::move(reply));
+}
+
+void Queue::run_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.run(name, topics, std::move(reply));
+}
+
+void Queue::restore_schedule(Moment now, const ScheduleSpec& spec, const ScheduleProgress& progress,
+                             OnConflict on_conflict, Reply<RestoreOutcome> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.restore(spec, progress, on_conflict, std::move(reply));
 }
 
 // ---- settings

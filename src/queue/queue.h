@@ -148,7 +148,30 @@ class Queue final {
   /// The cost of stats() and totals() does not depend on the number of jobs and topics.
   void stats(Moment now, std::string_view topic, Reply<TopicStats> reply);
   void totals(Moment now, Reply<TotalStats> reply);
-  void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply);
+  /// Stored jobs, and the occurrences of the schedules of `topics`. Counting these takes time, so it is done
+  /// in bounded steps.
+  void forecast(Moment now, const ForecastRequest& request, TopicPatterns topics,
+                Reply<ForecastReport> reply);
+
+  // ---- schedules: rules that make jobs again and again (rule 16). A schedule whose topic is not among
+  // `topics` is as if it were not there; setting one of its name is kConflict.
+  /// Creates the schedule, or replaces its definition. The phase, the counts and a pause stay. Occurrences of
+  /// another rule begin now; an occurrence of the old rule that is due is made first.
+  void set_schedule(Moment now, const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply);
+  void get_schedule(Moment now, std::string_view name, TopicPatterns topics,
+                    Reply<std::optional<ScheduleView>> reply);
+  void list_schedules(Moment now, const ScheduleListing& request, TopicPatterns topics,
+                      Reply<ScheduleViews> reply);
+  /// kNotFound, here and below, when there is none. Jobs that it has made stay.
+  void remove_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<void> reply);
+  /// No occurrences until it is resumed. Those that are missed meanwhile are treated as `missed` says.
+  void pause_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleView> reply);
+  void resume_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleView> reply);
+  /// Makes a job now, in addition to the occurrences. It counts neither for `runs` nor for `overlap`.
+  void run_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply);
+  /// Stores a schedule as it was elsewhere, with its progress.
+  void restore_schedule(Moment now, const ScheduleSpec& spec, const ScheduleProgress& progress,
+                        OnConflict on_conflict, Reply<RestoreOutcome> reply);
 
   // ---- export, restore and backup
   /// Stores jobs in the state that they had elsewhere, under the same rules and bounds as a push. A reserved

@@ -15,6 +15,7 @@
 #include "core/time.h"
 #include "engine/requests.h"
 #include "queue/job_options.h"
+#include "queue/schedule.h"
 #include "queue/settings.h"
 
 /// The requests and answers of the queue, as plain values. A string_view in a request must be valid until the
@@ -221,6 +222,48 @@ struct RescheduleItem {
   std::optional<Moment> at{};     ///< the past means now
 };
 
+// ---- schedules
+
+struct ScheduleReceipt {
+  bool is_new = false;
+  bool has_changed = false;  ///< false: it was the same before
+  ScheduleView schedule{};
+};
+
+struct ScheduleListing {
+  std::string_view after{};  ///< names behind this one; empty: from the first on
+  uint32_t limit = 100;      ///< at most Limits::kPageJobs
+};
+
+/// Schedules in the order of their names. A page may be short, or empty, and still have a cursor.
+struct ScheduleViews {
+  std::vector<ScheduleView> schedules{};
+  std::string cursor{};  ///< what `after` of the next page must be; empty: that was the last page
+};
+
+/// The job that a schedule has made out of turn.
+struct ScheduleRun {
+  std::string topic{};
+  std::string id{};
+  JobState state = JobState::kReady;
+  Moment due{};
+};
+
+/// Of this server, since its start.
+struct ScheduleFigures {
+  uint64_t made = 0;     ///< occurrences that became jobs
+  uint64_t skipped = 0;  ///< not made, because the job before was still there
+  uint64_t missed = 0;   ///< not made, because it was too late for them
+  uint64_t refused = 0;  ///< attempts to make a job that a limit prevented; they are repeated
+  Lateness lateness{};   ///< how long after its occurrence a job was made
+};
+
+struct ForecastReport {
+  Forecast jobs{};                    ///< that are stored
+  std::vector<uint64_t> scheduled{};  ///< occurrences of schedules to come, in the same bins
+  bool has_all_scheduled = true;      ///< false: there were too many to count them all
+};
+
 // ---- looking around
 
 struct TopicStats {
@@ -238,6 +281,7 @@ struct TotalStats {
   Lateness lateness;
   EngineUsage usage;
   CommitFigures commits;
+  ScheduleFigures schedules;
   uint64_t waiters = 0;
   uint64_t unanswered_bytes = 0;  ///< bytes of pushes that are not durable yet
 };

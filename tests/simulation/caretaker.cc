@@ -92,7 +92,7 @@ void Caretaker::watch() {
       const ForecastRequest request{scene_.chance(50) ? topic : std::string_view{}, from,
                                     from + Millis{1} + scene_.delay(),
                                     static_cast<uint32_t>(scene_.random().between(1, 9))};
-      return scene_.queue().forecast(scene_.now(), request, note<Forecast>("forecast"));
+      return scene_.queue().forecast(scene_.now(), request, kAllTopics, note<ForecastReport>("forecast"));
     }
   }
 }

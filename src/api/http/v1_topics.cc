@@ -80,14 +80,16 @@ Status forecast(const Call& call) {
                                          : call.check(only(Scope::kRead), request.topic);
   if (!allowed.ok()) return allowed;
   call.queue().forecast(
-      call.now(), request,
-      call.accept().respond<Forecast>(
-          [from = request.from, to = request.to](json::Writer& json, const Forecast& forecast) {
+      call.now(), request, kAllTopics,
+      call.accept().respond<ForecastReport>(
+          [from = request.from, to = request.to](json::Writer& json, const ForecastReport& forecast) {
             json.begin_object().key("from").text(format_moment(from)).key("to").text(format_moment(to));
-            json.key("resolution_ms").number(static_cast<uint64_t>(forecast.resolution.count()));
+            json.key("resolution_ms").number(static_cast<uint64_t>(forecast.jobs.resolution.count()));
             json.key("bins").begin_array();
-            for (const uint64_t jobs : forecast.bins) json.number(jobs);
-            json.end_array().end_object();
+            for (const uint64_t jobs : forecast.jobs.bins) json.number(jobs);
+            json.end_array().key("scheduled").begin_array();
+            for (const uint64_t occurrences : forecast.scheduled) json.number(occurrences);
+            json.end_array().key("scheduled_complete").boolean(forecast.has_all_scheduled).end_object();
             return 200;
           }));
   return {};

@@ -1,0 +1,556 @@
+#include "queue/schedules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/occurrence.h"
+#include "core/text.h"
+
+namespace delayq {
+
+namespace {
+
+/// How often a change is computed again because others were faster.
+constexpr uint32_t kMostTries = 16;
+constexpr size_t kMostCronRules = 4'096;
+constexpr uint32_t kSchedulesPerPage = 1'000;
+/// Occurrences that a forecast counts before other work gets its turn, and in all.
+constexpr uint32_t kForecastStep = 2'000;
+constexpr uint32_t kForecastMost = 1'000'000;
+
+Error not_found(std::string_view op, std::string_view name) {
+  return about_field("name", Error{ErrorCode::kNotFound, std::string{op},
+                                   fmt::format("there is no schedule {}", quote(name))});
+}
+
+std::vector<std::string> copy(TopicPatterns topics) { return {topics.begin(), topics.end()}; }
+
+}  // namespace
+
+/// Due schedules, and what is asked of the engine about them.
+struct Schedules::DueBatch {
+  struct Item {
+    StoredSchedule stored;
+    ScheduleStep step;
+    TopicPtr topic;
+    std::string job_id;
+    std::string previous_id;
+    std::string options;
+    std::string progress;
+    std::string if_skipped;
+    uint64_t revision = 0;
+    uint64_t bytes = 0;
+  };
+  std::vector<std::unique_ptr<Item>> items;
+  std::vector<TurnRequest> requests;
+  absl::AnyInvocable<void()> then{};  ///< called at the end, if there is one
+};
+
+// ---- changes
+
+/// A change of one schedule: read, computed, stored; again from the beginning if others were faster.
+struct Schedules::Change {
+  struct Plan {
+    std::optional<std::string> definition{};  ///< nullopt: as it is
+    ScheduleProgress progress{};
+    Moment next = kNever;
+    bool removes = false;
+    bool changes_nothing = false;
+  };
+  struct Done {
+    std::shared_ptr<const StoredSchedule> stored;  ///< as it is now; null: there is none
+    bool is_new = false;
+    bool has_changed = false;
+  };
+
+  std::string_view op;
+  std::string name;
+  std::vector<std::string> topics;  ///< a schedule of another topic is as if it were not there
+  /// Occurrences that are due are decided by the rule as it was.
+  bool decides_first = false;
+  absl::AnyInvocable<Result<Plan>(const ScheduleView* found)> plan;
+  absl::AnyInvocable<void(Result<Done>)> done;
+  uint32_t tries = 0;
+  std::shared_ptr<StoredSchedule> next{};  ///< what is being stored
+  bool was_there = false;
+};
+
+void Schedules::begin(std::unique_ptr<Change> change) {
+  if (const Status status = context_.check_running(change->op); !status) return change->done(status.error());
+  const std::string& name = change->name;
+  context_.engine.get_schedule(
+      context_.now, name,
+      [this, change = std::move(change)](Result<std::optional<StoredSchedule>> found) mutable {
+        if (!found.ok()) return change->done(in_verb(change->op, found.error()));
+        store(std::move(change), found->has_value() ? &**found : nullptr);
+      });
+}
+
+void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* found) {
+  ScheduleView seen;
+  if (found != nullptr) {
+    seen = view(std::make_shared<StoredSchedule>(*found));
+    if (!covers(change->topics, seen.spec.topic)) {
+      return change->done(about_field(
+          "name",
+          Error{ErrorCode::kConflict, std::string{change->op},
+                fmt::format("the name {} is taken by a schedule of another topic", quote(change->name))}));
+    }
+    if (change->decides_first && seen.next <= context_.now && ++change->tries < kMostTries) {
+      auto batch = std::make_unique<DueBatch>();
+      admission_.begin();
+      if (add_due(*found, *batch)) {
+        batch->then = [this, change = std::move(change)]() mutable { begin(std::move(change)); };
+        return turn_due(std::move(batch));
+      }
+    }
+  }
+  Result<Change::Plan> plan = change->plan(found == nullptr ? nullptr : &seen);
+  if (!plan.ok()) return change->done(in_verb(change->op, plan.error()));
+  change->was_there = found != nullptr;
+  if (plan->changes_nothing) return change->done(Change::Done{std::move(seen.storage), false, false});
+
+  auto next = std::make_shared<StoredSchedule>();
+  next->name = change->name;
+  next->revision = plan->removes ? 0 : new_revision();
+  next->next = plan->next;
+  next->progress = encode_progress(plan->progress);
+  TurnRequest request{.name = next->name,
+                      .expected = found == nullptr ? 0 : found->revision,
+                      .revision = next->revision,
+                      .next = next->next,
+                      .progress = next->progress};
+  if (plan->definition) {
+    next->definition = std::move(*plan->definition);
+    request.definition = next->definition;
+  } else if (found != nullptr) {
+    next->definition = found->definition;
+  }
+  change->next = std::move(next);
+  context_.engine.turn(
+      context_.now, {&request, 1},
+      [this, change = std::move(change)](const Result<std::vector<TurnAnswer>>& answers) mutable {
+        settle(std::move(change), answers);
+      });
+}
+
+void Schedules::settle(std::unique_ptr<Change> change, const Result<std::vector<TurnAnswer>>& answers) {
+  if (!answers.ok()) return change->done(in_verb(change->op, answers.error()));
+  if (answers->front().outcome == TurnOutcome::kChanged) {
+    if (++change->tries < kMostTries) return begin(std::move(change));
+    return change->done(Error{ErrorCode::kOverloaded, std::string{change->op},
+                              "others keep changing this schedule: try again", std::chrono::seconds{1}});
+  }
+  if (change->next->revision == 0) change->next.reset();
+  change->done(Change::Done{std::move(change->next), !change->was_there, true});
+}
+
+void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply) {
+  if (const Status status = check_schedule(spec, context_.now, context_.config.limits); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
+  auto change = std::make_unique<Change>();
+  change->op = "schedule";
+  change->name = spec.name;
+  change->topics = copy(topics);
+  change->decides_first = true;
+  change->plan = [this,
+                  definition = encode_definition(spec)](const ScheduleView* found) -> Result<Change::Plan> {
+    if (found != nullptr && found->storage->definition == definition)
+      return Change::Plan{.changes_nothing = true};
+    if (found == nullptr && context_.engine.usage().schedules >= context_.config.schedules) {
+      return Error{
+          ErrorCode::kOverloaded,
+          {},
+          fmt::format("there are {} schedules: limits.schedules allows no more", context_.config.schedules),
+          std::chrono::minutes{1}};
+    }
+    const StoredSchedule stored{.definition = definition};
+    const std::optional<ScheduleSpec> wanted = decode_definition(stored);
+    if (!wanted) return Error{ErrorCode::kInternal, {}, "the schedule cannot be stored"};
+    Change::Plan plan;
+    if (found == nullptr || !found->is_readable()) {
+      plan.progress.created = plan.progress.decided = context_.now;
+    } else {
+      plan.progress = found->progress;
+      if (!wanted->has_same_rule(found->spec)) {
+        // The occurrences of a new rule begin now.
+        plan.progress.decided = std::max(plan.progress.decided, context_.now);
+        plan.progress.catch_up_until = Moment{};
+      }
+    }
+    const Result<Recurrence> rule = rule_of(*wanted, plan.progress);
+    if (!rule.ok()) return rule.error();
+    plan.next = next_occurrence(*wanted, *rule, plan.progress);
+    plan.definition = definition;
+    return plan;
+  };
+  change->done = [this, reply = std::move(reply)](Result<Change::Done> done) mutable {
+    if (!done.ok()) return context_.refuse(reply, done.error());
+    context_.answer(reply, Result{ScheduleReceipt{done->is_new, done->has_changed, view(done->stored)}});
+  };
+  begin(std::move(change));
+}
+
+void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progress, OnConflict on_conflict,
+                        Reply<RestoreOutcome> reply) {
+  if (const Status status = check_schedule(spec, context_.now, context_.config.limits); !status)
+    return context_.refuse(reply, in_verb("restore", status.error()));
+  auto change = std::make_unique<Change>();
+  change->op = "restore";
+  change->name = spec.name;
+  change->topics = copy(kAllTopics);
+  change->plan = [this, definition = encode_definition(spec), progress,
+                  on_conflict](const ScheduleView* found) -> Result<Change::Plan> {
+    if (found != nullptr && on_conflict == OnConflict::kKeep) return Change::Plan{.changes_nothing = true};
+    if (found != nullptr && on_conflict == OnConflict::kReject) {
+      return about_field("name",
+                         Error{ErrorCode::kConflict,
+                               {},
+                               fmt::format("there is a schedule {} already", quote(found->spec.name))});
+    }
+    if (found == nullptr && context_.engine.usage().schedules >= context_.config.schedules) {
+      return Error{
+          ErrorCode::kOverloaded,
+          {},
+          fmt::format("there are {} schedules: limits.schedules allows no more", context_.config.schedules),
+          std::chrono::minutes{1}};
+    }
+    const StoredSchedule stored{.definition = definition};
+    const std::optional<ScheduleSpec> wanted = decode_definition(stored);
+    if (!wanted) return Error{ErrorCode::kInternal, {}, "the schedule cannot be stored"};
+    const Result<Recurrence> rule = rule_of(*wanted, progress);
+    if (!rule.ok()) return rule.error();
+    Change::Plan plan{.definition = definition, .progress = progress};
+    plan.next = next_occurrence(*wanted, *rule, progress);
+    return plan;
+  };
+  change->done = [this, reply = std::move(reply)](const Result<Change::Done>& done) mutable {
+    if (!done.ok()) return context_.refuse(reply, done.error());
+    context_.answer(reply, Result{!done->has_changed ? RestoreOutcome::kKept
+                                  : done->is_new     ? RestoreOutcome::kCreated
+                                                     : RestoreOutcome::kReplaced});
+  };
+  begin(std::move(change));
+}
+
+void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> reply) {
+  auto change = std::make_unique<Change>();
+  change->op = "schedule";
+  change->name = name;
+  change->topics = copy(topics);
+  change->plan = [wanted = std::string{name}](const ScheduleView* found) -> Result<Change::Plan> {
+    if (found == nullptr) return not_found({}, wanted);
+    return Change::Plan{.removes = true};
+  };
+  change->done = [this, reply = std::move(reply)](const Result<Change::Done>& done) mutable {
+    context_.answer(reply, done.ok() ? Status{} : Status{done.error()});
+  };
+  begin(std::move(change));
+}
+
+void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, Reply<ScheduleView> reply) {
+  auto change = std::make_unique<Change>();
+  change->op = "schedule";
+  change->name = name;
+  change->topics = copy(topics);
+  change->plan = [this, pauses,
+                  wanted = std::string{name}](const ScheduleView* found) -> Result<Change::Plan> {
+    if (found == nullptr) return not_found({}, wanted);
+    if (!found->is_readable()) return Error{ErrorCode::kCorrupt, {}, found->problem};
+    if (found->progress.paused == pauses) return Change::Plan{.changes_nothing = true};
+    Change::Plan plan{.progress = found->progress};
+    plan.progress.paused = pauses;
+    if (!pauses) {
+      const Result<Recurrence> rule = rule_of(found->spec, plan.progress);
+      if (!rule.ok()) return rule.error();
+      plan.next = next_occurrence(found->spec, *rule, plan.progress);
+    }
+    return plan;
+  };
+  change->done = [this, reply = std::move(reply)](Result<Change::Done> done) mutable {
+    if (!done.ok()) return context_.refuse(reply, done.error());
+    context_.answer(reply, Result{view(done->stored)});
+  };
+  begin(std::move(change));
+}
+
+// ---- looking
+
+Result<Recurrence> Schedules::rule_of(const ScheduleSpec& spec, const ScheduleProgress& progress) {
+  if (spec.every) return recurrence_of(spec, progress.created);
+  std::string key = fmt::format("{}\n{}", spec.cron, spec.zone);
+  if (const auto found = cron_rules_.find(key); found != cron_rules_.end()) return found->second;
+  Result<Recurrence> rule = recurrence_of(spec, progress.created);
+  if (!rule.ok()) return rule;
+  if (cron_rules_.size() >= kMostCronRules) cron_rules_.clear();
+  cron_rules_.emplace(std::move(key), *rule);
+  return rule;
+}
+
+ScheduleView Schedules::view(std::shared_ptr<const StoredSchedule> stored) {
+  ScheduleView seen;
+  seen.storage = std::move(stored);
+  const std::optional<ScheduleSpec> spec = decode_definition(*seen.storage);
+  const std::optional<ScheduleProgress> progress = decode_progress(seen.storage->progress);
+  if (!spec || !progress) {
+    seen.spec.name = seen.storage->name;
+    seen.problem = "what is stored of this schedule cannot be read: set it again or remove it";
+    return seen;
+  }
+  seen.spec = *spec;
+  seen.progress = *progress;
+  const Result<Recurrence> rule = rule_of(*spec, *progress);
+  if (!rule.ok()) {
+    seen.problem = rule.error().detail;
+    return seen;
+  }
+  seen.state = state_of(*spec, *rule, *progress);
+  seen.next = next_occurrence(*spec, *rule, *progress);
+  return seen;
+}
+
+void Schedules::get(std::string_view name, TopicPatterns topics, Reply<std::optional<ScheduleView>> reply) {
+  context_.engine.get_schedule(context_.now, name,
+                               [this, topics = copy(topics), reply = std::move(reply)](
+                                   Result<std::optional<StoredSchedule>> found) mutable {
+                                 if (!found.ok()) return context_.refuse(reply, found.error());
+                                 std::optional<ScheduleView> seen;
+                                 if (found->has_value()) {
+                                   seen = view(std::make_shared<StoredSchedule>(std::move(**found)));
+                                   if (!covers(topics, seen->spec.topic)) seen.reset();
+                                 }
+                                 context_.answer(reply, Result{std::move(seen)});
+                               });
+}
+
+void Schedules::list(const ScheduleListing& request, TopicPatterns topics, Reply<ScheduleViews> reply) {
+  if (const Status status = check_count("limit", request.limit, Limits::kPageJobs); !status)
+    return context_.refuse(reply, in_verb("schedules", status.error()));
+  context_.engine.list_schedules(
+      context_.now, {.after = request.after, .limit = request.limit},
+      [this, topics = copy(topics), reply = std::move(reply)](Result<SchedulePage> page) mutable {
+        if (!page.ok()) return context_.refuse(reply, page.error());
+        ScheduleViews views;
+        if (page->has_more && !page->schedules.empty()) views.cursor = page->schedules.back().name;
+        for (StoredSchedule& stored : page->schedules) {
+          ScheduleView seen = view(std::make_shared<StoredSchedule>(std::move(stored)));
+          if (covers(topics, seen.spec.topic)) views.schedules.push_back(std::move(seen));
+        }
+        context_.answer(reply, Result{std::move(views)});
+      });
+}
+
+void Schedules::run(std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply) {
+  get(name, topics,
+      [this, name = std::string{name},
+       reply = std::move(reply)](Result<std::optional<ScheduleView>> found) mutable {
+        if (!found.ok()) return context_.refuse(reply, in_verb("schedule", found.error()));
+        if (!found->has_value()) return context_.refuse(reply, not_found("schedule", name));
+        const ScheduleSpec& spec = (*found)->spec;
+        if (!(*found)->is_readable())
+          return context_.refuse(reply, Error{ErrorCode::kCorrupt, "schedule", (*found)->problem});
+        const std::string id = occurrence_id(name, context_.now);
+        PushRequest request{.topic = spec.topic,
+                            .id = id,
+                            .body = spec.body,
+                            .priority = spec.priority,
+                            .options = spec.options};
+        if (!spec.group.empty()) request.group = spec.group;
+        intake_.push({&request, 1}, [this, topic = std::string{spec.topic},
+                                     reply = std::move(reply)](Result<PushReport> report) mutable {
+          if (!report.ok()) return context_.refuse(reply, report.error());
+          const Result<PushReceipt>& job = report->jobs.front();
+          if (!job.ok()) return context_.refuse(reply, job.error());
+          context_.answer(reply, Result{ScheduleRun{topic, std::string{job->id}, job->state, job->due}});
+        });
+      });
+}
+
+// ---- due schedules
+
+void Schedules::on_due(std::vector<StoredSchedule> due) {
+  if (context_.stopping) return;
+  admission_.begin();
+  auto batch = std::make_unique<DueBatch>();
+  batch->requests.reserve(due.size());
+  for (const StoredSchedule& stored : due) add_due(stored, *batch);
+  if (!batch->items.empty()) turn_due(std::move(batch));
+}
+
+bool Schedules::add_due(const StoredSchedule& stored, DueBatch& batch) {
+  auto item = std::make_unique<DueBatch::Item>();
+  item->stored = stored;
+  const std::optional<ScheduleSpec> spec = decode_definition(item->stored);
+  const std::optional<ScheduleProgress> progress = decode_progress(stored.progress);
+  if (!spec || !progress) return false;
+  const Result<Recurrence> rule = rule_of(*spec, *progress);
+  if (!rule.ok()) return false;
+  item->step = step_schedule(*spec, *rule, *progress, context_.now);
+  TurnRequest request{.name = item->stored.name, .expected = stored.revision, .next = item->step.next};
+  if (item->step.occurrence) {
+    item->topic = context_.topics.find(spec->topic);
+    Status status = item->topic != nullptr ? Status{} : admission_.admit_topic("schedule");
+    item->bytes = spec->topic.size() + spec->body.size();
+    if (status.ok()) status = admission_.admit(item->bytes);
+    if (!status) {
+      ++figures_.refused;
+      return false;
+    }
+    if (item->topic == nullptr) item->topic = context_.topics.open(spec->topic, context_.now);
+    item->topic->last_used = context_.now;
+    item->job_id = occurrence_id(spec->name, *item->step.occurrence);
+    encode_job_options(spec->options, item->options);
+    NewJob& job = request.job.emplace();
+    job.topic = item->topic->name;
+    job.id = item->job_id;
+    job.group = spec->group;
+    job.body = spec->body;
+    job.options = item->options;
+    job.due = due_of(*spec, *item->step.occurrence);
+    job.priority = spec->priority.value_or(item->topic->settings->priority);
+    job.on_conflict = OnConflict::kKeep;
+    job.outlet = outlet_of(spec->options);
+    if (spec->overlap != Overlap::kAllow && progress->previous != Moment{}) {
+      item->previous_id = occurrence_id(spec->name, progress->previous);
+      request.previous = JobRef{progress->previous_topic, item->previous_id};
+      request.overlap = spec->overlap;
+    }
+  }
+  item->progress = encode_progress(item->step.progress);
+  item->if_skipped = encode_progress(item->step.if_skipped);
+  request.revision = new_revision();
+  request.progress = item->progress;
+  request.progress_if_skipped = item->if_skipped;
+  batch.requests.push_back(request);
+  batch.items.push_back(std::move(item));
+  return true;
+}
+
+void Schedules::turn_due(std::unique_ptr<DueBatch> batch) {
+  const std::span<const TurnRequest> requests = batch->requests;
+  context_.engine.turn(context_.now, requests,
+                       [this, batch = std::move(batch)](const Result<std::vector<TurnAnswer>>& answers) {
+                         settle(*batch, answers);
+                       });
+}
+
+void Schedules::settle(DueBatch& batch, const Result<std::vector<TurnAnswer>>& answers) {
+  for (size_t i = 0; i < batch.items.size(); ++i) {
+    const DueBatch::Item& item = *batch.items[i];
+    if (item.step.occurrence) admission_.settle(item.bytes);
+    // After an error the engine reports the schedule again; when it has changed, another server was first.
+    if (!answers.ok() || (*answers)[i].outcome == TurnOutcome::kChanged) continue;
+    const TurnAnswer& answer = (*answers)[i];
+    figures_.missed += item.step.missed;
+    if (!item.step.occurrence) continue;
+    if (answer.outcome == TurnOutcome::kSkipped) {
+      ++figures_.skipped;
+      continue;
+    }
+    ++figures_.made;
+    figures_.lateness.record(context_.now - *item.step.occurrence);
+    if (answer.pushed != PushOutcome::kKept) context_.topics.count(item.topic.get(), Tally::kPushed, 1);
+    if (answer.has_replaced) {
+      const TopicPtr topic = context_.topics.find(batch.requests[i].previous->topic);
+      context_.topics.count(topic.get(), Tally::kCancelled, 1);
+    }
+  }
+  if (batch.then) batch.then();
+}
+
+// ---- forecast
+
+/// A forecast in the making: walks through all schedules, some occurrences at a time.
+struct Schedules::Forecasting {
+  std::string topic;
+  std::vector<std::string> topics;
+  Moment from{};
+  Moment to{};
+  ForecastReport report;
+  Reply<ForecastReport> reply;
+  std::vector<ScheduleView> schedules{};  ///< of the page; the last is next
+  std::string after{};
+  bool has_more = true;
+  Moment at{};           ///< the occurrence before, of the last one
+  uint64_t counted = 0;  ///< of the last one
+  uint64_t total = 0;
+};
+
+void Schedules::forecast(const ForecastRequest& request, TopicPatterns topics, Forecast jobs,
+                         Reply<ForecastReport> reply) {
+  auto work = std::make_unique<Forecasting>();
+  work->topic = request.topic;
+  work->topics = copy(topics);
+  work->from = request.from;
+  work->to = request.to;
+  work->report.jobs = std::move(jobs);
+  work->report.scheduled.resize(request.bins);
+  work->reply = std::move(reply);
+  forecast_some(std::move(work));
+}
+
+void Schedules::forecast_page(std::unique_ptr<Forecasting> work) {
+  const std::string after = work->after;
+  context_.engine.list_schedules(
+      context_.now, {.after = after, .limit = kSchedulesPerPage},
+      [this, work = std::move(work)](Result<SchedulePage> page) mutable {
+        if (!page.ok()) return context_.refuse(work->reply, in_verb("forecast", page.error()));
+        work->has_more = page->has_more && !page->schedules.empty();
+        if (work->has_more) work->after = page->schedules.back().name;
+        for (StoredSchedule& stored : page->schedules) {
+          ScheduleView seen = view(std::make_shared<StoredSchedule>(std::move(stored)));
+          const bool is_wanted = work->topic.empty() || seen.spec.topic == work->topic;
+          if (seen.next < work->to && is_wanted && covers(work->topics, seen.spec.topic)) {
+            work->schedules.push_back(std::move(seen));
+          }
+        }
+        forecast_some(std::move(work));
+      });
+}
+
+void Schedules::forecast_some(std::unique_ptr<Forecasting> work) {
+  for (uint32_t step = 0; step < kForecastStep && !work->schedules.empty(); ++step) {
+    if (work->total >= kForecastMost) {
+      work->report.has_all_scheduled = false;
+      work->schedules.clear();
+      work->has_more = false;
+      break;
+    }
+    const ScheduleView& seen = work->schedules.back();
+    const Result<Recurrence> rule = rule_of(seen.spec, seen.progress);
+    std::optional<Moment> next;
+    if (rule.ok()) {
+      // Occurrences long before the range need not be walked through.
+      const Moment first = std::max(seen.next, work->from - Limits::kMaxJitter);
+      next = work->counted == 0 ? rule->next_after(first - Millis{1}) : rule->next_after(work->at);
+    }
+    const bool is_over = !next || *next >= work->to || (seen.spec.end && *next > *seen.spec.end) ||
+                         (seen.spec.runs && seen.progress.made + work->counted >= *seen.spec.runs);
+    if (is_over) {
+      work->schedules.pop_back();
+      work->counted = 0;
+      continue;
+    }
+    work->at = *next;
+    ++work->counted;
+    ++work->total;
+    const Moment due = due_of(seen.spec, *next);
+    if (due < work->from || due >= work->to) continue;
+    const auto width = static_cast<double>((work->to - work->from).count());
+    const auto bin = static_cast<size_t>(static_cast<double>((due - work->from).count()) *
+                                         static_cast<double>(work->report.scheduled.size()) / width);
+    ++work->report.scheduled[std::min(bin, work->report.scheduled.size() - 1)];
+  }
+  if (!work->schedules.empty()) {
+    // Others get their turn.
+    return context_.later.push_back(
+        [this, work = std::move(work)]() mutable { forecast_some(std::move(work)); });
+  }
+  if (work->has_more) return forecast_page(std::move(work));
+  Reply<ForecastReport> reply = std::move(work->reply);
+  context_.answer(reply, Result{std::move(work->report)});
+}
+
+}  // namespace delayq

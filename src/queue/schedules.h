@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "core/random.h"
+#include "queue/admission.h"
+#include "queue/intake.h"
+#include "queue/schedule.h"
+
+namespace delayq {
+
+/// Keeps schedules and makes their jobs (rule 16).
+///
+/// A change is computed from what is stored, and stored only if that is still the same (Engine::turn). If
+/// another change came first, it is computed again. So an occurrence is decided exactly once, by whichever
+/// server is first, and no change is lost. No schedule is kept here.
+class Schedules {
+ public:
+  Schedules(Context& context, Admission& admission, Intake& intake, Random random)
+      : context_(context), admission_(admission), intake_(intake), random_(random) {}
+
+  // ---- see Queue
+  void set(const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply);
+  void get(std::string_view name, TopicPatterns topics, Reply<std::optional<ScheduleView>> reply);
+  void list(const ScheduleListing& request, TopicPatterns topics, Reply<ScheduleViews> reply);
+  void remove(std::string_view name, TopicPatterns topics, Reply<void> reply);
+  void pause(std::string_view name, bool pauses, TopicPatterns topics, Reply<ScheduleView> reply);
+  void run(std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply);
+  void restore(const ScheduleSpec& spec, const ScheduleProgress& progress, OnConflict on_conflict,
+               Reply<RestoreOutcome> reply);
+  /// Adds the occurrences of schedules to a forecast of jobs.
+  void forecast(const ForecastRequest& request, TopicPatterns topics, Forecast jobs,
+                Reply<ForecastReport> reply);
+
+  /// Makes the jobs of schedules whose time has come.
+  void on_due(std::vector<StoredSchedule> due);
+  const ScheduleFigures& figures() const { return figures_; }
+
+ private:
+  struct Change;
+  struct DueBatch;
+  struct Forecasting;
+
+  /// Reads the schedule of that change, computes what becomes of it and stores that, until it was not changed
+  /// by others meanwhile.
+  void begin(std::unique_ptr<Change> change);
+  void store(std::unique_ptr<Change> change, const StoredSchedule* found);
+  void settle(std::unique_ptr<Change> change, const Result<std::vector<TurnAnswer>>& answers);
+  Result<Recurrence> rule_of(const ScheduleSpec& spec, const ScheduleProgress& progress);
+  ScheduleView view(std::shared_ptr<const StoredSchedule> stored);
+  /// Adds the step of a due schedule to the batch. False: not now; it will be reported again.
+  bool add_due(const StoredSchedule& stored, DueBatch& batch);
+  void turn_due(std::unique_ptr<DueBatch> batch);
+  void settle(DueBatch& batch, const Result<std::vector<TurnAnswer>>& answers);
+  void forecast_page(std::unique_ptr<Forecasting> work);
+  void forecast_some(std::unique_ptr<Forecasting> work);
+  uint64_t new_revision() { return random_.next() | 1; }
+
+  Context& context_;
+  Admission& admission_;
+  Intake& intake_;
+  Random random_;
+  ScheduleFigures figures_;
+  /// Cron rules that were parsed and zones that were found, by both texts. Emptied when it is full.
+  absl::flat_hash_map<std::string, Recurrence> cron_rules_;
+};
+
+}  // namespace delayq
