@@ -53,8 +53,9 @@ using Tags = std::vector<std::string>;
 /// "0", "1", ...: the tags of a single shard, and of deployments that were made before there were other tags.
 Tags numbered_tags(uint32_t shards);
 /// Returns numbers whose hash slots have equal distances. However many masters share the slots of a cluster
-/// in equal parts, the numbers of shards on any two masters differ by at most one. The prefix determines the
-/// first slot, so that deployments in one cluster use different masters.
+/// in equal parts, the numbers of shards on any two masters differ by at most one, or by two if the number of
+/// slots is not a multiple of the number of shards. The prefix determines the first slot, so that deployments
+/// in one cluster use different masters.
 /// REQUIRES: at most 256 shards.
 Tags spread_tags(std::string_view prefix, uint32_t shards);
 
