@@ -210,7 +210,7 @@ std::string to_string(const CheckReport& report) {
       report.segments, report.bytes, report.records, report.jobs[0] + report.jobs[1], report.jobs[2],
       report.jobs[3], report.jobs[4], report.topics);
   if (report.torn_bytes != 0) {
-    text += fmt::format("{} bytes of an unfinished commit at the end (nobody was answered for them)\n",
+    text += fmt::format("{} bytes of an unfinished commit at the end (never acknowledged, no loss)\n",
                         report.torn_bytes);
   }
   for (const Damage& damage : report.damage) {

@@ -66,7 +66,9 @@ void MemoryEngine::list(Moment now, const ListRequest& request, Reply<JobPage> r
   catch_up(now);
   const std::optional<uint64_t> last_seen = request.cursor.empty() ? 0 : memory::parse_number(request.cursor);
   if (!last_seen) {
-    answer<JobPage>(reply, in_verb("list", invalid("cursor", "cursor: not one that a list has answered")));
+    answer<JobPage>(
+        reply,
+        in_verb("list", invalid("cursor", "cursor: not a cursor of this listing; start again without one")));
     return;
   }
   JobPage page;

@@ -183,7 +183,7 @@ Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value
   Arena& storage = taking.taken.storage;
   for (size_t i = 2; i + 1 < answer.items.size(); i += 2) {
     const std::optional<redis::Record> record = redis::read_record(answer.items[i + 1].text);
-    if (!record) return Error{ErrorCode::kCorrupt, "take", "a record in Redis is not one of ours"};
+    if (!record) return Error{ErrorCode::kCorrupt, "take", "a record in Redis has an unknown format"};
     TakenJob taken;
     taken.job = redis::copy_job(*record, taking.topic, answer.items[i].text, true, storage);
     if (request.auto_ack) {

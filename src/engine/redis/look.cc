@@ -125,8 +125,9 @@ void RedisEngine::list(Moment now, const ListRequest& request, Reply<JobPage> re
   std::optional<ListCursor> cursor = ListCursor{};
   if (!request.cursor.empty()) cursor = redis::read_cursor(request.cursor, request.state, keys_.shards());
   if (!cursor) {
-    return answer<JobPage>(reply,
-                           in_verb("list", invalid("cursor", "cursor: not one that a list has answered")));
+    return answer<JobPage>(
+        reply,
+        in_verb("list", invalid("cursor", "cursor: not a cursor of this listing; start again without one")));
   }
   auto listing = std::make_shared<Listing>();
   listing->now = now;

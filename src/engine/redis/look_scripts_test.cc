@@ -20,13 +20,13 @@ std::vector<std::string> hostile_names() {
 
 class LookScripts : public LifeScriptTest {
  protected:
-  /// Takes a job, as a take would.
+  /// Takes the one job of the topic.
   void reserve(std::string_view topic) {
     const resp::Value taken = take({}, kNow, topic);
     ASSERT_EQ(taken.items.size(), 4U);
   }
 
-  /// The ids in the reply of a listing, and its cursor.
+  /// The ids in the reply of a listing; place() returns where the next page starts.
   static std::vector<std::string> ids(const resp::Value& page) {
     std::vector<std::string> ids;
     for (size_t i = 3; i < page.items.size(); i += 2) ids.push_back(page.items[i].text);

@@ -170,7 +170,7 @@ void RedisEngine::note_ready(uint32_t shard, std::string_view topic, Outlet outl
 }
 
 Error RedisEngine::not_understood(std::string_view script) {
-  return {ErrorCode::kInternal, std::string(script), "the script's answer is not what it promises"};
+  return {ErrorCode::kInternal, std::string(script), "the reply of the script is malformed"};
 }
 
 void RedisEngine::set_wakeup(std::function<void()> wakeup) {
