@@ -119,7 +119,7 @@ TEST_P(Rule12TakeBytes, JobsThatHaveJustFallenDueAreBoundedToo) {
 }
 
 /// Takes at the same moment may be joined to one call. All get a reply, in their order. A take that gets
-/// nothing because others used up the bytes is told to try again.
+/// nothing because others used up the bytes has `is_cut` set: it must try again.
 TEST_P(Rule12TakeBytes, ManyAtOnceAllComeToTheirs) {
   push("abcdefgh");
   std::vector<std::string> handed_out;

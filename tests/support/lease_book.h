@@ -34,7 +34,7 @@ class LeaseBook {
     return std::nullopt;
   }
 
-  /// The number of the lease that `back` leases came after; 0 is the latest one.
+  /// The lease that was given out `back` leases before the latest one.
   std::optional<size_t> recent(size_t back) const {
     if (back >= leases_.size()) return std::nullopt;
     return leases_.size() - 1 - back;
