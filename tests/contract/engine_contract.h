@@ -27,11 +27,11 @@ using testing::UnorderedElementsAre;
 
 inline void PrintTo(const EngineEntry& entry, std::ostream* out) { *out << entry.name; }
 
-/// A test of the contract: one fresh engine, driven as if it answered at once. Most tests need one topic;
-/// they call it "t".
+/// A test of the contract: one new engine, driven as if it replied at once. Most tests need one
+/// topic and call it "t".
 class EngineContract : public testing::TestWithParam<EngineEntry> {
  protected:
-  /// Pushes a job that is due at once and takes it.
+  /// Pushes a job that is due now and takes it.
   Taken reserve(const std::string& id, Millis lease = std::chrono::minutes{1}) {
     engine_.push(JobSpec("t", id).due_at(engine_.now()));
     Taken taken = engine_.take_one("t", lease);
@@ -47,8 +47,8 @@ class EngineContract : public testing::TestWithParam<EngineEntry> {
     EXPECT_EQ(engine_.ack(reserve(id), keep), AckOutcome::kAcked);
   }
 
-  /// How a listing of delayed jobs must look when these are all there are: exactly so, or in any order and
-  /// each at least once, as the engine has promised.
+  /// How a listing of delayed jobs must look if these are all jobs: exactly so, or in any order and each at
+  /// least once, depending on what the engine promises.
   static testing::Matcher<std::vector<std::string>> lists_delayed(const std::vector<std::string>& ids) {
     if (GetParam().lists_delayed_in_order) return testing::ElementsAreArray(ids);
     return testing::AllOf(testing::IsSupersetOf(ids), testing::Each(testing::AnyOfArray(ids)));
@@ -89,7 +89,7 @@ inline std::vector<EngineEntry> durable_engines() {
       testing::ValuesIn(::delayq::contract::engines().begin(), ::delayq::contract::engines().end()), \
       ::delayq::contract::name_of_engine)
 
-/// Runs a suite over the engines whose jobs outlive them.
+/// Runs a suite over the durable engines.
 #define DELAYQ_OVER_DURABLE_ENGINES(suite)                                                           \
   INSTANTIATE_TEST_SUITE_P(Engines, suite, testing::ValuesIn(::delayq::contract::durable_engines()), \
                            ::delayq::contract::name_of_engine)

@@ -24,8 +24,8 @@ class MemoryUnderTest final : public EngineUnderTest {
   MemoryEngine engine_;
 };
 
-/// On a disk in memory, with segments so small that every test of some length rotates and cleans them, and
-/// with half of the reads taking the slow way.
+/// On a disk in memory, with segments so small that every longer test rotates and compacts them, and with
+/// half of the reads going through the read lane.
 class JournalUnderTest final : public EngineUnderTest {
  public:
   JournalUnderTest() {

@@ -9,7 +9,8 @@
 namespace delayq::contract {
 namespace {
 
-/// Engines are the folders under src/engine that define a class derived from Engine in a file of their name.
+/// Engines are the folders under src/engine that define a class derived from Engine in a
+/// file of the same name.
 std::set<std::string> engine_folders() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(DELAYQ_ENGINE_FOLDER)) {
@@ -20,7 +21,7 @@ std::set<std::string> engine_folders() {
 
 TEST(Engines, EveryFolderUnderEngineIsInTheSuite) {
   std::set<std::string> registered;
-  // "redis_cluster" is the redis engine, on another ground.
+  // "redis_cluster" is the redis engine with other servers below it.
   for (const EngineEntry& entry : engines()) registered.emplace(entry.name.substr(0, entry.name.find('_')));
   EXPECT_EQ(registered, engine_folders()) << "an engine without the contract suite is not an engine";
 }

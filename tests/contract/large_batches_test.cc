@@ -1,5 +1,5 @@
-// Batches of jobs so large that an engine may not want to do all of them at once: each is done, and said of
-// each what became of it.
+// Batches of jobs so large that an engine may process them in parts: every job is
+// processed and has its result.
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {
@@ -15,7 +15,7 @@ class LargeBatches : public EngineContract {
       engine_.push(JobSpec("t", ids_.back()).with_body(std::string(size_t{1} << 20, 'x')));
     }
   }
-  /// Under leases of a minute. An answer has no more than 8 MiB.
+  /// Takes all, with leases of a minute. A reply has no more than 8 MiB.
   std::vector<Taken> take_all() {
     std::vector<Taken> all;
     while (all.size() < kJobs) {
@@ -25,7 +25,7 @@ class LargeBatches : public EngineContract {
     }
     return all;
   }
-  /// One request about each of them.
+  /// One request for each of them.
   template <class Request>
   static std::vector<Request> about(const std::vector<Taken>& taken) {
     std::vector<Request> requests(taken.size());
@@ -105,7 +105,7 @@ TEST_P(LargeBatches, RescheduleThenCancel) {
   EXPECT_EQ(moved, expected);
   EXPECT_EQ(count(JobState::kDelayed), static_cast<size_t>(kJobs));
   std::vector<CancelOutcome> cancelled;
-  // Two verbs at once, which an engine may do together.
+  // Two verbs at once, which an engine may join.
   const std::span<const JobRef> all = jobs;
   for (const std::span<const JobRef> some : {all.first(6), all.subspan(6)}) {
     engine_.engine().cancel(engine_.now(), some, [&](const Result<std::vector<CancelOutcome>>& result) {

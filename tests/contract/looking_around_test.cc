@@ -1,4 +1,4 @@
-// What the rules need to be seen by: listings, counts, topics, forecast, settings.
+// The verbs that read: listings, counts, topics, forecast, settings.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -144,7 +144,7 @@ TEST_P(LookingAround, AForeignCursorIsAnError) {
 }
 
 // The promise that makes cursors useful: whatever happens between the pages, a job that stays in the state is
-// listed, and only once where that was promised.
+// listed, and only once where the engine promises this.
 TEST_P(LookingAround, AListingUnderChangeIsStable) {
   for (const uint64_t seed : {1, 2, 3, 4, 5}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -1,4 +1,4 @@
-// Every engine against the reference model: random calls of all verbs, every answer compared.
+// Compares every engine with the reference model: random calls of all verbs; every reply must be equal.
 #include <cstdlib>
 
 #include "engine/memory/memory_engine.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kStepsPerSeed = 400;
 
-/// How many seeds each test plays. DELAYQ_MODEL_SEEDS=10000 in the environment makes a long search of it.
+/// How many seeds each test plays. DELAYQ_MODEL_SEEDS=10000 in the environment makes it a long search.
 uint64_t seeds(const EngineEntry& entry) {
   const char* wanted = std::getenv("DELAYQ_MODEL_SEEDS");
   return wanted == nullptr ? entry.model_seeds : std::strtoull(wanted, nullptr, 10);
@@ -19,7 +19,7 @@ uint64_t seeds(const EngineEntry& entry) {
 
 class AgainstTheModel : public testing::TestWithParam<EngineEntry> {
  protected:
-  /// Plays one seed. Answers the first difference with the steps that led to it, or nothing.
+  /// Plays one seed. Returns the first difference with the steps that led to it, or nothing.
   static std::optional<std::string> play(uint64_t seed, const support::WorkloadShape& shape) {
     MemoryEngine model;
     const std::unique_ptr<EngineUnderTest> subject = GetParam().make();
@@ -85,8 +85,8 @@ class DurableAgainstTheModel : public AgainstTheModel {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DurableAgainstTheModel);
 DELAYQ_OVER_DURABLE_ENGINES(DurableAgainstTheModel);
 
-// With a steady clock: that a job was ready in a future which the clock has left again does not outlive a
-// restart.
+// With a steady clock, because a job that was ready before the clock went back may be
+// delayed after a restart.
 TEST_P(DurableAgainstTheModel, ClosedAndOpenedAgain) {
   support::WorkloadShape shape;
   shape.clock_jumps = false;

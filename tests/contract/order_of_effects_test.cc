@@ -1,5 +1,5 @@
-// Verbs of one client take effect in the order of their calls, also those that need several steps: the next
-// verb is called as soon as the sequence lets it, which may be before the one in front of it is answered.
+// Verbs of one client take effect in the order of their calls, even those of several steps. The next verb is
+// called as soon as the sequence allows it, which may be before the reply to the previous one.
 #include "queue/sequence.h"
 #include "tests/contract/queue_contract.h"
 #include "tests/contract/redis_under_test.h"
@@ -7,7 +7,7 @@
 namespace delayq::contract {
 namespace {
 
-/// More than one step of any sweep.
+/// More than one step of any sweep processes.
 constexpr int kMany = 2'500;
 
 class OrderOfEffects : public QueueContract {
@@ -17,7 +17,7 @@ class OrderOfEffects : public QueueContract {
   Queue& queue() { return queue_->queue(); }
   Moment now() const { return queue_->now(); }
 
-  /// Calls the verb as the next one of the client: the answer comes when it comes.
+  /// Calls the verb as the next one of the client, without waiting for the reply.
   template <class T, class Verb>
   std::shared_ptr<std::optional<Result<T>>> call(Verb verb) {
     queue_->wait_for("the sequence", [this] { return !sequence_->is_busy(); });
@@ -44,14 +44,14 @@ class OrderOfEffects : public QueueContract {
     return call<PopAnswer>([&](auto reply) { queue().pop(now(), request, std::move(reply)); });
   }
 
-  /// The answer of a call before.
+  /// The reply to an earlier call.
   template <class T>
   const T& value(const std::shared_ptr<std::optional<Result<T>>>& answer) {
     queue_->wait_for("the answer", [&] { return answer->has_value(); });
     return (*answer)->value();
   }
 
-  /// Many jobs: dead ones, or delayed ones.
+  /// Pushes many jobs, which are dead or delayed.
   void fill(std::string_view topic, bool dead, std::string_view group = {}) {
     std::vector<std::string> ids;
     for (int i = 0; i < kMany; ++i) ids.push_back("old " + std::to_string(i));

@@ -1,5 +1,4 @@
-// A job leaves by its outlet: what is called back and what is taken by the topic's own way never get mixed
-// up.
+// A job leaves by its outlet: jobs with a callback and jobs of the topic's own delivery are never mixed up.
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {
@@ -134,7 +133,7 @@ TEST_P(Outlets, NoneHidesBehindManyOfTheOthers) {
     request.count = 1;
     request.lease_until = engine_.now() + std::chrono::minutes{1};
     std::vector<std::string> found;
-    // As the queue does it.
+    // As the queue does.
     for (bool asks = true; asks;) {
       engine_.engine().take(engine_.now(), request, [&](const Result<TakeAnswer>& taken) {
         asks = taken.value().jobs.empty() && taken->is_cut;

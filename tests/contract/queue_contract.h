@@ -16,11 +16,11 @@ using std::chrono::seconds;
 using support::PendingPop;
 using testing::HasSubstr;
 
-/// A test of the rules that live in the queue: they must hold over every engine.
+/// A test of the rules of the queue: they must hold over every engine.
 class QueueContract : public testing::TestWithParam<EngineEntry> {
  protected:
-  /// Another queue over the same jobs: a restart of the server, and of the engine, which may still have
-  /// answers for the queue before. (One whose jobs end with it has none.)
+  /// Makes another queue over the same jobs: a restart of the server and of the engine, which may still have
+  /// replies for the old queue. (An engine that is not durable has no jobs afterwards.)
   void restart(QueueConfig config = {}) {
     const Moment now = queue_->now();
     queue_.reset();
@@ -29,7 +29,7 @@ class QueueContract : public testing::TestWithParam<EngineEntry> {
     queue_->go_to(now);
   }
 
-  /// Pushes a job that is ready and pops it.
+  /// Pushes a ready job and pops it.
   Taken reserve(std::string_view id) {
     queue_->push({.topic = "t", .id = id});
     return queue_->pop_one("t");

@@ -1,4 +1,4 @@
-// Pages of jobs and of topics, and figures of topics, as the queue answers them.
+// Pages of jobs and topics, and counts of topics, as the queue returns them.
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {

@@ -1,4 +1,4 @@
-// Keys of the redis engine that are lost, or that another program overwrites, while a server runs.
+// Keys of the redis engine that are lost, or overwritten by another program, while a server runs.
 #include "tests/contract/engine_contract.h"
 #include "tests/contract/redis_server.h"
 
@@ -19,7 +19,7 @@ class RedisDamage : public testing::Test {
     return options;
   }
   void lose(std::string_view key) { redis_.command({"DEL", "delayq:{0}:" + std::string(key)}); }
-  /// As time passes while nobody asks for anything.
+  /// Time passes without any verb.
   void pass(Millis time) {
     driver_.go_to(driver_.now() + time);
     for (int i = 0; i < 5; ++i) {

@@ -1,5 +1,5 @@
-// Redis is lost in the middle of a verb: the request has been written, and its answer never comes. Each verb
-// is answered once, as unavailable; nothing is half-done; and all goes on when Redis is back.
+// Redis fails in the middle of a verb: the request has been sent, and its reply never comes. Each verb has
+// one reply, kUnavailable; nothing is half-done; and everything works again when Redis is back.
 #include "tests/contract/engine_contract.h"
 #include "tests/contract/redis_server.h"
 
@@ -9,11 +9,11 @@ namespace {
 using support::EngineDriver;
 using support::RedisProcess;
 
-/// How it is lost.
+/// How Redis fails.
 enum class Cut : uint8_t {
-  kConnection,  ///< CLIENT KILL before the command's turn: it is not carried out
-  kProcess,     ///< kill -9, and a start from the append-only file: nor then
-  kSilence,     ///< it hangs until it is given up, and carries the command out when it goes on
+  kConnection,  ///< CLIENT KILL before the command is executed: it is not executed
+  kProcess,     ///< kill -9, and a start from the append-only file: it is not executed either
+  kSilence,     ///< it hangs until the timeout, and executes the command when it continues
 };
 
 std::string name_of(Cut cut) {
@@ -28,7 +28,7 @@ class RedisFaults : public testing::TestWithParam<Cut> {
     net::redis::ClientOptions options = RedisServer::to(redis_.port());
     options.backoff = Millis{5};
     options.backoff_cap = Millis{50};
-    // Short where that is what is waited for.
+    // Short, because the test waits for this timeout.
     if (GetParam() == Cut::kSilence) options.reply_timeout = Millis{300};
     return options;
   }
@@ -38,7 +38,7 @@ class RedisFaults : public testing::TestWithParam<Cut> {
     return options;
   }
 
-  /// Redis takes in what is sent to it and does nothing.
+  /// Redis receives commands but does not execute them.
   void hold_back() {
     if (GetParam() == Cut::kConnection) {
       redis_.command({"CLIENT", "PAUSE", "60000", "WRITE"});
@@ -46,7 +46,7 @@ class RedisFaults : public testing::TestWithParam<Cut> {
       redis_.pause();
     }
   }
-  /// What was held back is lost, and Redis comes back.
+  /// The commands held back are lost, and Redis comes back.
   void lose() {
     if (GetParam() == Cut::kConnection) {
       support::wait_until("the command has come to Redis", [&] {
@@ -60,8 +60,8 @@ class RedisFaults : public testing::TestWithParam<Cut> {
     }
   }
 
-  /// How many the server has, as Redis sees it: one for commands and one for news, when those that were lost
-  /// have been read to their ends.
+  /// How many connections the server has, as Redis sees it: one for commands and one for news, after the lost
+  /// ones have been closed.
   int connections() {
     const std::string all = redis_.command({"CLIENT", "LIST"}).text;
     int count = 0;
@@ -70,14 +70,14 @@ class RedisFaults : public testing::TestWithParam<Cut> {
     return count;
   }
 
-  /// Calls a verb whose answer is lost. Answers the error that it got.
+  /// Calls a verb whose reply is lost. Returns the error that it got.
   template <class T, class Verb>
   Error lose_answer(Verb verb) {
     hold_back();
     std::vector<Result<T>> answers;
     verb(Reply<T>([&](Result<T> answer) { answers.push_back(std::move(answer)); }));
     driver_.engine().poll(driver_);
-    server_.pump();  // writes it
+    server_.pump();  // sends it
     lose();
     support::wait_until("an answer", [&] {
       driver_.settle();
@@ -109,7 +109,7 @@ TEST_P(RedisFaults, APushMayOrMayNotBeThere) {
   for (int i = 0; i < 300; ++i) jobs.push_back(JobSpec("t", std::to_string(i)));  // several calls
   expect_unavailable(lose_answer<std::vector<PushAnswer>>(
       [&](auto reply) { driver_.engine().push(kStart, support::views(jobs), std::move(reply)); }));
-  // Pushed again by who was not answered: none is doubled.
+  // A client without a reply pushes again: no job is duplicated.
   const bool is_there = driver_.get("t", "0").has_value();
   EXPECT_EQ(is_there, GetParam() == Cut::kSilence);
   for (const PushAnswer& answer : driver_.push_all(jobs))
@@ -164,7 +164,7 @@ TEST_P(RedisFaults, AnAckIsDoneOrNot) {
 
 TEST_P(RedisFaults, WhatWasNewsMeanwhileIsToldAfterwards) {
   if (GetParam() == Cut::kSilence) GTEST_SKIP() << "the connection for news is not lost then";
-  driver_.take("t");  // somebody waits for this topic
+  driver_.take("t");  // a consumer waits for this topic
   driver_.settle();
   driver_.ready_news();
   expect_unavailable(lose_answer<uint64_t>(
@@ -187,7 +187,7 @@ TEST_P(RedisFaults, WhoWaitsForAJobIsToldThoughItsPushWasNeverAnswered) {
   expect_unavailable(lose_answer<std::vector<PushAnswer>>([&](auto reply) {
     driver_.engine().push(kStart, {&job, 1}, std::move(reply));
   }));
-  if (!driver_.get("t", "a")) return;  // then there is nothing to tell
+  if (!driver_.get("t", "a")) return;  // then there is nothing to report
   support::wait_until("the topic is told", [&] {
     driver_.settle();
     return driver_.ready_news().contains("t");

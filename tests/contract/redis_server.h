@@ -12,7 +12,7 @@
 
 namespace delayq::contract {
 
-/// A redis engine with the loop and the client that it stands on: what a delayq server has of Redis.
+/// A redis engine with its loop and its client: the part of a delayq server that uses Redis.
 class RedisServer {
  public:
   RedisServer(uint16_t port, RedisEngineOptions options) : RedisServer(to(port), std::move(options)) {}
@@ -33,7 +33,7 @@ class RedisServer {
     return client;
   }
 
-  /// Closes the engine in order, if it is open, and opens it again.
+  /// Closes the engine cleanly, if it is open, and opens it again.
   void open() {
     engine_.reset();
     engine_ = std::make_unique<RedisEngine>(*client_, options_);
@@ -44,8 +44,7 @@ class RedisServer {
   net::redis::Client& client() { return *client_; }
   const RedisEngineOptions& options() const { return options_; }
 
-  /// One turn of the loop, which waits for a moment when answers are outstanding. Answers whether there were
-  /// any.
+  /// One turn of the loop. It waits a moment if replies are outstanding. Returns whether there were any.
   bool pump() {
     const bool has_work = client_->outstanding() > 0;
     turn();
@@ -54,7 +53,7 @@ class RedisServer {
 
  private:
   void turn() {
-    // Far longer than an answer takes; a turn ends with the first.
+    // Far longer than a reply takes; a turn ends with the first one.
     constexpr Millis kTurn{100};
     loop_.finish_turn();
     const bool is_waiting = client_->outstanding() > 0 || !client_->is_connected();

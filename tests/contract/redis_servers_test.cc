@@ -1,4 +1,4 @@
-// Several servers over one Redis: what one of them does the others see, and any may die.
+// Several servers over one Redis: each sees what the others do, and any of them may die.
 #include <map>
 #include <set>
 
@@ -12,7 +12,7 @@ using support::EngineDriver;
 
 constexpr Millis kShortHold{200};
 
-/// The redis-server that all tests here share; each has a prefix of its own.
+/// The redis-server that all tests here share; each test has its own prefix.
 support::RedisProcess& shared_redis() {
   static support::RedisProcess redis;
   return redis;
@@ -20,7 +20,7 @@ support::RedisProcess& shared_redis() {
 
 class RedisServers : public testing::Test {
  protected:
-  /// A server with the driver that calls it.
+  /// A server and the driver that calls it.
   struct Member {
     explicit Member(RedisEngineOptions options)
         : server(std::make_unique<RedisServer>(shared_redis().port(), std::move(options))),
@@ -47,10 +47,10 @@ class RedisServers : public testing::Test {
     return shared_redis().command({"PUBSUB", "NUMSUB", prefix_ + ":news"}).items.at(1).integer;
   }
 
-  /// As kill -9 does it: it says nothing to Redis any more.
+  /// Like kill -9: it sends nothing more to Redis.
   static void kill(std::unique_ptr<Member>& member) { member.reset(); }
 
-  /// Lets the member hear news until `is_so`.
+  /// Lets the member receive news until `is_so`.
   static void hear(Member& member, std::string_view what, const std::function<bool()>& is_so) {
     support::wait_until(what, [&] {
       member.driver.settle();
@@ -104,8 +104,8 @@ TEST_F(RedisServers, JobsWhoseNewsWereLostAreFound) {
   a->driver.tick();
   const std::string ready = prefix_ + ":{0}:ready:t";
   const std::string next = prefix_ + ":{1}:next";
-  std::string early;  // an id of shard 0
-  std::string later;  // and one of shard 1
+  std::string early;  // an id in shard 0
+  std::string later;  // an id in shard 1
   for (int i = 0; early.empty() || later.empty(); ++i) {
     const uint32_t shard = redis::Keyspace(prefix_, 4).shard_of(std::to_string(i));
     if (shard == 0) early = std::to_string(i);
@@ -113,7 +113,7 @@ TEST_F(RedisServers, JobsWhoseNewsWereLostAreFound) {
   }
   a->driver.push(JobSpec("t", early));
   a->driver.push(JobSpec("t", later).due_at(kStart + Millis{40'000}));
-  // As if another server had pushed them, and nobody had heard of it.
+  // As if another server had pushed them and the news were lost.
   shared_redis().command({"RENAME", ready, ready + "-away"});
   ASSERT_THAT(a->driver.take("t", 9), IsEmpty());
   shared_redis().command({"RENAME", ready + "-away", ready});
@@ -265,7 +265,7 @@ TEST_F(RedisServers, LeasesDifferWhateverTheClockSays) {
   };
   take_at(at(1), 1'000);
   take_at(at(1), 1'000);
-  take_at(at(2), 1'000);  // more than the milliseconds have numbers for
+  take_at(at(2), 1'000);  // more than there are numbers for these milliseconds
   take_at(at(1'000'000'000'000'000), 1'000);
   take_at(at(1'000'000'000'000'001), 1'000);
   EXPECT_THAT(leases, SizeIs(5'000));

@@ -1,5 +1,5 @@
-// What verbs that ask several shards make of their answers. The suite runs on one shard, where orders are
-// strict; here jobs are spread.
+// How verbs combine the replies of several shards. The contract suite runs on one shard, where orders are
+// strict; here jobs are in several shards.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -26,7 +26,7 @@ constexpr int kJobs = 100;
 
 class RedisShards : public testing::TestWithParam<Spread> {
  protected:
-  /// A hundred jobs of "t", of which every tenth is in the group "g".
+  /// A hundred jobs of "t", every tenth of them in the group "g".
   void push_many(Moment due) {
     std::vector<JobSpec> jobs;
     for (int i = 0; i < kJobs; ++i) {
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Spreads, RedisShards, testing::ValuesIn(spreads()),
 TEST_P(RedisShards, ATakeSeesWhatWasPushedBeforeItsAnswer) {
   for (int i = 0; i < 60; ++i) {
     ASSERT_THAT(engine_.take("t", 10), IsEmpty()) << "all shards are known to be empty";
-    // Both are on their way together.
+    // Both are in progress at the same time.
     const JobSpec spec("t", std::to_string(i));
     const NewJob job = spec.view();
     engine_.engine().push(engine_.now(), {&job, 1}, [](const Result<std::vector<PushAnswer>>&) {});
@@ -119,7 +119,7 @@ TEST_P(RedisShards, TrimGoesThroughAllOfThem) {
   TrimRequest request;
   request.topic = "t";
   request.state = JobState::kDead;
-  request.count = 4 * kJobs;  // each shard has its part of it
+  request.count = 4 * kJobs;  // each shard has its part of this
   request.time = std::chrono::seconds{10};
   for (const uint32_t max : {1U, 7U, 1'000U}) {
     request.max = max;

@@ -1,12 +1,12 @@
-// A failover that the old master does not notice: for a moment two masters take commands, each with the same
-// jobs.
+// A failover that the old master does not notice: for a moment two masters accept commands,
+// each with the same jobs.
 #include "tests/contract/engine_contract.h"
 #include "tests/contract/redis_server.h"
 
 namespace delayq::contract {
 namespace {
 
-/// A master with a server of its own.
+/// A master with its own server.
 struct Side {
   explicit Side(std::string name)
       : server(redis.port(), {.prefix = "p", .server = std::move(name)}),
@@ -24,7 +24,7 @@ TEST(RedisSplitBrain, ALeaseOfOneMasterIsNoneAtTheOther) {
     side->driver.push(JobSpec("t", "mine"));
     side->driver.push(JobSpec("t", "yours"));
   }
-  // In the same millisecond, and each as the first of its master.
+  // In the same millisecond, and each as the first take of its master.
   const Taken mine = old.driver.take_one("t");
   ASSERT_EQ(fresh.driver.cancel("t", mine.job.id), CancelOutcome::kCancelled);
   const Taken yours = fresh.driver.take_one("t");

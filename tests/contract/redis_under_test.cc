@@ -14,12 +14,12 @@ namespace delayq::contract {
 
 namespace {
 
-/// The clock of these tests jumps by years, that of Redis does not: a hold that is never renewed keeps out of
-/// the way.
+/// The clock of these tests jumps by years, the clock of Redis does not: with such a long hold,
+/// renewal plays no role.
 constexpr Millis kHold = std::chrono::days{36'525};
 constexpr uint32_t kManyShards = 4;
 constexpr uint32_t kClusterShards = 16;
-/// How long one turn waits for answers that are outstanding. They come far sooner.
+/// How long one turn waits for outstanding replies. They come much earlier.
 constexpr Millis kTurn{100};
 
 net::redis::ClientOptions to(const std::vector<uint16_t>& ports) {
@@ -35,7 +35,7 @@ net::redis::ClientOptions to_server() {
 
 net::redis::ClientOptions to_sentinels() {
   static support::RedisSentinels redis;
-  // Nobody is lost here; a master that has to wait for a busy machine is not.
+  // No server fails here; a master that is slow on a busy machine must not be replaced.
   for (const auto& sentinel : redis.sentinels())
     sentinel->command(
         {"SENTINEL", "SET", support::RedisSentinels::kMasterName, "down-after-milliseconds", "60000"});
@@ -46,7 +46,7 @@ net::redis::ClientOptions to_sentinels() {
 }
 
 net::redis::ClientOptions to_cluster() {
-  // The same: nodes are patient with each other.
+  // For the same reason the nodes have a long timeout.
   static support::RedisCluster redis({"--cluster-node-timeout", "15000"});
   net::redis::ClientOptions options = to(redis.ports());
   options.mode = net::redis::Mode::kCluster;

@@ -1,4 +1,4 @@
-// Jobs that come back as they were, in whatever state: what every engine promises of restore.
+// restore: jobs are stored in the state that they had. What every engine promises about it.
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {
@@ -23,7 +23,7 @@ SeenJob job_of(JobState state, std::string id = "a") {
 
 class Restore : public EngineContract {
  protected:
-  /// As it is found, which is how it was but for what a lease leaves behind.
+  /// The job must be found as it was; if it was reserved, it is ready and has no lease.
   void expect_found(SeenJob job) {
     if (job.state == JobState::kReserved) {
       job.state = JobState::kReady;

@@ -1,4 +1,4 @@
-// Rule 1: a job is not handed over before its due time, and from that millisecond on it is.
+// Rule 1: a job is not handed over before its due time, and can be from that millisecond on.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@ namespace {
 class Rule01NeverEarly : public EngineContract {
  protected:
   /// Does what a server does: sleeps until the engine wants to be called, again and again, until a job is
-  /// ready. Answers the moment at which it was.
+  /// ready. Returns the time at which it was.
   Moment sleep_until_ready(int most_wakeups) {
     for (int wakeups = 0; wakeups < most_wakeups; ++wakeups) {
       const Moment next = engine_.tick();
@@ -165,7 +165,7 @@ TEST_P(Rule01NeverEarly, LongDelaysAreNotClamped) {
   }
 }
 
-// Timers that sort by powers of something go wrong at the powers, and at odd phases of the clock.
+// Timers that use powers of a number may fail at these powers, and at certain offsets of the clock.
 TEST_P(Rule01NeverEarly, AroundEveryPowerOfTwo) {
   for (const int64_t phase : {0, 1, 37, 255, 4'096, 65'535, 123'456'789}) {
     engine_.go_to(at(phase));

@@ -1,5 +1,5 @@
-// Rule 2 for engines whose jobs outlive them: what was answered is there after a restart and after a loss of
-// power.
+// Rule 2 for durable engines: every change that was replied to is there after a restart
+// and after a power loss.
 #include <set>
 
 #include "tests/contract/engine_contract.h"
@@ -22,7 +22,7 @@ class Rule02Reopened : public EngineContract {
     return all;
   }
 
-  /// A topic with jobs of every state and every history, and two more.
+  /// A topic with jobs in every state and with every history, and two more topics.
   void fill() {
     for (int i = 0; i < 20; ++i) {
       const std::string id = std::to_string(i);

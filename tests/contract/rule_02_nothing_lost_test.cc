@@ -1,5 +1,5 @@
-// Rule 2: a job leaves only by ack, cancel, or becoming dead (and then it is kept); what was stored comes
-// back as it was.
+// Rule 2: a job leaves only by ack, cancel, or becoming dead (and then it is kept); its data
+// comes back unchanged.
 #include <algorithm>
 
 #include "core/random.h"
@@ -103,7 +103,7 @@ TEST_P(Rule02NothingLost, ManyLargeBodiesInOneBatch) {
     jobs.push_back(JobSpec("t", std::to_string(i)).with_body(random_bytes(size_t{1} << 19, i)));
   }
   engine_.push_all(jobs);
-  // More than one answer may have (rule 12).
+  // More than one reply may have (rule 12).
   std::vector<Taken> taken = engine_.take("t", 99);
   for (Taken& each : engine_.take("t", 99)) taken.push_back(std::move(each));
   ASSERT_EQ(taken.size(), jobs.size());

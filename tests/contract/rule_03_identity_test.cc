@@ -1,5 +1,5 @@
-// Rule 3: a job is (topic, id). The id is unique among delayed, ready and reserved jobs; a push says what it
-// wants when the id is taken; done and dead jobs give way.
+// Rule 3: a job is (topic, id). The id is unique among delayed, ready and reserved jobs. A push says what to
+// do if the id is in use. Done and dead jobs are replaced.
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {
@@ -7,7 +7,7 @@ namespace {
 
 class Rule03Identity : public EngineContract {
  protected:
-  /// Brings a job named "a" into a live state.
+  /// Brings the job "a" into a live state.
   void bring_to(JobState state) {
     if (state == JobState::kReserved) {
       reserve("a");

@@ -1,4 +1,4 @@
-// Rule 4: cancel tells the truth, with exactly one of five words.
+// Rule 4: a cancel reports what happened, with exactly one of five outcomes.
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {

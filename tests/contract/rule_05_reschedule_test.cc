@@ -1,4 +1,4 @@
-// Rule 5: reschedule moves a delayed, ready or dead job to a new time in one step, keeping its id.
+// Rule 5: reschedule moves a delayed, ready or dead job to a new time atomically; the job keeps its id.
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {

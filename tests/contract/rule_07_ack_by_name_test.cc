@@ -1,4 +1,5 @@
-// Rule 7, for consumers that know only their job: it is acked by its name, whoever has it.
+// Rule 7, for consumers that know only the id of their job: it is acked by topic and id,
+// whichever consumer has it.
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {

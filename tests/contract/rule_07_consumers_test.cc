@@ -1,4 +1,5 @@
-// Rule 7, the queue's part: consumers wait and are woken by the job; one that is gone is never handed a job.
+// Rule 7, the queue's part: consumers wait and are woken by a job; one that has
+// disconnected never gets a job.
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {

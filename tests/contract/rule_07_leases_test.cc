@@ -1,5 +1,5 @@
 // Rule 7: a job is handed out under a lease with a deadline. Only the current lease can ack, nack or extend.
-// When the deadline passes, that is told, and the job counts as failed once.
+// When the deadline passes, this is reported, and the job counts as failed once.
 #include <set>
 
 #include "tests/contract/engine_contract.h"
@@ -18,7 +18,7 @@ class Rule07Leases : public EngineContract {
     return engine_.nack_all({request}).at(0);
   }
 
-  /// That none of the verbs accepts the lease.
+  /// No verb accepts the lease.
   void expect_stale(const Taken& taken) {
     EXPECT_THAT(engine_.inspect({taken.ref()}), IsEmpty());
     EXPECT_FALSE(engine_.extend(taken, engine_.now() + Millis{1'000}));

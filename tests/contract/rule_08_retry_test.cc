@@ -1,4 +1,5 @@
-// Rule 8: attempts and backoff per topic, overridable per job; used up is dead, with the last error kept.
+// Rule 8: attempts and backoff are set per topic and can be overridden per job; after the last attempt the
+// job is dead and has its last error.
 #include <algorithm>
 
 #include "tests/contract/queue_contract.h"
@@ -8,8 +9,8 @@ namespace {
 
 class Rule08Retry : public QueueContract {
  protected:
-  /// Lets the topic's only job fail until it is dead or `most` times, running through time. Answers how long
-  /// each retry was away.
+  /// Makes the topic's only job fail until it is dead, or `most` times, and moves the clock to each retry.
+  /// Returns the delay of each retry.
   std::vector<Millis> fail_until_dead(int most) {
     std::vector<Millis> delays;
     for (int failures = 0; failures < most; ++failures) {

@@ -1,5 +1,5 @@
-// Rule 9: done and dead jobs are kept for a time and a count per topic; the dead can be listed, searched by
-// error, redriven one by one or all, purged.
+// Rule 9: done and dead jobs are kept for a time and a count per topic; dead jobs can be listed, searched by
+// error, redriven one by one or all, and purged.
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {

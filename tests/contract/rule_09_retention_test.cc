@@ -1,4 +1,4 @@
-// Rule 9, the queue's part: how long and how many by default, and how a topic changes that.
+// Rule 9, the queue's part: the default retention, and how a topic changes it.
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {

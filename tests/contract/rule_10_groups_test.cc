@@ -1,4 +1,4 @@
-// Rule 10: cancelling a group cancels all its waiting jobs at once, whatever their topics.
+// Rule 10: cancelling a group cancels all its waiting jobs at once, in all topics.
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {

@@ -1,5 +1,5 @@
-// Rule 11: pause stops the hand-over of a topic, not pushing; rate and concurrency bound the hand-over; all
-// of it can be changed while jobs wait.
+// Rule 11: pause stops the hand-over of a topic, but not pushes; rate and concurrency limit the hand-over;
+// all of these can be changed while jobs wait.
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {

@@ -1,5 +1,5 @@
-// Rule 12, of what is handed out: an answer has at least one job, and no further one once it has so many
-// bytes. The rest stays where it is and is handed to whoever asks next.
+// Rule 12, for hand-over: a reply has at least one job, and no further one once it has a certain number of
+// bytes. The other jobs stay ready for the next take.
 #include <optional>
 
 #include "tests/contract/queue_contract.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kKib = 1'024;
 constexpr size_t kMib = 1'024 * kKib;
 
-// ---- what an engine keeps
+// ---- the bound of the engine
 
 class Rule12TakeBytes : public EngineContract {
  protected:
@@ -26,7 +26,7 @@ class Rule12TakeBytes : public EngineContract {
   };
   using Late = std::shared_ptr<std::optional<Answer>>;
 
-  /// Of 10 KiB each.
+  /// Jobs of 10 KiB each.
   void push(std::string_view ids, bool is_called_back = false) {
     for (const char id : ids) {
       JobSpec job = JobSpec("t", std::string(1, id)).with_body(std::string(10 * kKib, id));
@@ -118,8 +118,8 @@ TEST_P(Rule12TakeBytes, JobsThatHaveJustFallenDueAreBoundedToo) {
   EXPECT_EQ(take(request(100)), (Answer{{"d"}, false}));
 }
 
-/// Takes of one moment may be carried out as one. All are answered, in their order, and whoever gets nothing
-/// because others got all that fits knows that he is to ask again.
+/// Takes at the same moment may be joined to one call. All get a reply, in their order. A take that gets
+/// nothing because others used up the bytes has `is_cut` set: it must try again.
 TEST_P(Rule12TakeBytes, ManyAtOnceAllComeToTheirs) {
   push("abcdefgh");
   std::vector<std::string> handed_out;
@@ -141,7 +141,7 @@ TEST_P(Rule12TakeBytes, ManyAtOnceAllComeToTheirs) {
   EXPECT_THAT(handed_out, ElementsAre("a", "b", "c", "d", "e", "f", "g", "h"));
 }
 
-// ---- what the queue makes of it
+// ---- the bound of the queue
 
 class Rule12PopBytes : public QueueContract {
  protected:
@@ -151,7 +151,7 @@ class Rule12PopBytes : public QueueContract {
     restart(std::move(config));
   }
 
-  /// Of 3 MiB each: three are one answer.
+  /// Jobs of 3 MiB each: three fit into one reply.
   void push(std::string_view ids, std::string_view topic = "t", PushRequest job = {}) {
     const std::string body(3 * kMib, 'x');
     for (const char& id : ids) {

@@ -1,4 +1,5 @@
-// Rule 12: limits are errors that name the field, and nothing is stored; up to the limit everything works.
+// Rule 12: a value over its limit is an error that names the field, and nothing is stored; up to the
+// limit everything works.
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {

@@ -1,5 +1,4 @@
-// Rule 13: a duration or a moment as it is written means the same millisecond on every engine, never an
-// earlier one.
+// Rule 13: a duration or a time means the same millisecond on every engine, never an earlier one.
 #include "core/duration.h"
 #include "core/moment.h"
 #include "tests/contract/queue_contract.h"
@@ -9,7 +8,7 @@ namespace {
 
 class Rule13Times : public QueueContract {
  protected:
-  /// That the job is handed over in this millisecond and not before.
+  /// The job is handed over in this millisecond and not before.
   void expect_due(std::string_view id, Moment due) {
     SCOPED_TRACE(id);
     EXPECT_EQ(queue_->get("t", id)->due, due);
@@ -25,7 +24,7 @@ class Rule13Times : public QueueContract {
 DELAYQ_OVER_ALL_ENGINES(Rule13Times);
 
 TEST_P(Rule13Times, AClockBefore1970MakesNothingEarly) {
-  // A machine whose clock was never set, or set wrong.
+  // A machine whose clock was never set, or is wrong.
   const auto before = [](int64_t ms) { return from_unix_ms(-ms); };
   queue_->go_to(before(10'000));
   queue_->push({.topic = "t", .id = "5s", .delay = std::chrono::seconds{5}});
@@ -51,7 +50,7 @@ TEST_P(Rule13Times, Durations) {
 }
 
 TEST_P(Rule13Times, Moments) {
-  // The clock stands at 2023-11-14T22:13:20Z.
+  // The clock is at 2023-11-14T22:13:20Z.
   const std::vector<std::pair<std::string, int64_t>> written{
       {"2023-11-14T22:13:20.001Z", 1},
       {"2023-11-14T22:13:20.0010001Z", 2},

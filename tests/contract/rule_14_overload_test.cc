@@ -1,4 +1,4 @@
-// Rule 14: above its bounds a queue says `overloaded` and when to try again; what frees room goes on.
+// Rule 14: above its bounds a queue replies `overloaded` and when to retry; verbs that free room still work.
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {
@@ -11,7 +11,7 @@ class Rule14Overload : public QueueContract {
     EXPECT_GT(error.retry_after, Millis{0});
     EXPECT_NE(error.detail, "");
   }
-  /// The figures of engines whose jobs are elsewhere may be a second old.
+  /// The figures of engines with remote storage may be a second old.
   void let_figures_come() { queue_->run_to(queue_->now() + seconds{1}); }
 };
 DELAYQ_OVER_ALL_ENGINES(Rule14Overload);

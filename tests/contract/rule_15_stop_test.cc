@@ -1,4 +1,5 @@
-// Rule 15: a stop lets handed-out jobs be acked for a grace period, takes nothing new, and flushes.
+// Rule 15: after a stop, handed-out jobs can be acked for a grace period, new work is refused, and
+// everything is flushed.
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {
@@ -84,7 +85,7 @@ TEST_P(Rule15Stop, EverythingIsThereAfterTheRestart) {
   queue_->push({.topic = "t", .id = "new"});
 }
 
-// A stop in a hurry: nobody waits for what is not answered. What remains is for a sanitizer to see.
+// A stop without a grace period: replies that are outstanding never come. Sanitizers check the use of memory.
 TEST_P(Rule15Stop, InAHurryLeavesWhatIsNotAnsweredUnanswered) {
   const Taken held = reserve("a");
   queue_->push({.topic = "t", .id = "b", .delay = seconds{1}});

@@ -6,8 +6,8 @@
 #include "engine/requests.h"
 #include "tests/support/seen_job.h"
 
-/// Answers as text: equal answers of two engines give equal text, and a trace can be read. What may differ
-/// between engines (lease tokens, cursors) is left out.
+/// Replies as text: equal replies of two engines give equal text, and a trace is readable. Data that may
+/// differ between engines (lease tokens, cursors) is left out.
 namespace delayq::support {
 
 std::string to_text(const PushAnswer& answer);

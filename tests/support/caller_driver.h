@@ -14,7 +14,7 @@
 
 namespace delayq::support {
 
-/// A CurlCaller and the thread that polls it, which is the test's own.
+/// A CurlCaller that is polled by the test's own thread.
 class CallerDriver {
  public:
   explicit CallerDriver(webhook::CurlCallerOptions options = {}) {
@@ -31,7 +31,8 @@ class CallerDriver {
   webhook::CurlCaller& operator*() { return *caller_; }
   webhook::CurlCaller* operator->() { return caller_.get(); }
 
-  /// Polls until `is_done`, sleeping until it is woken. False, and a failure, after a long time.
+  /// Polls until `is_done`, sleeping until it is woken. Returns false, with a test
+  /// failure, after a long time.
   template <class Condition>
   bool until(Condition is_done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -48,7 +49,7 @@ class CallerDriver {
     }
   }
 
-  /// One call and what came of it.
+  /// Makes one call and returns its result.
   webhook::CallResult call(webhook::Call call) {
     std::optional<webhook::CallResult> result;
     caller_->call(std::move(call), [&](webhook::CallResult answer) { result = std::move(answer); });
@@ -63,7 +64,7 @@ class CallerDriver {
   std::unique_ptr<webhook::CurlCaller> caller_;
 };
 
-/// A POST of a small body that is given up after a long time.
+/// A POST of a small body with a long timeout.
 inline webhook::Call post(std::string url, std::string body = "body") {
   webhook::Call call;
   call.url = std::move(url);

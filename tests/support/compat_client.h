@@ -10,8 +10,8 @@
 
 namespace delayq::compat {
 
-/// A text without the space between its tokens: documents show JSON with line breaks, servers send it
-/// without. Everything else stays: the order of members, digits, escapes.
+/// Removes the whitespace between the tokens: documents show JSON with line breaks, servers send it without.
+/// Everything else stays: the order of members, digits, escapes.
 inline std::string compact(std::string_view json) {
   std::string out;
   bool in_string = false;
@@ -33,7 +33,7 @@ class CompatClient : public http::HttpClient {
  public:
   CompatClient() { host.dialects = {&go_delay_queue(), &callback(), &delayq()}; }
 
-  /// The body of an answer that has this status.
+  /// Returns the body of a response that must have this status.
   std::string say_to(std::string_view method, std::string_view target, std::string_view body = {},
                      int status = 200) {
     const Answer answer = ask(method, target, body);

@@ -6,7 +6,7 @@ namespace delayq::support {
 
 namespace {
 
-// Far more than any engine needs for one answer: reaching them means that the answer never comes.
+// Far more than any engine needs for one reply: if the limit is reached, the reply never comes.
 constexpr int kMostPolls = 100'000;
 constexpr int kMostTicks = 10'000;
 constexpr int kMostPages = 100'000;
@@ -169,7 +169,7 @@ uint64_t EngineDriver::purge(std::string_view topic, JobState state, uint32_t ma
                         [&](auto reply) { engine_->purge(now_, topic, state, max, std::move(reply)); });
 }
 
-// ---- looking around
+// ---- reading
 
 std::optional<SeenJob> EngineDriver::get(std::string_view topic, std::string_view id) {
   const auto found = must<std::optional<FoundJob>>("get", [&](auto reply) {
@@ -284,7 +284,7 @@ SchedulePage EngineDriver::list_schedules(const ScheduleListRequest& request) {
 Moment EngineDriver::tick() {
   for (int ticks = 0; ticks < kMostTicks; ++ticks) {
     const Moment next = engine_->tick(now_);
-    // What happened elsewhere may have told the engine of more, or of something earlier.
+    // The background work may have given the engine more to do, or something earlier.
     const bool has_pumped = settle();
     if (next > now_ && !has_pumped) return next;
   }

@@ -15,17 +15,16 @@
 
 namespace delayq::support {
 
-/// Calls an engine as if it answered at once, so that a test reads like sentences. Every verb is called with
-/// now(), polls until its answer came, and gives the answer's value. Throws (which fails the test) when the
-/// answer is an error, does not come, comes twice, or comes from inside the call that asked. For answers that
-/// may be errors: ask().
+/// Calls an engine as if it replied at once, so that a test is easy to read. Every verb is called with now(),
+/// polls until the reply comes, and returns its value. Throws (which fails the test) if the reply is an
+/// error, does not come, comes twice, or comes from inside the verb. For replies that may be errors: ask().
 class EngineDriver : public EngineListener {
  public:
-  /// `pump` lets happen what goes on behind the engine's back (disk, threads) and answers whether there was
-  /// anything; called between polls.
+  /// `pump` runs the background work below the engine (disk, threads) and returns whether there was any;
+  /// called between polls.
   explicit EngineDriver(Engine& engine, std::function<bool()> pump = {});
 
-  /// The same driver, clock and news over another engine: after a restart.
+  /// Continues with another engine, after a restart. Clock and news stay.
   void attach(Engine& engine) { engine_ = &engine; }
   Engine& engine() { return *engine_; }
 
@@ -37,13 +36,13 @@ class EngineDriver : public EngineListener {
   PushAnswer push(const JobSpec& job);
   std::vector<PushAnswer> push_all(const std::vector<JobSpec>& jobs);
   std::vector<PushAnswer> restore_all(const std::vector<RestoreRequest>& jobs);
-  /// A job that was seen before, as it was then.
+  /// Restores a job that was seen before, as it was then.
   PushAnswer restore(const SeenJob& job, OnConflict on_conflict = OnConflict::kKeep,
                      uint32_t keep_count = 1'000'000);
-  /// Up to `count` jobs, each leased for a minute.
+  /// Takes up to `count` jobs, with leases of a minute.
   std::vector<Taken> take(std::string_view topic, uint32_t count = 1);
   std::vector<Taken> take(const TakeRequest& request);
-  /// The one job that is next. Throws when there is none.
+  /// Takes the next job. Throws if there is none.
   Taken take_one(std::string_view topic, Millis lease = std::chrono::minutes{1});
   AckOutcome ack(const Taken& taken, Keep keep = kKeepAll, std::string_view outcome = {});
   std::vector<AckOutcome> ack_all(const std::vector<AckRequest>& leases);
@@ -64,17 +63,17 @@ class EngineDriver : public EngineListener {
   uint64_t redrive(std::string_view topic, const std::vector<std::string_view>& ids);
   uint64_t redrive_oldest(std::string_view topic, uint32_t max = 1'000'000);
   uint64_t purge(std::string_view topic, JobState state, uint32_t max = 1'000'000);
-  /// The whole walk, in steps of `request.max`. Answers how many are forgotten.
+  /// Runs the whole walk, in steps of `request.max`. Returns how many jobs were removed.
   uint64_t trim(TrimRequest request);
 
-  // ---- looking around
+  // ---- reading
   std::optional<SeenJob> get(std::string_view topic, std::string_view id);
-  /// The state of a job that must be there.
+  /// The state of a job that must exist.
   JobState state_of(std::string_view topic, std::string_view id);
-  /// In the order of their names.
+  /// Sorted by name.
   std::vector<std::string> locate(std::string_view id, Among among = Among::kLive);
   SeenPage list(const ListRequest& request);
-  /// All pages from the start. Throws when they do not end.
+  /// All pages from the start. Throws if they do not end.
   std::vector<SeenJob> list_all(ListRequest request);
   std::vector<std::string> ids_in(std::string_view topic, JobState state);
   TopicCounts counts(std::string_view topic);
@@ -82,12 +81,12 @@ class EngineDriver : public EngineListener {
   TopicPage topics(std::string_view cursor, uint32_t limit);
   std::vector<std::string> topic_names(uint32_t page_size = 100);
   Forecast forecast(const ForecastRequest& request);
-  /// After a flush, since the figures of some engines lag behind.
+  /// After a flush, because the figures of some engines lag behind.
   EngineUsage usage();
 
   // ---- settings
   void store_settings(std::string_view topic, std::string_view settings);
-  /// In the order of the topics' names.
+  /// Sorted by topic.
   std::vector<TopicSettings> load_settings();
 
   // ---- schedules
@@ -97,23 +96,24 @@ class EngineDriver : public EngineListener {
   SchedulePage list_schedules(const ScheduleListRequest& request);
 
   // ---- running
-  /// Ticks until nothing more is due and hands out the news. Answers when the engine wants to be called next.
+  /// Ticks until nothing more is due, and delivers the events. Returns when the engine
+  /// wants to be called next.
   Moment tick();
-  /// Polls and pumps until nothing happens any more. Answers whether there was anything to pump.
+  /// Polls and pumps until nothing happens any more. Returns whether there was anything to pump.
   bool settle();
   void flush();
   BackupReport backup(std::string_view name);
 
-  /// What was told since the last look.
+  /// The topics reported as ready since the last call.
   std::set<std::string> ready_news() { return std::exchange(ready_news_, {}); }
-  /// Of these, the topics that were told of for their callbacks.
+  /// Of these, the topics with ready jobs that have callbacks of their own.
   std::set<std::string> callback_news() { return std::exchange(callback_news_, {}); }
   std::vector<LeaseInfo> expired_news() { return std::exchange(expired_news_, {}); }
 
   /// In the order in which they were reported.
   std::vector<StoredSchedule> schedule_news() { return std::exchange(schedule_news_, {}); }
 
-  /// Calls `verb` with a Reply and waits for what it gets.
+  /// Calls `verb` with a Reply, waits for the result and returns it.
   template <class T, class Verb>
   Result<T> ask(std::string_view name, Verb verb) {
     auto waiting = std::make_shared<Waiting<T>>();

@@ -1,4 +1,4 @@
-// The driver itself: an engine that breaks the manner of answering must not pass for one that works.
+// Tests the driver itself: it must detect an engine that breaks the rules for replies.
 #include "tests/support/engine_driver.h"
 
 #include <gmock/gmock.h>

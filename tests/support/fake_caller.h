@@ -12,7 +12,7 @@
 
 namespace delayq::support {
 
-/// A caller whose calls end when a test says so.
+/// A caller whose calls end when the test says so.
 class FakeCaller final : public webhook::Caller {
  public:
   using Call = webhook::Call;
@@ -43,8 +43,8 @@ class FakeCaller final : public webhook::Caller {
     return static_cast<size_t>(std::count_if(
         open_.begin(), open_.end(), [&](const Made& made) { return host_of(made.call.url) == host; }));
   }
-  /// The first open call to the host (any, when empty) ends so; its `done` is called by the next hear() and
-  /// poll().
+  /// Ends the first open call to the host (to any host, if empty) with this result; the next hear() and
+  /// poll() call its `done`.
   void end(const CallResult& result, std::string_view host = {}) {
     const auto found = std::find_if(open_.begin(), open_.end(), [&](const Made& made) {
       return host.empty() || host_of(made.call.url) == host;

@@ -9,7 +9,7 @@
 
 namespace delayq::support {
 
-/// A Redis whose answers come when a test says so.
+/// A Redis whose replies come when the test says so.
 class FakeRedisTarget final : public delivery::RedisTarget {
  public:
   struct Made {
@@ -28,9 +28,9 @@ class FakeRedisTarget final : public delivery::RedisTarget {
   }
   bool is_connected() const override { return connected_; }
 
-  /// Commands that have no answer yet.
+  /// Commands without a reply.
   const std::deque<Made>& open() const { return open_; }
-  /// The first open command is answered so, at the next poll().
+  /// Sets the reply to the first open command; it comes at the next poll().
   void answer(Result<std::string> result) {
     ended_.emplace_back(std::move(open_.front()), std::move(result));
     open_.pop_front();

@@ -9,8 +9,7 @@
 
 namespace delayq::support {
 
-/// Hands every call on to another engine. A test overrides the one that it wants to be wrong, slow or
-/// failing.
+/// Forwards every call to another engine. A test overrides the verb that should be wrong, slow or failing.
 class ForwardingEngine : public Engine {
  public:
   explicit ForwardingEngine(Engine& inner) : inner_(inner) {}

@@ -12,7 +12,7 @@
 
 namespace delayq::http {
 
-/// A client at one end of a conversation, without sockets, with a queue in memory at the other.
+/// A client of a conversation without sockets, with a queue in memory behind it.
 class HttpClient : public MemoryQueue, public net::Connection {
  public:
   struct Answer {
@@ -42,7 +42,7 @@ class HttpClient : public MemoryQueue, public net::Connection {
     return std::exchange(conversation->output(), {});
   }
 
-  /// `headers` are further ones, each with its line's end.
+  /// `headers` are additional header lines, each with its line end.
   static std::string request(std::string_view method, std::string_view target, std::string_view body = {},
                              std::string_view type = "application/json", std::string_view headers = {}) {
     return fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n{}",
@@ -67,7 +67,7 @@ class HttpClient : public MemoryQueue, public net::Connection {
     return ask(method, target, body, "application/json", fmt::format("Authorization: Bearer {}\r\n", secret));
   }
 
-  /// The text of a member of the first object that has it.
+  /// The text of this member in the first object that has it.
   static std::string member(const std::string& json, std::string_view name) {
     const size_t start = json.find(fmt::format("\"{}\":\"", name));
     if (start == std::string::npos) return {};

@@ -18,7 +18,7 @@ using KeyPtr = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;
 }  // namespace identity
 
-/// A key and a certificate that it signed itself, in one file.
+/// A key and its self-signed certificate, in one file.
 class Identity {
  public:
   explicit Identity(const char* names)

@@ -8,14 +8,14 @@
 
 namespace delayq::support {
 
-/// Where the clock of a test stands when nobody set it. Any moment would do; this one is easy to read in a
-/// failure.
+/// The time of a test's clock unless the test sets it. Any time would do; this one is easy
+/// to read in a failure.
 inline constexpr Moment kStart = from_unix_ms(1'700'000'000'000);
 
 /// That many milliseconds after (or before) the start of the test.
 constexpr Moment at(int64_t ms) { return kStart + Millis{ms}; }
 
-/// A job to push, with its texts: a test says only what matters to it.
+/// A job to push, with its own strings: a test sets only what matters to it.
 ///   JobSpec("mail", "a").due_at(at(100)).with_priority(0)
 struct JobSpec {
   JobSpec() = default;
@@ -31,7 +31,7 @@ struct JobSpec {
   JobSpec& called_back() { return outlet = Outlet::kCallback, *this; }
   JobSpec& nowhere_else() { return unique_across_topics = true, *this; }
 
-  /// Valid for as long as this is.
+  /// Valid as long as this object.
   NewJob view() const {
     return {topic, id, group, body, options, due, priority, on_conflict, unique_across_topics, outlet};
   }
@@ -55,7 +55,7 @@ inline std::vector<NewJob> views(const std::vector<JobSpec>& jobs) {
   return result;
 }
 
-/// A retention that no test outlives.
+/// A retention that is longer than any test.
 inline constexpr Keep kKeepAll{at(1'000'000'000'000), 1'000'000};
 inline constexpr Keep kKeepNone{};
 

@@ -13,8 +13,8 @@
 
 namespace delayq::support {
 
-/// A journal engine on a virtual disk that can be stopped, killed and started again. Small segments, so that
-/// a few kilobytes rotate and clean.
+/// A journal engine on a virtual disk that can be stopped, killed and started again. Its segments are so
+/// small that a few kilobytes cause rotation and compaction.
 class JournalOnDisk {
  public:
   explicit JournalOnDisk(uint64_t seed = 1) : disk(seed) {
@@ -43,14 +43,14 @@ class JournalOnDisk {
     return *driver;
   }
 
-  /// One step of each lane. Answers whether there was one to take.
+  /// Runs one step of each lane. Returns whether there was one.
   bool pump() {
     const bool has_read = io.step(journal::Lane::kRead);
     const bool has_copied = io.step(journal::Lane::kCopy);
     return io.step(journal::Lane::kWrite) || has_read || has_copied;
   }
 
-  /// Lets everything happen that goes on by itself: commits, cleaning, removals.
+  /// Runs all background work: commits, compaction, removals.
   void settle() {
     for (int quiet = 0; quiet < 4;) {
       const bool busy = engine->poll(*driver) || !io.idle();
@@ -62,7 +62,7 @@ class JournalOnDisk {
   }
 
   void close() { engine.reset(); }
-  /// Without a last word to the disk.
+  /// Ends the engine without a clean close.
   void die(bool power_cut) {
     io.abandon();
     disk.stop();

@@ -10,17 +10,17 @@
 
 namespace delayq::support {
 
-/// The leases that one engine gave out, numbered in the order of hand-over. Two engines that agree give out
-/// the same leases by number, whatever their tokens look like.
+/// The leases that one engine gave out, numbered in hand-over order. Two engines that agree give out the same
+/// leases by number, whatever their tokens look like.
 class LeaseBook {
  public:
   void add(std::string topic, std::string lease) {
     leases_.push_back({std::move(topic), std::move(lease), false});
   }
 
-  /// The engine told that it ran out.
+  /// The engine reported its expiry.
   void mark_expired(size_t number) { leases_[number].expired = true; }
-  /// It was extended after all.
+  /// It was extended after that.
   void unmark_expired(size_t number) { leases_[number].expired = false; }
   bool is_expired(size_t number) const { return leases_[number].expired; }
 
@@ -34,13 +34,13 @@ class LeaseBook {
     return std::nullopt;
   }
 
-  /// The latest but `back` of all leases.
+  /// The lease that was given out `back` leases before the latest one.
   std::optional<size_t> recent(size_t back) const {
     if (back >= leases_.size()) return std::nullopt;
     return leases_.size() - 1 - back;
   }
 
-  /// The latest but `back` of those that ran out.
+  /// The same among the expired leases.
   std::optional<size_t> recent_expired(size_t back) const {
     for (size_t number = leases_.size(); number-- > 0;) {
       if (leases_[number].expired && back-- == 0) return number;

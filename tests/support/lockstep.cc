@@ -37,7 +37,7 @@ std::set<size_t> Lockstep::expired_numbers(Side& side) {
   std::set<size_t> numbers;
   for (const LeaseInfo& info : side.driver.expired_news()) {
     const std::optional<size_t> number = side.leases.number_of(info.topic, info.lease);
-    // A lease that nobody was given would be a defect of its own; no number is higher than this one.
+    // A lease that was never given out is a defect; no number is higher than this one.
     numbers.insert(number.value_or(SIZE_MAX));
   }
   return numbers;
@@ -116,8 +116,8 @@ std::optional<std::string> Lockstep::compare_topic(const std::string& topic) {
   return std::nullopt;
 }
 
-/// Up to every edge between two bins the subject has counted as many jobs as the model has up to some moment
-/// that is no farther from the edge than the resolution.
+/// At every edge between two bins, the subject must have counted as many jobs as the model has up to some
+/// time that is at most the resolution away from the edge.
 std::optional<std::string> Lockstep::compare_forecast() {
   ForecastRequest request;
   request.from = subject_.driver.now();

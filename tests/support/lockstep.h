@@ -12,26 +12,27 @@
 
 namespace delayq::support {
 
-/// Two engines that are asked the same and must answer the same: a model that is right, and a subject.
+/// Two engines that get the same calls and must return the same replies: a model that is
+/// correct, and a subject.
 class Lockstep {
  public:
-  /// `pump` lets happen what goes on behind the subject's back.
+  /// `pump` runs the background work below the subject.
   Lockstep(Engine& model, Engine& subject, std::function<bool()> pump = {});
 
-  /// Does the step on both. Answers what was different, or nothing.
+  /// Runs the step on both. Returns the difference, or nothing.
   std::optional<std::string> play(const Step& step);
-  /// Looks at everything that can be seen of both: topics, counts, every job with its body, settings,
-  /// forecast, and that every piece of news came. Answers the first difference.
+  /// Compares everything that is visible of both: topics, counts, every job with its body, settings,
+  /// forecast, and that every event was reported. Returns the first difference.
   std::optional<std::string> compare_everything();
 
-  /// The subject was closed and opened again.
+  /// Call after the subject was closed and opened again.
   void attach(Engine& subject) {
     subject_.driver.attach(subject);
     has_restarted_ = true;
   }
   EngineDriver& subject() { return subject_.driver; }
 
-  /// The last steps and what the model answered, one per line.
+  /// The last steps and the model's replies, one per line.
   std::string trace() const;
 
  private:
@@ -50,9 +51,9 @@ class Lockstep {
 
   Side model_;
   Side subject_;
-  std::set<std::string> ready_owed_;  ///< topics whose news the model told and the subject has not yet
-  std::set<size_t> expired_now_;      ///< leases that the model told with the last step
-  std::set<size_t> expired_owed_;     ///< leases that ran out and the subject has not told yet
+  std::set<std::string> ready_owed_;  ///< topics that the model has reported and the subject has not yet
+  std::set<size_t> expired_now_;      ///< leases that the model reported in the last step
+  std::set<size_t> expired_owed_;     ///< expired leases that the subject has not reported yet
   bool has_restarted_ = false;
   std::deque<std::string> lines_;
 };

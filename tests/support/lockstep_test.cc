@@ -1,4 +1,5 @@
-// The comparison itself: it must be silent about two engines that agree, and find every planted defect.
+// Tests the comparison itself: it must report nothing for two engines that agree, and find
+// every planted defect.
 #include "tests/support/lockstep.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +10,7 @@
 namespace delayq::support {
 namespace {
 
-constexpr int kSteps = 20'000;  // the rarest defect shows about once in 2'000
+constexpr int kSteps = 20'000;  // the rarest defect appears about once in 2'000
 constexpr uint64_t kSeed = 1;
 
 std::optional<std::string> first_difference(Engine& model, Engine& subject) {

@@ -10,8 +10,8 @@
 
 namespace delayq::support {
 
-/// Listens on a free port of 127.0.0.1, for a server of a few lines. Its calls, and those of what it accepts,
-/// end after ten seconds: a test that went wrong fails instead of hanging.
+/// Listens on a free port of 127.0.0.1, for a server of a few lines. Its calls, and those of accepted
+/// sockets, end after ten seconds, so that a broken test fails instead of hanging.
 class [[nodiscard]] LoopbackListener {
  public:
   LoopbackListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -32,7 +32,7 @@ class [[nodiscard]] LoopbackListener {
 
   uint16_t port() const { return port_; }
 
-  /// The next client, who is the caller's to close; below zero when none came.
+  /// Returns the socket of the next client, which the caller must close; negative if none came.
   int accept() const {
     const int client = ::accept(socket_, nullptr, nullptr);
     if (client >= 0) be_patient(client);

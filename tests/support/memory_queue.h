@@ -5,7 +5,7 @@
 
 namespace delayq {
 
-/// A queue over the memory engine, started, at a clock that stands until it is moved.
+/// A started queue over the memory engine. Its clock changes only when the test moves it.
 class MemoryQueue {
  public:
   static constexpr Moment kStart = from_unix_ms(1'700'000'000'000);  // 2023-11-14T22:13:20Z
@@ -15,7 +15,7 @@ class MemoryQueue {
     settle();
   }
 
-  /// Until nothing moves any more.
+  /// Ticks and polls until nothing happens any more.
   void settle() {
     do {
       queue.tick(now);

@@ -4,7 +4,7 @@
 
 #include "tests/support/answer_text.h"
 
-/// How GoogleTest shows our enumerations in a failure: by their names.
+/// Lets GoogleTest print our enumerations by name.
 namespace delayq {
 
 inline void PrintTo(JobState state, std::ostream* out) { *out << name_of(state); }

@@ -4,7 +4,7 @@ namespace delayq::support {
 
 namespace {
 
-// Far more than any queue needs for one answer: reaching them means that it never comes to rest.
+// Far more than any queue needs for one reply: if the limit is reached, the reply never comes.
 constexpr int kMostQueuePolls = 100'000;
 constexpr uint64_t kSeed = 42;
 
@@ -53,7 +53,7 @@ Moment QueueDriver::run_to(Moment moment) {
 // ---- producers
 
 Result<PushReceipt> QueueDriver::try_push(const PushRequest& request) {
-  // The view in the receipt would die with the report; whoever wants the id asks push() for it.
+  // The view in the receipt would be invalid without the report; push() returns the id.
   PushReport report = must<PushReport>("push", [&](auto reply) {
     queue_->push(now_, {&request, 1}, std::move(reply));
   });
@@ -147,7 +147,7 @@ Result<Moment> QueueDriver::extend(const ExtendItem& item) {
   return std::move(results.at(0));
 }
 
-// ---- looking around
+// ---- reading
 
 std::optional<SeenJob> QueueDriver::get(std::string_view topic, std::string_view id) {
   const auto found = must<std::optional<FoundJob>>("get", [&](auto reply) {

@@ -14,11 +14,11 @@
 
 namespace delayq::support {
 
-/// A pop whose answer may come later.
+/// A pop whose reply may come later.
 class PendingPop {
  public:
   bool answered() const { return answer_->has_value(); }
-  /// The jobs. Throws when there is no answer yet, or an error.
+  /// The jobs. Throws if there is no reply yet, or an error.
   const std::vector<Taken>& jobs() const;
   const Error& error() const { return answer_->value().error(); }
   WaiterId waiter() const { return waiter_; }
@@ -30,13 +30,13 @@ class PendingPop {
   WaiterId waiter_ = 0;
 };
 
-/// Calls a queue as if it answered at once, so that a test reads like sentences: every verb is called with
-/// now() and polls until its answer came. Throws (which fails the test) when the answer is an error, does not
-/// come, comes twice, or comes from inside the call that asked. For answers that may be errors: ask().
+/// Calls a queue as if it replied at once, so that a test is easy to read: every verb is called with now()
+/// and polls until its reply comes. Throws (which fails the test) if the reply is an error, does not come,
+/// comes twice, or comes from inside the verb. For replies that may be errors: ask().
 class QueueDriver {
  public:
-  /// Makes a queue over `engine` and starts it. `pump` lets happen what goes on behind the engine's back and
-  /// answers whether there was anything.
+  /// Makes a queue over `engine` and starts it. `pump` runs the background work below the engine and returns
+  /// whether there was any.
   explicit QueueDriver(Engine& engine, QueueConfig config = {}, std::function<bool()> pump = {});
 
   Queue& queue() { return *queue_; }
@@ -44,14 +44,13 @@ class QueueDriver {
   // ---- the clock
   Moment now() const { return now_; }
   void go_to(Moment moment) { now_ = moment; }
-  /// Goes to the moment, and lets everything happen that is due then. Answers when the queue wants to be
-  /// called next.
+  /// Sets the clock and does everything that is due then. Returns when the queue wants to be called next.
   Moment run_to(Moment moment);
   Moment run() { return run_to(now_); }
 
   // ---- producers
   Result<PushReceipt> try_push(const PushRequest& request);
-  /// The receipt's id.
+  /// Returns the id of the receipt.
   std::string push(const PushRequest& request);
   CancelOutcome cancel(std::string_view topic, std::string_view id);
   GroupCancelAnswer cancel_group(std::string_view group, TopicPatterns topics = kAllTopics);
@@ -60,18 +59,18 @@ class QueueDriver {
   // ---- consumers
   std::vector<Taken> pop(std::string_view topic, uint32_t count = 1);
   std::vector<Taken> pop(const PopRequest& request);
-  /// The one job that is next. Throws when there is none.
+  /// Pops the next job. Throws if there is none.
   Taken pop_one(std::string_view topic);
-  /// Does not poll for the answer.
+  /// Does not poll for the reply.
   PendingPop begin_pop(const PopRequest& request);
   PendingPop begin_pop(std::string_view topic, Millis wait, uint32_t count = 1);
   Status ack(std::string_view lease);
   Result<NackReceipt> nack(const NackItem& item);
   Result<Moment> extend(const ExtendItem& item);
 
-  // ---- looking around
+  // ---- reading
   std::optional<SeenJob> get(std::string_view topic, std::string_view id);
-  /// The state of a job that must be there.
+  /// The state of a job that must exist.
   JobState state_of(std::string_view topic, std::string_view id);
   TopicStats stats(std::string_view topic);
   TotalStats totals();
@@ -82,7 +81,7 @@ class QueueDriver {
   void pause(std::string_view topic);
   void resume(std::string_view topic);
 
-  /// Calls `verb` with a Reply and waits for what it gets.
+  /// Calls `verb` with a Reply, waits for the result and returns it.
   template <class T, class Verb>
   Result<T> ask(std::string_view name, Verb verb) {
     auto waiting = std::make_shared<Waiting<T>>();
@@ -99,7 +98,7 @@ class QueueDriver {
     if constexpr (!std::is_void_v<T>) return std::move(*answer);
   }
 
-  /// Polls until it is done. Throws when that never comes.
+  /// Polls until `done` returns true. Throws if that never happens.
   void wait_for(std::string_view name, const std::function<bool()>& done);
 
  private:

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, kMasters> kSlotsOf{"0-5461", "5462-10922"
 std::string RedisCluster::id_of(size_t index) { return std::string(39, 'c') + std::to_string(index); }
 
 RedisCluster::RedisCluster(const std::vector<std::string>& arguments) {
-  // Somebody else may have taken a port meanwhile.
+  // Another process may have taken a port meanwhile.
   for (int attempt = 0; nodes_.empty(); ++attempt) {
     try {
       start(arguments);
@@ -54,7 +54,7 @@ void RedisCluster::start(const std::vector<std::string>& arguments) {
 }
 
 void RedisCluster::write_file(size_t index) const {
-  // The file that a node writes by itself once it has met the others: so nobody has to be introduced.
+  // The file that a node writes itself once it knows the others, so that CLUSTER MEET is not needed.
   std::ofstream file(nodes_[index]->directory() / "nodes.conf");
   for (size_t i = 0; i < kNodes; ++i) {
     const bool is_master = i < kMasters;
@@ -101,7 +101,7 @@ void RedisCluster::wait_until_well() {
 }
 
 void RedisCluster::wait_until_agreed() {
-  // Of each node: who it is, its configuration epoch and its slots, as one of them sees it.
+  // For each node: its id, its configuration epoch and its slots, as one node sees them.
   const auto view_of = [](RedisProcess& node) {
     std::map<std::string, std::string> view;
     std::istringstream lines(node.command({"CLUSTER", "NODES"}).text);

@@ -14,7 +14,7 @@
 
 namespace delayq::support {
 
-/// A client in a loop of its own, driven by the test's thread: asks, and turns the loop until the answer is
+/// A client in its own loop, run by the test's thread: sends a command and runs the loop until the reply is
 /// there. All waits end after twenty seconds with an exception.
 class RedisDriver {
  public:
@@ -28,7 +28,7 @@ class RedisDriver {
 
   net::redis::Client& client() { return *client_; }
 
-  /// One turn: sends, waits for something to happen, hands out.
+  /// One turn: sends, waits for an event, delivers replies.
   void turn() {
     loop_.finish_turn();
     loop_.wait_until(net::Loop::now() + Millis{20});
@@ -59,7 +59,7 @@ class RedisDriver {
     turn_until("a script's reply", [&] { return reply.has_value(); });
     return std::move(*reply);
   }
-  /// Asks until there is an answer that is no error.
+  /// Repeats the command until the reply is not an error.
   resp::Value insist(std::string_view key, std::initializer_list<std::string_view> words) {
     std::optional<resp::Value> value;
     turn_until("an answer", [&] {
@@ -75,7 +75,7 @@ class RedisDriver {
   std::unique_ptr<net::redis::Client> client_;
 };
 
-/// A client of the servers at these ports of this machine that comes back soon when it was cut off.
+/// Options for a client of the servers at these local ports that reconnects soon.
 inline net::redis::ClientOptions to_all(const std::vector<uint16_t>& ports) {
   net::redis::ClientOptions options;
   for (const uint16_t port : ports) options.addresses.push_back({"127.0.0.1", port});

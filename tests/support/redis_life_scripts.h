@@ -6,12 +6,12 @@
 
 namespace delayq::redis {
 
-/// With the calls that a job's life begins with. How a script is given its arguments is written here only.
+/// Adds the calls for a job's life. The arguments of these scripts are built only here.
 class LifeScriptTest : public ScriptTest {
  protected:
   using JobSpec = support::JobSpec;
 
-  /// What a take is asked.
+  /// The arguments of a take.
   struct Wish {
     uint32_t count = 10;
     int64_t lease_until = kNow + 60'000;
@@ -29,7 +29,7 @@ class LifeScriptTest : public ScriptTest {
     return JobSpec("t", std::move(id)).due_at(from_unix_ms(due)).with_body(std::string(kBody));
   }
 
-  /// All of one topic.
+  /// All jobs must have the same topic.
   resp::Value push(const std::vector<JobSpec>& jobs, int64_t now = kNow) {
     constexpr uint32_t kUnique = 4;
     constexpr uint32_t kHasGroup = 8;
@@ -44,7 +44,7 @@ class LifeScriptTest : public ScriptTest {
     return run(scripts::kPush, jobs[0].topic, arguments);
   }
 
-  /// Ready jobs of 1 MiB each, with letters for ids.
+  /// Pushes ready jobs of 1 MiB each, with letters as ids.
   void push_large(std::string_view ids) {
     for (const char id : ids)
       push({spec(std::string(1, id), kNow).with_body(std::string(size_t{1} << 20, id))});
@@ -58,15 +58,15 @@ class LifeScriptTest : public ScriptTest {
     arguments.number(wish.count);
     return run(scripts::kTake, topic, arguments);
   }
-  /// The ids of a take's answer.
+  /// The ids in the reply of a take.
   static std::vector<std::string> ids(const resp::Value& taken) {
     std::vector<std::string> ids;
     for (size_t i = 2; i + 1 < taken.items.size(); i += 2) ids.push_back(taken.items[i].text);
     return ids;
   }
-  /// Whether it says that its bytes ended it.
+  /// Whether the bound of bytes ended the take.
   static bool is_cut(const resp::Value& taken) { return taken.items.size() % 2 == 1; }
-  /// Pushes a job that is ready, takes it, and answers its lease without the shard: "1234" or "1234.56".
+  /// Pushes a ready job, takes it, and returns its lease without the shard: "1234" or "1234.56".
   std::string lease_of(const JobSpec& job, int64_t until = kNow + 60'000, uint64_t nonce = 0) {
     push({job});
     Wish wish;
@@ -79,7 +79,7 @@ class LifeScriptTest : public ScriptTest {
     return lease_text({0, record.lease, record.nonce}).substr(2);
   }
 
-  /// A lease as scripts are given it, number and nonce, with these words behind it.
+  /// A lease as arguments of a script, number and nonce, followed by these words.
   static std::vector<std::string> words_of(const std::string& lease,
                                            const std::vector<std::string>& more = {}) {
     const size_t dot = lease.find('.');
@@ -99,7 +99,7 @@ class LifeScriptTest : public ScriptTest {
     return run(scripts::kAck, "t", own, now);
   }
 
-  /// What an answer says after the two that all say.
+  /// The script's own results, without the two values that every reply begins with.
   static std::string said(const resp::Value& answer) {
     resp::Value own = answer;
     own.items.erase(own.items.begin(), own.items.begin() + 2);

@@ -24,7 +24,7 @@ namespace delayq::support {
 
 namespace {
 
-/// How long to wait before asking again; the wait itself is for an event: the end of the process.
+/// How long to wait before trying again. The wait ends early if the process ends.
 constexpr int kStepMs = 5;
 
 std::string whole_file(const std::filesystem::path& path) {
@@ -53,11 +53,11 @@ std::vector<std::string> usual_redis_arguments() {
 }
 
 uint16_t free_port() {
-  // Not where the system takes the ports of outgoing connections from: one of these could have it when a
-  // server that was killed comes back, even the client's own that keeps trying to reach it.
+  // Not from the range of outgoing connections: one of these could use the port when a killed server starts
+  // again, even the connection of the client that tries to reach it.
   static Random random(static_cast<uint64_t>(::getpid()) ^
                        static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
-  // Nor one that was told before: whoever was may not have bound it yet.
+  // Nor a port that was returned before: its user may not have bound it yet.
   static std::set<uint16_t> told;
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const auto port = static_cast<uint16_t>(random.between(12'000, 32'000));
@@ -88,7 +88,7 @@ void wait_until(std::string_view what, const std::function<bool()>& is_so, int s
 RedisProcess::RedisProcess(const std::vector<std::string>& arguments)
     : port_(free_port()), arguments_(usual_redis_arguments()) {
   arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
-  // Somebody else may have taken the port meanwhile.
+  // Another process may have taken the port meanwhile.
   for (int attempt = 0; !is_running(); ++attempt) {
     try {
       start();
@@ -136,7 +136,7 @@ void RedisProcess::wait_for_ping() {
   wait_until("redis-server answers to PING", [this] {
     wire_ = std::make_unique<RedisWire>(port_);
     const auto pong = wire_->command({"PING"});
-    // Without a password that is all it says; it is there.
+    // Without a password this is its only reply; the server is running.
     if (pong && (!pong->is_error() || pong->text.starts_with("NOAUTH"))) return true;
     if (has_ended())
       throw std::runtime_error("redis-server ended as it started:\n" + whole_file(directory_ / "log"));

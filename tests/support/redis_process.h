@@ -14,26 +14,26 @@
 
 namespace delayq::support {
 
-/// A port of 127.0.0.1 on which nobody listens now.
+/// A port of 127.0.0.1 on which no server listens now.
 uint16_t free_port();
 
-/// For a redis-server that only tests use: no persistence, replicas without delay.
+/// Arguments for a redis-server that only tests use: no persistence, replicas without delay.
 std::vector<std::string> usual_redis_arguments();
 
-/// Asks `is_so` again and again until it says yes. Throws after `seconds`, naming `what`; so a test that went
-/// wrong fails instead of hanging.
+/// Calls `is_so` again and again until it returns true. Throws after `seconds`, naming `what`, so that a
+/// broken test fails instead of hanging.
 void wait_until(std::string_view what, const std::function<bool()>& is_so, int seconds = 20);
 
-/// A redis-server of its own on 127.0.0.1, in a directory that goes with it. It is killed by its pid when
-/// this goes, and by the kernel should the test die first. Whoever makes one must outlive it: it is bound to
-/// that thread.
+/// A separate redis-server on 127.0.0.1, in a directory that is removed with it. The destructor kills it by
+/// its pid, and the kernel kills it if the test dies first. It is bound to the thread that creates it,
+/// which must outlive it.
 ///
 ///   RedisProcess redis;                          // no persistence
 ///   RedisProcess redis({"--appendonly", "yes"}); // and it has its data again after kill() and start()
 class RedisProcess {
  public:
   explicit RedisProcess(const std::vector<std::string>& arguments = {});
-  /// One that needs to be told more before start(), with set_arguments().
+  /// For a server that needs more arguments before start(); see set_arguments().
   struct NotYet {};
   explicit RedisProcess(NotYet) : port_(free_port()) {}
   ~RedisProcess();
@@ -43,22 +43,22 @@ class RedisProcess {
   uint16_t port() const { return port_; }
   const TemporaryDirectory& directory() const { return directory_; }
 
-  /// What its command line says, besides its port and its directory.
+  /// Its arguments, besides port and directory.
   void set_arguments(std::vector<std::string> arguments) { arguments_ = std::move(arguments); }
 
-  /// kill -9, and waits for its end.
+  /// kill -9, and waits until it has ended.
   void kill();
-  /// On the same port with the same files. Answers when it answers to PING.
+  /// Starts it on the same port with the same files. Returns when it replies to PING.
   void start();
-  /// SIGSTOP: connections stay, nothing is answered.
+  /// SIGSTOP: connections stay open, but there are no replies.
   void pause();
   void resume();
   bool is_running() const { return pid_ > 0; }
 
-  /// Runs a command on a connection that is kept for this. Throws when there is no reply; an error reply is a
-  /// value.
+  /// Runs a command on a connection that is kept for this. Throws if there is no reply; an
+  /// error reply is a value.
   resp::Value command(std::initializer_list<std::string_view> words);
-  /// Closes the connections of all clients but this one.
+  /// Closes the connections of all other clients.
   void kill_clients();
 
  private:

@@ -15,8 +15,8 @@
 
 namespace delayq::redis {
 
-/// For tests of single scripts on a real Redis: KEYS and ARGV in, replies out, and what is in Redis
-/// afterwards. Each test has a prefix of its own on one server, and one shard.
+/// For tests of single scripts on a real Redis: they check replies, and what is in Redis afterwards. Each
+/// test has its own prefix on one server, and one shard.
 class ScriptTest : public testing::Test {
  protected:
   static constexpr int64_t kNow = 1'700'000'000'000;
@@ -38,13 +38,13 @@ class ScriptTest : public testing::Test {
     return "test" + std::to_string(++tests);
   }
 
-  /// What all scripts about a topic are told first.
+  /// The arguments that all scripts about a topic get first.
   Arguments about(std::string_view topic, int64_t now = kNow) const {
     Arguments arguments;
     arguments.number(now).text(topic).text(channel_).text("0@me");
     return arguments;
   }
-  /// Runs a script on the keys of that topic, with its own arguments after the four that all have.
+  /// Runs a script on the keys of this topic, with its own arguments after the four common ones.
   resp::Value run(const net::redis::Script& script, std::string_view topic,
                   const std::vector<std::string>& own, int64_t now = kNow) {
     Arguments arguments = about(topic, now);
@@ -61,7 +61,7 @@ class ScriptTest : public testing::Test {
     if (!reply.ok()) throw std::runtime_error(to_string(reply.error()));
     return *reply;
   }
-  /// On the keys of no topic, as scripts about many have them.
+  /// Runs a script about many topics: with the keys of a topic with an empty name.
   resp::Value run_over(const net::redis::Script& script, const std::vector<std::string>& own,
                        std::string_view wanted = {}) {
     Arguments arguments = about(wanted);
@@ -69,7 +69,7 @@ class ScriptTest : public testing::Test {
     return run(script, {}, arguments);
   }
 
-  /// How many jobs cancel_group says that it cancelled, of all topics.
+  /// How many jobs were cancelled in all topics, according to the reply of cancel_group.
   static int64_t cancelled_by(const resp::Value& answer) {
     int64_t sum = 0;
     const std::vector<resp::Value>& by_topic = answer.items.at(2).items;
@@ -90,7 +90,7 @@ class ScriptTest : public testing::Test {
     if (!is_live(state)) job.until = from_unix_ms(kNow + 1'000);
     return job;
   }
-  /// Puts a job there as it is, with the script that does that.
+  /// Stores a job in its state, with restore.lua.
   resp::Value store(const Job& job, OnConflict policy = OnConflict::kReject, uint32_t keep = 1'000) {
     Arguments arguments = about(job.topic);
     const RecordPieces record = write_job(job, arguments.storage());
@@ -101,7 +101,7 @@ class ScriptTest : public testing::Test {
         .number(keep);
     return run(scripts::kRestore, job.topic, arguments);
   }
-  /// The record of a job, as it lies in the pool. Its texts live as long as this test.
+  /// The record of a job in the pool. Its strings live as long as this test.
   Record record_of(std::string_view id, std::string_view topic = "t") {
     records_.push_back(
         std::make_unique<std::string>(server().command({"HGET", key(Key::kPool, topic), id}).text));
@@ -117,14 +117,14 @@ class ScriptTest : public testing::Test {
     return std::string(keys_.topic(0, topic)[which]);
   }
   std::string group(std::string_view name) const { return key(Key::kGroups) + std::string(name); }
-  /// The members of a zset, the first ones first, without or with their scores.
+  /// The members of a zset in order, without or with their scores.
   std::string members(Key which, std::string_view topic = "t") {
     return command({"ZRANGE", key(which, topic), "0", "-1"});
   }
   std::string scores(Key which, std::string_view topic = "t") {
     return command({"ZRANGE", key(which, topic), "0", "-1", "WITHSCORES"});
   }
-  /// The ids of a line of ready jobs, in the order in which they will be handed out.
+  /// The ids of a line of ready jobs, in hand-over order.
   std::vector<std::string> line(Key which = Key::kReady, std::string_view topic = "t") {
     constexpr size_t kRankBytes = 20;
     std::vector<std::string> ids;
@@ -132,7 +132,7 @@ class ScriptTest : public testing::Test {
       ids.push_back(member.text.substr(kRankBytes));
     return ids;
   }
-  /// The names of all keys of this test, without what they begin with.
+  /// The names of all keys of this test, without the prefix.
   std::vector<std::string> names() {
     std::vector<std::string> names;
     for (const resp::Value& name : server().command({"KEYS", prefix_ + ":*"}).items)
@@ -140,7 +140,7 @@ class ScriptTest : public testing::Test {
     return names;
   }
 
-  /// From now on news() are heard.
+  /// Starts to record messages for news().
   void listen() {
     bool is_listening = false;
     driver_.client().subscribe(
@@ -148,9 +148,9 @@ class ScriptTest : public testing::Test {
         [&is_listening] { is_listening = true; });
     driver_.turn_until("the subscription", [&is_listening] { return is_listening; });
   }
-  /// What was told since the last call, in its order.
+  /// The messages that were published since the last call, in order.
   std::vector<std::string> news() {
-    // What is told last comes last.
+    // Messages come in order, so this one comes last.
     server().command({"PUBLISH", channel_, "mark"});
     driver_.turn_until("the news", [this] { return !heard_.empty() && heard_.back() == "mark"; });
     heard_.pop_back();

@@ -46,7 +46,7 @@ RedisSentinels::RedisSentinels(const std::vector<std::string>& arguments) {
 
 void RedisSentinels::write_file(size_t index) const {
   std::ofstream file(sentinels_[index]->directory() / kFile);
-  // What sentinels find out of each other within some seconds is written down here.
+  // Written here, because sentinels need some seconds to find this out from each other.
   file << "bind 127.0.0.1\n"
        << "sentinel myid " << sentinel_id(index) << "\n"
        << "sentinel monitor " << kMasterName << " 127.0.0.1 " << servers_[0]->port() << " 2\n"
@@ -79,7 +79,7 @@ RedisProcess& RedisSentinels::master() {
 }
 
 void RedisSentinels::wait_for_replicas(RedisProcess& master, int count) {
-  // WAIT is for the writes of its own connection; so there is one, behind those of all others.
+  // WAIT applies to the writes of its own connection, so this write comes after those of all others.
   master.command({"SET", "mark", "1"});
   master.command({"DEL", "mark"});
   wait_until("the replicas have all", [&] {

@@ -10,7 +10,7 @@
 
 namespace delayq::support {
 
-/// A master, two replicas and three sentinels that notice within half a second when the master is gone.
+/// A master, two replicas and three sentinels that notice within half a second if the master fails.
 class RedisSentinels {
  public:
   static constexpr std::string_view kMasterName = "jobs";
@@ -18,13 +18,13 @@ class RedisSentinels {
   /// The arguments are for the servers, not for the sentinels.
   explicit RedisSentinels(const std::vector<std::string>& arguments = {});
 
-  /// The first begins as the master.
+  /// The first one starts as the master.
   const std::vector<std::unique_ptr<RedisProcess>>& servers() const { return servers_; }
   const std::vector<std::unique_ptr<RedisProcess>>& sentinels() const { return sentinels_; }
   std::vector<uint16_t> sentinel_ports() const;
-  /// The one that the first sentinel that runs names.
+  /// The master according to the first running sentinel.
   RedisProcess& master();
-  /// Waits until so many replicas of `master` have all that it has.
+  /// Waits until this many replicas of `master` have all its data.
   static void wait_for_replicas(RedisProcess& master, int count);
 
  private:

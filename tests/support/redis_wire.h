@@ -10,8 +10,8 @@
 
 namespace delayq::support {
 
-/// A plain connection to a Redis on 127.0.0.1, one command at a time: how tests look at a server, and play
-/// with it, without the client that they test. Its calls end after ten seconds.
+/// A plain connection to a Redis on 127.0.0.1, one command at a time. Tests use it to inspect and change a
+/// server without the client that they test. Its calls end after ten seconds.
 class RedisWire {
  public:
   explicit RedisWire(uint16_t port);
@@ -19,9 +19,9 @@ class RedisWire {
   RedisWire(const RedisWire&) = delete;
   RedisWire& operator=(const RedisWire&) = delete;
 
-  /// Whether the server has not hung up so far.
+  /// Whether the server has not closed the connection.
   bool is_open();
-  /// Nothing when the connection is gone.
+  /// nullopt if the connection is closed.
   std::optional<resp::Value> command(std::initializer_list<std::string_view> words);
 
  private:

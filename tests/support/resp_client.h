@@ -14,12 +14,12 @@
 
 namespace delayq::support {
 
-/// A queue in memory and what speaks RESP for it, without sockets.
+/// A queue in memory with the RESP protocol, without sockets.
 struct Backend : MemoryQueue {
   resp::Endpoint host{queue, [this] { return now; }, "9.9.9", kStart, [] { return size_t{7}; }, 0};
 };
 
-/// One client of it.
+/// One client of a Backend.
 class RespClient final : public net::Connection {
  public:
   explicit RespClient(Backend& backend)
@@ -29,7 +29,7 @@ class RespClient final : public net::Connection {
   void on_output() override { ++told_; }
   void on_resume() override { ++resumed_; }
 
-  /// What comes back for these bytes by the time that nothing moves any more.
+  /// Sends these bytes and returns the replies that come until nothing happens any more.
   std::string say(std::string_view bytes) {
     input_ += bytes;
     for (bool any = true; any;) {
@@ -66,7 +66,7 @@ class RespClient final : public net::Connection {
   int resumed_ = 0;
 };
 
-/// A test with a server and one client.
+/// A test with one server and one client.
 class RespTest : public testing::Test {
  protected:
   /// The lease in the reply to a POP of one job.

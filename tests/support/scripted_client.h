@@ -9,7 +9,7 @@
 
 namespace delayq::support {
 
-/// A client without a Redis: answers every command as the test says, at the next poll().
+/// A client without a Redis: the test sets the reply to every command, which comes at the next poll().
 class ScriptedClient final : public net::redis::Client {
  public:
   using net::redis::Client::call;
@@ -39,7 +39,8 @@ class ScriptedClient final : public net::redis::Client {
   const net::redis::ClientFigures& figures() const override { return figures_; }
 
   std::function<Result<resp::Value>(const std::string& name)> reply;  ///< to a command, or to a script
-  std::function<void(std::string_view message)> hear;                 ///< what the last subscriber hears
+  /// sends a message to the last subscriber
+  std::function<void(std::string_view message)> hear;
   std::function<void()> begin_listening;
   bool is_there = true;
 

@@ -8,7 +8,7 @@
 
 namespace delayq::support {
 
-/// A job that an engine answered with, owning its texts.
+/// A job that an engine returned, with its own strings.
 struct SeenJob {
   std::string topic;
   std::string id;
@@ -29,10 +29,10 @@ struct SeenJob {
 };
 
 SeenJob seen(const Job& job);
-/// The other way round; valid for as long as `job` is.
+/// The reverse; valid as long as `job`.
 Job view_of(const SeenJob& job);
 
-/// A job that was handed out, and what came with it.
+/// A job that was handed out, with its lease.
 struct Taken {
   std::string lease;
   SeenJob job;
@@ -51,11 +51,12 @@ SeenPage seen(const JobPage& page);
 std::vector<std::string> ids_of(const std::vector<SeenJob>& jobs);
 std::vector<std::string> ids_of(const std::vector<Taken>& jobs);
 
-/// One line, whatever the job's texts hold. A long text is told by its start, its length and its checksum.
+/// One line, whatever the job's strings contain. A long string is shown as its start, its
+/// length and its checksum.
 std::string to_string(const SeenJob& job);
 std::ostream& operator<<(std::ostream& out, const SeenJob& job);
 
-/// The same treatment for a single text.
+/// The same for a single string.
 std::string brief(std::string_view text);
 
 }  // namespace delayq::support

@@ -15,8 +15,8 @@
 
 namespace delayq::support {
 
-/// Writes journal segments record by record, so that a test can have any directory it can think of. Records
-/// are numbered on unless a test says with which number to go on.
+/// Writes journal segments record by record, so that a test can build any directory. Records get consecutive
+/// numbers unless a test sets the next number.
 class SegmentBuilder {
  public:
   explicit SegmentBuilder(uint32_t number, journal::Lsn first_lsn = 1,
@@ -36,7 +36,7 @@ class SegmentBuilder {
   SegmentBuilder& in_version(uint16_t version) { return header_.version = version, *this; }
   SegmentBuilder& from_lsn(journal::Lsn lsn) { return next_lsn_ = lsn, *this; }
 
-  /// A commit begins, and everything before it was synced (or only as much as is said).
+  /// Begins a commit. Everything before it was synced, or only `durable` bytes.
   SegmentBuilder& mark(std::optional<uint64_t> durable = std::nullopt) {
     return add_plain(journal::RecordType::kMark,
                      journal::MarkPayload{bytes_.size(), durable.value_or(bytes_.size())});
@@ -89,7 +89,7 @@ class SegmentBuilder {
     return *this;
   }
 
-  /// Bytes that are no record.
+  /// Bytes that are not a record.
   SegmentBuilder& raw(std::string_view bytes) {
     for (const char byte : bytes) bytes_.push_back(static_cast<std::byte>(byte));
     return *this;
@@ -100,7 +100,7 @@ class SegmentBuilder {
     return *this;
   }
 
-  /// Where the latest record begins.
+  /// The offset of the latest record.
   uint64_t last() const { return last_; }
   uint64_t size() const { return bytes_.size(); }
   journal::Lsn next_lsn() const { return next_lsn_; }
@@ -113,7 +113,7 @@ class SegmentBuilder {
     return all;
   }
 
-  /// As a file that is there to stay.
+  /// Writes it as a durable file.
   void save(journal::Disk& disk) const { save_file(disk, name(), bytes()); }
 
   static void save_file(journal::Disk& disk, std::string_view name, std::span<const std::byte> bytes) {
@@ -144,7 +144,7 @@ class SegmentBuilder {
   uint64_t last_ = 0;
 };
 
-/// All bytes of a file.
+/// Reads a whole file.
 inline std::vector<std::byte> file_bytes(journal::Disk& disk, std::string_view name) {
   const auto file = disk.open(name);
   if (!file.ok()) throw std::runtime_error("no file " + std::string(name));

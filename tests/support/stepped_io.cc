@@ -13,7 +13,7 @@ void SteppedIo::run(Lane lane, Step work, Step done) {
 
 bool SteppedIo::poll() {
   if (finished_.empty()) return false;
-  // A `done` may hand out new work, and a step taken then may finish it: those wait for the next poll.
+  // A `done` may start new work, and a step run then may finish it: those wait for the next poll.
   std::vector<Step> finished = std::exchange(finished_, {});
   for (Step& done : finished) {
     if (done) done();

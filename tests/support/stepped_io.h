@@ -10,8 +10,8 @@
 
 namespace delayq::support {
 
-/// An Io whose lanes move only when they are told to: the caller decides, step by step, how far the disk
-/// has come. No threads, so everything happens in an order that a seed can repeat.
+/// An Io whose lanes run only step by step: the caller decides how far the disk has come. There are no
+/// threads, so a seed repeats everything in the same order.
 class SteppedIo final : public journal::Io {
  public:
   void run(journal::Lane lane, Step work, Step done) override;
@@ -19,17 +19,17 @@ class SteppedIo final : public journal::Io {
   /// Steps all lanes, the write lane first, until nothing is left.
   void drain() override;
   void set_wakeup(std::function<void()> wakeup) override { wakeup_ = std::move(wakeup); }
-  /// Stands still but for what `pass` says.
+  /// Changes only by pass().
   std::chrono::microseconds clock() const override { return clock_; }
 
-  /// From now on every look at the clock finds it this much later.
+  /// Moves the clock forward.
   void pass(std::chrono::microseconds time) { clock_ += time; }
 
-  /// Does the next work of the lane; poll() will run its `done`. False: there is none.
+  /// Runs the next work of the lane; poll() will run its `done`. Returns false if there is none.
   bool step(journal::Lane lane);
   size_t waiting(journal::Lane lane) const { return lanes_[static_cast<size_t>(lane)].size(); }
   bool idle() const;
-  /// Forgets all work and all that is done, as when the process dies.
+  /// Drops all work and all `done` steps, as when the process dies.
   void abandon();
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 using journal::Lane;
 
-/// An Io that writes down what ran when.
+/// An Io that records what ran when.
 struct Recorded {
   SteppedIo io;
   std::string log;

@@ -7,8 +7,8 @@
 
 namespace delayq::support {
 
-/// A new directory that goes, with all that is in it, when this does. As a fixture's first member it outlives
-/// what is opened in it.
+/// A new directory that is removed, with its contents, by the destructor. As the first member of a fixture it
+/// outlives everything that is opened in it.
 class [[nodiscard]] TemporaryDirectory {
  public:
   TemporaryDirectory() {

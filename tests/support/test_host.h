@@ -21,7 +21,7 @@
 
 namespace delayq::support {
 
-/// One connection of a host, on a thread of its own: blocking, plain or TLS.
+/// One connection of a host, on its own thread: blocking, plain or TLS.
 class TestPeer {
  public:
   TestPeer(int socket, SSL* session) : socket_(socket), session_(session) {}
@@ -33,7 +33,7 @@ class TestPeer {
   TestPeer& operator=(const TestPeer&) = delete;
 
   bool shake_hands() { return session_ == nullptr || SSL_accept(session_) == 1; }
-  /// Appends what comes; false when nothing will.
+  /// Appends received bytes; returns false if the connection is closed.
   bool read(std::string& input) {
     char bytes[16384];
     const ssize_t count = session_ != nullptr ? SSL_read(session_, bytes, sizeof bytes)
@@ -52,14 +52,14 @@ class TestPeer {
     }
     return true;
   }
-  /// What was agreed on in the handshake: "h2", or nothing.
+  /// The protocol negotiated in the handshake: "h2", or empty.
   std::string protocol() const {
     const unsigned char* name = nullptr;
     unsigned length = 0;
     if (session_ != nullptr) SSL_get0_alpn_selected(session_, &name, &length);
     return {reinterpret_cast<const char*>(name), length};
   }
-  /// Any thread: lets its reads and writes fail.
+  /// May be called from any thread: makes its reads and writes fail.
   void break_off() { ::shutdown(socket_, SHUT_RDWR); }
 
  private:
@@ -67,17 +67,17 @@ class TestPeer {
   SSL* session_;
 };
 
-/// A server on a loopback port whose connections do as they are told, each on its own thread.
+/// A server on a loopback port. Each connection runs `serve` on its own thread.
 class TestHost {
  public:
   using Serve = std::function<void(TestPeer&)>;
 
-  /// `protocols`: what it speaks over TLS, as ALPN writes it: "\x02h2".
+  /// `protocols` are those it offers over TLS, in ALPN format: "\x02h2".
   explicit TestHost(Serve serve, const Identity* identity = nullptr, std::string protocols = {})
       : serve_(std::move(serve)),
         protocols_(std::move(protocols)),
         listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL, writing to somebody who has gone
+    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL may write to a closed connection
     if (identity != nullptr) use_tls(*identity);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -107,7 +107,7 @@ class TestHost {
            std::string(path);
   }
   int accepts() const { return accepts_; }
-  /// What the last client offered to speak over TLS.
+  /// The protocols that the last client offered over TLS.
   std::string offered() {
     const std::lock_guard lock(mutex_);
     return offered_;
@@ -172,8 +172,8 @@ class TestHost {
   std::thread acceptor_;
 };
 
-/// Reads HTTP/1.1 requests and answers each with the bytes that `answer` makes of it. Without any it reads on
-/// and says nothing; after bytes that end with "Connection: close" in their header the connection is over.
+/// Reads HTTP/1.1 requests and sends the bytes that `answer` returns for each. If it returns none, nothing is
+/// sent and reading continues. The connection ends after a response with the header "Connection: close".
 inline TestHost::Serve http(std::function<std::string(const std::string& request)> answer) {
   return [answer = std::move(answer)](TestPeer& peer) {
     std::string input;
@@ -195,7 +195,7 @@ inline TestHost::Serve http(std::function<std::string(const std::string& request
   };
 }
 
-/// An answer with these header lines, each with its line end.
+/// A response with these header lines, each with its line end.
 inline std::string http_reply(int status, std::string_view body, std::string_view headers = {}) {
   return "HTTP/1.1 " + std::to_string(status) + " Text\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\n" + std::string(headers) + "\r\n" + std::string(body);

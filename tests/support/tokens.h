@@ -9,7 +9,7 @@
 
 namespace delayq::support {
 
-/// The SHA-256 of "secret", of "other", by `printf secret | sha256sum`.
+/// The SHA-256 of "secret" and of "other", from `printf secret | sha256sum`.
 inline constexpr std::string_view kSecretHash =
     "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
 inline constexpr std::string_view kOtherHash =

@@ -49,7 +49,7 @@ class VirtualDisk::OpenFile final : public journal::File {
       return failed("disk.write");
     }
     if (Status room = disk_.room_for(*inode_, offset + bytes.size(), "disk.write"); !room.ok()) {
-      const uint64_t fits = inode_->bytes.cached().size();  // what lies below needs no new room
+      const uint64_t fits = inode_->bytes.cached().size();  // bytes below this need no new space
       if (offset < fits) write_part(offset, bytes.first(fits - offset));
       return room;
     }
@@ -112,7 +112,7 @@ class VirtualDisk::OpenFile final : public journal::File {
   }
 
  private:
-  /// A write that is cut short ends between two sectors: smaller pieces are never torn.
+  /// A write that is cut short ends between two sectors: a sector is never torn.
   void write_part(uint64_t offset, std::span<const std::byte> bytes) {
     const uint64_t before = offset / kSectorBytes;
     const uint64_t sectors = (offset + bytes.size()) / kSectorBytes - before + 1;
@@ -132,7 +132,7 @@ class VirtualDisk::OpenFile final : public journal::File {
   }
 
   VirtualDisk& disk_;
-  const std::string name_;  // when it was opened; for traces
+  const std::string name_;  // name when it was opened; for traces
   const InodePtr inode_;
   const uint64_t life_;
 };
@@ -140,13 +140,13 @@ class VirtualDisk::OpenFile final : public journal::File {
 VirtualDisk::VirtualDisk(uint64_t seed) : random_(seed) {}
 VirtualDisk::~VirtualDisk() = default;
 
-// ---- what programs do
+// ---- operations of programs
 
 Result<std::vector<std::string>> VirtualDisk::list() {
   if (stopped_) return off("disk.list");
   std::vector<std::string> names;
   for (const auto& [name, inode] : names_) names.push_back(name);
-  // Real directories have no order worth relying on.
+  // The order of names in a real directory is not defined.
   for (size_t i = names.size(); i > 1; --i) std::swap(names[i - 1], names[random_.below(i)]);
   return names;
 }
@@ -225,11 +225,11 @@ Result<std::unique_ptr<journal::Disk::Lock>> VirtualDisk::lock() {
   return std::unique_ptr<Lock>(std::make_unique<Guard>(std::move(token)));
 }
 
-// ---- what the world does
+// ---- faults
 
 void VirtualDisk::power_cut() {
   trace("POWER CUT", {});
-  // Up to a moment, or any of the changes without the others; a rename always happens as a whole.
+  // Either all changes up to a moment, or any of the changes without the others; a rename is always atomic.
   const bool mixture = random_.chance(1, 3);
   const size_t moment = random_.below(name_changes_.size() + 1);
   for (size_t i = 0; i < name_changes_.size(); ++i) {
@@ -347,7 +347,7 @@ uint64_t VirtualDisk::used_bytes() const {
   return used;
 }
 
-// ---- inside
+// ---- internals
 
 VirtualDisk::Gate VirtualDisk::pass_change(std::string_view what, std::string_view file) {
   if (changes_left_ && *changes_left_ == 0) {

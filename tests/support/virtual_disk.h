@@ -15,27 +15,26 @@
 
 namespace delayq::support {
 
-/// One kind of operation that can be told to fail.
+/// A kind of operation that a test can make fail.
 enum class DiskFault : uint8_t {
-  kWrite,          ///< nothing or a part of the bytes is written
-  kSync,           ///< what was dirty may be gone without another word (see VolatileBytes::fail_sync)
+  kWrite,          ///< no bytes, or a part of them, are written
+  kSync,           ///< dirty bytes may be lost silently (see VolatileBytes::fail_sync)
   kRead,           ///< an unreadable sector
-  kAllocate,       ///< no room is reserved
-  kCreate,         ///< the file is not there
-  kRemove,         ///< the file stays
-  kSyncDirectory,  ///< nothing of the directory became durable
+  kAllocate,       ///< no space is reserved
+  kCreate,         ///< the file is not created
+  kRemove,         ///< the file is not removed
+  kSyncDirectory,  ///< no change of the directory became durable
 };
 inline constexpr size_t kDiskFaultCount = 7;
 std::string_view name_of(DiskFault fault);
 
-/// A directory in memory that does to its user what real disks do.
+/// A directory in memory that simulates what real disks do to programs.
 ///
-/// Writes are volatile until File::sync; names (create, remove, rename) until sync_directory. power_cut()
-/// lets any part of what was volatile happen. One seed, one behaviour: every choice comes from the Random
-/// given at construction.
+/// Writes are volatile until File::sync; names (create, remove, rename) are volatile until sync_directory.
+/// power_cut() keeps a random part of the volatile changes. The same seed gives the same behaviour: every
+/// choice comes from the Random given at construction.
 ///
-/// A life ends with power_cut() or kill(): open handles answer errors from then on, and the lock is free
-/// again.
+/// After power_cut() or kill(), open handles return errors, and the lock is free again.
 ///
 /// Threads: none. Must outlive the files it opened.
 class VirtualDisk final : public journal::Disk {
@@ -53,30 +52,30 @@ class VirtualDisk final : public journal::Disk {
   Result<uint64_t> free_bytes() override;
   Result<std::unique_ptr<Lock>> lock() override;
 
-  // ---- the ends of a life
+  // ---- crashes
   /// The machine loses power and comes back.
   void power_cut();
-  /// The process dies; the machine, and with it the page cache, goes on.
+  /// The process dies; the machine, and with it the page cache, continues.
   void kill();
-  /// After `changes` more changing operations (write, sync, create, ...) nothing answers any more, as seen by
-  /// a program that died in the middle of one. Follow it with power_cut() or kill().
+  /// After `changes` more changing operations (write, sync, create, ...) every operation fails, as for a
+  /// program that died in the middle of one. Call power_cut() or kill() after it.
   void stop_after(uint64_t changes) { changes_left_ = changes; }
   /// The same at once.
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
 
   // ---- faults
-  /// The operation of that kind that comes after `skip` others fails, once.
+  /// Makes one operation of that kind fail, after `skip` others.
   void fail(DiskFault fault, uint64_t skip);
   void forget_faults();
-  /// How many planted faults, and refusals for lack of room, have happened so far.
+  /// How many planted faults, and failures for lack of space, have happened so far.
   uint64_t faults_fired() const { return faults_fired_; }
-  /// Room on the disk for everything in the directory. Writes and allocations beyond it get kDiskFull.
+  /// Space for everything in the directory. Writes and allocations beyond it get kDiskFull.
   void set_capacity(uint64_t bytes) { capacity_ = bytes; }
   uint64_t used_bytes() const;
-  /// In how many of 256 cases read_cached() answers that it would have to wait.
+  /// In how many of 256 cases read_cached() returns that it would have to wait.
   void set_cache_misses(unsigned of_256) { cache_misses_ = of_256; }
-  /// From now on File::sync and sync_directory answer success and do nothing: a drive that lies.
+  /// From now on File::sync and sync_directory return success and do nothing, like a drive that lies.
   void set_syncs_lie(bool lie) { syncs_lie_ = lie; }
 
   struct Damage {
@@ -84,12 +83,12 @@ class VirtualDisk final : public journal::Disk {
     uint64_t offset = 0;
     unsigned bit = 0;
   };
-  /// One bit of some byte that was synced turns over. nullopt: there was none.
+  /// Flips one bit of a synced byte. nullopt: there was none.
   std::optional<Damage> flip_bit();
-  /// The same bit again.
+  /// Flips the same bit again.
   void undo(const Damage& damage);
-  /// A file vanishes, two exchange their names, or one is there under another's name: what a hand or a bad
-  /// copy does. Only among files whose names `concerns` is true for. nullopt: there were none.
+  /// Removes a file, exchanges the names of two, or copies one over another's name, as an operator's mistake
+  /// or a bad copy would. Only files for whose names `concerns` returns true. nullopt: there were none.
   struct Mishap {
     std::string what;
     std::vector<std::string> files;
@@ -97,17 +96,17 @@ class VirtualDisk final : public journal::Disk {
   std::optional<Mishap> misplace(const std::function<bool(const std::string& name)>& concerns);
   /// Undoes the last misplace().
   void put_back();
-  /// Another disk that holds what this one shows, all of it durable.
+  /// Another disk with the visible contents of this one, all of it durable.
   std::unique_ptr<VirtualDisk> clone(uint64_t seed) const;
 
-  /// Called with one line for each changing operation and each fault. For replays.
+  /// `trace` is called with one line for each changing operation and each fault. For replays.
   void set_trace(std::function<void(const std::string&)> trace) { trace_ = std::move(trace); }
 
  private:
   class OpenFile;
   class Guard;
 
-  /// A file's bytes and who still needs them. Names and handles both keep one alive.
+  /// A file's bytes. Names and handles keep it alive.
   struct Inode {
     VolatileBytes bytes;
     uint32_t handles = 0;
@@ -115,14 +114,15 @@ class VirtualDisk final : public journal::Disk {
   using InodePtr = std::shared_ptr<Inode>;
   using Names = std::map<std::string, InodePtr, std::less<>>;
 
-  /// A change of the directory that is not durable yet. create: no `from`; remove: no `to`.
+  /// A change of the directory that is not durable yet. For a create `from` is empty, for a remove `to` is.
   struct NameChange {
     std::string from;
     std::string to;
     InodePtr inode;
   };
 
-  /// Whether the operation may go on; `happens` tells whether the one that meets the end still takes place.
+  /// Whether the operation may continue. `happens` says whether the operation during which the disk
+  /// stops still takes effect.
   struct Gate {
     bool open;
     bool happens;
@@ -141,7 +141,7 @@ class VirtualDisk final : public journal::Disk {
   Names durable_names_;  // as the disk holds them
   std::vector<NameChange> name_changes_;
   Names before_mishap_;                       // as durable_names_
-  std::vector<std::weak_ptr<Inode>> inodes_;  // all that may still use room
+  std::vector<std::weak_ptr<Inode>> inodes_;  // all that may still use space
 
   uint64_t life_ = 0;
   std::weak_ptr<int> lock_;

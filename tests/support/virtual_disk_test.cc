@@ -26,7 +26,7 @@ std::vector<std::string> names(VirtualDisk& disk) {
   return all;
 }
 
-/// A file that is wholly durable, name and all.
+/// A file that is completely durable, including its name.
 std::shared_ptr<File> make_durable(VirtualDisk& disk, std::string_view name, std::string_view text) {
   std::shared_ptr<File> file = *disk.create(name);
   EXPECT_TRUE(file->write(0, bytes_of(text)).ok());
@@ -137,7 +137,7 @@ TEST(VirtualDisk, StopsInTheMiddleOfAChange) {
     EXPECT_FALSE(disk.open("a").ok());
     disk.kill();
     EXPECT_FALSE(disk.stopped());
-    // The size tells where the write was cut short; only between sectors, or not at all.
+    // The size shows where the write was cut short: only between sectors, or not at all.
     seen.insert(std::to_string(read_all(disk, "a").size()));
     EXPECT_EQ(read_all(disk, "a").substr(0, 2), "ab");
   }

@@ -10,8 +10,8 @@
 
 namespace delayq::support {
 
-/// Copies on virtual disks. A name given by finish() is durable; everything before is what a VirtualDisk
-/// makes of it.
+/// Backups on virtual disks. A name given by finish() is durable; before that, the rules
+/// of VirtualDisk apply.
 class VirtualShelf final : public journal::Shelf {
  public:
   explicit VirtualShelf(uint64_t seed) : random_(seed) {}
@@ -39,7 +39,7 @@ class VirtualShelf final : public journal::Shelf {
     if (const auto found = partial_.find(name); found != partial_.end()) partial_.erase(found);
   }
 
-  /// The copy of that name; null when there is none.
+  /// Returns the backup with this name, or null.
   VirtualDisk* find(std::string_view name) const {
     const auto found = copies_.find(name);
     return found == copies_.end() ? nullptr : found->second;
@@ -51,17 +51,17 @@ class VirtualShelf final : public journal::Shelf {
   void power_cut() {
     for (const auto& disk : owned_) disk->power_cut();
   }
-  /// Of disks that are begun from now on.
+  /// Applies to disks that are begun from now on.
   void set_capacity(uint64_t bytes) { capacity_ = bytes; }
   void fail_to_finish(bool fails) { fails_to_finish_ = fails; }
-  /// The disk of a copy that is under way; null when there is none.
+  /// Returns the disk of an unfinished backup, or null.
   VirtualDisk* find_partial(std::string_view name) const {
     const auto found = partial_.find(name);
     return found == partial_.end() ? nullptr : found->second;
   }
 
  private:
-  /// Hands everything on: the disk outlives the copying.
+  /// Forwards everything: the disk outlives the copying.
   class Borrowed final : public journal::Disk {
    public:
     explicit Borrowed(VirtualDisk& disk) : disk_(disk) {}

@@ -48,14 +48,14 @@ void VolatileBytes::flip_bit(uint64_t offset, unsigned bit) {
 
 std::vector<std::byte> VolatileBytes::random_survivor(Random& random) const {
   if (unsynced_.empty()) return durable_;
-  // Everything or nothing, and everything up to a moment, are likely in life and rare among random mixtures.
+  // All, nothing, and everything up to a moment are likely in reality, but rare among random mixtures.
   const uint64_t mood = random.below(4);
   const size_t moment = mood == 0 ? 0 : mood == 1 ? unsynced_.size() : random.below(unsynced_.size() + 1);
   std::vector<std::byte> image = durable_;
   for (size_t i = 0; i < moment; ++i) apply(unsynced_[i], image);
   if (mood != 3) return image;
 
-  // A mixture: first the size of some moment, then each sector as it was at a moment of its own.
+  // A mixture: the size at some moment, and each sector as it was at a moment of its own.
   const uint64_t size = image.size();
   uint64_t longest = size;
   for (const Change& change : unsynced_) longest = std::max(longest, change.size);
@@ -80,7 +80,7 @@ void VolatileBytes::show_sector(uint64_t sector, size_t changes, std::vector<std
   put(0, durable_);
   for (size_t i = 0; i < changes; ++i) {
     const Change& change = unsynced_[i];
-    if (change.size < end) {  // a cut leaves zeros behind it
+    if (change.size < end) {  // a truncation leaves zeros after it
       const auto cut = static_cast<ptrdiff_t>(std::max(begin, change.size));
       std::fill(image.begin() + cut, image.begin() + static_cast<ptrdiff_t>(end), std::byte{0});
     }

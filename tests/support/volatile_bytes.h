@@ -9,28 +9,28 @@
 
 namespace delayq::support {
 
-/// What a disk writes in one piece: it is there or it is not, never half.
+/// The unit that a disk writes atomically.
 inline constexpr uint64_t kSectorBytes = 512;
 
-/// The bytes of one file, twice: as programs see them (the page cache), and as the disk holds them, with
-/// everything that lies between the two in the order in which it happened.
+/// The bytes of one file, twice: as programs see them (the page cache) and as the disk holds them, with all
+/// changes between the two in the order in which they happened.
 class VolatileBytes {
  public:
-  // ---- what programs do
+  // ---- operations of programs
   std::span<const std::byte> cached() const { return cached_; }
   void write(uint64_t offset, std::span<const std::byte> bytes);
-  /// Grows with zeros, or cuts.
+  /// Extends with zeros, or truncates.
   void resize(uint64_t size);
   void sync();
 
-  // ---- what the world does
-  /// A sync that failed: any part of what was dirty reached the disk, the rest counts as clean from now on
-  /// and no later sync will write it. `forget` tells whether the page cache throws those pages away at once
-  /// (then programs read the old bytes) or keeps showing them until the power goes.
+  // ---- faults
+  /// A failed sync: any part of the dirty bytes reached the disk; the rest counts as clean from now on, and
+  /// no later sync writes it. `forget` says whether the page cache drops these pages at once (programs then
+  /// read the old bytes) or keeps them until the power loss.
   void fail_sync(Random& random, bool forget);
-  /// Of what was not synced, every sector shows any moment of its own past, whatever its neighbours show.
+  /// Every sector that was not synced gets any of its earlier contents, independent of its neighbours.
   void power_cut(Random& random);
-  /// Damage at rest: on the disk and in the cache alike. REQUIRES: offset < durable().size().
+  /// Damage at rest: on disk and in the cache. REQUIRES: offset < durable().size().
   void flip_bit(uint64_t offset, unsigned bit);
 
   std::span<const std::byte> durable() const { return durable_; }

@@ -14,7 +14,7 @@ namespace {
 
 const std::string kNobodysLease = "nobody";
 
-/// A lease by its place in the book, which every player resolves for itself.
+/// A lease by its number in the book; every player looks up its own.
 struct LeasePick {
   size_t back;
   bool expired;
@@ -85,7 +85,7 @@ std::string join(const std::vector<T>& items) {
 Workload::Workload(uint64_t seed, WorkloadShape shape) : random_(seed), shape_(shape) {
   for (uint32_t i = 0; i < shape.topics; ++i) topics_.push_back("t" + std::to_string(i));
   for (uint32_t i = 0; i < shape.ids; ++i) ids_.push_back("id" + std::to_string(i));
-  // Names at the edges of what is allowed go the same ways as short ones.
+  // Names of the maximum length must work like short ones.
   topics_.back() = std::string(200, 't');
   ids_.back() = std::string(255, '\xff');
   ids_.front() = std::string("\0 /", 3);
@@ -123,7 +123,7 @@ Step Workload::next() {
   return step;
 }
 
-// ---- drawing
+// ---- random choices
 
 void Workload::move_clock() {
   if (random_.chance(1, 4) && go_to_an_edge()) return;
@@ -144,7 +144,7 @@ void Workload::move_clock() {
 
 bool Workload::go_to_an_edge() {
   const Moment edge = edges_[random_.below(edges_.size())] - Millis{ms_below(2)};
-  // Only a short way: far edges would leave everything else behind.
+  // Only a short way: a jump to a far edge would pass everything else.
   if (edge < now_ || edge > now_ + std::chrono::minutes{1}) return false;
   now_ = edge;
   return true;
@@ -253,7 +253,7 @@ void Workload::push(Step& step) {
   step.run = [jobs](Player& player) {
     std::vector<PushAnswer> answers = player.driver.push_all(jobs);
     for (size_t i = 0; i < answers.size(); ++i) {
-      // Of several jobs elsewhere any one may be named as the one in the way.
+      // If several jobs elsewhere conflict, any of them may be named.
       if (!jobs[i].unique_across_topics || answers[i].outcome != PushOutcome::kConflict) continue;
       answers[i].state = JobState::kDelayed;
       answers[i].due = Moment{};
@@ -273,7 +273,7 @@ void Workload::take(Step& step) {
   request.rest.auto_ack = random_.chance(1, 10);
   request.rest.keep_done = keep();
   if (random_.chance(1, 3)) request.rest.outlet = Outlet::kCallback;
-  // Whatever an engine counts, one job has it.
+  // With one byte, every engine returns one job, whatever it counts.
   if (random_.chance(1, 8)) request.rest.max_bytes = 1;
   step.text =
       fmt::format("take {} of {} until={} max_reserved={}{}{}{}", request.rest.count, brief(request.topic),
@@ -442,14 +442,14 @@ void Workload::redrive_oldest(Step& step) {
 }
 
 void Workload::purge(Step& step) {
-  // All of a state: which ones go when there is a maximum is the engine's choice.
+  // All jobs of a state: with a maximum, an engine may choose which ones it removes.
   step.text = "purge";
   step.run = [topic = topic(), state = state()](Player& player) {
     return std::to_string(player.driver.purge(topic, state));
   };
 }
 
-// ---- looking around
+// ---- reading
 
 void Workload::get(Step& step) {
   const JobSpec wanted(topic(), id());
@@ -497,7 +497,7 @@ void Workload::topics(Step& step) {
 }
 
 void Workload::forecast(Step& step) {
-  // The sum over everything is exact whatever the engine's resolution is.
+  // The total is exact whatever the engine's resolution is.
   const bool of_all = random_.chance(1, 3);
   step.text = "forecast";
   step.run = [topic = of_all ? std::string{} : topic(), now = now_](Player& player) {
@@ -526,7 +526,7 @@ void Workload::only_tick(Step& step) {
 }
 
 std::vector<SeenJob> in_comparable_order(std::vector<SeenJob> jobs, bool restarts) {
-  // Jobs that fell due in the same call entered together: their order is the engine's choice.
+  // Jobs that fell due in the same call entered the state together: their order is not defined.
   if (restarts || (!jobs.empty() && is_live(jobs.front().state))) {
     std::sort(jobs.begin(), jobs.end(), [](const SeenJob& a, const SeenJob& b) { return a.id < b.id; });
   }

@@ -11,13 +11,13 @@
 
 namespace delayq::support {
 
-/// One engine as a workload sees it.
+/// One engine as a workload uses it.
 struct Player {
   EngineDriver& driver;
   LeaseBook& leases;
 };
 
-/// One thing to do. It can be done on any number of engines; those that agree answer with the same text.
+/// One step. It can run on any number of engines; those that agree return the same text.
 struct Step {
   Moment now{};
   bool tick_first = false;
@@ -25,19 +25,19 @@ struct Step {
   std::function<std::string(Player&)> run;
 };
 
-/// How wild a workload is. Few names make many encounters.
+/// The variety of a workload. Few names cause many conflicts.
 struct WorkloadShape {
   uint32_t topics = 4;
   uint32_t ids = 10;
   uint32_t groups = 3;
   uint32_t largest_body = 300;
   bool clock_jumps = true;
-  /// Engines will be restarted on the way. Which of the kept jobs is the oldest is not exactly known after a
-  /// restart, so nothing is done that depends on it, and listings are compared without their order.
+  /// Engines will be restarted. After a restart it is not exactly known which kept job is the oldest, so no
+  /// step depends on it, and listings are compared without their order.
   bool restarts = false;
 };
 
-/// An endless sequence of random calls of all verbs, determined by its seed alone.
+/// An endless sequence of random calls of all verbs, determined only by its seed.
 class Workload {
  public:
   explicit Workload(uint64_t seed, WorkloadShape shape = {});
@@ -53,7 +53,7 @@ class Workload {
   };
   static const std::vector<Choice>& choices();
 
-  // One verb each: draws the arguments and says how to call it.
+  // One verb each: chooses the arguments and sets how to call it.
   void push(Step& step);
   void restore(Step& step);
   void take(Step& step);
@@ -79,7 +79,7 @@ class Workload {
 
   void nack_leases(Step& step, bool expired);
   void move_clock();
-  /// To a moment at which something happens, or the millisecond before it.
+  /// Moves the clock to a time at which something happens, or to the millisecond before it.
   bool go_to_an_edge();
   Moment remember(Moment moment);
   Moment moment_near();
@@ -91,7 +91,7 @@ class Workload {
   const std::string& topic() { return topics_[random_.below(topics_.size())]; }
   const std::string& id() { return ids_[random_.below(ids_.size())]; }
   JobState state() { return static_cast<JobState>(random_.below(kJobStateCount)); }
-  /// Mostly one that was just given out, sometimes one that is long over.
+  /// Mostly a lease that was just given out, sometimes one that ended long ago.
   size_t lease_back() { return random_.below(random_.chance(2, 3) ? 4 : 24); }
   size_t batch() { return random_.chance(1, 20) ? random_.between(5, 30) : random_.between(1, 3); }
   int64_t ms_below(uint64_t bound) { return static_cast<int64_t>(random_.below(bound)); }
@@ -101,12 +101,13 @@ class Workload {
   std::vector<std::string> topics_;
   std::vector<std::string> ids_;
   Moment now_ = kStart;
-  std::array<Moment, 16> edges_{};  ///< the latest due times, deadlines and ends of retention that were drawn
+  /// the latest due times, deadlines and ends of retention that were chosen
+  std::array<Moment, 16> edges_{};
   size_t next_edge_ = 0;
 };
 
-/// The jobs of one state and topic in an order that engines agree on. Done and dead jobs are left in the
-/// order in which they ended, since the oldest go first, unless there were `restarts`.
+/// The jobs of one state and topic in an order on which engines agree. Done and dead jobs stay in the order
+/// in which they ended, because the oldest are removed first, unless there were `restarts`.
 std::vector<SeenJob> in_comparable_order(std::vector<SeenJob> jobs, bool restarts);
 
 }  // namespace delayq::support

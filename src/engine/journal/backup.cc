@@ -46,7 +46,7 @@ void Backup::after_step(std::shared_ptr<Copy> copy) {
     is_reserved_ = false;
     return copy->done(copy->report);
   }
-  // The files are closed before they are removed.
+  // Close the files before they are removed.
   Copy* const work = copy.get();
   io_.run(
       Lane::kCopy,
@@ -104,7 +104,7 @@ Status Backup::Copy::copy_piece() {
   offset += piece.size();
   if (offset < source.size) return {};
   file.reset();
-  sources[at++].file.reset();  // a segment that was removed meanwhile gives its room back now
+  sources[at++].file.reset();  // frees the disk space of a segment that was removed meanwhile
   return {};
 }
 

@@ -16,41 +16,42 @@
 
 namespace delayq::journal {
 
-/// Where copies go: a directory each, which has its name only when it is complete. Called from the copy lane.
+/// Where backups go: one directory for each, which gets its final name only when it is complete.
+/// Called from the copy lane.
 class Shelf {
  public:
   virtual ~Shelf() = default;
 
   /// For messages and reports.
   virtual std::string path_of(std::string_view name) const = 0;
-  /// An empty directory under another name, "<name>.partial". What an interrupted copy left there is removed.
-  /// kConflict: there is a copy of that name.
+  /// Creates an empty directory with the temporary name "<name>.partial". Removes the remains of an
+  /// interrupted backup there. kConflict: a backup with this name exists.
   virtual Result<std::unique_ptr<Disk>> begin(std::string_view name) = 0;
-  /// Gives it its name, durably.
+  /// Gives the directory its final name, durably.
   virtual Status finish(std::string_view name) = 0;
-  /// Removes what was begun, as far as possible.
+  /// Removes an unfinished backup, as far as possible.
   virtual void abandon(std::string_view name) = 0;
 };
 
-/// Copies the synced part of every segment, as it is at one moment. That is what a power cut at this moment
-/// could have left at worst, so opening the copy is what opening always is, and loses nothing that was
-/// answered.
+/// Copies the synced part of every segment, as of one moment. This is the least that a power loss at
+/// that moment would leave, so opening the copy is an ordinary recovery, and no change that was
+/// replied to is missing.
 ///
-/// Nothing needs to be held back meanwhile: what was synced is never written again, and a segment that
-/// cleaning removes stays readable for as long as it is open here. (Its room is free only afterwards.)
+/// The engine keeps working meanwhile: synced bytes are never written again, and a segment that compaction
+/// removes stays readable while it is open here. (Its disk space is freed only afterwards.)
 ///
-/// The copy has a manifest of its own, with the length of every segment, so that a part of it does not pass
-/// for the whole.
+/// The copy has a manifest of its own, with the size of every segment, so that an
+/// incomplete copy is detected.
 ///
-/// Bytes go over in pieces, each synced before the next, on a lane of their own: a commit never has more than
-/// one piece before it in the disk's queue.
+/// Bytes are copied in pieces, each synced before the next, on a separate lane: a commit never has more than
+/// one piece ahead of it in the disk's queue.
 class Backup {
  public:
   using Done = absl::AnyInvocable<void(Result<BackupReport>)>;
   struct Order {
     std::string name;
     Shelf* shelf = nullptr;
-    uint64_t disk_reserve = 0;  ///< must stay free on the shelf's disk
+    uint64_t disk_reserve = 0;  ///< must stay free on the disk of the backups
     uint64_t jobs = 0;          ///< for the report
     uint64_t directory = 0;     ///< for the copy's manifest
     uint32_t epoch = 0;
@@ -58,12 +59,13 @@ class Backup {
 
   Backup(Io& io, Segments& segments) : io_(io), segments_(segments) {}
 
-  /// One at a time. False: there is one already.
+  /// Only one backup at a time: returns false if there is one already.
   bool reserve() { return is_reserved_ ? false : (is_reserved_ = true); }
   void give_back() { is_reserved_ = false; }
-  /// Copies what is synced now. REQUIRES: reserved; the place is given back before `done` is called.
+  /// Copies what is synced now. REQUIRES: reserved. The reservation ends before `done` is called.
   void start(Order order, Done done);
-  /// The engine ends: what is under way is given up, without an answer, when the lanes are next drained.
+  /// The engine is being destroyed: a backup in progress is abandoned without a reply when the
+  /// lanes are next drained.
   void stop() { stops_ = true; }
 
  private:
@@ -72,15 +74,15 @@ class Backup {
     std::shared_ptr<File> file;
     uint64_t size = 0;
   };
-  /// Touched by the copy lane while a step runs, by the engine's thread between steps.
+  /// Used by the copy lane while a step runs, and by the engine's thread between steps.
   struct Copy {
     Order order;
     Done done;
     std::vector<Source> sources;
     Manifest manifest;  ///< of the copy
     std::unique_ptr<Disk> target;
-    std::shared_ptr<File> file;  ///< that is being written
-    size_t at = 0;               ///< among the sources
+    std::shared_ptr<File> file;  ///< being written
+    size_t at = 0;               ///< index of the current source
     uint64_t offset = 0;
     std::vector<std::byte> piece;
     BackupReport report;

@@ -26,7 +26,7 @@ class BackupTest : public testing::Test {
     on_disk.options.backups = &shelf;
   }
 
-  /// Asks without waiting.
+  /// Requests a backup without waiting for its reply.
   void backup_later(std::string_view name) {
     answer.reset();
     on_disk.engine->backup(name, [this](Result<BackupReport> report) { answer = std::move(report); });
@@ -41,7 +41,7 @@ class BackupTest : public testing::Test {
     return JobSpec("t", std::to_string(number)).due_at(at(9'000'000)).with_body(std::string(300, 'b'));
   }
 
-  /// Opens a copy as a server would, and looks which jobs are in it.
+  /// Opens a copy as a server would, and returns the ids of its jobs.
   std::set<std::string> ids_in(support::VirtualDisk& copy) {
     const Result<CheckReport> report = check(copy);
     EXPECT_TRUE(report.ok() && report->is_clean());
@@ -120,7 +120,7 @@ TEST_F(BackupTest, cleaning_goes_on_and_removes_what_is_being_copied) {
   }
   const uint64_t before = on_disk.engine->usage().segments;
   backup_later("copy");
-  // The copy lane stands still while all others go on.
+  // The copy lane does not run while all other lanes do.
   const auto churn = [&](int rounds) {
     for (int i = 0; i < rounds; ++i) {
       const JobSpec job = JobSpec("churn", "x").due_at(at(9'000'000)).with_body(std::string(900, 'x'));
@@ -259,7 +259,8 @@ TEST_F(BackupTest, a_part_of_it_does_not_pass_for_the_whole) {
   }
 }
 
-// Cut at every step: a copy that has its name is whole, and the journal itself never minds.
+// The power is cut at every step: a copy with its final name is complete, and the journal
+// itself is not affected.
 TEST_F(BackupTest, power_cuts) {
   bool was_complete = false;
   for (int steps = 0; !was_complete; ++steps) {

@@ -19,7 +19,7 @@ using support::at;
 using support::JobSpec;
 using support::kStart;
 
-/// An engine with everything under it, which wakes whoever waits for it.
+/// An engine with its disk and threads; it wakes the thread that waits for it.
 class Host {
  public:
   Host(const std::filesystem::path& folder, Shelf* shelf) : disk_(std::move(*PosixDisk::open(folder))) {

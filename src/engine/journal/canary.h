@@ -4,21 +4,21 @@
 
 namespace delayq::journal {
 
-/// Bugs planted on purpose, to prove that the simulator would find them. They exist only in the build of this
-/// engine that the simulator links (DELAYQ_PLANTED_BUGS, see tests/simulation); everywhere else is_planted()
-/// is the constant false, so that the program that users run has none of them.
+/// Bugs planted on purpose, to prove that the simulator finds them. They exist only in the build of this
+/// engine that the simulator links (DELAYQ_PLANTED_BUGS, see tests/simulation). In all other builds
+/// is_planted() is the constant false, so the program that users run has none of these bugs.
 enum class Canary : uint8_t {
   kNone,
-  kLostCancel,      ///< a cancel is answered but not written
-  kEarlyWheelSlot,  ///< jobs wait in a slot a little before their time
-  kForgottenLease,  ///< a lease's deadline is not watched
-  kWrongCrc,        ///< checksums are not compared when reading back
-  kEarlyRemoval,    ///< cleaning removes a segment before its survivors are durable
+  kLostCancel,      ///< a cancel is replied to but not written
+  kEarlyWheelSlot,  ///< jobs wait in a wheel slot slightly before their time
+  kForgottenLease,  ///< a lease's deadline is not monitored
+  kWrongCrc,        ///< checksums are not verified when records are read back
+  kEarlyRemoval,    ///< compaction removes a segment before the copies of its records are durable
   kUncheckedFiles,  ///< segments are not compared with the manifest
 };
 
 #ifdef DELAYQ_PLANTED_BUGS
-/// The one that is planted in the engines of this thread.
+/// The bug that is planted in the engines of this thread.
 inline thread_local Canary planted_bug = Canary::kNone;
 inline bool is_planted(Canary canary) { return planted_bug == canary; }
 #else

@@ -12,13 +12,14 @@ namespace delayq::journal {
 
 namespace {
 
-/// A record that was found, and the bytes it points into.
+/// A record that was read, and its bytes.
 struct Kept {
   RecordView record;
   Location location;
 };
 
-/// Reads one segment: records to `records`, trouble to `report`. `least_size`: what the manifest says of it.
+/// Reads one segment: adds records to `records` and problems to `report`. `least_size` is the
+/// size in the manifest.
 Status read_segment(const SegmentFile& segment, const std::vector<std::byte>& bytes, uint64_t least_size,
                     std::vector<Kept>& records, CheckReport& report) {
   SegmentScanner scanner(bytes, segment.header, segment.has_successor);
@@ -69,7 +70,7 @@ void count_jobs(const std::vector<SegmentFile>& segments, std::vector<Kept>& rec
   report.live_bytes = store.segments.live_bytes();
 }
 
-/// Compares the segments with the manifest, which it answers; trouble to `report`.
+/// Compares the segments with the manifest and returns it. Adds problems to `report`.
 Result<Manifest> inspect_files(Disk& disk, std::vector<SegmentFile>& segments, CheckReport& report) {
   Result<std::optional<Manifest>> manifest = Manifest::read(disk);
   if (!manifest.ok() && manifest.error().code != ErrorCode::kCorrupt) return manifest.error();
@@ -121,8 +122,8 @@ Result<CheckReport> inspect(Disk& disk, std::vector<SegmentFile>& segments, Mani
   return report;
 }
 
-/// One kHole record over the whole stretch. Its number is that of its neighbour, so that numbers still only
-/// grow.
+/// Writes one kHole record over the whole range. Its number is that of its neighbour, so that
+/// numbers never decrease.
 Status make_hole(const SegmentFile& segment, const Damage& damage) {
   Result<std::vector<std::byte>> bytes = read_whole(segment);
   if (!bytes.ok()) return bytes.error();
@@ -134,7 +135,7 @@ Status make_hole(const SegmentFile& segment, const Damage& damage) {
     before = record->lsn;
   }
   const std::span<std::byte> hole = std::span(*bytes).subspan(damage.offset, damage.bytes);
-  // A stretch at the end that is too short for a record (or too long for one) is cut off or cut into several.
+  // A range at the end of the file is cut off. Elsewhere a record must fit exactly into the range.
   if (damage.offset + damage.bytes == bytes->size()) {
     if (Status status = segment.file->truncate(damage.offset); !status.ok()) return status;
     return segment.file->sync();
@@ -156,7 +157,7 @@ Status give_up(Disk& disk, const SegmentFile& segment, const Damage& damage) {
   return damage.bytes == 0 ? Status{} : make_hole(segment, damage);
 }
 
-/// Names what is left, whatever its length is now.
+/// Lists the remaining segments with their present sizes.
 Status write_new_manifest(Disk& disk, const Manifest& old, const std::vector<SegmentFile>& segments) {
   Manifest manifest;
   manifest.directory = old.directory;
@@ -170,7 +171,7 @@ Status write_new_manifest(Disk& disk, const Manifest& old, const std::vector<Seg
     manifest.segments[segment.number] = {segment.header.nonce, kSegmentHeaderSize};
   }
   if (manifest.directory != 0) return manifest.write(disk);
-  // All of it is from before there were manifests: the next start makes one.
+  // All segments are from before there were manifests: the next start writes one.
   static_cast<void>(disk.remove(Manifest::kName));
   return disk.sync_directory();
 }
@@ -209,7 +210,7 @@ std::string to_string(const CheckReport& report) {
       report.segments, report.bytes, report.records, report.jobs[0] + report.jobs[1], report.jobs[2],
       report.jobs[3], report.jobs[4], report.topics);
   if (report.torn_bytes != 0) {
-    text += fmt::format("{} bytes of an unfinished commit at the end (nobody was answered for them)\n",
+    text += fmt::format("{} bytes of an unfinished commit at the end (never acknowledged, no loss)\n",
                         report.torn_bytes);
   }
   for (const Damage& damage : report.damage) {

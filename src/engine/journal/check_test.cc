@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 class CheckTest : public testing::Test {
  protected:
-  /// Three commits of a job each; the middle one is where tests do their damage.
+  /// Three commits of one job each; tests damage the middle one.
   CheckTest() {
     segment.job(JobSpec("mail", "a").due_at(at(5)));
     segment.mark().job(JobSpec("mail", "b").due_at(at(5)));

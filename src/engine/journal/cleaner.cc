@@ -12,10 +12,10 @@ namespace {
 
 constexpr uint64_t kSmallestPortion = 256u << 10;
 constexpr uint64_t kLargestPortion = 4u << 20;
-/// Survivors are written in the background in pieces of about this size.
+/// Copied records are written in the background in pieces of about this size.
 constexpr uint64_t kSurvivorCommit = 1u << 20;
-/// Reading this many bytes for each one appended keeps ahead of any churn: at worst a third of what is read
-/// is unneeded, or cleaning would not have begun.
+/// Reading four bytes for each appended byte is always fast enough: unless disk space is low, at least a
+/// third of what is read is unneeded, otherwise compaction would not have begun.
 constexpr uint64_t kReadPerAppended = 4;
 
 }  // namespace
@@ -46,13 +46,14 @@ bool Cleaner::is_worth_it() const {
 
 void Cleaner::choose() {
   Segment* victim = store_.segments.half_cleaned();
-  if (victim != nullptr && victim->is_damaged) return;  // until it is repaired, no other may go either
+  // until it is repaired, no other segment may be removed
+  if (victim != nullptr && victim->is_damaged) return;
   if (victim == nullptr) {
     if (!is_worth_it()) return;
     victim = store_.segments.emptiest(options_.slack_bytes / 16);
     if (victim == nullptr || victim->needed_bytes() > victim->size - victim->size / 16) return;
   }
-  if (victim->is_open) {  // a stream of survivors that died early: it can be chosen once it is closed
+  if (victim->is_open) {  // a survivor segment whose jobs ended early: it can be chosen after it is closed
     log_.retire(*victim);
     return;
   }
@@ -65,7 +66,7 @@ void Cleaner::choose() {
 
 void Cleaner::read_portion() {
   const Segment& victim = *store_.segments.find(victim_);
-  if (victim.needed_bytes() == 0 && !victim.unsets) offset_ = victim.size;  // nothing in it to look for
+  if (victim.needed_bytes() == 0 && !victim.unsets) offset_ = victim.size;  // nothing in it to copy
   if (offset_ >= victim.size) {
     end_lsn_ = log_.head_end_lsn();
     phase_ = Phase::kSettling;
@@ -107,13 +108,13 @@ void Cleaner::take_portion() {
     portion_size_ = kSmallestPortion;
     return;
   }
-  // Not one whole record: a larger portion has it, unless it is damaged.
+  // The portion holds no complete record: read a larger one, unless the record is damaged.
   if (portion_->bytes.size() == victim.size - offset_) return give_up();
   portion_size_ = portion_->bytes.size() * 4;
 }
 
-/// Nothing may be dropped that cannot be read: the segment stays as it is. If something was copied out of it,
-/// no other may go before it.
+/// A record that cannot be read must not be dropped, so the segment is kept. If records were already copied
+/// from it, no other segment may be removed before it.
 void Cleaner::give_up() {
   store_.segments.find(victim_)->is_damaged = true;
   if (offset_ > kSegmentHeaderSize) store_.segments.set_half_cleaned(victim_);
@@ -188,13 +189,13 @@ void Cleaner::carry_state(const RecordView& record, const Location& location) {
   store_.set_state_record(slot, copy(stream_for(store_.jobs[slot]), record));
 }
 
-/// Its state may be an old one by now; the copy, which will be the later record, gets the present one.
+/// The record's state may be outdated by now. The copy is the later record, so it gets the current state.
 void Cleaner::carry_outcome(const RecordView& record, const Location& location) {
   const auto outcome = parse_outcome(record.payload);
   const Slot slot = outcome ? store_.find_number(outcome->state.seq) : kNoSlot;
   if (slot == kNoSlot) return;
   if (store_.jobs.find_extra(slot)->outcome != location) {
-    // Only its state may still count: the text is that of an outcome before the last.
+    // Only the state of this record may still be in use: its text belongs to an earlier outcome.
     if (store_.jobs.find_extra(slot)->state == location) {
       store_.set_state_record(slot, copy_with_state(RecordType::kState, slot, {}));
     }
@@ -213,15 +214,16 @@ Location Cleaner::copy_with_state(RecordType type, Slot slot, std::string_view t
                      });
 }
 
-/// Needed for as long as the segment with the job's own record exists, lest the job come back.
+/// A kGone record is needed as long as the segment with the job's own record exists; otherwise
+/// the job would reappear.
 void Cleaner::carry_gone(const RecordView& record) {
   const auto gone = parse_plain<GonePayload>(record.payload);
   if (!gone || gone->segment == victim_ || store_.segments.find(gone->segment) == nullptr) return;
   store_.segments.keep_gone(copy(kHeadStream + 1, record), gone->segment);
 }
 
-/// Settings stay in the head stream, where a later record always lies in a later segment: so a removal (empty
-/// settings) has done its duty when its segment is the oldest.
+/// Settings stay in the head stream, where a later record is always in a later segment. So a removal (empty
+/// settings) is no longer needed once its segment is the oldest.
 void Cleaner::carry_settings(const RecordView& record, const Location& location) {
   const auto view = parse_settings(record.payload);
   if (!view) return;
@@ -245,7 +247,7 @@ Location Cleaner::copy(uint16_t stream, const RecordView& record) {
   });
 }
 
-/// Today, tomorrow, then 2-3, 4-7, 8-15, 16-31 days away, and later.
+/// Streams by due day: today, tomorrow, then 2-3, 4-7, 8-15, 16-31 days away, and later.
 uint16_t Cleaner::stream_for(const Entry& entry) const {
   using std::chrono::days;
   const Moment end = entry.state() == JobState::kDelayed ? entry.due() : entry.until();

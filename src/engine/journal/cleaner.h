@@ -11,31 +11,32 @@
 
 namespace delayq::journal {
 
-/// Gives disk space back: takes the segment of which least is needed, writes that part again, grouped by how
-/// far away its due day is (so that what dies together lies together), and removes the segment.
+/// Compaction: frees disk space. Chooses the segment with the smallest needed share, copies the needed
+/// records to other segments, grouped by the distance of their due day (so that records that expire together
+/// are stored together), and removes the segment.
 ///
-/// One segment at a time, read in portions on the read lane. What is written again follows the log: a copy
-/// has the job's present state, so it waits until the records that made that state are durable. The segment
-/// goes only when the copies are durable, and so is every record of the log that made something in it
-/// unneeded.
+/// Compacts one segment at a time and reads it in portions on the read lane. A copy of a job has the job's
+/// current state, so it is committed only after the log records that led to this state are durable. The
+/// segment is removed only when the copies are durable, and with them every log record that made something in
+/// the segment unneeded.
 class Cleaner {
  public:
   struct Options {
-    uint64_t slack_bytes = 96u << 20;      ///< unneeded bytes that are always tolerated,
-    uint64_t low_slack_bytes = 40u << 20;  ///< and how many when the disk is running out of room
-    uint64_t low_disk = 0;                 ///< it is, below this
+    uint64_t slack_bytes = 96u << 20;      ///< unneeded bytes that are always tolerated
+    uint64_t low_slack_bytes = 40u << 20;  ///< the same when disk space is low
+    uint64_t low_disk = 0;                 ///< disk space is low below this many free bytes
   };
 
   Cleaner(Store& store, Log& log, Io& io, Disk& disk, Manifest& manifest, Options options)
       : store_(store), log_(log), io_(io), disk_(disk), manifest_(manifest), options_(options) {}
 
-  /// Does the next bit, if there is anything to do. Called after every poll of the engine.
+  /// Does the next step, if there is any. Called after every poll of the engine.
   void step(Moment now);
 
-  /// Set when a removal failed: the engine must stop writing.
+  /// An error if a removal failed: the engine must stop writing.
   const Status& status() const { return status_; }
   uint64_t cleaned_segments() const { return cleaned_; }
-  /// What was written again.
+  /// How many bytes were copied.
   uint64_t copied_bytes() const { return copied_; }
 
  private:
@@ -49,7 +50,7 @@ class Cleaner {
   void settle();
   void remove();
   void commit_survivors();
-  /// Writes a record again when it is still needed.
+  /// Copies a record if it is still needed.
   void carry_over(const RecordView& record, const Location& location);
   void carry_job(const RecordView& record, const Location& location);
   void carry_state(const RecordView& record, const Location& location);
@@ -64,7 +65,7 @@ class Cleaner {
   Log& log_;
   Io& io_;
   Disk& disk_;
-  Manifest& manifest_;  ///< the write lane's
+  Manifest& manifest_;  ///< used by the write lane
   Options options_;
   Phase phase_ = Phase::kIdle;
   Moment now_{};

@@ -22,7 +22,7 @@ class CleanerTest : public testing::Test {
  protected:
   CleanerTest() { on_disk.options.segment_bytes = 4096; }
 
-  /// Jobs that come and go until everything that was written before has been looked at.
+  /// Pushes and cancels jobs until compaction has visited everything that was written before.
   void churn(int rounds = 60) {
     for (int i = 0; i < rounds; ++i) {
       on_disk.driver->push(JobSpec("churn", "x").due_at(at(1'000'000)).with_body(std::string(900, 'x')));
@@ -31,7 +31,7 @@ class CleanerTest : public testing::Test {
     }
   }
 
-  /// The same, leaving so much behind in each segment that those of before are the emptiest.
+  /// The same, but leaves so much in each new segment that the earlier ones have the smallest needed share.
   void churn_and_fill(int rounds = 60) {
     churn(4);
     for (int i = 0; i < rounds; ++i) {
@@ -41,7 +41,8 @@ class CleanerTest : public testing::Test {
     }
   }
 
-  /// What lies in the directory, by stream: the ids of its job records and how many records of each type.
+  /// The contents of the directory by stream: the ids of its job records, and the number of
+  /// records of each type.
   struct Contents {
     std::set<std::string> ids;
     std::map<RecordType, int> records;
@@ -144,7 +145,7 @@ TEST_F(CleanerTest, the_end_of_a_kept_job_and_a_sooner_end_of_its_retention_surv
 
 TEST_F(CleanerTest, a_gone_record_is_kept_while_the_jobs_segment_exists) {
   auto& driver = on_disk.open();
-  // Full of jobs that stay, so it is not cleaned, but for one that goes.
+  // Full of jobs that stay, so it is not compacted, and one job that is removed.
   for (int i = 0; i < 20; ++i)
     driver.push(JobSpec("keep", std::to_string(i)).due_at(at(9'000'000)).with_body(std::string(90, 'b')));
   driver.cancel("keep", "3");
@@ -222,11 +223,12 @@ TEST_F(CleanerTest, a_failed_removal_stops_the_engine) {
   EXPECT_EQ(last.error().code, ErrorCode::kUnavailable);
 }
 
-/// Directories as a crash in the middle of cleaning segment 1 leaves them. The job "a" of segment 1 had been
-/// copied to segment 2 and was cancelled after that, so its kGone record, in segment 3, names segment 2.
+/// Directories as left by a crash during the compaction of segment 1. The job "a" of segment 1 had been
+/// copied to segment 2 and was then cancelled, so its kGone record, in segment 3, names segment 2.
 class InterruptedCleaningTest : public CleanerTest {
  protected:
-  /// Segment 1: the job, and many that stay. 60 % of it is needed, so others are cleaned before it.
+  /// Segment 1: the job "a", and many jobs that stay. 60 % of it is needed, so others are
+  /// compacted before it.
   SegmentBuilder victim() {
     SegmentBuilder segment(1);
     segment.job(JobSpec("mail", "a").due_at(at(1'000'000)));

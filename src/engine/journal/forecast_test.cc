@@ -1,4 +1,4 @@
-// Store::forecast beside counting the jobs one by one.
+// Compares Store::forecast with counting the jobs one by one.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -26,14 +26,14 @@ class ForecastTest : public testing::Test {
     return store.insert({store.ids.key_of(id), store.topics.find_or_add(topic), state, 0, false, {}, {}});
   }
 
-  /// Jobs that fall due between the two.
+  /// The number of jobs that fall due between the two times.
   uint64_t count(std::string_view topic, Moment from, Moment to) const {
     uint64_t jobs = 0;
     for (const auto& [name, due] : dues) jobs += (topic.empty() || name == topic) && due >= from && due < to;
     return jobs;
   }
 
-  /// Every bin may be off by what lies within the resolution of its edges.
+  /// Every bin may be wrong by the jobs within the resolution around its edges.
   void expect_near(std::string_view topic, Moment from, Moment to, uint32_t bins) {
     ForecastRequest request{topic, from, to, bins};
     const Forecast forecast = store.forecast(topic.empty() ? kNoTopic : store.topics.find(topic), request);

@@ -10,7 +10,7 @@ namespace delayq::journal {
 
 namespace {
 
-/// The header as it lies on disk.
+/// The header as stored on disk.
 struct SegmentHeaderBytes {
   std::array<char, 8> magic;
   uint16_t version;

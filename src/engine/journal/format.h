@@ -12,8 +12,8 @@
 
 #include "core/job_state.h"
 
-/// The bytes on disk, and nothing else: docs/internals/journal-format.md says the same in words, and a golden
-/// file in testdata/ holds both to it. All numbers are little-endian.
+/// The bytes on disk, and nothing else. docs/internals/journal-format.md describes them in words, and a
+/// golden file in testdata/ ensures that both stay the same. All numbers are little-endian.
 namespace delayq::journal {
 
 static_assert(std::endian::native == std::endian::little,
@@ -22,11 +22,12 @@ static_assert(std::endian::native == std::endian::little,
 inline constexpr uint16_t kFormatVersion = 1;
 inline constexpr std::array<char, 8> kSegmentMagic{'D', 'L', 'Y', 'Q', 'S', 'E', 'G', '\n'};
 
-/// Stream 0 is the log; the others hold what cleaning kept, grouped by how far away its due day is.
+/// Stream 0 is the log. The others hold the records that compaction kept, grouped by the
+/// distance of their due day.
 inline constexpr uint16_t kHeadStream = 0;
 inline constexpr uint16_t kStreamCount = 8;
 
-/// The log sequence number: every record has one, all records of all streams are totally ordered by it.
+/// Log sequence number. Every record has one; they define one order over the records of all streams.
 using Lsn = uint64_t;
 inline constexpr Lsn kMaxLsn = (uint64_t{1} << 48) - 1;
 
@@ -37,34 +38,34 @@ struct SegmentHeader {
   uint16_t stream = kHeadStream;
   uint32_t nonce = 0;   ///< seeds the checksum of every record in the segment
   uint32_t number = 0;  ///< unique in the directory, increasing within a stream
-  uint32_t epoch = 0;   ///< how often the directory had been opened; leases are unique because of it
+  uint32_t epoch = 0;   ///< how often the directory had been opened; makes leases unique
   Lsn first_lsn = 0;    ///< no record of the segment has a lower one
   int64_t created_ms = 0;
-  uint32_t previous = 0;       ///< the stream's segment before this one; 0: none
-  uint64_t previous_size = 0;  ///< and how long it was when this one was begun
-  uint64_t directory = 0;      ///< that of the manifest; 0: written before there were manifests
+  uint32_t previous = 0;       ///< number of the previous segment of the stream; 0: none
+  uint64_t previous_size = 0;  ///< its size when this segment was begun
+  uint64_t directory = 0;      ///< the number in the manifest; 0: written before there were manifests
 
   void encode(std::span<std::byte, kSegmentHeaderSize> out) const;
-  /// nullopt: not a segment of ours, or damaged. The version is not judged here.
+  /// Returns nullopt if this is not a segment header or is damaged. Does not check the version.
   static std::optional<SegmentHeader> decode(std::span<const std::byte, kSegmentHeaderSize> in);
 };
 
-/// "segment-0000000042", and back.
+/// "segment-0000000042", and the reverse.
 std::string segment_name(uint32_t number);
 std::optional<uint32_t> parse_segment_name(std::string_view name);
 
 enum class RecordType : uint8_t {
-  kMark = 1,      ///< a commit begins here; what was durable by then
-  kJob = 2,       ///< a whole job: pushed, or copied by cleaning
-  kState = 3,     ///< the changeable part of a job, complete: the latest one counts
-  kOutcome = 4,   ///< the same with the text of the outcome that led to it
-  kGone = 5,      ///< the job is no more
+  kMark = 1,      ///< start of a commit; says what was durable at that time
+  kJob = 2,       ///< a whole job: pushed, or copied by compaction
+  kState = 3,     ///< the changeable part of a job, complete; the latest one counts
+  kOutcome = 4,   ///< the same, with the text of the outcome that led to it
+  kGone = 5,      ///< the job is removed
   kSettings = 6,  ///< a topic's settings
   kHole = 7,      ///< bytes given up by a repair
 };
 
 inline constexpr size_t kRecordHeaderSize = 16;
-/// Above the largest job: 64 MiB of body and what goes with it.
+/// More than the largest job: 64 MiB of body plus its other data.
 inline constexpr uint32_t kMaxPayload = (64u << 20) + (1u << 17);
 
 struct RecordHeader {
@@ -77,11 +78,11 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == kRecordHeaderSize);
 
-/// Writes header and checksum in front of a payload that is already in place behind them.
+/// Writes header and checksum before a payload that is already in place.
 /// REQUIRES: record.size() >= kRecordHeaderSize.
 void seal_record(std::span<std::byte> record, uint32_t nonce, RecordType type, Lsn lsn);
 
-/// The record at the start of `bytes`, or nullopt when there is none that is whole and undamaged.
+/// A record in the bytes of its segment.
 struct RecordView {
   RecordType type;
   Lsn lsn;
@@ -89,14 +90,15 @@ struct RecordView {
 
   size_t size() const { return kRecordHeaderSize + payload.size(); }
 };
+/// Returns the record at the start of `bytes`, or nullopt if there is none that is complete and undamaged.
 std::optional<RecordView> read_record(std::span<const std::byte> bytes, uint32_t nonce);
 
 // ---- payloads
-// -------------------------------------------------------------------------------------------------------
 
 struct MarkPayload {
-  uint64_t offset;   ///< of this record in its segment: a mark that was copied elsewhere does not count
-  uint64_t durable;  ///< every byte of the segment before this one had been synced when the mark was written
+  uint64_t offset;  ///< of this record in its segment; a mark copied to another place is ignored
+  /// every byte of the segment before this offset had been synced when the mark was written
+  uint64_t durable;
 };
 
 /// The changeable part of a job. A kState record is exactly this.
@@ -104,7 +106,7 @@ struct StatePayload {
   uint64_t seq;  ///< the job's number: the LSN of its push
   int64_t due_ms;
   int64_t until_ms;  ///< lease deadline or end of retention
-  uint64_t lease;  ///< reserved: its lease; done and dead: when it ended, in ms, or 0 when that is not known
+  uint64_t lease;    ///< reserved: the lease; done and dead: when the job ended, in ms, or 0 if unknown
   uint32_t attempts;
   JobState state;
   uint8_t flags;  ///< kCancelRequested, kHasCallback
@@ -112,10 +114,11 @@ struct StatePayload {
 };
 static_assert(sizeof(StatePayload) == 40);
 inline constexpr uint8_t kCancelRequested = 1;
-inline constexpr uint8_t kHasCallback =
-    2;  ///< its outlet is Outlet::kCallback; the same in all of the job's records
+/// The job's outlet is Outlet::kCallback. The same in all records of a job.
+inline constexpr uint8_t kHasCallback = 2;
 
-/// In front of a job's strings: topic, id, group, options, body, in this order; the body takes what is left.
+/// Precedes the strings of a job: topic, id, group, options, body, in this order. The body is
+/// the rest of the record.
 struct JobPayload {
   StatePayload state;
   int64_t pushed_ms;
@@ -130,13 +133,13 @@ static_assert(sizeof(JobPayload) == 64);
 
 struct GonePayload {
   uint64_t seq;
-  uint32_t
-      segment;  ///< where the job's record was: the kGone record is needed for as long as that segment exists
+  /// Where the job's record was. The kGone record is needed as long as that segment exists.
+  uint32_t segment;
   uint32_t zero;
 };
 static_assert(sizeof(GonePayload) == 16);
 
-/// A job record taken apart. The views point into the record.
+/// A parsed job record. The views point into the record.
 struct JobView {
   JobPayload fixed;
   std::string_view topic;
@@ -159,7 +162,7 @@ struct SettingsView {
 };
 std::optional<SettingsView> parse_settings(std::span<const std::byte> payload);
 
-/// For the payloads that are one plain struct.
+/// For payloads that are one plain struct.
 template <class Plain>
 std::optional<Plain> parse_plain(std::span<const std::byte> payload) {
   if (payload.size() != sizeof(Plain)) return std::nullopt;

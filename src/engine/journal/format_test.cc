@@ -82,7 +82,7 @@ TEST(SegmentName, nothing_else_is_one) {
 RC_GTEST_PROP(Record, is_read_as_written, (const std::string& payload)) {
   const Lsn lsn = *rc::gen::inRange<Lsn>(1, kMaxLsn);
   std::vector<std::byte> record = sample_record(payload, lsn);
-  record.resize(record.size() + 5);  // what follows does not matter
+  record.resize(record.size() + 5);  // bytes after the record are ignored
   const auto read = read_record(record, kNonce);
   RC_ASSERT(read.has_value());
   RC_ASSERT(read->lsn == lsn);

@@ -1,6 +1,6 @@
-// The format is a promise to every directory out there: a committed directory must stay readable, and the
-// same life must be written as the same bytes. After a deliberate change of the format, with a new version
-// number, run this test with DELAYQ_WRITE_GOLDEN=1 to write a directory for it, and keep the old one.
+// The format is a promise to every existing directory: a committed directory must stay readable, and the same
+// calls must write the same bytes. After a deliberate change of the format, with a new version number, run
+// this test with DELAYQ_WRITE_GOLDEN=1 to write a directory for it, and keep the old one.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -31,13 +31,13 @@ using Files = std::map<std::string, std::string>;
 
 const std::filesystem::path kSources{DELAYQ_SOURCE_FOLDER};
 const std::filesystem::path kTestData = kSources / "src/engine/journal/testdata";
-/// What today's program writes, what it wrote before it recorded when jobs ended, and before there were
-/// manifests. The version is the same: each of these programs reads what the others wrote.
+/// Written by the current program; by one that did not record when jobs ended; and by one without manifests.
+/// The version is the same: each of these programs reads what the others wrote.
 const std::filesystem::path kGolden = kTestData / "golden-v1-ends";
 const std::filesystem::path kBeforeEnds = kTestData / "golden-v1-manifest";
 const std::filesystem::path kBeforeManifests = kTestData / "golden-v1";
 
-/// One commit per verb: everything a verb caused is on the disk before the next one.
+/// One commit per verb: all records of a verb are on disk before the next verb.
 template <class Verb>
 void then(JournalOnDisk& on_disk, Verb verb) {
   verb(*on_disk.driver);
@@ -210,7 +210,8 @@ TEST_P(GoldenDirectory, is_understood) {
   an_hour.count = 9;
   an_hour.time = std::chrono::hours{1};
   EXPECT_EQ(driver.trim(an_hour), 0U);
-  const Moment ended = GetParam() == kGolden ? kStart : at(20'000);  // where it is not known, the clock tells
+  // Where it is not known, the current time counts
+  const Moment ended = GetParam() == kGolden ? kStart : at(20'000);
   EXPECT_EQ(driver.get("sms", "dead")->until, ended + std::chrono::hours{1});
 
   EXPECT_EQ(driver.ids_in("churn", JobState::kDelayed).size(), 8U);
@@ -249,7 +250,7 @@ TEST_P(GoldenDirectory, misses_each_of_its_segments_once_it_has_a_manifest) {
   }
 }
 
-/// A line of a dump: "00000040  a1 b2 ...  what it is". Two spaces end the bytes.
+/// A line of a dump: "00000040  a1 b2 ...  description". Two spaces end the bytes.
 struct DumpLine {
   size_t offset = 0;
   std::vector<std::string> bytes;

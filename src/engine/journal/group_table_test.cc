@@ -50,7 +50,7 @@ TEST_F(GroupTableTest, members_leave_from_either_end_and_from_the_middle) {
   groups.remove(a);
   EXPECT_TRUE(members("g").empty());
   EXPECT_EQ(jobs.find_extra(a), nullptr) << "it costs nothing any more";
-  groups.remove(a);  // no group: nothing happens
+  groups.remove(a);  // no group: no effect
 }
 
 TEST_F(GroupTableTest, a_job_without_a_group_costs_nothing) {

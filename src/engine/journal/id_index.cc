@@ -19,7 +19,7 @@ void SlotMap::insert(SlotKey key, Slot slot) {
 void SlotMap::erase(SlotKey key, Slot slot) {
   Shard& shard = shards_[shard_of(key)];
   uint32_t hole = position(shard, key, slot);
-  // Whatever probed past the hole to its place moves back into it, so that no marker is needed.
+  // Cells that were placed after the hole because of probing move back into it, so no marker is needed.
   for (uint32_t at = (hole + 1) & shard.mask; shard.cells[at] != kEmpty; at = (at + 1) & shard.mask) {
     const uint32_t probe_length = (at - home(shard, fragment_of(shard.cells[at]))) & shard.mask;
     if (probe_length >= ((at - hole) & shard.mask)) {
@@ -130,7 +130,7 @@ void IdIndex::erase(Slot slot) {
     shared_.erase(shared_key(key, jobs_[next].topic));
   }
   if (next != kNoSlot) jobs_.extra(next).same_id_previous = previous;
-  // The last one of a shared id is an ordinary job again.
+  // The last job with a shared id is an ordinary job again.
   const Slot left = previous != kNoSlot ? previous : next;
   const Extra& other = jobs_.extra(left);
   if (other.same_id_previous == kNoSlot && other.same_id_next == kNoSlot) {

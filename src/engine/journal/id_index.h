@@ -14,28 +14,29 @@
 
 namespace delayq::journal {
 
-/// 96 bits of a keyed hash. Two different ids that agree in all of them are not to be expected in the life of
-/// any server, and cannot be looked for without the key; so ids need not be read from disk to be compared.
+/// 96 bits of a keyed hash. Two different ids with the same key are not expected in the lifetime of
+/// any server, and cannot be found on purpose without the hash key. So ids need not be read from
+/// disk to compare them.
 struct SlotKey {
   uint64_t low = 0;
   uint32_t high = 0;
 };
 
-/// A hash table from keys to slots that keeps only 8 bytes a slot: 32 bits of the key and the slot. The rest
-/// of the key is in the job table, and the caller's `same` compares it.
+/// A hash table from keys to slots that uses only 8 bytes per slot: 32 bits of the key, and the slot. The
+/// rest of the key is in the job table, and the caller's `same` compares it.
 ///
-/// It is split into shards that grow and shrink one by one, so no single insert moves more than a fraction of
-/// a percent of the whole, and growing does not touch the job table. Open addressing with linear probing and
-/// backward shift: removing leaves nothing behind.
+/// The table is split into shards that grow and shrink one by one, so a single insert never moves more than a
+/// fraction of a percent of the whole, and growing does not access the job table. Open addressing with linear
+/// probing and backward shift: a removal leaves no marker behind.
 class SlotMap {
  public:
-  /// Brings the place where `key` would be into the cache. Worth it when a batch of look-ups follows.
+  /// Prefetches the cell where `key` would be. Useful when a batch of look-ups follows.
   void prefetch(SlotKey key) const {
     const Shard& shard = shards_[shard_of(key)];
     if (shard.cells) __builtin_prefetch(&shard.cells[home(shard, fragment(key))]);
   }
 
-  /// The first slot under `key` for which same(slot) holds, or kNoSlot.
+  /// Returns the first slot under `key` for which same(slot) is true, or kNoSlot.
   template <class Same>
   Slot find(SlotKey key, Same&& same) const {
     const Shard& shard = shards_[shard_of(key)];
@@ -48,7 +49,8 @@ class SlotMap {
     }
   }
 
-  /// What find() would look at first: a guess, good for prefetching the job table.
+  /// Returns the slot that find() would check first. It may be wrong, but is good enough to
+  /// prefetch the job table.
   Slot peek(SlotKey key) const {
     return find(key, [](Slot) { return true; });
   }
@@ -57,7 +59,7 @@ class SlotMap {
   void insert(SlotKey key, Slot slot);
   /// REQUIRES: `slot` is in the map under `key`.
   void erase(SlotKey key, Slot slot);
-  /// The same key leads to another slot from now on.
+  /// `key` refers to `new_slot` from now on.
   void replace(SlotKey key, Slot old_slot, Slot new_slot);
 
   uint64_t memory_bytes() const { return sizeof *this + cells_ * sizeof(uint64_t); }
@@ -86,11 +88,11 @@ class SlotMap {
   uint64_t cells_ = 0;  ///< of all shards
 };
 
-/// Finds jobs by id, within a topic or in all of them, with one table.
+/// Finds jobs by id, in one topic or in all topics, with one table.
 ///
-/// The table has one slot per distinct id. Where several topics use the same id (rare), the first job stands
-/// in the table, the others in a map of their own keyed by (id, topic), and all of them are linked through
-/// their extras.
+/// The table has one slot per distinct id. Where several topics use the same id (rare), the first job is
+/// in the table, the others are in a separate map with the key (id, topic), and all of them are linked
+/// through their extras.
 class IdIndex {
  public:
   IdIndex(JobTable& jobs, SipKey secret) : jobs_(jobs), secret_(secret) {}
@@ -101,14 +103,14 @@ class IdIndex {
   }
 
   void prefetch(SlotKey key) const { ids_.prefetch(key); }
-  /// After prefetch(): brings the entry that find() will look at into the cache.
+  /// After prefetch(): prefetches the entry that find() will check.
   void prefetch_entry(SlotKey key) const {
     const Slot slot = ids_.peek(key);
     if (slot != kNoSlot) jobs_.prefetch(slot);
   }
 
   Slot find(SlotKey key, uint32_t topic) const;
-  /// Every job with that id, in any state.
+  /// Returns all jobs with this id, in any state.
   std::vector<Slot> find_all(SlotKey key) const;
 
   /// REQUIRES: find(key, topic) == kNoSlot. Sets the entry's key and uses its topic.
@@ -130,7 +132,7 @@ class IdIndex {
   JobTable& jobs_;
   SipKey secret_;
   SlotMap ids_;
-  absl::flat_hash_map<SharedKey, Slot> shared_;  ///< all but the first job of an id
+  absl::flat_hash_map<SharedKey, Slot> shared_;  ///< all except the first job of an id
 };
 
 }  // namespace delayq::journal

@@ -27,20 +27,20 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
-/// All that RAM knows of a job: 80 bytes, whatever the size of its id and body, which stay on disk.
+/// All data about a job in RAM: 80 bytes, whatever the size of its id and body, which stay on disk.
 struct Entry {
-  uint64_t key_low;  ///< the id's hash, 96 bits of it (see IdIndex)
+  uint64_t key_low;  ///< 96 bits of the hash of the id (see IdIndex)
   uint32_t key_high;
   uint32_t topic;
   uint64_t due_ms : 48;
   uint64_t state_bits : 3;
   uint64_t wheel_level : 3;
   uint64_t in_wheel : 1;
-  uint64_t in_past : 1;  ///< waits beside the wheel because the clock went back
+  uint64_t in_past : 1;  ///< waits outside the wheel because the clock went back
   uint64_t has_options : 1;
   uint64_t cancel_requested : 1;
-  uint64_t shares_id : 1;   ///< another topic has a job of the same id
-  uint64_t has_cursor : 1;  ///< a listing stopped here
+  uint64_t shares_id : 1;   ///< another topic has a job with the same id
+  uint64_t has_cursor : 1;  ///< a listing stopped at this job
   uint64_t is_tracked : 1;  ///< can be found by its number (see Store::find_number)
   uint64_t has_callback : 1;
   uint64_t : 2;
@@ -53,9 +53,9 @@ struct Entry {
   uint32_t attempts;
   Slot wheel_previous;
   Slot wheel_next;
-  Slot chain_previous;  ///< the topic's jobs of the same state, in the order they entered it
+  Slot chain_previous;  ///< the topic's jobs in the same state, in the order in which they entered it
   Slot chain_next;
-  uint32_t extra;  ///< what only some jobs have (see Extra)
+  uint32_t extra;  ///< index of data that only some jobs have (see Extra)
 
   JobState state() const { return static_cast<JobState>(state_bits); }
   void set_state(JobState state) { state_bits = static_cast<uint64_t>(state) & 7; }
@@ -65,14 +65,14 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 80);
 
-/// Times are kept in 48 bits: 0 to the year 10889.
+/// Times are stored in 48 bits: from 1970 to the year 10889.
 inline constexpr int64_t kLatestMs = (int64_t{1} << 48) - 1;
 constexpr uint64_t to_stored_ms(Moment moment) {
   const int64_t ms = to_unix_ms(moment);
   return static_cast<uint64_t>(ms < 0 ? 0 : ms > kLatestMs ? kLatestMs : ms);
 }
 
-/// The part of a job that most jobs do without: its group, its lease, and records later than its job record.
+/// Data that most jobs do not have: group, lease, and records later than the job record.
 struct Extra {
   uint64_t lease = 0;  ///< see StatePayload
   uint32_t group = UINT32_MAX;
@@ -87,8 +87,9 @@ struct Extra {
   bool operator==(const Extra&) const = default;
 };
 
-/// A growing array of T in big chunks that never move, with stable numbers, reuse of the lowest free places
-/// first, and chunks given back to the system when they are empty. T must be trivial; a new one is all zeros.
+/// A growing array of T in large chunks that never move. Indexes are stable, the lowest chunk with a
+/// free place is used first, and empty chunks are returned to the system. T must be trivial; a new
+/// element is all zeros.
 template <class T>
 class Slab {
  public:
@@ -130,8 +131,8 @@ class Slab {
                 sizeof chunk.first_free);
     chunk.first_free = number & kChunkMask;
     --live_;
-    // The first chunk stays: a queue that goes from empty to one job and back should not map memory each
-    // time.
+    // The first chunk stays, so that a queue that alternates between no job and one job does not
+    // map memory each time.
     if (--chunk.live == 0 && index != 0) release(chunk);
   }
 
@@ -163,12 +164,13 @@ class Slab {
     return static_cast<uint32_t>(chunks_.size() - 1);
   }
 
-  /// Straight from the system: untouched pages cost nothing, and an empty chunk goes back at once.
+  /// Memory comes directly from the system: unused pages cost nothing, and an empty chunk
+  /// is returned at once.
   void map(Chunk& chunk) {
     void* memory =
         ::mmap(nullptr, kChunkSize * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
-    // Jobs are looked up at random: with small pages, most of that would be waiting for address translation.
+    // Jobs are accessed at random: with small pages, address translation would take most of the time.
     ::madvise(memory, kChunkSize * sizeof(T), MADV_HUGEPAGE);
     chunk = Chunk{static_cast<T*>(memory)};
     ++mapped_;
@@ -187,7 +189,7 @@ class Slab {
   uint64_t mapped_ = 0;
 };
 
-/// The jobs, and the extras of those that have some.
+/// The jobs, and the extras of the jobs that have one.
 class JobTable {
  public:
   Slot add() {
@@ -207,7 +209,7 @@ class JobTable {
   const Entry& operator[](Slot slot) const { return entries_[slot]; }
   void prefetch(Slot slot) const { entries_.prefetch(slot); }
 
-  /// The job's extra, made when it has none yet.
+  /// Returns the job's extra; creates it if there is none.
   Extra& extra(Slot slot) {
     uint32_t& number = entries_[slot].extra;
     if (number == kNoExtra) {
@@ -223,7 +225,7 @@ class JobTable {
   }
   const Extra* find_extra(Slot slot) const { return const_cast<JobTable*>(this)->find_extra(slot); }
 
-  /// Gives an extra back that says nothing any more.
+  /// Frees an extra that has no data left.
   void trim_extra(Slot slot) {
     const Extra* extra = find_extra(slot);
     if (extra != nullptr && extra->is_default()) drop_extra(slot);

@@ -41,7 +41,7 @@ TEST(Slab, chunks_that_are_empty_go_back_to_the_system) {
   for (const uint32_t number : numbers) slab.free(number);
   EXPECT_EQ(slab.memory_bytes(), one_chunk);
   EXPECT_EQ(slab.size(), 1U);
-  // And they can be used again.
+  // They can be used again.
   for (size_t i = 0; i < numbers.size(); ++i) slab[slab.allocate()].size = 1;
   EXPECT_EQ(slab.memory_bytes(), 4 * one_chunk);
 }

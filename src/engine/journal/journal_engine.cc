@@ -22,7 +22,7 @@ SipKey secret_from(uint64_t seed) {
   return {low, random.next()};
 }
 
-/// Never 0, which stands for none.
+/// Never 0, which means none.
 uint64_t directory_from(uint64_t seed) {
   constexpr uint64_t kOtherThanNonces = 0x6d616e6966657374;
   return Random(seed ^ kOtherThanNonces).next() | 1;
@@ -49,12 +49,13 @@ JournalEngine::~JournalEngine() {
   const auto ignore = [](const Status&) {};
   if (log_.durable_lsn() < log_.head_end_lsn() && log_.commit_head(true, ignore)) io_.drain();
   if (log_.durable_lsn() < log_.head_end_lsn()) return;
-  // A last word that everything is durable, so that damage at rest cannot pass for a torn end.
+  // Write final marks that everything is durable, so that later damage cannot look like a torn end.
   log_.prove_survivors();
   log_.commit_survivors(ignore);
   if (log_.prove_head()) log_.commit_head(true, ignore);
   io_.drain();
-  // The same for a segment that is cut short at rest. The lanes are still: the manifest is ours.
+  // Record the sizes, so that a segment that is truncated later is noticed. No lane is running, so the
+  // manifest may be used here.
   for (const auto& [number, segment] : store_.segments) {
     if (const auto known = manifest_.segments.find(number); known != manifest_.segments.end())
       known->second.least_size = segment->durable;
@@ -78,7 +79,7 @@ Result<std::unique_ptr<JournalEngine>> JournalEngine::open(Disk& disk, Io& io, J
   engine->now_ = engine->last_sync_ = now;
   engine->store_.go_live(now);
 
-  // The new epoch must be durable before the first lease is given out under it.
+  // The new epoch must be durable before the first lease of this epoch is given out.
   engine->log_.start(recovered->next_lsn, recovered->epoch, now);
   engine->log_.begin_head();
   Status first;
@@ -114,7 +115,6 @@ EngineUsage JournalEngine::usage() const {
 }
 
 // ---- time
-// -----------------------------------------------------------------------------------------------------------
 
 bool JournalEngine::make_due(Moment now) {
   store_.wheel.observe(now);
@@ -127,7 +127,7 @@ void JournalEngine::on_wake(Slot slot) {
   const Entry& entry = store_.jobs[slot];
   switch (entry.state()) {
     case JobState::kDelayed: {
-      // Not written down: what is due is ready after a restart too.
+      // Not written to disk: a due job becomes ready after a restart, too.
       StatePayload ready = store_.state_of(slot);
       ready.state = JobState::kReady;
       store_.change(slot, ready);
@@ -165,11 +165,12 @@ Moment JournalEngine::tick(Moment now) {
   if (!finished) return now;
   Moment next = std::min(store_.wheel.wakeup(), store_.topics.next_forgetting());
   if (options_.durability == Durability::kInterval && log_.head_needs_sync()) {
-    // A clock that went back must not keep the disk waiting.
+    // A clock that went back must not delay the sync.
     sync_is_due_ = now >= last_sync_ + options_.sync_interval || now < last_sync_;
     next = std::min(next, sync_is_due_ ? now + options_.sync_interval : last_sync_ + options_.sync_interval);
   }
-  // Whoever refuses pushes for lack of room, here or above, may do so a little earlier.
+  // Probing starts at four times the reserve, because the layer above may refuse pushes
+  // earlier than this engine.
   if (log_.disk_free() / 4 < options_.disk_reserve || log_.lacks_room()) {
     probe_disk(now);
     next = std::min(next, next_probe_);
@@ -177,7 +178,7 @@ Moment JournalEngine::tick(Moment now) {
   return next;
 }
 
-/// While pushes are refused nothing is committed that would tell of new room, so it is looked for.
+/// While pushes are refused there are no commits that would measure the free space, so it is measured here.
 void JournalEngine::probe_disk(Moment now) {
   if (now < next_probe_ && next_probe_ <= now + kProbeInterval) return;
   next_probe_ = now + kProbeInterval;
@@ -194,7 +195,6 @@ void JournalEngine::probe_disk(Moment now) {
 }
 
 // ---- records
-// --------------------------------------------------------------------------------------------------------
 
 Location JournalEngine::write_job(const NewJob& job, StatePayload& state, Moment pushed) {
   const size_t size = sizeof(JobPayload) + job.topic.size() + job.id.size() + job.group.size() +
@@ -283,10 +283,9 @@ void JournalEngine::finish(Slot slot, JobState state, const Keep& keep, Moment n
 }
 
 // ---- commits
-// --------------------------------------------------------------------------------------------------------
 
 void JournalEngine::when_durable(Later later) {
-  if (failure_) {  // while this was being read
+  if (failure_) {  // the engine failed while this was being read
     ready_.push_back([later = std::move(later), error = *failure_]() mutable { later(error); });
     return;
   }
@@ -332,7 +331,7 @@ void JournalEngine::release(std::deque<std::pair<Lsn, Later>>& waiting, Lsn end)
 bool JournalEngine::poll(EngineListener& listener) {
   bool busy = io_.poll();
   if (!cleaner_.status().ok()) fail(cleaner_.status());
-  begin_commit();  // so that the disk works while the answers are given
+  begin_commit();  // so that the disk works while the replies are called
 
   release(undurable_, options_.durability == Durability::kCommit ? log_.durable_lsn() : log_.written_lsn());
   release(unsynced_, log_.durable_lsn());
@@ -355,7 +354,7 @@ bool JournalEngine::poll(EngineListener& listener) {
 
 void JournalEngine::tell_expired(EngineListener& listener) {
   for (const Expired& lease : std::exchange(expired_, {})) {
-    // It may have been acked, extended or cancelled since.
+    // The job may have been acked, extended or cancelled meanwhile.
     if (store_.find_number(lease.seq) != lease.slot) continue;
     const Extra* extra = store_.jobs.find_extra(lease.slot);
     if (extra->lease != lease.lease || store_.wheel.contains(lease.slot)) continue;
@@ -367,7 +366,7 @@ void JournalEngine::tell_expired(EngineListener& listener) {
       continue;
     }
     reader_.read({entry.location}, [this, info = std::move(info)](RecordReader::Found found) mutable {
-      // A record that cannot be read leaves the topic's own policy to decide.
+      // If the record cannot be read, the topic's policy decides.
       const auto job =
           found.status.ok() && found.records[0] ? parse_job(found.records[0]->payload) : std::nullopt;
       if (job) info.options = job->options;
@@ -399,7 +398,7 @@ void JournalEngine::backup(std::string_view name, Reply<BackupReport> reply) {
   if (failure_) return answer(std::move(reply), Result<BackupReport>(*failure_));
   if (options_.backups == nullptr) return refuse("there is no place for backups; set server.backups");
   if (!backup_.reserve()) return refuse("another backup is being made; try again when it is done");
-  // What was answered must be in the copy, and only what is synced goes into it.
+  // The copy must contain everything that was replied to, and it contains only synced bytes.
   when_synced([this, name = std::string(name), reply = std::move(reply)](const Status& status) mutable {
     if (!status.ok()) {
       backup_.give_back();

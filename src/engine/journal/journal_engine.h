@@ -18,37 +18,37 @@
 
 namespace delayq::journal {
 
-/// When an answer leaves.
+/// When a change is replied to.
 enum class Durability : uint8_t {
   kCommit,    ///< after the sync: survives power loss
-  kInterval,  ///< after the write: survives kill -9; power loss may take the last interval
+  kInterval,  ///< after the write: survives kill -9; a power loss may lose the last interval
 };
 
 struct JournalOptions {
   uint64_t segment_bytes = 32u << 20;
   Durability durability = Durability::kCommit;
   Millis sync_interval{50};            ///< for Durability::kInterval
-  uint64_t disk_reserve = 128u << 20;  ///< pushes are refused while the disk has less room than this
-  uint64_t seed = 0;  ///< random bits of the caller's: the secret of the id hash, checksum seeds
-  uint32_t work_per_tick = 20'000;  ///< jobs that one tick() (or verb) makes due at most
-  Shelf* backups = nullptr;         ///< where backup() puts its copies; must outlive the engine
-  bool compacts = true;  ///< false: for a look at the jobs, on a disk that forgets (scratch_disk.h)
+  uint64_t disk_reserve = 128u << 20;  ///< pushes are refused while the disk has less free space than this
+  uint64_t seed = 0;                   ///< random bits from the caller: key of the id hash, checksum seeds
+  uint32_t work_per_tick = 20'000;     ///< how many jobs one tick() (or verb) makes due at most
+  Shelf* backups = nullptr;            ///< where backup() puts its copies; must outlive the engine
+  bool compacts = true;  ///< false for read-only use on a disk that discards writes (scratch_disk.h)
 };
 
 /// The embedded engine: an append-only journal on disk, a table of jobs in RAM, a timing wheel.
 ///
-/// A verb changes the table at once and appends a record to the open commit; poll() sends the commit to the
-/// write lane as soon as the one before is done, so everything that queued meanwhile shares one write and one
-/// sync. Bodies and ids are read back from disk when a job is handed out.
+/// A verb changes the table at once and appends a record to the open commit. poll() sends the commit to the
+/// write lane as soon as the previous one is done, so all records that were appended meanwhile share one
+/// write and one sync. Ids and bodies are read back from disk when a job is handed out.
 ///
-/// After a failed write or sync nothing can be promised any more: every verb that would change something is
-/// answered with kUnavailable until the process is restarted. Reads go on.
+/// After a failed write or sync the engine cannot promise anything: every verb that would change something
+/// replies kUnavailable until the process is restarted. Reads still work.
 class JournalEngine final : public Engine {
  public:
   /// Recovers the directory and takes its lock. `disk` and `io` must outlive the engine.
   static Result<std::unique_ptr<JournalEngine>> open(Disk& disk, Io& io, JournalOptions options, Moment now);
 
-  /// Waits for what is under way. What was not answered by then is not promised.
+  /// Waits for pending work. Nothing is promised about changes without a reply.
   ~JournalEngine() override;
 
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
@@ -95,19 +95,19 @@ class JournalEngine final : public Engine {
   void flush(Reply<bool> reply) override;
   void backup(std::string_view name, Reply<BackupReport> reply) override;
 
-  /// What recovery found, for the start-up line.
+  /// Figures of the recovery, for the log line at start-up.
   uint64_t recovered_records() const { return recovered_records_; }
   uint64_t cut_bytes() const { return cut_bytes_; }
 
  private:
-  /// A job's data that a read does not bring back, as it was when the read was asked for.
+  /// The data of a job that is not in its record, as of the moment when the read was requested.
   struct Snapshot {
     StatePayload state;
     uint32_t priority = 0;
     TopicNumber topic = kNoTopic;
     bool has_outcome = false;
   };
-  /// Stands for the text of an outcome that cannot be read any more; the job itself is as good as ever.
+  /// Replaces an outcome text whose record is damaged. The job itself is not affected.
   static constexpr std::string_view kDamagedOutcome = "(the record of its last outcome is damaged)";
   struct Expired {
     Slot slot;
@@ -119,16 +119,16 @@ class JournalEngine final : public Engine {
   JournalEngine(Disk& disk, Io& io, JournalOptions options);
 
   // ---- before and after a verb
-  /// Makes due what is due. False: the engine has failed, and `reply` got the error.
+  /// Makes due jobs ready first. Returns false if the engine has failed; `reply` then gets the error.
   template <class T>
   bool begin(Moment now, Reply<T>& reply);
   template <class T>
   void answer(Reply<T> reply, Result<T> result);
-  /// Answers when everything appended so far is durable.
+  /// Replies when everything appended so far is durable.
   template <class T>
   void answer_when_durable(Reply<T> reply, T value);
   void when_durable(Later later);
-  /// The same, with a sync in any case.
+  /// The same, but always waits for a sync, even with Durability::kInterval.
   void when_synced(Later later);
 
   // ---- time
@@ -138,54 +138,56 @@ class JournalEngine final : public Engine {
   void probe_disk(Moment now);
 
   // ---- records
-  /// Sets state.seq, unless the job has a number already: it is the LSN of its first record.
+  /// Sets state.seq to the LSN of this record, unless the job already has a number.
   Location write_job(const NewJob& job, StatePayload& state, Moment pushed);
   void write_state(Slot slot, std::string_view outcome = {});
-  /// Removes the job and writes that it is gone.
+  /// Removes the job and writes a kGone record.
   void forget(Slot slot);
   void write_gone(uint64_t seq, uint32_t segment);
-  /// Gives the job a new changeable part, in RAM and on disk, in one record with the outcome that led to it.
+  /// Changes the state of the job, in RAM and on disk. One record holds the state and the
+  /// outcome that led to it.
   void move(Slot slot, const StatePayload& next, std::string_view outcome = {});
-  /// Delayed, or ready when `due` has come. Starts from the job's present state, without lease.
+  /// Returns the job's current state without its lease, changed to delayed, or to ready if `due` has passed.
   StatePayload waiting_until(Slot slot, Moment due, Moment now) const;
   void finish(Slot slot, JobState state, const Keep& keep, Moment now, std::string_view outcome = {});
 
   // ---- parts of verbs
   PushAnswer push_one(const NewJob& job, SlotKey key, Moment now);
   PushAnswer restore_one(const RestoreRequest& request, Moment now);
-  /// The outcome of a job whose own record comes right behind it. Sets state.seq.
+  /// Writes the outcome of a job whose own record follows directly. Sets state.seq.
   Location write_first_outcome(StatePayload& state, std::string_view outcome);
-  /// Takes out a job whose id another one gets; answer with what write_gone() will need.
+  /// Removes a job that another one with the same id replaces. Returns the arguments for write_gone().
   std::pair<uint64_t, uint32_t> make_way(Slot slot);
   CancelOutcome cancel_one(Slot slot);
   NackOutcome nack_one(const NackRequest& request, Moment now);
-  /// A live job of that id in another topic.
+  /// Returns a live job with this id in another topic, or kNoSlot.
   Slot find_elsewhere(SlotKey key, TopicNumber topic) const;
   bool revive(Slot slot, Moment now);
-  /// The kept job at which a call of trim() goes on; kNoSlot: it has met them all.
+  /// Returns the kept job at which this call of trim() continues, or kNoSlot if all have been visited.
   Slot trimmed_up_to(TopicNumber topic, const TrimRequest& request);
-  /// Lets a kept job be kept for no longer than `time` from its end on. True: that is over, and it is gone.
+  /// Shortens the retention of a kept job to `time` after its end. Returns true if that has passed and
+  /// the job was removed.
   bool end_sooner(Slot slot, Millis time, Moment now);
   std::optional<Error> refuse_push() const;
-  /// The slot of a lease that is the job's latest; with `at`, also not past its deadline then.
+  /// Returns the slot of the job if this is its latest lease and, with `at`, is not past its deadline then.
   Slot find_lease(const LeaseRef& ref, std::optional<Moment> at) const;
   Snapshot snapshot(Slot slot) const;
-  /// Where the page that is asked for begins; kNoSlot: there is nothing.
+  /// Returns the job at which the requested page begins, or kNoSlot if there is none.
   Result<Slot> start_of_page(TopicNumber topic, const ListRequest& request) const;
   struct LookedAt;
   LookedAt look_at(Slot slot, const ListRequest& request);
   void end_page(JobPage& page, const LookedAt& looked_at, size_t stops);
-  /// The job of a record that was read back, with its state as it was when the read was asked for.
+  /// Fills `job` from its record, with the state of the snapshot. Returns false if the record is damaged.
   static bool fill_job(Job& job, const Snapshot& snapshot, const std::optional<RecordView>& record,
                        const std::optional<RecordView>& outcome);
   void add_locations(Slot slot, std::vector<Location>& wanted) const;
   TakeAnswer hand_out(std::span<const Snapshot> taken, RecordReader::Found found, Moment now);
-  /// The job of a take, while nothing else has happened to it.
+  /// Returns the job of a take, or kNoSlot if its state or lease has changed since.
   Slot find_taken(const Snapshot& job) const;
-  /// A job with nothing to hand out, but not to be hidden either.
+  /// The job's record is damaged: it becomes dead with this reason, so that it stays visible.
   void bury(const Snapshot& job, std::string_view reason, Moment now);
-  /// A job whose record could not be read now goes back as it was (or, acked in advance, is dead for a person
-  /// to see).
+  /// The job's record could not be read now: returns the job as it was. A job that was acked by the take
+  /// becomes dead instead, so that an operator sees it.
   void give_back(const Snapshot& job, Moment now);
   void tell_expired(EngineListener& listener);
 
@@ -200,16 +202,17 @@ class JournalEngine final : public Engine {
   JournalOptions options_;
   std::unique_ptr<Disk::Lock> lock_;
   Store store_;
-  Manifest manifest_;  ///< the write lane's, between opening and closing
+  Manifest manifest_;  ///< used by the write lane only, except while opening and closing
   Log log_;
   RecordReader reader_;
   Cleaner cleaner_;
   Backup backup_;
 
-  std::vector<Io::Step> ready_;  ///< answers for the next poll
-  std::deque<std::pair<Lsn, Later>>
-      undurable_;  ///< answers that wait for the disk, in the order of their records
-  std::deque<std::pair<Lsn, Later>> unsynced_;  ///< flushes: the same, but for the sync in any case
+  std::vector<Io::Step> ready_;  ///< replies for the next poll
+  /// Replies that wait until their records are durable, in the order of the records.
+  std::deque<std::pair<Lsn, Later>> undurable_;
+  /// flushes and backups: the same, but they always wait for a sync
+  std::deque<std::pair<Lsn, Later>> unsynced_;
   std::vector<std::pair<TopicNumber, Outlet>> announced_;
   std::vector<Expired> expired_;
   std::vector<LeaseInfo> expired_infos_;

@@ -1,5 +1,5 @@
-// What the engine does when the disk does not do what it should: docs/internals/journal-format.md says what a
-// file promises, these tests what an answer promises.
+// What the engine does when the disk fails. docs/internals/journal-format.md says what a file promises; these
+// tests check what a reply promises.
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ class FailuresTest : public testing::Test {
  protected:
   using Pushed = Result<std::vector<PushAnswer>>;
 
-  /// Asks without waiting; the answer comes to `answers`.
+  /// Pushes without waiting; the reply is added to `answers`.
   void push_later(const JobSpec& spec) {
     const size_t number = answers.size();
     answers.emplace_back();
@@ -51,7 +51,7 @@ class FailuresTest : public testing::Test {
 
   void poll() { on_disk.engine->poll(*on_disk.driver); }
 
-  /// How often a file was synced from now on.
+  /// Counts the syncs of files from now on.
   void count_syncs() {
     on_disk.disk.set_trace(
         [this](const std::string& line) { syncs += line.starts_with("disk: sync segment"); });
@@ -62,7 +62,7 @@ class FailuresTest : public testing::Test {
   int syncs = 0;
 };
 
-// ---- when answers leave
+// ---- when replies are called
 
 TEST_F(FailuresTest, a_push_is_answered_after_its_sync_and_not_before) {
   on_disk.open();
@@ -131,7 +131,7 @@ TEST_P(FailedCommitTest, nothing_is_promised_any_more_but_reads_go_on) {
   on_disk.disk.fail(GetParam(), 0);
   push_later(JobSpec("mail", "a"));
   poll();
-  push_later(JobSpec("mail", "b"));  // goes with the next commit, which never comes
+  push_later(JobSpec("mail", "b"));  // belongs to the next commit, which never happens
   on_disk.settle();
   ASSERT_EQ(on_disk.disk.faults_fired(), 1U);
   for (const auto& answer : answers) {
@@ -215,7 +215,7 @@ class FullDiskTest : public FailuresTest {
     on_disk.open();
   }
 
-  /// Answers how many jobs fitted.
+  /// Returns how many jobs fitted.
   int fill() {
     for (int i = 0; i < 2000; ++i) {
       const Pushed pushed = push(JobSpec("mail", std::to_string(i))
@@ -256,7 +256,7 @@ TEST_F(FullDiskTest, what_finds_no_room_at_all_waits_for_some) {
   driver.push(JobSpec("mail", "a"));
   const support::Taken taken = driver.take_one("mail");
   on_disk.settle();
-  on_disk.disk.set_capacity(on_disk.disk.used_bytes());  // another program took the rest
+  on_disk.disk.set_capacity(on_disk.disk.used_bytes());  // another program used the rest
   std::optional<Result<std::vector<AckOutcome>>> acked;
   const std::string big(on_disk.options.segment_bytes, 'x');
   push_later(JobSpec("mail", "big").with_body(big));
@@ -301,7 +301,7 @@ TEST_F(FullDiskTest, cancelling_makes_room) {
   EXPECT_TRUE(push(JobSpec("mail", "x").with_body("x")).ok());
 }
 
-// ---- the weaker promise
+// ---- Durability::kInterval
 
 class IntervalTest : public FailuresTest {
  protected:
@@ -345,7 +345,7 @@ TEST_F(IntervalTest, a_flush_waits_for_the_sync) {
   EXPECT_TRUE(on_disk.open().get("mail", "a"));
 }
 
-// ---- damage met while running
+// ---- damage found while running
 
 TEST_F(FailuresTest, a_job_whose_record_went_bad_is_told_and_buried_not_handed_out) {
   auto& driver = on_disk.open();

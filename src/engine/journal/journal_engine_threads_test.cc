@@ -1,5 +1,5 @@
-// The engine as the server runs it: real files, real threads. What it does is tested elsewhere; here, that it
-// does the same with threads, and that a restart finds all of it.
+// The engine as the server runs it, with real files and real threads. Its behaviour is tested elsewhere;
+// these tests check that it is the same with threads, and that a restart finds all jobs.
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -58,7 +58,7 @@ class JournalThreadsTest : public testing::Test {
     disk.reset();
   }
 
-  /// Until a lane has something for poll(). With everything in order it never takes the whole time.
+  /// Waits until a lane has something for poll(). The timeout is reached only if something is wrong.
   bool wait_for_news() {
     std::unique_lock lock(mutex);
     if (!awake.wait_for(lock, std::chrono::seconds{30}, [&] { return is_awake; })) {
@@ -112,7 +112,7 @@ TEST_F(JournalThreadsTest, a_life_with_restarts) {
 TEST_F(JournalThreadsTest, what_was_answered_is_there_after_a_restart_without_goodbye) {
   auto& driver = open(kStart);
   for (int i = 0; i < 50; ++i) driver.push(JobSpec("mail", std::to_string(i)));
-  // Asked for, and not waited for: may or may not be there.
+  // Pushed without waiting for the reply: the job may or may not be there.
   const JobSpec last("mail", "last");
   engine->push(kStart, std::vector{last.view()}, [](const Result<std::vector<PushAnswer>>&) {});
   close();

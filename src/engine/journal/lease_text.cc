@@ -6,7 +6,7 @@ namespace delayq::journal {
 
 namespace {
 
-/// Base 32 without the letters that are mistaken for digits.
+/// Base 32 without the letters that look like digits.
 constexpr std::string_view kAlphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 constexpr size_t kSeqDigits = 10;    // 48 bits
 constexpr size_t kLeaseDigits = 13;  // 64 bits
@@ -48,7 +48,7 @@ std::optional<LeaseNumber> parse_lease(std::string_view text) {
   const auto lease = read(text.substr(kSeqDigits));
   if (!seq || !lease) return std::nullopt;
   const LeaseNumber number{*seq, *lease};
-  // One lease has one text: digits that do not fit are not silently dropped.
+  // Each lease has exactly one text: digits that do not fit are rejected, not ignored.
   if (const LeaseText again = format_lease(number); std::string_view(again.data(), again.size()) != text) {
     return std::nullopt;
   }

@@ -7,8 +7,8 @@
 
 namespace delayq::journal {
 
-/// A lease as its holder knows it: the job's number, and the number of the lease itself, which no other lease
-/// of the directory ever has.
+/// A lease as consumers get it: the job's number and the number of the lease, which is unique in
+/// the directory forever.
 struct LeaseNumber {
   uint64_t seq = 0;
   uint64_t lease = 0;

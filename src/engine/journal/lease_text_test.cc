@@ -32,7 +32,7 @@ TEST(LeaseText, is_letters_and_digits) {
 }
 
 TEST(LeaseText, one_lease_has_one_text) {
-  // The first digit of the lease has room for more bits than the lease.
+  // The first digit of the lease can hold more bits than the lease has.
   std::string text = text_of({1, UINT64_MAX});
   text[10] = 'z';
   EXPECT_FALSE(parse_lease(text));

@@ -64,7 +64,7 @@ Log::Chunk& Log::begin_segment(uint16_t stream_number, size_t size) {
   chunk->segment = header.number;
   chunk->nonce = header.nonce;
   chunk->is_new = true;
-  // Only the log itself is allocated ahead: it is always there, the others come and go.
+  // Only segments of the head stream are allocated in advance: it is always in use, the others come and go.
   chunk->allocate = stream_number == kHeadStream ? std::max(options_.segment_bytes, segment.size) : 0;
   segments_.set_occupied(segment, std::max(chunk->allocate, segment.size));
   header.encode(chunk->bytes.extend(kSegmentHeaderSize).first<kSegmentHeaderSize>());
@@ -74,7 +74,7 @@ Log::Chunk& Log::begin_segment(uint16_t stream_number, size_t size) {
   return *stream.open.back();
 }
 
-/// By the chunk that ends it, or by an empty one when all of it is on its way already.
+/// Marks the chunk that ends the segment, or an empty one if all chunks of it are already being written.
 void Log::close_segment(Stream& stream) {
   if (stream.open.empty()) {
     stream.open.push_back(fresh_chunk());
@@ -117,7 +117,7 @@ std::unique_ptr<Log::Chunk> Log::fresh_chunk() {
   return chunk;
 }
 
-/// Last of all, when it is known what the commit before this one made durable.
+/// Called last, when it is known what the previous commit made durable.
 void Log::seal_mark(Chunk& chunk) const {
   if (chunk.bytes.size() == 0) return;
   const std::span<std::byte> record = chunk.bytes.all().subspan(chunk.mark_place(), kMarkSize);
@@ -204,7 +204,7 @@ void Log::retry() {
 
 void Log::finish(Commit& commit) {
   unsynced_bytes_ -= commit.bytes;
-  if (!commit.status.ok()) return;  // it stays, for what was in it can be read from nowhere else now
+  if (!commit.status.ok()) return;  // it stays in memory, because its records cannot be read from disk
   std::erase_if(under_way_, [&](const auto& other) { return other.get() == &commit; });
   disk_free_ = commit.disk_free;
   written_bytes_ += commit.bytes;
@@ -225,7 +225,7 @@ void Log::finish(Commit& commit) {
       segments_.set_occupied(segment, segment.size);
     }
     chunk->bytes.clear();
-    chunk->file.reset();  // a removed segment's room is free only when nobody has it open
+    chunk->file.reset();  // the disk space of a removed segment is freed only when it is closed
     spare_.push_back(std::move(chunk));
   }
 }
@@ -240,8 +240,8 @@ Status Log::write_commit(Commit& commit) {
   return {};
 }
 
-/// What was not synced can be written once more, to the same place. After a failed sync nothing is known of
-/// the bytes any more.
+/// Bytes that were not synced can be written again to the same place. After a failed sync nothing is
+/// known about the bytes.
 Status Log::write_chunk(Commit& commit, Chunk& chunk) {
   const auto without_room = [&commit](const Error& error) {
     commit.lacks_room = error.code == ErrorCode::kDiskFull;
@@ -251,7 +251,7 @@ Status Log::write_chunk(Commit& commit, Chunk& chunk) {
     Result<std::shared_ptr<File>> file = disk_.create(segment_name(chunk.segment));
     if (!file.ok()) return without_room(file.error());
     chunk.file = *file;
-    // A disk too full to allocate ahead may still have room for what is to be written now.
+    // A disk that is too full to allocate in advance may still have space for this write.
     if (chunk.allocate != 0) {
       if (Status status = chunk.file->allocate(chunk.allocate);
           !status.ok() && status.error().code != ErrorCode::kDiskFull)

@@ -20,10 +20,10 @@
 
 namespace delayq::journal {
 
-/// Growing bytes that are not zeroed first: a commit's records are built in one.
+/// A growing buffer that is not zeroed first. The records of a commit are built in it.
 class ByteBuffer {
  public:
-  /// Room for `size` more bytes at the end. Valid until the next call.
+  /// Adds `size` bytes at the end and returns them. Valid until the next call.
   std::span<std::byte> extend(size_t size) {
     if (size > capacity_ - size_) grow(size_ + size);
     const std::span<std::byte> room{bytes_.get() + size_, size};
@@ -35,7 +35,7 @@ class ByteBuffer {
   std::span<std::byte> all() { return {bytes_.get(), size_}; }
   std::span<const std::byte> all() const { return {bytes_.get(), size_}; }
 
-  /// Empty again. A buffer that was unusually large gives its memory back.
+  /// Makes the buffer empty. Frees the memory of an unusually large buffer.
   void clear() {
     size_ = 0;
     if (capacity_ > kKeep) {
@@ -66,24 +66,25 @@ struct LogOptions {
   uint64_t segment_bytes = 32u << 20;
 };
 
-/// Appends records to the streams and commits them. A record's place on disk is known when it is appended;
-/// until its commit is written, it is read from memory.
+/// Appends records to the streams and commits them. The place of a record on disk is known when it is
+/// appended; until its commit is written, the record is read from memory.
 ///
-/// Each stream has at most one commit under way; what is appended meanwhile goes with the next one. A commit
-/// writes and syncs its chunks in order, so a segment is durable before the next one of its stream is begun.
+/// The head stream and the survivor streams together have at most one commit in progress each; records
+/// appended meanwhile go to the next one. A commit writes and syncs its chunks in order, so a segment is
+/// durable before the next segment of its stream begins.
 class Log {
  public:
   using Done = absl::AnyInvocable<void(const Status&)>;
 
-  /// `manifest` is told of new segments by the write lane; it is complete when start() is called.
+  /// The write lane adds new segments to `manifest`, which must be complete when start() is called.
   Log(Disk& disk, Io& io, Segments& segments, Manifest& manifest, LogOptions options, uint64_t random_seed);
 
-  /// Where to go on after recovery. REQUIRES: nothing was appended yet.
+  /// Sets where to continue after recovery. REQUIRES: nothing has been appended yet.
   void start(Lsn next_lsn, uint32_t epoch, Moment now);
-  /// The time that new segments are stamped with.
+  /// Sets the time that is written into new segments.
   void set_time(Moment now) { now_ = now; }
 
-  /// Appends a record: fill(payload, lsn) writes its payload in place.
+  /// Appends a record. fill(payload, lsn) writes its payload in place.
   template <class Fill>
   Location append(uint16_t stream, RecordType type, size_t payload_size, Fill&& fill) {
     const size_t size = kRecordHeaderSize + payload_size;
@@ -100,49 +101,52 @@ class Log {
     return location;
   }
 
-  /// Begins a commit of what the head stream has, unless one is under way. `done` is called when it is
-  /// durable (or only written, when `sync` is false), or has failed. Answers whether it began one.
+  /// Commits the records of the head stream, unless a commit is in progress. `done` is called when
+  /// they are durable (or only written, if `sync` is false) or when the commit has failed. Returns
+  /// whether a commit was started.
   bool commit_head(bool sync, Done done);
   /// The same for all other streams together.
   bool commit_survivors(Done done);
-  /// Whether a commit with `sync` would make anything durable that is not.
+  /// Whether a commit with `sync` would make anything durable that is not durable yet.
   bool head_needs_sync() const;
-  /// Closes a survivors' segment with the next commit, so that it can be cleaned; its stream goes on in a new
-  /// one.
+  /// Closes a survivor segment with the next commit, so that it can be compacted. Its stream
+  /// continues in a new segment.
   void retire(const Segment& segment);
   /// Begins the log's first segment, so that the new epoch is durable with the first commit.
   void begin_head() { begin_segment(kHeadStream, 0); }
 
-  /// A commit found no room on the disk. It waits, with everything behind it, until this is called and there
-  /// is.
+  /// After a commit failed for lack of disk space: tries it again. That commit and all later
+  /// ones wait for this call.
   void retry();
   bool lacks_room() const { return !waiting_for_room_.empty(); }
 
   bool head_is_committing() const { return head_busy_; }
   bool survivors_are_committing() const { return survivors_busy_; }
   bool head_is_empty() const { return streams_[kHeadStream].open.empty(); }
-  bool has_survivors() const;  ///< that no commit has taken along yet
-  /// Lets the next commit of the streams say, by a mark of its own, that what they have is durable. Until
-  /// then a bad record at their end would pass for a torn one. Answers whether there was anything to say.
+  bool has_survivors() const;  ///< records that are not in a commit yet
+  /// The next commit of the streams then writes a mark that all their earlier records are durable.
+  /// Without it, a damaged record at the end would look like a torn commit. Returns whether there
+  /// was anything to mark.
   bool prove_head() { return prove(kHeadStream); }
   bool prove_survivors();
   uint64_t survivor_bytes() const;
 
-  /// The record's bytes when they are still in memory, else empty.
+  /// Returns the bytes of the record if they are still in memory, otherwise an empty span.
   std::span<const std::byte> find_buffered(const Location& location) const;
 
-  /// As in the header of every segment that is begun.
+  /// The directory number that is written into the header of every new segment.
   uint64_t directory() const { return directory_; }
   uint32_t epoch() const { return epoch_; }
   Lsn next_lsn() const { return next_lsn_; }
-  /// Behind the last record of the head stream.
+  /// The LSN after the last record of the head stream.
   Lsn head_end_lsn() const { return head_end_lsn_; }
-  /// Every record of the head stream below this is synced, or at least written.
+  /// Every record of the head stream below this LSN is synced (or at least written, for a
+  /// commit without sync).
   Lsn durable_lsn() const { return durable_lsn_; }
   Lsn written_lsn() const { return written_lsn_; }
   uint64_t unsynced_bytes() const { return unsynced_bytes_ + open_bytes(); }
   uint64_t appended_bytes() const { return appended_bytes_; }
-  /// What commits of all streams have put on the disk, and figures of those of the head stream.
+  /// Bytes written by commits of all streams, and statistics of the commits of the head stream.
   uint64_t written_bytes() const { return written_bytes_; }
   const Histogram<28>& commit_micros() const { return commit_micros_; }
   const Histogram<20>& commit_records() const { return commit_records_; }
@@ -151,21 +155,21 @@ class Log {
   void set_disk_free(uint64_t bytes) { disk_free_ = bytes; }
 
  private:
-  /// Consecutive bytes for one segment, written together.
+  /// Consecutive bytes of one segment that are written together.
   struct Chunk {
     uint32_t segment = 0;
     uint32_t nonce = 0;
     uint64_t offset = 0;
     uint64_t allocate = 0;  ///< for a new segment: reserve this much
     Lsn mark_lsn = 0;
-    uint32_t records = 0;  ///< that were appended, so without the mark
+    uint32_t records = 0;  ///< without the mark
     bool is_new = false;
     bool is_last = false;  ///< the segment ends here
     std::shared_ptr<File> file;
     ByteBuffer bytes;
 
     uint64_t end() const { return offset + bytes.size(); }
-    /// Behind a new segment's header, otherwise at the start.
+    /// The position of the mark: after the header of a new segment, otherwise at the start.
     size_t mark_place() const { return is_new ? kSegmentHeaderSize : 0; }
   };
 
@@ -177,12 +181,12 @@ class Log {
   struct Commit {
     std::vector<std::unique_ptr<Chunk>> chunks;
     bool sync = true;
-    Lsn end_lsn = 0;  ///< every record of these streams below this is in the commit or in an earlier one
+    Lsn end_lsn = 0;  ///< all records of these streams below this LSN are in this commit or an earlier one
     uint64_t bytes = 0;
     uint64_t records = 0;
     std::chrono::microseconds took{};
     Status status;
-    bool lacks_room = false;  ///< that is why it failed, before anything was synced: it can be tried again
+    bool lacks_room = false;  ///< it failed for lack of space, before any sync: it can be retried
     uint64_t disk_free = 0;
     Done done;
     bool* busy = nullptr;
@@ -206,7 +210,7 @@ class Log {
   Disk& disk_;
   Io& io_;
   Segments& segments_;
-  Manifest& manifest_;  ///< the write lane's
+  Manifest& manifest_;  ///< used by the write lane
   uint64_t directory_ = 0;
   LogOptions options_;
   Random random_;
@@ -220,7 +224,7 @@ class Log {
   std::array<Stream, kStreamCount> streams_;
   std::vector<std::shared_ptr<Commit>> under_way_;
   std::vector<std::shared_ptr<Commit>> waiting_for_room_;
-  std::vector<std::unique_ptr<Chunk>> spare_;  ///< chunks whose buffers are used again
+  std::vector<std::unique_ptr<Chunk>> spare_;  ///< chunks whose buffers can be reused
   bool head_busy_ = false;
   bool survivors_busy_ = false;
   uint64_t appended_bytes_ = 0;

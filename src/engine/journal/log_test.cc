@@ -26,7 +26,7 @@ class LogTest : public testing::Test {
     });
   }
 
-  /// Writes everything. Answers whether it went well.
+  /// Writes everything. Returns whether this succeeded.
   bool commit() {
     Status status;
     log.commit_head(true, [&](const Status& done) { status = done; });

@@ -1,4 +1,4 @@
-// get, locate, list, counts, topics, forecast, settings: looking around.
+// The verbs that read: get, locate, list, counts, topics, forecast; and settings.
 #include <algorithm>
 
 #include "engine/journal/journal_engine.h"
@@ -8,10 +8,10 @@ namespace delayq::journal {
 
 namespace {
 
-/// A page looks at no more than this many jobs, and brings no more than this into memory.
+/// A page visits at most this many jobs and reads at most this many bytes.
 constexpr uint32_t kMostJobsPerPage = 2000;
 constexpr uint64_t kMostBytesPerPage = 8u << 20;
-/// Places at which a filtered page may end: more are given up with it again.
+/// At most this many places at which a filtered page may end. The unused ones are dropped with the page.
 constexpr uint64_t kMostStops = 64;
 constexpr std::string_view kDamagedJob = "its record on disk is damaged";
 
@@ -76,12 +76,12 @@ Result<Slot> JournalEngine::start_of_page(TopicNumber topic, const ListRequest& 
   return *at;
 }
 
-/// The jobs that a page looks at. Those that pass a filter are known only when they have been read, and may
-/// be more than the page may have: so a filtered page can end at any `stop`, of which there is one for each
-/// `limit` jobs.
+/// The jobs that a page visits. Which of them pass the filter is known only after they are read, and
+/// these may be more than the page can hold. So a filtered page can end at any `stop`; there is one
+/// for every `limit` jobs.
 struct JournalEngine::LookedAt {
   struct Stop {
-    size_t jobs = 0;      ///< before it
+    size_t jobs = 0;      ///< visited before it
     uint64_t cursor = 0;  ///< 0: the list ends there
   };
   std::vector<Snapshot> jobs;
@@ -125,7 +125,7 @@ void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> 
       for (; next < stop->jobs; ++next) {
         Job job;
         if (!fill_job(job, looked_at.jobs[next], found.records[2 * next], found.records[2 * next + 1])) {
-          // Its id was in the record. What is known is shown, so that listings and counts agree.
+          // The id is in the damaged record. Show what is known, so that listings and counts agree.
           job.topic = page.storage.copy(topic);
           job.outcome = kDamagedJob;
           job.state = looked_at.jobs[next].state.state;
@@ -135,7 +135,7 @@ void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> 
         page.jobs.push_back(job);
       }
       if (page.jobs.size() <= limit) continue;
-      page.jobs.resize(kept);  // these come with the next page
+      page.jobs.resize(kept);  // these are on the next page
       break;
     }
     end_page(page, looked_at, static_cast<size_t>(stop - looked_at.stops.begin()));
@@ -144,7 +144,7 @@ void JournalEngine::list(Moment now, const ListRequest& request, Reply<JobPage> 
   reader_.read(wanted, std::move(then));
 }
 
-/// `stops` of them were passed; the page goes on at the last of these, and the others are not needed.
+/// `stops` stops were passed: the page continues at the last of these; the other cursors are dropped.
 void JournalEngine::end_page(JobPage& page, const LookedAt& looked_at, size_t stops) {
   for (size_t i = 0; i < looked_at.stops.size(); ++i) {
     const uint64_t cursor = looked_at.stops[i].cursor;
@@ -169,7 +169,8 @@ void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, 
   if (!failure_) make_due(now);
   TopicPage page;
   std::string last{cursor};
-  // Names without jobs (they have settings, or had jobs a short time ago) leave room for others on the page.
+  // Topics without jobs (with settings, or recently emptied) are skipped, so the page is
+  // filled with other topics.
   for (bool is_more = true; is_more && page.topics.size() < limit;) {
     const uint32_t wanted = limit - static_cast<uint32_t>(page.topics.size());
     const std::vector<TopicNumber> numbers = store_.topics.page(last, wanted);

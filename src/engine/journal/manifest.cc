@@ -17,7 +17,7 @@ constexpr std::string_view kNewName = "manifest.new";
 constexpr std::array<char, 8> kMagic{'D', 'L', 'Y', 'Q', 'M', 'A', 'N', '\n'};
 constexpr uint32_t kVersion = 1;
 
-/// The file is this, the segments, the pending numbers, and a CRC-32C of all that.
+/// The file consists of this head, the segments, the pending numbers, and a CRC-32C of all of them.
 struct Head {
   std::array<char, 8> magic;
   uint32_t version;
@@ -117,8 +117,7 @@ Status Manifest::write(Disk& disk) const {
   return disk.sync_directory();
 }
 
-/// And makes room for the next one, so that a segment can be removed from a disk that is full. Without it,
-/// that fails.
+/// Also reserves space for the next manifest: without it, no segment could be removed from a full disk.
 Status Manifest::write_and_reserve(Disk& disk) const {
   constexpr uint64_t kLeast = 4096;
   if (Status status = write(disk); !status.ok()) return status;
@@ -153,7 +152,7 @@ bool is_named(const Manifest& manifest, const SegmentFile& file) {
   return manifest.segments.contains(file.number);
 }
 
-/// An older program begins a segment whenever it opens the directory, and that one is never removed by it.
+/// An older program begins a segment whenever it opens the directory, and never removes that segment.
 bool was_used_by_an_older_program(const Manifest& manifest, const std::vector<SegmentFile>& files) {
   return std::any_of(files.begin(), files.end(), [&](const SegmentFile& file) {
     return file.kind == Kind::kGood && file.header.directory == 0 && file.header.epoch >= manifest.epoch &&
@@ -161,7 +160,7 @@ bool was_used_by_an_older_program(const Manifest& manifest, const std::vector<Se
   });
 }
 
-/// What is wrong with a segment that the manifest names; empty: nothing.
+/// Returns what is wrong with a listed segment, or an empty text.
 std::string_view judge_named(const Manifest::Known& known, const SegmentFile& file) {
   if (file.kind == Kind::kUnfinished) return "its header is gone";
   if (file.kind == Kind::kGood && file.header.nonce != known.nonce)
@@ -169,8 +168,8 @@ std::string_view judge_named(const Manifest::Known& known, const SegmentFile& fi
   return {};
 }
 
-/// A segment is unnamed for a moment when it has been begun, so there is at most one of the log and one of
-/// the survivors: nothing in it was answered.
+/// A new segment is not listed for a short time, at most one of the head stream and one of the survivors. No
+/// change in it has been replied to.
 bool is_being_begun(const Manifest& manifest, const SegmentFile& file, std::array<bool, 2>& seen) {
   if (file.header.epoch != manifest.epoch) return false;
   if (file.number <= manifest.highest && !manifest.pending.contains(file.number)) return false;

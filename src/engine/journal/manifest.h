@@ -17,18 +17,19 @@
 
 namespace delayq::journal {
 
-/// Which segments a directory has. A small file beside them, so that a segment that is missing, or belongs
-/// elsewhere, is noticed, the newest one included. docs/internals/journal-format.md has its bytes.
+/// The list of segments of a directory. A small file beside the segments, so that a missing or foreign
+/// segment is noticed, even if it is the newest one. docs/internals/journal-format.md describes its bytes.
 ///
-/// The file is replaced as a whole (write, sync, rename, sync of the directory), and in an order that no
-/// power cut can turn into a false alarm: a segment is named when it is durable and before anything in it is
-/// answered; it is taken off the list before it is removed.
+/// The file is always replaced as a whole (write, sync, rename, sync of the directory). The order of writes
+/// ensures that a power loss never causes a false alarm: a segment is added to the list when it is durable
+/// and before any change in it is replied to; it is taken off the list before its file is removed.
 ///
-/// Threads: belongs to the write lane, which creates and removes segments.
+/// Threads: used by the write lane, which creates and removes segments.
 struct Manifest {
   struct Known {
-    uint32_t nonce = 0;       ///< of the segment's header: tells it from any other of the same number
-    uint64_t least_size = 0;  ///< its records had been synced up to there
+    /// from the segment's header: identifies it among segments with the same number
+    uint32_t nonce = 0;
+    uint64_t least_size = 0;  ///< its records had been synced up to this size
 
     bool operator==(const Known&) const = default;
   };
@@ -41,13 +42,14 @@ struct Manifest {
 
   static constexpr std::string_view kName = "manifest";
 
-  uint64_t directory = 0;  ///< random; in the header of every segment that was begun here
-  uint32_t epoch = 0;      ///< the opening of the directory that wrote this
-  uint32_t highest = 0;    ///< the highest number that was named in this epoch, or found by it
+  uint64_t directory = 0;  ///< random; in the header of every segment begun here
+  uint32_t epoch = 0;      ///< the opening of the directory that wrote this file
+  uint32_t highest = 0;    ///< the highest number that was listed in this epoch, or found by it
   std::map<uint32_t, Known> segments;
-  /// Numbers below `highest` that were given out: their segments are being begun, and are there or not.
+  /// Numbers below `highest` that have been assigned: their segments are being created and
+  /// may or may not exist.
   std::set<uint32_t> pending;
-  /// The latest that was taken off the list: its file may still be there.
+  /// The segment that was taken off the list last: its file may still exist.
   Removed removed;
 
   bool operator==(const Manifest&) const = default;
@@ -56,14 +58,15 @@ struct Manifest {
   /// nullopt: damaged.
   static std::optional<Manifest> decode(std::span<const std::byte> bytes);
 
-  /// nullopt: the directory has none. kCorrupt: it has one that is damaged.
+  /// nullopt: the directory has no manifest. kCorrupt: the manifest is damaged.
   static Result<std::optional<Manifest>> read(Disk& disk);
-  /// Replaces the file, durably.
+  /// Replaces the file; durable on success.
   Status write(Disk& disk) const;
 
-  /// The segment of this header is durable: names it, and says how long its predecessor has become.
+  /// The segment with this header is durable: adds it to the list and records the final
+  /// size of its predecessor.
   Status name(Disk& disk, const SegmentHeader& header);
-  /// The segment's file is about to be removed.
+  /// Call before the segment's file is removed.
   Status take_off(Disk& disk, uint32_t number);
 
  private:
@@ -76,12 +79,13 @@ struct ChainProblem {
   std::string what;
 };
 
-/// Compares the segments with the manifest. Those that do not count get another kind than kGood: kLeftover
-/// when their removal had begun, kStranger when they do not belong to the directory. Returns what is wrong; a
-/// segment whose header is not readable is not told again.
+/// Compares the segments with the manifest. Segments to be ignored get another kind than kGood: kLeftover if
+/// their removal had begun, kStranger if they do not belong to the directory. Returns the problems found,
+/// except unreadable segment headers, which the kind already shows.
 ///
-/// Without a manifest, segments count as they are if they were written before there were manifests. The same
-/// holds when an older program, which knows nothing of it, used the directory after the manifest was written.
+/// Without a manifest, segments that were written before there were manifests are accepted as they are.
+/// The same holds if an older program, which does not know manifests, used the directory after the
+/// manifest was written.
 std::vector<ChainProblem> compare(const std::optional<Manifest>& manifest, std::vector<SegmentFile>& files);
 
 }  // namespace delayq::journal

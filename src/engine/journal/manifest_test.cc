@@ -97,7 +97,7 @@ TEST(Manifest, a_segment_can_be_taken_off_when_the_disk_is_full) {
   EXPECT_EQ((*Manifest::read(disk))->removed, (Manifest::Removed{3, 0xabc}));
 }
 
-// ---- the files beside it
+// ---- comparing the files
 
 class ChainTest : public testing::Test {
  protected:
@@ -119,7 +119,7 @@ class ChainTest : public testing::Test {
     file.header.epoch = 5;
     return file;
   }
-  /// What is wrong, as "file: what"; empty: nothing.
+  /// What is wrong, as "file: problem"; empty if nothing is.
   std::string problem() {
     const std::vector<ChainProblem> problems = compare(manifest, files);
     return problems.empty() ? "" : problems.front().file + ": " + problems.front().what;

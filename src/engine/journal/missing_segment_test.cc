@@ -1,4 +1,5 @@
-// Files that vanish, are exchanged or come from elsewhere while nobody looks: the start stops and says which.
+// Files that vanish, are exchanged or come from another directory while no server runs: the start
+// fails and names the file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +55,7 @@ class MissingSegmentTest : public testing::Test {
     SegmentBuilder::save_file(on_disk.disk, name, bytes);
   }
 
-  /// The start is refused with this in the message, `check` says the same, and nothing has changed.
+  /// The start fails with this text in the message, `check` reports the same, and nothing is changed.
   void expect_noticed(const std::string& name, const std::string& what) {
     const std::vector<std::string> before = file_names(on_disk.disk);
     const Result<bool> opened = on_disk.try_open(at(1));
@@ -69,7 +70,7 @@ class MissingSegmentTest : public testing::Test {
     EXPECT_THAT(to_string(*report), HasSubstr(what));
     EXPECT_EQ(file_names(on_disk.disk), before);
   }
-  /// After a repair it opens, and has so many jobs.
+  /// After a repair the directory opens, with this many jobs.
   void expect_repaired(uint64_t least, uint64_t most) {
     ASSERT_TRUE(repair(on_disk.disk).ok());
     const Result<CheckReport> report = check(on_disk.disk);

@@ -21,9 +21,9 @@ namespace {
 
 constexpr const char* kLockName = "lock";
 
-/// The first write into room that was allocated ahead costs its sync a change of the file system's own tables
-/// (bench/micro/small_commit_micro.cc). So a small one writes zeros behind it, and those that follow find
-/// room that was written before. Larger ones would only write everything twice.
+/// The first write into allocated space makes its sync slower, because the file system must update its own
+/// tables (bench/micro/small_commit_micro.cc). So a small write also writes zeros after it, and the following
+/// writes use space that was written before. For large writes this would only write everything twice.
 constexpr size_t kZerosAhead = size_t{256} << 10;
 constexpr size_t kSmallWrite = size_t{64} << 10;
 const std::array<std::byte, kZerosAhead> kZeros{};
@@ -50,7 +50,7 @@ class PosixFile final : public File {
     written_ = end;
     if (bytes.size() <= kSmallWrite && end < allocated_) {
       const size_t ahead = std::min<uint64_t>(kZerosAhead, allocated_ - end);
-      // Should it fail, nothing is lost but time.
+      // A failure here only costs time.
       if (write_all(end, std::span(kZeros).first(ahead)).ok()) written_ += ahead;
     }
     return {};
@@ -88,7 +88,7 @@ class PosixFile final : public File {
       allocated_ = size;
       return {};
     }
-    // A file system that cannot allocate ahead: the file grows as it is written.
+    // The file system cannot allocate in advance: the file grows as it is written.
     if (errno == EOPNOTSUPP || errno == ENOSYS) return {};
     return failure("allocate", path_);
   }
@@ -112,13 +112,13 @@ class PosixFile final : public File {
 
   std::string path_;
   int descriptor_;
-  uint64_t allocated_ = 0;  ///< by this process; zero is none
-  uint64_t written_ = 0;    ///< where the written room ends
+  uint64_t allocated_ = 0;  ///< by this process; 0: none
+  uint64_t written_ = 0;    ///< end of the written space
 };
 
 class FileLock final : public Disk::Lock {
  public:
-  /// `file`: -1 when there is none, and only the directory is locked.
+  /// `file` is -1 if only the directory is locked.
   FileLock(int file, int directory) : file_(file), directory_(directory) {}
   ~FileLock() override {
     if (file_ >= 0) ::close(file_);
@@ -132,8 +132,8 @@ class FileLock final : public Disk::Lock {
   int directory_;
 };
 
-/// Locks the directory itself: the file in it may be removed by someone who takes it for a leftover. Returns
-/// a descriptor, or -1 with a reason in errno: EWOULDBLOCK when another process has it.
+/// Locks the directory itself, because a user may take the lock file in it for a leftover and remove it.
+/// Returns a descriptor, or -1 with the reason in errno: EWOULDBLOCK if another process has the lock.
 int lock_directory(int directory, int operation) {
   const int descriptor = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0 || ::flock(descriptor, operation | LOCK_NB) == 0) return descriptor;
@@ -143,12 +143,12 @@ int lock_directory(int directory, int operation) {
   return -1;
 }
 
-/// Makes the name of `path` durable in the directory above it.
+/// Makes the name of `path` durable in its parent directory.
 Status sync_name(const std::filesystem::path& path) {
   const std::string parent = path.parent_path();
   int descriptor = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool may_read = descriptor >= 0;
-  // One may have a directory below another that one may not read: then all of the file system is synced.
+  // The parent directory may not be readable: then the whole file system is synced.
   if (!may_read) descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return failure("open", path.string());
   const int outcome = may_read ? ::fsync(descriptor) : ::syncfs(descriptor);
@@ -157,12 +157,12 @@ Status sync_name(const std::filesystem::path& path) {
   return status;
 }
 
-/// Makes the directory and those above it, as far as they are missing, and their names durable: what is
-/// synced in a directory is lost with its name. That of the directory itself always, for whoever made it may
-/// have been killed before this.
+/// Creates the directory and its missing parents and makes their names durable: files synced in a directory
+/// are lost if its name is. The name of the directory itself is always synced, because a process that created
+/// it may have been killed before it did so.
 Status make_directory(const std::string& directory) {
   std::error_code error;
-  // Without a slash at the end, which would make it its own parent.
+  // Without a slash at the end, which would make the path its own parent.
   std::filesystem::path path = std::filesystem::absolute(directory, error).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   std::vector<std::filesystem::path> names{path};
@@ -279,7 +279,7 @@ Result<std::unique_ptr<Disk::Lock>> PosixDisk::lock() {
     ::close(descriptor);
     return error;
   }
-  // For the message above only; the lock itself is the kernel's and goes with the process.
+  // Only for the message above; the lock itself belongs to the kernel and ends with the process.
   const std::string mine = std::to_string(::getpid());
   if (::ftruncate(descriptor, 0) != 0 ||
       ::pwrite(descriptor, mine.data(), mine.size(), 0) != static_cast<ssize_t>(mine.size())) {
@@ -322,7 +322,7 @@ Status PosixShelf::finish(std::string_view name) {
   if (error) return failure(partial(name), error);
   Result<std::unique_ptr<PosixDisk>> shelf = PosixDisk::open(directory_);
   Status status = shelf.ok() ? (*shelf)->sync_directory() : Status(shelf.error());
-  // A name that may be gone after a power cut was not given.
+  // A name that is not durable must not count as success: rename it back.
   if (!status.ok()) std::filesystem::rename(path_of(name), partial(name), error);
   return status;
 }

@@ -10,13 +10,13 @@
 
 namespace delayq::journal {
 
-/// A directory of the real file system. Thread-safe as Disk and File ask for.
+/// A directory of the real file system. Thread-safe as Disk and File require.
 class PosixDisk final : public Disk {
  public:
-  /// Makes the directory (and its parents) when it is missing.
+  /// Creates the directory (and its parents) if it is missing.
   static Result<std::unique_ptr<PosixDisk>> open(const std::string& directory);
-  /// For who only looks (scratch_disk.h): files are opened to be read, and the lock keeps out writers without
-  /// a trace. Nothing is made.
+  /// For read-only use (scratch_disk.h): opens files for reading only; the lock keeps writers out and leaves
+  /// no file behind. Creates nothing.
   static Result<std::unique_ptr<PosixDisk>> open_to_read(const std::string& directory);
   ~PosixDisk() override;
   PosixDisk(const PosixDisk&) = delete;
@@ -45,7 +45,7 @@ class PosixDisk final : public Disk {
   bool only_reads_;
 };
 
-/// A directory of the real file system with a directory for each copy. Made when the first copy is.
+/// A directory of the real file system with one directory for each backup. Created with the first backup.
 class PosixShelf final : public Shelf {
  public:
   explicit PosixShelf(std::string directory) : directory_(std::move(directory)) {}

@@ -91,7 +91,7 @@ TEST_F(PosixDiskTest, read_cached_brings_all_or_nothing) {
   const auto file = disk->create("x");
   ASSERT_TRUE((*file)->write(0, bytes_of("abc")).ok());
   std::array<std::byte, 3> all{};
-  const bool is_cached = (*file)->read_cached(0, all);  // a file system may not be able to tell
+  const bool is_cached = (*file)->read_cached(0, all);  // unknown on some file systems
   EXPECT_EQ(all[2], is_cached ? std::byte{'c'} : std::byte{0});
   std::array<std::byte, 4> beyond{};
   EXPECT_FALSE((*file)->read_cached(0, beyond));
@@ -129,9 +129,9 @@ TEST_F(PosixDiskTest, a_second_lock_is_refused_until_the_first_is_given_back) {
 }
 
 TEST_F(PosixDiskTest, a_lock_that_cannot_be_had_for_another_reason_says_so) {
-  // Sanitizers need descriptors of their own the first time that a type is met.
+  // Sanitizers need descriptors of their own when a type is first used.
   ASSERT_TRUE(disk->lock().ok());
-  // Room for one more descriptor: the lock's file can be opened, and the directory cannot.
+  // One more descriptor is available: the lock file can be opened, the directory cannot.
   const int next = ::dup(0);
   ASSERT_GE(next, 0);
   ::close(next);

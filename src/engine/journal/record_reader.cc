@@ -7,7 +7,7 @@ namespace delayq::journal {
 
 namespace {
 
-/// Reading a small gap along with its neighbours is cheaper than a second call.
+/// Reading a small gap together with its neighbours is cheaper than a second call.
 constexpr uint64_t kLargestGap = 1024;
 constexpr uint64_t kLargestRange = 256 * 1024;
 

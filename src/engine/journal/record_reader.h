@@ -13,15 +13,15 @@
 
 namespace delayq::journal {
 
-/// Brings records back from memory, from the page cache, or from the disk, in this order, and never makes the
-/// engine wait for the last.
+/// Reads records from memory, from the page cache, or from the disk, in this order. The engine
+/// never waits for the disk.
 class RecordReader {
  public:
   RecordReader(Io& io, const Log& log, Segments& segments) : io_(io), log_(log), segments_(segments) {}
 
-  /// The records in the order asked for; nullopt where one is damaged, or where no Location was given
-  /// (segment 0). The views point into the arena. When the disk could not be read, `status` says so and there
-  /// are no records: that may pass, damage does not.
+  /// The records in the order of the request; nullopt where a record is damaged or no Location was given
+  /// (segment 0). The views point into the arena. If the disk could not be read, `status` is an error and
+  /// there are no records; unlike damage, this may be temporary.
   struct Found {
     std::vector<std::optional<RecordView>> records;
     Arena storage;
@@ -29,11 +29,11 @@ class RecordReader {
   };
   using Then = absl::AnyInvocable<void(Found)>;
 
-  /// Calls `then` before it returns when nothing has to come from the disk, else from Io::poll().
+  /// Calls `then` before it returns if nothing has to be read from disk, otherwise from Io::poll().
   void read(const std::vector<Location>& wanted, Then then);
 
  private:
-  /// Neighbouring records of one segment that are read in one go.
+  /// Neighbouring records of one segment that are read together.
   struct Range {
     std::shared_ptr<File> file;
     uint64_t offset = 0;
@@ -41,11 +41,11 @@ class RecordReader {
     bool is_read = false;
     Status status;
   };
-  /// Where a wanted record will be found.
+  /// Where a requested record will be found.
   struct Piece {
     std::span<const std::byte> bytes;
     uint32_t nonce = 0;
-    uint32_t range = UINT32_MAX;  ///< UINT32_MAX: no range, `bytes` are there
+    uint32_t range = UINT32_MAX;  ///< UINT32_MAX: no range, `bytes` has the record
   };
   struct Request {
     std::vector<Piece> pieces;

@@ -80,11 +80,11 @@ void Replay::apply(const Waiting& waiting) {
   if (waiting.record.type == RecordType::kJob) return apply_job(waiting);
   if (waiting.record.type == RecordType::kSettings) return apply_settings(waiting);
   if (waiting.record.type == RecordType::kGone) return apply_gone(waiting);
-  // A state of a job that is not there is that of one that is gone, or older than the copy of its record to
-  // come.
+  // If the job is not known, it was removed, or its copied job record, which is later than
+  // this state, follows.
   const Slot slot = store_.find_number(waiting.seq);
   if (waiting.record.type == RecordType::kOutcome) {
-    if (slot == kNoSlot) {  // gone, or its job record was copied behind this one
+    if (slot == kNoSlot) {  // removed, or its job record was copied after this record
       early_outcomes_[waiting.seq] = waiting.location;
       return;
     }
@@ -98,9 +98,9 @@ void Replay::apply(const Waiting& waiting) {
 
 void Replay::apply_job(const Waiting& waiting) {
   const JobView& job = waiting.job;
-  if (const Slot known = store_.find_number(waiting.seq); known != kNoSlot) {  // cleaning wrote it again
+  if (const Slot known = store_.find_number(waiting.seq); known != kNoSlot) {  // copied by compaction
     const Entry& entry = store_.jobs[known];
-    // A copy has the id of what it is a copy of; we have written no other.
+    // A copy has the same id as the original; a different id was not written by this program.
     if (entry.key_low != waiting.id_key.low || entry.key_high != waiting.id_key.high) return;
     if (const uint32_t before = store_.jobs[known].location.segment; before != waiting.location.segment) {
       clean_first(before);
@@ -127,7 +127,7 @@ void Replay::apply_gone(const Waiting& waiting) {
   const uint32_t named = parse_plain<GonePayload>(waiting.record.payload)->segment;
   store_.segments.keep_gone(waiting.location, named);
   if (const Slot slot = store_.find_number(waiting.seq); slot != kNoSlot) {
-    // It names a copy that did not reach the disk.
+    // The kGone record names a copy that did not reach the disk.
     if (const uint32_t actual = store_.jobs[slot].location.segment; actual != named) clean_first(actual);
     store_.erase(slot);
   } else if (const auto replaced = replaced_.find(waiting.seq); replaced != replaced_.end()) {
@@ -146,7 +146,7 @@ void Replay::apply_settings(const Waiting& waiting) {
   if (view->settings.empty()) store_.segments.find(waiting.location.segment)->unsets = true;
 }
 
-/// Records of one topic come in runs.
+/// Records of one topic come in runs, so the last topic is cached.
 TopicNumber Replay::topic_of(std::string_view name) {
   if (last_topic_ == kNoTopic || store_.topics[last_topic_].name != name) {
     last_topic_ = store_.topics.find_or_add(name);
@@ -174,25 +174,25 @@ Error wrong_file(const Disk& disk, const ChainProblem& problem) {
                   disk.name(), problem.file, problem.what, shell_word(disk.name()))};
 }
 
-/// Walks the segments of one stream as if they were one.
+/// Reads the segments of one stream as one sequence of records.
 class StreamReader {
  public:
   StreamReader(Disk& disk, Store& store, Recovered& recovered)
       : disk_(disk), store_(store), recovered_(recovered) {}
 
-  /// `least_size`: what the manifest says of it.
+  /// `least_size` is the size in the manifest.
   void add(SegmentFile segment, uint64_t least_size) {
     segments_.push_back(std::move(segment));
     least_sizes_.push_back(least_size);
   }
 
-  /// Steps to the next record. False: there is none, or status() is an error.
+  /// Moves to the next record. Returns false if there is none or status() is an error.
   bool next(Replay& replay) {
     for (;;) {
       if (scanner_) {
         record_ = scanner_->next();
         if (record_) return true;
-        replay.flush();  // the window's records point into the segment that is about to go
+        replay.flush();  // the window's records point into the segment that is about to be freed
         if (!(status_ = close_segment()).ok()) return false;
       }
       if (at_ == segments_.size()) return false;
@@ -211,10 +211,10 @@ class StreamReader {
     return damage(disk_, segments_[at_], scanner_->record_offset(), "a record of unknown shape");
   }
 
-  /// When everything has been read well: cuts off what is torn, and makes sure that what was read is on the
-  /// disk. A process that was killed may have left a commit in the page cache only; and after a failed sync
-  /// the system may take pages for clean that never reached the disk, so they are written again before they
-  /// are synced.
+  /// Called when everything has been read without error: cuts off torn ends, and makes sure that the
+  /// records read are on disk. A killed process may have left a commit in the page cache only. And after a
+  /// failed sync the system may treat pages as clean that never reached the disk, so they are written
+  /// again before the sync.
   Status settle() {
     for (const SegmentFile& segment : segments_) {
       Segment& known = *store_.segments.find(segment.number);
@@ -222,7 +222,7 @@ class StreamReader {
       if (Status status = segment.file->truncate(known.size); !status.ok()) return status;
       if (Status status = write_again(segment, known); !status.ok()) return status;
       if (Status status = segment.file->sync(); !status.ok()) return status;
-      // The log itself goes on in a new segment, which says the same of its predecessor.
+      // The head stream continues in a new segment, whose header has the size of its predecessor.
       if (segment.has_successor || segment.header.stream == kHeadStream) continue;
       if (Status status = prove(segment, known, recovered_.next_lsn++); !status.ok()) return status;
       store_.segments.set_occupied(known, known.size);
@@ -261,7 +261,7 @@ class StreamReader {
     return {};
   }
 
-  /// A mark behind the last record: from now on, what is bad before it is damage.
+  /// Writes a mark after the last record: a bad record before it is damage from now on.
   static Status prove(const SegmentFile& segment, Segment& known, Lsn lsn) {
     std::array<std::byte, kRecordHeaderSize + sizeof(MarkPayload)> record{};
     const MarkPayload mark{known.size, known.size};
@@ -303,7 +303,7 @@ Status replay_all(std::vector<StreamReader>& streams, Replay& replay) {
   }
   for (;;) {
     StreamReader* first = nullptr;
-    Lsn limit = UINT64_MAX;  // where the next stream takes over
+    Lsn limit = UINT64_MAX;  // where the next stream continues
     for (StreamReader& stream : streams) {
       if (!stream.has_record()) continue;
       if (first == nullptr || stream.record().lsn < first->record().lsn) {
@@ -349,7 +349,7 @@ Result<Manifest> check_files(Disk& disk, std::vector<SegmentFile>& files) {
   return manifest->value_or(Manifest{});
 }
 
-/// What the directory has now.
+/// Makes the manifest of the directory as it is now.
 Manifest manifest_of(Segments& segments, uint64_t directory, uint32_t epoch) {
   Manifest manifest;
   manifest.directory = directory;
@@ -368,7 +368,7 @@ Result<Recovered> recover(Disk& disk, Store& store, uint64_t directory) {
   const Result<Manifest> known = check_files(disk, *found);
   if (!known.ok()) return known.error();
   Recovered recovered;
-  // An opening that was interrupted may have used the number without leaving a segment of it.
+  // An interrupted opening may have used this epoch without leaving a segment.
   recovered.epoch = std::max(recovered.epoch, known->epoch + 1);
   std::vector<std::string> unfinished;
   std::vector<StreamReader> streams(kStreamCount, StreamReader(disk, store, recovered));

@@ -22,7 +22,7 @@ class RecoveryTest : public testing::Test {
  protected:
   Result<Recovered> recover() { return journal::recover(disk, store, 7); }
 
-  /// Recovers, which must succeed, and starts the clock.
+  /// Recovers, which must succeed, and makes the store live.
   Recovered recover_well(Moment now = kStart) {
     const Result<Recovered> recovered = recover();
     if (!recovered.ok()) throw std::runtime_error(to_string(recovered.error()));
@@ -124,8 +124,8 @@ TEST_F(RecoveryTest, an_outcome_brings_the_state_it_led_to) {
 }
 
 TEST_F(RecoveryTest, an_outcome_before_the_copy_of_its_job_is_not_lost) {
-  // The job's first record is gone with its segment; the copy lies behind the outcome and has the later
-  // state.
+  // The job's first record was removed with its segment. The copy comes after the outcome and
+  // has the later state.
   SegmentBuilder head(2, 10);
   head.outcome(2, "the text");
   head.save(disk);
@@ -151,7 +151,7 @@ TEST_F(RecoveryTest, records_about_jobs_that_are_not_there_are_nothing_special) 
 }
 
 TEST_F(RecoveryTest, a_later_push_takes_the_place_of_an_earlier_one) {
-  // The kGone record of a replaced job lies behind the new job and may be torn off.
+  // The kGone record of a replaced job comes after the new job and may be torn off.
   SegmentBuilder segment(1);
   segment.job(JobSpec("mail", "a").due_at(at(5))).job(JobSpec("mail", "a").due_at(at(9)));
   segment.save(disk);
@@ -170,8 +170,8 @@ TEST_F(RecoveryTest, settings_are_kept_until_taken_back) {
 }
 
 TEST_F(RecoveryTest, streams_are_merged_by_record_number) {
-  // The head: pushed, moved. A survivors' stream: the copy that cleaning made between the two, and one made
-  // after.
+  // Head stream: pushed, moved. Survivor stream: a copy that compaction made between the two, and a
+  // copy made after both.
   SegmentBuilder head(1, 1);
   head.job(JobSpec("mail", "a").due_at(at(1))).job(JobSpec("mail", "b").due_at(at(1)));
   head.from_lsn(20).state(SegmentBuilder::state_of(2, at(500))).state(SegmentBuilder::state_of(3, at(500)));
@@ -243,7 +243,7 @@ TEST_F(RecoveryTest, a_segment_without_a_header_never_began) {
   EXPECT_EQ(support::file_names(disk), (std::vector<std::string>{"manifest", segment_name(1)}));
 }
 
-/// Every refusal names the file, and changes nothing.
+/// Every error names the file, and nothing is changed.
 class RefusedTest : public RecoveryTest {
  protected:
   std::string refusal() {

@@ -1,4 +1,4 @@
-// A restored job is one step on disk, whatever the power does.
+// A restore is atomic on disk, even if the power is cut.
 #include <gmock/gmock.h>
 
 #include "tests/support/journal_on_disk.h"

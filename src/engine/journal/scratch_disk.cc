@@ -9,10 +9,10 @@ namespace delayq::journal {
 
 namespace {
 
-/// A file's own bytes as far as they were not cut off, and what was written since over them.
+/// The bytes of the original file up to where it was cut, with the newer writes over them.
 class ScratchFile final : public File {
  public:
-  /// Without a base: a new one.
+  /// Without a base: a new file.
   ScratchFile(std::shared_ptr<File> base, uint64_t size)
       : base_(std::move(base)), base_size_(size), size_(size) {}
 
@@ -73,9 +73,9 @@ class ScratchFile final : public File {
 
   std::mutex mutex_;
   std::shared_ptr<File> base_;
-  uint64_t base_size_;         ///< from there on the base counts no more
-  uint64_t size_;              ///< reads as zeros where nothing is known
-  std::vector<Piece> pieces_;  ///< a later one counts where they overlap
+  uint64_t base_size_;         ///< end of the part of the base that is still used
+  uint64_t size_;              ///< bytes that were never written read as zeros
+  std::vector<Piece> pieces_;  ///< where they overlap, the later piece counts
 };
 
 Error failure(std::string_view op, std::string_view name, std::string_view what) {

@@ -12,10 +12,11 @@
 
 namespace delayq::journal {
 
-/// A disk as another one is, for those who only want to look: what is written, cut, made or removed here is
-/// kept in memory, and forgotten with this object. The other disk is read and locked, and never changed.
+/// A read-only view of another disk for tools that only look at it. All changes made here (writes,
+/// truncation, creation, removal) are kept in memory and discarded with this object. The other disk is read
+/// and locked, but never changed.
 ///
-/// So an engine can recover and go on as ever; what recovery makes tidy is as untidy as before afterwards.
+/// So an engine can recover and run as usual, and the files on the other disk stay as they were.
 class ScratchDisk final : public Disk {
  public:
   explicit ScratchDisk(std::unique_ptr<Disk> base) : base_(std::move(base)) {}
@@ -33,8 +34,9 @@ class ScratchDisk final : public Disk {
  private:
   std::unique_ptr<Disk> base_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<File>, std::less<>> files_;  ///< made, renamed or opened here
-  std::set<std::string, std::less<>> gone_;                          ///< names of the base that are no more
+  std::map<std::string, std::shared_ptr<File>, std::less<>> files_;  ///< created, renamed or opened here
+  /// files of the base that were removed here
+  std::set<std::string, std::less<>> gone_;
 };
 
 }  // namespace delayq::journal

@@ -35,7 +35,7 @@ class ScratchDiskTest : public testing::Test {
     EXPECT_TRUE((*file)->write(0, scratch_bytes("hello world")).ok());
     before = real_files();
   }
-  /// What the real one has.
+  /// The files of the real disk.
   std::map<std::string, std::string> real_files() {
     std::map<std::string, std::string> files;
     const auto names = real->list();

@@ -13,7 +13,7 @@ using support::JobSpec;
 using support::SegmentBuilder;
 using End = SegmentScanner::End;
 
-/// A walk to its end.
+/// The result of a complete scan.
 struct Walk {
   Walk(const SegmentBuilder& segment, bool has_successor) : bytes(segment.bytes()) {
     SegmentScanner scanner(bytes, segment.header(), has_successor);
@@ -91,7 +91,7 @@ TEST(SegmentScanner, a_bad_record_before_what_was_synced_is_damage) {
 }
 
 TEST(SegmentScanner, a_commit_that_was_only_written_may_be_torn_although_another_followed) {
-  // Without a sync between two commits the second one's mark does not speak for the first.
+  // Without a sync between two commits, the mark of the second does not cover the first.
   SegmentBuilder segment(1);
   const uint64_t synced = segment.size();
   segment.job(JobSpec("mail", "a"));
@@ -110,7 +110,7 @@ TEST(SegmentScanner, a_damaged_mark_is_damage_when_a_later_one_speaks_for_it) {
   EXPECT_EQ(Walk(segment, false).offset, bad);
 }
 
-/// The bytes of a mark as they would lie somewhere else.
+/// The bytes of a mark that was written for another offset.
 std::string foreign_mark(const SegmentBuilder& of, uint64_t offset, uint64_t durable) {
   const MarkPayload mark{offset, durable};
   std::string record(kRecordHeaderSize + sizeof mark, '\0');
@@ -120,13 +120,13 @@ std::string foreign_mark(const SegmentBuilder& of, uint64_t offset, uint64_t dur
 }
 
 TEST(SegmentScanner, a_body_that_looks_like_a_mark_is_not_one) {
-  // Even with the segment's own checksum seed: it does not lie where it says it does.
+  // The checksum seed is that of the segment, but the mark is not at the offset that it contains.
   SegmentBuilder segment = two_commits();
   const uint64_t bad = segment.last();
   segment.flip(bad + 40);
   segment.job(JobSpec("mail", "c").with_body("x" + foreign_mark(segment, 77, 1u << 30)));
   EXPECT_EQ(Walk(segment, false).end, End::kTorn);
-  // At its own place the same bytes count.
+  // At the right offset the same bytes count.
   SegmentBuilder other = two_commits();
   other.flip(other.last() + 40);
   const uint64_t place = other.size() + 3;

@@ -83,7 +83,8 @@ SegmentScanner::SegmentScanner(std::span<const std::byte> file, const SegmentHea
 std::optional<RecordView> SegmentScanner::next() {
   if (end_ != End::kNone) return std::nullopt;
   const auto record = read_record(file_.subspan(offset_), nonce_);
-  // Numbers only grow within a segment: one that does not is a leftover, however good its checksum.
+  // Numbers always increase within a segment: a record that breaks this is a leftover, even
+  // with a valid checksum.
   if (!record || !follows(*record)) {
     stop();
     return std::nullopt;
@@ -128,8 +129,8 @@ bool SegmentScanner::only_zeros_follow() const {
                      [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// Looks for a later mark that says so. Marks carry their own offset, so a body that looks like one does not
-/// count.
+/// Looks for a later mark that covers the offset. A mark contains its own offset, so a body that looks like a
+/// mark does not count.
 bool SegmentScanner::was_durable(uint64_t offset) const {
   constexpr size_t kMarkSize = kRecordHeaderSize + sizeof(MarkPayload);
   for (uint64_t at = offset; at + kMarkSize <= file_.size(); ++at) {
@@ -208,7 +209,7 @@ Segment* Segments::emptiest(uint64_t open_waste) {
         (segment->header.stream == kHeadStream || segment->size < segment->needed_bytes() + open_waste)) {
       continue;
     }
-    // needed/size compared without dividing.
+    // Compares needed/size without division.
     if (best == nullptr || segment->needed_bytes() * best->size < best->needed_bytes() * segment->size) {
       best = segment.get();
     }

@@ -27,56 +27,56 @@ struct SegmentFile {
   SegmentHeader header;
   enum class Kind : uint8_t {
     kGood,
-    kUnfinished,  ///< its header never reached the disk, so nothing in it was ever acknowledged
-    kDamaged,     ///< it had a header, which is not readable any more
-    kForeign,     ///< of a format version this program does not know
-    kLeftover,    ///< its removal was not finished, so nothing in it is needed (segment_chain.h)
-    kStranger,    ///< not one of this directory's segments (segment_chain.h)
+    kUnfinished,  ///< its header never reached the disk, so no change in it was ever replied to
+    kDamaged,     ///< it had a header, which is no longer readable
+    kForeign,     ///< its format version is unknown to this program
+    kLeftover,    ///< its removal was not finished, so nothing in it is needed (see manifest.h)
+    kStranger,    ///< not a segment of this directory (see manifest.h)
   } kind = Kind::kGood;
   bool has_successor = false;  ///< a later good segment of the same stream exists
 };
 
-/// All segment files, by number. Other files are left alone.
+/// Returns all segment files, sorted by number. Other files are ignored.
 Result<std::vector<SegmentFile>> find_segments(Disk& disk);
 
-/// Why a kDamaged one is that.
+/// Describes what is wrong with a kDamaged segment.
 std::string header_problem(const SegmentFile& segment);
 
 Result<std::vector<std::byte>> read_whole(const SegmentFile& segment);
 
-/// Walks the records of a segment that is in memory, and tells how the walk ended.
+/// Reads the records of a segment that is in memory, and reports how the scan ended.
 ///
-/// A bad record is one of two things. In bytes that had been synced it is damage: something acknowledged may
-/// be lost. Behind them it is a torn commit that nobody was answered for. What had been synced is known from
-/// the marks: each commit begins with one that says how far the segment was durable by then; and a segment
-/// that has a successor in its stream was durable to its end.
+/// A bad record means one of two things. In bytes that had been synced it is damage: a change that was
+/// replied to may be lost. After these bytes it belongs to a torn commit, which was never replied to. The
+/// marks show what had been synced: each commit begins with a mark that says how far the segment was durable
+/// at that time. A segment with a successor in its stream was durable to its end.
 class SegmentScanner {
  public:
   enum class End : uint8_t {
     kNone,     ///< there are more records
-    kClean,    ///< nothing but zeros follows
-    kTorn,     ///< an unfinished commit follows: to be cut off
+    kClean,    ///< only zeros follow
+    kTorn,     ///< an unfinished commit follows; it is to be cut off
     kDamaged,  ///< a record that had been synced is bad
   };
 
   /// `file` is the whole file, header included. `has_successor`: a later segment of the same stream exists.
   SegmentScanner(std::span<const std::byte> file, const SegmentHeader& header, bool has_successor);
 
-  /// The next record, or nullopt when end() is not kNone any more.
+  /// Returns the next record, or nullopt if end() is not kNone.
   std::optional<RecordView> next();
-  /// Where the record that next() answered last begins.
+  /// The offset of the record that next() returned last.
   uint64_t record_offset() const { return record_offset_; }
-  /// Where the walk stands: behind the last good record.
+  /// The current position: after the last good record.
   uint64_t offset() const { return offset_; }
   End end() const { return end_; }
-  /// Everything before this had been synced, going by the marks met so far.
+  /// Everything before this offset had been synced, according to the marks read so far.
   uint64_t proven_durable() const { return proven_durable_; }
 
-  /// After kDamaged: goes on at the next good record. Answers how many bytes were skipped.
+  /// After kDamaged: continues at the next good record. Returns how many bytes were skipped.
   uint64_t skip_damage();
 
  private:
-  /// A hole stands for records whose numbers are not known any more.
+  /// A hole replaces records whose numbers are not known, so any record may follow it.
   bool follows(const RecordView& record) const {
     return record.type == RecordType::kHole || record.lsn > last_lsn_;
   }
@@ -94,31 +94,31 @@ class SegmentScanner {
   End end_ = End::kNone;
 };
 
-/// One segment file, as the engine knows it.
+/// One segment file and its accounting.
 struct Segment {
   SegmentHeader header;
   std::shared_ptr<File> file;  ///< null until its first commit is written
-  uint64_t size = 0;           ///< how far it has been appended to
-  uint64_t occupied = 0;       ///< what it takes on disk: more than `size` while it is the log's last
-  uint64_t durable = 0;        ///< how far it has been synced
+  uint64_t size = 0;           ///< end of the appended records
+  uint64_t occupied = 0;       ///< its size on disk: more than `size` while it is the last segment of the log
+  uint64_t durable = 0;        ///< end of the synced bytes
   uint64_t live_bytes = 0;     ///< records that a job or a topic still needs
   uint64_t gone_bytes = 0;     ///< kGone records that an existing segment still needs
-  bool is_open = true;         ///< still appended to
-  bool is_proven =
-      true;  ///< a later mark says that its last records are durable: if one is bad, it is damage
-  bool is_damaged = false;  ///< cleaning found a bad record: left alone for `check` to look at
-  bool unsets = false;      ///< has records that take back a topic's settings
-  /// Its cleaning was interrupted: jobs in it may have gone since under the name of the segment they were
-  /// copied to, or (see Replay) without a kGone record. No other segment may be removed before it, lest one
-  /// come back.
+  bool is_open = true;         ///< records are still appended to it
+  /// A later mark says that its last records are durable. A bad one among them is then damage.
+  bool is_proven = true;
+  bool is_damaged = false;  ///< compaction found a bad record; the segment is kept for `check`
+  bool unsets = false;      ///< has records that remove a topic's settings
+  /// Its compaction was interrupted. The kGone record of a job in it may name the segment that the
+  /// job was copied to, or (see Replay) may be missing. No other segment may be removed before this
+  /// one: a job could reappear.
   bool is_half_cleaned = false;
-  /// For each other segment, how many kGone records in this one speak of jobs in it.
+  /// For each other segment: how many kGone records in this segment refer to jobs in it.
   absl::flat_hash_map<uint32_t, uint32_t> gone_by_segment;
 
   uint64_t needed_bytes() const { return live_bytes + gone_bytes; }
 };
 
-/// All segments and what of them is still needed.
+/// All segments, and how much of each is still needed.
 class Segments {
  public:
   static constexpr uint64_t kGoneRecordSize = kRecordHeaderSize + sizeof(GonePayload);
@@ -127,23 +127,23 @@ class Segments {
   Segment* find(uint32_t number);
   const Segment* find(uint32_t number) const { return const_cast<Segments*>(this)->find(number); }
 
-  /// A record became needed, or is not any more. A Location with segment 0 is ignored.
+  /// A record is needed from now on, or not any more. A Location with segment 0 is ignored.
   void keep(const Location& location);
   void release(const Location& location);
-  /// A kGone record at `location` that speaks of a job in `segment`.
+  /// Adds a kGone record at `location` for a job in `segment`.
   void keep_gone(const Location& location, uint32_t segment);
 
-  /// The file is gone for good: kGone records that spoke of it are not needed any more.
+  /// The file is removed: kGone records that refer to it are no longer needed.
   void remove(uint32_t number);
 
-  /// The undamaged segment with the smallest needed share, or null. An open one counts only when it is not
-  /// the log's own and at least `open_waste` of it is not needed.
+  /// Returns the undamaged segment with the smallest needed share, or null. An open segment counts only if it
+  /// is not in the head stream and at least `open_waste` bytes of it are not needed.
   Segment* emptiest(uint64_t open_waste);
-  /// The one that must be cleaned before any other, or null.
+  /// Returns a segment that must be compacted before all others, or null.
   Segment* half_cleaned();
   /// REQUIRES: the segment exists.
   void set_half_cleaned(uint32_t number);
-  /// The log's oldest segment.
+  /// The oldest segment of the head stream.
   const Segment* oldest_head() const;
   void set_occupied(Segment& segment, uint64_t bytes);
 
@@ -162,7 +162,7 @@ class Segments {
   uint64_t live_bytes_ = 0;
   uint64_t gone_bytes_ = 0;
   uint32_t half_cleaned_ = 0;
-  Segment* last_found_ = nullptr;  ///< most look-ups are of the same segment as the one before
+  Segment* last_found_ = nullptr;  ///< most look-ups are for the same segment as the one before
 };
 
 }  // namespace delayq::journal

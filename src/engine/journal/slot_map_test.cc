@@ -9,7 +9,7 @@
 namespace delayq::journal {
 namespace {
 
-/// The key of a slot; a narrow `mask` makes keys collide.
+/// The key of a slot. A narrow `mask` makes keys collide.
 SlotKey key_of(Slot slot, uint64_t mask) {
   const uint64_t mixed = mix64(slot + 1);
   return {mixed & mask, static_cast<uint32_t>(mix64(mixed) & mask)};
@@ -46,8 +46,8 @@ TEST_P(SlotMapTest, does_what_an_unordered_map_does) {
   }
 }
 
-// Well spread keys; keys with few different fragments in all shards; and all in one shard with sixteen
-// fragments.
+// Well distributed keys; keys with few different fragments in all shards; keys in one shard
+// with sixteen fragments.
 INSTANTIATE_TEST_SUITE_P(Keys, SlotMapTest, testing::Values(UINT64_MAX, 0xff, 0x0f));
 
 TEST(SlotMap, grows_and_gives_back) {

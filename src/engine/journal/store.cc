@@ -38,7 +38,7 @@ void Store::erase(Slot slot) {
 
 void Store::change(Slot slot, const StatePayload& next) {
   Entry& entry = jobs[slot];
-  if (entry.state() == next.state) {  // it keeps its place among its topic's jobs
+  if (entry.state() == next.state) {  // the job keeps its place in its topic's list
     if (wheel.contains(slot)) wheel.remove(slot);
     topics.change_due(slot, static_cast<uint64_t>(next.due_ms));
     entry.until_ms = static_cast<uint64_t>(next.until_ms) & kLatestMs;
@@ -88,7 +88,7 @@ void Store::set_outcome_record(Slot slot, const Location& location, bool is_stat
   set_records(slot, is_state ? location : jobs.extra(slot).state, location);
 }
 
-/// The two may be one record, which then counts once.
+/// Both may be the same record, which then counts once.
 void Store::set_records(Slot slot, const Location& state, const Location& outcome) {
   Extra& extra = jobs.extra(slot);
   release_records(extra);

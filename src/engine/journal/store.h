@@ -14,12 +14,12 @@
 
 namespace delayq::journal {
 
-/// Everything the engine keeps in RAM, with its indexes in step: a job is entered and left in one place. It
-/// knows nothing of files, replies or rules; the verbs (JournalEngine) and the replay (Recovery) both work on
-/// it.
+/// Everything that the engine keeps in RAM. Jobs are added and removed only here, so all indexes stay
+/// consistent. Knows nothing of files, replies or rules. Both the verbs (JournalEngine) and the replay
+/// (Replay) work on it.
 ///
-/// While recovering, jobs wait in their topics' lists only, without wheel and hand-over order; go_live() adds
-/// those.
+/// During recovery, jobs are only in the lists of their topics, not in the wheel or the hand-over order;
+/// go_live() adds them there.
 class Store {
  public:
   explicit Store(SipKey secret) : ids(jobs, secret), topics(jobs), groups(jobs), wheel(jobs, bins) {}
@@ -36,26 +36,26 @@ class Store {
 
   /// REQUIRES: no job has that id in that topic.
   Slot insert(const NewEntry& entry);
-  /// Takes the job out of everything. Its records are not needed any more.
+  /// Removes the job from all indexes and releases its records.
   void erase(Slot slot);
-  /// Replaces the changeable part of the job. `next.seq` is not looked at.
+  /// Replaces the changeable part of the job. `next.seq` is ignored.
   void change(Slot slot, const StatePayload& next);
-  /// The changeable part of the job as it is.
+  /// Returns the changeable part of the job.
   StatePayload state_of(Slot slot) const;
 
-  /// The job's state or outcome is in a new record, or (for a job record) all of it is.
+  /// Registers a new record of the job: of its state, or (for a job record) of the whole job.
   void set_job_record(Slot slot, const Location& location);
   void set_state_record(Slot slot, const Location& location);
-  /// A record with an outcome has the state too; `is_state` false: a later record has a later state.
+  /// A record with an outcome also has a state. `is_state` is false if a later record has a later state.
   void set_outcome_record(Slot slot, const Location& location, bool is_state);
 
-  /// Ends recovery: what is due at `now` becomes ready, the rest starts waiting.
+  /// Ends recovery: jobs due at `now` become ready, the others start to wait.
   void go_live(Moment now);
 
   Slot find(std::string_view topic, std::string_view id) const;
-  /// Of the topic, or of all (kNoTopic).
+  /// For the topic, or for all topics (kNoTopic).
   Forecast forecast(TopicNumber topic, const ForecastRequest& request) const;
-  /// Brings what change() and erase() will touch beside the entry itself into the cache.
+  /// Prefetches what change() and erase() will access besides the entry itself.
   void prefetch_neighbours(Slot slot) const {
     const Entry& entry = jobs[slot];
     wheel.prefetch_neighbours(slot);
@@ -63,12 +63,13 @@ class Store {
     if (entry.chain_next != kNoSlot) jobs.prefetch(entry.chain_next);
   }
 
-  /// By number. Finds only jobs that have a lease or records beside their job record (all, while recovering):
-  /// the others are never asked for that way, and need not pay for it.
+  /// Finds a job by number. Outside recovery this works only for jobs with a lease or with records besides
+  /// their job record: other jobs are never looked up by number, so they need no entry in this index.
   Slot find_number(uint64_t seq) const {
     return numbers_.find(number_key(seq), [&](Slot slot) { return jobs[slot].seq == seq; });
   }
-  /// For a batch of find_number(): first the one for all, then the other for all.
+  /// For a batch of find_number(): call prefetch_number() for the whole batch, then prefetch_numbered_entry()
+  /// for the whole batch.
   void prefetch_number(uint64_t seq) const { numbers_.prefetch(number_key(seq)); }
   void prefetch_numbered_entry(uint64_t seq) const {
     if (const Slot slot = numbers_.peek(number_key(seq)); slot != kNoSlot) jobs.prefetch(slot);
@@ -92,13 +93,14 @@ class Store {
 
   void enter(Slot slot, uint64_t lease);
   void leave(Slot slot);
-  /// In the wheel, that is; a ready job does not wait for a time.
+  /// Adds the job to the wheel, unless it is ready: a ready job does not wait for a time.
   void wait(Slot slot);
   void set_records(Slot slot, const Location& state, const Location& outcome);
   void release_records(const Extra& extra);
-  /// Keeps bins for the forecast of topics that have many jobs.
+  /// Gives the topic forecast bins of its own when it has many delayed jobs, and removes
+  /// them when it has few.
   void keep_bins(TopicNumber topic);
-  /// Brings `numbers_` and the job's extra in line with what the extra says.
+  /// Updates `numbers_` to match the job's extra; frees an extra that is no longer needed.
   void track(Slot slot);
 
   SlotMap numbers_;

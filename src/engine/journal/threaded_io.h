@@ -17,11 +17,12 @@ namespace delayq::journal {
 /// Io with one thread per lane.
 class ThreadedIo final : public Io {
  public:
-  /// Nothing here reads a clock by itself: without one, figures of how long things took stay at zero.
+  /// Returns the current time. Without a Clock, all durations are measured as zero, because nothing here
+  /// reads a clock itself.
   using Clock = std::function<std::chrono::microseconds()>;
 
   explicit ThreadedIo(Clock clock = {});
-  /// Finishes the work given so far; `done` steps that poll() has not run are dropped.
+  /// Finishes all work passed so far. `done` steps that poll() has not run are dropped.
   ~ThreadedIo() override;
   ThreadedIo(const ThreadedIo&) = delete;
   ThreadedIo& operator=(const ThreadedIo&) = delete;
@@ -46,13 +47,13 @@ class ThreadedIo final : public Io {
   void serve(Worker& worker);
 
   const Clock clock_;
-  std::mutex mutex_;  ///< guards everything below but the threads
+  std::mutex mutex_;  ///< guards everything below except the threads
   std::array<Worker, kLaneCount> workers_;
   std::vector<Step> done_;
   std::condition_variable has_done_;
-  std::atomic<bool> any_done_ = false;  ///< lets poll() leave without the mutex
+  std::atomic<bool> any_done_ = false;  ///< lets poll() return without locking the mutex
   std::function<void()> wakeup_;
-  size_t unfinished_ = 0;  ///< given to run(), not yet run by poll()
+  size_t unfinished_ = 0;  ///< passed to run(), not yet finished by poll()
   bool stops_ = false;
 };
 

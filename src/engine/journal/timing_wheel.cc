@@ -5,7 +5,7 @@
 
 namespace delayq::journal {
 
-/// A delayed job wakes when due, any other when its lease or its retention ends.
+/// A delayed job wakes at its due time, any other job when its lease or retention ends.
 uint64_t TimingWheel::wake_of(Slot slot) const {
   const Entry& entry = jobs_[slot];
   return entry.state() == JobState::kDelayed ? entry.due_ms : entry.until_ms;
@@ -70,7 +70,7 @@ void TimingWheel::unlink(Slot slot, uint64_t wake_ms) {
 uint64_t TimingWheel::first_occupied(uint32_t level) const {
   const uint64_t base = hand_ >> (kBits * level);
   const Ring& ring = rings_[level];
-  // Eight words and a ninth look at the first one, whose low bits are the far end of the ring.
+  // Checks eight words, and the first one again, because its low bits are the far end of the ring.
   for (uint32_t i = 0; i <= kSlots / 64; ++i) {
     const uint32_t word_number = (base / 64 + i) % (kSlots / 64);
     uint64_t word = ring.occupied[word_number];
@@ -112,7 +112,7 @@ Slot TimingWheel::next_due(uint64_t now_ms, uint32_t& budget) {
   }
   while (next_event_ <= now_ms) {
     hand_ = std::max(hand_, next_event_);
-    // The hand is at the start of some slot: what higher levels still have for it comes down first.
+    // The hand is at the start of a slot: first move down the jobs that higher levels have for it.
     for (uint32_t level = kLevels - 1; level > 0; --level) {
       if (!hand_down(level, hand_ >> (kBits * level), budget)) return kNoSlot;
     }
@@ -129,8 +129,7 @@ Slot TimingWheel::next_due(uint64_t now_ms, uint32_t& budget) {
 }
 
 void TimingWheel::prepare(Moment now, uint32_t budget) {
-  // With nothing to do until then the hand has stayed behind; the slot that comes next is the one after
-  // `now`.
+  // With nothing to do before `now`, the hand may be behind; the next slot is then the one after `now`.
   if (const uint64_t now_ms = to_stored_ms(now); now_ms < next_event_) hand_ = std::max(hand_, now_ms);
   for (uint32_t level = 1; level < kLevels && budget > 0; ++level) {
     if (hand_down(level, (hand_ >> (kBits * level)) + 1, budget)) continue;
@@ -153,7 +152,7 @@ Moment TimingWheel::wakeup() const {
 
 namespace {
 
-/// Bits of a millisecond that a bin of the level does not tell apart. Levels 0 and 1 share theirs.
+/// How many low bits of a time in milliseconds a bin of the level ignores. Levels 0 and 1 share their bins.
 constexpr std::array<uint32_t, 6> kShift{8, 8, 10, 18, 26, 34};
 
 uint32_t bin_level(const Entry& entry) { return std::max<uint32_t>(entry.wheel_level, 1); }
@@ -196,7 +195,7 @@ std::vector<ForecastBins::Bin> ForecastBins::bins(uint32_t topic, Moment hand) c
   std::vector<Bin> found;
   for (uint32_t level = 0; level < kLevels; ++level) {
     if (rings[level] == nullptr) continue;
-    // Nothing is before the hand, and nothing further away than the ring is long.
+    // No job is before the hand, and none is further away than the length of the ring.
     const uint64_t first = to_stored_ms(hand) >> kShift[level];
     for (uint64_t index = first; index < first + kReach; ++index) {
       const uint32_t jobs = (*rings[level])[index % kReach];

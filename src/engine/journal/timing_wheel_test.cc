@@ -22,7 +22,7 @@ class NoObserver final : public WheelObserver {
   int64_t count = 0;
 };
 
-/// A wheel beside the plainest thing that does the same.
+/// Compares a wheel with the simplest structure that does the same.
 class WheelTest : public testing::Test {
  protected:
   WheelTest() { wheel.observe(kStart); }
@@ -52,7 +52,7 @@ class WheelTest : public testing::Test {
     ADD_FAILURE() << "slot " << slot << " came out of the wheel but is not in it";
   }
 
-  /// Advances in portions of `budget`; checks that what comes is due, in order, and everything that is due.
+  /// Advances in portions of `budget`; checks that exactly the due jobs come, and in order.
   void advance(Moment now, uint32_t budget = 1'000'000) {
     Moment last = Moment::min();
     bool finished = false;
@@ -74,7 +74,7 @@ class WheelTest : public testing::Test {
 
   void check_wakeup() {
     EXPECT_EQ(wheel.size(), expected.size());
-    // Those beside the wheel are nobody's forecast.
+    // Jobs outside the wheel are not in the forecast bins.
     const auto inside = std::count_if(expected.begin(), expected.end(),
                                       [&](const auto& row) { return jobs[row.second].in_wheel == 1; });
     EXPECT_EQ(observer.count, inside);
@@ -161,7 +161,7 @@ TEST_F(WheelTest, a_crowded_slot_is_handed_down_ahead_in_portions) {
   for (int i = 0; i < kCrowd; ++i) add(due + Millis{i % 1000});
   Moment now = kStart;
   int portions = 0;
-  // As an engine's tick does: nothing is due, so only the time is told and a portion prepared.
+  // Like an engine's tick: nothing is due, so it only observes the time and prepares a portion.
   for (; wheel.wakeup() < due; ++portions) {
     ASSERT_LT(portions, 1000) << "asks to be called, does nothing";
     now = std::max(now, wheel.wakeup());

@@ -50,7 +50,7 @@ void ListCursors::on_leave(Slot slot) {
   for (const uint64_t cursor : place->cursors) cursors_[cursor] = nullptr;
 }
 
-/// Two places become one: the smaller goes into the larger.
+/// Merges two places: the smaller into the larger.
 void ListCursors::move_to(std::unique_ptr<Place> place, Slot slot) {
   jobs_[slot].has_cursor = 1;
   place->slot = slot;
@@ -103,7 +103,7 @@ void TopicTable::enter(Slot slot) {
   ++chain.count;
   ++totals_[static_cast<size_t>(entry.state())];
   if (topic.jobs++ == 0) ++with_jobs_;
-  // Jobs mostly become ready in hand-over order, so the end is a good guess for the place.
+  // Jobs mostly become ready in hand-over order, so the end of the set is a good hint for the insertion.
   if (entry.state() == JobState::kReady) {
     absl::btree_set<ReadyKey>& ready = topic.ready_for(entry.outlet());
     ready.insert(ready.end(), {entry.priority, slot, entry.due_ms, entry.seq});

@@ -23,8 +23,8 @@
 
 namespace delayq::journal {
 
-/// Lets a table with text keys be asked with a view. (Where the packaged Abseil was built with a string_view
-/// of its own, its hash does not know the standard one.)
+/// Allows look-ups by string_view in a table with string keys. (If the packaged Abseil was built with its own
+/// string_view, its hash does not support the standard one.)
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const {
@@ -33,31 +33,32 @@ struct TextHash {
 };
 using TextEqual = std::equal_to<>;
 
-/// Where listings stopped. A cursor points at the next job to list; when that job leaves its list, the cursor
-/// moves on to its successor, so a walk neither skips nor repeats a job that stays. A cursor can be used
-/// again and again. The oldest are given up first.
+/// The positions where listings stopped. A cursor refers to the next job to list. When that job leaves its
+/// list, the cursor moves to its successor, so a walk neither skips nor repeats a job that stays. A cursor
+/// can be used several times. The oldest cursors are dropped first.
 ///
-/// Cursors at the same job are kept together and move as one: however many nobody comes back to, a job that
-/// leaves moves them in constant time.
+/// Cursors at the same job are kept together and move as one, so a job that leaves moves them in constant
+/// time, however many of them are never used again.
 class ListCursors {
  public:
   static constexpr size_t kMost = 1024;
 
   explicit ListCursors(JobTable& jobs) : jobs_(jobs) {}
 
-  /// A cursor as it was written by std::to_string(). nullopt: it is none.
+  /// Parses a cursor that std::to_string() wrote. nullopt: malformed.
   static std::optional<uint64_t> parse(std::string_view text);
-  /// A new cursor at `slot`.
+  /// Adds a cursor at `slot`.
   uint64_t add(Slot slot);
-  /// Where it is now. nullopt: unknown (given up, or of an earlier run). kNoSlot: its list came to an end.
+  /// The current position of the cursor. nullopt: unknown (dropped, or from an earlier run). kNoSlot: the end
+  /// of its list was reached.
   std::optional<Slot> find(uint64_t cursor) const;
-  /// Gives it up.
+  /// Drops the cursor.
   void remove(uint64_t cursor);
-  /// The job is about to leave its list. REQUIRES: its entry has has_cursor set.
+  /// Call before the job leaves its list. REQUIRES: its entry has has_cursor set.
   void on_leave(Slot slot);
 
  private:
-  /// Cursors at one job.
+  /// The cursors at one job.
   struct Place {
     Slot slot = kNoSlot;
     std::vector<uint64_t> cursors;
@@ -66,7 +67,7 @@ class ListCursors {
   void move_to(std::unique_ptr<Place> place, Slot slot);
 
   JobTable& jobs_;
-  absl::btree_map<uint64_t, Place*> cursors_;  ///< null: its list came to an end
+  absl::btree_map<uint64_t, Place*> cursors_;  ///< null: the end of its list was reached
   absl::flat_hash_map<Slot, std::unique_ptr<Place>> places_;
   uint64_t next_ = 1;
 };
@@ -74,7 +75,7 @@ class ListCursors {
 using TopicNumber = uint32_t;
 inline constexpr TopicNumber kNoTopic = UINT32_MAX;
 
-/// Hand-over order: priority, then due time, then push order. The slot is carried along.
+/// Hand-over order: priority, then due time, then push order. The slot is not part of the order.
 struct ReadyKey {
   uint32_t priority;
   Slot slot;
@@ -86,9 +87,9 @@ struct ReadyKey {
   }
 };
 
-/// A topic: its jobs, as one list per state and as a set of the ready ones.
+/// A topic: its jobs, in one list per state, and the ready jobs in sets.
 struct Topic {
-  /// The jobs of one state in the order in which they entered it, linked through their entries.
+  /// The jobs in one state, in the order in which they entered it, linked through their entries.
   struct Chain {
     Slot first = kNoSlot;
     Slot last = kNoSlot;
@@ -101,8 +102,8 @@ struct Topic {
   std::array<absl::btree_set<ReadyKey>, kOutletCount> ready;  ///< by outlet
   std::string settings;
   Location settings_record;
-  std::array<bool, kOutletCount> announced{};  ///< the queue will hear of its ready jobs at the next poll
-  bool idle_listed = false;                    ///< is in the list of topics to look at for removal
+  std::array<bool, kOutletCount> announced{};  ///< the next poll reports its ready jobs to the queue
+  bool idle_listed = false;                    ///< is in the list of topics that may be removed
 
   bool has_jobs() const { return jobs != 0; }
   bool is_empty() const { return jobs == 0 && settings.empty(); }
@@ -112,42 +113,41 @@ struct Topic {
   const Chain& chain(JobState state) const { return chains[static_cast<size_t>(state)]; }
 };
 
-/// All topics, by number and by name. A topic that has been empty for a while is forgotten.
+/// All topics, by number and by name. A topic that has been empty for a while is removed.
 class TopicTable {
  public:
   explicit TopicTable(JobTable& jobs) : cursors(jobs), jobs_(jobs) {}
 
-  /// kNoTopic: there is none of that name.
+  /// Returns kNoTopic if there is no topic with this name.
   TopicNumber find(std::string_view name) const;
   TopicNumber find_or_add(std::string_view name);
   Topic& operator[](TopicNumber number) { return *topics_[number]; }
   const Topic& operator[](TopicNumber number) const { return *topics_[number]; }
 
-  /// Appends the job to the list of its topic and state; a ready one to the set too.
+  /// Adds the job at the end of the list of its topic and state; a ready job also to the set.
   void enter(Slot slot);
-  /// Takes it out again. Call it before topic, state, priority, due time or number of the entry change.
+  /// Removes it again. Call it before topic, state, priority, due time or number of the entry change.
   void leave(Slot slot);
 
-  /// The job stays in its state, but its due time changes. REQUIRES: not in the set of the ready ones under
-  /// the new one.
+  /// Changes the due time of a job that stays in its state. A ready job moves to its new place in the set.
   void change_due(Slot slot, uint64_t due_ms);
 
-  /// Puts the topic's jobs of that state in the order in which their retention ends: cleaning may have
-  /// written them to the log in another one.
+  /// Sorts the topic's jobs in that state by the end of their retention: compaction may have written
+  /// them in another order.
   void sort_by_end(TopicNumber number, JobState state);
 
   /// Topics by name, starting after `cursor`.
   std::vector<TopicNumber> page(std::string_view cursor, uint32_t limit) const;
 
-  /// Remembers a topic that may have become empty.
+  /// Records a topic that may have become empty.
   void note_idle(TopicNumber number, Moment now);
-  /// Forgets topics that have stayed empty for a minute; looks at a bounded number of them.
+  /// Removes topics that have been empty for a minute. The number of topics checked per call is bounded.
   void forget_idle(Moment now);
   Moment next_forgetting() const { return idle_.empty() ? kNever : idle_.front().since + kIdleTime; }
 
-  /// Those that have jobs.
+  /// The number of topics that have jobs.
   uint64_t size() const { return with_jobs_; }
-  /// Of all topics together.
+  /// The sum over all topics.
   const std::array<uint64_t, kJobStateCount>& totals() const { return totals_; }
   uint64_t memory_bytes() const;
 
@@ -163,16 +163,16 @@ class TopicTable {
   JobTable& jobs_;
   std::vector<std::unique_ptr<Topic>> topics_;
   std::vector<TopicNumber> free_;
-  absl::flat_hash_map<std::string_view, TopicNumber, TextHash, TextEqual>
-      by_name_;  ///< keys point into the topics
+  /// Keys point into the topics.
+  absl::flat_hash_map<std::string_view, TopicNumber, TextHash, TextEqual> by_name_;
   absl::btree_set<std::string_view> names_;
   std::deque<Idle> idle_;
   std::array<uint64_t, kJobStateCount> totals_{};
   uint64_t with_jobs_ = 0;
 };
 
-/// Which jobs belong to which group. Live and dead jobs are members (a dead one may live again); only jobs
-/// with a group cost anything.
+/// The members of each group: live and dead jobs (a dead job may become live again). A job without a
+/// group costs nothing.
 class GroupTable {
  public:
   explicit GroupTable(JobTable& jobs) : jobs_(jobs) {}
@@ -180,7 +180,7 @@ class GroupTable {
   void add(std::string_view group, Slot slot);
   /// No-op for a job without a group.
   void remove(Slot slot);
-  /// Up to `max` members for which wanted(entry) holds, the latest first.
+  /// Returns up to `max` members for which wanted(entry) is true, the latest first.
   template <class Wanted>
   std::vector<Slot> members(std::string_view group, size_t max, Wanted&& wanted) const {
     std::vector<Slot> slots;

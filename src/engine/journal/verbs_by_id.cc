@@ -1,4 +1,5 @@
-// cancel, reschedule, redrive, purge, trim: what producers and operators do to jobs that wait.
+// The verbs of producers and operators on jobs that are not running: cancel, reschedule,
+// redrive, purge, trim.
 #include <algorithm>
 
 #include "engine/journal/canary.h"
@@ -8,13 +9,13 @@ namespace delayq::journal {
 
 namespace {
 
-/// Distances, in items, at which the steps of a look-up are begun ahead of its use: the index, then the
-/// entry, then the entry's neighbours in the wheel and in its topic's list.
+/// How many items ahead the steps of a look-up are prefetched: the index, then the entry, then the entry's
+/// neighbours in the wheel and in its topic's list.
 constexpr size_t kIndexAhead = 24;
 constexpr size_t kEntryAhead = 16;
 constexpr size_t kNeighboursAhead = 8;
 
-/// Finds jobs of a batch one after the other while the memory for the later ones is on its way.
+/// Finds the jobs of a batch one by one while the memory for later ones is being prefetched.
 template <class RefOf>
 class BatchFinder {
  public:
@@ -58,7 +59,6 @@ class BatchFinder {
 }  // namespace
 
 // ---- cancel
-// ---------------------------------------------------------------------------------------------------------
 
 CancelOutcome JournalEngine::cancel_one(Slot slot) {
   switch (store_.jobs[slot].state()) {
@@ -118,8 +118,7 @@ void JournalEngine::cancel_group(Moment now, const GroupCancelRequest& request,
   answer_when_durable(std::move(reply), std::move(result));
 }
 
-// ---- another time, another life
-// -------------------------------------------------------------------------------------
+// ---- reschedule, redrive, purge, trim
 
 void JournalEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                                Reply<std::vector<RescheduleOutcome>> reply) {
@@ -199,7 +198,7 @@ void JournalEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswe
   answer_when_durable(std::move(reply), std::move(trimmed));
 }
 
-/// A cursor that was given up, for those of many listings, leaves the walk to begin again.
+/// If the cursor was dropped (many listings were open), the walk starts again.
 Slot JournalEngine::trimmed_up_to(TopicNumber topic, const TrimRequest& request) {
   const Slot first = store_.topics[topic].chain(request.state).first;
   const auto cursor = ListCursors::parse(request.cursor);

@@ -8,7 +8,7 @@
 
 namespace delayq::journal {
 
-// restore: jobs come back as they were.
+// restore: stores jobs in the state that they had.
 
 void JournalEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
                             Reply<std::vector<PushAnswer>> reply) {
@@ -20,8 +20,8 @@ void JournalEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
   answer_when_durable(std::move(reply), std::move(answers));
 }
 
-/// One step on disk, too: an outcome goes before the job's record. Torn off between the two, it is the
-/// outcome of a job that never was.
+/// A restore is atomic on disk, too: the outcome is written before the job's record. If a crash separates
+/// them, the outcome belongs to no job and is ignored.
 PushAnswer JournalEngine::restore_one(const RestoreRequest& request, Moment now) {
   const Job& job = request.job;
   const TopicNumber topic = store_.topics.find_or_add(job.topic);
@@ -83,16 +83,15 @@ namespace {
 constexpr std::string_view kUnreadReason = "it could not be read from disk when it was handed over";
 constexpr std::string_view kDamagedReason = "its record on disk is damaged";
 
-/// What a job's record has besides its texts.
+/// The size of a job's record without its strings.
 constexpr uint64_t kJobOverhead = kRecordHeaderSize + sizeof(JobPayload);
 
-/// How many items ahead their memory is fetched.
+/// How many items ahead memory is prefetched.
 constexpr size_t kAhead = 8;
 
 }  // namespace
 
 // ---- push
-// -----------------------------------------------------------------------------------------------------------
 
 std::optional<Error> JournalEngine::refuse_push() const {
   const uint64_t unwritten = log_.unsynced_bytes();
@@ -163,8 +162,8 @@ PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
   const Location location = write_job(job, state, now);
   const Slot slot =
       store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
-  // Behind the new job's record: with the end of the log torn off in between, the new one already takes the
-  // place.
+  // The kGone record comes after the new job's record: if a crash tears it off, the new job still
+  // replaces the old one.
   if (old_seq != 0) write_gone(old_seq, old_segment);
   if (answer.state == JobState::kReady) announce(slot);
   return answer;
@@ -178,7 +177,6 @@ std::pair<uint64_t, uint32_t> JournalEngine::make_way(Slot slot) {
 }
 
 // ---- take
-// -----------------------------------------------------------------------------------------------------------
 
 void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer> reply) {
   if (!begin(now, reply)) return;
@@ -210,7 +208,7 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     state.lease = ++next_lease_;
     add_locations(slot, wanted);
     const uint32_t priority = store_.jobs[slot].priority;
-    if (request.auto_ack) {  // done before anybody sees it: at most once
+    if (request.auto_ack) {  // done before a consumer gets it: at most once
       store_.change(slot, state);
       state.state = JobState::kDone;
       state.lease = 0;
@@ -238,7 +236,7 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
   reader_.read(wanted, std::move(then));
 }
 
-/// The jobs of a take whose records have been read.
+/// Makes the reply of a take from the records that have been read.
 TakeAnswer JournalEngine::hand_out(std::span<const Snapshot> taken, RecordReader::Found found, Moment now) {
   TakeAnswer result;
   result.storage = std::move(found.storage);
@@ -262,12 +260,12 @@ TakeAnswer JournalEngine::hand_out(std::span<const Snapshot> taken, RecordReader
 Slot JournalEngine::find_taken(const Snapshot& job) const {
   const Slot slot = store_.find_number(job.state.seq);
   if (slot == kNoSlot || store_.jobs[slot].state() != job.state.state) return kNoSlot;
-  if (job.state.lease == 0) return slot;  // done with the take; nobody can take it again
+  if (job.state.lease == 0) return slot;  // done by the take itself; it cannot be taken again
   return store_.jobs.find_extra(slot)->lease == job.state.lease ? slot : kNoSlot;
 }
 
 void JournalEngine::give_back(const Snapshot& job, Moment now) {
-  // At most once: what was acked must not come back by itself.
+  // At most once: a job that was acked must not become ready again by itself.
   if (job.state.lease == 0) return bury(job, kUnreadReason, now);
   const Slot slot = find_taken(job);
   if (slot == kNoSlot || failure_) return;
@@ -276,7 +274,7 @@ void JournalEngine::give_back(const Snapshot& job, Moment now) {
   move(slot, next);
 }
 
-/// Two places a job: its record, and that of its last outcome (which may be none).
+/// Two locations for each job: its record, and that of its last outcome (which may be empty).
 void JournalEngine::add_locations(Slot slot, std::vector<Location>& wanted) const {
   const Extra* extra = store_.jobs.find_extra(slot);
   wanted.push_back(store_.jobs[slot].location);
@@ -318,8 +316,7 @@ void JournalEngine::bury(const Snapshot& job, std::string_view reason, Moment no
   finish(slot, JobState::kDead, {now + std::chrono::years(1), UINT32_MAX}, now, reason);
 }
 
-// ---- what a lease allows
-// --------------------------------------------------------------------------------------------
+// ---- with a lease
 
 Slot JournalEngine::find_lease(const LeaseRef& ref, std::optional<Moment> at) const {
   const auto number = parse_lease(ref.lease);

@@ -7,7 +7,7 @@ namespace delayq::memory {
 
 namespace {
 
-/// The entry of `map` under `key`, or `absent`: look-ups that find nothing need no branch at the caller.
+/// Returns the entry of `map` under `key`, or `absent`, so that callers need no branch for missing entries.
 template <class Map, class Value>
 const Value& find_or(const Map& map, std::string_view key, const Value& absent) {
   const auto found = map.find(key);

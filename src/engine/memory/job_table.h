@@ -17,7 +17,7 @@
 
 namespace delayq::memory {
 
-/// A job with everything the engine knows of it.
+/// A job with all data that the engine has about it.
 struct StoredJob {
   std::string topic;
   std::string id;
@@ -31,18 +31,18 @@ struct StoredJob {
   Moment due{};
   Moment pushed{};
   Moment until{};
-  Moment ended{};  ///< done and dead: when it became that; unset when it was that already when it came
+  Moment ended{};  ///< done and dead: when the job ended; unset if it was restored in that state
   bool cancel_requested = false;
   Outlet outlet = Outlet::kTopic;
-  bool expiry_told = false;  ///< the queue has heard that the lease ran out
+  bool expiry_told = false;  ///< the lease's expiry has been reported to the queue
   uint64_t sequence = 0;     ///< push order; unique
   uint64_t entered = 0;      ///< order of entering its state; unique
   uint64_t lease = 0;        ///< the latest lease while reserved; otherwise 0
 };
 
-/// The jobs and every way to find them. What an index looks at (state, due, until, lease) is changed only
-/// through update(), which takes the job out of all indexes and puts it back, so that none can be forgotten.
-/// Pointers and references stay valid until the job is erased.
+/// The jobs and all indexes to find them. Fields that an index depends on (state, due, until, lease) are
+/// changed only through update(), which removes the job from all indexes and adds it again, so that no index
+/// can be missed. Pointers and references stay valid until the job is erased.
 class JobTable {
  public:
   using When = std::pair<Moment, uint64_t>;             ///< a moment, then push order
@@ -63,21 +63,20 @@ class JobTable {
   };
 
   JobTable() = default;
-  // The indexes point into the jobs, so a copy would point into the original; what is moved takes its jobs
-  // along.
+  // The indexes point into the jobs, so a copy would point into the original. A move keeps the jobs in place.
   JobTable(const JobTable&) = delete;
   JobTable& operator=(const JobTable&) = delete;
   JobTable(JobTable&&) = default;
   JobTable& operator=(JobTable&&) = default;
 
-  /// Adds a job as the latest one pushed. REQUIRES: no job has its (topic, id).
+  /// Adds a job as the last one in push order. REQUIRES: no job has its (topic, id).
   StoredJob& insert(StoredJob job);
-  /// Adds a job with the places in the orders that it had elsewhere. REQUIRES: as insert(), and nobody has
-  /// them here.
+  /// Adds a job with its own `sequence` and `entered`. REQUIRES: as insert(), and no other
+  /// job has these numbers.
   StoredJob& restore(StoredJob job);
   void erase(const StoredJob& job);
 
-  /// Lets `change` write to the job, all but its names and its place in the orders.
+  /// Lets `change` modify the job, except topic, id, group, `sequence` and `entered`.
   template <class Change>
   void update(StoredJob& job, Change change) {
     const JobState before = job.state;
@@ -88,13 +87,13 @@ class JobTable {
   }
 
   StoredJob* find(std::string_view topic, std::string_view id);
-  /// The reserved job whose latest lease this is.
+  /// Returns the reserved job whose latest lease this is, or nullptr.
   StoredJob* find_lease(uint64_t lease);
-  /// nullptr when the topic has no jobs.
+  /// Returns nullptr if the topic has no jobs.
   const Topic* find_topic(std::string_view topic) const;
 
   const std::map<std::string, Topic, std::less<>>& topics() const { return topics_; }
-  /// Delayed jobs by due time, done and dead ones by the end of their retention.
+  /// Delayed jobs by due time; done and dead jobs by the end of their retention.
   const InTime& alarms() const { return alarms_; }
   /// Reserved jobs by their lease's deadline.
   const InTime& deadlines() const { return deadlines_; }
@@ -120,7 +119,7 @@ class JobTable {
   uint64_t last_entered_ = 0;
 };
 
-/// All of `text` as a decimal number.
+/// Parses the whole `text` as a decimal number.
 inline std::optional<uint64_t> parse_number(std::string_view text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -130,10 +129,10 @@ inline std::optional<uint64_t> parse_number(std::string_view text) {
 
 inline constexpr char kLeasePrefix = 'm';
 
-/// A lease as its holder knows it.
+/// The text of a lease, as consumers get it.
 inline std::string lease_text(uint64_t lease) { return kLeasePrefix + std::to_string(lease); }
 
-/// The job as it is answered, with its texts in `storage`.
+/// Makes the Job of a reply. Its strings are copied to `storage`.
 inline Job copy_job(const StoredJob& job, bool with_body, Arena& storage) {
   return {
       .topic = storage.copy(job.topic),
@@ -153,7 +152,7 @@ inline Job copy_job(const StoredJob& job, bool with_body, Arena& storage) {
   };
 }
 
-/// The other way round: the job with its texts, without a place in any order.
+/// The reverse of copy_job(): copies the strings; `sequence` and `entered` are not set.
 inline StoredJob stored(const Job& job) {
   StoredJob stored;
   stored.topic = job.topic;

@@ -16,7 +16,7 @@ LeaseInfo lease_info(const memory::StoredJob& job) {
   return {job.topic, memory::lease_text(job.lease), job.options, job.attempts};
 }
 
-/// How many jobs the topic's limit lets out. An auto-acked job fills its place only for this one call.
+/// How many more jobs the topic's limit allows to take. An auto-acked job counts only during this one call.
 uint64_t room_for(const TakeRequest& request, const memory::JobTable::Topic* topic) {
   if (request.max_reserved == 0 || topic == nullptr) return request.count;
   const uint64_t reserved = topic->in(JobState::kReserved).size();
@@ -24,7 +24,8 @@ uint64_t room_for(const TakeRequest& request, const memory::JobTable::Topic* top
                             request.max_reserved - std::min<uint64_t>(reserved, request.max_reserved));
 }
 
-/// What an answer is bounded by. A topic's name is the same for all.
+/// The bytes that count towards TakeRequest::max_bytes. All jobs have the same topic, so its
+/// name does not count.
 uint64_t bytes_of(const memory::StoredJob& job) {
   return job.id.size() + job.group.size() + job.options.size() + job.body.size();
 }
@@ -173,7 +174,7 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
   answer<TakeAnswer>(reply, std::move(taken));
 }
 
-// ---- what a lease allows
+// ---- with a lease
 
 MemoryEngine::StoredJob* MemoryEngine::current(Moment now, const LeaseRef& lease) {
   if (lease.lease.empty() || lease.lease.front() != memory::kLeasePrefix) return nullptr;
@@ -216,7 +217,7 @@ void MemoryEngine::nack(Moment now, std::span<const NackRequest> leases,
   catch_up(now);
   std::vector<NackOutcome> outcomes;
   for (const NackRequest& request : leases) {
-    // An expired lease is still the latest one until somebody resolves it.
+    // An expired lease stays the latest one until it is resolved.
     StoredJob* job = current(request.expired ? Moment::min() : now, request.lease);
     if (job == nullptr) {
       outcomes.push_back(NackOutcome::kStale);
@@ -292,7 +293,7 @@ void MemoryEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                 Reply<GroupCancelAnswer> reply) {
   catch_up(now);
   GroupCancelAnswer cancelled;
-  std::vector<StoredJob*> members;  // cancelling takes them out of the group
+  std::vector<StoredJob*> members;  // cancelling removes them from the group
   for (const auto& [sequence, job] : jobs_.group(request.group)) {
     if (members.size() == request.max) break;
     if (!job->cancel_requested && covers(request.topics, job->topic)) members.push_back(job);
@@ -396,7 +397,7 @@ void MemoryEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswer
   answer<TrimAnswer>(reply, std::move(trimmed));
 }
 
-// ---- the queue's own notes on topics
+// ---- settings of topics
 
 void MemoryEngine::store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) {
   if (settings.empty()) {
@@ -477,14 +478,14 @@ Moment MemoryEngine::tick(Moment now) {
   note_expired(now, true);
   if (due_schedules_.empty()) due_schedules_ = schedules_.take_due(now);
   Moment next = jobs_.alarms().empty() ? kNever : std::max(now, jobs_.alarms().begin()->first.first);
-  // A lease that has run out waits for its nack, not for a tick.
+  // An expired lease waits for its nack, not for a tick.
   const auto lease = jobs_.deadlines().upper_bound({now, std::numeric_limits<uint64_t>::max()});
   if (lease != jobs_.deadlines().end()) next = std::min(next, lease->first.first);
   return std::min(next, std::max(now, schedules_.next_report()));
 }
 
 bool MemoryEngine::poll(EngineListener& listener) {
-  // What is called here may call verbs; their answers and news are for the next poll().
+  // Replies and listeners may call verbs; their replies and events are delivered by the next poll().
   auto answers = std::exchange(answers_, {});
   const auto ready_topics = std::exchange(ready_topics_, {});
   const bool any = !answers.empty() || !ready_topics.empty() || !expired_.empty() || !due_schedules_.empty();

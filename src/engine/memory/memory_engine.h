@@ -14,13 +14,16 @@
 
 namespace delayq {
 
-/// The reference model: the contract of engine.h in the plainest way that is obviously right. Nothing is
-/// durable and everything is exact; the other engines are tested against it. Also a server's engine when
-/// losing all jobs at its end is fine (`--engine memory`).
+/// The reference model: implements engine.h in the simplest way that is obviously correct. Nothing is durable
+/// and everything is exact; the other engines are tested against it. Servers can also use it where all jobs
+/// may be lost at shutdown (`--engine memory`).
 ///
-/// Where engine.h leaves a choice, this engine: answers in the order of the calls; does all that is due with
-/// every verb, not only with tick(); tells an expired lease again with every tick until it is resolved;
-/// purges in the order of entering the state; cancels a group in push order.
+/// Where engine.h leaves a choice, this engine:
+///  - replies in the order of the calls;
+///  - does everything that is due in every verb, not only in tick();
+///  - reports an expired lease again in every tick until it is resolved;
+///  - purges jobs in the order in which they entered the state;
+///  - cancels a group in push order.
 class MemoryEngine final : public Engine {
  public:
   using Settings = std::map<std::string, std::string, std::less<>>;  ///< by topic
@@ -28,8 +31,8 @@ class MemoryEngine final : public Engine {
   using Schedules = ScheduleTable<NoMark>;
 
   MemoryEngine() = default;
-  /// Starts with what was there before: the simulator goes on from what survived a crash. Leases given out
-  /// from here on are later than `last_lease`.
+  /// Starts with existing jobs: the simulator continues with those that survived a crash. New leases get
+  /// numbers above `last_lease`.
   MemoryEngine(memory::JobTable jobs, Settings settings, uint64_t last_lease, Schedules schedules = {})
       : jobs_(std::move(jobs)),
         last_lease_(last_lease),
@@ -80,28 +83,27 @@ class MemoryEngine final : public Engine {
 
   Moment tick(Moment now) override;
   bool poll(EngineListener& listener) override;
-  /// Never called: nothing happens here that no verb or tick caused.
+  /// `wakeup` is never called: every event here is caused by a verb or a tick.
   void set_wakeup(std::function<void()> wakeup) override;
   void flush(Reply<bool> reply) override;
-  /// Refused: there is nothing that would outlive the process.
+  /// Replies kUnavailable: there are no files to copy.
   void backup(std::string_view name, Reply<BackupReport> reply) override;
 
  private:
   using StoredJob = memory::StoredJob;
 
-  /// Every verb begins with this: all that a tick would do has happened before the verb looks.
+  /// Every verb calls this first: does everything that a tick would do.
   void catch_up(Moment now);
-  /// Lets the first delayed job whose time has come become ready, or forgets the first kept one. False: there
-  /// is none.
+  /// Makes the first due delayed job ready, or removes the first kept job whose retention has ended. Returns
+  /// false if there is none.
   bool wake_next(Moment now);
-  /// Remembers the leases that have run out for the next poll(); with `again`, also those that were told
-  /// before.
+  /// Records expired leases for the next poll(). With `again`, also those that were reported before.
   void note_expired(Moment now, bool again);
   PushAnswer push_one(Moment now, const NewJob& job);
   PushAnswer restore_one(Moment now, const RestoreRequest& request);
-  /// The job waits for `due` from now on, or is ready at once when that has come.
+  /// The job waits for `due`; it is ready at once if `due` has passed.
   void wait_until(StoredJob& job, Moment now, Moment due);
-  /// The job is over. It is kept as `state` if `keep` says so.
+  /// Ends the job. It is kept in `state` if `keep` says so, and removed otherwise.
   void finish(StoredJob& job, JobState state, const Keep& keep, Moment now, std::string_view outcome);
   void revive(StoredJob& job, Moment now);
   TurnAnswer turn_one(Moment now, const TurnRequest& request);
@@ -119,11 +121,11 @@ class MemoryEngine final : public Engine {
   Settings settings_;
   Schedules schedules_;
 
-  // What the next poll() hands out.
+  // Delivered by the next poll().
   std::vector<absl::AnyInvocable<void()>> answers_;
   std::set<std::pair<std::string, Outlet>> ready_topics_;
   std::vector<StoredSchedule> due_schedules_;
-  std::map<uint64_t, Moment> expired_;  ///< lease, and the tick that found its deadline passed
+  std::map<uint64_t, Moment> expired_;  ///< lease; time of the tick or verb that found it expired
 };
 
 }  // namespace delayq

@@ -1,4 +1,5 @@
-// What the reference model promises beyond the contract, which tests/contract checks.
+// The choices that the reference model documents beyond the contract. The contract itself is
+// tested in tests/contract.
 #include "engine/memory/memory_engine.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The half of MemoryEngine that only looks.
+// The verbs of MemoryEngine that only read.
 #include <limits>
 #include <tuple>
 
@@ -66,7 +66,9 @@ void MemoryEngine::list(Moment now, const ListRequest& request, Reply<JobPage> r
   catch_up(now);
   const std::optional<uint64_t> last_seen = request.cursor.empty() ? 0 : memory::parse_number(request.cursor);
   if (!last_seen) {
-    answer<JobPage>(reply, in_verb("list", invalid("cursor", "cursor: not one that a list has answered")));
+    answer<JobPage>(
+        reply,
+        in_verb("list", invalid("cursor", "cursor: not a cursor of this listing; start again without one")));
     return;
   }
   JobPage page;
@@ -121,7 +123,7 @@ void MemoryEngine::forecast(Moment now, const ForecastRequest& request, Reply<Fo
     const StoredJob& job = *next->second;
     if (job.state != JobState::kDelayed || forecast.bins.empty()) continue;
     if (!request.topic.empty() && job.topic != request.topic) continue;
-    // A century of milliseconds times the most bins allowed is far below 2^64.
+    // A century in milliseconds times the largest allowed number of bins is far below 2^64.
     const auto offset = static_cast<uint64_t>((job.due - request.from).count());
     const auto span = static_cast<uint64_t>((request.to - request.from).count());
     ++forecast.bins[offset * request.bins / span];

@@ -20,9 +20,9 @@ namespace delayq::redis {
 /// The ARGV of one call.
 class Arguments {
  public:
-  /// A copy.
+  /// Adds a copy of `word`.
   Arguments& text(std::string_view word) { return view(storage_.copy(word)); }
-  /// A text that lives as long as this, or is in its storage.
+  /// Adds a text that outlives this object or is in its storage.
   Arguments& view(std::string_view word) {
     words_.push_back(word);
     bytes_ += word.size();
@@ -35,14 +35,14 @@ class Arguments {
   }
   Arguments& moment(Moment moment) { return number(to_stored(moment)); }
 
-  /// Takes out `count` of them, from that place on.
+  /// Removes `count` words, starting at `place`.
   void remove(size_t place, size_t count) {
     const auto first = words_.begin() + static_cast<ptrdiff_t>(place);
     for (size_t i = 0; i < count; ++i) bytes_ -= words_[place + i].size();
     words_.erase(first, first + static_cast<ptrdiff_t>(count));
   }
 
-  /// Room for texts that live as long as this.
+  /// Memory for texts that must live as long as this object.
   Arena& storage() { return storage_; }
   std::span<const std::string_view> words() const { return words_; }
   size_t bytes() const { return bytes_; }
@@ -53,7 +53,8 @@ class Arguments {
   Arena storage_;
 };
 
-/// The items of a batch that go into one call: of one shard and one topic, by their place in the batch.
+/// The items of a batch that go into one call: they have the same shard and topic. `items` holds their
+/// positions in the batch.
 struct Bundle {
   uint32_t shard = 0;
   std::string_view topic;
@@ -61,24 +62,24 @@ struct Bundle {
   size_t bytes = 0;
 };
 
-/// No call has more items than this: a script that runs is all that Redis does.
+/// Maximum number of items in one call: while a script runs, Redis does nothing else.
 inline constexpr size_t kItemsPerCall = 128;
-/// A call that has so many bytes takes no more items: one that is larger keeps all others waiting while Redis
-/// reads it and copies it.
+/// Once a call has this many bytes, no more items are added: while Redis reads and copies a larger call,
+/// all other clients wait.
 inline constexpr size_t kBytesPerCall = 1u << 20;
 
-/// How many of the pushes that ask for an id that is nowhere else go into one call: each looks at every
-/// topic. `topics` is how many there are, or were a moment ago; 0 when that is not known.
+/// How many pushes with unique_across_topics go into one call: each of them checks every topic. `topics` is
+/// the recent number of topics, or 0 if unknown.
 constexpr size_t unique_per_call(uint64_t topics) {
   constexpr uint64_t kLooksPerCall = 1'000;
   constexpr uint64_t kUnknown = 125;
   return std::clamp<size_t>(kLooksPerCall / (topics == 0 ? kUnknown : topics), 1, kItemsPerCall);
 }
 
-/// Shares the items of a batch out. Each call has them in the batch's order, and the calls of one shard and
-/// topic follow each other in it. `where` answers the shard and the topic of an item, `bytes` about how large
-/// it is. With `in_strict_order` items that follow each other are put together only when nothing of another
-/// topic or shard was between them. No bundle has more than `most` items.
+/// Distributes the items of a batch over calls. Each call has its items in the order of the batch, and the
+/// calls of one shard and topic are in this order, too. `where` returns the shard and the topic of an item,
+/// `bytes` its approximate size. With `in_strict_order`, items share a call only if no item of another topic
+/// or shard is between them. No bundle has more than `most` items.
 template <class Items, class Where, class Bytes>
 std::vector<Bundle> make_bundles(const Items& items, Where where, Bytes bytes, bool in_strict_order,
                                  size_t most = kItemsPerCall) {
@@ -107,14 +108,14 @@ std::vector<Bundle> make_bundles(const Items& items, Where where, Bytes bytes, b
   }
   return bundles;
 }
-/// Of items that are small.
+/// The same for items that are small.
 template <class Items, class Where>
 std::vector<Bundle> make_bundles(const Items& items, Where where, bool in_strict_order = false) {
   return make_bundles(
       items, where, [](const auto&) { return size_t{0}; }, in_strict_order);
 }
 
-/// Reads what a script said of each item, a number from the third place on, as the verb's outcomes.
+/// Reads the numbers that a script returned for the items, from the third place on, as the verb's outcomes.
 template <class Outcome>
 bool read_each(const resp::Value& value, const std::string& topic, const Bundle& bundle,
                std::vector<Outcome>& all) {

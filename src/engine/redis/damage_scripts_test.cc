@@ -1,5 +1,5 @@
-// Keys of places that go away behind the engine's back, or that another program overwrites. A script that
-// fails leaves no job without a place, and mend.lua puts those back that are. On a real Redis.
+// Keys that are lost or overwritten by another program without the engine's knowledge. A script that fails
+// leaves no job without a place, and mend.lua puts back jobs that have none. On a real Redis.
 #include "tests/support/redis_life_scripts.h"
 
 namespace delayq::redis {
@@ -17,14 +17,14 @@ class Damage : public LifeScriptTest {
   void restore(Key which) { command({"DEL", key(which)}); }
   void lose(Key which) { command({"DEL", key(which)}); }
 
-  /// Topics that have jobs without a place.
+  /// Topics with jobs that have no place.
   std::vector<std::string> damaged() {
     const resp::Value answer = run_over(scripts::kMissed, {"", "10"});
     std::vector<std::string> topics;
     for (const resp::Value& topic : answer.items.at(3).items) topics.push_back(topic.text);
     return topics;
   }
-  /// How many were put back.
+  /// Returns how many jobs were put back.
   int64_t mend(int64_t now = kNow) {
     int64_t count = 0;
     std::string from = "0";

@@ -58,7 +58,7 @@ class Ready final : public EngineListener {
   std::vector<std::string> topics;
 };
 
-/// A server and what it tells those who wait at it.
+/// A server, and the topics that it reports to its listener.
 class OwnNews : public testing::Test {
  protected:
   OwnNews() {
@@ -90,7 +90,7 @@ class OwnNews : public testing::Test {
     engine_.push(kNow, {&job, 1}, [](const Result<std::vector<PushAnswer>>&) {});
   }
 
-  /// The topics that were told of.
+  /// Returns the topics that were reported as ready.
   std::vector<std::string> run(Moment now) {
     listener_.topics.clear();
     for (int turns = 0; turns < 5; ++turns) {

@@ -5,7 +5,7 @@
 namespace delayq::redis {
 
 bool Doubt::wants_look(Moment now, bool is_connected) {
-  // A clock that was set back makes nothing last longer.
+  // A clock that was set back must not make a period longer.
   const auto has_passed = [&](Millis period) { return now < looked_ || now - period >= looked_; };
   if (is_lost_) {
     if (!is_connected || !has_passed(kLookPeriod)) return false;
@@ -23,8 +23,9 @@ bool Hints::may_have(uint32_t shard, std::string_view topic, Outlet outlet) cons
 }
 
 void Hints::note_ready(uint32_t shard, std::string_view topic, Outlet outlet) {
-  if (shards_ == 1) return;  // which is always asked
-  // A topic that is not known has no shard that is left out. But a take may be on its way.
+  if (shards_ == 1) return;  // a single shard is always asked
+  // All shards of an unknown topic are asked anyway. But a take may be in progress, so its
+  // heard() must change.
   const auto found = topics_.find(topic);
   if (found == topics_.end()) {
     forgotten_ = ++noted_;
@@ -55,7 +56,7 @@ Moment Driving::due(const Shard& shard) const {
 
 bool Driving::wants_round(uint32_t shard, Moment now) const {
   const Shard& it = shards_[shard];
-  // A clock that was set back would otherwise keep the key from being renewed.
+  // The second condition: a clock that was set back must not keep the key from being renewed.
   return it.calls == 0 && (due(it) <= now || now < it.round);
 }
 

@@ -1,4 +1,4 @@
-// The scripts by which servers share a deployment and let time pass in it, each by itself on a real Redis.
+// The scripts by which servers share a deployment and process what is due, each one alone on a real Redis.
 #include "tests/support/redis_life_scripts.h"
 
 namespace delayq::redis {
@@ -140,7 +140,7 @@ TEST_F(DrivingScripts, AnIdWithoutARecordIsInNobodysWay) {
 }
 
 TEST_F(DrivingScripts, DueOfATopicThatHasNone) {
-  server().command({"ZADD", key(Key::kNext), std::to_string(kNow), "dt"});  // left over, whatever from
+  server().command({"ZADD", key(Key::kNext), std::to_string(kNow), "dt"});  // a leftover entry
   EXPECT_EQ(text_of(run(scripts::kDue, "t", {"10"})), "[0]");
   EXPECT_THAT(names(), IsEmpty());
 }
@@ -163,7 +163,7 @@ TEST_F(DrivingScripts, EndedTellsEachLeaseAndPutsItOff) {
 TEST_F(DrivingScripts, EndedKnowsALeaseThatWasExtended) {
   const std::string a = lease_of(spec("a", kNow), kNow + 10);
   server().command(
-      {"ZADD", key(Key::kLease), std::to_string(kNow + 1), "a"});  // to be looked at before its end
+      {"ZADD", key(Key::kLease), std::to_string(kNow + 1), "a"});  // to be checked before its end
   EXPECT_EQ(text_of(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 5)), "[1700000000010 0]");
   EXPECT_EQ(scores(Key::kLease), "[a 1700000000010]");
 }

@@ -9,7 +9,7 @@ constexpr Millis kHold{2'000};
 
 constexpr Moment at(int64_t ms) { return from_unix_ms(1'000'000 + ms); }
 
-/// One whole round without anything due.
+/// One complete round with nothing due.
 void round(Driving& driving, Moment now, Moment next) {
   driving.begin_round(0, now);
   driving.note_mine(0);
@@ -65,7 +65,7 @@ TEST(Driving, NewsAreNotForgottenForAnOlderAnswer) {
   Driving driving(1, kHold);
   round(driving, at(0), kNever);
   driving.note_earlier(0, at(100));
-  driving.set_next(0, at(900));  // was on its way when the news came
+  driving.set_next(0, at(900));  // was sent before the news came
   EXPECT_EQ(driving.next_round(), at(100));
   round(driving, at(100), at(900));
   EXPECT_EQ(driving.next_round(), at(900)) << "a look that began after the news knows it all";
@@ -92,7 +92,7 @@ TEST(Driving, ShardsAreDrivenApart) {
   round(driving, at(0), at(300));
   EXPECT_FALSE(driving.wants_round(0, at(0)));
   EXPECT_TRUE(driving.wants_round(1, at(0)));
-  driving.note_earlier(7, at(0));  // of a deployment with more shards: no business of ours
+  driving.note_earlier(7, at(0));  // from a deployment with more shards: ignored
 }
 
 }  // namespace

@@ -8,12 +8,12 @@ namespace delayq::redis {
 
 namespace {
 
-/// An operator raises a limit, or consumers finish jobs, in about that time.
+/// In about this time an operator may raise a limit, or consumers finish jobs.
 constexpr Millis kAfterFullMemory = std::chrono::seconds{5};
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-/// Redis's own words, without the hash of the script and the line that failed.
+/// The text of Redis, without the hash of the script and the line that failed.
 std::string_view plain(std::string_view detail) { return detail.substr(0, detail.find(" script: ")); }
 
 std::string foreign_key(const Refused& call) {
@@ -23,7 +23,7 @@ std::string foreign_key(const Refused& call) {
 }
 
 std::string damage(std::string_view said, const Refused& call) {
-  // The only number that scripts count up.
+  // The sequence is the only number that scripts increment.
   if (has(said, "not an integer") || has(said, "would overflow")) {
     return fmt::format(
         "the key {0}:{{{1}}}:seq is damaged, it is not a number: delete it (DEL {0}:{{{1}}}:seq)"

@@ -25,7 +25,7 @@ TEST(Hints, AShardThatHadNoMoreIsLeftOutUntilSomethingIsNoted) {
 
 TEST(Hints, AnAnswerThatIsOlderThanTheNewsDoesNotCount) {
   Hints hints(2);
-  for (int i = 0; i < 2; ++i) {  // of a topic that is not known yet, and of one that is
+  for (int i = 0; i < 2; ++i) {  // first for an unknown topic, then for a known one
     const uint64_t heard = hints.heard(0, "t", kOwn);
     hints.note_ready(0, "t", kOwn);
     hints.note_empty(0, "t", kOwn, heard);

@@ -8,7 +8,7 @@ namespace delayq::redis {
 
 namespace {
 
-/// Before what a script itself says: when its shard is to be looked at next, and who got ready jobs.
+/// Every script first returns when its shard must be visited next and which outlets got ready jobs.
 constexpr size_t kSaidFirst = 2;
 constexpr size_t kExceptionItems = 4;
 
@@ -76,7 +76,7 @@ void JointCall::answer(Result<resp::Value> value) {
 
 std::vector<resp::Value> JointCall::shares_of(resp::Value& whole) const {
   std::vector<resp::Value> shares(parts_.size());
-  // Of an answer that makes no sense all get nothing, and say that they do not understand it.
+  // If the reply is malformed, every verb gets an empty part, which it reports as an error.
   if (whole.type != resp::Value::Type::kArray || whole.items.size() < kSaidFirst) return shares;
   for (resp::Value& share : shares) {
     share.type = resp::Value::Type::kArray;
@@ -111,9 +111,9 @@ void JointCall::share_in_turn(resp::Value& whole, size_t for_each, std::vector<r
 
 void JointCall::share_exceptions(resp::Value& whole, std::vector<resp::Value>& shares) const {
   size_t part = 0;
-  int64_t first = 0;  // of that part
+  int64_t first = 0;  // first item of that part
   for (size_t i = kSaidFirst; i + kExceptionItems <= whole.items.size(); i += kExceptionItems) {
-    // They are told in the order of the items.
+    // Exceptions come in the order of the items.
     while (part + 1 < parts_.size() && whole.items[i].integer >= first + parts_[part].items)
       first += parts_[part++].items;
     whole.items[i].integer -= first;

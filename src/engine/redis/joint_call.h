@@ -17,26 +17,25 @@
 
 namespace delayq::redis {
 
-/// The answers to the calls that one verb is made of, put together to one. The verb's answer is given when
-/// the last call was answered; an error of one of them is the answer of all.
+/// Combines the replies to all calls of one verb. The verb's reply is called when the last call has its
+/// reply; if a call failed, its error is the reply of the verb.
 ///
 ///   auto gather = Gather<std::vector<bool>>::make(std::vector<bool>(items), std::move(reply));
-///   for (...) client.run(script, keys, arguments, gather->expect([](resp::Value& value, std::vector<bool>&
-///   all) { ... })); gather->close(answers_);
+///   for (...) client.run(script, keys, arguments, gather->expect([](resp::Value& value, auto& all) {...}));
+///   gather->close(answers_);
 template <class T>
 class Gather : public std::enable_shared_from_this<Gather<T>> {
  public:
-  /// Reads the answer of one call into that of the verb. What it answers is the verb's error, if there is
-  /// one.
+  /// Adds the reply of one call to the reply of the verb. A returned error becomes the error of the verb.
   using Read = absl::AnyInvocable<Status(resp::Value& value, T& all)>;
-  /// What is called by the engine's next poll().
+  /// Functions that the engine's next poll() calls.
   using Later = std::vector<absl::AnyInvocable<void()>>;
 
   static std::shared_ptr<Gather> make(T all, Reply<T> reply) {
     return std::shared_ptr<Gather>(new Gather(std::move(all), std::move(reply)));
   }
 
-  /// One more call, to be given what this answers.
+  /// Returns the reply handler for one more call.
   net::redis::Answer expect(Read read) {
     ++open_;
     return [self = this->shared_from_this(), read = std::move(read)](Result<resp::Value> value) mutable {
@@ -44,7 +43,7 @@ class Gather : public std::enable_shared_from_this<Gather<T>> {
     };
   }
 
-  /// No more calls will be made. Without any, the answer is left to `later`.
+  /// No more calls will be made. If there was none, the reply is added to `later`.
   void close(Later& later) {
     is_closed_ = true;
     if (open_ > 0) return;
@@ -75,35 +74,35 @@ class Gather : public std::enable_shared_from_this<Gather<T>> {
   std::optional<Error> error_;
 };
 
-/// How a script's answer, from its third place on, is shared out among verbs whose items it was given
-/// together.
+/// How the reply of a script, from its third place on, is divided among the verbs whose
+/// items were in the call.
 enum class Share : uint8_t {
-  kOneEach,  ///< it says one thing of each item
-  /// It says two; when it says them only of the first items, the others get nothing. An odd one at the end is
-  /// for every verb that did not get all it asked for.
+  kOneEach,  ///< one value for each item
+  /// Two values for each item. If they cover only the first items, the other items get nothing. An extra
+  /// value at the end goes to every verb that did not get all its items.
   kTwoEach,
-  kExceptions,  ///< it says four of some items, the first being the item's place (push.lua)
+  kExceptions,  ///< four values for some items; the first is the position of the item (push.lua)
 };
 
-/// What must be the same of items that go into one call.
+/// The properties that all items of one call must share.
 struct Terms {
   const net::redis::Script& script;
   Share share = Share::kOneEach;
   uint32_t shard = 0;
   std::string_view topic;
   Moment now{};
-  std::span<const int64_t> numbers{};  ///< the first of the script's own arguments
-  bool is_count_enough = false;        ///< items have no arguments: the script is told how many there are
+  std::span<const int64_t> numbers{};  ///< the first arguments of the script itself
+  bool is_count_enough = false;        ///< items have no arguments: only their number is sent
 };
 
-/// A call that grows until it is sent. Verbs of one turn of the loop often ask the same of the same topic,
-/// each for few jobs; a script that is run once for many of them costs Redis a fraction.
+/// A call to which verbs add items until it is sent. Verbs of one turn of the loop often do the same in the
+/// same topic, each for few jobs. One call for many of them costs Redis a fraction.
 class JointCall {
  public:
-  /// Bounds are those of one verb's calls (bundles.h), and this of items that are only counted.
+  /// The bounds are those of bundles (arguments.h), and this one for items that are only counted.
   static constexpr uint32_t kMostCounted = 1'000;
 
-  /// `arguments` are those that every script about a topic is given first.
+  /// `arguments` are the ones that every script about a topic gets first.
   JointCall(const Terms& terms, Arguments arguments);
 
   const net::redis::Script& script() const { return *script_; }
@@ -111,23 +110,23 @@ class JointCall {
   const std::string& topic() const { return topic_; }
   bool is_about(uint32_t shard, std::string_view topic) const { return shard_ == shard && topic_ == topic; }
 
-  /// Whether so many more items may be added under these terms.
+  /// Whether this many more items with these terms can be added.
   bool takes(const Terms& terms, uint32_t items) const;
-  /// Adds a verb's items. It gets its share of the answer; its arguments are for the caller to add.
+  /// Adds the items of a verb, which gets its part of the reply. The caller adds the arguments of the items.
   Arguments& add(uint32_t items, net::redis::Answer answer);
-  /// The whole call's arguments. To be called once, when all are added.
+  /// Returns the arguments of the whole call. Call it once, after all items are added.
   Arguments& finish();
   const Arguments& arguments() const { return arguments_; }
-  /// It has been sent: its arguments are not kept until the answer comes, unless they may be needed again.
-  /// Those of a push are the bodies.
+  /// The call has been sent. Frees its arguments (for a push these include the bodies), unless they
+  /// may be needed again.
   void note_sent() {
     if (!may_be_parted()) arguments_ = {};
   }
-  /// A script that is given jobs of many bytes does the first of them only. Keeps what it says of these, and
-  /// leaves their arguments out: the call is to be made once more. False: this is the answer to all that was
-  /// asked.
+  /// A script that gets many bytes of jobs processes only the first of them. Keeps its results for these
+  /// and removes their arguments, so that the call can be sent again for the others. Returns false if the
+  /// reply covers all items.
   [[nodiscard]] bool keep_part(resp::Value& value);
-  /// Shares the answer out. To be called once, after which nothing is left of this.
+  /// Divides the reply among the verbs. Call it once; the object is empty afterwards.
   void answer(Result<resp::Value> value);
 
  private:
@@ -151,8 +150,8 @@ class JointCall {
   bool is_count_enough_;
   Arguments arguments_;
   size_t first_of_items_;          ///< the place of their arguments
-  uint32_t items_ = 0;             ///< not yet answered
-  std::vector<resp::Value> kept_;  ///< what was said of those that are answered
+  uint32_t items_ = 0;             ///< items without a result
+  std::vector<resp::Value> kept_;  ///< results of the items already processed
   std::vector<Part> parts_;
 };
 

@@ -34,14 +34,14 @@ class JointCallTest : public testing::Test {
   JointCall call(Share share) const {
     return {{.script = kScript, .share = share, .shard = 0, .topic = "t", .now = kNow}, Arguments{}};
   }
-  /// Adds verbs with so many items each, whose answers are kept.
+  /// Adds verbs with this many items each; their replies are kept.
   void add(JointCall& call, const std::vector<uint32_t>& verbs) {
     answers_.resize(verbs.size());
     for (size_t i = 0; i < verbs.size(); ++i) {
       call.add(verbs[i], [this, i](Result<Value> value) { answers_[i] = std::move(value); });
     }
   }
-  /// What the verb was told, as numbers.
+  /// The reply that the verb got, as numbers.
   std::vector<int64_t> told(size_t verb) const {
     std::vector<int64_t> numbers;
     for (const Value& item : (**answers_[verb]).items) numbers.push_back(item.integer);

@@ -17,7 +17,7 @@ namespace delayq::redis {
 
 namespace {
 
-/// What comes before the topic's name. A key of the shard itself has no topic in it.
+/// The part of a key before the name of the topic. A key of the shard itself contains no topic.
 struct Shape {
   std::string_view before;
   bool has_topic;
@@ -40,10 +40,10 @@ constexpr std::array<Shape, kTopicKeys> kShapes{{
     {"group:", false},
 }};
 
-/// Fixed for all time: it says where jobs are. (It guards against nothing; an uneven spread only costs
-/// speed.)
+/// Must never change: it determines where jobs are stored. (It protects against nothing; an uneven
+/// distribution only costs speed.)
 constexpr SipKey kSpread{0x64656c6179712072, 0x6564697320736864};
-/// Says where a prefix's first shard is. Tags are written down when a deployment is made, so this may change.
+/// Determines the first slot of a prefix. The tags are stored when a deployment is made, so this may change.
 constexpr SipKey kPhase{0x64656c6179712072, 0x6564697320746167};
 
 }  // namespace
@@ -60,7 +60,7 @@ Tags spread_tags(std::string_view prefix, uint32_t shards) {
   std::map<uint64_t, uint32_t> wanted;  // slot -> shard
   for (uint32_t shard = 0; shard < shards; ++shard) wanted[phase + uint64_t{shard} * kSlots / shards] = shard;
   Tags tags(shards);
-  // Numbers of five digits have all slots.
+  // Numbers of up to five digits cover all slots.
   for (uint32_t number = 0; !wanted.empty(); ++number) {
     std::string tag = std::to_string(number);
     const auto found = wanted.find(net::redis::slot_of(tag));
@@ -106,7 +106,7 @@ std::string Keyspace::shared(std::string_view name) const { return fmt::format("
 namespace {
 
 constexpr uint32_t kNumbered = 1;  ///< tags are "0", "1", ...
-constexpr uint32_t kTagged = 2;    ///< tags are written down
+constexpr uint32_t kTagged = 2;    ///< tags are stored
 
 Error refused(std::string detail) { return {ErrorCode::kUnavailable, "redis", std::move(detail), {}}; }
 
@@ -116,7 +116,7 @@ std::string joined(const Tags& tags) {
   return all;
 }
 
-/// Texts between spaces; those are as many as the spaces and one more, whatever they are.
+/// Splits a text at spaces. The result has one more part than there are spaces; parts may be empty.
 Tags parted(std::string_view all) {
   Tags tags;
   for (;;) {
@@ -127,7 +127,7 @@ Tags parted(std::string_view all) {
   }
 }
 
-/// One that a key can have between its braces.
+/// Whether the text can be the hash tag of a key.
 bool is_tag(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }

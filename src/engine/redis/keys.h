@@ -14,27 +14,27 @@
 
 namespace delayq::redis {
 
-/// The keys of one topic in one shard, and with them those of the shard that a change of a topic touches.
-/// Every script about a topic gets all of them, in this order: scripts/prelude.lua names them.
+/// The keys of one topic in one shard, and the keys of the shard that a change of a topic uses. Every script
+/// about a topic gets all of them, in this order; scripts/prelude.lua gives them names.
 enum class Key : uint8_t {
-  kPool,           ///< hash: id -> record, of all states
+  kPool,           ///< hash: id -> record, for all states
   kDelay,          ///< zset: id by due time: the delay stage
-  kReady,          ///< zset: rank and id, in the order of hand-over
+  kReady,          ///< zset: rank and id, in hand-over order
   kReadyCallback,  ///< the same for the other outlet
   kHeld,           ///< zset: id by the number of its lease
-  kLease,          ///< zset: id by when its lease is to be looked at
+  kLease,          ///< zset: id by when its lease must be checked
   kDone,           ///< zset: id by when it entered
-  kDead,           ///< the same
+  kDead,           ///< the same for dead jobs
   kKept,           ///< zset: done and dead ids by the end of their retention
-  kFull,           ///< string: a take was held back by `max_reserved`
+  kFull,           ///< string: exists if a take was limited by `max_reserved`
   kTopics,         ///< zset, of the shard: topics that have jobs in it
   kSequence,       ///< counter, of the shard: pushes, entries and leases
-  kNext,           ///< zset, of the shard: "d", "l" or "k" and a topic by when it is to be looked at
-  kGroups,         ///< the beginning of the names of groups: sets of "topic/id", of the shard
+  kNext,           ///< zset, of the shard: "d", "l" or "k" and a topic, by when it must be visited
+  kGroups,         ///< prefix of the keys of groups: sets of "topic/id", of the shard
 };
 inline constexpr size_t kTopicKeys = 14;
 
-/// These keys, written out.
+/// The names of these keys.
 class TopicKeys {
  public:
   TopicKeys(std::string_view prefix, std::string_view tag, std::string_view topic);
@@ -47,19 +47,20 @@ class TopicKeys {
   std::array<std::string_view, kTopicKeys> names_;
 };
 
-/// The tags of a deployment's shards, by their numbers.
+/// The hash tags of a deployment's shards, by shard number.
 using Tags = std::vector<std::string>;
 
-/// "0", "1", ...: those of a single shard, and of deployments that were made before there were others.
+/// "0", "1", ...: the tags of a single shard, and of deployments that were made before there were other tags.
 Tags numbered_tags(uint32_t shards);
-/// Numbers whose slots are evenly far from each other. However many masters share the slots of a cluster,
-/// each a part of equal size, the shards of one are never more than one more than those of another. Where the
-/// first one is, the prefix says, so that deployments that share a cluster load different masters.
+/// Returns numbers whose hash slots have equal distances. However many masters share the slots of a cluster
+/// in equal parts, the numbers of shards on any two masters differ by at most one, or by two if the number of
+/// slots is not a multiple of the number of shards. The prefix determines the first slot, so that deployments
+/// in one cluster use different masters.
 /// REQUIRES: at most 256 shards.
 Tags spread_tags(std::string_view prefix, uint32_t shards);
 
-/// How a deployment names its keys. All keys of a shard whose tag is "3" begin with "delayq:{3}:": the braces
-/// make it one hash tag, so that a cluster keeps them together.
+/// The key names of a deployment. All keys of the shard with tag "3" begin with "delayq:{3}:". The braces
+/// make "3" the hash tag, so a cluster keeps these keys together.
 class Keyspace {
  public:
   /// REQUIRES: at least one shard.
@@ -68,13 +69,13 @@ class Keyspace {
 
   uint32_t shards() const { return static_cast<uint32_t>(tags_.size()); }
   const Tags& tags() const { return tags_; }
-  /// The shard of a job; its topic has no say, so that an id alone is enough to look for it.
+  /// The shard of a job. It does not depend on the topic, so a job can be found by its id alone.
   uint32_t shard_of(std::string_view id) const;
 
   TopicKeys topic(uint32_t shard, std::string_view name) const { return {prefix_, tags_[shard], name}; }
-  /// A key of the shard itself: "topics", "driver", "next", ...
+  /// The name of a key of the shard itself: "topics", "driver", "next", ...
   std::string in_shard(uint32_t shard, std::string_view name) const;
-  /// What is of no shard: "settings", "meta", and "news", the channel.
+  /// The name of a key that belongs to no shard: "settings", "meta", and the channel "news".
   std::string shared(std::string_view name) const;
 
  private:
@@ -82,35 +83,35 @@ class Keyspace {
   Tags tags_;
 };
 
-/// On which servers tell each other what is new, below the prefix.
+/// The channel on which servers publish changes, without the prefix.
 inline constexpr std::string_view kNewsChannel = "news";
 
-/// How a deployment's jobs are laid out. The first server that uses a prefix writes it down, and it holds for
-/// all that come later.
+/// How the jobs of a deployment are stored. The first server that uses a prefix stores this, and it
+/// is fixed from then on.
 struct Layout {
   std::string version;  ///< of records and keys
   std::string shards;   ///< how many there are
-  std::string tags{};   ///< theirs, with spaces between them; of version 1 none: they are numbered
+  std::string tags{};   ///< separated by spaces; none in version 1, where they are numbered
 };
 
-/// Writes the layout down under `meta`, the key for it, unless that has been done. What holds then is in the
-/// answer, for read_layout(). Version 1 where the tags are numbered: earlier programs know that, too.
+/// Stores the layout under the key `meta`, unless there is one. The reply has the layout in force, for
+/// read_layout(). It is version 1 if the tags are numbered, because earlier programs know that version.
 void settle_layout(net::redis::Client& client, std::string_view meta, const Tags& tags,
                    net::redis::Answer answer);
-/// Only reads it; of a deployment that is new all texts are empty.
+/// Only reads the layout. For a new deployment all texts are empty.
 void find_layout(net::redis::Client& client, std::string_view meta, net::redis::Answer answer);
-/// nullopt: that is no answer to this.
+/// nullopt: malformed reply.
 std::optional<Layout> read_layout(const resp::Value& answer);
 
-/// Tries what the scripts do, on the prefix's channel and on a key that nobody else has: `name` below the
-/// prefix. The answer is for refused_commands().
+/// Tries all commands of the scripts, on the channel of the prefix and on an unused key with this `name`. The
+/// reply is for refused_commands().
 void try_rights(net::redis::Client& client, std::string_view prefix, std::string_view name,
                 net::redis::Answer answer);
-/// The commands that the user may not call, "PUBLISH, TIME"; empty: none.
+/// The commands that the Redis user may not call, such as "PUBLISH, TIME"; empty: none.
 std::string refused_commands(const resp::Value& answer);
 
-/// The tags of the shards. kUnavailable, with what to do about it, when this program does not know the layout
-/// or when `configured` is another number of shards; 0: any will do.
+/// Returns the tags of the shards. kUnavailable, with advice, if this program does not know the layout or if
+/// `configured` is a different number of shards; 0 accepts any number.
 Result<Tags> tags_of(const Layout& layout, std::string_view prefix, uint32_t configured);
 
 }  // namespace delayq::redis

@@ -23,7 +23,7 @@ TEST(Keys, OfOneShardHaveOneHashTag) {
   EXPECT_EQ(keys.shared("settings"), "delayq:settings");
 }
 
-/// How many shards each of `masters` has, when they share the slots as `redis-cli --cluster create` does.
+/// How many shards each of `masters` gets if the slots are distributed as `redis-cli --cluster create` does.
 std::vector<int> spread(const Tags& tags, int masters) {
   std::vector<int> shards(static_cast<size_t>(masters));
   for (const std::string& tag : tags) {
@@ -44,7 +44,7 @@ TEST(Keys, ShardsAreSpreadEvenlyOverAnyNumberOfMasters) {
       for (int masters = 1; masters <= 32; ++masters) {
         const std::vector<int> each = spread(tags, masters);
         const auto [least, most] = std::minmax_element(each.begin(), each.end());
-        // Where slots cannot be cut evenly, a shard may be on the other side of the cut.
+        // Where the slots cannot be divided evenly, a shard may be on the other side of a boundary.
         const int apart = net::redis::kSlots % shards == 0 ? 1 : 2;
         EXPECT_LE(*most - *least, apart) << prefix << ": " << shards << " shards on " << masters;
       }
@@ -63,7 +63,7 @@ TEST(Keys, DeploymentsThatShareAClusterHaveOtherTags) {
 TEST(Keys, NoTwoTopicsShareOne) {
   const Keyspace keys("p", 1);
   std::set<std::string> names;
-  // The shard's own four are the same for all.
+  // The four keys of the shard itself are the same for all topics.
   for (const char* topic : {"a", "a:callback", "callback", "job:a", "group:"}) {
     const TopicKeys own = keys.topic(0, topic);
     for (const std::string_view name : own.all()) names.emplace(name);
@@ -83,7 +83,7 @@ TEST(Keys, IdsAreSpreadEvenlyAndForEver) {
   for (int i = 0; i < 16'000; ++i) ++jobs[keys.shard_of("job " + std::to_string(i))];
   EXPECT_EQ(jobs.size(), 16U);
   for (const auto& [shard, count] : jobs) EXPECT_NEAR(count, 1'000, 200) << "shard " << shard;
-  // Stored jobs are found by this: another answer would lose them.
+  // Stored jobs are found by this: a different result would lose them.
   EXPECT_EQ(keys.shard_of("a"), Keyspace("other", 16).shard_of("a"));
   EXPECT_EQ(keys.shard_of("a"), 13U);
 }

@@ -20,7 +20,7 @@ std::optional<uint64_t> read_number(std::string_view text) {
   return number;
 }
 
-/// Takes off what is before the next dot.
+/// Removes and returns the part before the next dot.
 std::string_view take_part(std::string_view& text) {
   const size_t dot = text.find('.');
   const std::string_view part = text.substr(0, dot);
@@ -28,7 +28,7 @@ std::string_view take_part(std::string_view& text) {
   return part;
 }
 
-/// Whether a script can go on there: anything else it would not understand.
+/// Whether a script can continue at this place. It would fail with any other value.
 bool is_place(JobState state, const std::vector<std::string>& place) {
   if (place.empty()) return true;
   switch (state) {
@@ -52,7 +52,7 @@ std::string write_cursor(JobState state, const ListCursor& cursor) {
 }
 
 std::optional<ListCursor> read_cursor(std::string_view text, JobState state, uint32_t shards) {
-  // A dot at the end stands before an empty word, and does not end the text before it.
+  // A dot at the end is followed by an empty word, which counts.
   std::string_view rest = text;
   const std::optional<uint64_t> listed = read_number(take_part(rest));
   const std::optional<uint64_t> shard = read_number(take_part(rest));
@@ -64,7 +64,7 @@ std::optional<ListCursor> read_cursor(std::string_view text, JobState state, uin
     if (!word) return std::nullopt;
     cursor.place.push_back(*word);
   }
-  // Only as it was written.
+  // Only the exact text is accepted.
   if (!is_place(state, cursor.place) || write_cursor(state, cursor) != text) return std::nullopt;
   return cursor;
 }

@@ -13,15 +13,15 @@
 
 namespace delayq::redis {
 
-/// A lease: the shard, its number there, and a nonce, which tells it from one that another master gave the
-/// same number. As text "3.1234.56", and nothing else is one. Those of earlier versions have no nonce:
-/// "3.1234".
+/// A lease: the shard, the number of the lease in it, and a nonce. The nonce distinguishes it from a lease to
+/// which another master gave the same number. The text is exactly "3.1234.56". Leases of earlier versions
+/// have no nonce: "3.1234".
 struct Lease {
   uint32_t shard = 0;
   uint64_t number = 0;
   uint64_t nonce = 0;
 };
-/// Scripts count in doubles, and keep it together with a flag.
+/// Scripts calculate in doubles and store the nonce together with a flag.
 inline constexpr uint64_t kMostNonce = (uint64_t{1} << 48) - 1;
 
 inline std::string lease_text(const Lease& lease) {
@@ -29,7 +29,7 @@ inline std::string lease_text(const Lease& lease) {
                           : fmt::format("{}.{}.{}", lease.shard, lease.number, lease.nonce);
 }
 
-/// nullopt: nobody was ever given that as a lease.
+/// nullopt: this text never was a lease.
 inline std::optional<Lease> read_lease(std::string_view text, uint32_t shards) {
   Lease lease;
   const char* const end = text.data() + text.size();
@@ -40,19 +40,19 @@ inline std::optional<Lease> read_lease(std::string_view text, uint32_t shards) {
   if (last.ec != std::errc{}) return std::nullopt;
   if (last.ptr != end && *last.ptr == '.') last = std::from_chars(last.ptr + 1, end, lease.nonce);
   if (last.ec != std::errc{} || last.ptr != end) return std::nullopt;
-  // Only as it was written: no leading zeros.
+  // Only the exact text is accepted: no leading zeros.
   return lease_text(lease) == text ? std::optional(lease) : std::nullopt;
 }
 
-/// Where a listing goes on: in which shard, and there after what its script said (scripts/list.lua, ARGV 12
-/// and on). As text "<state>.<shard>" and ".<hex>" for each of the words.
+/// Where a listing continues: the shard, and the place in it that the script returned (scripts/list.lua, from
+/// ARGV 12 on). The text is "<state>.<shard>" and ".<hex>" for each word.
 struct ListCursor {
   uint32_t shard = 0;
   std::vector<std::string> place;  ///< empty: at the shard's start
 };
 
 std::string write_cursor(JobState state, const ListCursor& cursor);
-/// nullopt: no listing of that state has answered that.
+/// nullopt: not a cursor of a listing of this state.
 std::optional<ListCursor> read_cursor(std::string_view text, JobState state, uint32_t shards);
 
 }  // namespace delayq::redis

@@ -1,4 +1,4 @@
-// The scripts about leases, each by itself on a real Redis.
+// The scripts about leases, each one alone on a real Redis.
 #include "tests/support/redis_life_scripts.h"
 
 namespace delayq::redis {
@@ -12,7 +12,7 @@ using testing::UnorderedElementsAre;
 class LeaseScripts : public LifeScriptTest {
  protected:
   static std::string ms(int64_t after) { return std::to_string(kNow + after); }
-  /// `retry_at` "": it is dead.
+  /// An empty `retry_at`: the job becomes dead.
   resp::Value nack(const std::string& lease, const std::string& retry_at, const std::string& keep_until = "0",
                    const std::string& keep_count = "0", const std::string& reason = "why", int flags = 0,
                    int64_t now = kNow) {
@@ -33,7 +33,7 @@ TEST_F(LeaseScripts, AckForgetsAndLeavesNothing) {
 }
 
 TEST_F(LeaseScripts, AnotherNonceIsAnotherLease) {
-  // Two masters that take in the same millisecond give the same number to two jobs.
+  // Two masters that take in the same millisecond may give the same number to two jobs.
   constexpr uint64_t kNonce = 123'456'789'012'345;
   const std::string a = lease_of(spec("a", kNow).in_group("g"), kNow + 60'000, kNonce);
   const std::string number = a.substr(0, a.find('.'));
@@ -238,7 +238,7 @@ TEST_F(LeaseScripts, InspectTellsAndChangesNothing) {
 
 class LargeLeases : public LeaseScripts {
  protected:
-  /// Those of six jobs of 1 MiB.
+  /// The leases of six jobs of 1 MiB each.
   std::vector<std::string> leases() {
     push_large("abcdef");
     std::vector<std::string> leases;
@@ -248,7 +248,7 @@ class LargeLeases : public LeaseScripts {
     EXPECT_EQ(leases.size(), 6U);
     return leases;
   }
-  /// Each with these words behind it.
+  /// Each lease followed by these words.
   static std::vector<std::string> with(const std::vector<std::string>& leases,
                                        const std::vector<std::string>& words) {
     std::vector<std::string> all;

@@ -8,7 +8,7 @@
 
 namespace delayq {
 
-// Pushing jobs.
+// ---- push
 
 using redis::Arguments;
 using redis::Bundle;
@@ -31,7 +31,7 @@ void add(Arguments& arguments, const NewJob& job, Moment now) {
   arguments.text(job.id).view(record.before).view(record.after).moment(job.due).number(flags);
 }
 
-/// Reads the script's exceptions into the answers that all have got already as created.
+/// Applies the exceptions that the script returned; all other jobs were created.
 bool read_exceptions(const resp::Value& value, const std::string& topic, const Bundle& bundle,
                      std::vector<PushAnswer>& answers) {
   (void)topic;
@@ -50,7 +50,8 @@ bool read_exceptions(const resp::Value& value, const std::string& topic, const B
 }  // namespace
 
 void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) {
-  // Of no jobs: whether some would be accepted, as far as is known. Jobs themselves are for Redis to refuse.
+  // An empty batch: whether jobs would be accepted, as far as is known. A real push is
+  // refused by Redis itself.
   if (jobs.empty() && is_out_of_memory_)
     return answer(reply, Result<std::vector<PushAnswer>>(redis::out_of_memory("push")));
   std::vector<PushAnswer> created;
@@ -59,10 +60,10 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
     created.push_back(
         {PushOutcome::kCreated, job.due <= now ? JobState::kReady : JobState::kDelayed, job.due});
   }
-  // Who asks for an id that is nowhere else must see what came before it in the same batch.
+  // A push with unique_across_topics must see the pushes before it in the same batch.
   const bool in_strict_order =
       std::any_of(jobs.begin(), jobs.end(), [](const NewJob& job) { return job.unique_across_topics; });
-  // And what came before the batch, in any topic.
+  // And all verbs before the batch, in any topic.
   if (in_strict_order) send_all_joint();
   const size_t most = in_strict_order ? redis::unique_per_call(usage_.topics) : redis::kItemsPerCall;
   auto gather = Gather<std::vector<PushAnswer>>::make(std::move(created), std::move(reply));
@@ -87,18 +88,17 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
   gather->close(answers_);
 }
 
-// Handing jobs out.
+// ---- take
 
 namespace {
 
-/// No call hands out more than this; a take of more asks the same shard again.
+/// The maximum for one call; a larger take asks the same shard again.
 constexpr uint32_t kTakenPerCall = redis::JointCall::kMostCounted;
-/// A take lets jobs that are due become ready first, but not endlessly many: a shard without a driver, or one
-/// that cannot keep up, is asked again with the next take. Until then the order holds among those that have
-/// become ready.
+/// A take first makes due jobs ready, but at most this many: if a shard has no driver, or the driver is too
+/// slow, the next take continues. Until then the order is right only among the jobs that have become ready.
 constexpr uint32_t kDueBefore = 1'000;
 constexpr size_t kMostAsked = 10'000;
-/// A script counts in doubles.
+/// Scripts calculate in doubles.
 constexpr uint64_t kMostBytes = uint64_t{1} << 53;
 
 }  // namespace
@@ -108,13 +108,13 @@ uint32_t RedisEngine::share_of(uint32_t count, uint32_t shard) const {
   return std::max<uint32_t>(1, count / keys_.shards() + (shard < count % keys_.shards() ? 1 : 0));
 }
 
-/// A take on its way from shard to shard.
+/// A take that asks one shard after the other.
 struct RedisEngine::Taking {
   Moment now;
   std::string topic;
-  TakeRequest request;  ///< without its texts
+  TakeRequest request;  ///< without its strings
   Reply<TakeAnswer> reply;
-  std::vector<uint32_t> shards;  ///< still to be asked, the next one last
+  std::vector<uint32_t> shards;  ///< shards still to be asked; the next one is last
   TakeAnswer taken;
   uint64_t bytes = 0;  ///< of the records in it
 };
@@ -167,7 +167,7 @@ void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
 void RedisEngine::go_on_taking(const std::shared_ptr<Taking>& taking, const Status& status) {
   const TakeRequest& request = taking->request;
   TakeAnswer& taken = taking->taken;
-  // What was taken is given out even when a later shard failed: its leases are running.
+  // Jobs already taken are returned even if a later shard failed: their leases are running.
   if (!status.ok() && taken.jobs.empty()) return taking->reply(status.error());
   const bool goes_on =
       status.ok() && !taken.is_cut && !taking->shards.empty() && taken.jobs.size() < request.count;
@@ -183,7 +183,7 @@ Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value
   Arena& storage = taking.taken.storage;
   for (size_t i = 2; i + 1 < answer.items.size(); i += 2) {
     const std::optional<redis::Record> record = redis::read_record(answer.items[i + 1].text);
-    if (!record) return Error{ErrorCode::kCorrupt, "take", "a record in Redis is not one of ours"};
+    if (!record) return Error{ErrorCode::kCorrupt, "take", "a record in Redis has an unknown format"};
     TakenJob taken;
     taken.job = redis::copy_job(*record, taking.topic, answer.items[i].text, true, storage);
     if (request.auto_ack) {
@@ -197,7 +197,7 @@ Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value
   }
   const size_t found = (answer.items.size() - 2) / 2;
   taking.taken.is_cut = answer.items.size() % 2 != 0;
-  // One that a limit held back may have more, too.
+  // A shard whose reply was limited may have more ready jobs, too.
   if (found < asked && request.max_reserved == 0 && !taking.taken.is_cut) {
     hints_.note_empty(shard, taking.topic, request.outlet, heard);
   } else {
@@ -208,7 +208,7 @@ Status RedisEngine::read_taken(uint32_t shard, Taking& taking, const resp::Value
 }
 
 void RedisEngine::note_asked(std::string_view topic, Outlet outlet) {
-  // Those that are forgotten are not announced at once after a break, but when look_for_missed() finds them.
+  // Dropped topics are not announced directly after a reconnect, but when look_for_missed() finds them.
   if (asked_topics_.size() >= kMostAsked) asked_topics_.clear();
   asked_topics_.emplace(topic, outlet);
 }
@@ -225,7 +225,7 @@ std::vector<uint32_t> RedisEngine::shards_to_ask(Moment now, std::string_view to
   return shards;
 }
 
-// What a lease allows.
+// ---- with a lease
 
 using redis::Arguments;
 using redis::Bundle;
@@ -241,7 +241,7 @@ constexpr uint32_t kUncounted = 2;
 const LeaseRef& ref_of(const LeaseRef& lease) { return lease; }
 const LeaseRef& ref_of(const auto& request) { return request.lease; }
 
-/// Of scripts whose leases have no argument in common.
+/// For scripts whose leases have no common argument.
 constexpr auto kNoNumbers = [](const auto&, uint32_t) { return std::array<int64_t, 0>{}; };
 
 }  // namespace
@@ -249,7 +249,7 @@ constexpr auto kNoNumbers = [](const auto&, uint32_t) { return std::array<int64_
 template <class T, class Request, class Numbers, class Add, class Read>
 void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
                               Gather<T>& gather, Numbers numbers, Add add, Read read, redis::Share share) {
-  std::vector<std::pair<uint32_t, Lease>> current;  // place in the batch, lease
+  std::vector<std::pair<uint32_t, Lease>> current;  // position in the batch, lease
   current.reserve(requests.size());
   for (uint32_t i = 0; i < requests.size(); ++i) {
     if (const auto lease = redis::read_lease(ref_of(requests[i]).lease, keys_.shards()))
@@ -337,7 +337,7 @@ void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases,
 }
 
 void RedisEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) {
-  // Every lease has its place until all have answered; then the stale ones are left out.
+  // Every lease has a place until all calls have replies; then the stale ones are removed.
   auto only_current = [reply = std::move(reply)](Result<std::vector<LeaseInfo>> all) mutable {
     if (all.ok()) std::erase_if(*all, [](const LeaseInfo& info) { return info.lease.empty(); });
     reply(std::move(all));
@@ -364,7 +364,7 @@ void RedisEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<st
   gather->close(answers_);
 }
 
-// What a producer may do with a job that it has pushed.
+// ---- cancel, reschedule
 
 using redis::Arguments;
 using redis::Bundle;

@@ -1,4 +1,4 @@
-// The scripts of push and take, and those that go by ids, each by itself on a real Redis.
+// The scripts of push and take, and those that use ids, each one alone on a real Redis.
 #include "tests/support/redis_life_scripts.h"
 
 namespace delayq::redis {
@@ -253,7 +253,7 @@ TEST_F(LifeScripts, TheLastJobTakesItsTopicWithIt) {
   EXPECT_THAT(names(), UnorderedElementsAre("seq"));
 }
 
-// ---- take, and how large an answer is
+// ---- take, and the size of its reply
 
 TEST_F(LifeScripts, TakeEndsWithItsBytesAndLeavesTheRestInLine) {
   const std::string body(10'000, 'x');

@@ -11,7 +11,7 @@
 
 namespace delayq {
 
-// Looking for one job.
+// ---- get, locate
 
 using redis::Arguments;
 using redis::Gather;
@@ -49,7 +49,7 @@ struct RedisEngine::Locating {
   uint32_t shard = 0;
   std::string id;
   Among among = Among::kLive;
-  std::string after;  ///< the topic that was looked at last
+  std::string after;  ///< the last topic that was searched
   std::vector<std::string> found;
   Reply<std::vector<std::string>> reply;
 };
@@ -75,14 +75,14 @@ void RedisEngine::locate_next(const std::shared_ptr<Locating>& locating) {
       });
 }
 
-// Listing jobs page by page.
+// ---- list
 
 using redis::Arguments;
 using redis::ListCursor;
 
 namespace {
 
-// What one call looks at. A script that runs is all that Redis does.
+// Bounds of one call: while a script runs, Redis does nothing else.
 constexpr uint32_t kJobsPerCall = 1'000;
 constexpr uint32_t kBytesPerCall = 4U << 20;
 constexpr size_t kPlaceWords = 3;
@@ -102,7 +102,7 @@ struct RedisEngine::Listing {
   JobPage page;
   size_t bytes = 0;  ///< of the records in it
 
-  /// Adds what a shard said. False: it makes no sense.
+  /// Adds the reply of a shard. Returns false if it is malformed.
   bool read(const resp::Value& answer) {
     const std::vector<resp::Value>& said = answer.items;
     if (said.size() < 3 || said.size() % 2 == 0) return false;
@@ -125,8 +125,9 @@ void RedisEngine::list(Moment now, const ListRequest& request, Reply<JobPage> re
   std::optional<ListCursor> cursor = ListCursor{};
   if (!request.cursor.empty()) cursor = redis::read_cursor(request.cursor, request.state, keys_.shards());
   if (!cursor) {
-    return answer<JobPage>(reply,
-                           in_verb("list", invalid("cursor", "cursor: not one that a list has answered")));
+    return answer<JobPage>(
+        reply,
+        in_verb("list", invalid("cursor", "cursor: not a cursor of this listing; start again without one")));
   }
   auto listing = std::make_shared<Listing>();
   listing->now = now;
@@ -161,7 +162,7 @@ void RedisEngine::list_next(const std::shared_ptr<Listing>& listing) {
         const bool is_shard_done = cursor.place.empty();
         if (is_shard_done && ++cursor.shard == keys_.shards())
           return listing->reply(std::move(listing->page));
-        // The bound is that of a page, too: a shard that was nearly empty does not make it much larger.
+        // The same bound applies to a page: with a nearly empty shard before, it is not much larger.
         const bool has_room = listing->page.jobs.size() < listing->limit && listing->bytes < kBytesPerCall;
         if (is_shard_done && has_room) return list_next(listing);
         listing->page.cursor = redis::write_cursor(listing->state, cursor);
@@ -169,7 +170,7 @@ void RedisEngine::list_next(const std::shared_ptr<Listing>& listing) {
       });
 }
 
-// Looking at topics: how much each has, and when it falls due.
+// ---- counts, topics, forecast
 
 using redis::Arguments;
 using redis::Gather;
@@ -177,10 +178,10 @@ using redis::TopicRows;
 
 namespace {
 
-/// Jobs of one topic that may become ready, or be forgotten, before it is counted.
+/// How many due jobs of a topic may become ready, or be removed, before it is counted.
 constexpr uint32_t kCaughtUp = 100;
 constexpr uint32_t kListedPerCall = 200;
-/// Bins times topics of one call.
+/// Bins times topics in one call.
 constexpr uint32_t kBinsPerCall = 2'000;
 
 }  // namespace
@@ -272,7 +273,7 @@ void RedisEngine::forecast(Moment now, const ForecastRequest& request, Reply<For
   forecasting->now = now;
   forecasting->topic = request.topic;
   forecasting->topics_per_call = std::clamp(kBinsPerCall / request.bins, 1U, kListedPerCall);
-  // A bin has the moments whose distance from the start, times the bins, divided by the span, is its number.
+  // The bin of a time is its distance from the start, times the number of bins, divided by the span.
   const auto span = static_cast<uint64_t>((request.to - request.from).count());
   for (uint64_t bin = 0; bin <= request.bins; ++bin) {
     const uint64_t offset = (span * bin + request.bins - 1) / request.bins;
@@ -301,14 +302,14 @@ void RedisEngine::forecast_next(const std::shared_ptr<Forecasting>& forecasting,
       }));
 }
 
-// How much there is: figures that are asked for now and then, so that usage() need not wait for them.
+// ---- usage: figures that are requested from time to time, so that usage() need not wait for them
 
 using redis::Arguments;
 
 namespace {
 
-/// For each call to a shard that it takes to have them: the figures of very many topics are asked for less
-/// often, so that they cost Redis about the same.
+/// For each call to a shard that a request takes: with very many topics the figures are requested less often,
+/// so that the cost for Redis is about the same.
 constexpr Millis kFreshFor{1'000};
 constexpr uint32_t kMeasuredPerCall = 1'000;
 
@@ -318,20 +319,20 @@ uint64_t to_number(std::string_view text) {
   return number;
 }
 
-/// Whether a Redis of that INFO answers with OOM to who would store something.
+/// Whether a Redis with this INFO replies OOM to a write.
 bool is_out_of_memory(std::string_view info) {
   const uint64_t most = to_number(resp::info_line(info, "maxmemory"));
   const uint64_t used = to_number(resp::info_line(info, "used_memory"));
   const uint64_t uncounted = to_number(resp::info_line(info, "mem_not_counted_for_evict"));
-  // The others evict keys instead; those of jobs never expire, so "volatile" finds none.
+  // The other policies evict keys instead. Keys of jobs never expire, so "volatile" policies find none.
   const bool evicts = resp::info_line(info, "maxmemory_policy").starts_with("allkeys");
   return most != 0 && !evicts && used > most + uncounted;
 }
 
 }  // namespace
 
-/// One asking. All shards are walked through in step, topic by topic in the order of their names, since a
-/// topic may be in several of them.
+/// One request for usage figures. It walks through all shards in parallel, topic by topic in the order of
+/// their names, because a topic may be in several shards.
 struct RedisEngine::Measuring {
   uint64_t number = 0;
   Reply<bool> reply;
@@ -340,11 +341,11 @@ struct RedisEngine::Measuring {
   // Of one step.
   size_t calls = 0;
   std::map<std::string, uint64_t, std::less<>> jobs;
-  std::optional<std::string> known_to;  ///< beyond this name some shard has more than it said
+  std::optional<std::string> known_to;  ///< beyond this name some shard has more topics than its reply
   std::optional<Error> error;
 
   std::map<std::string, uint64_t, std::less<>> memory;  ///< by server: several shards may be on one
-  bool is_full = false;                                 ///< one of them takes no new jobs
+  bool is_full = false;                                 ///< one of them accepts no new jobs
   uint64_t jobs_so_far = 0;
   uint64_t topics_so_far = 0;
   uint32_t steps = 0;
@@ -360,7 +361,7 @@ struct RedisEngine::Measuring {
     if (!last.empty() && (!known_to || last < *known_to)) known_to = last;
   }
 
-  /// Counts what all shards have told of. Answers whether that was all there is.
+  /// Counts the topics that the replies of all shards cover. Returns whether these were all.
   bool finish_step() {
     for (const auto& [topic, count] : jobs) {
       if (known_to && topic > *known_to) break;
@@ -384,9 +385,9 @@ struct RedisEngine::Measuring {
 };
 
 void RedisEngine::refresh_usage(Moment now) {
-  // A clock that was set back does not make the figures fresh for longer.
+  // A clock that was set back must not keep the figures longer.
   const bool is_fresh = now >= usage_asked_ && now - usage_steps_ * kFreshFor < usage_asked_;
-  // One walk at a time: through very many topics it takes longer.
+  // One request at a time: with very many topics it takes longer.
   if (is_fresh || measured_ != measurings_) return;
   usage_asked_ = now;
   measure([](const Result<bool>&) {});
@@ -446,8 +447,8 @@ EngineUsage RedisEngine::usage() const {
 CommitFigures RedisEngine::commits() const { return {}; }
 
 void RedisEngine::flush(Reply<bool> reply) {
-  // Redis answers in order, so the figures come after all that was asked before; it has made durable by then
-  // what it makes durable before it answers.
+  // Redis replies in order, so the figures come after all earlier calls. By then Redis has made durable what
+  // it makes durable before it replies.
   measure(std::move(reply));
 }
 

@@ -1,5 +1,5 @@
-// What becomes of the verbs that look around and act in bulk when Redis is away, goes away in the middle, or
-// answers what no script says: an error each, once, and no crash.
+// What happens to verbs that read or change many jobs if Redis is not reachable, becomes unreachable in the
+// middle, or returns a malformed reply: each replies with one error, and nothing crashes.
 #include <gmock/gmock.h>
 
 #include "engine/redis/redis_engine.h"
@@ -20,7 +20,7 @@ class Deaf final : public EngineListener {
 
 class LookFailures : public testing::Test {
  protected:
-  /// The code of the error that each verb answers, in the order of their names; kInvalid stands for none.
+  /// The error code of each verb, in the order of their names; kInvalid means no error.
   std::vector<ErrorCode> codes() {
     std::vector<ErrorCode> codes;
     ask<std::vector<PushAnswer>>(codes, [&](auto reply) {
@@ -84,7 +84,7 @@ TEST_F(LookFailures, WhileRedisIsAway) {
 TEST_F(LookFailures, OneShardOfThree) {
   int calls = 0;
   client_.reply = [&calls](const std::string& name) -> Result<resp::Value> {
-    // Each third call fails; the others are answered as if there was nothing.
+    // Every third call fails; the others return empty results.
     if (name != "INFO" && ++calls % 3 == 0) return Error{ErrorCode::kUnavailable, "redis", "away"};
     const resp::Value none{.type = Type::kInteger, .text = {}, .items = {}};
     resp::Value counts{.type = Type::kArray, .text = {}, .items = {}};
@@ -107,7 +107,7 @@ TEST_F(LookFailures, AnswersThatMakeNoSense) {
   for (const resp::Value& nonsense : {resp::Value{}, two}) {
     client_.reply = [&nonsense](const std::string&) { return nonsense; };
     const std::vector<ErrorCode> all = codes();
-    // Two items are an answer of locate: one topic.
+    // Two items are a valid reply of locate: one topic.
     EXPECT_GE(std::count(all.begin(), all.end(), ErrorCode::kInternal), 9) << nonsense.items.size();
   }
 }
@@ -143,7 +143,7 @@ TEST_F(LookFailures, FiguresOfVeryManyTopicsAreAskedForLessOften) {
     resp::Value page{.type = Type::kArray, .text = {}, .items = {}};
     if (name != "sizes") return page;
     ++sizes;
-    // All three shards say that there is more until the last page is told.
+    // All three shards report more until the last page.
     const bool is_last = told++ / 3 % pages == pages - 1;
     page.items.push_back({.type = Type::kBulk, .text = is_last ? "" : "t", .items = {}});
     return page;
@@ -181,7 +181,7 @@ TEST_F(LookFailures, AMasterThatHasAnotherLayoutIsNotWrittenTo) {
     return codes.at(0);
   };
   EXPECT_EQ(code(), ErrorCode::kInvalid);
-  // It took over without what the one before it had said, and another server was faster.
+  // A new master has lost the layout, and another server wrote a different one first.
   shards = "5";
   client_.begin_listening();
   engine_.poll(listener_);

@@ -1,5 +1,5 @@
-// The scripts that look around and act in bulk, each by itself on a real Redis: KEYS and ARGV in, replies
-// out, and what is in Redis afterwards.
+// The scripts that read or change many jobs, each one alone on a real Redis: checks replies, and what is
+// in Redis afterwards.
 #include <map>
 
 #include "tests/support/redis_life_scripts.h"
@@ -20,13 +20,13 @@ std::vector<std::string> hostile_names() {
 
 class LookScripts : public LifeScriptTest {
  protected:
-  /// As a take leaves it.
+  /// Takes the one job of the topic.
   void reserve(std::string_view topic) {
     const resp::Value taken = take({}, kNow, topic);
     ASSERT_EQ(taken.items.size(), 4U);
   }
 
-  /// The ids of a listing's answer, and what it says of the next page.
+  /// The ids in the reply of a listing; place() returns where the next page starts.
   static std::vector<std::string> ids(const resp::Value& page) {
     std::vector<std::string> ids;
     for (size_t i = 3; i < page.items.size(); i += 2) ids.push_back(page.items[i].text);
@@ -308,7 +308,7 @@ TEST_F(LookScripts, AWalkThroughManyDelayedMissesNoneThatStays) {
     const resp::Value page = list(JobState::kDelayed, "7", from);
     for (const std::string& id : ids(page)) ++times[id];
     from = place(page);
-    // First it shrinks to less than a tenth, then it grows again: the zset's table changes its size.
+    // First it shrinks to less than a tenth, then it grows again: the hash table of the zset is resized.
     for (int i = 0; i < 30; ++i, ++changed) {
       const std::string id = std::to_string(changed % kJobs);
       if (changed % 10 == 0) continue;

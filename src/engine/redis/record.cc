@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kFarthest = (int64_t{1} << 53) - 1;
 constexpr uint32_t kHeadItems = 12;
 constexpr uint32_t kTailItems = 3;
-// No number takes more than nine bytes, no head of an array or a text more than five.
+// A number takes at most nine bytes, the head of an array or a text at most five.
 constexpr size_t kNumberBytes = 9;
 constexpr size_t kTextHead = 5;
 
@@ -25,8 +25,8 @@ char* put_text(char* at, std::string_view text) {
   return std::copy(text.begin(), text.end(), at);
 }
 
-/// Reads bytes that may be anything: what is not as asked, or goes past the end, reads as zero, and so does
-/// all that follows.
+/// Reads arbitrary bytes: a value of the wrong type or past the end reads as zero, and so does
+/// everything after it.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
@@ -73,7 +73,7 @@ int64_t to_stored(Moment moment) { return std::clamp(to_unix_ms(moment), -kFarth
 Moment from_stored(int64_t ms) { return ms >= kFarthest ? kNever : from_unix_ms(ms); }
 
 Moment read_moment(std::string_view text) {
-  // A score is a double, and far ones are written as 1e+17.
+  // A score is a double; large ones are written as 1e+17.
   double ms = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
   if (error != std::errc{} || end != text.data() + text.size()) return kNever;

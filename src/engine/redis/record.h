@@ -9,31 +9,32 @@
 #include "core/job.h"
 #include "engine/requests.h"
 
-/// A job as the pool keeps it: two MessagePack arrays, one after the other. Scripts read and write the head
-/// and carry the tail along unseen.
+/// A job as stored in the pool: two MessagePack arrays, one after the other. Scripts read and write the head;
+/// they copy the tail unchanged.
 ///
 ///   head  [version, state, priority, due, pushed, sequence, outlet, attempts, lease, until, flags, outcome]
 ///   tail  [group, options, body]
 ///
-/// `lease` of a done or dead job is the moment at which it ended, or 0 when that is not known.
-/// `flags` is a number: bit 0 says that a cancel was asked for, and what is above it is the lease's nonce.
+/// `lease` of a done or dead job is the time at which it ended, or 0 if unknown.
+/// `flags` is a number: bit 0 means that a cancel was requested; the bits above are the nonce of the lease.
 ///
-/// `state` is 0 for delayed and for ready jobs: in which of the two it is, the delay stage knows. Moments are
-/// milliseconds since 1970, and scripts count in doubles: from 2^53 - 1 on (the year 287396) it is never.
+/// `state` is 0 for delayed and ready jobs; a job is ready unless it is in the delay stage.
+/// Times are milliseconds since 1970, and scripts calculate in doubles: values from 2^53 - 1
+/// (the year 287396) mean never.
 namespace delayq::redis {
 
 inline constexpr uint32_t kRecordVersion = 1;
 inline constexpr uint32_t kFlagCancelRequested = 1;
 
-/// A moment as it is stored and as scripts are given it, and back.
+/// Converts a time to the form in which it is stored and passed to scripts, and back.
 int64_t to_stored(Moment moment);
 Moment from_stored(int64_t ms);
-/// A moment as a script answers it in text. Empty, or no number: never.
+/// Reads a time that a script returned as text. Empty or not a number: never.
 Moment read_moment(std::string_view text);
 
-/// A record, read. The views point into it.
+/// A parsed record. The views point into it.
 struct Record {
-  JobState state = JobState::kDelayed;  ///< kDelayed stands for kReady, too
+  JobState state = JobState::kDelayed;  ///< kDelayed also stands for kReady
   uint32_t priority = 0;
   Moment due{};
   Moment pushed{};
@@ -50,22 +51,22 @@ struct Record {
   std::string_view body;
 };
 
-/// nullopt: it is none, or of a later version.
+/// nullopt: not a record, or of a later version.
 std::optional<Record> read_record(std::string_view bytes);
 
-/// The record of a job without its place in the order of pushes, which only the script knows: it puts
-/// nine bytes, a number in MessagePack, between the two pieces.
+/// The record of a job without its push number, which only the script knows: the script inserts nine bytes, a
+/// MessagePack number, between the two pieces.
 struct RecordPieces {
   std::string_view before;
   std::string_view after;
 };
-/// The job as it is pushed. Written into `storage`.
+/// The record of a new job. Written into `storage`.
 RecordPieces write_new_job(const NewJob& job, Moment now, Arena& storage);
-/// Any job as it was elsewhere. A state other than done and dead is stored as waiting, without lease and
-/// `until`.
+/// The record of a job that is restored. Unless it is done or dead, it is stored as waiting,
+/// without lease and `until`.
 RecordPieces write_job(const Job& job, Arena& storage);
 
-/// The job as it is answered, with all its texts copied into `storage`. `state` is that of the record.
+/// Makes the Job of a reply, with all its texts copied into `storage`. `state` is that of the record.
 Job copy_job(const Record& record, std::string_view topic, std::string_view id, bool with_body,
              Arena& storage);
 

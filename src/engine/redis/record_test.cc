@@ -6,7 +6,7 @@
 namespace delayq::redis {
 namespace {
 
-/// The record as push.lua puts it together.
+/// The record as push.lua joins it.
 std::string joined(const RecordPieces& pieces, uint64_t sequence) {
   std::string record(pieces.before);
   record += '\xcf';
@@ -121,7 +121,7 @@ RC_GTEST_PROP(Record, AnyBytesAreReadOrRefused, (const std::string& noise, uint8
   Arena storage;
   std::string bytes = joined(write_job(Job{}, storage), 1);
   bytes.replace(place % bytes.size(), noise.size(), noise);
-  // Whatever it says, it lies within the bytes.
+  // Whatever the record says, the body must lie within the bytes.
   if (const std::optional<Record> record = read_record(bytes); record && !record->body.empty()) {
     RC_ASSERT(record->body.data() >= bytes.data());
     RC_ASSERT(record->body.data() + record->body.size() <= bytes.data() + bytes.size());

@@ -20,9 +20,9 @@ namespace {
 
 constexpr int64_t kOwnOutlet = 1;
 constexpr int64_t kCallbackOutlet = 2;
-/// They are looked through for each verb.
+/// The list is searched for each verb.
 constexpr size_t kMostJointCalls = 32;
-/// Makes of a server's name what its nonces begin with.
+/// The key of the hash that makes the seed of a server's nonces from its name.
 constexpr SipKey kNonces{0x64656c6179712072, 0x656469736e6f6e63};
 
 /// "delayq:{3}:next" -> "3". A few digits: no allocation is needed to keep them.
@@ -65,7 +65,7 @@ void RedisEngine::check_layout() {
 }
 
 void RedisEngine::layout_came(const Result<resp::Value>& answer) {
-  // Without an answer there is no connection; with the next one it is asked again.
+  // No reply means no connection; the layout is requested again with the next one.
   const auto layout = answer.ok() ? redis::read_layout(*answer) : std::nullopt;
   if (!layout) return;
   const auto tags = redis::tags_of(*layout, options_.prefix, keys_.shards());
@@ -170,34 +170,35 @@ void RedisEngine::note_ready(uint32_t shard, std::string_view topic, Outlet outl
 }
 
 Error RedisEngine::not_understood(std::string_view script) {
-  return {ErrorCode::kInternal, std::string(script), "the script's answer is not what it promises"};
+  return {ErrorCode::kInternal, std::string(script), "the reply of the script is malformed"};
 }
 
 void RedisEngine::set_wakeup(std::function<void()> wakeup) {
-  // Never called: what comes from Redis comes while the loop turns, and after a turn poll() is called.
+  // Never called: replies of Redis arrive while the loop runs, and poll() is called after each turn.
   (void)wakeup;
 }
 
-// What an engine does by itself: it looks at its shards when something is due there, and listens to other
-// servers.
+// ---- background work: processes what is due in its shards, and listens to other servers
 
 using redis::Arguments;
 using redis::TopicKeys;
 
 namespace {
 
-constexpr uint32_t kEntriesPerRound = 64;  ///< topics that one round looks at
+constexpr uint32_t kEntriesPerRound = 64;  ///< topics that one round processes
 constexpr uint32_t kDuePerCall = 1'000;
 constexpr uint32_t kEndedPerCall = 500;
 constexpr uint32_t kExpiredPerCall = 500;
-/// What is missed is seen after this at the latest.
+/// Missed changes are found after this time at the latest.
 constexpr Millis kMissedPeriod = std::chrono::seconds{30};
 constexpr uint32_t kMissedTopicsPerCall = 200;
-/// A topic is not mended again before this: what no walk mends is not to be walked through all the time.
+/// A topic is not mended again before this time, so that damage that cannot be mended is not
+/// searched for all the time.
 constexpr Millis kMendPeriod = std::chrono::minutes{10};
 constexpr uint32_t kMendedPerCall = 500;
 constexpr uint32_t kMendedBytesPerCall = 4 * 1024 * 1024;
-constexpr Millis kTellAgain{5'000};  ///< that a lease has ended, when nobody resolved it
+/// an expired lease is reported again after this time if it was not resolved
+constexpr Millis kTellAgain{5'000};
 
 /// "3@name:rest" -> 3, "name", "rest".
 struct News {
@@ -239,7 +240,7 @@ Moment RedisEngine::tick(Moment now) {
   }
   refresh_usage(now);
   look_for_missed(now);
-  // The answers of a round wake the loop by themselves.
+  // The replies of a round wake the loop by themselves.
   return std::max(now, driving_.next_round());
 }
 
@@ -270,7 +271,7 @@ void RedisEngine::head_came(uint32_t shard, const Result<resp::Value>& answer) {
 
 void RedisEngine::end_call(uint32_t shard) {
   if (!driving_.end_call(shard)) return;
-  // There was more than one round does.
+  // There was more than one round can do.
   const Moment now = driving_.round_time(shard);
   if (driving_.is_mine(shard) && driving_.next(shard) <= now) begin_round(shard, now);
 }
@@ -336,8 +337,8 @@ void RedisEngine::note_asked(std::string_view topic) {
 }
 
 void RedisEngine::look_at_everything() {
-  // Also when it was known: a master that took over may have lost what its layout is, and another server
-  // would then say what holds from now on.
+  // Checked again even if it is known: a new master may have lost the layout, and another server may then
+  // have stored a different one.
   check_layout();
   driving_.forget();
   settings_changed_ = true;
@@ -347,7 +348,7 @@ void RedisEngine::look_at_everything() {
 }
 
 void RedisEngine::look_for_missed(Moment now) {
-  // A clock that was set back does not put it off.
+  // A clock that was set back must not delay it.
   const bool is_due = now < missed_asked_ || now - kMissedPeriod >= missed_asked_;
   if (!is_due || missed_walks_ > 0) return;
   missed_asked_ = now;
@@ -362,7 +363,7 @@ void RedisEngine::look_for_missed_in(Moment now, uint32_t shard, std::string_vie
   arguments.text(after).number(kMissedTopicsPerCall);
   run(redis::scripts::kMissed, shard_keys(shard).all(), arguments,
       [this, now, shard](const Result<resp::Value>& answer) {
-        // What is lost here is asked for again after the break (Doubt).
+        // If the reply is lost, the walk is repeated after the reconnect (Doubt).
         const bool is_understood = answer.ok() && answer->items.size() == 4 && note_topics(shard, *answer);
         if (is_understood) mend(now, shard, answer->items[3]);
         const std::string_view last = is_understood ? std::string_view(answer->items[2].text) : "";
@@ -371,16 +372,16 @@ void RedisEngine::look_for_missed_in(Moment now, uint32_t shard, std::string_vie
       });
 }
 
-/// Topics of a shard that are mended, the next one last.
+/// Topics of a shard that are being mended; the next one is last.
 struct RedisEngine::Mending {
   Moment now;
   uint32_t shard = 0;
   std::vector<std::string> topics;
-  std::string from = "0";  ///< where to go on in the pool of the last one
+  std::string from = "0";  ///< where to continue in the pool of the last topic
 };
 
 void RedisEngine::mend(Moment now, uint32_t shard, const resp::Value& topics) {
-  // One server is enough.
+  // One server is enough: the driver.
   if (!driving_.is_mine(shard) || topics.items.empty()) return;
   std::erase_if(mended_topics_,
                 [&](const auto& entry) { return now < entry.second || now - kMendPeriod >= entry.second; });
@@ -417,7 +418,7 @@ void RedisEngine::mend_next(const std::shared_ptr<Mending>& mending) {
 
 bool RedisEngine::poll(EngineListener& listener) {
   send_all_joint();
-  // What is called here may call verbs; their answers and news are for the next poll().
+  // Replies and listeners may call verbs; their replies and events are delivered by the next poll().
   Answers answers = std::exchange(answers_, {});
   bool any = !answers.empty();
   for (auto& give : answers) give();
@@ -431,7 +432,7 @@ bool RedisEngine::poll(EngineListener& listener) {
     any = true;
     listener.on_settings_changed();
   }
-  send_all_joint();  // of what was called here
+  send_all_joint();  // of the verbs called above
   nonce_ = random_.between(1, redis::kMostNonce);
   return any;
 }

@@ -2,7 +2,7 @@
 
 #include "net/redis/client.h"
 
-/// The scripts, as scripts/*.lua with the preludes in front (see CMakeLists.txt).
+/// The scripts: scripts/*.lua with the preludes before them (see CMakeLists.txt).
 namespace delayq::embedded {
 std::string_view redis_push();
 std::string_view redis_take();

@@ -1,4 +1,4 @@
-// That no script is without its contract and its tests.
+// Every script has a contract and tests.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,7 +20,7 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// All scripts, without what is put in front of them.
+/// All scripts except the preludes.
 std::vector<std::string> script_names() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder() / "scripts")) {
@@ -63,7 +63,7 @@ TEST(Scripts, AreAllNamedAndTested) {
     const std::string constant = constant_of(name);
     EXPECT_NE(named.find(fmt::format("Script {}{{\"{}\"", constant, name)), std::string::npos)
         << name << " is not in scripts.h";
-    // With its end: kRedrive is not tested by a test of kRedriveOldest.
+    // With the comma: a test of kRedriveOldest is no test of kRedrive.
     const bool is_tested = tests.find(fmt::format("scripts::{},", constant)) != std::string::npos;
     EXPECT_TRUE(is_tested) << name << " has no test of its own";
   }

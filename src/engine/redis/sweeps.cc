@@ -7,7 +7,7 @@
 
 namespace delayq {
 
-// Verbs that change many jobs by their ids.
+// ---- restore, redrive: many jobs by their ids
 
 using redis::Arguments;
 using redis::Bundle;
@@ -79,27 +79,27 @@ void RedisEngine::redrive(Moment now, std::string_view topic, std::span<const st
   gather->close(answers_);
 }
 
-// Verbs that change jobs that nobody named: so many of a group, or of a topic and state.
+// ---- cancel_group, redrive_oldest, purge, trim: a number of jobs of a group, or of a topic and state
 
 using net::redis::Script;
 using redis::Arguments;
 
 namespace {
 
-/// In one call. A script that runs is all that Redis does.
+/// In one call: while a script runs, Redis does nothing else.
 constexpr uint32_t kSweptPerCall = 1'000;
 constexpr uint32_t kSweptBytesPerCall = 4U << 20;
 
 }  // namespace
 
-/// What the scripts did, in all.
+/// The sum of what the scripts did.
 struct RedisEngine::Swept {
   uint64_t jobs = 0;
-  uint64_t reserved = 0;                     ///< of cancel_group: besides `jobs`
-  std::map<std::string, uint64_t> by_topic;  ///< of cancel_group
+  uint64_t reserved = 0;                     ///< for cancel_group: not included in `jobs`
+  std::map<std::string, uint64_t> by_topic;  ///< for cancel_group
 };
 
-/// Goes in rounds over the shards that have some, each with its share of what is still allowed.
+/// Works in rounds over the shards that may have such jobs; each gets its share of the remaining number.
 struct RedisEngine::Sweep {
   Sweep(const Script& its_script, Moment when, uint32_t shard_count) : script(its_script), now(when) {
     for (uint32_t shard = 0; shard < shard_count; ++shard) shards.push_back(shard);
@@ -107,21 +107,21 @@ struct RedisEngine::Sweep {
 
   const Script& script;
   Moment now;
-  std::string topic;                  ///< empty: the script is about many
-  std::vector<std::string> more;      ///< arguments before those of the share
-  uint32_t left = 0;                  ///< of what is allowed
-  std::vector<std::string> patterns;  ///< of cancel_group: its topics; none for the others
+  std::string topic;                  ///< empty: the script handles many topics
+  std::vector<std::string> more;      ///< arguments before the share
+  uint32_t left = 0;                  ///< how many jobs may still be changed
+  std::vector<std::string> patterns;  ///< for cancel_group: its topics; otherwise empty
   absl::AnyInvocable<void(Result<Swept>)> done;
 
   Swept swept;
-  std::vector<uint32_t> shards;             ///< that may have some
-  std::map<uint32_t, std::string> cursors;  ///< of cancel_group, by shard: where it goes on
-  size_t calls = 0;                         ///< of this round, not yet answered
+  std::vector<uint32_t> shards;             ///< may have such jobs
+  std::map<uint32_t, std::string> cursors;  ///< for cancel_group, by shard: where to continue
+  size_t calls = 0;                         ///< calls of this round without a reply
   std::optional<Error> error;
 
   void count(uint64_t jobs) { left -= static_cast<uint32_t>(std::min<uint64_t>(left, jobs)); }
 
-  /// Reads what one shard said. False: it makes no sense.
+  /// Adds the reply of one shard. Returns false if it is malformed.
   bool read(uint32_t shard, const resp::Value& answer) {
     const std::vector<resp::Value>& said = answer.items;
     if (!patterns.empty()) return read_group(shard, said);
@@ -195,7 +195,7 @@ absl::AnyInvocable<void(Result<RedisEngine::Swept>)> RedisEngine::how_many(Reply
 
 void RedisEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                Reply<GroupCancelAnswer> reply) {
-  // No group is not a group.
+  // An empty name means no group.
   if (request.group.empty() || request.max == 0 || request.topics.empty())
     return answer<GroupCancelAnswer>(reply, GroupCancelAnswer{});
   auto done = [reply = std::move(reply)](Result<Swept> swept) mutable {
@@ -230,9 +230,9 @@ void RedisEngine::purge(Moment now, std::string_view topic, JobState state, uint
   sweep(task);
 }
 
-/// One shard in each call; a script can apply both bounds to it at once.
+/// Each call trims one shard; the script applies both bounds to it.
 void RedisEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswer> reply) {
-  // One that is not understood leaves the walk to begin again.
+  // With an invalid cursor the walk starts again.
   const redis::ListCursor from =
       redis::read_cursor(request.cursor, request.state, keys_.shards()).value_or(redis::ListCursor{});
   const uint32_t shard = from.shard;
@@ -258,7 +258,7 @@ void RedisEngine::trim(Moment now, const TrimRequest& request, Reply<TrimAnswer>
       });
 }
 
-// The queue's notes on topics, and copies.
+// ---- settings, backup
 
 using redis::Arguments;
 using redis::Gather;
@@ -289,7 +289,7 @@ void RedisEngine::store_settings(std::string_view topic, std::string_view settin
   gather->close(answers_);
 }
 
-/// A walk through the notes, a piece at a time. It may meet one twice.
+/// Reads the settings in pieces. An entry may come twice.
 struct RedisEngine::Loading {
   std::map<std::string, std::string> notes;
   Reply<std::vector<TopicSettings>> reply;

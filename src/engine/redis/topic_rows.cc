@@ -64,7 +64,7 @@ TopicPage TopicRows::page(uint32_t limit) const {
     if (std::any_of(counts.begin(), counts.end(), [](uint64_t count) { return count > 0; }))
       page.topics.push_back({name, row.counts});
   }
-  // All that was told is in the page.
+  // The page has all topics of the replies.
   if (!known_to_) page.cursor.clear();
   return page;
 }

@@ -12,20 +12,19 @@
 
 namespace delayq::redis {
 
-/// The counts of topics as several shards have them, put together.
+/// Combines the counts of topics from several shards.
 class TopicRows {
  public:
-  /// Adds what a shard says of a topic: what scripts/counts.lua answers, in `said` from `at` on. False: it is
-  /// not.
+  /// Adds the counts of a topic in one shard: the reply of scripts/counts.lua, in `said` from `at` on.
+  /// Returns false if it is malformed.
   bool add(std::string_view topic, const resp::Value& said, size_t at);
-  /// Adds an answer of scripts/topics.lua.
+  /// Adds a reply of scripts/topics.lua.
   bool add_all(const resp::Value& answer);
 
   TopicCounts counts_of(std::string_view topic) const;
-  /// All together, without what is first in line.
+  /// Adds the sum of all topics, without the first job in line.
   void add_to(TopicCounts& sum) const;
-  /// The first `limit` topics, as far as every shard has told all it has. A topic whose jobs were all
-  /// forgotten just now is left out.
+  /// The first `limit` topics, as far as the replies of all shards reach. A topic without jobs is left out.
   TopicPage page(uint32_t limit) const;
 
  private:
@@ -35,7 +34,7 @@ class TopicRows {
   };
 
   std::map<std::string, Row, std::less<>> rows_;
-  std::optional<std::string> known_to_;  ///< beyond this name some shard has more than it said
+  std::optional<std::string> known_to_;  ///< beyond this name some shard has more topics than its reply
 };
 
 }  // namespace delayq::redis

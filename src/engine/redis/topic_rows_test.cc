@@ -13,7 +13,7 @@ resp::Value number(int64_t value) {
 }
 resp::Value text(std::string value) { return {.type = Type::kBulk, .text = std::move(value), .items = {}}; }
 
-/// What scripts/topics.lua would answer: each topic with one delayed job and a first in line.
+/// A reply of scripts/topics.lua: each topic has one delayed job and a first job in line.
 resp::Value answer(const std::string& last, const std::vector<std::string>& topics, int64_t priority = -1,
                    int64_t due = 0) {
   resp::Value value{.type = Type::kArray, .text = {}, .items = {text(""), text(""), text(last)}};

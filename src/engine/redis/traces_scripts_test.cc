@@ -1,5 +1,5 @@
-// Records that go away behind the engine's back (evicted, deleted by hand), and what each script makes of the
-// traces that are left of them. On a real Redis.
+// Records that are lost without the engine's knowledge (evicted, deleted by hand), and how each script
+// handles the traces that are left. On a real Redis.
 #include "tests/support/redis_life_scripts.h"
 
 namespace delayq::redis {
@@ -9,7 +9,7 @@ using support::text_of;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Jobs "a" and "b" in a state; then the record of "a" is gone, or those of both.
+/// Jobs "a" and "b" in a state; then the record of "a" is removed, or both records.
 class Traces : public LifeScriptTest, public testing::WithParamInterface<int> {
  protected:
   static constexpr int kDelayed = 0;
@@ -109,7 +109,7 @@ TEST_P(Traces, OfAllJobsAreInNobodysWayWhoPushesTheSameId) {
   EXPECT_EQ(said(run(scripts::kCounts, "t", {"100"})).substr(0, 10), "[0 1 0 0 0");
   const resp::Value taken = take({});
   EXPECT_THAT(ids(taken), ElementsAre("a")) << "once";
-  // Neither the end of the old lease nor that of the retention is the new job's.
+  // The new job has neither the lease deadline nor the retention of the old one.
   EXPECT_EQ(said(run(scripts::kEnded, "t", {"10", "5000"}, kNow + 2'000)), "[]");
   run(scripts::kExpire, "t", {"10"}, kNow + 3'000);
   EXPECT_EQ(record_of("a").state, JobState::kReserved);
@@ -179,7 +179,7 @@ TEST_F(Traces, ARedriveGoesOnBehindThem) {
 TEST_F(Traces, InLineIsNotTheJobThatHasTheIdNow) {
   make(kReady, {"a"});
   lose_a();
-  push({spec("b", kNow)});  // the pool is there
+  push({spec("b", kNow)});  // so that the pool exists
   push({spec("a", kNow)});
   EXPECT_THAT(ids(take({})), testing::UnorderedElementsAre("b", "a")) << "not twice";
   EXPECT_EQ(command({"EXISTS", key(Key::kReady)}), "0");
@@ -243,7 +243,7 @@ TEST_F(Traces, KeysOfAnotherProgramAreNoTraces) {
   }
 }
 
-// ---- what nobody was told of
+// ---- changes that were not published
 
 TEST_F(Traces, MissedTellsWhichTopicsHaveReadyJobs) {
   for (const char* topic : {"a", "b", "c", "d"}) {

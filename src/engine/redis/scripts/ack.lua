@@ -1,7 +1,7 @@
 -- Finishes jobs by their leases.
 -- KEYS  prelude.lua
--- ARGV  5 until when and   6 how many done jobs are kept (0 and 0: none)
---       7... three for each: number of the lease, its nonce, outcome ("": as it was)
+-- ARGV  5 end of retention and   6 how many done jobs are kept (0 and 0: none)
+--       7... three for each: number of the lease, its nonce, outcome ("": unchanged)
 -- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: held_by) 0 acked, 1 stale
 local keep_until, keep_count = tonumber(ARGV[5]), tonumber(ARGV[6])
 local said = {false, 0}

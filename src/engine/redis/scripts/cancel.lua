@@ -1,8 +1,8 @@
--- Takes jobs back by their ids.
+-- Cancels jobs by their ids.
 -- KEYS  prelude.lua
 -- ARGV  5... ids
--- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 cancelled, 1 reserved (it runs to its
---         end, and is not retried), 2 done, 3 dead, 4 unknown
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 cancelled, 1 reserved (it runs to
+--         its end and is not retried), 2 done, 3 dead, 4 unknown
 local said = {false, 0}
 local ids = {unpack(ARGV, 5)}
 local jobs, waiting = find(ids), {}

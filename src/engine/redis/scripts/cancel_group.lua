@@ -1,12 +1,12 @@
--- Takes back jobs of a group in topics that match one of some patterns. All of those that are met leave the group: who
--- waits is gone, and who runs is not retried, so that nobody is met again. The members of a group are looked through page
--- by page; one that is to stay, because its topic does not match, is passed over.
--- KEYS  prelude_look.lua: those of a topic without a name
--- ARGV  5 group   6 how many at most   7 how many bytes of records are enough for one call
---       8 where to go on, "0" at first   9... patterns: a topic's name, or the beginning of names and a star
+-- Cancels jobs of a group in topics that match one of the patterns. Every job that is visited leaves the group, so that
+-- it is not visited again: a waiting job is removed, a running job will not be retried. The members of the group are
+-- read page by page; a member whose topic does not match is skipped and stays.
+-- KEYS  prelude_look.lua: those of a topic with an empty name
+-- ARGV  5 group   6 how many at most   7 stop at this many bytes of records
+--       8 where to continue, "0" at first   9... patterns: the name of a topic, or a prefix of names and a star
 -- RETURNS 1 as prelude.lua   2 topics that got ready jobs, each with its outlets
---         3 topics, each with how many of its jobs were cancelled   4 how many were running
---         5 where to go on; "" when there are no more
+--         3 topics, each with the number of its cancelled jobs   4 how many jobs were running
+--         5 where to continue; "" if there are no more
 local group, left, bytes = GROUPS .. ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local cancelled, reserved, told = {}, 0, {}
 
@@ -15,7 +15,7 @@ local waiting = {}
 local function take_back(id)
   local job = find({id})[id]
   local head = job and job[2]
-  -- Another job may have the id of one that is gone.
+  -- Another job may have the id of a lost one.
   if not head or head[STATE] >= IS_DONE or group_of(job[3]) ~= ARGV[5] then return end
   bytes = bytes - #job[3]
   if head[STATE] == WAITING then
@@ -37,7 +37,7 @@ local function is_meant(topic)
 end
 
 local page = call('SSCAN', group, ARGV[8], 'COUNT', ARGV[6])
--- A page may have more than it was asked for, and again those that a page before had. What is left of it is met again.
+-- A page may have more members than requested, and members of an earlier page again. Those not processed come again.
 local is_whole = true
 local by_topic, meant = {}, {}
 for _, member in ipairs(page[2]) do

@@ -1,4 +1,4 @@
--- Lets jobs of a topic whose time has come become ready.
+-- Makes due jobs of a topic ready.
 -- KEYS  prelude.lua
 -- ARGV  5 how many at most
 -- RETURNS prelude.lua

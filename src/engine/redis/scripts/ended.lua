@@ -1,8 +1,8 @@
--- Tells the leases of a topic that have run out, and puts off the next time they are told.
+-- Returns the expired leases of a topic, and postpones the next time they are reported.
 -- KEYS  prelude.lua
--- ARGV  5 how many at most   6 by how many ms to put off
+-- ARGV  5 how many at most   6 by how many ms to postpone
 -- RETURNS prelude.lua; 3... three for each lease: lease, attempts, options
--- What the lease of a reserved job is: its number and nonce, as lease.h writes them behind the shard.
+-- The text of a reserved job's lease without the shard: number and nonce (lease.h).
 local function lease_of(head)
   local nonce = math.floor(head[FLAGS] / 2)
   if nonce == 0 then return string.format('%.0f', head[LEASE]) end
@@ -22,7 +22,7 @@ for i, record in ipairs(records_of(ids, ENOUGH_BYTES)) do
       look = NOW + tonumber(ARGV[6])
       local at = #said
       said[at + 1], said[at + 2], said[at + 3] = lease_of(head), head[ATTEMPTS], options_of(tail)
-      -- Whoever ends it finds the job by its number, also when HELD was lost.
+      -- So that a nack finds the job by its lease number even if HELD was lost.
       call('ZADD', HELD, head[LEASE], ids[i])
     end
     looks[#looks + 1] = look

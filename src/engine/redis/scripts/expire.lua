@@ -1,4 +1,4 @@
--- Forgets done and dead jobs of a topic whose retention has ended.
+-- Removes done and dead jobs of a topic whose retention has ended.
 -- KEYS  prelude.lua
 -- ARGV  5 how many at most
 -- RETURNS prelude.lua

@@ -1,6 +1,6 @@
--- Moves the deadlines of leases.
+-- Changes the deadlines of leases.
 -- KEYS  prelude.lua
--- ARGV  5... four for each: number of the lease, its nonce, new deadline in ms, 1 when one that is later shall stay
+-- ARGV  5... four for each: number of the lease, its nonce, new deadline in ms, 1 to keep a deadline that is later
 -- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: held_by) its deadline now, or 0 for a stale lease
 local said = {false, 0}
 go_on_when_full(NEXT)

@@ -1,8 +1,8 @@
--- How many delayed jobs fall due when.
--- KEYS  prelude_look.lua: those of a topic without a name
+-- Counts delayed jobs by when they fall due.
+-- KEYS  prelude_look.lua: those of a topic with an empty name
 -- ARGV  2 the topic, '' for all   5 the topic after which to begin, '' for the first   6 how many topics at most
 --       7... the edges of the bins in ms, one more than there are bins
--- RETURNS 1 the topic after which to go on, '' when that were all   2... how many fall into each bin
+-- RETURNS 1 the topic after which to continue, '' if these were all   2... how many jobs are in each bin
 local most, wanted = tonumber(ARGV[6]), TOPIC
 local edges, counts = {}, {}
 for at = 7, #ARGV do

@@ -1,7 +1,7 @@
--- Looks a job up.
+-- Reads one job.
 -- KEYS  prelude.lua
 -- ARGV  5 id
--- RETURNS nothing when there is none; else 1 its state, 0 delayed ... 4 dead   2 its record
+-- RETURNS an empty array if there is none; otherwise 1 its state, 0 delayed ... 4 dead   2 its record
 local record = call('HGET', POOL, ARGV[5])
 if not record then return {} end
 local _, head = cmsgpack.unpack_one(record)

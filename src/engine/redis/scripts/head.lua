@@ -1,11 +1,11 @@
--- Renews a server's hold on a shard, or gets it when it is free, and tells what is due there.
+-- Renews a server's hold on a shard, or gets it if it is free, and returns what is due there.
 -- KEYS  1 driver   2 next
 -- ARGV  1 now in ms   2 server   3 how long it holds the shard, in ms   4 how many entries at most
 -- RETURNS an array of
---   1 1 when this server drives the shard, 0 when another does
---   2 how long that one still holds it, in ms
---   3 when the shard is to be looked at next, in ms, as text; "" for never
---   4... for the driver: the entries of `next` whose time has come
+--   1 1 if this server drives the shard, 0 if another does
+--   2 how long the driver still holds it, in ms
+--   3 when the shard must be visited next, in ms, as text; "" for never
+--   4... for the driver: the due entries of `next`
 local driver, next_looks = KEYS[1], KEYS[2]
 local owner = call('GET', driver)
 if owner and owner ~= ARGV[2] then return {0, call('PTTL', driver), ''} end

@@ -1,6 +1,6 @@
--- What the queue must know of running jobs. Changes nothing.
+-- Returns what the queue needs to know about running jobs. Changes nothing.
 -- KEYS  prelude.lua
--- ARGV  5... two for each lease: its number, its nonces
+-- ARGV  5... two for each lease: its number, its nonce
 -- RETURNS prelude.lua; 3... two for each of the first (prelude_life.lua: held_by): attempts and
 --         options; nil and nil for a stale one
 local said = {false, 0}

@@ -1,26 +1,26 @@
--- A page of the jobs of a topic that are in one state.
+-- Returns a page of the jobs of a topic in one state.
 -- KEYS  prelude.lua
--- ARGV  5 state: 0 delayed ... 4 dead   6 how many at most   7 1 with bodies   8 what ids begin with
---       9 what outcomes contain   10 how many jobs   11 and bytes of records are enough for one call
---       12... where to go on, as the last page said; '' for the start:
---       delayed: a step of the walk, its end, the id after which to go on in it
---       ready: the outlet, the member after which to go on
---       others: the number after which to go on
--- RETURNS prelude.lua; 3 what ARGV from 12 on is for the next page, empty when this was the last
---         4... id and record for each job; without bodies the records have empty ones
+-- ARGV  5 state: 0 delayed ... 4 dead   6 how many at most   7 1 with bodies   8 prefix of the ids
+--       9 text in the outcomes   10 stop after this many jobs   11 or this many bytes of records
+--       12... where to continue, as returned with the last page; '' for the start:
+--       delayed: a step of the walk, its end, the id after which to continue in it
+--       ready: the outlet, the member after which to continue
+--       others: the number after which to continue
+-- RETURNS prelude.lua; 3 ARGV from 12 on for the next page, empty if this was the last
+--         4... id and record of each job; without bodies the records have empty ones
 local state, most, with_bodies = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
 local prefix, part = ARGV[8], ARGV[9]
 local looks, bytes = tonumber(ARGV[10]), tonumber(ARGV[11])
 local said = {false, 0, {}}
 local listed = 0
 
--- The record with an empty body: the tail's array, its two first texts, and a text of no bytes.
+-- Returns the record with an empty body: the head of the tail's array, its first two texts, and an empty text.
 local function without_body(record, at)
   local body = cmsgpack.unpack_limit(record, 2, at + 1)
   return string.sub(record, 1, body) .. string.char(0xa0)
 end
 
--- Looks at a job, and lists it if it is wanted. Answers whether the page has room for another.
+-- Checks a job, and adds it to the page if it matches. Returns whether there is room for another.
 local function look(id, member)
   looks = looks - 1
   if string.sub(id, 1, #prefix) == prefix then
@@ -40,8 +40,8 @@ local function look(id, member)
   return listed < most and looks > 0 and bytes > 0
 end
 
--- A step has a few ids, or all while they are few. What is left of it is told by their order, as long as the step is the
--- same; when it ends elsewhere than it did, it is another one, and is listed from its beginning.
+-- A step has a few ids, or all ids if there are few. Within the same step, the sorted ids show what is still to be
+-- listed. If the step ends at another place than before, it has changed and is listed from its beginning.
 local function list_delayed(from, ended, last)
   if from == '' then from = '0' end
   repeat

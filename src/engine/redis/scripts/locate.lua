@@ -1,8 +1,8 @@
--- Looks for an id in many topics.
--- KEYS  prelude_look.lua: those of a topic without a name
--- ARGV  5 id   6 the topic after which to begin, '' for the first   7 how many topics to look at
---       8 '1': done and dead jobs, too
--- RETURNS 1 the topic after which to go on, '' when that were all   2... topics that have such a job
+-- Finds the topics that have a job with an id.
+-- KEYS  prelude_look.lua: those of a topic with an empty name
+-- ARGV  5 id   6 the topic after which to begin, '' for the first   7 how many topics to check
+--       8 '1': also done and dead jobs
+-- RETURNS 1 the topic after which to continue, '' if these were all   2... topics that have such a job
 local most = tonumber(ARGV[7])
 local topics = topics_after(ARGV[6], most)
 local said = {#topics == most and topics[most] or ''}

@@ -1,11 +1,12 @@
--- Puts jobs back where their records have them, when they are not there: a key was lost (evicted, deleted by hand), or another
--- program had it and a script ended half-way.
+-- Puts jobs back into the place of their state if they are missing there: a key was lost (evicted, deleted by hand), or
+-- another program used it and a script failed in the middle.
 -- KEYS  prelude.lua
--- ARGV  5 where to go on in the pool, '0' for the start   6 how many jobs   7 and bytes of records are enough for one call
--- RETURNS prelude.lua; 3 where to go on, '0' when those were all   4 how many jobs were put back
+-- ARGV  5 where to continue in the pool, '0' for the start   6 stop after this many jobs
+--       7 or this many bytes of records
+-- RETURNS prelude.lua; 3 where to continue, '0' if these were all   4 how many jobs were put back
 local from, looks, bytes, mended = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), 0
 
--- Answers whether it was not there.
+-- Returns whether it was missing.
 local function put(place, score, id)
   return call('ZADD', place, 'NX', score, id) == 1
 end

@@ -1,18 +1,18 @@
--- What somebody should know of topics of a shard, though the news of it may have been lost: that they have ready jobs, when
--- they are to be looked at, and that they have jobs without a place, which mend.lua puts back.
--- KEYS  prelude_look.lua: those of a topic without a name
+-- Finds what servers should know about topics of a shard although the news may have been lost: which topics have ready
+-- jobs, when the shard must be visited, and which topics have jobs without a place (mend.lua puts these back).
+-- KEYS  prelude_look.lua: those of a topic with an empty name
 -- ARGV  5 the topic after which to begin, '' for the first   6 how many at most
 -- RETURNS 1 as prelude.lua   2 topics that have ready jobs, each with its outlets
---         3 the topic after which to go on, '' when that were all   4 topics to be mended
+--         3 the topic after which to continue, '' if these were all   4 topics to be mended
 local most, told, damaged = tonumber(ARGV[6]), {}, {}
 
--- How much a place has. A key of another program has nothing of ours: who needs it says so.
+-- The size of a place. A key of another program counts as 0: scripts that need the key report it.
 local function size(command, place)
   local count = redis.pcall(command, place)
   return type(count) == 'number' and count or 0
 end
 
--- Whether a place has less than it should. A trace may hide that, until somebody meets it.
+-- Whether a place has fewer members than it should. Traces may hide this until they are removed.
 local function is_damaged()
   local held, kept = size('ZCARD', HELD), size('ZCARD', DONE) + size('ZCARD', DEAD)
   local waiting = size('ZCARD', READY) + size('ZCARD', CALLED) + delay_size()
@@ -27,7 +27,7 @@ for _, topic in ipairs(topics) do
     told[#told + 1] = topic
     told[#told + 1] = outlets
   end
-  -- NEXT is a key that can be evicted, too.
+  -- NEXT may be evicted, too.
   local looks = call('ZMSCORE', NEXT, 'd' .. topic, 'l' .. topic, 'k' .. topic)
   if not looks[1] and is_any_delayed() then delay_wake_anew() end
   if not looks[2] and call('EXISTS', LEASES) == 1 then wake_anew('l', LEASES) end

@@ -1,7 +1,8 @@
--- What becomes of jobs whose attempt failed, by their leases.
+-- Retries or ends jobs whose attempt failed, by their leases.
 -- KEYS  prelude.lua
--- ARGV  5... seven for each: number of the lease, its nonce, when it is retried in ms ("": it is dead), until when and how
---       many dead jobs are kept (0 and 0: none), reason, and flags: 1 the lease has run out, 2 the attempt does not count
+-- ARGV  5... seven for each: number of the lease, its nonce, when to retry in ms ("": it becomes dead), end of
+--       retention and how many dead jobs are kept (0 and 0: none), reason,
+--       and flags: 1 the lease has expired, 2 the attempt does not count
 -- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: held_by) 0 retried, 1 dead, 2 cancelled, 3 stale
 local said = {false, 0}
 local held, count = held_by(5, 7)
@@ -10,8 +11,9 @@ local function nack(job, retry_at, keep_until, keep_count, reason, flags)
   if not job or job.is_over then return 3 end
   local id, head, tail = unpack(job)
   if flags % 2 == 0 and head[UNTIL] <= NOW then return 3 end
-  -- Since its end was told it may have been extended, by a server whose clock is a little behind. Then LEASES has its deadline
-  -- again, and not when it is told next (ended.lua); the clock does not say, since it may have been set back.
+  -- After its expiry was reported, the lease may have been extended by a server whose clock is a little behind. LEASES
+  -- then has its deadline again instead of the next time to report it (ended.lua). The clock alone is not enough,
+  -- because it may have been set back.
   if flags % 2 == 1 and head[UNTIL] > NOW and tonumber(call('ZSCORE', LEASES, id)) == head[UNTIL] then return 3 end
   if head[FLAGS] % 2 == CANCEL_REQUESTED then
     erase({job})

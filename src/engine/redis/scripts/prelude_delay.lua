@@ -1,4 +1,4 @@
--- The delay stage: where jobs wait for their time. Only this file and prelude_delay_looking.lua touch DELAY.
+-- The delay stage: where jobs wait for their time. Only this file and prelude_delay_looking.lua use DELAY.
 
 -- `timed` is {due, id, due, id, ...}, `earliest` the least of these times.
 local function delay(timed, earliest)
@@ -6,17 +6,17 @@ local function delay(timed, earliest)
   wake_by('d', earliest)
 end
 
--- Something was taken out: answer() lets the shard look later.
+-- Members were removed: answer() may set the next visit to a later time.
 local is_delay_shorter = false
 
--- Whether it was there.
+-- Removes a job. Returns whether it was there.
 local function undelay(id)
   if call('ZREM', DELAY, id) == 0 then return false end
   is_delay_shorter = true
   return true
 end
 
--- The same of many. Answers a table that is true at the places of those that were there.
+-- The same for many. Returns a table that is true at the positions of those that were there.
 local function undelay_all(ids)
   local is_there, there = {}, {}
   for i, due in ipairs(call('ZMSCORE', DELAY, unpack(ids))) do
@@ -32,7 +32,7 @@ local function undelay_all(ids)
   return is_there
 end
 
--- Whether it is here, due or not.
+-- Whether the job is in the stage, due or not.
 local function is_in_delay(id)
   return call('ZSCORE', DELAY, id)
 end
@@ -42,18 +42,18 @@ local function is_delayed(id)
   return due and tonumber(due) > NOW
 end
 
--- The same of a job of another topic in this shard.
+-- The same for a job of another topic in this shard.
 local function is_delayed_elsewhere(topic, id)
   local due = call('ZSCORE', string.sub(DELAY, 1, -#TOPIC - 1) .. topic, id)
   return due and tonumber(due) > NOW
 end
 
--- Up to `most` ids whose time has come, the first first.
+-- Up to `most` due ids, the earliest first.
 local function due_ids(most)
   return call('ZRANGE', DELAY, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
 end
 
--- Takes out so many of these.
+-- Removes the first `count` of these.
 local function take_due(count)
   call('ZREMRANGEBYRANK', DELAY, 0, count - 1)
   is_delay_shorter = true
@@ -63,7 +63,7 @@ local function is_any_delayed()
   return call('EXISTS', DELAY) == 1
 end
 
--- Takes out all.
+-- Removes all jobs.
 local function undelay_everything()
   if call('ZCARD', DELAY) == 0 then return end
   call('UNLINK', DELAY)

@@ -1,23 +1,24 @@
--- The delay stage, for those who only look at it: together with prelude_delay.lua all that touches DELAY.
+-- The delay stage, for scripts that only read it. Only this file and prelude_delay.lua use DELAY.
 
--- Up to `most` ids that wait for their time.
+-- Up to `most` ids that are not due yet.
 local function delayed_ids(most)
   return call('ZRANGE', DELAY, '(' .. NOW, '+inf', 'BYSCORE', 'LIMIT', 0, most)
 end
 
--- How many wait, and how many of those that are here are due.
+-- How many are not due, and how many are due.
 local function delayed_count()
   local due = call('ZCOUNT', DELAY, '-inf', NOW)
   return call('ZCARD', DELAY) - due, due
 end
 
--- How many are here, due or not; none when another program has the key.
+-- How many are in the stage, due or not; 0 if another program uses the key.
 local function delay_size()
   local count = redis.pcall('ZCARD', DELAY)
   return type(count) == 'number' and count or 0
 end
 
--- The smallest step through all that wait: where the next one begins ('0': there is none), and the ids, sorted.
+-- The smallest step of a walk through all delayed jobs: where the next one begins ('0': end of the
+-- walk), and the sorted ids.
 local function delayed_step(from)
   local step = call('ZSCAN', DELAY, from, 'COUNT', 1)
   local ids = {}
@@ -28,8 +29,8 @@ local function delayed_step(from)
   return step[1], ids
 end
 
--- Adds to `counts` how many fall due from each of the `edges` to the next. A few are fetched and sorted into their
--- bins, of many each bin is counted.
+-- Adds to `counts` how many jobs fall due between each of the `edges` and the next. Few jobs are read and sorted into
+-- their bins; if there are many, each bin is counted.
 local function count_between(edges, counts)
   local bins = #edges - 1
   local first, last = math.max(edges[1], NOW + 1), edges[bins + 1]

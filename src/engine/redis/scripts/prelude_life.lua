@@ -1,6 +1,6 @@
--- Where a job is besides the pool, and the steps between these places.
+-- The places of a job besides the pool, and the transitions between them.
 
--- A ready job's place in line: priority, then due time, then push order. Its member is this with its id behind it.
+-- A ready job's rank: priority, then due time, then push order. Its member in the zset is the rank followed by the id.
 local RANK_BYTES = 20
 local function rank(head)
   return struct.pack('>I4I8I8', head[PRIORITY], math.max(head[DUE], 0), head[PLACE])
@@ -11,7 +11,7 @@ local function line_of(outlet)
   return CALLED
 end
 
--- `members` is {0, member, 0, member, ...}. Says so to other servers when the line was empty.
+-- `members` is {0, member, 0, member, ...}. Publishes this to other servers if the line was empty.
 local news, is_told = 0, {}
 local function ready(outlet, members)
   if not is_told[outlet] then
@@ -24,7 +24,7 @@ local function ready(outlet, members)
   call('ZADD', line_of(outlet), unpack(members))
 end
 
--- Adds a job to `lines`: what ready() is given, by outlet.
+-- Adds a job to `lines`, the arguments of ready() by outlet.
 local function line_up(lines, id, head)
   local line = lines[head[OUTLET]] or {}
   lines[head[OUTLET]] = line
@@ -32,12 +32,12 @@ local function line_up(lines, id, head)
   line[#line + 1] = rank(head) .. id
 end
 
--- Records that are gone though no script removed them. Redis evicts whole keys, and people delete them: then the places below
--- have ids without a record, or with that of a job that was pushed later under the same id. These are traces of jobs that
--- are gone. Who meets one passes over it and removes it.
+-- Traces: records may disappear although no script removed them. Redis evicts whole keys, and people delete them. The
+-- places below then have ids without a record, or with the record of a job that was pushed later under the same id.
+-- These are traces of lost jobs. A script that finds one skips and removes it.
 
--- All records are gone, so all places have traces only. Called before jobs are stored or looked at. Writes only when there
--- are some, and removes no key of another program: ZCARD fails on those.
+-- If the whole pool is lost, all places have only traces: removes them. Called before jobs are stored or read. Writes
+-- only if there are traces, and removes no key of another program, because ZCARD fails on those.
 local is_smaller = false
 local function clear_traces()
   if call('EXISTS', POOL) == 1 then return end
@@ -49,8 +49,8 @@ local function clear_traces()
   is_smaller = true
 end
 
--- Lets up to `most` jobs whose time has come become ready, fewer when they are large, and answers whether more are due. The
--- bytes are those of the whole script, which may be about many topics.
+-- Makes up to `most` due jobs ready, fewer if they are large. Returns whether more are due. The bytes are counted over
+-- the whole script, which may handle many topics.
 local moved_bytes = 0
 local function move_due(most)
   local moved = 0
@@ -67,7 +67,8 @@ local function move_due(most)
         if head[STATE] == WAITING then line_up(lines, ids[i], head) end
       end
     end
-    -- They leave one place when they are in the other: a line whose key another program has keeps them delayed.
+    -- Jobs are removed from the delay stage only after they are in a line: if another program uses the key of the
+    -- line, they stay delayed.
     go_on_when_full(NEXT)
     for outlet, members in pairs(lines) do ready(outlet, members) end
     take_due(#records)
@@ -75,7 +76,7 @@ local function move_due(most)
   return #due_ids(1) > 0
 end
 
--- A take was held back by a limit, and now there is room: who waits may try again.
+-- Removes ids from HELD and LEASES. If a take was limited (FULL), there is room now: reports the ready jobs again.
 local function leave_held(ids)
   call('ZREM', HELD, unpack(ids))
   call('ZREM', LEASES, unpack(ids))
@@ -91,7 +92,7 @@ local function leave_held(ids)
   end
 end
 
--- Takes jobs that wait out of where they do.
+-- Removes waiting jobs from the delay stage or their lines.
 local function leave_waiting(jobs)
   if #jobs == 0 then return end
   local ids, lines = {}, {}
@@ -107,7 +108,7 @@ local function leave_waiting(jobs)
   for line, members in pairs(lines) do call('ZREM', line, unpack(members)) end
 end
 
--- Takes a job out of wherever its state has it; the pool and its group are another matter.
+-- Removes a job from the place of its state, but not from the pool and its group.
 local function leave(id, head)
   local state = head[STATE]
   if state == RESERVED then
@@ -120,8 +121,8 @@ local function leave(id, head)
   end
 end
 
--- New jobs have these ids, and no record was there. One that was lost, and was kept as done or dead, left its traces: they
--- would end the new job with the retention of the old one.
+-- New jobs get these ids, for which there was no record. If a done or dead job with the same id was lost, its traces
+-- are removed: otherwise its retention would end the new job.
 local function leave_kept(ids)
   local kept = {}
   for i, until_when in ipairs(call('ZMSCORE', KEPT, unpack(ids))) do
@@ -131,7 +132,7 @@ local function leave_kept(ids)
   for _, place in ipairs({KEPT, DONE, DEAD}) do call('ZREM', place, unpack(kept)) end
 end
 
--- Groups have the live jobs. The name of a group is in the record only, so its key is made here; it has the shard's
+-- Groups contain live jobs. The name of a group is only in the record, so its key is made here; it has the shard's
 -- tag like all others.
 local function join_group(id, tail)
   local group = group_of(tail)
@@ -143,7 +144,7 @@ local function leave_group(id, tail)
   if group ~= '' then call('SREM', GROUPS .. group, TOPIC .. '/' .. id) end
 end
 
--- A job of the pool that is in no other place goes where its due time has it: it is delayed, or ready.
+-- Puts a job of the pool that is in no other place into the delay stage or a line, by its due time.
 local function settle(id, head)
   local due = head[DUE]
   if due <= NOW then
@@ -153,20 +154,20 @@ local function settle(id, head)
   end
 end
 
--- A job that is in no place waits for `due` from now on, or is ready at once.
+-- Makes a job that is in no place wait for `due`, or ready at once.
 local function wait(id, head, tail, due)
   head[STATE], head[DUE], head[UNTIL], head[LEASE], head[FLAGS] = WAITING, due, 0, 0, 0
   settle(id, head)
   store(id, head, tail)
 end
 
--- Forgets jobs that are in no place and no group any more.
+-- Removes jobs that are in no place and no group any more from the pool.
 local function forget(ids)
   call('HDEL', POOL, unpack(ids))
   is_smaller = true
 end
 
--- Jobs are gone, whatever they were. Each is {id, head, tail}, and named once.
+-- Removes jobs in any state completely. Each is {id, head, tail}; none may be named twice.
 local function erase(jobs)
   local ids, waiting = {}, {}
   for i, job in ipairs(jobs) do
@@ -179,7 +180,7 @@ local function erase(jobs)
   forget(ids)
 end
 
--- Forgets up to `most` kept jobs whose retention has ended. Answers how many.
+-- Removes up to `most` kept jobs whose retention has ended. Returns how many.
 local function expire(most)
   local ids = call('ZRANGE', KEPT, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
   if #ids == 0 then return 0 end
@@ -191,7 +192,7 @@ local function expire(most)
   return #ids
 end
 
--- Forgets the oldest of DONE or DEAD that are more than `count`, up to `most`. Answers how many.
+-- Removes the oldest jobs of DONE or DEAD beyond `count`, at most `most`. Returns how many.
 local function forget_oldest(line, count, most)
   local excess = math.min(call('ZCARD', line) - count, most)
   if excess <= 0 then return 0 end
@@ -202,9 +203,8 @@ local function forget_oldest(line, count, most)
   return excess
 end
 
--- Jobs that are in no place and no group are kept as done or dead, and the oldest of these make room. Each of `jobs` is
--- {id, head, tail, until when it is kept}; `count` is how many are kept. A job that is kept has the moment at which it ended
--- in the place of its lease; 0 when that is not known.
+-- Keeps jobs that are in no place and no group as done or dead, and removes the oldest beyond `count`. Each of `jobs`
+-- is {id, head, tail, end of retention}. The LEASE field of a kept job is the time at which it ended, or 0 if unknown.
 local MOST_TRIMMED = 1000
 local function keep_all(jobs, state, count, ended)
   local line = state == IS_DONE and DONE or DEAD
@@ -226,14 +226,14 @@ local function keep_all(jobs, state, count, ended)
   forget_oldest(line, count, MOST_TRIMMED)
 end
 
--- A script that is given many jobs does the first of them, when they are large, and says nothing of the others: its caller
--- asks again for those. Takes all from `first` on out of what a script was given.
+-- If the jobs passed to a script are large, it processes only the first of them and returns no result for the others;
+-- the caller calls again for these. Removes all items from `first` on from `given`.
 local function leave_to_next(given, first)
   for i = #given, first, -1 do given[i] = nil end
 end
 
--- Jobs in the pool, by id: {id, head, tail}; nothing of those that are not there, or whose retention has ended. Of `ids` those
--- remain that were looked for.
+-- Returns jobs in the pool, by id: {id, head, tail}; missing jobs and those whose retention has ended are left out.
+-- Only the ids that were looked up remain in `ids`.
 local function find(ids)
   local jobs = {}
   local records = records_of(ids, ENOUGH_BYTES)
@@ -247,11 +247,11 @@ local function find(ids)
   return jobs
 end
 
--- The jobs that are held under leases, whether or not their deadlines have passed. The leases are in ARGV, `step` places for
--- each from `first` on: number, nonce, and what is the script's own. Answers {id, head, tail} by the place of the lease,
--- nothing of those that are stale, and how many leases it has looked for; a lease that is named twice has the same table. One
--- look finds them all, unless very many others lie between them. Two masters may have given the same number to two jobs (a
--- failover that the old one did not notice): the nonce tells them apart.
+-- Finds the jobs of leases, whether or not the deadlines have passed. The leases are in ARGV, `step` places for each
+-- from `first` on: number, nonce, and the script's own arguments. Returns {id, head, tail} by the position of the
+-- lease, nothing for stale leases, and how many leases were processed. A lease that is named twice gets the same table.
+-- One ZRANGE finds all of them, unless very many others are between them. Two masters may have given the same number to
+-- two jobs (in a failover that the old master did not notice): the nonce distinguishes them.
 local function held_by(first, step)
   local low, high = math.huge, 0
   local leases, held, ids, places, jobs = {}, {}, {}, {}, {}
@@ -289,7 +289,7 @@ local function held_by(first, step)
   return jobs, #records < #ids and places[#records + 1] - 1 or #leases
 end
 
--- The end of every script that changed something. `said` has the script's own answers, from place 3 on.
+-- Ends every script that changed something. `said` has the script's own results, from place 3 on.
 local function answer(said)
   if is_smaller and call('EXISTS', POOL) == 0 then call('ZREM', TOPICS, TOPIC) end
   if is_delay_shorter then delay_wake_anew() end

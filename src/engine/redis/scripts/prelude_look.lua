@@ -1,7 +1,7 @@
--- What the scripts that look around share.
+-- Shared by the scripts that read.
 
--- Takes a trace out of the place where jobs of a state are: 0 delayed ... 4 dead. `member` is its member there, `head` that of
--- the job that has the id now, if there is one.
+-- Removes a trace from the place of jobs in a state: 0 delayed ... 4 dead. `member` is its member there; `head` belongs
+-- to the job that has the id now, if there is one.
 local function remove_trace(state, id, member, head)
   is_smaller = true
   if state == 0 then
@@ -17,30 +17,30 @@ local function remove_trace(state, id, member, head)
   end
 end
 
--- Whether a job of that record is where jobs of a state are.
+-- Whether a job with this record belongs to the place of jobs in a state.
 local function is_there(state, member, head)
   if state == 0 then return head[STATE] == WAITING end
   if state == 1 then return head[STATE] == WAITING and string.sub(member, 1, RANK_BYTES) == rank(head) end
   return head[STATE] == state
 end
 
--- Does what is due in the topic, about `most` jobs: what a look sees is then as if it had been driven in time. With 0 it
--- writes nothing.
+-- Does what is due in the topic, for about `most` jobs, so that the script reads what it would find with a driver that
+-- is on time. With 0 it writes nothing.
 local function catch_up(most)
   if most > 0 then clear_traces() end
   move_due(most)
   expire(most)
 end
 
--- For scripts about many topics of a shard. Their KEYS are those of a topic without a name: what the names of all
--- others begin with. All have the shard's tag.
+-- For scripts about many topics of a shard. Their KEYS are those of a topic with an empty name, which are the prefixes
+-- of the keys of all topics. All have the shard's tag.
 local function enter(topic)
   TOPIC = topic
   POOL, DELAY, READY, CALLED, HELD = KEYS[1] .. topic, KEYS[2] .. topic, KEYS[3] .. topic, KEYS[4] .. topic, KEYS[5] .. topic
   LEASES, DONE, DEAD, KEPT, FULL = KEYS[6] .. topic, KEYS[7] .. topic, KEYS[8] .. topic, KEYS[9] .. topic, KEYS[10] .. topic
 end
 
--- The end of what was done in a topic; what answer() does for one. Adds the topic to `told` if it got ready jobs.
+-- Ends the work in a topic, as answer() does for a single one. Adds the topic to `told` if it got ready jobs.
 local function depart(told)
   if is_smaller and call('EXISTS', POOL) == 0 then call('ZREM', TOPICS, TOPIC) end
   if is_delay_shorter then delay_wake_anew() end
@@ -51,13 +51,13 @@ local function depart(told)
   is_smaller, is_delay_shorter, news, is_told = false, false, 0, {}
 end
 
--- Up to `most` names of topics after that one, in their order; '' for the first.
+-- Up to `most` names of topics after `name`, sorted; '' starts at the first.
 local function topics_after(name, most)
   return call('ZRANGE', TOPICS, name == '' and '-' or '(' .. name, '+', 'BYLEX', 'LIMIT', 0, most)
 end
 
--- How many jobs of the topic are delayed, ready, reserved, done, dead; then priority and due time of the first in line,
--- if there is one.
+-- Adds how many jobs of the topic are delayed, ready, reserved, done, dead; then priority and due time of the first job
+-- in line, or -1 and 0.
 local function add_counts(said)
   local waiting, due = delayed_count()
   local at = #said

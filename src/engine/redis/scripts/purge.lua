@@ -1,7 +1,7 @@
--- Forgets jobs of a topic that are in one state.
+-- Removes jobs of a topic in one state.
 -- KEYS  prelude.lua
--- ARGV  5 state: 0 delayed ... 4 dead   6 how many at most   7 how many bytes of records are enough for one call
--- RETURNS prelude.lua; 3 how many there were   4 1 when there may be more
+-- ARGV  5 state: 0 delayed ... 4 dead   6 how many at most   7 stop at this many bytes of records
+-- RETURNS prelude.lua; 3 how many were removed   4 1 if there may be more
 local state, most, bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 local function ready_members()
@@ -16,7 +16,7 @@ local function ready_members()
   return members
 end
 
--- Members of the place where jobs of the state are.
+-- Members of the place of jobs in this state.
 local function candidates()
   if state == 0 then return delayed_ids(most) end
   if state == 1 then return ready_members() end
@@ -42,7 +42,7 @@ for i, member in ipairs(members) do
   end
 end
 if #jobs > 0 then erase(jobs) end
--- What is ready, and was too much to be moved where it can be seen, is met by the next call.
+-- Due jobs that were too many to be moved to a line are left to the next call.
 local _, due = delayed_count()
 local is_more = looked < #members or #members == most or (state == 1 and due > 0)
 return answer({false, 0, #jobs, is_more and 1 or 0})

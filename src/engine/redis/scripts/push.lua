@@ -1,17 +1,17 @@
 -- Pushes jobs of one topic, in their order.
 -- KEYS  prelude.lua
--- ARGV  5... five for each job: id, its record before and after the place of its sequence number, due in ms, and
+-- ARGV  5... five for each job: id, its record before and after its sequence number, due in ms, and
 --       flags: 0 reject, 1 replace, 2 keep; +4 unique across topics; +8 it has a group; +16 adds none
--- RETURNS prelude.lua; 3... four for each job that was not just created: its place in the batch from 0,
---         1 replaced | 2 kept | 3 conflict | 4 absent, and state and due of the job that now has the id, if one has
+-- RETURNS prelude.lua; 3... four for each job that was not simply created: its position in the batch from 0,
+--         1 replaced | 2 kept | 3 conflict | 4 absent, and state and due time of the job that now has the id, if any
 local EACH = 5
 local count = (#ARGV - 4) / EACH
 local place = numbers(count)
 local said = {false, 0}
 local is_stored = false
 
--- Places first, and then the record: when a place cannot be written (another program has its key), what was written before is
--- a trace (prelude_life.lua), and no job. So a push that fails can be repeated.
+-- The places are written before the record: if a place cannot be written (another program uses its key), the earlier
+-- writes are only traces (prelude_life.lua), not a job. So a failed push can be repeated.
 local function note_topic()
   if not is_stored then call('ZADD', TOPICS, 0, TOPIC) end
   is_stored = true
@@ -27,8 +27,8 @@ local function record_of(i)
   return ARGV[at + 2] .. struct.pack('>BI8', 0xcf, place + i) .. ARGV[at + 3]
 end
 
--- The state of a live job of that id in another topic, and its due time. Looks at every topic of the shard: the caller sees
--- to it that few ids ask for that in one call (bundles.h).
+-- Returns state and due time of a live job with this id in another topic. Checks every topic of the shard: the caller
+-- limits how many ids need this in one call (arguments.h).
 local topics
 local function elsewhere(id)
   local pools = string.sub(POOL, 1, -#TOPIC - 1)
@@ -77,7 +77,7 @@ local function push_one(i)
   call('HSET', POOL, id, record)
 end
 
--- All at once, when no job is in the way of another.
+-- Pushes all jobs at once if none of them conflicts.
 local function push_all()
   local fields, timed, earliest, lines = {}, {}, math.huge, {}
   for i = 1, count do

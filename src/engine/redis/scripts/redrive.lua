@@ -1,7 +1,7 @@
--- Gives dead jobs of a topic another life, by their ids.
+-- Makes dead jobs of a topic ready again, by their ids.
 -- KEYS  prelude.lua
 -- ARGV  5... ids
--- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 1, or 0 when it was not dead
+-- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 1, or 0 if it was not dead
 local said = {false, 0}
 local ids = {unpack(ARGV, 5)}
 local jobs = find(ids)

@@ -1,7 +1,7 @@
--- Gives another life to the dead jobs of a topic that died first.
+-- Makes the dead jobs of a topic that died first ready again.
 -- KEYS  prelude.lua
--- ARGV  5 how many at most   6 how many bytes of records are enough for one call
--- RETURNS prelude.lua; 3 how many there were   4 1 when there are more
+-- ARGV  5 how many at most   6 stop at this many bytes of records
+-- RETURNS prelude.lua; 3 how many became ready   4 1 if there are more
 local bytes = tonumber(ARGV[6])
 local redriven = 0
 clear_traces()

@@ -1,4 +1,4 @@
--- Moves jobs that wait, and dead ones, to another time.
+-- Gives waiting and dead jobs a new due time.
 -- KEYS  prelude.lua
 -- ARGV  5... two for each: id, new due time in ms
 -- RETURNS prelude.lua; 3... for each of the first (prelude_life.lua: leave_to_next) 0 moved, 1 reserved, 2 done, 3 unknown

@@ -1,9 +1,9 @@
--- Stores jobs of one topic as they were elsewhere, in their order.
+-- Stores jobs of one topic in the state that they had, in their order.
 -- KEYS  prelude.lua
--- ARGV  5... five for each job: id, its record before and after the place of its sequence number, what to do when the
---       id is in use (0 reject, 1 replace, 2 keep), and of a done or dead job how many of these are kept
--- RETURNS prelude.lua; 3... three for each: 0 created | 1 replaced | 2 kept | 3 conflict, and state and due of the job
---         that now has the id
+-- ARGV  5... five for each job: id, its record before and after its sequence number, what to do if the
+--       id is in use (0 reject, 1 replace, 2 keep), and for a done or dead job how many of these are kept
+-- RETURNS prelude.lua; 3... three for each: 0 created | 1 replaced | 2 kept | 3 conflict, and state and due time of the
+--         job that now has the id
 local EACH = 5
 local count = (#ARGV - 4) / EACH
 local place = numbers(count)
@@ -28,7 +28,7 @@ local function restore(i)
   local outcome = 0
   if existing then
     local head, tail = open(existing)
-    -- Retention that has ended leaves none.
+    -- A job whose retention has ended does not count.
     local is_present = head[STATE] < IS_DONE or head[UNTIL] > NOW
     if is_present and policy ~= 1 then return say(policy == 0 and 3 or 2, id, head) end
     make_room(id, head, tail)

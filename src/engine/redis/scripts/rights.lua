@@ -1,9 +1,10 @@
--- Tries once what the other scripts do, so that a user who may not do all of it is told so before a script ends half-way.
--- KEYS  1 a key that nobody has; nobody has it afterwards either
--- ARGV  1 the channel of the news; its servers pass over what is said
--- RETURNS an array of the commands that were refused to the user
+-- Tries all commands of the other scripts once, so that missing rights of the Redis user are reported before a script
+-- fails in the middle.
+-- KEYS  1 an unused key; it is unused afterwards, too
+-- ARGV  1 the channel of the news; servers ignore the message
+-- RETURNS an array of the commands that the user may not call
 local TRIALS = {
-  -- The first takes away what the others write.
+  -- DEL comes first: it removes what the others write.
   {'DEL', KEYS[1]},
   {'EXISTS', KEYS[1]}, {'GET', KEYS[1]}, {'PTTL', KEYS[1]}, {'SET', KEYS[1], '1'}, {'INCRBY', KEYS[1], 1}, {'DEL', KEYS[1]},
   {'HSET', KEYS[1], 'a', 1}, {'HSETNX', KEYS[1], 'a', 1}, {'HGET', KEYS[1], 'a'}, {'HMGET', KEYS[1], 'a'}, {'HLEN', KEYS[1]},
@@ -20,7 +21,7 @@ local refused, is_refused = {}, {}
 for _, trial in ipairs(TRIALS) do
   local reply = redis.pcall(unpack(trial))
   local err = type(reply) == 'table' and reply.err or ''
-  -- Anything else, as that memory is full, is said where it matters.
+  -- Other errors, such as full memory, are reported where they matter.
   if (err:find('The user executing', 1, true) or err:find('NOPERM', 1, true) or err:find('ACL', 1, true)) and not is_refused[trial[1]] then
     is_refused[trial[1]] = true
     refused[#refused + 1] = trial[1]

@@ -1,6 +1,6 @@
--- Keeps the queue's note on a topic, and tells other servers of it.
--- KEYS  1 the notes
--- ARGV  1 not used   2 topic   3 channel of the news   4 not used   5 the note; '' removes it
+-- Stores the settings of a topic and publishes the change to other servers.
+-- KEYS  1 the settings
+-- ARGV  1 not used   2 topic   3 channel of the news   4 not used   5 the settings; '' removes them
 -- RETURNS 1
 if ARGV[5] == '' then
   call('HDEL', KEYS[1], TOPIC)

@@ -1,11 +1,11 @@
--- Hands out the first ready jobs of a topic, under leases or, with auto-ack, for good.
+-- Hands out the first ready jobs of a topic, under leases or, with auto-ack, as done.
 -- KEYS  prelude.lua
--- ARGV  5 outlet   6 the leases' deadline   7 most jobs reserved at once, 0 for no limit
---       8 1 for auto-ack, and then   9 until when and   10 how many done jobs are kept, 0 and 0 for none
---       11 how many delayed jobs may become ready before, besides   12 with how many bytes of records it is enough
---       13 the nonce of the leases   14 how many are taken at most
--- RETURNS prelude.lua; 3... id and record for each job; last 1 when it was ended by the bytes, or by how much may become
---         ready before: then there may be more, also when there are none
+-- ARGV  5 outlet   6 the leases' deadline   7 maximum of reserved jobs, 0 for no limit
+--       8 1 for auto-ack, and then   9 end of retention and   10 how many done jobs are kept, 0 and 0 for none
+--       11 how many delayed jobs may become ready first, besides   12 stop at this many bytes of records
+--       13 the nonce of the leases   14 how many jobs to take at most
+-- RETURNS prelude.lua; 3... id and record of each job; a last 1 if the bytes, or the number of jobs that may become
+--         ready first, ended it: there may be more then, even if it returns none
 local outlet, deadline, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local is_auto, keep_until, keep_count = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[10])
 local most_bytes, nonce, count = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
@@ -18,15 +18,15 @@ if limit > 0 then room = math.min(count, math.max(limit - call('ZCARD', HELD), 0
 local line = line_of(outlet)
 local ids, records, heads, tails, is_cut = {}, {}, {}, {}, false
 
--- The first jobs are looked at, and what is too much stays there. They leave the line at the end, when they are wherever
--- they go: a key that another program has then leaves no job without a place.
+-- Reads the first jobs; those that are too many stay. Jobs leave the line at the end, after they are in their new
+-- place: so if another program uses a key, no job is left without a place.
 if room > 0 then
   local members = call('ZRANGE', line, 0, room - 1)
   for i, member in ipairs(members) do ids[i] = string.sub(member, RANK_BYTES + 1) end
   records = records_of(ids, most_bytes)
   is_cut = #records < #ids or (is_more_due and #ids < room)
-  -- A trace of a job that is gone may have the id of another one, which is not taken twice, nor before its time. (When the
-  -- clock went back, a job that is in line is due later.)
+  -- A trace of a lost job may have the id of another job, which must not be taken twice, nor early. (After the clock
+  -- went back, a job in line may be due later than now.)
   local found, is_found = {}, {}
   for i, record in ipairs(records) do
     local id = ids[i]
@@ -42,14 +42,14 @@ if room > 0 then
       end
     end
   end
-  -- There may be more behind traces.
+  -- There may be more jobs after the traces.
   if #found < #records then is_cut = true end
   ids = found
 end
--- As many numbers of leases as there are ids: those after the answer. They begin above the time, so that a Redis that has
--- lost its last numbers (a failover does that) never gives one out again that a consumer still has. 1,024 numbers a
--- millisecond are more than a shard uses, and scores are exact up to 2^53. Two masters that take at the same time may give out
--- the same ones; the nonce is another with each server and call.
+-- Returns the number before the first of #ids lease numbers. They start above the time, so that a Redis that has lost
+-- its last numbers (in a failover) never gives out a number that a consumer still has. 1,024 numbers per millisecond
+-- are more than a shard uses, and scores are exact up to 2^53. Two masters that take at the same time may give out the
+-- same numbers; the nonce is different for each server and call.
 local function lease_numbers()
   local first, least = numbers(#ids), math.min(NOW * 1024, 2 ^ 52)
   if first >= least then return first end
@@ -97,7 +97,7 @@ if #ids > 0 then
   if is_auto then finish_all() else lease_all() end
 end
 if #records > 0 then call('ZREMRANGEBYRANK', line, 0, #records - 1) end
--- Whoever lets go of a job then says that there is room; a take for good is in nobody's way itself.
+-- When a job leaves HELD, the script then reports that there is room. A take with auto-ack does not limit itself.
 if room < count and call('EXISTS', line) == 1 and (not is_auto or call('EXISTS', HELD) == 1) then
   go_on_when_full(NEXT)
   call('SET', FULL, 1)

@@ -1,8 +1,9 @@
--- Applies bounds to the done or dead jobs of a topic that are kept already.
+-- Applies new bounds to done or dead jobs of a topic that are already kept.
 -- KEYS  prelude.lua
--- ARGV  5 state: 3 done, 4 dead   6 how many are kept   7 and for how many ms from their ends on
---       8 the number after which to go on, 0 for the first   9 how many jobs   10 and bytes of records are enough for one call
--- RETURNS prelude.lua; 3 how many are forgotten   4 the number after which to go on, '' when all have been looked at
+-- ARGV  5 state: 3 done, 4 dead   6 how many are kept   7 and for how many ms after their end
+--       8 the number after which to continue, 0 for the first   9 stop after this many jobs
+--       10 or this many bytes of records
+-- RETURNS prelude.lua; 3 how many were removed   4 the number after which to continue, '' if all have been visited
 local state, count, time = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local last, most, bytes = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 local line = state == IS_DONE and DONE or DEAD
