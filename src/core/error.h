@@ -56,6 +56,15 @@ inline constexpr std::array<ErrorTraits, 13> kErrorTable{{
     {ErrorCode::kInternal, "internal", "INTERNAL", 500, 14, false},
 }};
 
+static_assert(
+    [] {
+      for (size_t i = 0; i < kErrorTable.size(); ++i) {
+        if (kErrorTable[i].code != static_cast<ErrorCode>(i)) return false;
+      }
+      return kErrorTable.back().code == ErrorCode::kInternal;
+    }(),
+    "traits_of() indexes kErrorTable by the enum's value");
+
 constexpr const ErrorTraits& traits_of(ErrorCode code) { return kErrorTable[static_cast<size_t>(code)]; }
 
 /// What went wrong, where, and what would be right.
@@ -96,6 +105,15 @@ struct Error {
 }
 
 /// "push: conflict: ..." for logs and terminals.
-std::string to_string(const Error& error);
+inline std::string to_string(const Error& error) {
+  std::string text = error.op;
+  if (!text.empty()) text += ": ";
+  text += traits_of(error.code).name;
+  if (!error.detail.empty()) {
+    text += ": ";
+    text += error.detail;
+  }
+  return text;
+}
 
 }  // namespace delayq
