@@ -11,12 +11,34 @@
 #include <absl/container/flat_hash_set.h>
 
 #include "net/protocol.h"
-#include "net/socket.h"
 #include "net/stream.h"
 
 namespace delayq::net {
 
 class Session;
+
+/// The monotonic clock, to measure durations.
+using Steady = std::chrono::steady_clock::time_point;
+
+/// What a session needs of its socket besides the bytes, which its Stream carries: to be called when it can
+/// read or write. No method calls the session from within. After close() the session is not called any more.
+class Socket {
+ public:
+  virtual ~Socket() = default;
+
+  /// Calls Session::on_input() once: bytes, their end, or an error can be received.
+  virtual void wait_for_input() = 0;
+  /// Calls Session::on_room() once: something can be sent.
+  virtual void wait_for_room() = 0;
+  /// Calls Session::on_alarm() at `at`. There is one alarm: it replaces the one before.
+  virtual void set_alarm(Steady at) = 0;
+  /// Tells the other side that nothing more will be sent.
+  virtual void end_output() = 0;
+  virtual void close() = 0;
+  /// The address of the other end: "127.0.0.1:40312". Empty if it is not known.
+  virtual std::string peer() const = 0;
+  virtual Steady now() const = 0;
+};
 
 /// An object with something to send at the end of a turn.
 class AtTurnEnd {
@@ -34,9 +56,8 @@ class SessionSet {
   SessionSet(const SessionSet&) = delete;
   SessionSet& operator=(const SessionSet&) = delete;
 
-  /// Calls `whoever` at the end of this turn. Call it at most once per turn: duplicates are not
-  /// detected.
-  void touch(std::shared_ptr<AtTurnEnd> whoever) { touched_.push_back(std::move(whoever)); }
+  /// Calls `object` at the end of this turn. Call it at most once per turn: duplicates are not detected.
+  void touch(std::shared_ptr<AtTurnEnd> object) { touched_.push_back(std::move(object)); }
   /// Sends what is to be sent. Returns whether a connection read something meanwhile: then there is new work.
   bool finish_turn();
 

@@ -1,9 +1,24 @@
-#include "net/redis/cluster.h"
+#include "net/redis/deployment.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace delayq::net::redis {
+
+namespace {
+
+using Type = resp::Value::Type;
+
+/// How often the map of slots is asked for: while something is wrong,
+constexpr Millis kOften{100};
+/// and while all is well, since a slot may have moved that no command has asked for.
+constexpr Millis kSeldom = std::chrono::seconds{30};
+
+bool is_slot(const resp::Value& value) {
+  return value.type == Type::kInteger && value.integer >= 0 && value.integer < kSlots;
+}
+
+}  // namespace
 
 Single::Single(LinkFactory& factory, const ClientOptions& options, LinkEvents& links,
                DeploymentEvents& events)
@@ -52,13 +67,23 @@ void Single::on_master(const Address& master) {
 
 void Single::on_sentinel_trouble(const Error& why) { events_.on_trouble(why); }
 
-namespace {
-
-/// While something is wrong; and when all is well, in case slots moved that nobody asked for.
-constexpr Millis kOften{100};
-constexpr Millis kSeldom = std::chrono::seconds{30};
-
-}  // namespace
+Result<std::vector<SlotRange>> slot_ranges(const resp::Value& reply, const Address& asked) {
+  const Error odd{ErrorCode::kUnavailable, "redis", "CLUSTER SLOTS: not the reply of a cluster", {}};
+  if (reply.type != Type::kArray) return odd;
+  std::vector<SlotRange> ranges;
+  for (const resp::Value& row : reply.items) {
+    const bool has_master = row.items.size() >= 3 && row.items[2].items.size() >= 2;
+    if (!has_master || !is_slot(row.items[0]) || !is_slot(row.items[1])) return odd;
+    const resp::Value& host = row.items[2].items[0];
+    const resp::Value& port = row.items[2].items[1];
+    if (row.items[0].integer > row.items[1].integer || port.integer <= 0 || port.integer > 65535) return odd;
+    const bool is_named = !host.text.empty() && host.text != "?";
+    ranges.push_back({static_cast<uint16_t>(row.items[0].integer),
+                      static_cast<uint16_t>(row.items[1].integer),
+                      {is_named ? host.text : asked.host, static_cast<uint16_t>(port.integer)}});
+  }
+  return ranges;
+}
 
 Cluster::Cluster(LinkFactory& factory, const ClientOptions& options, LinkEvents& links,
                  DeploymentEvents& events)

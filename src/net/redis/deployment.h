@@ -3,13 +3,51 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "net/redis/deployment.h"
+#include "core/result.h"
+#include "net/redis/link.h"
+#include "net/redis/options.h"
 #include "net/redis/sentinel_watch.h"
 #include "net/redis/slot.h"
+#include "resp/value.h"
 
 namespace delayq::net::redis {
+
+/// What a deployment tells the client.
+class DeploymentEvents {
+ public:
+  virtual ~DeploymentEvents() = default;
+  /// Requests that wait for a link may find one now.
+  virtual void on_change() = 0;
+  /// Something that is not a node's link went wrong.
+  virtual void on_trouble(const Error& why) = 0;
+};
+
+/// Which nodes there are, and which of them has what. Owns the links to them; a link's events go to the
+/// client, which tells the deployment.
+class Deployment {
+ public:
+  virtual ~Deployment() = default;
+
+  virtual void start() = 0;
+  /// The link for a slot, or for anything; null when no node is known to have it. It may not be ready.
+  virtual Link* link_for(std::optional<uint16_t> slot) = 0;
+  /// The link to a node that another one has named.
+  virtual Link* link_at(const Address& address, uint16_t slot) = 0;
+  /// A node says that another one has the slot. False: there are no slots here.
+  virtual bool on_moved(uint16_t slot, const Address& to) = 0;
+  /// A node says that it is a replica.
+  virtual void on_replica(Link& link) = 0;
+  /// A node says that it cannot serve the slot.
+  virtual void on_cluster_down() = 0;
+  virtual void on_ready(Link& link) = 0;
+  virtual void on_down(Link& link) = 0;
+  virtual bool is_connected() const = 0;
+  /// Where one can SUBSCRIBE; empty: not known yet.
+  virtual std::vector<Address> places() const = 0;
+};
 
 /// One master has all: a server by itself, or the one that the sentinels name.
 class Single final : public Deployment, private SentinelEvents {
@@ -36,6 +74,19 @@ class Single final : public Deployment, private SentinelEvents {
   std::vector<std::unique_ptr<Link>> links_;
   std::unique_ptr<SentinelWatch> sentinels_;
 };
+
+/// Slots of a cluster that one master has.
+struct SlotRange {
+  uint16_t first = 0;
+  uint16_t last = 0;  ///< included
+  Address master;
+
+  bool operator==(const SlotRange&) const = default;
+};
+
+/// Reads the reply to CLUSTER SLOTS that `asked` gave. A node that does not know its own name leaves it out:
+/// then it is the one by which it was asked.
+Result<std::vector<SlotRange>> slot_ranges(const resp::Value& reply, const Address& asked);
 
 /// Many masters, each with some of the slots. Linked are all masters, and the nodes that the options name:
 /// these are asked for the way when all masters that were known are gone.

@@ -118,4 +118,26 @@ class Link final : private ConnectionEvents {
   uint64_t times_ready_ = 0;
 };
 
+/// Makes the links of a client: the same settings, each with its own randomness.
+class LinkFactory {
+ public:
+  LinkFactory(Loop& loop, const ClientOptions& options, std::shared_ptr<TlsClient> tls);
+
+  /// To a node that has data.
+  std::unique_ptr<Link> to_node(bool needs_master, LinkEvents& events);
+  /// For SUBSCRIBE, to such a node.
+  std::unique_ptr<Link> to_listen(LinkEvents& events);
+  std::unique_ptr<Link> to_sentinel(bool to_listen, LinkEvents& events);
+  Loop& loop() const { return loop_; }
+
+ private:
+  ConnectionSettings common() const;
+  std::unique_ptr<Link> make(ConnectionSettings settings, LinkEvents& events);
+
+  Loop& loop_;
+  const ClientOptions& options_;
+  std::shared_ptr<TlsClient> tls_;
+  Random random_;
+};
+
 }  // namespace delayq::net::redis

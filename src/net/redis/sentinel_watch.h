@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "net/redis/deployment.h"
+#include "net/redis/link.h"
 
 namespace delayq::net::redis {
 
