@@ -10,7 +10,6 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/functional/any_invocable.h>
 
-#include "delivery/figures.h"
 #include "delivery/sink.h"
 
 namespace delayq::delivery {
@@ -37,6 +36,15 @@ class RedisTarget {
 struct RedisSinkOptions {
   uint32_t in_flight = 4'096;               ///< jobs that are being written at the same time
   Millis lease = std::chrono::seconds{30};  ///< renewed while Redis has not answered
+};
+
+/// What was written to Redis since the start, and is being written now.
+struct RedisSinkFigures {
+  uint64_t delivered = 0;   ///< jobs that Redis has
+  uint64_t failed = 0;      ///< refused by Redis: to be tried again, or dead, as the queue decides
+  uint64_t given_back = 0;  ///< taken and not known to be written: Redis was away, or a stop
+  uint64_t in_flight = 0;   ///< now
+  bool connected = false;   ///< now
 };
 
 /// Writes jobs to lists and streams in Redis, for consumers that read those by themselves. Once Redis has a

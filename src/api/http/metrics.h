@@ -6,7 +6,8 @@
 #include <string_view>
 
 #include "api/conversation.h"
-#include "delivery/figures.h"
+#include "delivery/redis_sink.h"
+#include "delivery/webhook/call.h"
 #include "queue/verbs.h"
 
 namespace delayq::http {

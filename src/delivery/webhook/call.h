@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 #include <absl/functional/any_invocable.h>
 
+#include "core/histogram.h"
 #include "core/time.h"
-#include "delivery/figures.h"
 
 namespace delayq::webhook {
 
@@ -94,8 +95,37 @@ struct CallResult {
   bool is_answered() const { return error == CallError::kNone; }
 };
 
-/// For the metrics.
+/// How calls ended, in a fixed number of classes, whatever receivers answer.
+enum class CallClass : uint8_t {
+  k1xx,
+  k2xx,
+  k3xx,
+  k4xx,
+  k5xx,
+  kRefused,
+  kResolve,
+  kConnect,
+  kTls,
+  kTimeout,
+  kOther
+};
+inline constexpr size_t kCallClassCount = 11;
+inline constexpr std::array<std::string_view, kCallClassCount> kCallClassNames{
+    "1xx", "2xx", "3xx", "4xx", "5xx", "refused_address", "resolve", "connect", "tls", "timeout", "other"};
+
 CallClass class_of(const CallResult& result);
+
+/// What the webhook sink has done since the start, and does now.
+struct WebhookFigures {
+  std::array<uint64_t, kCallClassCount> calls{};
+  uint64_t delivered = 0;   ///< jobs whose call was a success
+  uint64_t failed = 0;      ///< to be tried again, or dead, as the queue decides
+  uint64_t given_back = 0;  ///< taken and not called: a full or dead host, a stop
+  uint64_t in_flight = 0;   ///< now
+  uint64_t waiting = 0;     ///< now: taken, and waiting for a place at their host
+  uint64_t open_hosts = 0;  ///< now
+  Histogram<28> micros;     ///< how long calls took
+};
 
 /// Makes HTTP calls.
 ///

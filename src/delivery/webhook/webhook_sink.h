@@ -10,7 +10,6 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "core/random.h"
-#include "delivery/figures.h"
 #include "delivery/sink.h"
 #include "delivery/webhook/call.h"
 #include "delivery/webhook/host_gate.h"
