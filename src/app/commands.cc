@@ -22,7 +22,7 @@
 #include "engine/journal/check.h"
 #include "engine/journal/posix_disk.h"
 #include "json/writer.h"
-#include "ops/config_text.h"
+#include "ops/config.h"
 
 namespace delayq {
 

@@ -12,6 +12,9 @@ class App;
 
 namespace delayq {
 
+/// `delayq serve`: runs the server until it is asked to stop. `exit_code` is set when it ran.
+void add_serve_command(CLI::App& app, int& exit_code);
+
 /// `delayq check DIR [--repair]`: reads every record of a data directory that no server uses. `exit_code` is
 /// set when it ran.
 void add_check_command(CLI::App& app, int& exit_code);

@@ -28,8 +28,13 @@ struct ConfigOptions {
 /// Reads the file, then the environment, then the command line, and checks the result.
 ConfigOutcome read_config(const ConfigOptions& options);
 
-/// The same, and whether a server could start with it on this machine (app/preflight.h): what `serve` does
-/// before it starts, and `config check` instead of starting.
+/// The same, and check_start(): what `serve` does before it starts, and `config check` instead of starting.
 ConfigOutcome read_config_to_serve(const ConfigOptions& options);
+
+/// What would keep a server with this configuration from starting on this machine: files that cannot be read
+/// or written, addresses that are not here, topics whose jobs could not leave. Changes nothing. Each error
+/// begins with its key ("tls.key: ...") and says what to do. Things that are in use only at the moment (a
+/// port, a lock, a pid file), and stored data, are not checked.
+std::vector<std::string> check_start(const Config& config);
 
 }  // namespace delayq

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "app/random_seed.h"
 #include "app/redis_storage.h"
 #include "app/version.h"
 #include "ops/config.h"

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/random_seed.h"
 #include "engine/redis/keys.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/client.h"

@@ -1,5 +1,3 @@
-#include "app/serve_command.h"
-
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +14,7 @@
 #include <spdlog/spdlog.h>
 
 #include "api/compat/compat.h"
+#include "app/commands.h"
 #include "app/config_options.h"
 #include "app/redis_storage.h"
 #include "app/server.h"

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "app/random_seed.h"
 #include "app/version.h"
 
 namespace delayq {

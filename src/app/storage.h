@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 
@@ -17,6 +19,12 @@ class Loop;
 }
 
 namespace delayq {
+
+/// An unpredictable number, for what must differ from one start to the next.
+inline uint64_t random_seed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) ^ device();
+}
 
 enum class EngineKind : uint8_t { kJournal, kMemory, kRedis };
 

@@ -192,7 +192,7 @@ void AccessLog::reopen() {
 }
 
 void AccessLog::work() {
-  Batch batch;
+  PendingLines batch;
   std::unique_lock lock(mutex_);
   while (true) {
     const auto is_called = [this] { return is_over_ || wants_reopen_; };
@@ -215,7 +215,7 @@ void AccessLog::work() {
   }
 }
 
-void AccessLog::write(const Batch& batch) {
+void AccessLog::write(const PendingLines& batch) {
   const uint64_t lost_before = file_->lost_bytes();
   for (size_t i = 0; i < batch.days.size(); ++i) {
     const size_t end = i + 1 < batch.days.size() ? batch.days[i + 1].begin : batch.lines.size();

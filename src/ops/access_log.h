@@ -70,7 +70,7 @@ class AccessLog {
 
  private:
   /// Lines, and where in them another day begins.
-  struct Batch {
+  struct PendingLines {
     struct Day {
       Moment at;
       size_t begin;
@@ -81,7 +81,7 @@ class AccessLog {
   };
 
   void work();
-  void write(const Batch& batch);
+  void write(const PendingLines& batch);
 
   const Config::LogFormat format_;
   Moment last_at_ = kNever;  ///< the time of the last line, and its text: lines come in crowds
@@ -89,7 +89,7 @@ class AccessLog {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Batch pending_;
+  PendingLines pending_;
   bool wants_reopen_ = false;
   bool is_over_ = false;
 

@@ -1,5 +1,3 @@
-#include "ops/config_check.h"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -8,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/text.h"
+#include "ops/config.h"
 #include "ops/config_table.h"
 
 namespace delayq {

@@ -1,5 +1,3 @@
-#include "ops/config_text.h"
-
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -8,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/config.h"
 #include "ops/config_table.h"
 
 namespace delayq {
