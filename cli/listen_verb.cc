@@ -1,5 +1,3 @@
-#include "cli/listen_verb.h"
-
 #include <array>
 #include <ostream>
 #include <strings.h>

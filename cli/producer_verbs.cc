@@ -1,5 +1,3 @@
-#include "cli/producer_verbs.h"
-
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -29,6 +27,13 @@ constexpr size_t kBatchBytes = size_t{1} << 20;
 std::string place(const std::string& file, uint64_t line) {
   return file.empty() ? fmt::format("line {}", line) : fmt::format("{}, line {}", file, line);
 }
+
+/// Input of which each line is the body of a job. In its command the body stands between `before` and
+/// `after`.
+struct LinePush {
+  Words before, after;
+  std::vector<std::string> files;  ///< none: standard input
+};
 
 class LinePusher {
  public:
@@ -137,8 +142,9 @@ Status push_all(const Session& session, const LinePush& push, LinePusher& pusher
   return {};
 }
 
-}  // namespace
-
+/// One job for each line, many in one conversation, in bounded memory however long the input is. The line end
+/// is not part of the body, and an empty line is no job. Shows the progress on a terminal, and the number of
+/// jobs at the end. Stops at the first line that is refused and names it.
 Status push_lines(const Session& session, const LinePush& push) {
   if (push.files.empty() && session.world.in_is_terminal)
     return invalid("--lines: name files, or pipe the lines in");
@@ -153,9 +159,7 @@ Status push_lines(const Session& session, const LinePush& push) {
   return {};
 }
 
-// push: one job, one for each file, or one for each line.
-
-namespace {
+// ---- push: one job, one for each file, or one for each line
 
 using Text = std::optional<std::string>;
 

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/time.h"
 #include "ops/address.h"
+#include "signing/signature.h"
 
 namespace delayq::cli {
 
@@ -42,6 +44,17 @@ Reading read_request(std::string_view& input, ReceivedRequest& request);
 
 /// An answer's bytes, ready to be sent to any number of requests.
 std::string http_answer(int status, std::string_view body);
+
+// ---- requests as `delayq listen` prints them (listen_verb.cc)
+
+/// A line for a person: time, request, the fields of the job, whether the signature is right, and the
+/// beginning of the body.
+///
+///   08:00:00.000 POST /hooks/order  topic=order job-id=7 attempt=1  verified  {"uid":1}
+std::string call_for_people(const ReceivedRequest& request, signing::Verdict verdict, Moment now);
+
+/// All of it, as a line of JSON: {"at","method","path","verdict","headers":{...},"body" or "body_base64"}.
+std::string call_for_programs(const ReceivedRequest& request, signing::Verdict verdict, Moment now);
 
 /// A small HTTP/1.1 server on one thread, with many connections that stay open. One that sends what is no
 /// request is closed.

@@ -1,5 +1,3 @@
-#include "cli/shell_verbs.h"
-
 #include <algorithm>
 #include <ostream>
 #include <string_view>
@@ -69,10 +67,11 @@ std::vector<std::string> values_of(const CLI::Option& option) {
 
 bool is_visible(const CLI::Option& option) { return !option.get_group().empty(); }
 
-/// How far into the command line the words before the last one are.
-class Place {
+/// The position in the command line after the words before the last one: which command they name, and what
+/// may come next.
+class CommandLinePosition {
  public:
-  explicit Place(const CLI::App& app) : app_(&app) {}
+  explicit CommandLinePosition(const CLI::App& app) : app_(&app) {}
 
   void pass(const std::string& word) {
     if (awaited_ != nullptr) {
@@ -144,19 +143,19 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 std::vector<std::string> completions(const CLI::App& app, const std::vector<std::string>& words,
                                      const std::function<std::vector<std::string>()>& topics) {
   if (words.empty()) return commands_of(app);
-  Place place(app);
-  for (size_t i = 0; i + 1 < words.size(); ++i) place.pass(words[i]);
-  if (place.is_over()) return {};
+  CommandLinePosition position(app);
+  for (size_t i = 0; i + 1 < words.size(); ++i) position.pass(words[i]);
+  if (position.is_over()) return {};
   const std::string& begun = words.back();
   std::vector<std::string> found;
-  if (place.awaited() != nullptr) {
-    found = values_of(*place.awaited());
+  if (position.awaited() != nullptr) {
+    found = values_of(*position.awaited());
   } else if (begun.starts_with("-")) {
-    found = options_of(place.app());
-  } else if (const CLI::Option* const positional = place.positional(); positional != nullptr) {
+    found = options_of(position.app());
+  } else if (const CLI::Option* const positional = position.positional(); positional != nullptr) {
     found = positional->get_name(true) == "TOPIC" ? topics() : values_of(*positional);
   } else {
-    found = commands_of(place.app());
+    found = commands_of(position.app());
   }
   std::erase_if(found, [&](const std::string& each) { return !each.starts_with(begun); });
   std::sort(found.begin(), found.end());

@@ -75,6 +75,22 @@ void add_top_verb(Verbs& verbs);
 void add_listen_verb(Verbs& verbs);
 void add_shell_verbs(Verbs& verbs);
 
+// ---- what shell_verbs.cc prints, for tests
+
+/// The words that a shell may offer for the last of `words`, which are those after the program's name; the
+/// last may be empty. Commands, options and enumerated values come from `app`, topics from `topics`, which is
+/// called only when a topic is expected there.
+std::vector<std::string> completions(const CLI::App& app, const Words& words,
+                                     const std::function<std::vector<std::string>()>& topics);
+
+/// The script that makes a shell call `delayq complete`; empty for a shell that we do not know.
+std::string_view completion_script(std::string_view shell);
+
+/// The manual page in roff, made from the tree of commands and the error table.
+std::string manual_page(const CLI::App& app);
+
+// ---- parts that verbs share
+
 /// The reply to one command.
 Result<resp::Value> ask(const Transport& transport, const Words& command, Millis wait = {});
 
