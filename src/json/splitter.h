@@ -30,7 +30,7 @@ class Splitter {
   const std::string& error() const { return error_; }
 
  private:
-  enum class Place : uint8_t {
+  enum class Position : uint8_t {
     kStart,      ///< before an array's bracket
     kFirst,      ///< behind it: an item, or the end
     kItem,       ///< an item must come
@@ -47,7 +47,7 @@ class Splitter {
 
   Form form_;
   size_t value_bytes_;
-  Place place_ = Place::kStart;
+  Position position_ = Position::kStart;
   int depth_ = 0;
   bool in_string_ = false;
   bool is_escaped_ = false;
