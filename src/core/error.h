@@ -26,10 +26,10 @@ enum class ErrorCode : uint8_t {
   kUnauthorized,  ///< no or wrong credentials
   kForbidden,     ///< the credentials do not allow this
   kCorrupt,       ///< stored data failed its checksum
-  kInternal,      ///< a defect of ours
+  kInternal,      ///< a bug in delayq
 };
 
-/// What an API makes of an error code. One row per code, in the order of the enum: every front end reads this
+/// How the APIs report an error code. One row per code, in the order of the enum; every front end uses this
 /// table.
 struct ErrorTraits {
   ErrorCode code;

@@ -8,7 +8,7 @@ namespace delayq::json {
 
 namespace {
 
-/// A buffer that was large once is given back.
+/// A buffer that grew above this is released.
 constexpr size_t kKeptCapacity = 64 * 1024;
 
 }  // namespace
