@@ -80,7 +80,7 @@ class SessionSet {
  private:
   friend class Session;
 
-  /// Of a session that waits for others to give back what they hold of the budget.
+  /// A session waits for others to release their share of the budget.
   void hold_back(std::shared_ptr<Session> session) { held_back_.push_back(std::move(session)); }
   /// While the budget is full: closes the session with the most unsent bytes among those whose clients read
   /// slowly.
@@ -96,7 +96,7 @@ class SessionSet {
   std::list<Session*> strangers_;  ///< those that were idle longest come first
   std::vector<std::shared_ptr<Session>> held_back_;
   Steady last_drop_{};
-  /// They live as long as they are here.
+  /// This set owns them.
   absl::flat_hash_set<std::shared_ptr<Session>> open_;
 };
 
@@ -142,8 +142,8 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   bool finish_turn() override;
   /// Other sessions have released their share of the budget.
   void on_budget();
-  /// Whether the client has been watched for a while, and reads so slowly that what there is for it would
-  /// stay here for long.
+  /// Whether the client has been watched for a while, and reads so slowly that its output would stay here for
+  /// long.
   bool is_read_slowly(Steady now) const;
 
   // ---- from the protocol
@@ -172,13 +172,13 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   void receive();
   /// Further input is ignored.
   void receive_and_drop();
-  /// Reads behind what is there already. Returns what recv() does.
+  /// Reads and appends to the input. Returns what recv() returns.
   ssize_t receive_behind(std::string_view& came);
   /// Tells the protocol that the client will send nothing more.
   void tell_end();
-  /// What is left of the input; may be the end of input_ itself.
+  /// Keeps the rest of the input, which may be the end of input_ itself.
   void keep(std::string_view rest);
-  /// Gives the protocol what has come. Returns whether it took any of it.
+  /// Passes the input to the protocol. Returns whether it consumed any of it.
   bool pass_on();
   bool may_pass_on() const;
   bool may_receive() const { return !input_ended_ && may_pass_on(); }
@@ -190,7 +190,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
     share_.set(protocol_->held() + unsent());
     request_share_.set(input_.size() + protocol_->kept());
   }
-  /// When the others hold all of it. REQUIRES: there is something to do.
+  /// Waits while other sessions hold all of the budget. REQUIRES: there is something to do.
   void wait_for_budget();
 
   // ---- deadlines
@@ -198,13 +198,13 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   void watch_stall();
   void watch_stranger();
   Steady request_deadline() const;
-  /// Sees to it that the alarm rings at `deadline` or before.
+  /// Sets the alarm to `deadline`, unless it is earlier.
   void ring_by(Steady deadline);
   void check_stall(Steady now);
   void check_request(Steady now);
 
-  /// Lets the other side read why, when it is still sending: a socket that is closed on unread input takes
-  /// back what was sent last.
+  /// Lets the other side read the reason if it is still sending: when a socket is closed with unread input,
+  /// the bytes sent last are lost.
   void close_gently();
   void forget_stranger();
 
@@ -215,14 +215,14 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   std::shared_ptr<Protocol> protocol_;
   AnswerBudget::Share share_;
   AnswerBudget::Share request_share_;
-  std::string input_;  ///< came, and not yet taken
+  std::string input_;  ///< received, and not consumed yet
   std::string output_;
   size_t sent_ = 0;  ///< of output_
   uint64_t total_sent_ = 0;
   uint64_t total_received_ = 0;
   mutable std::string peer_;  ///< set by the first call of peer()
 
-  /// A request of which a part has come.
+  /// A request that has arrived in part.
   struct Begun {
     Steady at;
     uint64_t number = 0;           ///< of requests before it

@@ -99,7 +99,7 @@ Cluster::Node& Cluster::node_at(const Address& address) {
   if (is_new) {
     place->second = std::make_unique<Node>();
     for (size_t i = 0; i < options_.connections; ++i) {
-      // Which role a node has is told by its replies, for each slot.
+      // The replies of a node show its role for each slot.
       place->second->links.push_back(factory_.to_node(false, links_));
       place->second->links.back()->go_to({address});
     }
@@ -127,7 +127,7 @@ bool Cluster::on_moved(uint16_t slot, const Address& to) {
   Node& node = node_at(to);
   node.is_master = true;
   owners_[slot] = &node;
-  refresh();  // seldom does one slot move alone
+  refresh();  // more slots have probably moved
   return true;
 }
 

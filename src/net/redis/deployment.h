@@ -15,7 +15,7 @@
 
 namespace delayq::net::redis {
 
-/// What a deployment tells the client.
+/// What a deployment reports to the client.
 class DeploymentEvents {
  public:
   virtual ~DeploymentEvents() = default;
@@ -25,8 +25,8 @@ class DeploymentEvents {
   virtual void on_trouble(const Error& why) = 0;
 };
 
-/// Which nodes there are, and which of them has what. Owns the links to them; a link's events go to the
-/// client, which tells the deployment.
+/// Knows the nodes and which keys each has. Owns the links to them; a link's events go to the client, which
+/// forwards them to the deployment.
 class Deployment {
  public:
   virtual ~Deployment() = default;
@@ -36,20 +36,20 @@ class Deployment {
   virtual Link* link_for(std::optional<uint16_t> slot) = 0;
   /// The link to a node that another one has named.
   virtual Link* link_at(const Address& address, uint16_t slot) = 0;
-  /// A node says that another one has the slot. False: there are no slots here.
+  /// A node replied that another one has the slot. Returns false if this deployment has no slots.
   virtual bool on_moved(uint16_t slot, const Address& to) = 0;
-  /// A node says that it is a replica.
+  /// A node replied that it is a replica.
   virtual void on_replica(Link& link) = 0;
-  /// A node says that it cannot serve the slot.
+  /// A node replied that it cannot serve the slot.
   virtual void on_cluster_down() = 0;
   virtual void on_ready(Link& link) = 0;
   virtual void on_down(Link& link) = 0;
   virtual bool is_connected() const = 0;
-  /// Where one can SUBSCRIBE; empty: not known yet.
+  /// The nodes at which a client can SUBSCRIBE; empty: not known yet.
   virtual std::vector<Address> places() const = 0;
 };
 
-/// One master has all: a server by itself, or the one that the sentinels name.
+/// One master has all keys: a single server, or the one that the sentinels name.
 class Single final : public Deployment, private SentinelEvents {
  public:
   Single(LinkFactory& factory, const ClientOptions& options, LinkEvents& links, DeploymentEvents& events);
@@ -84,12 +84,12 @@ struct SlotRange {
   bool operator==(const SlotRange&) const = default;
 };
 
-/// Reads the reply to CLUSTER SLOTS that `asked` gave. A node that does not know its own name leaves it out:
-/// then it is the one by which it was asked.
+/// Reads the reply of `asked` to CLUSTER SLOTS. A node that does not know its own host leaves it out; then it
+/// is that of `asked`.
 Result<std::vector<SlotRange>> slot_ranges(const resp::Value& reply, const Address& asked);
 
-/// Many masters, each with some of the slots. Linked are all masters, and the nodes that the options name:
-/// these are asked for the way when all masters that were known are gone.
+/// Many masters, each with some of the slots. Has links to all masters and to the nodes of the options, which
+/// are asked for the map of slots when all known masters are gone.
 class Cluster final : public Deployment {
  public:
   Cluster(LinkFactory& factory, const ClientOptions& options, LinkEvents& links, DeploymentEvents& events);
@@ -98,7 +98,7 @@ class Cluster final : public Deployment {
   Link* link_for(std::optional<uint16_t> slot) override;
   Link* link_at(const Address& address, uint16_t slot) override;
   bool on_moved(uint16_t slot, const Address& to) override;
-  /// A former master, which says so by MOVED as well.
+  /// A former master, which also replies MOVED.
   void on_replica(Link&) override { refresh(); }
   void on_cluster_down() override { refresh(); }
   void on_ready(Link& link) override;
@@ -115,7 +115,7 @@ class Cluster final : public Deployment {
 
   Node& node_at(const Address& address);
   Link* any_ready_link();
-  /// Asks a node that answers for the map, unless that is on its way.
+  /// Asks a connected node for the map of slots, unless a reply is outstanding.
   void refresh();
   void refresh_later();
   void hear(const resp::Value& reply, const Address& asked);
@@ -127,11 +127,12 @@ class Cluster final : public Deployment {
   LinkEvents& links_;
   DeploymentEvents& events_;
   std::map<Address, std::unique_ptr<Node>> nodes_;
-  /// Nodes of no use any more: they go with the next map, when nothing of theirs is on the stack.
+  /// Nodes that are not used any more. They are destroyed with the next map, when none of their functions is
+  /// on the stack.
   std::vector<std::unique_ptr<Node>> retired_;
   std::array<Node*, kSlots> owners_{};
   Timer next_;
-  size_t turn_ = 0;  ///< whom to ask next
+  size_t turn_ = 0;  ///< the node to ask next
   bool is_refreshing_ = false;
   bool is_covered_ = false;  ///< every slot has an owner
 };
