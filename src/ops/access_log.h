@@ -23,16 +23,14 @@ namespace delayq {
 ///   2026-11-14T10:00:00.000Z http 127.0.0.1:40312 shop POST /v1/topics/order/jobs 201 - 96 81 412us
 ///   {"time":"2026-11-14T10:00:00.000Z","protocol":"http","peer":...,"bytes_in":96,"bytes_out":81,"took_us":412}
 ///
-/// The text has time, protocol, peer, token, verb, target, status, error code, bytes in, bytes out
-/// and time taken, with "-" for a value that does not exist. A client cannot break out of its
-/// line.
+/// The text has time, protocol, peer, token, verb, target, status, error code, bytes in, bytes out and time
+/// taken, with "-" for a value that does not exist. A client cannot break out of its line.
 void append_served(std::string& out, const Served& served, std::string_view time, Config::LogFormat format);
 
 /// " http 127.0.0.1:40312 shop POST /v1/topics/order/jobs": the words of that line for any other one.
 void append_who_and_what(std::string& out, const Served& served);
 
-/// The log message for a request that took longer than `slow`; empty if it did not, or if `slow` is
-/// zero.
+/// The log message for a request that took longer than `slow`; empty if it did not, or if `slow` is zero.
 std::string slow_warning(const Served& served, Millis slow);
 
 /// Logs a warning for each request that was refused because of its caller, without the secret. Only the first

@@ -81,10 +81,9 @@ std::span<const SeedKey> seed_keys();
 /// The row of a key, or null.
 const SeedKey* find_seed_key(SeedForm form, std::string_view name);
 
-// The configuration files of three other systems (go-delay-queue, delay_queue_callback and
-// DelayQ), so that their users can start this server with the file that they have. They are INI
-// files with `;` comments. The table in seed_config.cc lists which keys are used and which are
-// not.
+// The configuration files of three other systems (go-delay-queue, delay_queue_callback and DelayQ), so that
+// their users can start this server with the file that they have. They are INI files with `;` comments. The
+// table in seed_config.cc lists which keys are used and which are not.
 
 /// Reads such a file; nullopt if it is not one, so that it is read as our own TOML. It is one if it has keys
 /// of one of these systems and none that only our own files have, or if it has no keys and has comments with
