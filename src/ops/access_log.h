@@ -27,7 +27,7 @@ namespace delayq {
 /// taken, with "-" for a value that does not exist. A client cannot break out of its line.
 void append_served(std::string& out, const Served& served, std::string_view time, Config::LogFormat format);
 
-/// " http 127.0.0.1:40312 shop POST /v1/topics/order/jobs": the words of that line for any other one.
+/// " http 127.0.0.1:40312 shop POST /v1/topics/order/jobs": the same words, for other log messages.
 void append_who_and_what(std::string& out, const Served& served);
 
 /// The log message for a request that took longer than `slow`; empty if it did not, or if `slow` is zero.
@@ -63,11 +63,11 @@ class AccessLog {
   AccessLog& operator=(const AccessLog&) = delete;
 
   void note(const Served& served);
-  /// Opens the file by its name again, soon.
+  /// Makes the thread open the file by its name again.
   void reopen();
 
  private:
-  /// Lines, and where in them another day begins.
+  /// Lines, and the positions at which another day begins.
   struct PendingLines {
     struct Day {
       Moment at;
@@ -75,14 +75,15 @@ class AccessLog {
     };
     std::string lines;
     std::vector<Day> days;
-    uint64_t lost = 0;  ///< lines that there was no room for
+    uint64_t lost = 0;  ///< lines that were dropped
   };
 
   void work();
   void write(const PendingLines& batch);
 
   const Config::LogFormat format_;
-  Moment last_at_ = kNever;  ///< the time of the last line, and its text: lines come in crowds
+  Moment last_at_ =
+      kNever;  ///< the time of the last line; its text is kept, since many lines have the same time
   std::string last_time_;
 
   std::mutex mutex_;

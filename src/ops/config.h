@@ -28,8 +28,8 @@ inline PerProtocol<Address> default_addresses() {
   return addresses;
 }
 
-/// Everything that a server's operator decides. A Config{} is what an empty file says; what each value means,
-/// its range and its default are rows of the one table in ops/config_table.h.
+/// All settings of a server. Config{} is the configuration of an empty file. The meaning, range and default
+/// of each value are in the table of ops/config_table.h.
 struct Config {
   enum class Engine : uint8_t { kJournal, kMemory, kRedis };
   enum class Durability : uint8_t { kCommit, kInterval };
@@ -38,7 +38,7 @@ struct Config {
 
   struct Server {
     PerProtocol<Address> addresses = default_addresses();
-    std::vector<std::string> hosts{};  ///< as HostNames has them
+    std::vector<std::string> hosts{};  ///< patterns as in HostNames
     Engine engine = Engine::kJournal;
     std::string data = "data";
     std::string backups;  ///< empty: a directory "backups" beside `data`
@@ -177,7 +177,7 @@ struct Said {
   std::string key;      ///< empty: only the section was named
   std::string value;    ///< as TOML writes it
   std::string origin;
-  bool is_foreign = false;  ///< by the file of another system
+  bool is_foreign = false;  ///< set by the file of another system
 };
 
 /// A configuration, or everything that is wrong with its values: "delayq.toml:7: server.grace: ...", by line.
@@ -201,12 +201,12 @@ ConfigOutcome parse_config(std::string_view text, std::string_view file_name);
 /// The same for a file, of at most 16 MiB.
 ConfigOutcome load_config(const std::string& path);
 
-/// The origin of what a command line says.
+/// The origin of values from the command line.
 inline constexpr std::string_view kCommandLine = "command line";
 
-/// One value by its full key ("server.resp", `topics.order.attempts`), as a command line gives it; lists are
-/// written with commas. On an error, whose detail starts with the key, `config` is unchanged. What was taken
-/// over is added to `said`, here and below.
+/// Sets one value by its full key ("server.resp", `topics.order.attempts`), as a command line gives it; lists
+/// are written with commas. On an error, whose detail starts with the key, `config` is unchanged. The value
+/// is added to `said`, here and below.
 Status set_option(Config& config, std::string_view key, std::string_view text,
                   std::vector<Said>* said = nullptr, std::string origin = std::string(kCommandLine));
 

@@ -63,7 +63,7 @@ void check_same_port(const Config::Server& server, std::vector<std::string>& err
   }
 }
 
-/// As errors name it.
+/// The name of the key in errors.
 std::string full_section(const Said& said) {
   return said.number.empty() ? said.section : fmt::format("{}.{}", said.section, said.number);
 }
