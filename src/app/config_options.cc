@@ -28,7 +28,7 @@ namespace delayq {
 
 namespace {
 
-/// Where DelayQ looks when it is told no file.
+/// The file that DelayQ reads by default.
 constexpr const char* kSearched = "conf/delayq.conf";
 
 std::vector<std::pair<std::string, std::string>> environment() {
@@ -48,7 +48,7 @@ void ConfigOptions::add_to(CLI::App& command) {
       "-c,--config", file,
       "Configuration file: TOML, or the INI of go-delay-queue, delay_queue_callback or DelayQ; "
       "conf/delayq.conf when there is one and this is not given");
-  said.reserve(16);  // what CLI11 points to must stay where it is
+  said.reserve(16);  // CLI11 keeps pointers to the elements
   const auto add = [&](const char* flags, const char* key, const char* help) {
     said.emplace_back(key, "");
     command.add_option(flags, said.back().second, help);
@@ -123,11 +123,11 @@ using Errors = std::vector<std::string>;
 
 std::string message_of(int problem) { return std::generic_category().message(problem); }
 
-/// Why nothing can be made in this directory, which need not be there yet; nothing when it can.
+/// Why files cannot be created in this directory, which need not exist yet; nothing when they can.
 std::optional<std::string> why_not_below(fs::path directory) {
   if (directory.empty()) directory = ".";
   std::error_code problem;
-  // What is missing is made, in the first directory on the way that is there.
+  // Missing directories will be created, so the nearest existing one must be writable.
   while (!fs::exists(fs::symlink_status(directory, problem)) && directory.has_parent_path() &&
          directory != directory.parent_path()) {
     directory = directory.parent_path();
@@ -164,7 +164,7 @@ void check_data(const Config& config, Errors& errors) {
   }
 }
 
-/// The text behind "tls.", which is what the readers of these files call their settings.
+/// Replaces "tls.", which the readers of these files put before the setting, by the section.
 void add_tls_error(std::string_view section, const Error& error, Errors& errors) {
   constexpr std::string_view kTheirs = "tls.";
   std::string_view detail = error.detail;
@@ -204,13 +204,13 @@ void check_addresses(const Config& config, Errors& errors) {
   }
 }
 
-/// As Server has it.
+/// The same as in Server.
 RedisOutlet redis_outlet(const Config& config) {
   if (config.server.engine == Config::Engine::kRedis) return {true, config.redis.prefix + ":"};
   return {!config.redis_delivery.url.empty(), {}};
 }
 
-/// As a queue takes them, which knows the rules.
+/// Sets them in a queue, which knows the rules.
 void check_topics(const Config& config, Errors& errors) {
   MemoryEngine engine;
   QueueConfig said = queue_config(config);
@@ -248,7 +248,7 @@ std::vector<std::string> check_start(const Config& config) {
 
 ConfigOutcome read_config_to_serve(const ConfigOptions& options) {
   ConfigOutcome outcome = read_config(options);
-  if (!outcome.ok()) return outcome;  // what is wrong there would be told again in other words
+  if (!outcome.ok()) return outcome;  // the same errors would be reported again in other words
   for (std::string& error : check_start(outcome.config))
     outcome.errors.push_back(with_origin(std::move(error), outcome.said));
   return outcome;

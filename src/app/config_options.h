@@ -19,9 +19,9 @@ struct ConfigOptions {
   std::vector<std::pair<std::string, std::string>> said;
   std::vector<std::string> assignments;  ///< key=value
 
-  /// Lets a command take them. REQUIRES: this stays where it is until the command line was read.
+  /// Adds the options to a command. REQUIRES: this object is not moved until the command line was read.
   void add_to(CLI::App& command);
-  /// Takes conf/delayq.conf, where no file is named and this one is there. Returns whether it did.
+  /// Uses conf/delayq.conf if no file is named and this one exists. Returns whether it did.
   bool search();
 };
 

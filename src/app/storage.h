@@ -28,7 +28,7 @@ inline uint64_t random_seed() {
 
 enum class EngineKind : uint8_t { kJournal, kMemory, kRedis };
 
-/// How an operator says where a Redis is, for messages.
+/// The names of the settings that locate a Redis, for messages.
 struct RedisNames {
   std::string url = "redis.url";
   bool is_all_in_url = false;  ///< user, password, prefix: there are no settings beside the URL
@@ -44,8 +44,8 @@ struct RedisStorageOptions {
 };
 
 struct StorageOptions {
-  /// Writes nothing at all, there or on a disk; only topics and settings can be asked for. The memory engine
-  /// has nothing to look at.
+  /// Writes nothing at all, to Redis or to a disk; only topics and settings can be read. Not for the memory
+  /// engine.
   bool only_looks = false;
   /// A place that was never used fails with kNotFound and is not changed.
   bool must_exist = false;
@@ -68,8 +68,8 @@ Status check_not_partial(const std::string& directory);
 /// An engine with its directory, connection or memory.
 class Storage {
  public:
-  /// The loop is for engines that are reached by sockets; only the journal and the memory need none. It
-  /// outlives the storage.
+  /// The loop is for engines that use sockets; the journal and the memory engine need none. It must outlive
+  /// the storage.
   static Result<std::unique_ptr<Storage>> open(const StorageOptions& options, Moment now,
                                                net::Loop* loop = nullptr);
   virtual ~Storage() = default;
@@ -87,7 +87,7 @@ class Storage {
   virtual Millis clock_offset() const { return Millis{0}; }
   /// Call it once in each turn of the loop: reports changes to `tell`.
   virtual void look() {}
-  /// Of the connection to where the jobs are; nothing when that is this machine.
+  /// Figures of the connection to Redis; nothing for engines on this machine.
   virtual std::optional<http::RedisFigures> redis_figures() const { return std::nullopt; }
 };
 
