@@ -16,8 +16,8 @@
 
 namespace delayq::webhook {
 
-/// The header lines of one request, kept in one piece of memory: thousands of calls a second each have a
-/// dozen.
+/// The header lines of one request, kept in one string: there are thousands of calls a second, each with a
+/// dozen lines.
 class HeaderLines {
  public:
   /// Adds nothing for an empty value. A line end or another control character in either would let a job write
@@ -28,7 +28,7 @@ class HeaderLines {
   bool valid() const { return is_valid_; }
   /// The value of the first line with this name, for tests and messages; names are compared as they are.
   std::optional<std::string_view> find(std::string_view name) const;
-  /// "name: value" with a zero byte behind each line.
+  /// "name: value" with a zero byte after each line.
   const std::string& lines() const { return lines_; }
 
  private:
@@ -95,7 +95,7 @@ struct CallResult {
   bool is_answered() const { return error == CallError::kNone; }
 };
 
-/// How calls ended, in a fixed number of classes, whatever receivers answer.
+/// The results of calls in a fixed number of classes, for the metrics.
 enum class CallClass : uint8_t {
   k1xx,
   k2xx,
@@ -144,8 +144,8 @@ class Caller {
 
   virtual ~Caller() = default;
 
-  /// Makes this call, however many others the same host has: that limit is the user's.
-  /// Without room the result is CallError::kNoRoom.
+  /// Makes this call, however many others the same host has: the sink limits that. Without room the result is
+  /// CallError::kNoRoom.
   virtual void call(Call call, Done done) = 0;
 
   /// Collects the calls that have ended. The clock is read between hear() and poll(), at a moment at which
