@@ -19,7 +19,7 @@ namespace delayq::cli {
 
 namespace {
 
-// Enough for one commit of the server to be worth it, and little enough to wait for.
+// Large enough to use the server's commits well, and small enough to wait for.
 constexpr size_t kBatchJobs = 500;
 constexpr size_t kBatchBytes = size_t{1} << 20;
 
@@ -163,7 +163,7 @@ Status push_lines(const Session& session, const LinePush& push) {
 
 using Text = std::optional<std::string>;
 
-/// All of it. Larger than any body is not read to its end.
+/// Reads all of the input, but not much more than the largest body.
 Result<std::string> read_body(std::istream& in) {
   std::string body;
   std::string chunk(size_t{256} << 10, '\0');
@@ -230,7 +230,7 @@ class Push final : public Verb {
     if (id_ && files_.size() > 1) return invalid("--id: several files cannot have the same id");
     const Words before{"PUSH", topic_, delay.value_or("0")};
     if (from_lines) {
-      std::erase(lines_, "");  // what CLI11 makes of no value at all
+      std::erase(lines_, "");  // CLI11 passes an empty text if there is no value
       return push_lines(session, {.before = before, .after = options(), .files = lines_});
     }
     if (files_.empty()) return push_given(session, before, given.value_or("-"));
@@ -243,7 +243,7 @@ class Push final : public Verb {
   }
 
  private:
-  /// What stands behind the body.
+  /// The words after the body.
   Words options() const {
     Words words;
     append_option(words, "ID", id_);

@@ -91,7 +91,7 @@ class CommandLinePosition {
   }
 
   bool is_over() const { return is_over_; }
-  /// Whose value comes next; null: none's.
+  /// The option whose value is expected next; null: none.
   const CLI::Option* awaited() const { return awaited_; }
   const CLI::App& app() const { return *app_; }
 
@@ -172,7 +172,7 @@ namespace {
 
 constexpr std::string_view kServerGroup = "Server";
 
-/// Text that stands for itself: no line of it is a request, and a hyphen is the one that can be typed.
+/// Escapes text for roff: no line is taken for a request, and hyphens can be copied.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -343,11 +343,11 @@ std::string manual_page(const CLI::App& app) {
   return out;
 }
 
-// What shells and manual readers want: completion, complete, manual.
+// The verbs completion, complete and manual.
 
 namespace {
 
-/// The user has pressed a key and waits.
+/// Short, because the user has pressed a key and waits.
 constexpr Millis kPatience{300};
 constexpr int kMostPages = 10;
 
@@ -383,7 +383,7 @@ class Completion final : public OfTheTree {
   std::string shell_;
 };
 
-/// What the scripts call.
+/// Called by the completion scripts.
 class Complete final : public OfTheTree {
  public:
   std::string_view name() const override { return "complete"; }
@@ -401,7 +401,7 @@ class Complete final : public OfTheTree {
   }
 
  private:
-  /// None when the server does not answer soon.
+  /// Returns none when the server does not answer soon.
   std::vector<std::string> topics_of_server(const Surroundings& world) const {
     ServerOptions options;
     for (size_t i = 0; i + 1 < words_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Everything at once: export, import, backup.
+// Verbs for all jobs at once: export, import, backup.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -246,7 +246,7 @@ class Import final : public Verb {
     return error;
   }
 
-  /// All of them together. What was answered is counted, whatever became of the others.
+  /// Sends all of them together. Answers are counted even if other commands failed.
   Status send(const Session& session, const AskAll& ask, const std::string& file,
               std::vector<LineBatch> batches) {
     std::erase_if(batches, [](const LineBatch& batch) { return batch.lines.empty(); });
