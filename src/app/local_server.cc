@@ -96,8 +96,8 @@ Status LocalServer::start() {
   });
   QueueConfig config;
   config.limits.body_bytes = Limits::kMaxBodyBytes;
-  config.redis.is_there =
-      true;  // no job leaves here, and the server that uses this storage later may have a Redis
+  // No job leaves here, and the server that uses this storage later may have a Redis.
+  config.redis.is_there = true;
   queue_ = std::make_unique<Queue>(storage_->engine(), config, random_seed());
   std::optional<Status> started;
   queue_->start(now(), [&started](Status status) { started = std::move(status); });

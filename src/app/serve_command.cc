@@ -318,8 +318,8 @@ void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
 int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::function<void()>& tell_ready) {
   const Config& config = outcome.config;
   const bool in_background = said.in_background;
-  std::optional<ExitDeadline>
-      exit_deadline;  // declared first, so that it covers the destruction of all others
+  // Declared first, so that it covers the destruction of all others.
+  std::optional<ExitDeadline> exit_deadline;
   ignore_signals({SIGHUP, SIGPIPE});
   allow_many_descriptors();
   Surroundings around;

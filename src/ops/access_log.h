@@ -82,8 +82,7 @@ class AccessLog {
   void write(const PendingLines& batch);
 
   const Config::LogFormat format_;
-  Moment last_at_ =
-      kNever;  ///< the time of the last line; its text is kept, since many lines have the same time
+  Moment last_at_ = kNever;  ///< of the last line; many lines have the same time, so its text is kept
   std::string last_time_;
 
   std::mutex mutex_;
