@@ -264,7 +264,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
   const CLI::App* command = command_named(app, first);
   if (command == nullptr) {
     if (first.empty() || first.starts_with('-'))
-      return fmt::format("delayq: {}\ndelayq --help tells more\n", unmarked(error.what()));
+      return fmt::format("delayq: {}\ndelayq --help lists all options\n", unmarked(error.what()));
     return no_such_command(first, app);
   }
   std::string name = first;
@@ -276,7 +276,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
   if (const std::string option = unknown_option(*command, arguments); !option.empty()) {
     what = fmt::format("there is no option {}.{}", option, meant(option, option_names(*command)));
   }
-  return fmt::format("delayq {0}: {1}\ndelayq {0} --help tells more\n", name, what);
+  return fmt::format("delayq {0}: {1}\ndelayq {0} --help lists all options\n", name, what);
 }
 
 }  // namespace delayq::cli

@@ -107,7 +107,7 @@ std::string without_secrets(std::string_view url) {
 void in_words_of_a_url(std::string& detail) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"leave --tls out, or name", "begin with delayq://, or name"},
-      {"If it speaks TLS there, say --tls", "If it speaks TLS there, begin with delayqs://"},
+      {"If it speaks TLS there, use --tls", "If it speaks TLS there, begin with delayqs://"},
       {"the token (--token, $DELAYQ_TOKEN)", "the token of delayq://TOKEN@HOST:PORT"},
   };
   for (const auto& [options, url] : kWords) {

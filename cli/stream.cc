@@ -175,7 +175,7 @@ Result<bool> Stream::receive_plain(std::string& input, Clock::time_point deadlin
     has_heard_ = has_heard_ || *came;
   } else if (!has_heard_) {
     // A server that expects TLS closes a plain connection like this.
-    return unavailable(came.error().detail + ". If it speaks TLS there, say --tls");
+    return unavailable(came.error().detail + ". If it speaks TLS there, use --tls");
   }
   return came;
 }
@@ -187,7 +187,7 @@ Status Stream::send_raw(std::string_view bytes, Clock::time_point deadline) {
       bytes.remove_prefix(static_cast<size_t>(sent));
     } else if (errno == EAGAIN) {
       if (!wait_for(socket_, POLLOUT, deadline))
-        return unavailable(fmt::format("{} takes no more of the command", name_));
+        return unavailable(fmt::format("{} does not read the rest of the command", name_));
     } else if (errno != EINTR) {
       return unavailable(fmt::format("the connection to {} broke: {}", name_, reason(errno)));
     }

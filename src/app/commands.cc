@@ -225,7 +225,7 @@ Result<NewToken> make_token(const TokenOptions& options, std::string_view random
 void add_token_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TokenOptions>();
   auto json = std::make_shared<bool>(false);
-  CLI::App* const token = app.add_subcommand("token", "Make tokens, by which clients say who they are");
+  CLI::App* const token = app.add_subcommand("token", "Make access tokens for clients");
   token->require_subcommand(1);
   CLI::App* const make =
       token->add_subcommand("new", "Print a new secret, once, and the lines of the configuration for it");

@@ -37,7 +37,7 @@ std::string_view advice_for(const error_code& problem) {
   if (problem == boost::asio::error::address_in_use)
     return "; another program listens there, perhaps another delayq: stop it, or choose another port";
   if (problem == boost::asio::error::access_denied)
-    return "; ports below 1024 are for root or who has CAP_NET_BIND_SERVICE: choose another port";
+    return "; ports below 1024 need root or CAP_NET_BIND_SERVICE: choose another port";
   if (problem == boost::system::errc::address_not_available)
     return "; this machine has no such address: use one of its own, or 127.0.0.1";
   if (problem.category() == boost::asio::error::get_netdb_category())

@@ -224,8 +224,7 @@ void AccessLog::write(const PendingLines& batch) {
   }
   // Logged once, until lines are written again without a loss.
   const bool is_losing = batch.lost > 0 || file_->lost_bytes() > lost_before;
-  if (is_losing && !told_of_loss_)
-    spdlog::warn("log.access: the disk does not take all lines; some are lost");
+  if (is_losing && !told_of_loss_) spdlog::warn("log.access: not all lines could be written; some are lost");
   told_of_loss_ = is_losing;
 }
 

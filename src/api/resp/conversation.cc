@@ -162,7 +162,7 @@ void Conversation::execute(std::span<const std::string_view> words) {
 
 Status Conversation::execute(const CommandSpec* spec, std::span<const std::string_view> words) {
   if (spec == nullptr)
-    return invalid(fmt::format("unknown command {}; COMMAND LIST tells which there are", quote(words[0])));
+    return invalid(fmt::format("unknown command {}; COMMAND LIST lists all commands", quote(words[0])));
   const size_t count = words.size() - 1;
   if (count < spec->min_arguments || count > spec->max_arguments)
     return invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage));
