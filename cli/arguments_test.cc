@@ -69,9 +69,10 @@ TEST_F(ArgumentsTest, says_what_was_probably_meant) {
   EXPECT_EQ(
       explained({"list", "--onee", "x"}),
       "delayq list: there is no option --onee. Did you mean --one?\ndelayq list --help lists all options\n");
-  EXPECT_EQ(explained({"token", "new", "--nam=x"}),
-            "delayq token new: there is no option --nam. Did you mean --name?\ndelayq token new --help tells "
-            "more\n");
+  EXPECT_EQ(
+      explained({"token", "new", "--nam=x"}),
+      "delayq token new: there is no option --nam. Did you mean --name?\ndelayq token new --help lists all "
+      "options\n");
   EXPECT_EQ(explained({"list", "--number", "[x]"}),
             "delayq list: Could not convert: --number = [x]\ndelayq list --help lists all options\n");
   EXPECT_EQ(explained({"list", "--one", "1"}), "it was understood");
