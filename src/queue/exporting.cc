@@ -110,8 +110,8 @@ void Exporting::page(const ExportRequest& request, Reply<ExportPage> reply) {
   auto walk = std::make_unique<Walk>();
   if (status.ok() && !request.cursor.empty()) {
     std::optional<Position> position = parse_position(request.cursor);
-    const bool is_elsewhere = position && !position->schedule && !request.topic.empty() &&
-                              position->topic != request.topic;
+    const bool is_elsewhere =
+        position && !position->schedule && !request.topic.empty() && position->topic != request.topic;
     if (!position || is_elsewhere) {
       status = invalid("cursor", "cursor: not one that an export has answered");
     } else {
