@@ -9,7 +9,8 @@ import harness
 import openapi
 
 UNKNOWN = "no_such_name"
-NEEDS_A_BROKEN_DISK = {"DamagedLine.topic", "DamagedLine.state", "DamagedLine.damaged", "JobLine.outcome_base64"}
+NEEDS_A_BROKEN_DISK = {"DamagedLine.topic", "DamagedLine.state", "DamagedLine.damaged", "JobLine.outcome_base64",
+                       "DamagedScheduleLine.schedule", "DamagedScheduleLine.damaged"}
 
 
 class Asking(harness.ServerTest):
@@ -224,7 +225,16 @@ class EveryMember(Asking):
                     "redis_key": "orders", "redis_content": "id", "redis_maxlen": 9,
                     "callback": "http://x", "callback_method": "PUT", "callback_timeout": "1s", "callback_format": "cloudevents"}
         labelled = {"topic": "e", "id": "n", "state": "delayed", "due_at": "2030-01-31T08:00:00Z", "body": 1, "name": "label"}
-        lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled]
+        progress = {"created_at": "2026-01-01T00:00:00Z", "decided_until": "2026-02-01T00:00:00Z", "made": 3, "skipped": 1, "missed": 1,
+                    "previous_at": "2026-01-31T00:00:00Z", "previous_topic": "e", "catch_up_until": "2026-01-31T00:00:00Z", "paused": True}
+        repeated = {"schedule": "s", "topic": "e", "cron": "0 2 * * *", "zone": "Asia/Shanghai", "start": "2026-01-01T00:00:00Z",
+                    "end": "2090-01-01T00:00:00Z", "runs": 9, "jitter": "1m", "overlap": "skip", "missed": "all", "body": 1, "priority": 1,
+                    "group": "g", "max_attempts": 2, "backoff": "1s", "lease": "1m", "callback": "http://x", "callback_method": "PUT",
+                    "callback_format": "cloudevents", "content_type": "text/plain", "name": "label", "from_configuration": True,
+                    "progress": progress}
+        others = [{"schedule": "t", "topic": "e", "every": "1h", "body_text": "text", "progress": progress},
+                  {"schedule": "u", "topic": "e", "every": "1h", "body_base64": "/w==", "progress": progress}]
+        lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled, repeated, *others, {"schedule": "s", "moving": True}]
         self.ask("POST", "/v1/import", "".join(json.dumps(line) + "\n" for line in lines).encode(), openapi.LINES)
         said = {"id": "own", "group": "g", "attempts": 2, "backoff": "1s", "lease": "1m"}
         self.ask("POST", "/v1/topics/f/jobs", {"body": 1, **said})
