@@ -234,8 +234,9 @@ class EveryMember(Asking):
                     "progress": progress}
         others = [{"schedule": "t", "topic": "e", "every": "1h", "body_text": "text", "progress": progress},
                   {"schedule": "u", "topic": "e", "every": "1h", "body_base64": "/w==", "progress": progress}]
-        lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled, repeated, *others, {"schedule": "s", "moving": True}]
+        lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled, repeated, *others]
         self.ask("POST", "/v1/import", "".join(json.dumps(line) + "\n" for line in lines).encode(), openapi.LINES)
+        self.ask("POST", "/v1/import", b'{"schedule": "s", "moving": true}', openapi.LINES)
         said = {"id": "own", "group": "g", "attempts": 2, "backoff": "1s", "lease": "1m"}
         self.ask("POST", "/v1/topics/f/jobs", {"body": 1, **said})
         called = {"id": "called", "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents"}
