@@ -28,6 +28,7 @@ struct CheckReport {
   uint64_t records = 0;
   std::array<uint64_t, kJobStateCount> jobs{};  ///< by state; jobs that are due count as delayed
   uint64_t topics = 0;
+  uint64_t schedules = 0;
   uint64_t live_bytes = 0;
   uint64_t torn_bytes = 0;  ///< of a commit that was under way at the end: cut off by the next start, no loss
   uint64_t unfinished_segments = 0;  ///< created but never written to: removed by the next start, no loss

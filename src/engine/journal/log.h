@@ -100,6 +100,11 @@ class Log {
     return location;
   }
 
+  /// What is appended to the head stream until end_group() becomes one record: a reader gets all of it or
+  /// nothing. `most`: at least what these records will take. The disk is not read or written in between.
+  void begin_group(size_t most);
+  void end_group();
+
   /// Begins a commit of what the head stream has, unless one is under way. `done` is called when it is
   /// durable (or only written, when `sync` is false), or has failed. Answers whether it began one.
   bool commit_head(bool sync, Done done);
@@ -218,6 +223,8 @@ class Log {
   Lsn durable_lsn_ = 1;
   Lsn written_lsn_ = 1;
   std::array<Stream, kStreamCount> streams_;
+  Lsn group_lsn_ = 0;    ///< 0: no group is open
+  size_t group_at_ = 0;  ///< where it begins in the head stream's last chunk
   std::vector<std::shared_ptr<Commit>> under_way_;
   std::vector<std::shared_ptr<Commit>> waiting_for_room_;
   std::vector<std::unique_ptr<Chunk>> spare_;  ///< chunks whose buffers are used again

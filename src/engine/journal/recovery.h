@@ -36,15 +36,18 @@ class Replay {
     Location location;
     JobView job;     ///< for kJob
     SlotKey id_key;  ///< for kJob
-    uint64_t seq;    ///< for records about a job
+    uint64_t seq;    ///< for records about a job or a schedule
   };
   static constexpr size_t kWindow = 64;
 
+  bool add_group(const RecordView& group, const Location& location);
   bool parse(Waiting& waiting);
   void apply(const Waiting& waiting);
   void apply_job(const Waiting& waiting);
   void apply_gone(const Waiting& waiting);
   void apply_settings(const Waiting& waiting);
+  void apply_schedule(const Waiting& waiting);
+  void apply_turned(const Waiting& waiting);
   /// The record of a job in `segment` may lack a kGone record that names the segment: cleaning had copied it
   /// to another one, or a crash came between the job that replaced it and its kGone record.
   void clean_first(uint32_t segment) { store_.segments.set_half_cleaned(segment); }
@@ -55,8 +58,8 @@ class Replay {
   size_t waiting_ = 0;
   absl::flat_hash_map<uint64_t, Location> early_outcomes_;  ///< of jobs whose record comes later, if at all
   TopicNumber last_topic_ = kNoTopic;
-  /// Where jobs were whose id was pushed again, by number; until their kGone record comes, right behind
-  /// (unless a crash tore it off).
+  /// Where jobs were whose id was pushed again, and schedules that were defined again, by number; until their
+  /// kGone record comes, right behind (unless a crash tore it off).
   absl::flat_hash_map<uint64_t, uint32_t> replaced_;
   Lsn highest_lsn_ = 0;
   uint64_t records_ = 0;
