@@ -294,27 +294,17 @@ TEST_F(JournalSchedulesTest, what_is_written_of_removed_ones_does_not_pile_up) {
 
 /// As a crash leaves it that came after a definition was copied, and before the old segment was removed.
 TEST_F(JournalSchedulesTest, a_removal_that_names_a_lost_copy_counts) {
-  const auto payload = [](uint64_t number) {
-    ScheduleView view{};
-    view.name = "s";
-    view.definition = "rule";
-    view.fixed.number = number;
-    view.fixed.revision = 7;
-    std::string bytes(payload_size(view), '\0');
-    write_payload(std::as_writable_bytes(std::span(bytes)), view);
-    return bytes;
-  };
   for (const bool has_copy : {false, true}) {
     JournalOnDisk crashed;
     crashed.options.segment_bytes = 4096;
     SegmentBuilder first(1);
-    first.add(RecordType::kSchedule, payload(2));
+    first.schedule("s", "rule", 7);
     for (int i = 0; i < 60; ++i)
       first.job(JobSpec("keep", std::to_string(i)).due_at(at(9'000'000)).with_body(std::string(100, 'b')));
     for (int i = 0; i < 40; ++i) first.outcome(1, std::string(200, 'z'));
     first.save(crashed.disk);
     SegmentBuilder copy(2, first.next_lsn(), 7);
-    copy.add(RecordType::kSchedule, payload(2));
+    copy.schedule("s", "rule", 7, 2);
     if (has_copy) copy.save(crashed.disk);
     SegmentBuilder log(3, copy.next_lsn());
     log.gone(2, 2);
