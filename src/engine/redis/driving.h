@@ -112,6 +112,9 @@ class Driving {
   /// older: it counts until a round that began after it.
   void note_earlier(uint32_t shard, Moment next);
   Moment next(uint32_t shard) const { return shards_[shard].next; }
+  /// The same of schedules, which have a key of their own.
+  void set_alarm(uint32_t shard, Moment alarm) { shards_[shard].alarm = alarm; }
+  Moment alarm(uint32_t shard) const { return shards_[shard].alarm; }
   /// Nothing is known any more: look at everything.
   void forget();
 
@@ -122,6 +125,7 @@ class Driving {
     Moment round = Moment::min();  ///< when it began
     Moment look = Moment::min();   ///< at the latest: to renew the key, or to try to get it
     Moment next = Moment::min();   ///< what the shard's head says
+    Moment alarm = kNever;         ///< what it says of schedules
     Moment heard = kNever;         ///< the earliest that other servers told since the last round began
   };
 

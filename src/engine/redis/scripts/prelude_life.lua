@@ -38,7 +38,7 @@ end
 
 -- All records are gone, so all places have traces only. Called before jobs are stored or looked at. Writes only when there
 -- are some, and removes no key of another program: ZCARD fails on those.
-local is_smaller = false
+local is_smaller, is_listed = false, false
 local function clear_traces()
   if call('EXISTS', POOL) == 1 then return end
   if call('EXISTS', READY, CALLED, HELD, LEASES, DONE, DEAD, KEPT) == 0 and not is_any_delayed() then return end
