@@ -213,6 +213,7 @@ TEST_P(DamageToATurn, LeavesScheduleAndJobsAsTheyWere) {
     EXPECT_THAT(run(scripts::kGet, "t", {id(kNow + 900)}).items, IsEmpty()) << "not pushed";
     EXPECT_EQ(mend(), (std::pair<int64_t, int64_t>{0, 0}));
     EXPECT_EQ(outcomes(turn({next})), "[0 0 1]") << "and now it happens";
+    run(scripts::kCancel, "t", {id(kNow + 900)});
     turn({{.expected = std::string(kThird), .revision = "0"}});
   }
 }
