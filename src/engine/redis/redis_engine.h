@@ -302,7 +302,8 @@ class RedisEngine final : public Engine {
   uint32_t missed_walks_ = 0;            ///< shards in which it is going on
   uint64_t mended_ = 0;
   uint64_t mended_schedules_ = 0;
-  std::map<std::pair<uint32_t, std::string>, Moment> mended_topics_;  ///< when that began, of late
+  /// when mend() last began, by shard and topic
+  std::map<std::pair<uint32_t, std::string>, Moment> mended_topics_;
 
   // What the next poll() hands out.
   Answers answers_;
