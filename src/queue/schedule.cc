@@ -138,8 +138,11 @@ Result<Missed> parse_missed(std::string_view text) {
 }
 
 Status check_schedule_name(std::string_view name) {
-  Status status = check_topic(name);
-  if (status.ok()) return status;
+  if (name == kPreviewName) {
+    return invalid("name",
+                   "the name preview is reserved: GET /v1/schedules/preview shows the occurrences of a rule");
+  }
+  if (check_topic(name)) return {};
   return invalid("name",
                  "the name of a schedule has 1 to 200 bytes of A-Z a-z 0-9 _ . : - and letters of other "
                  "scripts");
@@ -327,6 +330,22 @@ ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, con
   // Not yet the end if this was the last run: it may be skipped, and then it does not count.
   step.next = first_undecided(spec, rule, step.progress).value_or(kNever);
   return step;
+}
+
+Result<std::vector<Moment>> preview_schedule(const ScheduleSpec& spec, Moment from, uint32_t count) {
+  if (Status status = check_count("count", count, Limits::kPreview); !status) return status.error();
+  if (Status status = check_rule(spec, from); !status) return status.error();
+  const Result<Recurrence> rule = recurrence_of(spec, from);
+  if (!rule.ok()) return rule.error();
+  std::vector<Moment> found;
+  ScheduleProgress progress{.created = from, .decided = from};
+  while (found.size() < count) {
+    const Moment next = next_occurrence(spec, *rule, progress);
+    if (next == kNever) break;
+    found.push_back(progress.decided = next);
+    ++progress.made;
+  }
+  return found;
 }
 
 Moment due_of(const ScheduleSpec& spec, Moment occurrence) {

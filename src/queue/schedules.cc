@@ -37,6 +37,7 @@ struct Schedules::DueBatch {
     TopicPtr topic;
     std::string job_id;
     std::string previous_id;
+    std::string previous_topic;
     std::string options;
     std::string progress;
     std::string if_skipped;
@@ -68,6 +69,7 @@ struct Schedules::Change {
   std::string_view op;
   std::string name;
   std::vector<std::string> topics;  ///< a schedule of another topic is as if it were not there
+  bool takes_name = false;          ///< then that is a conflict: two schedules cannot have one name
   /// Occurrences that are due are decided by the rule as it was.
   bool decides_first = false;
   absl::AnyInvocable<Result<Plan>(const ScheduleView* found)> plan;
@@ -93,6 +95,7 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
   if (found != nullptr) {
     seen = view(std::make_shared<StoredSchedule>(*found));
     if (!covers(change->topics, seen.spec.topic)) {
+      if (!change->takes_name) return change->done(not_found(change->op, change->name));
       return change->done(about_field(
           "name",
           Error{ErrorCode::kConflict, std::string{change->op},
@@ -154,6 +157,7 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
   change->op = "schedule";
   change->name = spec.name;
   change->topics = copy(topics);
+  change->takes_name = true;
   change->decides_first = true;
   change->plan = [this,
                   definition = encode_definition(spec)](const ScheduleView* found) -> Result<Change::Plan> {
@@ -201,6 +205,7 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
   change->op = "restore";
   change->name = spec.name;
   change->topics = copy(kAllTopics);
+  change->takes_name = true;
   change->plan = [this, definition = encode_definition(spec), progress,
                   on_conflict](const ScheduleView* found) -> Result<Change::Plan> {
     if (found != nullptr && on_conflict == OnConflict::kKeep) return Change::Plan{.changes_nothing = true};
@@ -236,6 +241,8 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
 }
 
 void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   auto change = std::make_unique<Change>();
   change->op = "schedule";
   change->name = name;
@@ -251,6 +258,8 @@ void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> 
 }
 
 void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, Reply<ScheduleView> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   auto change = std::make_unique<Change>();
   change->op = "schedule";
   change->name = name;
@@ -312,6 +321,8 @@ ScheduleView Schedules::view(std::shared_ptr<const StoredSchedule> stored) {
 }
 
 void Schedules::get(std::string_view name, TopicPatterns topics, Reply<std::optional<ScheduleView>> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   context_.engine.get_schedule(context_.now, name,
                                [this, topics = copy(topics), reply = std::move(reply)](
                                    Result<std::optional<StoredSchedule>> found) mutable {
@@ -328,16 +339,29 @@ void Schedules::get(std::string_view name, TopicPatterns topics, Reply<std::opti
 void Schedules::list(const ScheduleListing& request, TopicPatterns topics, Reply<ScheduleViews> reply) {
   if (const Status status = check_count("limit", request.limit, Limits::kPageJobs); !status)
     return context_.refuse(reply, in_verb("schedules", status.error()));
+  list_visible(request, copy(topics), std::move(reply));
+}
+
+/// The cursor is the name of a schedule on the page, never that of a schedule of other topics: a page without
+/// any of these topics is left out.
+void Schedules::list_visible(const ScheduleListing& request, std::vector<std::string> topics,
+                             Reply<ScheduleViews> reply) {
   context_.engine.list_schedules(
       context_.now, {.after = request.after, .limit = request.limit},
-      [this, topics = copy(topics), reply = std::move(reply)](Result<SchedulePage> page) mutable {
+      [this, limit = request.limit, topics = std::move(topics),
+       reply = std::move(reply)](Result<SchedulePage> page) mutable {
         if (!page.ok()) return context_.refuse(reply, page.error());
         ScheduleViews views;
-        if (page->has_more && !page->schedules.empty()) views.cursor = page->schedules.back().name;
+        std::string last;
+        if (!page->schedules.empty()) last = page->schedules.back().name;
         for (StoredSchedule& stored : page->schedules) {
           ScheduleView seen = view(std::make_shared<StoredSchedule>(std::move(stored)));
           if (covers(topics, seen.spec.topic)) views.schedules.push_back(std::move(seen));
         }
+        const bool has_more = page->has_more && !last.empty();
+        if (has_more && views.schedules.empty())
+          return list_visible({.after = last, .limit = limit}, std::move(topics), std::move(reply));
+        if (has_more) views.cursor = views.schedules.back().spec.name;
         context_.answer(reply, Result{std::move(views)});
       });
 }
@@ -414,7 +438,8 @@ bool Schedules::add_due(const StoredSchedule& stored, DueBatch& batch) {
     job.outlet = outlet_of(spec->options);
     if (spec->overlap != Overlap::kAllow && progress->previous != Moment{}) {
       item->previous_id = occurrence_id(spec->name, progress->previous);
-      request.previous = JobRef{progress->previous_topic, item->previous_id};
+      item->previous_topic = progress->previous_topic;
+      request.previous = JobRef{item->previous_topic, item->previous_id};
       request.overlap = spec->overlap;
     }
   }
