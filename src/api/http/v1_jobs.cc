@@ -35,7 +35,7 @@ Status push_one(const Call& call, const PushRequest& job) {
   return {};
 }
 
-/// `job` has what the path says.
+/// `job` already has what is in the path.
 Status push_job(const Call& call, PushRequest& job) {
   Result<Fields> fields = fields_with_body(call, job.body, job.options);
   if (!fields.ok()) return fields.error();
@@ -84,7 +84,7 @@ std::string_view name_of_outcome(NackOutcome outcome) {
   return "stale_lease";
 }
 
-/// The last field to be taken: the leases, which the caller may all use.
+/// Reads the leases, the last field. All of them must be of topics that the caller may use.
 Result<std::vector<std::string_view>> leases_of(const Call& call, Fields& fields) {
   auto leases = fields.texts("leases");
   if (!leases) fields.note("leases", "is missing; an array of lease texts");

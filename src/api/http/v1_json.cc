@@ -64,7 +64,7 @@ std::optional<Rate> read_rate(Fields& fields, std::string_view name) {
   return rate;
 }
 
-/// A form counts as JSON too: it is what curl says when it is given no type, and no call takes forms.
+/// A form counts as JSON too: it is the type that curl sends by default, and no call accepts forms.
 bool is_json(std::string_view content_type) {
   const std::string type = media_type(content_type);
   return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";

@@ -12,7 +12,8 @@
 /// The values that several calls of HTTP v1 read or write as JSON.
 namespace delayq::http {
 
-/// Everything about a job but its body and topic. An id that `job` has already is the one of the path.
+/// Reads everything about a job but its body and topic. If `job` already has an id, it is the one of the
+/// path.
 void read_job(Fields& fields, PushRequest& job);
 /// Attempts, backoff, lease and the callback: of a job, or of the jobs that a schedule makes.
 void read_options(Fields& fields, JobOptions& options);
@@ -45,7 +46,7 @@ void write_body(json::Writer& json, std::string_view body, std::string_view cont
 /// What /v1/stats and /v1/topics show, and /v1/events when it changes.
 void write_totals(json::Writer& json, const TotalStats& stats);
 void write_topic(json::Writer& json, const TopicSummary& topic);
-/// The same of one topic, with its settings.
+/// The same for one topic, with its settings.
 void write_topic_stats(json::Writer& json, std::string_view topic, const TopicStats& stats);
 
 }  // namespace delayq::http
