@@ -32,18 +32,14 @@ struct Context {
 
   /// For a verb of several steps, which holds the result until its last step was sent to the engine.
   Steps begin_steps() const { return Steps{sequence, alive}; }
-  /// The same for a verb that holds it until the answer.
-  template <class T>
-  Reply<T> until_answered(Reply<T> reply) const {
-    return [steps = begin_steps(), reply = std::move(reply)](Result<T> result) mutable {
-      reply(std::move(result));
-    };
-  }
   /// For a verb that is one call of the engine on a whole topic or on all topics. An engine with parts
   /// executes that in several steps.
   template <class T>
   Reply<T> in_steps(Reply<T> reply) const {
-    return engine.has_parts() ? until_answered(std::move(reply)) : std::move(reply);
+    if (!engine.has_parts()) return reply;
+    return [steps = begin_steps(), reply = std::move(reply)](Result<T> result) mutable {
+      reply(std::move(result));
+    };
   }
 
   /// kStopping for `op` while the server stops.

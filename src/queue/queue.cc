@@ -362,7 +362,7 @@ void Queue::backup(Moment now, std::string_view name, Reply<BackupReport> reply)
 void Queue::set_schedule(Moment now, const ScheduleSpec& spec, TopicPatterns topics,
                          Reply<ScheduleReceipt> reply) {
   const Entry entry = enter(now);
-  parts_->schedules.set(spec, topics, parts_->context.until_answered(std::move(reply)));
+  parts_->schedules.set(spec, topics, std::move(reply));
 }
 
 void Queue::get_schedule(Moment now, std::string_view name, TopicPatterns topics,
@@ -374,35 +374,35 @@ void Queue::get_schedule(Moment now, std::string_view name, TopicPatterns topics
 void Queue::list_schedules(Moment now, const ScheduleListing& request, TopicPatterns topics,
                            Reply<ScheduleViews> reply) {
   const Entry entry = enter(now);
-  parts_->schedules.list(request, topics, parts_->context.until_answered(std::move(reply)));
+  parts_->schedules.list(request, topics, std::move(reply));
 }
 
 void Queue::remove_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<void> reply) {
   const Entry entry = enter(now);
-  parts_->schedules.remove(name, topics, parts_->context.until_answered(std::move(reply)));
+  parts_->schedules.remove(name, topics, std::move(reply));
 }
 
 void Queue::pause_schedule(Moment now, std::string_view name, TopicPatterns topics,
                            Reply<ScheduleView> reply) {
   const Entry entry = enter(now);
-  parts_->schedules.pause(name, true, topics, parts_->context.until_answered(std::move(reply)));
+  parts_->schedules.pause(name, true, topics, std::move(reply));
 }
 
 void Queue::resume_schedule(Moment now, std::string_view name, TopicPatterns topics,
                             Reply<ScheduleView> reply) {
   const Entry entry = enter(now);
-  parts_->schedules.pause(name, false, topics, parts_->context.until_answered(std::move(reply)));
+  parts_->schedules.pause(name, false, topics, std::move(reply));
 }
 
 void Queue::run_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply) {
   const Entry entry = enter(now);
-  parts_->schedules.run(name, topics, parts_->context.until_answered(std::move(reply)));
+  parts_->schedules.run(name, topics, std::move(reply));
 }
 
 void Queue::restore_schedule(Moment now, const ScheduleSpec& spec, const ScheduleProgress& progress,
                              OnConflict on_conflict, Reply<RestoreOutcome> reply) {
   const Entry entry = enter(now);
-  parts_->schedules.restore(spec, progress, on_conflict, parts_->context.until_answered(std::move(reply)));
+  parts_->schedules.restore(spec, progress, on_conflict, std::move(reply));
 }
 
 // ---- settings

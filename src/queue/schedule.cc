@@ -292,6 +292,19 @@ Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const S
   return first_undecided(spec, rule, progress).value_or(kNever);
 }
 
+std::vector<Moment> next_occurrences(const ScheduleSpec& spec, const Recurrence& rule,
+                                     ScheduleProgress progress, uint32_t count) {
+  std::vector<Moment> occurrences;
+  while (occurrences.size() < count) {
+    const Moment next = next_occurrence(spec, rule, progress);
+    if (next == kNever) break;
+    occurrences.push_back(next);
+    progress.decided = next;
+    ++progress.made;
+  }
+  return occurrences;
+}
+
 ScheduleState state_of(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress) {
   if (has_all_runs(spec, progress) || !first_undecided(spec, rule, progress)) return ScheduleState::kEnded;
   return progress.paused ? ScheduleState::kPaused : ScheduleState::kActive;
@@ -337,15 +350,7 @@ Result<std::vector<Moment>> preview_schedule(const ScheduleSpec& spec, Moment fr
   if (Status status = check_rule(spec, from); !status) return status.error();
   const Result<Recurrence> rule = recurrence_of(spec, from);
   if (!rule.ok()) return rule.error();
-  std::vector<Moment> found;
-  ScheduleProgress progress{.created = from, .decided = from};
-  while (found.size() < count) {
-    const Moment next = next_occurrence(spec, *rule, progress);
-    if (next == kNever) break;
-    found.push_back(progress.decided = next);
-    ++progress.made;
-  }
-  return found;
+  return next_occurrences(spec, *rule, {.created = from, .decided = from}, count);
 }
 
 Moment due_of(const ScheduleSpec& spec, Moment occurrence) {

@@ -131,6 +131,10 @@ ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, con
 Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress);
 ScheduleState state_of(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress);
 
+/// The occurrences that come next, in their order, at most `count`. None while the schedule is paused.
+std::vector<Moment> next_occurrences(const ScheduleSpec& spec, const Recurrence& rule,
+                                     ScheduleProgress progress, uint32_t count);
+
 /// The first `count` occurrences (1 to Limits::kPreview) of a schedule that is set at `from`; fewer when it
 /// ends before. Only the rule counts: name, topic and body may be missing. kInvalid for a rule that cannot
 /// be.
