@@ -35,9 +35,10 @@ namespace delayq {
 ///   }
 ///
 /// Order. A verb takes effect when it is called: the next verb sees its effect, even before the answer. Verbs
-/// of several steps (nack, purge, redrive, cancel_group, verbs by id alone, pop of several topics, export)
-/// take effect between their call and their answer. A client whose verbs must take effect in order makes them
-/// part of one Sequence (see in_order()), and calls none while the sequence is busy.
+/// of several steps (nack, purge, redrive, cancel_group, verbs by id alone, pop of several topics, export,
+/// changes of schedules) take effect between their call and their answer. A client whose verbs must take
+/// effect in order makes them part of one Sequence (see in_order()), and calls none while the sequence is
+/// busy.
 ///
 /// The same calls with the same seed over the same engine give the same answers in the same order.
 ///

@@ -289,6 +289,19 @@ Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const S
   return first_undecided(spec, rule, progress).value_or(kNever);
 }
 
+std::vector<Moment> next_occurrences(const ScheduleSpec& spec, const Recurrence& rule,
+                                     ScheduleProgress progress, uint32_t count) {
+  std::vector<Moment> occurrences;
+  while (occurrences.size() < count) {
+    const Moment next = next_occurrence(spec, rule, progress);
+    if (next == kNever) break;
+    occurrences.push_back(next);
+    progress.decided = next;
+    ++progress.made;
+  }
+  return occurrences;
+}
+
 ScheduleState state_of(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress) {
   if (has_all_runs(spec, progress) || !first_undecided(spec, rule, progress)) return ScheduleState::kEnded;
   return progress.paused ? ScheduleState::kPaused : ScheduleState::kActive;

@@ -129,6 +129,10 @@ ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, con
 Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress);
 ScheduleState state_of(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress);
 
+/// The occurrences that come next, in their order, at most `count`. None while the schedule is paused.
+std::vector<Moment> next_occurrences(const ScheduleSpec& spec, const Recurrence& rule,
+                                     ScheduleProgress progress, uint32_t count);
+
 /// When the job of an occurrence is due: at the occurrence, or up to `jitter` later, always by the same time
 /// for the same occurrence.
 Moment due_of(const ScheduleSpec& spec, Moment occurrence);

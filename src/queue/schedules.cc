@@ -68,10 +68,12 @@ struct Schedules::Change {
   std::string_view op;
   std::string name;
   std::vector<std::string> topics;  ///< a schedule of another topic is as if it were not there
+  bool creates = false;             ///< a schedule that is not there
   /// Occurrences that are due are decided by the rule as it was.
   bool decides_first = false;
   absl::AnyInvocable<Result<Plan>(const ScheduleView* found)> plan;
   absl::AnyInvocable<void(Result<Done>)> done;
+  Steps steps{};  ///< the client's next verb must see this change
   uint32_t tries = 0;
   std::shared_ptr<StoredSchedule> next{};  ///< what is being stored
   bool was_there = false;
@@ -93,6 +95,7 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
   if (found != nullptr) {
     seen = view(std::make_shared<StoredSchedule>(*found));
     if (!covers(change->topics, seen.spec.topic)) {
+      if (!change->creates) return change->done(not_found(change->op, change->name));
       return change->done(about_field(
           "name",
           Error{ErrorCode::kConflict, std::string{change->op},
@@ -151,9 +154,11 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
   if (const Status status = check_schedule(spec, context_.now, context_.config.limits); !status)
     return context_.refuse(reply, in_verb("schedule", status.error()));
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "schedule";
   change->name = spec.name;
   change->topics = copy(topics);
+  change->creates = true;
   change->decides_first = true;
   change->plan = [this,
                   definition = encode_definition(spec)](const ScheduleView* found) -> Result<Change::Plan> {
@@ -198,9 +203,11 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
   if (const Status status = check_schedule(spec, context_.now, context_.config.limits); !status)
     return context_.refuse(reply, in_verb("restore", status.error()));
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "restore";
   change->name = spec.name;
   change->topics = copy(kAllTopics);
+  change->creates = true;
   change->plan = [this, definition = encode_definition(spec), progress,
                   on_conflict](const ScheduleView* found) -> Result<Change::Plan> {
     if (found != nullptr && on_conflict == OnConflict::kKeep) return Change::Plan{.changes_nothing = true};
@@ -237,6 +244,7 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
 
 void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> reply) {
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "schedule";
   change->name = name;
   change->topics = copy(topics);
@@ -252,6 +260,7 @@ void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> 
 
 void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, Reply<ScheduleView> reply) {
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "schedule";
   change->name = name;
   change->topics = copy(topics);
@@ -344,7 +353,7 @@ void Schedules::list(const ScheduleListing& request, TopicPatterns topics, Reply
 
 void Schedules::run(std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply) {
   get(name, topics,
-      [this, name = std::string{name},
+      [this, name = std::string{name}, steps = context_.begin_steps(),
        reply = std::move(reply)](Result<std::optional<ScheduleView>> found) mutable {
         if (!found.ok()) return context_.refuse(reply, in_verb("schedule", found.error()));
         if (!found->has_value()) return context_.refuse(reply, not_found("schedule", name));
