@@ -66,13 +66,15 @@ TEST_F(ArgumentsTest, says_what_was_probably_meant) {
             "delayq: there is no command \"lsit\". Did you mean list?\ndelayq --help lists them\n");
   EXPECT_EQ(explained({"something"}),
             "delayq: there is no command \"something\".\ndelayq --help lists them\n");
-  EXPECT_EQ(explained({"list", "--onee", "x"}),
-            "delayq list: there is no option --onee. Did you mean --one?\ndelayq list --help tells more\n");
-  EXPECT_EQ(explained({"token", "new", "--nam=x"}),
-            "delayq token new: there is no option --nam. Did you mean --name?\ndelayq token new --help tells "
-            "more\n");
+  EXPECT_EQ(
+      explained({"list", "--onee", "x"}),
+      "delayq list: there is no option --onee. Did you mean --one?\ndelayq list --help lists all options\n");
+  EXPECT_EQ(
+      explained({"token", "new", "--nam=x"}),
+      "delayq token new: there is no option --nam. Did you mean --name?\ndelayq token new --help lists all "
+      "options\n");
   EXPECT_EQ(explained({"list", "--number", "[x]"}),
-            "delayq list: Could not convert: --number = [x]\ndelayq list --help tells more\n");
+            "delayq list: Could not convert: --number = [x]\ndelayq list --help lists all options\n");
   EXPECT_EQ(explained({"list", "--one", "1"}), "it was understood");
 }
 

@@ -28,7 +28,7 @@ void close_if_open(int& descriptor) {
   descriptor = -1;
 }
 
-/// As posix_spawn() wants them.
+/// In the form that posix_spawn() needs.
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> result;
   for (std::string& word : words) result.push_back(word.data());
@@ -36,7 +36,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return result;
 }
 
-/// Appends our own, without the names that are there already.
+/// Appends our own environment, except the names that are there already.
 void append_environment(std::vector<std::string>& environment) {
   const size_t given = environment.size();
   for (char** each = environ; *each != nullptr; ++each) {
@@ -49,7 +49,7 @@ void append_environment(std::vector<std::string>& environment) {
   }
 }
 
-/// Starts it with `input` and `errors` as its standard streams; answers an error number.
+/// Starts it with `input` and `errors` as its standard streams. Returns an error number.
 int spawn(Child::Options& options, int input, int errors, pid_t& id) {
   std::vector<std::string> environment = std::move(options.environment);
   append_environment(environment);
@@ -59,7 +59,7 @@ int spawn(Child::Options& options, int input, int errors, pid_t& id) {
   posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // It is not to inherit what we do about signals.
+  // It must not inherit our signal handling.
   sigset_t usual;
   sigemptyset(&usual);
   posix_spawnattr_setsigmask(&attributes, &usual);
@@ -159,7 +159,7 @@ void Child::write_input() {
   if (written >= 0) {
     left_.remove_prefix(static_cast<size_t>(written));
   } else if (errno != EAGAIN && errno != EINTR) {
-    left_ = {};  // it does not want to read all of it, which is its own business
+    left_ = {};  // it does not read all of its input, which is not an error
   }
   if (left_.empty()) close_if_open(input_);
 }
@@ -186,7 +186,7 @@ void Child::reap() {
   int status = 0;
   if (waitpid(id_, &status, WNOHANG) != id_) return;
   id_ = -1;
-  // What it wrote last is in the pipe. What its own children still write is not waited for.
+  // Its last output is in the pipe. Output that its own children still write is not waited for.
   pollfd entry{.fd = errors_, .events = POLLIN, .revents = 0};
   while (errors_ >= 0 && poll(&entry, 1, 0) > 0) {
     read_error_output();

@@ -13,7 +13,7 @@
 
 namespace delayq::cli {
 
-/// SIGINT and SIGTERM as something to read; they do nothing else meanwhile, and SIGPIPE nothing at all.
+/// Makes SIGINT and SIGTERM readable from a descriptor, instead of their usual effect, and ignores SIGPIPE.
 class [[nodiscard]] SignalReader {
  public:
   SignalReader() {
@@ -23,10 +23,10 @@ class [[nodiscard]] SignalReader {
     sigaddset(&set, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    std::signal(SIGPIPE, SIG_IGN);  // somebody who does not read to the end
+    std::signal(SIGPIPE, SIG_IGN);  // a reader that closes early
   }
   ~SignalReader() {
-    // Those that came have done what they were for, and are not to end the program now.
+    // Signals that arrived were handled, and must not end the program now.
     signalfd_siginfo info{};
     while (read(descriptor_, &info, sizeof info) == sizeof info) {
     }
@@ -52,7 +52,7 @@ class Child {
 
   struct Options {
     std::vector<std::string> words;        ///< the program, looked up in PATH, and its arguments
-    std::vector<std::string> environment;  ///< "NAME=value", besides what we have ourselves
+    std::vector<std::string> environment;  ///< "NAME=value", besides our own environment
     std::string_view input;                ///< must live as long as the child
     std::function<void(std::string_view)> on_error_output;
   };
@@ -76,12 +76,12 @@ class Child {
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
 
-  /// Feeds it and listens to it until it ended, the deadline came, or there is something to read on `wake`
-  /// (-1: nothing). True when it ended.
+  /// Writes its input and reads its errors until it has ended, the deadline has passed, or `wake` is readable
+  /// (-1: none). Returns true if it has ended.
   bool run_until(Clock::time_point deadline, int wake);
   /// Sends a signal to it and what it started.
   void signal(int number) const;
-  /// REQUIRES: run_until() said so.
+  /// REQUIRES: run_until() returned true.
   const End& end() const { return end_; }
 
  private:

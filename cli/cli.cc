@@ -20,7 +20,7 @@ namespace delayq::cli {
 namespace {
 
 constexpr Millis kConnectPatience = std::chrono::seconds{5};
-/// On top of what the command itself may wait for.
+/// Added to the time that the command itself may wait.
 constexpr Millis kReplyPatience = std::chrono::seconds{30};
 
 /// Connects at the first command, so that a verb can refuse its arguments without a server, and again at the
@@ -56,9 +56,9 @@ Transport transport_over(const std::shared_ptr<Line>& line) {
   return [line](const Words& command, Millis wait) { return line->ask(command, wait); };
 }
 
-/// With what to do about it, where the server cannot know that.
+/// Adds advice that the server cannot give.
 Error with_advice(Error error, const Result<Server>& server) {
-  // One with an operation is not from the server.
+  // An error with an `op` is not from the server.
   if (error.code == ErrorCode::kUnauthorized && error.op.empty() && server && server->token.empty()) {
     error.detail += ". Give a token with --token or in DELAYQ_TOKEN";
   }
@@ -68,7 +68,7 @@ Error with_advice(Error error, const Result<Server>& server) {
 }  // namespace
 
 Surroundings process_surroundings() {
-  std::ios::sync_with_stdio(false);  // or standard input is read a byte at a time
+  std::ios::sync_with_stdio(false);  // otherwise standard input is read a byte at a time
   return {.in = std::cin,
           .out = std::cout,
           .err = std::cerr,
@@ -80,7 +80,7 @@ Surroundings process_surroundings() {
 }
 
 Commands::Commands(CLI::App& app) {
-  // Or CLI11 would take the topic in `delayq pause stats` for one more verb.
+  // Otherwise CLI11 would take the topic in `delayq pause stats` for another verb.
   app.require_subcommand(app.get_require_subcommand_min(), 1);
   Verbs verbs;
   add_producer_verbs(verbs);
@@ -141,11 +141,11 @@ int Commands::run(Entry& entry, const Surroundings& surroundings) {
 
 namespace {
 
-/// In front of a value that must be left as it is. Nobody types it, and if somebody does, it is marked as
-/// well.
+/// A mark in front of a value that must stay as it is. Users do not type it; a value that has it gets a
+/// second one.
 constexpr char kMark = '\x02';
 
-/// A word whose value CLI11 might take apart gets the mark in front of the value.
+/// Puts the mark in front of a value that CLI11 might split.
 std::string marked(const std::string& word) {
   const size_t sign = word.starts_with("--") ? word.find('=') : std::string::npos;
   const size_t value = sign == std::string::npos ? 0 : sign + 1;
@@ -209,7 +209,7 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
   return {};
 }
 
-/// The first word behind `help` that is no command, and the command in which it was looked for.
+/// The first word after `help` that is not a command, and the command in which it was searched.
 struct Unknown {
   std::string word;  ///< empty: all of them are commands
   const CLI::App* within = nullptr;
@@ -250,7 +250,7 @@ void parse(CLI::App& app, const std::vector<std::string>& arguments) {
   if (rest != arguments.end()) {
     while (++rest != arguments.end()) words.push_back(fmt::format("{}={}{}", kExecWord, kMark, *rest));
   }
-  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  std::reverse(words.begin(), words.end());  // CLI11 expects them in reverse
   app.parse(words);
 }
 
@@ -264,7 +264,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
   const CLI::App* command = command_named(app, first);
   if (command == nullptr) {
     if (first.empty() || first.starts_with('-'))
-      return fmt::format("delayq: {}\ndelayq --help tells more\n", unmarked(error.what()));
+      return fmt::format("delayq: {}\ndelayq --help lists all options\n", unmarked(error.what()));
     return no_such_command(first, app);
   }
   std::string name = first;
@@ -276,7 +276,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
   if (const std::string option = unknown_option(*command, arguments); !option.empty()) {
     what = fmt::format("there is no option {}.{}", option, meant(option, option_names(*command)));
   }
-  return fmt::format("delayq {0}: {1}\ndelayq {0} --help tells more\n", name, what);
+  return fmt::format("delayq {0}: {1}\ndelayq {0} --help lists all options\n", name, what);
 }
 
 }  // namespace delayq::cli

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli.h"
-#include "cli/shell_verbs.h"
+#include "cli/verb.h"
 
 namespace delayq::cli {
 namespace {

@@ -35,10 +35,9 @@ Status Connection::introduce(const std::string& token, Millis patience) {
   const Result<resp::Value> reply = ask(command, patience);
   if (!reply) return reply.error();
   if (!reply->is_error()) return {};
-  return Error{
-      ErrorCode::kUnauthorized,
-      {},
-      fmt::format("{} does not take the token (--token, $DELAYQ_TOKEN): {}", stream_.name(), reply->text)};
+  return Error{ErrorCode::kUnauthorized,
+               {},
+               fmt::format("{} refuses the token (--token, $DELAYQ_TOKEN): {}", stream_.name(), reply->text)};
 }
 
 Result<resp::Value> Connection::ask(std::span<const std::string_view> command, Millis patience) {

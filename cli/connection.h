@@ -13,8 +13,8 @@
 
 namespace delayq::cli {
 
-/// One conversation with a server: commands, and their replies in the same order. Blocks, but never longer
-/// than it was told. Not for several threads.
+/// One connection to a server: sends commands and returns their replies in the same order. Blocks, but never
+/// longer than the given time. Not thread-safe.
 class Connection {
  public:
   using Clock = Stream::Clock;
@@ -25,11 +25,11 @@ class Connection {
   /// Over TCP, without a token.
   static Result<Connection> open(const Address& address, Millis patience);
 
-  /// Sends a command and waits for its reply. After an error the conversation is over: a reply may still
-  /// come, and would be taken for the next one's.
+  /// Sends a command and waits for its reply. After an error the connection cannot be used any more: a late
+  /// reply would be taken for the next one.
   Result<resp::Value> ask(std::span<const std::string_view> command, Millis patience);
-  /// The same for several that are sent together. Their replies have to fit into what a server keeps for a
-  /// client that is not reading, which is a megabyte.
+  /// The same for several that are sent together. Their replies must fit into the megabyte that a server
+  /// keeps for a client that does not read.
   Result<std::vector<resp::Value>> ask_all(std::span<const std::vector<std::string>> commands,
                                            Millis patience);
 

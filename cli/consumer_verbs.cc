@@ -20,7 +20,7 @@ namespace {
 using Text = std::optional<std::string>;
 constexpr size_t kShownBytes = 200;
 constexpr std::string_view kExecLease = "30s";
-/// A command of a job failed; all other exit codes are those of errors.
+/// The exit code if the command of a job failed; all others are those of errors.
 constexpr int kFailedExit = 1;
 constexpr uint32_t kMaxWorkers = 1'000;
 
@@ -50,7 +50,7 @@ Result<Millis> duration_of(std::string_view option, std::string_view text) {
 
 class Pop final : public Verb {
  public:
-  /// `blocking`: it waits when it was not told how long.
+  /// `blocking`: it waits even without an option that says how long.
   explicit Pop(bool blocking) : blocking_(blocking) {}
 
   std::string_view name() const override { return blocking_ ? "bpop" : "pop"; }
@@ -91,7 +91,7 @@ class Pop final : public Verb {
     append_option(command, "WAIT", wait_);
     append_option(command, "LEASE", lease_);
     if (autoack_) command.emplace_back("AUTOACK");
-    // What is no duration, the server refuses at once.
+    // A malformed duration is refused by the server at once.
     const Result<Millis> wait = parse_duration(wait_.value_or("0"));
     const Result<resp::Value> reply = session.ask(command, wait ? *wait : Millis{});
     if (!reply) return reply.error();

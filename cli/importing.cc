@@ -78,7 +78,7 @@ Result<ExportedLine> read_exported(std::string_view text) {
 
 namespace {
 
-/// Looked up together.
+/// How many jobs are looked up together.
 constexpr size_t kMostKnown = 256;
 
 }  // namespace

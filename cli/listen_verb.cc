@@ -1,5 +1,3 @@
-#include "cli/listen_verb.h"
-
 #include <array>
 #include <ostream>
 #include <strings.h>
@@ -111,7 +109,7 @@ class Listen final : public Verb {
   }
 
  private:
-  /// Whether it is to be answered as all is well.
+  /// Shows the call. Returns whether it is answered as a success.
   bool receive(const Session& session, signing::Verifier& verifier, const ReceivedRequest& request) {
     const Moment now = session.world.now();
     const signing::SignedHeaders headers{request.header(signing::kIdHeader),

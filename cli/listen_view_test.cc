@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "cli/listen_verb.h"
+#include "cli/receiver.h"
 
 namespace delayq::cli {
 namespace {

@@ -1,4 +1,5 @@
-// All jobs and settings of one server, data directory or Redis into another one, whatever their engines are.
+// migrate: copies or moves all jobs and settings of one server, data directory or Redis to another one,
+// whatever their engines are.
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
@@ -108,7 +109,7 @@ class Migrate final : public Verb {
     }
     const Result<Counts> after = count_topics(to.ask);
     if (!after) return in_place(to, after.error());
-    // The source as it is now: its jobs went on meanwhile, as far as it was left to serve.
+    // The source as it is now: its jobs may have changed meanwhile, if a server uses it.
     const Result<Counts> left = count_topics(from.ask);
     if (!left) return in_place(from, left.error());
     Status shown = tell(session, from, to, *left, *after, &migration);
@@ -124,7 +125,7 @@ class Migrate final : public Verb {
                              differences.size(), std::max(left->size(), migration.topics().size()))};
   }
 
-  /// Both sides by topic; after a copy, what became of the lines.
+  /// Both sides by topic; after a copy, the results of the lines.
   Status tell(const Session& session, const Place& from, const Place& to, const Counts& there,
               const Counts& here, const Migration* migration) const {
     Table table;

@@ -23,12 +23,12 @@ std::array<uint64_t, kKinds> by_kind(const TopicCounts& counts) {
   return {counts.live(), counts.done(), counts.dead()};
 }
 
-/// So many jobs are met that not all of their ids can be kept.
+/// With more jobs than this, not all of their ids can be kept.
 uint64_t hash_of(const std::string& id) {
   return siphash128(SipKey{0x6d696772617465, 0x64656c617971}, id).low;
 }
 
-/// What the comparison of one topic brings.
+/// The result of the comparison of one topic.
 class Comparison {
  public:
   Comparison(const std::string& topic, const TopicLedger& ledger, std::vector<std::string>& told)
@@ -134,7 +134,7 @@ bool Migration::meet(const ExportedLine& line) {
   if (line.is_running) ++ledger.running;
   if (line.is_running && removes_) return false;
   const auto [found, is_new] = met_.try_emplace(hash_of(line.id), Met{line.kind});
-  // One that moved on while the source was read is there twice, the later state second.
+  // A job that changed its state while the source was read was read twice, with the later state second.
   if (!is_new) --ledger.read[at(found->second.kind)];
   found->second.kind = line.kind;
   ++ledger.read[at(line.kind)];
@@ -202,7 +202,7 @@ Status Migration::remove_topic(TopicLedger& ledger) {
   if (Status status = remove_waiting(ledger); !status) return status;
   left = count_left();
   if (!left) return left.error();
-  // Where nothing waits and nothing runs, nothing can be finished meanwhile.
+  // If nothing waits and nothing runs, no job can finish meanwhile.
   if (left->live() > 0 || !is_clean) return {};
   for (const Kind kind : {Kind::kDone, Kind::kDead}) {
     const uint64_t count = by_kind(*left)[at(kind)];
@@ -227,7 +227,7 @@ Status Migration::purge(TopicLedger& ledger, const Words& command) const {
 }
 
 Status Migration::remove_waiting(TopicLedger& ledger) {
-  // What is taken out may be what a cursor stands on, so it starts again after each page that had something.
+  // The cursor may be a job that is removed, so it starts from the beginning after each page that had jobs.
   std::string cursor;
   for (;;) {
     Words command{"EXPORT", "COUNT", std::to_string(kMostCancels), "TOPIC", topic_};

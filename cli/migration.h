@@ -15,16 +15,16 @@
 
 namespace delayq::cli {
 
-/// What became of a topic's jobs on their way.
+/// The counts of one topic's migration.
 struct TopicLedger {
   using ByKind = std::array<uint64_t, kKinds>;
 
   ByKind read{};               ///< in the source, each job once, as it was met last
   ByKind created{};            ///< stored by this run
-  Moment soonest_end{kNever};  ///< of what the done and dead ones among them are kept for
-  uint64_t there = 0;          ///< were in the target before: from an earlier run, or met again
-  uint64_t others = 0;         ///< their ids are another job's in the target
-  uint64_t dropped = 0;        ///< nothing to keep any more
+  Moment soonest_end{kNever};  ///< when the retention of the first done or dead one ends
+  uint64_t there = 0;          ///< already in the target: from an earlier run, or read again
+  uint64_t others = 0;         ///< the target has another job with this id
+  uint64_t dropped = 0;        ///< their retention was over
   uint64_t failed = 0;
   uint64_t running = 0;  ///< with a consumer of the source; a move leaves them
   uint64_t removed = 0;  ///< from the source
@@ -32,12 +32,11 @@ struct TopicLedger {
   uint64_t all_read() const { return read[0] + read[1] + read[2]; }
 };
 
-/// Copies all jobs and settings of one place into another one; moves them when it is to remove what it has
-/// copied.
+/// Copies all jobs and settings from one place to another; moves them if copied jobs are to be removed.
 ///
-/// It can be ended at any moment and run again: what the target has is known by its id and body, and kept. A
-/// job is removed from the source only when the target has answered that it is durable there. Jobs that a
-/// consumer of the source is working on are copied as ready ones, but not moved.
+/// It can be ended at any moment and run again: jobs that the target has are recognised by id and body, and
+/// kept. A job is removed from the source only when the target has answered that it is durable there. Jobs
+/// that a consumer of the source is working on are copied as ready ones, but not moved.
 class Migration {
  public:
   struct Reports {
@@ -55,8 +54,8 @@ class Migration {
   const ImportCounts& lines() const { return lines_; }
 
   using Counts = std::map<std::string, TopicCounts>;
-  /// What is not as it should be now, a sentence each; none when every job that the source has, or had, is
-  /// accounted for. `before` is the target's when run() began, the others are after it.
+  /// Returns the differences, one sentence each; none when every job that the source has, or had, is
+  /// accounted for. `before` are the target's counts when run() began; the others are from after it.
   std::vector<std::string> differences(const Counts& before, const Counts& source, const Counts& target,
                                        Moment now) const;
 
@@ -71,9 +70,9 @@ class Migration {
   Status store(std::vector<ExportedLine>& lines, Words texts);
   /// Returns false for a line that must not be stored.
   bool meet(const ExportedLine& line);
-  /// Counts what became of a line. Returns false if that is not known yet: the target has its id.
+  /// Counts the result of a line. Returns false if it is not known yet: the target has a job with this id.
   bool settle(const ExportedLine& line, const resp::Value& answer, const std::string& text);
-  /// Looks whether what has their ids in the target are these jobs, and not others.
+  /// Checks whether the target's jobs with these ids are the same jobs.
   Status compare(const std::vector<const ExportedLine*>& kept);
   /// All of the topic has been read.
   Status finish_topic();

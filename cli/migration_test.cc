@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cli/fake_place.h"
+#include "tests/support/fake_place.h"
 
 namespace delayq::cli {
 namespace {

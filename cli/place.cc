@@ -29,7 +29,7 @@ Result<Server> server_of_url(std::string_view option, std::string_view text, boo
   return server;
 }
 
-/// A data directory, or a Redis, without a server between.
+/// A data directory, or a Redis, used without a server.
 Result<Place> without_server(const Surroundings& world, const Surroundings::StorageName& storage,
                              std::string name, bool is_exclusive) {
   Result<Surroundings::Storage> opened = open_storage(world, storage);
@@ -45,7 +45,7 @@ Result<Place> without_server(const Surroundings& world, const Surroundings::Stor
   return place;
 }
 
-/// A conversation that starts again after an error.
+/// A connection that is opened again after an error.
 class ServerLine {
  public:
   explicit ServerLine(Server server) : server_(std::move(server)) {}
@@ -94,7 +94,7 @@ Error not_a_place(std::string_view option, const std::string& text, std::string_
                           : ""));
 }
 
-/// Without user and password, and without what stands behind the question mark.
+/// The URL without user, password and query.
 std::string without_secrets(std::string_view url) {
   const size_t begin = url.find("://") + 3;
   const size_t sign = url.rfind('@');
@@ -103,11 +103,11 @@ std::string without_secrets(std::string_view url) {
   return shown;
 }
 
-/// What is said of connections is meant for verbs that have options for it; here it stands in a URL.
+/// Errors of connections give advice about options of other verbs; here these are parts of a URL.
 void in_words_of_a_url(std::string& detail) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"leave --tls out, or name", "begin with delayq://, or name"},
-      {"If it speaks TLS there, say --tls", "If it speaks TLS there, begin with delayqs://"},
+      {"If it speaks TLS there, use --tls", "If it speaks TLS there, begin with delayqs://"},
       {"the token (--token, $DELAYQ_TOKEN)", "the token of delayq://TOKEN@HOST:PORT"},
   };
   for (const auto& [options, url] : kWords) {
@@ -129,7 +129,7 @@ Error in_place(const Place& place, Error error) {
     detail += "; a server is reached at its port for RESP, 9278 unless server.resp says otherwise";
   }
   if (error.code == ErrorCode::kUnauthorized) {
-    error.op = "place";  // what a server says is advised on by others, in words of options
+    error.op = "place";  // so that no advice about options is added to a server's error
     if (!has("TOKEN@")) detail += "; use delayq://TOKEN@HOST:PORT to authenticate";
   }
   if (!has(place.name)) detail = fmt::format("{}: {}", place.name, detail);
@@ -155,7 +155,7 @@ Result<Place> open_place(const Surroundings& world, const std::string& option, c
 Status check_apart(const Place& from, const Place& to, const std::string& topic) {
   std::random_device random;
   const std::string id = fmt::format("delayq-migrate-{:08x}{:08x}", random(), random());
-  // Its time is far away: should this program be ended just here, no consumer gets it.
+  // Due far in the future: if this program is killed here, no consumer gets the job.
   const Result<resp::Value> stored = to.ask({"PUSH", topic, "36500d", "", "ID", id});
   if (!stored) return in_place(to, stored.error());
   const Result<resp::Value> found = from.ask({"GET", topic, id});

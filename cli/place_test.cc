@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cli/fake_place.h"
+#include "tests/support/fake_place.h"
 
 namespace delayq::cli {
 namespace {
@@ -94,8 +94,8 @@ TEST_F(Places, AnErrorSpeaksOfUrlsAndNotOfOptionsThatThereAreNone) {
   place.name = "x:1";
   for (const char* detail :
        {"could not connect to x:1: it does not speak TLS there; leave --tls out, or name the port that does",
-        "x:1 closed. If it speaks TLS there, say --tls",
-        "x:1 does not take the token (--token, $DELAYQ_TOKEN): WRONGPASS"}) {
+        "x:1 closed. If it speaks TLS there, use --tls",
+        "x:1 refuses the token (--token, $DELAYQ_TOKEN): WRONGPASS"}) {
     const std::string said = in_place(place, {ErrorCode::kUnavailable, {}, detail}).detail;
     EXPECT_THAT(said, HasSubstr("delayq"));
     EXPECT_THAT(said, HasSubstr("://"));

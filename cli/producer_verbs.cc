@@ -1,5 +1,3 @@
-#include "cli/producer_verbs.h"
-
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -21,7 +19,7 @@ namespace delayq::cli {
 
 namespace {
 
-// Enough for one commit of the server to be worth it, and little enough to wait for.
+// Large enough to use the server's commits well, and small enough to wait for.
 constexpr size_t kBatchJobs = 500;
 constexpr size_t kBatchBytes = size_t{1} << 20;
 
@@ -29,6 +27,13 @@ constexpr size_t kBatchBytes = size_t{1} << 20;
 std::string place(const std::string& file, uint64_t line) {
   return file.empty() ? fmt::format("line {}", line) : fmt::format("{}, line {}", file, line);
 }
+
+/// Input of which each line is the body of a job. In its command the body stands between `before` and
+/// `after`.
+struct LinePush {
+  Words before, after;
+  std::vector<std::string> files;  ///< none: standard input
+};
 
 class LinePusher {
  public:
@@ -137,8 +142,9 @@ Status push_all(const Session& session, const LinePush& push, LinePusher& pusher
   return {};
 }
 
-}  // namespace
-
+/// One job for each line, many in one conversation, in bounded memory however long the input is. The line end
+/// is not part of the body, and an empty line is no job. Shows the progress on a terminal, and the number of
+/// jobs at the end. Stops at the first line that is refused and names it.
 Status push_lines(const Session& session, const LinePush& push) {
   if (push.files.empty() && session.world.in_is_terminal)
     return invalid("--lines: name files, or pipe the lines in");
@@ -153,13 +159,11 @@ Status push_lines(const Session& session, const LinePush& push) {
   return {};
 }
 
-// push: one job, one for each file, or one for each line.
-
-namespace {
+// ---- push: one job, one for each file, or one for each line
 
 using Text = std::optional<std::string>;
 
-/// All of it. Larger than any body is not read to its end.
+/// Reads all of the input, but not much more than the largest body.
 Result<std::string> read_body(std::istream& in) {
   std::string body;
   std::string chunk(size_t{256} << 10, '\0');
@@ -226,7 +230,7 @@ class Push final : public Verb {
     if (id_ && files_.size() > 1) return invalid("--id: several files cannot have the same id");
     const Words before{"PUSH", topic_, delay.value_or("0")};
     if (from_lines) {
-      std::erase(lines_, "");  // what CLI11 makes of no value at all
+      std::erase(lines_, "");  // CLI11 passes an empty text if there is no value
       return push_lines(session, {.before = before, .after = options(), .files = lines_});
     }
     if (files_.empty()) return push_given(session, before, given.value_or("-"));
@@ -239,7 +243,7 @@ class Push final : public Verb {
   }
 
  private:
-  /// What stands behind the body.
+  /// The words after the body.
   Words options() const {
     Words words;
     append_option(words, "ID", id_);

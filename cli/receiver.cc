@@ -24,14 +24,15 @@ namespace {
 
 constexpr size_t kMostHeaderBytes = size_t{64} << 10;
 constexpr size_t kMostBodyBytes = Limits::kMaxBodyBytes + (size_t{1} << 20);
-/// With the lines around the chunks, and their extensions.
+/// Including the lines around the chunks, and their extensions.
 constexpr size_t kMostChunkedBytes = 2 * kMostBodyBytes;
 
 bool equals(std::string_view a, std::string_view b) {
   return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
-/// The text up to the line's end, which is taken away with it. REQUIRES: there is one.
+/// Removes the text up to the line's end, and that end, and returns the text. REQUIRES: there is a line's
+/// end.
 std::string_view take_line(std::string_view& text) {
   const size_t end = text.find("\r\n");
   const std::string_view line = text.substr(0, end);
@@ -155,7 +156,7 @@ namespace {
 
 constexpr int kBacklog = 4'096;
 constexpr size_t kReadBytes = size_t{64} << 10;
-/// No more is read from a client that sends and never reads.
+/// A client with this much unread output is not read.
 constexpr size_t kMostUnsent = size_t{1} << 20;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -231,7 +232,7 @@ struct Receiver::Connection {
 };
 
 std::string http_answer(int status, std::string_view body) {
-  // These two have none, and say so by what they are.
+  // These two statuses never have a body.
   if (status == 204 || status == 304) return fmt::format("HTTP/1.1 {} {}\r\n\r\n", status, reason_of(status));
   return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{}", status,
                      reason_of(status), body.size(), body);
@@ -318,7 +319,8 @@ void Receiver::serve(Connection& connection, const Handler& handler) {
   bool are_left = true;
   while (are_left) {
     if (!answer_all(connection, handler)) return close(connection);
-    // Then requests were left unanswered, and nothing more may come to remind of them.
+    // Requests were left unanswered while the output was full, and no further input may arrive to trigger
+    // them.
     are_left = connection.output.size() >= kMostUnsent;
     if (connection.output.empty()) break;
     const ssize_t sent =

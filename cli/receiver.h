@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/time.h"
 #include "ops/address.h"
+#include "signing/signature.h"
 
 namespace delayq::cli {
 
-/// An HTTP/1.1 request as it came. The views look into the bytes it was read from.
+/// An HTTP/1.1 request as received. The views point into the bytes it was read from.
 struct ReceivedRequest {
   std::string_view method;
   std::string_view target;
@@ -22,7 +24,7 @@ struct ReceivedRequest {
   std::string_view body;
   bool keeps_alive = true;
 
-  std::string unchunked;  ///< what `body` looks into when it came in chunks
+  std::string unchunked;  ///< `body` points into this if it came in chunks
 
   /// The value of the first header with this name, in any case; empty without one.
   std::string_view header(std::string_view name) const;
@@ -32,22 +34,32 @@ enum class Reading {
   kPartial,         ///< more bytes are needed
   kAsksToContinue,  ///< the same, and the sender waits for "100 Continue" first
   kWhole,
-  kBroken,  ///< no request that could be answered
+  kBroken,  ///< not a request that could be answered
 };
 
-/// Reads one request off the front of `input` and, when it is whole, takes it away from there. Its bytes must
-/// stay where they are as long as the request is used. Headers above 64 KiB and bodies above 65 MiB are
-/// broken.
+/// Reads one request from the front of `input` and, if it is complete, removes it. Its bytes must stay where
+/// they are as long as the request is used. Headers above 64 KiB and bodies above 65 MiB are broken.
 Reading read_request(std::string_view& input, ReceivedRequest& request);
 
 /// An answer's bytes, ready to be sent to any number of requests.
 std::string http_answer(int status, std::string_view body);
 
-/// A small HTTP/1.1 server on one thread, with many connections that stay open. One that sends what is no
-/// request is closed.
+// ---- requests as `delayq listen` prints them (listen_verb.cc)
+
+/// A line for a person: time, request, the fields of the job, whether the signature is right, and the
+/// beginning of the body.
+///
+///   08:00:00.000 POST /hooks/order  topic=order job-id=7 attempt=1  verified  {"uid":1}
+std::string call_for_people(const ReceivedRequest& request, signing::Verdict verdict, Moment now);
+
+/// All of it, as a line of JSON: {"at","method","path","verdict","headers":{...},"body" or "body_base64"}.
+std::string call_for_programs(const ReceivedRequest& request, signing::Verdict verdict, Moment now);
+
+/// A small HTTP/1.1 server on one thread, with many connections that stay open. A connection that sends
+/// anything but requests is closed.
 class Receiver {
  public:
-  /// What to answer: bytes as http_answer() makes them, that live until the next request.
+  /// Returns the answer: bytes made by http_answer(), which live until the next request.
   using Handler = std::function<std::string_view(const ReceivedRequest&)>;
 
   /// Listens from now on. Port 0: any free one.
@@ -58,8 +70,7 @@ class Receiver {
 
   uint16_t port() const { return port_; }
 
-  /// Serves until there is something to read on `stop`. `between` runs whenever all that has come is
-  /// answered.
+  /// Serves until `stop` is readable. Calls `between` whenever all received requests are answered.
   Status run(int stop, const Handler& handler, const std::function<void()>& between);
 
  private:

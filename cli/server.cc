@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kDefaultAddress = "127.0.0.1:9278";
 
-/// What was said first: by the option, by the environment.
+/// The option's value, else the environment variable's.
 std::string first_of(const std::string& given, const char* variable) {
   if (!given.empty() || variable == nullptr) return given;
   return variable;

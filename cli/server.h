@@ -13,7 +13,7 @@ class App;
 
 namespace delayq::cli {
 
-/// Which server a client verb speaks to, and how.
+/// The server that a client verb connects to, and how.
 struct Server {
   struct Tls {
     std::string ca;           ///< file of the certificates to trust; empty: those of the system
@@ -27,7 +27,7 @@ struct Server {
   std::optional<Tls> tls;
 };
 
-/// What the command line said of it; empty where it said nothing.
+/// The options of the command line; empty where not given.
 struct ServerOptions {
   std::string address, token, ca, certificate, key;
   bool tls = false;

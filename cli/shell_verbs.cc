@@ -1,5 +1,3 @@
-#include "cli/shell_verbs.h"
-
 #include <algorithm>
 #include <ostream>
 #include <string_view>
@@ -69,10 +67,11 @@ std::vector<std::string> values_of(const CLI::Option& option) {
 
 bool is_visible(const CLI::Option& option) { return !option.get_group().empty(); }
 
-/// How far into the command line the words before the last one are.
-class Place {
+/// The position in the command line after the words before the last one: which command they name, and what
+/// may come next.
+class CommandLinePosition {
  public:
-  explicit Place(const CLI::App& app) : app_(&app) {}
+  explicit CommandLinePosition(const CLI::App& app) : app_(&app) {}
 
   void pass(const std::string& word) {
     if (awaited_ != nullptr) {
@@ -92,7 +91,7 @@ class Place {
   }
 
   bool is_over() const { return is_over_; }
-  /// Whose value comes next; null: none's.
+  /// The option whose value is expected next; null: none.
   const CLI::Option* awaited() const { return awaited_; }
   const CLI::App& app() const { return *app_; }
 
@@ -144,19 +143,19 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 std::vector<std::string> completions(const CLI::App& app, const std::vector<std::string>& words,
                                      const std::function<std::vector<std::string>()>& topics) {
   if (words.empty()) return commands_of(app);
-  Place place(app);
-  for (size_t i = 0; i + 1 < words.size(); ++i) place.pass(words[i]);
-  if (place.is_over()) return {};
+  CommandLinePosition position(app);
+  for (size_t i = 0; i + 1 < words.size(); ++i) position.pass(words[i]);
+  if (position.is_over()) return {};
   const std::string& begun = words.back();
   std::vector<std::string> found;
-  if (place.awaited() != nullptr) {
-    found = values_of(*place.awaited());
+  if (position.awaited() != nullptr) {
+    found = values_of(*position.awaited());
   } else if (begun.starts_with("-")) {
-    found = options_of(place.app());
-  } else if (const CLI::Option* const positional = place.positional(); positional != nullptr) {
+    found = options_of(position.app());
+  } else if (const CLI::Option* const positional = position.positional(); positional != nullptr) {
     found = positional->get_name(true) == "TOPIC" ? topics() : values_of(*positional);
   } else {
-    found = commands_of(place.app());
+    found = commands_of(position.app());
   }
   std::erase_if(found, [&](const std::string& each) { return !each.starts_with(begun); });
   std::sort(found.begin(), found.end());
@@ -173,7 +172,7 @@ namespace {
 
 constexpr std::string_view kServerGroup = "Server";
 
-/// Text that stands for itself: no line of it is a request, and a hyphen is the one that can be typed.
+/// Escapes text for roff: no line is taken for a request, and hyphens can be copied.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -344,11 +343,11 @@ std::string manual_page(const CLI::App& app) {
   return out;
 }
 
-// What shells and manual readers want: completion, complete, manual.
+// The verbs completion, complete and manual.
 
 namespace {
 
-/// The user has pressed a key and waits.
+/// Short, because the user has pressed a key and waits.
 constexpr Millis kPatience{300};
 constexpr int kMostPages = 10;
 
@@ -384,7 +383,7 @@ class Completion final : public OfTheTree {
   std::string shell_;
 };
 
-/// What the scripts call.
+/// Called by the completion scripts.
 class Complete final : public OfTheTree {
  public:
   std::string_view name() const override { return "complete"; }
@@ -402,7 +401,7 @@ class Complete final : public OfTheTree {
   }
 
  private:
-  /// None when the server does not answer soon.
+  /// Returns none when the server does not answer soon.
   std::vector<std::string> topics_of_server(const Surroundings& world) const {
     ServerOptions options;
     for (size_t i = 0; i + 1 < words_.size(); ++i) {

@@ -10,8 +10,8 @@
 
 namespace delayq::cli {
 
-/// A job or statistics, which come as a map of fields: one per line for a person, one object for a program.
-/// False when the reply is no map.
+/// Shows a job or statistics, which are a map of fields: one per line for a person, one object for a program.
+/// Returns false if the reply is not a map.
 bool show_map(const Session& session, const resp::Value& map);
 
 /// A map as one JSON object. Fields that count or measure are numbers, those that say yes or no booleans, and
@@ -24,8 +24,8 @@ struct TopicCounts {
 
   std::array<uint64_t, kStates.size()> states{};
 
-  /// Those that wait, whichever way: time alone moves them from one state to the next, and one that was
-  /// reserved is ready where it is restored.
+  /// Delayed, ready and reserved together: time alone moves jobs from one to the next, and a reserved one is
+  /// ready where it is restored.
   uint64_t live() const { return states[0] + states[1] + states[2]; }
   uint64_t done() const { return states[3]; }
   uint64_t dead() const { return states[4]; }

@@ -87,7 +87,7 @@ Result<int> connect_to(const Address& address, const std::string& name, Stream::
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const std::string port = std::to_string(address.port);
-  // Without a host this is the loopback, which is where a server that listens everywhere can be met.
+  // Without a host this is the loopback, where a server that listens on all interfaces can be reached.
   const char* const host = address.host.empty() ? nullptr : address.host.c_str();
   if (const int failed = getaddrinfo(host, port.c_str(), &hints, &found); failed != 0) {
     return unavailable(fmt::format("could not connect to {}: {}", name, gai_strerror(failed)));
@@ -132,7 +132,7 @@ Status Stream::shake_hands(const Server& server, Clock::time_point deadline) {
   if (!tls) return tls.error();
   for (;;) {
     const Result<bool> done = tls->shake_hands();
-    // Also what was wrong is told to the other side.
+    // The other side must get the alert, too.
     if (Status status = send_raw(tls->outgoing(), deadline); !status) return status;
     if (!done) return unavailable(fmt::format("could not connect to {}: {}", name_, done.error().detail));
     if (*done) break;
@@ -174,8 +174,8 @@ Result<bool> Stream::receive_plain(std::string& input, Clock::time_point deadlin
   if (came) {
     has_heard_ = has_heard_ || *came;
   } else if (!has_heard_) {
-    // So does a server that was spoken to without the TLS that it expects.
-    return unavailable(came.error().detail + ". If it speaks TLS there, say --tls");
+    // A server that expects TLS closes a plain connection like this.
+    return unavailable(came.error().detail + ". If it speaks TLS there, use --tls");
   }
   return came;
 }
@@ -187,7 +187,7 @@ Status Stream::send_raw(std::string_view bytes, Clock::time_point deadline) {
       bytes.remove_prefix(static_cast<size_t>(sent));
     } else if (errno == EAGAIN) {
       if (!wait_for(socket_, POLLOUT, deadline))
-        return unavailable(fmt::format("{} takes no more of the command", name_));
+        return unavailable(fmt::format("{} does not read the rest of the command", name_));
     } else if (errno != EINTR) {
       return unavailable(fmt::format("the connection to {} broke: {}", name_, reason(errno)));
     }
@@ -240,13 +240,13 @@ bool is_numeric(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
 }
 
-/// Whose certificate it has to be.
+/// Sets the name that the certificate must have.
 void expect_host(SSL* session, const std::string& host) {
   if (is_numeric(host)) {
     X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host.c_str());
   } else {
     SSL_set1_host(session, host.c_str());
-    // What SSL_set_tlsext_host_name() is, without its cast.
+    // Does what the macro SSL_set_tlsext_host_name() does, without its cast.
     SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
              const_cast<char*>(host.c_str()));
   }

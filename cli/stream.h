@@ -16,8 +16,8 @@ namespace delayq::cli {
 
 class Tls;
 
-/// Bytes to and from a server, over TCP, or over TLS on it. Blocks, but never past the deadline it is given.
-/// Every error is kUnavailable and names the other end. Not for several threads.
+/// Bytes to and from a server, over TCP, with or without TLS. Blocks, but never past the given deadline.
+/// Every error is kUnavailable and names the other end. Not thread-safe.
 class Stream {
  public:
   using Clock = std::chrono::steady_clock;
@@ -29,7 +29,7 @@ class Stream {
   Stream& operator=(Stream&&) = delete;
 
   Status send(std::string_view bytes, Clock::time_point deadline);
-  /// Appends what comes, at least a byte. False when the deadline came first.
+  /// Appends the bytes that arrive, at least one. Returns false if the deadline passed first.
   Result<bool> receive(std::string& input, Clock::time_point deadline);
 
   /// Of the other end, for messages.
@@ -49,23 +49,23 @@ class Stream {
   bool has_heard_ = false;    ///< anything at all
 };
 
-/// A client's end of TLS as bytes in and bytes out: it knows no socket. Whatever it was told, `outgoing()`
-/// may have grown and is to be sent.
+/// A client's end of TLS as bytes in and bytes out, without a socket. After each call, send what outgoing()
+/// returns.
 class Tls {
  public:
   /// kInvalid when one of the files cannot be used.
   static Result<Tls> create(const Server& server);
 
-  /// True when done; false when it needs more of the other side's bytes. kUnavailable, with what to do about
-  /// it, if the other side is not trusted or does not speak TLS.
+  /// Returns true when done, false when it needs more bytes from the other side. Fails with kUnavailable,
+  /// with what to do about it, if the other side is not trusted or does not speak TLS.
   Result<bool> shake_hands();
 
-  /// Bytes that came.
+  /// Takes bytes that were received.
   void take(std::string_view bytes);
-  /// Appends what they mean; false when the other side has ended the conversation.
+  /// Appends the decrypted bytes. Returns false when the other side has closed the connection.
   Result<bool> decrypt(std::string& plain);
   Status encrypt(std::string_view plain);
-  /// What is to be sent; empty afterwards.
+  /// Returns, and removes, the bytes to send.
   std::string outgoing();
 
  private:

@@ -22,7 +22,7 @@ namespace {
 constexpr Millis kRedisConnectPatience = std::chrono::seconds{5};
 constexpr Millis kRedisReplyPatience = std::chrono::minutes{1};
 
-/// What a connection says is meant for a server of ours; what can be done about a Redis stands in its URL.
+/// Errors of a connection give advice for a delayq server; for a Redis the advice is about its URL.
 Error of_redis(const net::redis::Address& address, Error error) {
   std::string_view what = error.detail;
   const bool may_want_tls = what.find("--tls") != std::string_view::npos;
@@ -59,7 +59,7 @@ Status greet(Connection& connection, const net::redis::ClientOptions& said) {
   return tell(connection, {"SELECT", database}, ErrorCode::kInvalid);
 }
 
-/// No, also when it may not be asked.
+/// Returns false also if the command is not allowed.
 bool is_member(Connection& connection) {
   const Result<resp::Value> info =
       connection.ask(std::vector<std::string_view>{"INFO", "cluster"}, kRedisReplyPatience);
@@ -93,7 +93,7 @@ constexpr size_t kFirstLines = 3;
 constexpr size_t kShownLine = 160;
 constexpr size_t kShownName = 60;
 constexpr size_t kMostTopics = 40;
-/// What is wrong may be said in many ways; the rest is counted as one.
+/// At most this many different problems are kept; the others are counted together.
 constexpr size_t kMostProblems = 20;
 
 std::string number(uint64_t count) { return grouped(static_cast<int64_t>(count)); }
@@ -248,7 +248,7 @@ class Takeover final : public seeds::Sink {
  private:
   static std::string where(const SeedJob& job) { return fmt::format("{} {}", job.topic, job.id); }
 
-  /// Adds to `here` those of which what has their id here is this job, from a run before, and not another.
+  /// Adds to `here` the jobs that this server already has from an earlier run: the same id and body.
   Status compare(const std::vector<const SeedJob*>& kept, std::vector<const SeedJob*>& here) {
     std::vector<Known> jobs;
     for (const SeedJob* job : kept) jobs.push_back({job->topic, job->id, job->body});
@@ -311,7 +311,7 @@ Status TakeoverOptions::check_unwanted() const {
   return {};
 }
 
-/// Nothing waits there, which is a success only where nothing looks as if it did.
+/// No job waits there. That is a success only if there are no keys that look like jobs.
 Status TakeoverOptions::check_empty(const seeds::RedisReader& redis) const {
   const Result<std::vector<std::string>> found = seeds::look_alikes(redis);
   if (!found) return found.error();

@@ -22,24 +22,24 @@ struct RedisPlace {
 };
 
 /// Connects to redis://[[user]:password@]host[:port][/database], or rediss:// for TLS. kInvalid for another
-/// URL, kUnauthorized when it does not take the password.
+/// URL, kUnauthorized when Redis refuses the password.
 Result<RedisPlace> open_redis(const std::string& url);
 
-/// What was found in another system's Redis, and what became of it.
+/// Counts the jobs that were found in another system's Redis, and their results.
 class TakeoverReport {
  public:
   void found(const seeds::SeedJob& job, Moment now);
   void unreadable(const std::string& where, const std::string& why);
   void over() { ++over_; }
   void gone() { ++gone_; }
-  /// What the server said to a job.
+  /// The server's answer for a job.
   void answered(const std::string& where, const resp::Value& answer);
   void removed(uint64_t jobs) { removed_ += jobs; }
-  /// It was to be removed, but what has its id here is another job.
+  /// The job was not removed: the job with its id here is another one.
   void left(const std::string& where);
 
   uint64_t jobs() const { return jobs_; }
-  /// Those that cannot be read among them.
+  /// Including those that cannot be read.
   uint64_t found() const { return jobs_ + unreadable_; }
   /// Jobs that wait there and are not here.
   uint64_t missed() const { return unreadable_ + counts_.failed(); }
@@ -68,7 +68,7 @@ class TakeoverReport {
   std::string problems_text() const;
 
   std::map<std::string, Topic> topics_;
-  std::map<std::string, Problem> problems_;  ///< by what is wrong
+  std::map<std::string, Problem> problems_;  ///< by their text
   std::vector<std::string> first_;           ///< lines, to look at
   uint64_t jobs_ = 0;
   uint64_t due_ = 0;
@@ -91,9 +91,9 @@ class TakeoverOptions {
   /// --from, --yes, --dry-run, --remove, --buckets, --bucket-name.
   void add_to(CLI::App& app);
   bool is_wanted() const { return !from_.empty(); }
-  /// An error when what is for it alone was said without it.
+  /// Fails if options that need --from were given without it.
   Status check_unwanted() const;
-  /// `sources` are the URLs, of which there has to be one; `data` as import has it.
+  /// `sources` are the URLs, of which there must be exactly one; `data` as for import.
   Status run(const Session& session, const std::vector<std::string>& sources,
              const std::optional<std::string>& data) const;
 
@@ -104,7 +104,7 @@ class TakeoverOptions {
   bool remove_ = false;
   Status check_empty(const seeds::RedisReader& redis) const;
 
-  uint32_t buckets_ = 0;  ///< 0: all that are there
+  uint32_t buckets_ = 0;  ///< 0: all that exist
   std::string bucket_name_;
 };
 

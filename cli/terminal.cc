@@ -46,7 +46,7 @@ bool is_in(const std::array<Range, kCount>& ranges, char32_t code_point) {
   });
 }
 
-/// Takes the first character off the text, and returns its columns.
+/// Removes the first character of the text and returns its columns.
 size_t take_columns(std::string_view& text) {
   const std::optional<char32_t> code_point = take_code_point(text);
   if (!code_point) {
@@ -93,9 +93,9 @@ bool is_number(std::string_view cell) {
   return !cell.empty() && cell.find_first_not_of("0123456789,") == std::string_view::npos;
 }
 
-/// Whether a terminal shows the character and does nothing else.
+/// Whether a terminal only shows the character.
 bool is_harmless(char32_t c) {
-  // Those that turn the direction of what follows make one text look like another.
+  // Characters that change the direction of the text can make it look like another one.
   const bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
   return !is_control(c) && !turns;
 }

@@ -20,8 +20,8 @@ namespace delayq::cli {
 /// Of a text without control characters.
 size_t columns_of(std::string_view text);
 
-/// The beginning of a text that takes at most so many columns. A wide character that would only fit by half
-/// is left out.
+/// The beginning of a text that takes at most this many columns. A wide character of which only half would
+/// fit is left out.
 std::string cut_to_columns(std::string_view text, size_t most);
 
 // How a person reads it.
@@ -53,8 +53,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// The terminal of this process as a screen to draw on, with keys and without echo. When it ends, by whatever
-/// way but SIGKILL, everything is as before.
+/// The terminal of this process as a screen to draw on, with keys and without echo. However the program ends,
+/// except by SIGKILL, the terminal is restored.
 class Terminal {
  public:
   enum class Event : char { kNothing, kKey, kUp, kDown, kPageUp, kPageDown, kResized, kStop };
@@ -86,8 +86,7 @@ class Terminal {
   char key_ = 0;
 };
 
-/// How far long work is, on standard error when that is a terminal; nothing otherwise. It is gone when the
-/// work is over.
+/// Shows the progress of long work on standard error, if that is a terminal. The line is removed at the end.
 class [[nodiscard]] Progress {
  public:
   /// `total` is in the unit of show()'s `done`; 0: unknown.
@@ -109,7 +108,7 @@ class [[nodiscard]] Progress {
   Moment shown_{};
 };
 
-/// Of all files together, for a Progress; 0 when it cannot be told, as of a pipe.
+/// The size of all files together, for a Progress; 0 when it is unknown, as for a pipe.
 uint64_t total_bytes(const std::vector<std::string>& files);
 
 }  // namespace delayq::cli

@@ -136,7 +136,7 @@ TEST_F(CliTls, names_the_file_that_it_cannot_use) {
 
 TEST_F(CliTls, tells_when_only_one_side_speaks_it) {
   const TlsServer server(identity, "+OK\r\n");
-  EXPECT_THAT(ask(server.without()).error().detail, HasSubstr("If it speaks TLS there, say --tls"));
+  EXPECT_THAT(ask(server.without()).error().detail, HasSubstr("If it speaks TLS there, use --tls"));
 }
 
 }  // namespace

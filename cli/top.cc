@@ -21,7 +21,7 @@ namespace delayq::cli {
 
 namespace {
 
-/// Statistics that are asked for together: their replies have to fit into what a server keeps for us.
+/// Statistics that are asked for together: their replies must fit into what a server keeps for a client.
 constexpr size_t kBatch = 200;
 
 int64_t number_of(const resp::Value& map, std::string_view key) {
@@ -31,7 +31,7 @@ int64_t number_of(const resp::Value& map, std::string_view key) {
 
 /// Per second, to a hundredth.
 double rate(int64_t before, int64_t now, double seconds) {
-  // Fewer than before: the server was started again, or the topic forgotten meanwhile.
+  // Fewer than before: the server was restarted, or the topic was forgotten meanwhile.
   if (seconds <= 0 || now < before) return 0;
   return std::round(100 * static_cast<double>(now - before) / seconds) / 100;
 }
@@ -73,7 +73,7 @@ Result<TopSnapshot> TopSource::sample() {
     const Result<std::vector<resp::Value>> replies = session_.ask_all(batch);
     if (!replies) return replies.error();
     for (size_t i = 0; i < batch.size(); ++i) {
-      // A topic that we may not look into is left out.
+      // A topic that the token does not allow is left out.
       if (!(*replies)[i].is_error()) snapshot.rows.push_back(row_of(batch[i][1], (*replies)[i], seconds));
     }
   }
@@ -117,7 +117,7 @@ void TopSource::previous_page() {
 
 namespace {
 
-constexpr size_t kNameWidth = 16;   // at least, before columns go
+constexpr size_t kNameWidth = 16;   // at least; columns are left out before it gets narrower
 constexpr size_t kLinesAround = 4;  // title, heading, totals, keys
 constexpr size_t kLongestName = 200;
 
@@ -157,7 +157,7 @@ std::string short_rate(double rate) {
   return short_count(std::llround(rate));
 }
 
-/// As many digits as are worth reading; what the last bucket counts has no upper end.
+/// As many digits as are worth reading; the last bucket has no upper bound.
 std::string short_time(Millis time) {
   if (time == Millis::max()) return ">1d";
   if (time < std::chrono::seconds{10}) return fmt::format("{}ms", time.count());
@@ -189,7 +189,7 @@ std::vector<Column> all_columns() {
   };
 }
 
-/// Those that leave room for the names.
+/// The columns that leave room for the names.
 std::vector<Column> fitting_columns(size_t width) {
   std::vector<Column> columns = all_columns();
   const auto taken = [&] {
@@ -351,7 +351,7 @@ std::string top_as_json(const TopSnapshot& snapshot) {
   return out;
 }
 
-// top: what a server does, as it does it.
+// The verb top.
 
 namespace {
 
@@ -445,7 +445,7 @@ class Top final : public Verb {
     }
   }
 
-  /// False when that was enough.
+  /// Returns false if the user ends it.
   bool press(char key, TopSource& source, std::chrono::steady_clock::time_point& next) {
     if (key == 'q') return false;
     if (const std::optional<TopSort> sort = top_sort_of(key)) look_.sort = *sort;

@@ -28,13 +28,13 @@ struct TopRow {
 struct TopSnapshot {
   std::string server;
   Moment at{};
-  Millis span{};  ///< that the rates are of
+  Millis span{};  ///< over which the rates are measured
   TopRow totals;
   int64_t topics = 0;  ///< in all
   size_t first = 0;    ///< how many topics the pages before this one had
   bool is_last = true;
   std::vector<TopRow> rows;
-  std::string problem;  ///< why this is not the newest; empty: it is
+  std::string problem;  ///< why this is not the newest state; empty: it is
 };
 
 enum class TopSort : uint8_t {
@@ -88,7 +88,7 @@ class TopSource {
 
   Result<TopSnapshot> sample();
 
-  /// The pages in the order of the topics' names; nothing when there is none there.
+  /// Turns pages, in the order of the topics' names. Does nothing if there is no such page.
   void next_page();
   void previous_page();
 

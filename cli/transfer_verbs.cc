@@ -1,4 +1,4 @@
-// Everything at once: export, import, backup.
+// Verbs for all jobs at once: export, import, backup.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -197,7 +197,7 @@ class Import final : public Verb {
  private:
   static constexpr uint64_t kMostTold = 20;
 
-  struct Batch {
+  struct LineBatch {
     Words lines;
     std::vector<uint64_t> numbers;
     size_t bytes = 0;
@@ -219,7 +219,7 @@ class Import final : public Verb {
     }
     LineReader reader(is_standard ? session.world.in : file);
     const std::string shown = is_standard ? "standard input" : name;
-    std::vector<Batch> batches(1);
+    std::vector<LineBatch> batches(1);
     std::string line;
     for (;;) {
       const Result<bool> more = reader.next(line);
@@ -230,7 +230,8 @@ class Import final : public Verb {
       if (*more && is_full && batches.size() < kMostImports) {
         batches.emplace_back();
       } else if (!*more || is_full) {
-        if (Status status = send(session, ask, shown, std::exchange(batches, std::vector<Batch>(1))); !status)
+        if (Status status = send(session, ask, shown, std::exchange(batches, std::vector<LineBatch>(1)));
+            !status)
           return status;
         progress.show(bytes_ + reader.bytes(), counts_.lines());
       }
@@ -245,13 +246,13 @@ class Import final : public Verb {
     return error;
   }
 
-  /// All of them together. What was answered is counted, whatever became of the others.
+  /// Sends all of them together. Answers are counted even if other commands failed.
   Status send(const Session& session, const AskAll& ask, const std::string& file,
-              std::vector<Batch> batches) {
-    std::erase_if(batches, [](const Batch& batch) { return batch.lines.empty(); });
+              std::vector<LineBatch> batches) {
+    std::erase_if(batches, [](const LineBatch& batch) { return batch.lines.empty(); });
     if (batches.empty()) return {};
     std::vector<Words> commands;
-    for (Batch& batch : batches) commands.push_back(import_command(on_conflict_, std::move(batch.lines)));
+    for (LineBatch& batch : batches) commands.push_back(import_command(on_conflict_, std::move(batch.lines)));
     Result<std::vector<resp::Value>> replies = ask(commands);
     if (!replies) return not_known(file, batches.front(), replies.error());
     if (replies->size() != batches.size()) return not_known(file, batches.front(), unexpected_reply());
@@ -267,7 +268,7 @@ class Import final : public Verb {
     return status;
   }
 
-  static Error not_known(const std::string& file, const Batch& batch, Error error) {
+  static Error not_known(const std::string& file, const LineBatch& batch, Error error) {
     error.detail += fmt::format("; not known what became of {}:{} and what follows: import it again", file,
                                 batch.numbers.front());
     return error;

@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 
 #include "cli/cli.h"
-#include "cli/fake_place.h"
 #include "cli/importing.h"
 #include "cli/verb.h"
+#include "tests/support/fake_place.h"
 #include "tests/support/temporary_directory.h"
 
 namespace delayq::cli {

@@ -43,7 +43,7 @@ Error error_of_reply(std::string_view reply) {
   for (const ErrorTraits& traits : kErrorTable) {
     if (traits.resp_prefix == prefix) return {traits.code, {}, std::string(rest)};
   }
-  // What Redis itself says of a command that it does not know.
+  // Redis's own error for an unknown command.
   if (prefix == "ERR") return invalid(std::string(rest));
   return {ErrorCode::kInternal, {}, text};
 }

@@ -17,8 +17,8 @@ namespace delayq::cli {
 
 using Words = std::vector<std::string>;
 
-/// Sends a command and brings its reply; `wait` is how long it may take to be answered, beyond what any
-/// command may. After an error the next call begins a new conversation.
+/// Sends a command and returns its reply. `wait` is added to the time that any command may take. After an
+/// error the next call opens a new connection.
 using Transport = std::function<Result<resp::Value>(const Words& command, Millis wait)>;
 /// The same for several that are sent together.
 using BatchTransport = std::function<Result<std::vector<resp::Value>>(std::span<const Words> commands)>;
@@ -30,15 +30,15 @@ struct Session {
   bool json = false;        ///< the output is for a program
   bool json_asked = false;  ///< by an option
   BatchTransport batch_transport{};
-  /// Another conversation with the same server, for a thread of its own.
+  /// Opens another connection to the same server, for another thread.
   std::function<Transport()> new_transport{};
   std::string server_name{};  ///< its address, for people
 
-  /// The reply, or the error that it is.
+  /// The reply; an error reply becomes an error.
   Result<resp::Value> ask(const Words& command, Millis wait = {}) const;
-  /// The replies to commands that are sent together; those that are errors are among them.
+  /// The replies to commands that are sent together, including error replies.
   Result<std::vector<resp::Value>> ask_all(std::span<const Words> commands) const;
-  /// Writes a line, in the form that the reader wants.
+  /// Writes one of the two lines, for a person or for a program.
   void say(std::string_view human, std::string_view machine) const;
   /// The moment in milliseconds as a person reads it: "in 29m58s".
   std::string when(int64_t unix_ms) const;
@@ -53,11 +53,11 @@ class Verb {
   virtual std::string_view help() const = 0;
   virtual void add_options(CLI::App& app) = 0;
   virtual Status run(const Session& session) = 0;
-  /// Of a run() that was no error.
+  /// The exit code of a run() without an error.
   virtual int exit_code() const { return 0; }
-  /// Whether it asks a server; then it has the options that say which.
+  /// Whether it is a client of a server; then it has the options that name the server.
   virtual bool is_client() const { return true; }
-  /// Whether people are told of it.
+  /// Whether it is left out of help and completion.
   virtual bool is_hidden() const { return false; }
 };
 
@@ -75,19 +75,35 @@ void add_top_verb(Verbs& verbs);
 void add_listen_verb(Verbs& verbs);
 void add_shell_verbs(Verbs& verbs);
 
+// ---- what shell_verbs.cc prints, for tests
+
+/// The words that a shell may offer for the last of `words`, which are those after the program's name; the
+/// last may be empty. Commands, options and enumerated values come from `app`, topics from `topics`, which is
+/// called only when a topic is expected there.
+std::vector<std::string> completions(const CLI::App& app, const Words& words,
+                                     const std::function<std::vector<std::string>()>& topics);
+
+/// The script that makes a shell call `delayq complete`; empty for a shell that we do not know.
+std::string_view completion_script(std::string_view shell);
+
+/// The manual page in roff, made from the tree of commands and the error table.
+std::string manual_page(const CLI::App& app);
+
+// ---- parts that verbs share
+
 /// The reply to one command.
 Result<resp::Value> ask(const Transport& transport, const Words& command, Millis wait = {});
 
 /// Appends `WORD value` when there is a value.
 void append_option(Words& command, std::string_view word, const std::optional<std::string>& value);
 
-/// "CONFLICT id is ..." as the error it was in the server.
+/// Turns "CONFLICT id is ..." back into the server's error.
 Error error_of_reply(std::string_view text);
 
-/// A reply that this version of the protocol does not give.
+/// The error for a reply that does not fit the command.
 Error unexpected_reply();
 
-/// The number that a reply is, also one written as text; nullopt when it is none.
+/// The number in a reply, also one written as text; nullopt when it is not a number.
 std::optional<int64_t> number_in(const resp::Value& value);
 
 }  // namespace delayq::cli

@@ -27,7 +27,7 @@ namespace {
 
 using Clock = Child::Clock;
 
-/// A worker that waits for a job looks up this often whether it is to stop.
+/// A worker that waits for a job checks this often whether it must stop.
 constexpr Millis kLook{1'000};
 constexpr Millis kFirstBackoff{100};
 constexpr Millis kLastBackoff{5'000};
@@ -56,7 +56,7 @@ class Shop {
   const Session& session() const { return session_; }
   const WorkOrder& order() const { return order_; }
 
-  /// Whether one more job is to be taken; put_back() when there was none.
+  /// Whether another job may be taken; call put_back() if there was none.
   bool take() {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
@@ -71,9 +71,9 @@ class Shop {
   }
 
   bool is_stopping() const { return stopping_; }
-  /// Readable from when no more jobs are to be taken.
+  /// Becomes readable when no more jobs are to be taken.
   int stop_descriptor() const { return stop_; }
-  /// Readable from when the commands that run are to be stopped, too.
+  /// Becomes readable when running commands are to be stopped, too.
   int hurry_descriptor() const { return hurry_; }
   void stop() {
     stopping_ = true;
@@ -81,7 +81,7 @@ class Shop {
   }
   void hurry() { eventfd_write(hurry_, 1); }
 
-  /// Ends everything because of an error that waiting does not mend.
+  /// Ends everything because of an error that does not go away by waiting.
   void fail(const Error& error) {
     {
       const std::lock_guard lock(mutex_);
@@ -184,7 +184,7 @@ class Worker {
     return ask(transport_, command, wait);
   }
 
-  /// Whether to try again, and then waits for a while.
+  /// Returns whether to try again; if so, waits for a while first.
   bool mends(const Error& error) {
     if (!shop_.order().forever || !traits_of(error.code).retryable) return false;
     shop_.warn(fmt::format("{}; again in {}", error.detail, format_duration(backoff_)));
@@ -222,7 +222,7 @@ class Worker {
     shop_.report(job, end, settle(verdict));
   }
 
-  /// Until the command has ended. An error when the job is not ours any more; then the command was stopped.
+  /// Runs until the command has ended. Fails if the job is not ours any more; then the command was stopped.
   Status keep_lease(Child& child, const Popped& job) {
     const Millis every = shop_.order().lease / 3;
     Clock::time_point next = Clock::now() + every;
@@ -249,13 +249,13 @@ class Worker {
     return kept;
   }
 
-  /// Whether the job was cancelled: its lease stays good, since the command may end as it likes.
+  /// Whether the job was cancelled. Its lease stays valid: the command may finish.
   bool is_cancelled(const Popped& job) {
     const Result<resp::Value> found = ask(transport_, {"GET", job.topic, job.id});
     return found && found->find("cancel_requested") != nullptr;
   }
 
-  /// Tells how it ended, for as long as the lease may last.
+  /// Reports the result, and tries again as long as the lease may last.
   Status settle(const Words& verdict) {
     const Clock::time_point deadline = Clock::now() + shop_.order().lease;
     for (Millis pause = kFirstBackoff;; pause = std::min(pause * 2, kLastBackoff)) {

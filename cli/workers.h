@@ -30,7 +30,7 @@ struct WorkOrder {
   Millis wait{};                   ///< for a job; zero: only what is ready
   Millis lease{};                  ///< extended while a command runs
   uint64_t count = 1;              ///< of jobs, at most
-  bool forever = false;            ///< until a signal comes; waits for an unreachable server
+  bool forever = false;            ///< until a signal arrives; waits for an unreachable server
   uint32_t workers = 1;            ///< at the same time
 };
 
@@ -43,8 +43,8 @@ struct WorkReport {
 /// Runs the command for each job: its body on standard input, DELAYQ_TOPIC, DELAYQ_ID, DELAYQ_ATTEMPT,
 /// DELAYQ_LEASE and DELAYQ_DUE_AT in the environment. Acks when it exits with 0, nacks otherwise.
 ///
-/// SIGINT and SIGTERM let the commands that run finish, and take no more jobs; a second one is passed on to
-/// them. Changes how this process treats signals, so it belongs to a process that does nothing else.
+/// After SIGINT or SIGTERM no more jobs are taken and running commands may finish; a second signal is passed
+/// on to them. Changes the signal handling of the whole process, so the process must do nothing else.
 Result<WorkReport> run_workers(const Session& session, const WorkOrder& order);
 
 }  // namespace delayq::cli

@@ -12,7 +12,7 @@ namespace delayq::cli::seeds {
 
 namespace {
 
-constexpr uint32_t kTries = 3;  // what it does when its configuration says nothing
+constexpr uint32_t kTries = 3;  // its default
 
 /// The body is any JSON value, as it was written.
 Result<SeedJob> job_of(std::string_view text) {
@@ -72,7 +72,7 @@ class Callback final : public Layout {
         continue;
       }
       job->due = *due;
-      // Its receivers are told the delay: from the push to the due time.
+      // Its receivers get the delay, from the push to the due time.
       if (job->delay > Millis::zero()) job->pushed = std::max(*due - job->delay, Moment{});
       job->removal = {{"ZREM", bucket, signs[i]}, {"DEL", signs[i]}};
       if (Status status = sink.job(std::move(*job)); !status) return status;

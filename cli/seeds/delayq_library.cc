@@ -16,7 +16,7 @@ namespace delayq::cli::seeds {
 
 namespace {
 
-/// What the keys of a version begin with; the topic is behind it.
+/// The prefixes of a version's keys; the topic follows.
 struct Names {
   std::string_view pool, delay, ready;
   std::string_view process;  ///< empty: it has none
@@ -27,7 +27,7 @@ constexpr std::array kVersions{
 };
 /// It waits 2^n seconds before the n-th retry, n at most 12.
 constexpr std::string_view kBackoff = "exponential:2s:2:4096s:0";
-/// A duration of Go is written in nanoseconds; nobody means a timeout of so many seconds.
+/// Durations of Go are in nanoseconds; a number this large cannot mean seconds.
 constexpr int64_t kLeastNanoseconds = 1'000'000;
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
@@ -52,7 +52,7 @@ std::string lease_of(const JsonJob& found) {
   return lease_of_seconds(timeout);
 }
 
-/// Retry(n) is stored as `MaxRetry`: so many retries come after the first try; none said: for ever.
+/// Retry(n) is stored as `MaxRetry`: the number of retries after the first attempt; not set: no limit.
 uint32_t attempts_of(const JsonJob& found) {
   const int64_t retries = found.number("maxretry").value_or(found.number("retry").value_or(0));
   const auto most = static_cast<int64_t>(Limits::kMaxAttempts);
@@ -113,7 +113,7 @@ class DelayqLibrary final : public Layout {
     return {};
   }
 
-  /// Nothing when it cannot be read, which the sink is told.
+  /// Returns nothing when it cannot be read, and reports that to the sink.
   static std::optional<SeedJob> job_of(const Names& names, const std::string& topic,
                                        const RedisReader::Pair& entry, const resp::Value& score, Sink& sink) {
     const auto& [id, text] = entry;
@@ -125,7 +125,7 @@ class DelayqLibrary final : public Layout {
     const Result<JsonJob> found = JsonJob::parse(text);
     if (!found) return refuse(found.error().detail);
     const bool is_delayed = score.type != resp::Value::Type::kNull;
-    // What is ready, or being worked on, says in itself when it was due; or it was never delayed.
+    // A job that is ready, or being worked on, has its own due time, or was never delayed.
     const auto due =
         moment_of_seconds(is_delayed ? score.text : std::to_string(found->number("delay").value_or(0)));
     if (!due) return refuse(is_delayed ? "its score is not a time" : "its delay is not a time");

@@ -95,7 +95,7 @@ class DelayqServer final : public Layout {
     job.attempts = static_cast<uint32_t>(std::min<int64_t>(number(fields, "tryes").value_or(0), 1'000'000));
     job.lease = lease_of_seconds(number(fields, "ttr").value_or(0));
     job.removal = {{"ZREM", std::string(kBucket), job.id}};
-    // One that is being worked on is in the bucket as well, by when it would come again.
+    // A job that is being worked on is in the bucket as well, with the time of its next attempt.
     if (!is_delayed || state != 0) {
       job.removal.push_back({"LREM", std::string(kServerReadyPrefix) + job.topic, "0", job.id});
       job.removal.push_back({"LREM", std::string(kReserved), "0", job.id});

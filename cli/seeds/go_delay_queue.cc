@@ -18,10 +18,10 @@ constexpr std::string_view kGoJobPrefix = "delay_job:";
 
 std::string job_key(const std::string& id) { return std::string(kGoJobPrefix) + id; }
 
-/// Which ids were met, by their hashes: there may be millions.
+/// The ids that were read, as hashes: there may be millions.
 class Seen {
  public:
-  /// Whether it is the first time.
+  /// Returns whether the id is new.
   bool add(std::string_view id) {
     const Hash128 hash = siphash128({}, id);
     return ids_.insert({hash.low, hash.high}).second;
@@ -41,7 +41,7 @@ class GoDelayQueue final : public Layout {
   Status read(const RedisReader& redis, Sink& sink) const override {
     const auto buckets = buckets_.keys(redis);
     if (!buckets) return buckets.error();
-    // Before anything is taken out: topics whose last job waits in a bucket have to be known as well.
+    // Before anything is removed: topics whose last job waits in a bucket must be known as well.
     std::set<std::string> topics;
     if (Status status = find_topics(redis, topics); !status) return status;
     Reading reading{redis, sink, *buckets, {}};
@@ -109,8 +109,8 @@ class GoDelayQueue final : public Layout {
     return {};
   }
 
-  /// Jobs that are in no bucket and no list. One whose time is to come waits in a bucket of another name, or
-  /// lost its place there; the others were fetched by consumers, and expire.
+  /// Jobs that are in no bucket and no list. One with a due time in the future is in a bucket with another
+  /// name, or lost its entry; the others were fetched by consumers, and expire.
   static Status read_left(Reading& reading, const RedisReader::Page& keys) {
     const auto jobs = reading.redis.get(keys);
     if (!jobs) return jobs.error();
@@ -138,8 +138,8 @@ class GoDelayQueue final : public Layout {
     bool has_score;
   };
 
-  /// Due as the job itself has it: an id that was added twice keeps its first place in a bucket, but not its
-  /// first time. The score is for jobs that say nothing.
+  /// The due time is that of the job itself: an id that was added twice keeps its first entry in a bucket,
+  /// but not its first due time. The score is used for jobs without a due time.
   static Status hand_over(const Found& found, std::vector<Words> removal, Sink& sink) {
     if (found.has_score && !found.score) {
       sink.unreadable(found.where, "its score is not a time");

@@ -76,7 +76,7 @@ std::string lease_of_millis(int64_t millis) {
   return millis <= 0 ? std::string() : fmt::format("{}ms", std::min(millis, kMost));
 }
 
-// What there is in a Redis in which nothing of the system that was named waits.
+// What else is in a Redis that has no waiting jobs of the named system.
 
 namespace {
 

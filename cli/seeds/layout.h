@@ -13,7 +13,7 @@
 
 namespace delayq::cli::seeds {
 
-/// Takes what a layout finds.
+/// Receives what a layout finds.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -25,9 +25,9 @@ class Sink {
   /// Something waits there that cannot be taken over. `why` is the same for all of a kind; `where` is the
   /// key, or the key and what is in it.
   virtual void unreadable(std::string where, std::string why) = 0;
-  /// A job that is still there, but waits for nothing any more.
+  /// A job that still exists, but is finished.
   virtual void over() = 0;
-  /// Something waits whose job is not there any more. Two of the systems leave it behind when a job is
+  /// An entry of a queue whose job does not exist any more. Two of the systems leave it behind when a job is
   /// removed.
   virtual void gone() = 0;
 };
@@ -54,8 +54,8 @@ struct BucketOptions {
 /// The layout of one of kSystems; null for any other name.
 std::unique_ptr<Layout> layout_of(std::string_view system, const BucketOptions& buckets);
 
-/// Keys of any of the systems, for a Redis in which the one that was named has nothing that waits: a line for
-/// each kind, with an example and what to do. Empty when there are none.
+/// Looks for keys of any of the systems, if the named system has no waiting jobs in this Redis. Returns a
+/// line for each kind, with an example and what to do; empty when there are none.
 Result<std::vector<std::string>> look_alikes(const RedisReader& redis);
 
 /// Each system's own; layout_of() knows them by name.
@@ -64,10 +64,10 @@ std::unique_ptr<Layout> callback_layout(const BucketOptions& buckets);
 std::unique_ptr<Layout> delayq_server_layout();
 std::unique_ptr<Layout> delayq_library_layout();
 
-/// The delay buckets of a system that has several: zsets with a number behind a prefix. go-delay-queue has 1
+/// The delay buckets of a system that has several: zsets named by a prefix and a number. go-delay-queue has 1
 /// to N, as its source says; of delay_queue_callback it is known only that there is a number (neither
-/// document speaks of buckets), so that where they are counted, one with the number 0 is looked for as well.
-/// A bucket that is not there is an empty one.
+/// document speaks of buckets), so number 0 is tried as well if a count is given. A missing bucket is an
+/// empty one.
 class Buckets {
  public:
   using Take = std::function<Status(const std::string& bucket, const std::vector<RedisReader::Pair>& page)>;
@@ -91,7 +91,7 @@ class Buckets {
   uint32_t count_;
 };
 
-/// Seconds or milliseconds as a lease, within what a lease may be; empty for none.
+/// Seconds or milliseconds as a lease, clamped to the limits of a lease; empty for none.
 std::string lease_of_seconds(int64_t seconds);
 std::string lease_of_millis(int64_t millis);
 

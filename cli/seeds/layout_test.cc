@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "cli/seeds/fake_redis.h"
 #include "core/limits.h"
+#include "tests/support/fake_seed_redis.h"
 
 namespace delayq::cli::seeds {
 namespace {

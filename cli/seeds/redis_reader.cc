@@ -28,7 +28,7 @@ Error unexpected(std::string_view command) {
   return {ErrorCode::kInternal, {}, fmt::format("the reply to {} is not a valid Redis reply", command)};
 }
 
-/// A page of SCAN and its kin.
+/// A page of SCAN, HSCAN or ZSCAN.
 struct ScanPage {
   std::string cursor;
   std::vector<std::string> items;
@@ -123,7 +123,7 @@ Status RedisReader::walk_list(const std::string& key, const std::function<Status
   const Result<resp::Value> type = ask_one({"TYPE", key});
   if (!type) return type.error();
   if (type->text != "list") return {};
-  // From its end, so that what `take` removes does not move what is still to come.
+  // From the end, so that items that `take` removes do not move those that are not read yet.
   const auto length = static_cast<int64_t>(count("LLEN", key));
   for (int64_t end = length; end > 0; end -= kListPage) {
     const int64_t begin = end > kListPage ? end - kListPage : 0;

@@ -14,28 +14,28 @@
 
 namespace delayq::cli::seeds {
 
-/// Reads a Redis page by page, so that neither it nor we hold much at a time, and nothing blocks it: SCAN and
-/// its kin, never KEYS. What changes meanwhile may be there twice or be missed, as SCAN has it.
+/// Reads a Redis page by page, so that neither it nor we hold much at a time, and nothing blocks it: SCAN,
+/// HSCAN, ZSCAN, never KEYS. What changes meanwhile may be found twice or missed, as SCAN documents.
 class RedisReader {
  public:
-  /// Sends commands together and brings their replies; those that are errors are among them.
+  /// Sends commands together and returns their replies, including errors.
   using Ask = std::function<Result<std::vector<resp::Value>>(std::span<const Words> commands)>;
   using Page = std::vector<std::string>;
   using Pair = std::pair<std::string, std::string>;
 
   explicit RedisReader(Ask ask) : ask_(std::move(ask)) {}
 
-  /// The replies; the first error among them is the error.
+  /// The replies; fails with the first error reply.
   Result<std::vector<resp::Value>> ask(std::span<const Words> commands) const;
-  /// The replies; those that are errors are among them.
+  /// The replies, including errors.
   Result<std::vector<resp::Value>> ask_each(std::span<const Words> commands) const;
   Result<resp::Value> ask_one(const Words& command) const;
 
-  /// Keys that begin so, and are of that type ("zset", "hash", ...).
+  /// Keys with this prefix and type ("zset", "hash", ...).
   Status scan_keys(std::string_view prefix, std::string_view type,
                    const std::function<Status(const Page&)>& take) const;
-  /// Members with their scores; fields with their values. A key that is not there has none; one of another
-  /// type is the error.
+  /// Members with their scores; fields with their values. A missing key has none; a key of another type is an
+  /// error.
   Status scan_zset(const std::string& key, const std::function<Status(const std::vector<Pair>&)>& take) const;
   Status scan_hash(const std::string& key, const std::function<Status(const std::vector<Pair>&)>& take) const;
   /// The items of a list, in their order.
@@ -53,9 +53,9 @@ class RedisReader {
   Ask ask_;
 };
 
-/// The moment that a score or a number of seconds says; nullopt for what is none.
+/// The moment of a score or a number of seconds; nullopt for other texts.
 std::optional<Moment> moment_of_seconds(std::string_view text);
-/// The characters that a pattern of SCAN would take for others.
+/// Escapes the special characters of SCAN's patterns.
 std::string escaped_pattern(std::string_view text);
 
 }  // namespace delayq::cli::seeds

@@ -69,8 +69,8 @@ namespace {
 
 Error corrupt(std::string detail) { return {ErrorCode::kCorrupt, {}, std::move(detail)}; }
 
-/// Items of MessagePack, one after the other. Each is looked at by itself before it is read: mp_check()
-/// counts the items of a whole with an int, so one that says it has 2^32 - 1 of them makes it stop early.
+/// Items of MessagePack, one after the other. Each is checked by itself before it is read: mp_check() counts
+/// the items of a container with an int, so a claim of 2^32 - 1 items makes it stop early.
 class Items {
  public:
   explicit Items(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
@@ -82,7 +82,7 @@ class Items {
     if (mp_typeof(*at_) != MP_MAP) return std::nullopt;
     return mp_decode_map(&at_);
   }
-  /// Text, or bytes, which some encoders write for it; anything else is passed over.
+  /// Text, or bytes, which some encoders write instead; anything else is skipped.
   std::optional<std::string> take_text() {
     const char* at = take();
     if (at == nullptr) return std::nullopt;
@@ -118,7 +118,7 @@ class Items {
     const std::optional<std::string> text = take_text();
     return text && text->size() == 1 ? text->front() : '\0';
   }
-  /// The item that was next; null when there is no whole one, and then nothing is left.
+  /// Takes the next item; null when there is no complete one, and then nothing is left.
   const char* take() {
     const char* const item = at_;
     const char* const after = next();

@@ -14,7 +14,7 @@ namespace delayq::cli::seeds {
 
 using Words = std::vector<std::string>;
 
-/// A job that waits in another system, in our words.
+/// A waiting job of another system, in our terms.
 struct SeedJob {
   std::string topic;
   std::string id;
@@ -24,24 +24,24 @@ struct SeedJob {
   Millis delay{};         ///< that was asked for; zero: it is not known
   uint32_t attempts = 0;  ///< times it was tried there
   std::optional<uint32_t> max_attempts{};
-  std::string backoff{};  ///< as a setting writes it; empty: nothing is said, here and below
+  std::string backoff{};  ///< as in a setting; empty: not set, here and below
   std::string lease{};
   std::string callback{};
   std::string callback_method{};
   std::string callback_format{};
   std::string name{};
 
-  std::vector<Words> removal{};  ///< the commands that take it out of there
+  std::vector<Words> removal{};  ///< the commands that remove it from Redis
 };
 
-/// The job as a line that `import` reads. What was due before `now` is ready.
+/// The job as a line that `import` reads. A job that was due before `now` is ready.
 std::string line_of(const SeedJob& job, Moment now);
 
 /// The members of a JSON object that another program wrote. Names are compared without regard to case, as Go
 /// does when it reads them.
 class JsonJob {
  public:
-  /// `text` must live on. kCorrupt when it is no object.
+  /// `text` must outlive it. Fails with kCorrupt when it is not an object.
   static Result<JsonJob> parse(std::string_view text);
 
   /// Null when there is no such member, or it is null.
@@ -56,7 +56,7 @@ class JsonJob {
 };
 
 /// A job as go-delay-queue packs it: a MessagePack map with the keys "1" topic, "2" id, "3" delay and "4"
-/// execution time in seconds, "5" body. Other keys are passed over.
+/// execution time in seconds, "5" body. Other keys are ignored.
 struct PackedJob {
   std::string topic;
   std::string id;

@@ -41,7 +41,7 @@ class Caller {
 
 /// Which topics a verb is about.
 enum class Reach : uint8_t {
-  kNone,   ///< none: about the server, or the verb itself looks at each topic that it meets
+  kNone,   ///< none: about the server, or the verb itself checks each topic
   kTopic,  ///< the one that is named first
   kAll,    ///< any: by id or group alone, or of all together
 };
@@ -64,7 +64,7 @@ class Access {
   /// Whether the caller may do something that needs one of `scopes`, to this topic; kUnauthorized if unknown,
   /// kForbidden when its token is for something else.
   Status check(const Caller& caller, Scopes scopes, std::string_view topic) const;
-  /// The same for what is about all topics, or about no particular one.
+  /// The same for a verb about all topics, or about no particular one.
   Status check_all(const Caller& caller, Scopes scopes) const;
   Status check_scope(const Caller& caller, Scopes scopes) const;
   /// The same for the topic of a lease.

@@ -127,8 +127,9 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, ReplyPl
         answer(std::move(popped));
         end_pop(place);
       });
-  if (pop.waiter == 0) return {};  // refused; it will hear of that
-  // A pop that waits may wait for long, and nothing runs behind it: its bytes count when it is answered.
+  if (pop.waiter == 0) return {};  // refused: its reply follows
+  // A pop may wait for long, and nothing else runs on its connection meanwhile: its bytes are counted when it
+  // is answered.
   if (!waits) replies_.promise(place, bytes_per_byte_ * queue_.most_bytes(request));
   pops_.emplace(place, std::move(pop));
   if (waits) {

@@ -8,14 +8,15 @@
 
 namespace delayq::api {
 
-/// Where a reply stands in the order of its connection.
+/// The position of a reply in the order of its connection.
 using ReplyPlace = uint64_t;
 
-/// Replies leave in the order of their commands, whenever they are known. A place is reserved when a command
-/// is taken; what fills the first place goes straight to the output, the rest waits for those before it.
+/// Sends replies in the order of their commands, whatever the order in which they are known. A place is
+/// reserved when a command is accepted. The reply for the first place is written to the output; the others
+/// wait for those before them.
 class Replies {
  public:
-  /// `most_bytes`: how large the reply may become; counted in bytes() until it is there.
+  /// `most_bytes`: how large the reply may become; counted in bytes() until the reply is known.
   ReplyPlace reserve(size_t most_bytes = 0) {
     waiting_.emplace_back().promised = most_bytes;
     promised_ += most_bytes;
@@ -54,9 +55,9 @@ class Replies {
   ReplyPlace next_place() const { return first_ + waiting_.size(); }
   /// Places that are not filled yet, or wait for one before them.
   size_t waiting() const { return waiting_.size(); }
-  /// Bytes of replies: in the output, behind others, and promised.
+  /// Bytes of replies: in the output, waiting for others, and reserved.
   size_t bytes() const { return output_.size() + waiting_bytes_ + promised_; }
-  /// The memory of all that, counted one by one.
+  /// The memory of all replies, counted one by one.
   size_t footprint() const {
     size_t bytes = output_.capacity() + waiting_.size() * sizeof(Waiting);
     for (const Waiting& each : waiting_) bytes += each.reply.capacity();

@@ -5,7 +5,7 @@
 #include "api/access.h"
 #include "queue/queue.h"
 
-/// What the APIs do in the same way with the queue's verbs and their results.
+/// What all APIs do with the queue's verbs and their results.
 namespace delayq::api {
 
 /// The result of a batch of one: the batch's error, or the result of its item.
@@ -19,7 +19,7 @@ inline Result<PushReceipt> only_result(const Result<PushReport>& report) {
   return report.ok() ? report->jobs.front() : Result<PushReceipt>(report.error());
 }
 
-/// The error of a reschedule that did not move the job. REQUIRES: it did not.
+/// The error of a reschedule that did not move the job. REQUIRES: `outcome` is not a success.
 Error refusal_of(RescheduleOutcome outcome);
 
 /// A page of the topics that the caller may know about. A cursor is the name of one of them. `queue` and

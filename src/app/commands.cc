@@ -22,7 +22,7 @@
 #include "engine/journal/check.h"
 #include "engine/journal/posix_disk.h"
 #include "json/writer.h"
-#include "ops/config_text.h"
+#include "ops/config.h"
 
 namespace delayq {
 
@@ -56,7 +56,7 @@ int run(const JournalCheckOptions& options) {
     return check_failed(
         {ErrorCode::kNotFound, "check", fmt::format("there is no directory {}", options.directory), {}});
   }
-  // Looking needs no writing: the directory may be one that must not change.
+  // A check without --repair needs no write access: the directory may be one that must not change.
   auto disk = journal::PosixDisk::open_to_read(options.directory);
   if (!disk.ok()) return check_failed(disk.error());
   const Result<journal::CheckReport> report = journal::check(**disk);
@@ -140,7 +140,7 @@ namespace {
 constexpr std::string_view kPrefix = "dq_";
 constexpr size_t kRandomBytes = 32;
 
-/// Base64 that may stand in a URL or a shell word, without padding.
+/// Base64 for URLs and shell words, without padding.
 std::string base64url(std::string_view bytes) {
   std::string text = to_base64(bytes);
   std::replace(text.begin(), text.end(), '+', '-');
@@ -149,7 +149,7 @@ std::string base64url(std::string_view bytes) {
   return text;
 }
 
-/// Printable, so that it can stand between quotes of TOML without an escape.
+/// Printable, so that it needs no escapes in a TOML string.
 bool is_plain(std::string_view text) {
   if (!is_utf8(text)) return false;
   return std::none_of(text.begin(), text.end(), [](char c) {
@@ -227,7 +227,7 @@ Result<NewToken> make_token(const TokenOptions& options, std::string_view random
 void add_token_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TokenOptions>();
   auto json = std::make_shared<bool>(false);
-  CLI::App* const token = app.add_subcommand("token", "Make tokens, by which clients say who they are");
+  CLI::App* const token = app.add_subcommand("token", "Make access tokens for clients");
   token->require_subcommand(1);
   CLI::App* const make =
       token->add_subcommand("new", "Print a new secret, once, and the lines of the configuration for it");

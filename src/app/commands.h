@@ -12,15 +12,18 @@ class App;
 
 namespace delayq {
 
+/// `delayq serve`: runs the server until it is asked to stop. `exit_code` is set when it ran.
+void add_serve_command(CLI::App& app, int& exit_code);
+
 /// `delayq check DIR [--repair]`: reads every record of a data directory that no server uses. `exit_code` is
 /// set when it ran.
 void add_check_command(CLI::App& app, int& exit_code);
 
-/// `delayq config check`: all that is wrong with a configuration, without starting anything; `delayq config
+/// `delayq config check`: reports all errors of a configuration, without starting anything; `delayq config
 /// example`: a file with every setting. `exit_code` is set when one ran.
 void add_config_command(CLI::App& app, int& exit_code);
 
-/// A token as it is made: the secret for its owner, and what the server's configuration says of it.
+/// A new token: the secret for its owner, and the entry for the server's configuration.
 struct NewToken {
   std::string secret;  ///< "dq_" and 43 characters of base64url, which are 32 random bytes
   std::string toml;    ///< [[tokens]] with the secret's SHA-256, which cannot be turned back into it

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "app/random_seed.h"
 #include "app/redis_storage.h"
 #include "app/version.h"
 #include "ops/config.h"
@@ -15,10 +14,10 @@ namespace delayq {
 
 namespace {
 
-/// No longer than this without a look at the clock.
+/// The clock is read at least this often.
 constexpr Millis kLongestWait{100};
 
-/// Here the words stand in a URL.
+/// Here, user, password and prefix are parts of the URL.
 Error without_section(Error error) {
   constexpr std::string_view kSection = "redis.";
   if (error.detail.starts_with(kSection)) error.detail.erase(0, kSection.size());
@@ -50,7 +49,7 @@ Result<RedisStorageOptions> redis_of_url(std::string_view url, const std::string
   return options;
 }
 
-/// Where jobs are, by how it is written.
+/// The storage that a place names, by the form of its text.
 Result<StorageOptions> storage_of(const std::string& place, const std::string& option) {
   StorageOptions options;
   if (place.starts_with("redis") && place.find("://") != std::string::npos) {
@@ -97,7 +96,8 @@ Status LocalServer::start() {
   });
   QueueConfig config;
   config.limits.body_bytes = Limits::kMaxBodyBytes;
-  config.redis.is_there = true;  // nothing leaves here, and a server that serves it may have one
+  // No job leaves here, and the server that uses this storage later may have a Redis.
+  config.redis.is_there = true;
   queue_ = std::make_unique<Queue>(storage_->engine(), config, random_seed());
   std::optional<Status> started;
   queue_->start(now(), [&started](Status status) { started = std::move(status); });

@@ -20,7 +20,7 @@ namespace delayq {
 class LocalServer final : private net::Connection {
  public:
   struct Access {
-    bool only_looks = false;  ///< nothing is written there, and only TOPICS is answered as a server would
+    bool only_looks = false;  ///< nothing is written, and only TOPICS may be asked
     bool only_reads = false;  ///< nothing is written to a directory; for commands that change nothing
     bool must_exist = false;  ///< a place that was never used fails with kNotFound
   };
@@ -31,7 +31,7 @@ class LocalServer final : private net::Connection {
                                                    const Access& access);
   ~LocalServer() override;
 
-  /// As Storage has them.
+  /// As in Storage.
   bool is_new() const { return storage_->is_new(); }
   uint32_t shards() const { return storage_->shards(); }
 
@@ -50,7 +50,7 @@ class LocalServer final : private net::Connection {
   void turn();
   Moment now() const { return storage_->now(); }
 
-  net::Loop loop_;  // for the storage, which goes before it
+  net::Loop loop_;  // the storage uses it, and is destroyed first
   bool has_sockets_ = false;
   std::mutex mutex_;
   std::condition_variable awake_;

@@ -13,7 +13,6 @@
 
 #include "app/commands.h"
 #include "app/local_server.h"
-#include "app/serve_command.h"
 #include "app/version.h"
 #include "bench/load/load.h"
 #include "cli/cli.h"

@@ -1,11 +1,10 @@
-#include "app/preflight.h"
-
 #include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/config_options.h"
 #include "tests/support/temporary_directory.h"
 
 namespace delayq {

@@ -18,8 +18,8 @@
 
 namespace delayq {
 
-/// Logs what an operator should know of the Redis that jobs are written to, each thing once. So a wrong URL
-/// is seen at the start, and not when the first job is due.
+/// Logs what an operator should know about the Redis that jobs are written to, each message once. So a wrong
+/// URL is seen at the start, and not when the first job is due.
 class DeliveryWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -48,8 +48,8 @@ class DeliveryWatch {
   net::redis::Mode mode_ = net::redis::Mode::kStandalone;
   RedisNames names_;
   std::optional<Clock::time_point> away_since_;
-  bool is_cut_off_ = false;     ///< told by look()
-  bool takes_nothing_ = false;  ///< told by wrote()
+  bool is_cut_off_ = false;     ///< reported by look()
+  bool takes_nothing_ = false;  ///< reported by wrote()
   std::set<std::string> told_;  ///< refusals
 };
 
@@ -74,11 +74,11 @@ class RedisDelivery {
   /// an invalid URL, but not for a Redis that cannot be reached now.
   static Result<std::unique_ptr<RedisDelivery>> open(net::Loop& loop, const RedisDeliveryOptions& options,
                                                      const net::redis::ClientOptions* engine, uint64_t seed);
-  /// Once in each turn of the loop: logs what has changed.
+  /// Call it once in each turn of the loop: logs what has changed.
   void look(DeliveryWatch::Clock::time_point now);
 
-  /// Another Redis, or none, from now on. Commands that were sent to the previous one are still answered by
-  /// it. With an error nothing changes.
+  /// Uses another Redis, or none, from now on. Commands that were sent to the previous one are still answered
+  /// by it. On an error nothing changes.
   Status change(const RedisDeliveryOptions& options, const net::redis::ClientOptions* engine, uint64_t seed);
 
   delivery::RedisSink& sink() { return sink_; }

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/random_seed.h"
 #include "engine/redis/keys.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/client.h"
@@ -186,12 +185,12 @@ using net::redis::Client;
 using net::redis::Mode;
 
 constexpr uint32_t kClusterShards = 16;
-/// Since then a script's error says what Redis said (OOM, READONLY, MISCONF), and min-replicas-to-write holds
-/// for scripts as well.
+/// Since this version a script's error has the code of Redis (OOM, READONLY, MISCONF), and
+/// min-replicas-to-write applies to scripts as well.
 constexpr net::redis::Version kOldest{7, 0};
-/// A Redis that restarts, or a failover, is not to end a start at once.
+/// A start waits this long for a Redis that restarts, or for a failover.
 constexpr Millis kLeastPatience = std::chrono::seconds{1};
-/// Several problems that take turns do not fill the log.
+/// Problems that alternate are logged at most this often.
 constexpr Millis kProblemPause = std::chrono::seconds{10};
 
 class RedisStorage final : public Storage {
@@ -203,7 +202,7 @@ class RedisStorage final : public Storage {
         loop_(loop),
         tell_(options.tell) {}
 
-  /// The engine says goodbye, so that another server need not wait until this one is missed.
+  /// The engine signs off, so that another server need not wait until this one's claims expire.
   ~RedisStorage() override {
     engine_.reset();
     loop_.finish_turn();
@@ -235,24 +234,24 @@ class RedisStorage final : public Storage {
   /// Reads an existing deployment, without creating one.
   Status find_shards();
   Status settle_shards();
-  /// With the number of shards that is written down, and that which is wanted.
+  /// The message has the stored number of shards and the configured one.
   Status check_shards(const redis::Layout& layout);
-  /// What becomes of a command that `send` sends: once more as long as a start waits for Redis. Blocks: only
-  /// before any client is served.
+  /// Waits for the result of the command that `send` sends, and sends it again as long as a start waits for
+  /// Redis. Blocks: call it only before clients are served.
   Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
   void turn();
   /// Those of a new deployment.
-  redis::Tags initial_tags() const {
+  redis::Shards initial_shards() const {
     const uint32_t usual = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
     const uint32_t shards = options_.shards != 0 ? options_.shards : usual;
-    return shards == 1 ? redis::numbered_tags(1) : redis::spread_tags(options_.prefix, shards);
+    return redis::new_shards(options_.prefix, shards);
   }
   Error not_a_layout() const {
     return refused(fmt::format("{}:meta has an unexpected format", options_.prefix));
   }
-  /// With what can be done about it.
+  /// Adds what an operator can do about it.
   Error refused(std::string_view detail) const {
-    detail = detail.substr(0, detail.find(" script: "));  // where in which one it was, by its hash
+    detail = detail.substr(0, detail.find(" script: "));  // cuts off the script's hash and line
     const std::string advice = advice_on(detail, options_);
     return {ErrorCode::kUnavailable,
             "open",
@@ -264,7 +263,7 @@ class RedisStorage final : public Storage {
   bool only_looks_;
   bool must_exist_;
   bool is_new_ = false;
-  redis::Tags tags_;
+  redis::Shards shards_;
   net::Loop& loop_;
   std::function<void(bool, std::string_view)> tell_;
   std::unique_ptr<Client> client_;
@@ -272,8 +271,9 @@ class RedisStorage final : public Storage {
   bool was_connected_ = true;
   bool was_deaf_ = false;
   std::string told_problem_;
-  std::chrono::steady_clock::time_point told_at_{};  ///< when it was told
+  std::chrono::steady_clock::time_point told_at_{};  ///< when it was logged last
   uint64_t told_mended_ = 0;
+  uint64_t told_mended_schedules_ = 0;
   std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
@@ -294,7 +294,7 @@ Status RedisStorage::open() {
   }
   RedisEngineOptions engine;
   engine.prefix = options_.prefix;
-  engine.tags = tags_;
+  engine.shards = shards_;
   engine.server = fmt::format("{:016x}", random_seed());
   engine.only_looks = only_looks_;
   if (options_.names.is_all_in_url)
@@ -333,7 +333,7 @@ Result<resp::Value> RedisStorage::ask(const std::function<void(net::redis::Answe
     std::optional<Result<resp::Value>> answer;
     send([&answer](Result<resp::Value> value) { answer = std::move(value); });
     while (!answer) turn();
-    // In a failover, or while its replicas are missing, Redis takes it after a moment.
+    // During a failover, or while replicas are missing, Redis accepts it after a moment.
     const bool may_be_taken_later = !answer->ok() && answer->error().code == ErrorCode::kUnavailable &&
                                     !is_login_problem(answer->error().detail);
     if (!may_be_taken_later || waited() > patience()) return *std::move(answer);
@@ -386,16 +386,16 @@ Status RedisStorage::find_shards() {
                  fmt::format("{} {}, under the prefix \"{}\"; is that the right one?", options_.where,
                              kNeverUsed, options_.prefix),
                  {}};
-  tags_ = initial_tags();
-  options_.shards = static_cast<uint32_t>(tags_.size());
+  shards_ = initial_shards();
+  options_.shards = static_cast<uint32_t>(shards_.tags.size());
   return {};
 }
 
 Status RedisStorage::settle_shards() {
   if (only_looks_) return {};
-  // Of several servers that start for the first time, one says what holds for all.
+  // Of several servers that start for the first time, one decides for all.
   const Result<resp::Value> answer = ask([this](net::redis::Answer told) {
-    redis::settle_layout(*client_, options_.prefix + ":meta", initial_tags(), std::move(told));
+    redis::settle_layout(*client_, options_.prefix + ":meta", initial_shards(), std::move(told));
   });
   if (!answer.ok()) return refused(answer.error().detail);
   const std::optional<redis::Layout> layout = redis::read_layout(*answer);
@@ -404,21 +404,21 @@ Status RedisStorage::settle_shards() {
 
 Status RedisStorage::check_shards(const redis::Layout& layout) {
   const bool is_setting = !options_.names.is_all_in_url;
-  Result<redis::Tags> tags = redis::tags_of(layout, options_.prefix, is_setting ? options_.shards : 0);
-  if (!tags.ok()) return refused(tags.error().detail);
-  const auto shards = static_cast<uint32_t>(tags->size());
+  Result<redis::Shards> found = redis::shards_of(layout, options_.prefix, is_setting ? options_.shards : 0);
+  if (!found.ok()) return refused(found.error().detail);
+  const auto shards = static_cast<uint32_t>(found->tags.size());
   if (options_.shards != 0 && options_.shards != shards)
     return refused(
         fmt::format("the jobs under the prefix \"{}\" are in {} shards, and {} says shards={}: leave it "
                     "out, or use another prefix",
                     options_.prefix, shards, options_.names.url, options_.shards));
   options_.shards = shards;
-  tags_ = std::move(*tags);
+  shards_ = std::move(*found);
   return {};
 }
 
 void RedisStorage::look() {
-  // It cannot be tried beforehand: a connection that listens does nothing else.
+  // SUBSCRIBE cannot be tried on this connection: one that listens can do nothing else.
   if (!was_deaf_ && client_->last_error().starts_with("NOPERM")) {
     was_deaf_ = true;
     tell_(true,
@@ -450,6 +450,12 @@ void RedisStorage::tell_problems() {
           fmt::format("{}: {} jobs were put back in their places: keys of theirs were deleted or evicted",
                       options_.where, engine_->mended() - told_mended_));
     told_mended_ = engine_->mended();
+  }
+  if (engine_->mended_schedules() != told_mended_schedules_) {
+    tell_(true, fmt::format("{}: {} schedules were put back in their places: keys of theirs were deleted or "
+                            "evicted",
+                            options_.where, engine_->mended_schedules() - told_mended_schedules_));
+    told_mended_schedules_ = engine_->mended_schedules();
   }
 }
 

@@ -29,7 +29,7 @@ bool is_version_problem(std::string_view problem);
 /// the text of Redis or of the client, is clear enough.
 std::string advice_on(std::string_view problem, const RedisStorageOptions& options);
 
-/// The same of any Redis that is named by a URL, whatever it is used for.
+/// The same for any Redis that is named by a URL.
 std::string advice_on_reaching(std::string_view problem, net::redis::Mode mode, const RedisNames& names);
 
 /// Connects, and waits at most `start_wait` for a Redis that is not there yet. Fails with what an operator

@@ -1,5 +1,3 @@
-#include "app/serve_command.h"
-
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +14,7 @@
 #include <spdlog/spdlog.h>
 
 #include "api/compat/compat.h"
+#include "app/commands.h"
 #include "app/config_options.h"
 #include "app/redis_storage.h"
 #include "app/server.h"
@@ -50,7 +49,7 @@ webhook::WebhookSinkOptions call_options(const Config::Webhook& said) {
   return options;
 }
 
-/// Nothing of the job's body, of the answer, and of the URL's path, which may be a secret itself.
+/// Logs nothing of the job's body, of the answer, or of the URL's path, which may be secret.
 void log_failed_call(const webhook::FailedCall& call) {
   const auto took = std::chrono::duration_cast<Millis>(call.result.took).count();
   const bool is_unbelieved = call.result.error == webhook::CallError::kTls;
@@ -148,7 +147,7 @@ Result<ServerOptions> server_options(const Config& config) {
   return options;
 }
 
-/// Each connection is a descriptor, and the usual limit is for programs with few.
+/// Each connection needs a descriptor, and the usual limit is low.
 void allow_many_descriptors() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -195,7 +194,7 @@ std::chrono::microseconds since_boot() {
 /// Whether it was started from a terminal that has since been closed. That sends SIGHUP, too.
 bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) == 0; }
 
-/// SIGHUP: what can be changed while it serves. A configuration with errors changes nothing.
+/// SIGHUP: applies the settings that can be changed at run time. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   spdlog::info(
       "SIGHUP: logs, tokens, server.hosts, certificates, topics and how jobs are called back or written to "
@@ -204,7 +203,7 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
-  // A file that is being written, or was cut, must not open the server to every client.
+  // A file that is being written, or was truncated, must not open the server to every client.
   if (outcome.ok() && outcome.config.tokens.empty() && !server.is_open())
     outcome.errors.emplace_back(
         "it has no [[tokens]] any more, so every client could do everything; to serve without tokens, "
@@ -226,14 +225,14 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
     spdlog::error("the certificates stay as they were: {}", status.error().detail);
 }
 
-/// The signals that Server's loop does not get, before it turns and after, are not to end the process with
-/// half of its work: those that stop it have been heard, and there is nothing left to reload. Nor is SIGPIPE,
-/// which comes when the reader of its log is gone.
+/// Signals that arrive before the loop runs, or after it, must not kill the process in the middle of its
+/// work: a stop is already being done, and there is nothing left to reload. Neither must SIGPIPE, which is
+/// sent when the reader of the log is gone.
 void ignore_signals(std::initializer_list<int> numbers) {
   for (const int number : numbers) std::signal(number, SIG_IGN);
 }
 
-/// What a server has around it, for as long as it serves.
+/// The objects around a server, for as long as it runs.
 struct Surroundings {
   Status open(const Config& config, bool in_background);
 
@@ -275,7 +274,7 @@ std::string_view where_jobs_are(Config::Engine engine) {
   return "on disk";
 }
 
-/// Says what the stop gave up, and what that means for the jobs. Returns the exit code.
+/// Logs what the stop gave up, and what that means for the jobs. Returns the exit code.
 int log_stop(const std::optional<Result<StopReport>>& report, const Config& config) {
   const std::string_view where = where_jobs_are(config.server.engine);
   if (!report) {
@@ -315,11 +314,12 @@ void log_file(const ServeOptions& said, const ConfigOutcome& outcome) {
   for (const std::string& warning : outcome.warnings) spdlog::warn("{}", warning);
 }
 
-/// Serves until it is told to stop. `tell_ready` is called when it does.
+/// Serves until it is stopped. `tell_ready` is called when it is ready.
 int serve(const ServeOptions& said, const ConfigOutcome& outcome, const std::function<void()>& tell_ready) {
   const Config& config = outcome.config;
   const bool in_background = said.in_background;
-  std::optional<ExitDeadline> exit_deadline;  // first, so that it watches over the end of all others
+  // Declared first, so that it covers the destruction of all others.
+  std::optional<ExitDeadline> exit_deadline;
   ignore_signals({SIGHUP, SIGPIPE});
   allow_many_descriptors();
   Surroundings around;

@@ -7,15 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "app/random_seed.h"
 #include "app/version.h"
 
 namespace delayq {
 
 namespace {
 
-/// Calls that are answered as fast as they are made would go on for as long as there are jobs, and nobody at
-/// the sockets would be heard meanwhile.
+/// A bound on the rounds of one turn: calls that are answered as fast as they are made would otherwise
+/// continue as long as there are jobs, and no socket would be read meanwhile.
 constexpr int kMostRounds = 64;
 
 Error of_setting(std::string_view key, Error error) {
@@ -111,7 +110,8 @@ net::MakeProtocol Server::speaker(ProtocolKind protocol) {
     };
   }
   resp::CommandLimits limits;
-  // A body that is a little too large is refused by name; one that is far too large is not even read.
+  // A body that is a little too large is refused with an error that names its field; one that is far too
+  // large is not read at all.
   limits.argument_bytes = 2 * body_bytes + (size_t{64} << 10);
   limits.command_bytes = 2 * limits.argument_bytes + (size_t{1} << 20);
   return [this, limits](net::Connection& connection) {
@@ -175,7 +175,7 @@ const net::redis::ClientOptions* Server::engine_redis() const {
 }
 
 RedisOutlet Server::redis_outlet() const {
-  // Whatever the URL says: hosts have several names, and it may lead to the engine's own Redis.
+  // For every URL: a host has several names, so this may be the engine's own Redis.
   if (options_.storage.engine == EngineKind::kRedis) return {true, options_.storage.redis.prefix + ":"};
   return {!options_.redis_delivery.url.empty(), {}};
 }
@@ -226,7 +226,7 @@ Status Server::start_queue(Moment now) {
 }
 
 std::optional<Settings> Server::wanted(const std::string& topic, const Settings& said) const {
-  if (topic == kDefaultsName) return std::nullopt;  // those are configured, not set
+  if (topic == kDefaultsName) return std::nullopt;  // defaults are configured, not stored
   Settings merged = overlay(queue_->settings(topic), said);
   return merged == queue_->settings(topic) ? std::nullopt : std::optional(std::move(merged));
 }
@@ -254,7 +254,7 @@ Moment Server::work() {
   Moment now{};
   for (int round = 0; round < kMostRounds; ++round) {
     deliveries_->hear();
-    now = this->now();  // after hearing, so that no delay that was asked for is short
+    now = this->now();  // read after hear(), so that no requested delay is too short
     const Moment next = std::min(queue_->tick(now), deliveries_->tick(now));
     bool is_busy = queue_->poll(now);
     is_busy |= deliveries_->poll(now);
@@ -308,11 +308,11 @@ void Server::stop() {
 void Server::begin_stop() {
   ++stops_begun_;
   if (stops_begun_ > 1) {
-    is_stopped_ = true;  // in a hurry: what was answered is safe
+    is_stopped_ = true;  // the second stop does not wait: whatever was answered is durable
     return;
   }
-  // The listeners stay open until the grace period is over: for acks of those who come back with one, and for
-  // /readyz, which says that no job is taken any more. The queue refuses what is new.
+  // The listeners stay open until the grace period is over: for acks of clients that reconnect, and for
+  // /readyz, which reports that no jobs are accepted any more. The queue refuses new jobs.
   deliveries_->stop(now(), options_.grace);
   queue_->stop(now(), options_.grace, [this](const Result<StopReport>& report) {
     stop_report_ = report;

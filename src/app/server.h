@@ -85,7 +85,7 @@ class Server {
   /// does not wait for that. May be called from any thread, and from a signal's handler thread.
   void stop();
 
-  /// After run(): what the stop left behind; nothing when it was not waited for.
+  /// After run(): the report of the stop; nothing when run() did not wait for it.
   const std::optional<Result<StopReport>>& stop_report() const { return stop_report_; }
 
   /// No tokens are configured: every client may do everything.
@@ -114,7 +114,7 @@ class Server {
   explicit Server(ServerOptions options);
   Status start();
   Status start_webhooks();
-  /// Where jobs leave to; after start_webhooks().
+  /// Starts the other deliveries; call it after start_webhooks().
   Status start_deliveries();
   /// How the engine's own Redis is reached; null when it has none.
   const net::redis::ClientOptions* engine_redis() const;
@@ -128,11 +128,11 @@ class Server {
   Status listen(const ListenAt& where);
   /// Makes the protocol of a new connection.
   net::MakeProtocol speaker(ProtocolKind protocol);
-  /// The time by which jobs fall due: the machine's clock, or the one of where the jobs are.
+  /// The time by which jobs fall due: the clock of this machine, or of the Redis that has the jobs.
   Moment now() const { return storage_->now(); }
-  /// When that is by the machine's clock, which is what a loop waits by.
+  /// The same moment by this machine's clock, which the loop uses.
   Moment to_local(Moment moment) const;
-  /// Does all there is to do, up to a bound, without looking at the sockets. Returns when to go on.
+  /// Does the work of one turn, up to a bound, without the sockets. Returns when to be called again.
   Moment work();
   void begin_stop();
   http::ProcessFigures process_figures() const;

@@ -22,7 +22,7 @@ std::chrono::microseconds steady_micros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(net::Loop::steady_now().time_since_epoch());
 }
 
-/// Without the slash that may be behind it.
+/// Removes a slash at the end.
 std::filesystem::path plain(const std::string& directory) {
   const std::filesystem::path path = std::filesystem::path(directory).lexically_normal();
   return path.has_filename() ? path : path.parent_path();
@@ -109,7 +109,7 @@ Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions& options, Mo
   if (Status status = check_not_partial(options.directory); !status.ok()) return status.error();
   auto disk = open_disk(options);
   if (!disk.ok()) return disk.error();
-  // Whole, since clients are told where a copy is.
+  // An absolute path, since clients are told where a copy is.
   const std::string backups = std::filesystem::absolute(
       options.backups.empty() ? backups_beside(options.directory) : std::filesystem::path(options.backups));
   auto storage = std::make_unique<JournalStorage>(options.directory, backups, std::move(*disk));

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 
@@ -18,9 +20,15 @@ class Loop;
 
 namespace delayq {
 
+/// An unpredictable number, for what must differ from one start to the next.
+inline uint64_t random_seed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) ^ device();
+}
+
 enum class EngineKind : uint8_t { kJournal, kMemory, kRedis };
 
-/// How an operator says where a Redis is, for messages.
+/// The names of the settings that locate a Redis, for messages.
 struct RedisNames {
   std::string url = "redis.url";
   bool is_all_in_url = false;  ///< user, password, prefix: there are no settings beside the URL
@@ -36,8 +44,8 @@ struct RedisStorageOptions {
 };
 
 struct StorageOptions {
-  /// Writes nothing at all, there or on a disk; only topics and settings can be asked for. The memory engine
-  /// has nothing to look at.
+  /// Writes nothing at all, to Redis or to a disk; only topics and settings can be read. Not for the memory
+  /// engine.
   bool only_looks = false;
   /// A place that was never used fails with kNotFound and is not changed.
   bool must_exist = false;
@@ -60,8 +68,8 @@ Status check_not_partial(const std::string& directory);
 /// An engine with its directory, connection or memory.
 class Storage {
  public:
-  /// The loop is for engines that are reached by sockets; only the journal and the memory need none. It
-  /// outlives the storage.
+  /// The loop is for engines that use sockets; the journal and the memory engine need none. It must outlive
+  /// the storage.
   static Result<std::unique_ptr<Storage>> open(const StorageOptions& options, Moment now,
                                                net::Loop* loop = nullptr);
   virtual ~Storage() = default;
@@ -79,7 +87,7 @@ class Storage {
   virtual Millis clock_offset() const { return Millis{0}; }
   /// Call it once in each turn of the loop: reports changes to `tell`.
   virtual void look() {}
-  /// Of the connection to where the jobs are; nothing when that is this machine.
+  /// Figures of the connection to Redis; nothing for engines on this machine.
   virtual std::optional<http::RedisFigures> redis_figures() const { return std::nullopt; }
 };
 

@@ -3,7 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "absl/time/time.h"
+#include <absl/time/time.h>
+
 #include "core/result.h"
 #include "core/time.h"
 

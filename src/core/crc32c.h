@@ -18,8 +18,9 @@ uint32_t portable(uint32_t seed, const void* data, size_t size);
 uint32_t hardware(uint32_t seed, const void* data, size_t size);
 bool hardware_available();
 
-/// Points to a function that chooses, replaces this pointer and answers, until the first call: so it works
-/// during static initialisation too. Relaxed is enough, every value it can have computes the same.
+/// The implementation in use. It first points to a function that chooses the implementation, stores it here
+/// and calls it, so crc32c() works during static initialisation too. Relaxed order is enough: every function
+/// that it can point to computes the same.
 extern std::atomic<Function> chosen;
 
 }  // namespace crc32c_internal

@@ -79,7 +79,7 @@ Error not_a_duration(std::string_view text, std::string_view advice) {
 
 constexpr std::string_view kUseUnit = R"(use a number with a unit such as "250ms", "30s", "15m", "3h", "7d")";
 
-/// Takes a unit's name off the front. "ms" is tried before "m".
+/// Removes a unit's name from the front. "ms" is tried before "m".
 const Unit* take_unit(std::string_view& text) {
   const Unit* found = nullptr;
   for (const Unit& unit : kUnits) {

@@ -17,8 +17,8 @@ struct Decimal {
   std::string_view fraction;  ///< the digits after the point; empty when there is no point
 };
 
-/// Takes the longest decimal number off the front of `text`. Returns nullopt, and leaves `text` alone, when
-/// there is none or when its point has no digit after it.
+/// Removes the longest decimal number from the front of `text`. Returns nullopt, and does not change `text`,
+/// when there is none or when its point has no digit after it.
 std::optional<Decimal> take_decimal(std::string_view& text);
 
 /// `number * scale`, rounded up to a whole number. Exact for any number of digits. Returns nullopt when the

@@ -53,7 +53,7 @@ std::optional<std::string> from_base64(std::string_view text) {
     count -= 8;
     bytes += static_cast<char>(bits >> count & 0xff);
   }
-  if ((bits & ((1u << count) - 1)) != 0) return std::nullopt;  // another text would have the same bytes
+  if ((bits & ((1u << count) - 1)) != 0) return std::nullopt;  // several texts would decode to the same bytes
   return bytes;
 }
 

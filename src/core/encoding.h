@@ -10,7 +10,7 @@
 
 namespace delayq {
 
-/// The value of a hexadecimal digit, capital or not; -1 when it is none.
+/// The value of a hexadecimal digit in upper or lower case; -1 for other characters.
 constexpr int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -18,7 +18,7 @@ constexpr int hex_digit(char c) {
   return -1;
 }
 
-/// Two small digits for each byte.
+/// Two digits in lower case for each byte.
 inline std::string to_hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
@@ -31,7 +31,7 @@ inline std::string to_hex(std::string_view bytes) {
   return out;
 }
 
-/// The bytes of such a text; nothing for anything else.
+/// The reverse. Returns nothing for any other text.
 inline std::optional<std::string> from_hex(std::string_view text) {
   if (text.size() % 2 != 0) return std::nullopt;
   std::string bytes;
@@ -48,8 +48,8 @@ inline std::optional<std::string> from_hex(std::string_view text) {
 /// RFC 4648, with padding.
 std::string to_base64(std::string_view bytes);
 
-/// The bytes of such a text. Nothing for anything else (other characters, wrong padding, bits that no byte
-/// gets): each text of bytes has one form.
+/// The reverse. Returns nothing for any other text (other characters, wrong padding, leftover bits that are
+/// not zero), so that the same bytes always have the same text.
 std::optional<std::string> from_base64(std::string_view text);
 
 /// Fixed byte order for everything that is stored or hashed. Compilers turn both into one plain move on x86

@@ -26,10 +26,10 @@ enum class ErrorCode : uint8_t {
   kUnauthorized,  ///< no or wrong credentials
   kForbidden,     ///< the credentials do not allow this
   kCorrupt,       ///< stored data failed its checksum
-  kInternal,      ///< a defect of ours
+  kInternal,      ///< a bug in delayq
 };
 
-/// What an API makes of an error code. One row per code, in the order of the enum: every front end reads this
+/// How the APIs report an error code. One row per code, in the order of the enum; every front end uses this
 /// table.
 struct ErrorTraits {
   ErrorCode code;
@@ -55,6 +55,15 @@ inline constexpr std::array<ErrorTraits, 13> kErrorTable{{
     {ErrorCode::kCorrupt, "corrupt", "CORRUPT", 500, 13, false},
     {ErrorCode::kInternal, "internal", "INTERNAL", 500, 14, false},
 }};
+
+static_assert(
+    [] {
+      for (size_t i = 0; i < kErrorTable.size(); ++i) {
+        if (kErrorTable[i].code != static_cast<ErrorCode>(i)) return false;
+      }
+      return kErrorTable.back().code == ErrorCode::kInternal;
+    }(),
+    "traits_of() indexes kErrorTable by the enum's value");
 
 constexpr const ErrorTraits& traits_of(ErrorCode code) { return kErrorTable[static_cast<size_t>(code)]; }
 
@@ -96,6 +105,15 @@ struct Error {
 }
 
 /// "push: conflict: ..." for logs and terminals.
-std::string to_string(const Error& error);
+inline std::string to_string(const Error& error) {
+  std::string text = error.op;
+  if (!text.empty()) text += ": ";
+  text += traits_of(error.code).name;
+  if (!error.detail.empty()) {
+    text += ": ";
+    text += error.detail;
+  }
+  return text;
+}
 
 }  // namespace delayq

@@ -43,7 +43,7 @@ bool is_bracketed_ipv6(std::string_view text) {
          text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
 }
 
-/// Takes ":9277" off the end. False when something else stands there.
+/// Removes ":9277" from the end. Returns false when there is anything else.
 bool take_port(std::string_view& host) {
   constexpr size_t kLongestPort = 5;
   const size_t bracket = host.rfind(']');

@@ -8,13 +8,13 @@
 
 namespace delayq {
 
-/// OK for what HostNames understands: a name ("delayq.example.com"), all names below one ("*.example.com"),
-/// or any ("*").
+/// OK for the patterns that HostNames accepts: a name ("delayq.example.com"), all names below one
+/// ("*.example.com"), or any ("*").
 Status check_host_pattern(std::string_view pattern);
 
-/// The names by which a server wants to be asked. A page on the web can point a name of its own at any
-/// address (DNS rebinding) and is then, for the browser, the same site as the server behind that address;
-/// only the name in the request tells.
+/// The names that a server accepts in Host headers. A web page can make its own name resolve to any address
+/// (DNS rebinding). For the browser the page is then the same site as the server at that address, and only
+/// the name in the request shows the difference.
 class HostNames {
  public:
   /// Accepts every name.
@@ -27,7 +27,7 @@ class HostNames {
   bool accepts(std::string_view host) const;
 
  private:
-  std::vector<std::string> patterns_;  ///< in small letters
+  std::vector<std::string> patterns_;  ///< in lower case
 };
 
 }  // namespace delayq

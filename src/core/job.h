@@ -9,7 +9,7 @@
 #include "core/job_state.h"
 #include "core/time.h"
 
-/// Times as protocols have them that count in seconds; what is past the second is cut.
+/// Unix seconds, for protocols that count in seconds; the milliseconds are cut off.
 
 namespace delayq {
 
@@ -17,10 +17,9 @@ inline constexpr uint32_t kDefaultPriority = 1024;
 
 /// What a push does when its id is already waiting or running.
 enum class OnConflict : uint8_t {
-  kReject,   ///< answer with a conflict
-  kReplace,  ///< the new job takes the old one's place in one step (upsert, debounce); a running lease goes
-             ///< stale
-  kKeep,     ///< leave the existing job alone and answer with it
+  kReject,   ///< fails with a conflict
+  kReplace,  ///< replaces the old job in one step (upsert, debounce); a running lease becomes stale
+  kKeep,     ///< keeps the existing job and returns it
 };
 
 constexpr std::optional<OnConflict> parse_on_conflict(std::string_view name) {
@@ -30,7 +29,7 @@ constexpr std::optional<OnConflict> parse_on_conflict(std::string_view name) {
   return std::nullopt;
 }
 
-/// The way by which a ready job leaves. It is settled when the job is pushed and never changes.
+/// How a ready job leaves the queue. This is decided when the job is pushed and never changes.
 enum class Outlet : uint8_t {
   kTopic,     ///< as its topic's `delivery` says
   kCallback,  ///< it has a callback of its own: it is always called back, and no pop gets it
@@ -53,7 +52,7 @@ struct Job {
   Moment due{};
   Moment pushed{};
   Moment until{};  ///< reserved: the lease's deadline; done and dead: when retention ends; otherwise unset
-  bool cancel_requested = false;  ///< reserved, and its producer took it back: it will not be retried
+  bool cancel_requested = false;  ///< reserved, and cancelled by its producer: it will not be retried
   Outlet outlet = Outlet::kTopic;
 };
 

@@ -7,7 +7,7 @@
 
 namespace delayq {
 
-/// The five words for where a job is in its life. Code, APIs, metrics and dashboard use exactly these.
+/// The five states of a job. Code, APIs, metrics and dashboard use exactly these.
 enum class JobState : uint8_t {
   kDelayed,   ///< waits for its due time
   kReady,     ///< due; waits for a consumer
@@ -29,7 +29,8 @@ constexpr std::optional<JobState> parse_job_state(std::string_view name) {
   return std::nullopt;
 }
 
-/// An id in one of these states is taken; done and dead jobs are only kept and give way to a push.
+/// An id in one of these states is in use. Done and dead jobs are only kept: a push with the same id replaces
+/// them.
 constexpr bool is_live(JobState state) { return state < JobState::kDone; }
 
 /// What can happen to a job.
@@ -40,8 +41,8 @@ enum class JobEvent : uint8_t {
   kRetry,       ///< failed (nack, lease expired, callback failed), and will be tried again
   kGiveUp,      ///< failed for good
   kReschedule,  ///< moved to another time
-  kRedrive,     ///< a dead job gets another life
-  kCancel,      ///< taken back by the producer
+  kRedrive,     ///< a dead job is tried again
+  kCancel,      ///< cancelled by the producer
   kForget,      ///< retention or a purge removes it
 };
 inline constexpr size_t kJobEventCount = 9;

@@ -10,9 +10,9 @@
 
 namespace delayq {
 
-/// Every bound of the rules, in one place. Above a bound is an error that names the field, never a silent
-/// cut. The constants are part of the contract (the journal's format relies on some); the members are
-/// configuration.
+/// Every bound of the rules, in one place. A value above its bound is an error that names the field; nothing
+/// is cut silently. The constants are part of the contract (the journal's format relies on some); the members
+/// are configuration.
 struct Limits {
   static constexpr size_t kTopicBytes = 200;
   static constexpr size_t kIdBytes = 255;
@@ -37,7 +37,7 @@ struct Limits {
   static constexpr size_t kZoneBytes = 64;
 
   static constexpr uint64_t kMaxPriority = std::numeric_limits<uint32_t>::max();
-  static constexpr uint64_t kMaxAttempts = 1'000'000;  ///< 0, no limit, is another matter
+  static constexpr uint64_t kMaxAttempts = 1'000'000;  ///< 0 means no limit
   static constexpr size_t kBackoffSteps = 32;
   static constexpr double kMaxBackoffFactor = 1'000;
 
@@ -69,7 +69,7 @@ Status check_topic(std::string_view topic);
 Status check_id(std::string_view id);
 Status check_group(std::string_view group);
 
-/// What the name of a copy ends with while it is made.
+/// The name of a copy ends with this until the copy is complete.
 inline constexpr std::string_view kPartialEnding = ".partial";
 
 /// A plain name for a directory: 1-100 bytes of `A-Za-z0-9_.-`, not starting with a dot, not ending with
@@ -87,7 +87,7 @@ Status check_attempts(uint64_t attempts);
 /// 0 to 100 years.
 Status check_delay(Millis delay);
 
-/// A due time given as a moment: like a delay from `now`, but the past is fine and means at once.
+/// A due time given as a moment: like a delay from `now`, but it may be in the past, which means at once.
 Status check_due(Moment now, Moment due);
 
 /// 100 ms to 24 hours.

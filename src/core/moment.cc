@@ -94,7 +94,7 @@ std::optional<Written> read_rfc3339(std::string_view text) {
   return well_formed ? std::optional{out} : std::nullopt;
 }
 
-/// Whether `moment` is the first one of a month, which is what the end of a leap second is.
+/// Whether `moment` is the first one of a month: a leap second ends there.
 bool starts_month(std::chrono::sys_seconds moment) {
   const sys_days date = floor<days>(moment);
   return moment == date && year_month_day{date}.day() == day{1};
@@ -149,7 +149,7 @@ std::string format_moment(Moment moment) {
   const sys_days date = floor<days>(moment);
   const year_month_day calendar{date};
   const auto ms = static_cast<uint32_t>((moment - date).count());
-  // Every answer to a push has one: digits are put into place by hand.
+  // Every answer to a push has a moment, so this is fast: digits are written by hand.
   std::string text = "0000-00-00T00:00:00.000Z";
   put_digits(text, 0, 4, static_cast<uint32_t>(static_cast<int>(calendar.year())));
   put_digits(text, 5, 2, static_cast<unsigned>(calendar.month()));

@@ -12,8 +12,8 @@ constexpr int kLowBits = 62;
 constexpr uint64_t kHighMask = (uint64_t{1} << kHighBits) - 1;
 constexpr uint64_t kLowMask = (uint64_t{1} << kLowBits) - 1;
 
-/// Large enough that the next id cannot be guessed by counting, small enough that a millisecond does not run
-/// out.
+/// Large enough that the next id cannot be guessed by counting, small enough that the ids of one millisecond
+/// are not used up.
 constexpr int kStepBits = 32;
 
 void store_big_endian(uint8_t* out, uint64_t value) {
@@ -41,7 +41,7 @@ void UuidGenerator::draw(uint64_t ms) {
   low_ = random_.next() >> (64 - kLowBits);
 }
 
-/// Answers false when the 74 bits would wrap.
+/// Returns false when the 74 bits would overflow.
 bool UuidGenerator::step() {
   low_ += 1 + (random_.next() >> (64 - kStepBits));
   if (low_ <= kLowMask) return true;

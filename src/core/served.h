@@ -9,8 +9,8 @@
 
 namespace delayq {
 
-/// The protocols that a server speaks, each on an address of its own. A new one is a name here, an address in
-/// the configuration, and what it needs to listen in app/server.cc.
+/// The protocols that a server speaks, each on an address of its own. To add one, add its name here, its
+/// address to the configuration, and its listener to app/server.cc.
 enum class ProtocolKind : uint8_t { kHttp, kResp };
 inline constexpr std::array<std::string_view, 2> kProtocolNames{"http", "resp"};
 inline constexpr std::array<ProtocolKind, 2> kProtocols{ProtocolKind::kHttp, ProtocolKind::kResp};
@@ -29,7 +29,7 @@ class PerProtocol {
 };
 
 /// An answered request as it is logged: caller, target and result. Never its contents, and never a secret.
-/// The views live for as long as the call that they are given to.
+/// The views are valid only during the call that gets them.
 struct Served {
   Moment at{};                  ///< when it was answered
   std::string_view protocol{};  ///< http or resp
@@ -38,7 +38,7 @@ struct Served {
   std::string_view verb{};      ///< POST, PUSH
   std::string_view target{};    ///< the path without the query, or the topic
   int status = 0;               ///< of HTTP; 0 for a RESP reply that is no error
-  std::string_view code{};      ///< the error's name; empty: it went well
+  std::string_view code{};      ///< the error's name; empty: no error
   uint64_t bytes_in = 0;
   uint64_t bytes_out = 0;
   std::chrono::microseconds took{};

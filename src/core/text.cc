@@ -10,8 +10,8 @@ namespace delayq {
 
 namespace {
 
-/// What a lead byte announces: how many bytes follow, its own bits, and the smallest code point that needs so
-/// many.
+/// What a lead byte means: how many bytes follow, the bits in it, and the smallest code point that needs this
+/// many bytes.
 struct Lead {
   size_t following;
   char32_t bits;
@@ -106,10 +106,10 @@ std::string quote(std::string_view text) {
 
 namespace {
 
-/// Above this a word is not a slip of anything; it also bounds the work, which grows with the square.
+/// Longer words are not compared: the work grows with the square of the length.
 constexpr size_t kMaxBytes = 64;
 
-/// The distance of Damerau and Levenshtein, restricted: no letter is touched twice.
+/// The Damerau-Levenshtein distance, restricted: no letter is edited twice.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1);
   std::vector<size_t> last(b.size() + 1);

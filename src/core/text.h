@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-/// Text of protocols and files, where only ASCII has capitals and blanks, whatever the locale says.
+/// For text of protocols and files: only ASCII has upper case and blanks, whatever the locale is.
 
 namespace delayq {
 
@@ -24,8 +24,9 @@ constexpr std::string_view trimmed(std::string_view text, std::string_view blank
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// Takes the first code point off `text`, which must not be empty. Returns nullopt and leaves `text` alone
-/// when its first bytes are not well-formed UTF-8: cut short, overlong, a surrogate, or above U+10FFFF.
+/// Removes the first code point of `text`, which must not be empty. Returns nullopt and does not change
+/// `text` when its first bytes are not well-formed UTF-8: cut short, overlong, a surrogate, or above
+/// U+10FFFF.
 std::optional<char32_t> take_code_point(std::string_view& text);
 
 /// Whether all of it is well-formed.
@@ -50,11 +51,11 @@ constexpr bool is_private_or_noncharacter(char32_t c) {
 /// anywhere whatever it held: quotes, backslashes, control characters and broken UTF-8 are escaped.
 std::string quote(std::string_view text);
 
-/// The known word that `word` was probably meant to be: the one with the fewest slips of a finger between
-/// them (a letter more, less, another, or two swapped). Empty when none is near enough to be worth saying.
+/// The known word that `word` was probably meant to be: the one with the fewest typing mistakes between them
+/// (a letter added, missing, replaced, or two swapped). Empty when no word is similar enough.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 
-/// A text as one word of a command line to copy: in single quotes where a shell needs them.
+/// A text as one word of a command line that can be copied: in single quotes where a shell needs them.
 std::string shell_word(std::string_view text);
 
 }  // namespace delayq

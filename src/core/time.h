@@ -11,7 +11,7 @@ using Millis = std::chrono::milliseconds;
 /// A point on the server's wall clock. Nothing below `app` reads that clock: a Moment is always an argument.
 using Moment = std::chrono::sys_time<Millis>;
 
-/// "Nothing to wait for": what tick() returns when no job will ever fall due.
+/// tick() returns this when there is nothing to wait for: no job will ever fall due.
 inline constexpr Moment kNever = Moment::max();
 
 constexpr int64_t to_unix_ms(Moment moment) { return moment.time_since_epoch().count(); }

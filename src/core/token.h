@@ -21,14 +21,14 @@ inline const std::array<std::string, 1> kAllTopics{"*"};
 bool covers(TopicPatterns patterns, std::string_view topic);
 bool covers_all(TopicPatterns patterns);
 
-/// OK for a topic's name, a beginning of names with a star at its end, or the star alone.
+/// OK for a topic's name, a prefix of names followed by a star, or the star alone.
 Status check_topic_pattern(std::string_view pattern);
 
-/// What a token may be good for. One of these is enough for a verb that names several.
+/// The permissions of a token. For a verb that lists several, one of them is enough.
 enum class Scope : uint8_t {
   kPush,      ///< push, cancel, reschedule
   kConsume,   ///< pop, ack, nack, extend
-  kRead,      ///< everything that only looks
+  kRead,      ///< everything that changes nothing
   kSchedule,  ///< create, change and remove schedules, and look at them
   kAdmin,     ///< all of these, and whole topics: settings, pause, purge, redrive, export, import, backup
 };
@@ -47,7 +47,7 @@ std::optional<Scope> parse_scope(std::string_view name);
 
 using Sha256 = std::array<uint8_t, 32>;
 
-/// 64 hexadecimal digits; nothing for anything else.
+/// Reads 64 hexadecimal digits. Returns nothing for any other text.
 std::optional<Sha256> parse_sha256(std::string_view hex);
 
 /// The longest name of a token.

@@ -10,12 +10,12 @@ namespace {
 constexpr uint32_t kLargestBatch = 512;
 /// A batch with more than this makes the next one smaller.
 constexpr size_t kLargeBatchBytes = size_t{4} << 20;
-/// After a take that failed.
+/// The rest after a take that failed.
 constexpr Millis kAfterError = std::chrono::seconds{1};
-/// After a batch with jobs that the sink had no room for: at first, and at most.
+/// The rest after a batch with jobs that the sink had no room for: at first, and at most.
 constexpr Millis kFirstDigRest{10};
 constexpr Millis kLongestDigRest{160};
-/// Before the end of the grace period, so that giving back is durable by then.
+/// This long before the end of the grace period jobs are given back, so that it is durable by then.
 constexpr Millis kStopMargin{250};
 constexpr Millis kClockSlack = std::chrono::seconds{1};
 
@@ -66,7 +66,7 @@ void DeliveryLoop::advance_clock(Moment now) {
   if (back < kClockSlack) return;
   if (stop_at_ != kNever) stop_at_ -= back;
   for (const auto& way : ways_) {
-    way->sources.wake_sleepers(kNever);  // they look anew
+    way->sources.wake_sleepers(kNever);  // they are checked again
     way->ledger.clock_set_back(back);
     way->sink.clock_set_back(back);
   }
@@ -181,7 +181,8 @@ size_t DeliveryLoop::send(Way& way, const Source& source, const Claim& claim,
 void DeliveryLoop::go_on(Way& way, Source& source, const Claim& claim, const std::vector<TakenJob>& jobs,
                          size_t refused) {
   if (refused > 0) {
-    // Some lanes are full. Dig on for jobs of other lanes, the less hurriedly the fewer there are.
+    // Some lanes are full. Looks further for jobs of other lanes; the fewer there are, the longer it rests
+    // between.
     const bool found_any = refused < jobs.size();
     source.batch = found_any ? way.sink.first_batch() : std::min(kLargestBatch, source.batch * 2);
     source.rest = found_any ? kFirstDigRest : std::clamp(source.rest * 2, kFirstDigRest, kLongestDigRest);

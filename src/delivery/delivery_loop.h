@@ -16,16 +16,15 @@
 namespace delayq::delivery {
 
 /// Delivers ready jobs without a consumer, through its sinks: takes them from the queue under a lease, hands
-/// each to the sink that its topic's settings name, and tells the queue what became of it. Retry times,
-/// attempts and dead letters are the queue's business.
+/// each to the sink that its topic's settings name, and reports the result to the queue. The queue decides
+/// about retry times, attempts and dead letters.
 ///
 ///  - Taking. Sources, that is outlets of topics, take turns. Only as many jobs are taken as their sink has
 ///    room for; what cannot be sent now stays in the queue.
 ///  - Leases. No sink gets a job with too little of its lease left, and the leases of jobs that take long are
 ///    renewed where the sink wants that (LeaseTerms).
 ///  - Giving back. A job that was taken and not tried goes back uncounted: to its place in line, or to a
-///  later
-///    moment where its sink says so.
+///    later moment where its sink says so.
 ///  - Resting. A topic whose take failed is asked again after a second. While a far side is away, nothing is
 ///    taken for its sink (Ledger::away()).
 ///  - Stopping. Nothing is taken any more. Jobs under way may end within the grace period; shortly before its
@@ -48,15 +47,15 @@ class DeliveryLoop final : public DeliveryListener {
 
   /// Before the first job. The sink must outlive the loop's use.
   void add(Sink& sink);
-  /// `stuck` is told of each topic whose ready jobs cannot leave as its settings say, once.
+  /// `stuck` is called once for each topic whose ready jobs cannot leave as its settings say.
   void set_stuck(Stuck stuck) { stuck_ = std::move(stuck); }
-  /// Tells of all topics with settings of their own whose jobs would wait, also of those without jobs. From
-  /// then on each topic is told once more.
+  /// Reports all topics with settings of their own whose jobs would wait, also those without jobs. After
+  /// that, each topic may be reported once again.
   void tell_stuck();
 
   void on_deliverable(std::string_view topic, Outlet outlet) override;
 
-  /// Hears what has ended; `now` of the next tick() and poll() is read after it.
+  /// Collects what has ended. Read `now` for the next tick() and poll() after it.
   void hear();
   /// Takes jobs while there is room. Returns when to call it next, if nothing comes in before.
   Moment tick(Moment now);
@@ -82,7 +81,7 @@ class DeliveryLoop final : public DeliveryListener {
   void taken(Way& way, Source& source, const Claim& claim, const Result<PopAnswer>& answer);
   /// Sends what may be sent. Returns how many the sink had no room for.
   size_t send(Way& way, const Source& source, const Claim& claim, const std::vector<TakenJob>& jobs);
-  /// What a source does after it was asked: again, later, or when it is told.
+  /// Decides when a source is asked again: at once, later, or when jobs are reported.
   void go_on(Way& way, Source& source, const Claim& claim, const std::vector<TakenJob>& jobs, size_t refused);
   /// Whether jobs can leave as the settings say.
   Status check(const Origin& origin) const;

@@ -12,12 +12,12 @@ namespace delayq::delivery {
 
 namespace {
 
-/// Nothing more is taken while so much is being written.
+/// Nothing more is taken while this many bytes are being written.
 constexpr size_t kMostBytes = size_t{32} << 20;
 /// How often to look whether Redis is connected again.
 constexpr Millis kLook = std::chrono::seconds{1};
 
-/// Whether Redis did not look at the command, or cannot have been asked.
+/// Whether Redis did not execute the command, or it was not sent.
 bool is_away(const Error& error) {
   return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kOverloaded;
 }

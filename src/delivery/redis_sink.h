@@ -10,16 +10,15 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/functional/any_invocable.h>
 
-#include "delivery/figures.h"
 #include "delivery/sink.h"
 
 namespace delayq::delivery {
 
-/// A Redis, as far as jobs are written to it. For one thread. No call waits, and no answer comes from inside
-/// a call.
+/// The Redis that jobs are written to. For one thread. No call blocks, and no answer comes from inside a
+/// call.
 class RedisTarget {
  public:
-  /// What Redis answers, as text; or an error:
+  /// The reply of Redis, as text; or an error:
   ///   kUnavailable  Redis is away, and the command may or may not have been carried out
   ///   kOverloaded   Redis accepts nothing more now; nothing was done
   ///   any other     Redis refused this command; the detail is its own text
@@ -29,7 +28,7 @@ class RedisTarget {
 
   /// Sends a command. Commands with the same key are carried out in the order given. The words are copied.
   virtual void call(std::string_view key, std::span<const std::string_view> words, Answer answer) = 0;
-  /// Hands out answers that have come. Returns whether there were any.
+  /// Hands out the answers that have arrived. Returns whether there were any.
   virtual bool poll() = 0;
   virtual bool is_connected() const = 0;
 };
@@ -37,6 +36,15 @@ class RedisTarget {
 struct RedisSinkOptions {
   uint32_t in_flight = 4'096;               ///< jobs that are being written at the same time
   Millis lease = std::chrono::seconds{30};  ///< renewed while Redis has not answered
+};
+
+/// What was written to Redis since the start, and is being written now.
+struct RedisSinkFigures {
+  uint64_t delivered = 0;   ///< jobs that Redis has
+  uint64_t failed = 0;      ///< refused by Redis: to be tried again, or dead, as the queue decides
+  uint64_t given_back = 0;  ///< taken and not known to be written: Redis was away, or a stop
+  uint64_t in_flight = 0;   ///< now
+  bool connected = false;   ///< now
 };
 
 /// Writes jobs to lists and streams in Redis, for consumers that read those by themselves. Once Redis has a
@@ -47,8 +55,8 @@ struct RedisSinkOptions {
 /// been carried out. What Redis refuses (a key of another type, a missing permission) counts as a failure of
 /// the job, and follows the topic's retry policy.
 ///
-/// A command that was sent cannot be taken back, and Redis may answer a long line of them slowly, so the
-/// leases are renewed.
+/// A command that was sent cannot be undone, and Redis may need long for many of them, so the leases are
+/// renewed.
 ///
 /// Jobs of a topic are written in the order in which they are handed out; jobs that are tried again come
 /// after the others.
@@ -64,7 +72,7 @@ class RedisSink final : public Sink {
   size_t send(const Origin& origin, const Claim& claim, std::span<const SinkJob> jobs, Moment now) override;
   bool poll(Moment now) override;
 
-  /// Other bounds for what is taken from now on.
+  /// Changes the bounds, for jobs that are taken from now on.
   void set_options(RedisSinkOptions options) { options_ = options; }
   /// Called once when Redis goes away, with the reason, and once when it is back, with an empty text.
   void set_log(std::function<void(std::string_view why)> log) { log_ = std::move(log); }
@@ -98,7 +106,7 @@ class RedisSink final : public Sink {
 ///    "pushed_at":"2030-01-31T07:30:00.000Z","priority":1024,"group":"customer:1","name":"...",
 ///    "content_type":"..."}
 ///
-/// The body is as json::write_body() has it; the last three are there when the job has them.
+/// The body is written by json::write_body(); the last three are there when the job has them.
 std::string job_text(const Job& job);
 
 }  // namespace delayq::delivery

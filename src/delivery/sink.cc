@@ -10,11 +10,12 @@ namespace delayq::delivery {
 
 namespace {
 
-/// How long a far side that is away is left alone: at first, and at most.
+/// How long nothing is sent to a far side that is away: at first, and at most.
 constexpr Millis kFirstRest{100};
 constexpr Millis kLongestRest = std::chrono::seconds{5};
 
-/// Hands `tell` what `to_request` makes of the items, as many at a time as the queue takes in one request.
+/// Calls `tell` with the requests that `to_request` makes of the items, as many at a time as the queue
+/// accepts in one batch.
 template <class Request>
 void in_batches(const auto& items, auto to_request, auto tell) {
   std::vector<Request> batch;
@@ -152,7 +153,7 @@ void Ledger::renew(Queue& queue, Moment now) {
   next_renewal_ = kNever;
   std::vector<ExtendItem> items;
   const auto send = [&] {
-    // That a lease is lost already shows when the job is settled.
+    // If the lease is already lost, this is noticed when the job is settled.
     if (!items.empty()) queue.extend(now, items, [](const Result<std::vector<Result<Moment>>>&) {});
     items.clear();
   };
@@ -174,7 +175,7 @@ bool Ledger::away(Moment now) {
   if (rests_until_ > now) return false;  // one of many jobs that were under way
   const bool is_news = rest_ == Millis::zero();
   rest_ = std::clamp(rest_ * 2, kFirstRest, kLongestRest);
-  // Not all servers at the same moment.
+  // Random, so that not all servers try at the same moment.
   const auto spread = static_cast<int64_t>(random_.below(static_cast<uint64_t>(rest_.count() / 4 + 1)));
   rests_until_ = now + rest_ - Millis{spread};
   return is_news;

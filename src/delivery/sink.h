@@ -13,8 +13,8 @@
 
 namespace delayq::delivery {
 
-/// Collects what was decided about taken jobs, so that the queue is told in batches. When the queue cannot do
-/// it, the leases expire by themselves and the jobs are tried again.
+/// Collects the results of taken jobs, so that they are reported to the queue in batches. If the queue fails,
+/// the leases expire by themselves and the jobs are tried again.
 class Settlement {
  public:
   explicit Settlement(Queue& queue) : queue_(queue) {}
@@ -26,7 +26,7 @@ class Settlement {
   /// Not tried; ready again at that moment.
   void give_back(std::string lease, Moment at);
 
-  /// Tells the queue. Returns whether there was anything to tell.
+  /// Reports to the queue. Returns whether there was anything to report.
   bool send(Moment now);
 
  private:
@@ -54,7 +54,7 @@ struct LeaseTerms {
   bool is_renewed = false;
 };
 
-/// Names a job that a sink has. A ticket is used once: after the job is settled it means nothing.
+/// Names a job that a sink has. A ticket is used once: after the job is settled it is not valid.
 using Ticket = uint64_t;
 
 /// Jobs of one sink since the start.
@@ -91,11 +91,11 @@ class Ledger {
   /// Nothing can be sent at all now, for no fault of a job. Nothing is taken for this sink for a while, each
   /// time twice as long. Returns whether that is news: the last report was answered(), or none.
   bool away(Moment now);
-  /// The far side does its work. Returns whether that is news: the last report was away().
+  /// The far side works. Returns whether that is news: the last report was away().
   bool answered();
   /// The lane (see Claim) has room for so many jobs again.
   void lane_has_room(const std::string& lane, uint32_t jobs) { sources_.lane_has_room(lane, jobs); }
-  /// Nothing will be sent into the lane for now; its sources are asked anew, and learn until when.
+  /// Nothing will be sent into the lane for now; the next claim of its sources says until when.
   void lane_is_closed(const std::string& lane) { sources_.lane_is_closed(lane); }
 
  private:
@@ -111,10 +111,10 @@ class Ledger {
   };
 
   Ticket open(const TakenJob& taken, const LeaseTerms& terms, Moment now);
-  /// A job that does not reach the sink.
+  /// Gives back a job that does not reach the sink.
   void turn_back(const TakenJob& taken);
   void give_back_all();
-  /// Renews what has less than half of its lease left.
+  /// Renews the leases of which less than half is left.
   void renew(Queue& queue, Moment now);
   /// When to call renew(); kNever: there is nothing to renew.
   Moment next_renewal() const { return next_renewal_; }
@@ -210,7 +210,7 @@ class Sink {
   // ---- in each turn of the loop: hear(), tick(), poll()
   /// Collects what has ended. The clock is read after it, so `now` of poll() is never before an answer.
   virtual void hear() {}
-  /// For what the sink has to do by itself. Returns when it has to be called next.
+  /// Does timed work of the sink. Returns when to call it next.
   virtual Moment tick(Moment now) {
     (void)now;
     return kNever;
@@ -218,10 +218,10 @@ class Sink {
   /// Reports what was heard. Returns whether there was anything.
   virtual bool poll(Moment now) = 0;
 
-  /// Gives back what is not yet on its way, and begins nothing more. What is on its way may end; what is left
-  /// of it when the grace period ends is given back by the loop.
+  /// Gives back jobs that are not yet being sent, and begins nothing more. Jobs that are being sent may end;
+  /// the loop gives back those that are left when the grace period ends.
   virtual void stop(Moment now) { (void)now; }
-  /// The clock was set back by so much: moments that the sink waits for come nearer by that.
+  /// The clock was set back by this much: moments that the sink waits for must be moved back too.
   virtual void clock_set_back(Millis by) { (void)by; }
 
  protected:

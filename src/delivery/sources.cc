@@ -69,7 +69,7 @@ void Sources::lane_has_room(const std::string& lane, uint32_t jobs) {
     for (; jobs > 0 && held_.contains(lane); --jobs) run(*held_.find(lane)->second.front());
     return;
   }
-  // Sources that rest for want of room do not know of which lane.
+  // It is not known for which lane a source rests.
   for (const auto& [when, source] : sleeping_) {
     if (source->rest > Millis::zero()) return run(*source);
   }

@@ -19,17 +19,17 @@ struct Source {
   enum class State : uint8_t {
     kRunnable,  ///< in line to be asked
     kTaking,    ///< being asked
-    kSleeping,  ///< until a moment
+    kSleeping,  ///< until `wakes_at`
     kHeld,      ///< until its lane has room
   };
 
   std::string topic;
   Outlet outlet = Outlet::kTopic;
   State state = State::kRunnable;
-  bool told_again = false;  ///< while it was being asked
+  bool told_again = false;  ///< jobs were reported while it was being asked
   uint32_t batch = 0;       ///< how many to ask for at most; zero: it was not asked yet
-  /// For jobs whose lanes are known only when they have been taken: how long it rested last because not all
-  /// of them had room. Zero: all had.
+  /// For jobs whose lanes are known only when they have been taken: how long the last rest was, after some of
+  /// them found no room. Zero: all found room.
   Millis rest{};
 
   Moment wakes_at{};
@@ -50,17 +50,17 @@ class Sources {
   void run(Source& source);
   void rest(Source& source, Moment until);
   void hold(Source& source, std::string lane);
-  /// Nothing more to deliver: forgotten until it is told again.
+  /// Nothing more to deliver: forgets the source until tell() is called for it.
   void drop(Source& source);
 
-  /// Sources whose time has come are runnable.
+  /// Makes the sources runnable whose rest is over.
   void wake_sleepers(Moment now);
   /// When the next one wakes; kNever when none sleeps.
   Moment next_wake() const { return sleeping_.empty() ? kNever : sleeping_.begin()->first.first; }
-  /// So many of the sources that are held for the lane are runnable; when there is none, the first of those
-  /// that rest for want of room.
+  /// Makes this many of the sources runnable that are held for the lane; if there are none, the first of
+  /// those that rest because a lane had no room.
   void lane_has_room(const std::string& lane, uint32_t jobs);
-  /// All sources that are held for the lane are runnable: there will be no room soon.
+  /// Makes all sources runnable that are held for the lane: there will be no room soon.
   void lane_is_closed(const std::string& lane);
 
   size_t size() const { return all_.size(); }

@@ -19,7 +19,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 /// Walks over a text and finds the ends of values. The first problem stops it.
 class Walker {
  public:
-  /// With `members`, the outermost object's are noted there.
+  /// If `members` is given, the members of the outermost object are added there.
   explicit Walker(std::string_view text, std::vector<Member>* members = nullptr)
       : text_(text), members_(members) {}
 
@@ -29,7 +29,7 @@ class Walker {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
 
-  /// Moves behind the value that starts here.
+  /// Moves to the end of the value that starts here.
   bool value(Slice& slice, int depth = 0) {
     const size_t start = at_;
     if (at_end()) return fail("a value is missing");
@@ -146,7 +146,7 @@ class Walker {
     return true;
   }
 
-  /// Leaves the place at the escape's last character.
+  /// Stops at the escape's last character.
   bool escape() {
     ++at_;
     if (at_end()) return fail("a string without its end");
@@ -185,7 +185,7 @@ class Walker {
   std::string_view problem_;
 };
 
-/// The four digits behind "\u".
+/// The four digits after "\u".
 uint32_t code_unit(std::string_view digits) {
   uint32_t unit = 0;
   for (int i = 0; i < 4; ++i)
@@ -209,7 +209,7 @@ void append_utf8(std::string& out, uint32_t point) {
   add(0x80 | (point & 0x3F));
 }
 
-/// Takes a \u escape (or the two of a surrogate pair) off the front of `text`, behind its backslash.
+/// Takes a \u escape (or the two of a surrogate pair) off the front of `text`, after its backslash.
 bool take_unicode(std::string_view& text, std::string& out) {
   uint32_t point = code_unit(text.substr(1));
   text.remove_prefix(5);

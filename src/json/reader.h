@@ -31,14 +31,14 @@ struct Member {
   Slice value;
 };
 
-/// How deep arrays and objects may lie within each other.
+/// How deep arrays and objects may be nested.
 inline constexpr int kMaxDepth = 128;
 
-/// Checks all of `text`, which must be one value. The error's detail says what is wrong and at which byte.
-/// With `members`, those of an object are appended there in the same go.
+/// Checks all of `text`, which must be one value. The error's detail says what is wrong and at which byte. If
+/// `members` is given and the value is an object, its members are appended there.
 Result<Slice> parse(std::string_view text, std::vector<Member>* members = nullptr);
 
-/// The value at the front of `text`, which is moved behind it and the space around it: for values one after
+/// Reads the value at the front of `text` and removes it, with the space around it: for values one after
 /// another.
 Result<Slice> take_value(std::string_view& text);
 
@@ -48,16 +48,16 @@ std::vector<Member> members_of(const Slice& object);
 /// The items of an array. REQUIRES: parse() found it to be one.
 std::vector<Slice> items_of(const Slice& array);
 
-/// What a string without escapes says: it stands in its text as it is. nullopt when there are some.
+/// The content of a string without escapes, as a view into its text. Returns nullopt if it has escapes.
 /// REQUIRES: parse() found it to be a string.
 std::optional<std::string_view> plain_text_of(const Slice& string);
 
-/// What a string says: its escapes resolved, as UTF-8. kInvalid when an escape names half a surrogate pair.
-/// REQUIRES: parse() found it to be a string.
+/// The content of a string: its escapes resolved, as UTF-8. Fails with kInvalid when an escape is half of a
+/// surrogate pair. REQUIRES: parse() found it to be a string.
 Result<std::string> text_of(const Slice& string);
 
-/// The digits of a number without its exponent, and without zeros that say nothing: "1.50e3" is "1500",
-/// "-0.0" is "0". nullopt for one with hundreds of digits. REQUIRES: parse() found it to be a number.
+/// The digits of a number without its exponent, and without superfluous zeros: "1.50e3" is "1500", "-0.0" is
+/// "0". nullopt for one with hundreds of digits. REQUIRES: parse() found it to be a number.
 std::optional<std::string> plain_digits_of(const Slice& number);
 
 /// A number that is whole and fits, however it is written.

@@ -8,7 +8,7 @@ namespace delayq::json {
 
 namespace {
 
-/// A buffer that was large once is given back.
+/// A buffer that grew above this is released.
 constexpr size_t kKeptCapacity = 64 * 1024;
 
 }  // namespace
@@ -22,40 +22,40 @@ bool Splitter::find_value(std::string_view& text) {
   for (; !text.empty(); text.remove_prefix(1)) {
     const char c = text.front();
     if (is_space(c)) continue;
-    switch (place_) {
-      case Place::kStart:
+    switch (position_) {
+      case Position::kStart:
         if (form_ == Form::kSequence) {
-          place_ = Place::kInside;
+          position_ = Position::kInside;
           return true;
         }
         if (c != '[') {
           error_ = "expected an array";
           return false;
         }
-        place_ = Place::kFirst;
+        position_ = Position::kFirst;
         continue;
-      case Place::kFirst:
-      case Place::kItem:
-        if (c == ']' && place_ == Place::kFirst) {
-          place_ = Place::kEnd;
+      case Position::kFirst:
+      case Position::kItem:
+        if (c == ']' && position_ == Position::kFirst) {
+          position_ = Position::kEnd;
           continue;
         }
         if (c == ',' || c == ']' || c == '}') {
           error_ = fmt::format("expected a value, and there is a {}", c);
           return false;
         }
-        place_ = Place::kInside;
+        position_ = Position::kInside;
         return true;
-      case Place::kSeparator:
+      case Position::kSeparator:
         if (c != ',' && c != ']') {
           error_ = "expected a comma or the end of the array";
           return false;
         }
-        place_ = c == ',' ? Place::kItem : Place::kEnd;
+        position_ = c == ',' ? Position::kItem : Position::kEnd;
         continue;
-      case Place::kInside:
+      case Position::kInside:
         return true;
-      case Place::kEnd:
+      case Position::kEnd:
         error_ = "there is more behind the array";
         return false;
     }
@@ -92,7 +92,7 @@ size_t Splitter::find_end(std::string_view text) {
 
 Splitter::Outcome Splitter::next(std::string_view& text) {
   if (!error_.empty()) return Outcome::kBroken;
-  if (place_ != Place::kInside) {
+  if (position_ != Position::kInside) {
     if (begun_.capacity() > kKeptCapacity) std::string().swap(begun_);
     begun_.clear();
     depth_ = 0;
@@ -114,18 +114,18 @@ Splitter::Outcome Splitter::next(std::string_view& text) {
     value_ = begun_;
   }
   text.remove_prefix(end);
-  place_ = form_ == Form::kArray ? Place::kSeparator : Place::kStart;
+  position_ = form_ == Form::kArray ? Position::kSeparator : Position::kStart;
   return Outcome::kValue;
 }
 
 Splitter::Outcome Splitter::finish() {
   if (!error_.empty()) return Outcome::kBroken;
-  if (place_ == Place::kInside && is_scalar_ && form_ == Form::kSequence) {
+  if (position_ == Position::kInside && is_scalar_ && form_ == Form::kSequence) {
     value_ = begun_;
-    place_ = Place::kStart;
+    position_ = Position::kStart;
     return Outcome::kValue;
   }
-  const bool is_whole = form_ == Form::kArray ? place_ == Place::kEnd : place_ == Place::kStart;
+  const bool is_whole = form_ == Form::kArray ? position_ == Position::kEnd : position_ == Position::kStart;
   return is_whole ? Outcome::kMore : broken("it ends in the middle");
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-/// What a character is written as when it cannot stand for itself; empty when it can.
+/// How a character is escaped; empty if it is written as it is.
 std::string_view short_escape(char c) {
   switch (c) {
     case '"':
@@ -113,7 +113,8 @@ Writer& Writer::bytes(std::string_view name, std::string_view value) {
 
 namespace {
 
-/// Whether the body can stand in the line as it is and be found there again. The line itself is one level.
+/// Whether the body can be written into the line as it is and be read back. The line's object is one level of
+/// nesting.
 bool is_plain_json(std::string_view body) {
   if (body.find_first_of("\r\n") != std::string_view::npos) return false;
   const auto brackets = std::count_if(body.begin(), body.end(), [](char c) { return c == '[' || c == '{'; });

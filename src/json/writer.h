@@ -22,7 +22,7 @@ class Writer {
   Writer& end_array() { return close(']'); }
 
   Writer& key(std::string_view name);
-  /// What is not UTF-8 in it becomes question marks.
+  /// Bytes that are not UTF-8 become question marks.
   Writer& text(std::string_view value);
   Writer& number(uint64_t value);
   Writer& number(int64_t value);
@@ -92,9 +92,9 @@ class Object {
 /// With its quotes.
 void append_string(std::string& out, std::string_view text);
 
-/// The body of a job as a member of an object that stands on one line: under "body" when it is a JSON value
-/// that fits there byte for byte; else under "body_text" when it is text (in UTF-8, with few escapes); else
-/// under "body_base64".
+/// The body of a job as a member of an object on one line: under "body" when it is a JSON value that fits
+/// there byte for byte; else under "body_text" when it is text (in UTF-8, with few escapes); else under
+/// "body_base64".
 void write_body(Writer& json, std::string_view body);
 
 /// The body of a job as a member of any object: a JSON value under "body" as it was written, other text under

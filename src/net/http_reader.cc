@@ -21,7 +21,8 @@ using boost::system::error_code;
 
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
-/// A body that grows with what has come, whatever its length is said to be: a claim costs nothing.
+/// A body that grows with the bytes that have arrived, not with its Content-Length, which a client can claim
+/// at no cost.
 struct GrowingBody {
   using value_type = std::string;
 
@@ -110,12 +111,12 @@ HttpReader::Outcome HttpReader::read(std::string_view& input) {
 HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
   if (input.empty()) return Outcome::kPartial;
   if (parser_ == nullptr) {
-    // What is wrong with this one must not be answered as if it were the last one.
+    // An error of this request must not be reported as one of the request before.
     request_ = {};
     done_.reset();
     parser_ = std::make_unique<Parser>();
     parser_->message.header_limit(static_cast<uint32_t>(limits_.header_bytes));
-    parser_->message.body_limit(boost::none);  // ours is known only when the request is
+    parser_->message.body_limit(boost::none);  // our limit depends on the request
     body_ = Body::kWhole;
   }
   error_code problem;
@@ -123,7 +124,7 @@ HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
   if (parser_->has_folded_line(input.substr(0, taken)))
     return broken(400, "not a request: a field goes on in the next line");
   input.remove_prefix(taken);
-  // The parser has a limit for what it is given at once; lines that come one by one, it takes without end.
+  // The parser limits only what it is given at once; of lines that arrive one by one it accepts any number.
   parser_->header_bytes += taken;
   const size_t waiting = problem == http::error::need_more ? input.size() : 0;
   if (problem == http::error::header_limit || parser_->header_bytes + waiting > limits_.header_bytes)
@@ -136,7 +137,7 @@ HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
 }
 
 HttpReader::Outcome HttpReader::check_head() {
-  // Of several values each reader on the way might use another one.
+  // If there are several values, each proxy on the way might use another one.
   constexpr std::array<std::string_view, 5> kOnlyOnce{"Host", "Origin", "Authorization", "Content-Type",
                                                       "Idempotency-Key"};
   const auto& message = parser_->message.get();
@@ -154,7 +155,7 @@ HttpReader::Outcome HttpReader::check_head() {
 
 HttpReader::Outcome HttpReader::check_length() {
   const auto& message = parser_->message.get();
-  // Beast also takes a list of equal ones.
+  // Beast also accepts a list of equal values.
   if (const auto length = message.find(http::field::content_length); length != message.end()) {
     const std::string_view digits = view(length->value());
     if (message.count(http::field::content_length) > 1 || digits.empty() ||
@@ -179,7 +180,7 @@ HttpReader::Outcome HttpReader::check_length() {
     parser_->message.on_chunk_header(parser_->on_chunk);
     return Outcome::kHead;
   }
-  // What is coded once more has an end, at least; the others might end anywhere.
+  // A body with a further coding has at least a known end; of the others the end is in doubt.
   const bool has_end = count == 1 && coding.ends_with("chunked") && coding.find(',') != std::string::npos;
   return broken_header(has_end ? kNotImplemented : 400, "Transfer-Encoding",
                        "expected chunked, and nothing else");
@@ -187,7 +188,7 @@ HttpReader::Outcome HttpReader::check_length() {
 
 HttpReader::Outcome HttpReader::read_body(std::string_view& input) {
   std::string& body = parser_->message.get().body();
-  if (body_ != Body::kWhole) body.clear();  // the last piece was looked at
+  if (body_ != Body::kWhole) body.clear();  // the last piece was handled
   if (body_ == Body::kWhole && request_.content_length.value_or(0) > limits_.body_bytes)
     return too_large(limits_.body_bytes);
   if (body_ == Body::kDropped && request_.content_length.value_or(0) > limits_.dropped_bytes)
@@ -221,8 +222,8 @@ HttpReader::Outcome HttpReader::read_body(std::string_view& input) {
   return body_ == Body::kPieces && !body.empty() ? Outcome::kBody : Outcome::kPartial;
 }
 
-/// The parser takes a chunk's line, and a trailer with the last of them, only when it is whole; without a
-/// bound the part that has come could grow for ever.
+/// The parser consumes a chunk's line, and the trailer after the last chunk, only when it is complete;
+/// without a bound the part that has arrived could grow for ever.
 HttpReader::Outcome HttpReader::check_rest(std::string_view rest) {
   constexpr std::string_view kLineEnd = "\r\n";
   const size_t begin = rest.starts_with(kLineEnd) ? kLineEnd.size() : 0;  // of the chunk before

@@ -12,7 +12,7 @@ namespace delayq::net {
 struct HttpLimits {
   size_t header_bytes = 16 * 1024;   ///< also of the trailer behind a chunked body
   size_t body_bytes = 64u << 20;     ///< of a request whose body is kept until it is whole
-  size_t dropped_bytes = 64 * 1024;  ///< of a body that is passed over
+  size_t dropped_bytes = 64 * 1024;  ///< of a body that is ignored
   size_t chunk_line_bytes = 1024;    ///< of one chunk's size and extension
   /// Of the chunk extensions of one request, besides as many bytes as its body has.
   size_t extension_bytes = 16 * 1024;
@@ -25,8 +25,8 @@ struct HttpRequest {
   std::string_view content_type;
   std::string_view authorization;
   std::string_view host;
-  std::string_view origin;      ///< of the page that a browser asks for; empty: no browser
-  std::string_view fetch_site;  ///< what a browser says of that page and us: "cross-site"
+  std::string_view origin;      ///< of the page on whose behalf a browser asks; empty: no browser
+  std::string_view fetch_site;  ///< the relation of that page to us, from the browser: "cross-site"
   std::string_view accept_encoding;
   std::optional<std::string_view> idempotency_key;
   std::string_view body;
@@ -48,7 +48,7 @@ class HttpReader {
                ///< pieces
     kBody,     ///< request().body has the next piece of a body that comes in pieces
     kRequest,  ///< request() is whole; read() goes on with the next one
-    kBroken,   ///< no request, or one above the limits: status() is what to answer before closing
+    kBroken,   ///< not a request, or one above the limits: answer with status(), then close
   };
   enum class Body {
     kWhole,    ///< kept until all of it is there
@@ -59,7 +59,7 @@ class HttpReader {
   explicit HttpReader(HttpLimits limits = {});
   ~HttpReader();
 
-  /// Takes what it can off the front of `input`.
+  /// Consumes what it can from the front of `input`.
   Outcome read(std::string_view& input);
   /// What to do with the body of the request whose head was just returned.
   void set_body(Body body) { body_ = body; }

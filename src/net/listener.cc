@@ -1,14 +1,13 @@
 #include "net/listener.h"
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <fmt/format.h>
-
-#include "net/asio_socket.h"
 
 namespace delayq::net {
 
@@ -17,7 +16,7 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-/// Out of descriptors: trying again at once would only burn the processor.
+/// How long to wait when there are no descriptors left: an attempt at once would fail again.
 constexpr std::chrono::milliseconds kPause{100};
 
 error_code bind_to(tcp::acceptor& acceptor, const std::string& host, uint16_t port) {
@@ -38,7 +37,7 @@ std::string_view advice_for(const error_code& problem) {
   if (problem == boost::asio::error::address_in_use)
     return "; another program listens there, perhaps another delayq: stop it, or choose another port";
   if (problem == boost::asio::error::access_denied)
-    return "; ports below 1024 are for root or who has CAP_NET_BIND_SERVICE: choose another port";
+    return "; ports below 1024 need root or CAP_NET_BIND_SERVICE: choose another port";
   if (problem == boost::system::errc::address_not_available)
     return "; this machine has no such address: use one of its own, or 127.0.0.1";
   if (problem.category() == boost::asio::error::get_netdb_category())
@@ -51,6 +50,82 @@ Error failure(const std::string& host, uint16_t port, const error_code& problem)
           "listen",
           fmt::format("{}:{}: {}{}", host, port, problem.message(), advice_for(problem)),
           {}};
+}
+
+/// "127.0.0.1:9278", "[::1]:9278".
+std::string text_of(const tcp::endpoint& end) {
+  const std::string address = end.address().to_string();
+  return end.address().is_v6() ? fmt::format("[{}]:{}", address, end.port())
+                               : fmt::format("{}:{}", address, end.port());
+}
+
+/// A TCP socket on a loop, for one session.
+class AsioSocket final : public Socket {
+ public:
+  AsioSocket(Loop& loop, tcp::socket socket);
+
+  /// Sets the session to call. Call this once, before any wait.
+  void serve(Session& session) { session_ = &session; }
+
+  void wait_for_input() override;
+  void wait_for_room() override;
+  void set_alarm(Steady at) override;
+  void end_output() override;
+  void close() override;
+  std::string peer() const override;
+  Steady now() const override { return Loop::steady_now(); }
+
+ private:
+  /// A wait keeps its session alive.
+  std::shared_ptr<Session> session() { return session_->shared_from_this(); }
+
+  tcp::socket socket_;
+  boost::asio::steady_timer timer_;
+  Session* session_ = nullptr;
+};
+
+AsioSocket::AsioSocket(Loop& loop, tcp::socket socket) : socket_(std::move(socket)), timer_(loop.context()) {
+  error_code ignored;
+  socket_.set_option(tcp::no_delay(true), ignored);
+  socket_.non_blocking(true, ignored);
+}
+
+void AsioSocket::wait_for_input() {
+  socket_.async_wait(tcp::socket::wait_read, [session = session()](const error_code& problem) {
+    if (problem) return session->close();
+    session->on_input();
+  });
+}
+
+void AsioSocket::wait_for_room() {
+  socket_.async_wait(tcp::socket::wait_write, [session = session()](const error_code& problem) {
+    if (problem) return session->close();
+    session->on_room();
+  });
+}
+
+void AsioSocket::set_alarm(Steady at) {
+  timer_.expires_at(at);
+  timer_.async_wait([session = session()](const error_code& problem) {
+    if (!problem) session->on_alarm();
+  });
+}
+
+void AsioSocket::end_output() {
+  error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+void AsioSocket::close() {
+  timer_.cancel();
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+std::string AsioSocket::peer() const {
+  error_code unknown;
+  const tcp::endpoint end = socket_.remote_endpoint(unknown);
+  return unknown ? std::string() : text_of(end);
 }
 
 }  // namespace
@@ -122,9 +197,7 @@ void Listener::refuse(tcp::socket socket) {
 
 std::string Listener::address() const {
   error_code ignored;
-  const tcp::endpoint endpoint = acceptor_.local_endpoint(ignored);
-  return endpoint.address().is_v6() ? fmt::format("[{}]:{}", endpoint.address().to_string(), endpoint.port())
-                                    : fmt::format("{}:{}", endpoint.address().to_string(), endpoint.port());
+  return text_of(acceptor_.local_endpoint(ignored));
 }
 
 uint16_t Listener::port() const {

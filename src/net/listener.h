@@ -33,7 +33,7 @@ class Listener {
   static Status check(const std::string& host, uint16_t port);
   Listener(Loop& loop, Options options, MakeProtocol make);
 
-  /// "127.0.0.1:9278": with the port that it really has.
+  /// "127.0.0.1:9278", with the actual port.
   std::string address() const;
   uint16_t port() const;
   /// Replaces the certificates, for new connections.

@@ -11,8 +11,8 @@ namespace {
 
 /// The wall clock may be set while we sleep. Waking once a second bounds what that can delay.
 constexpr std::chrono::seconds kLongestSleep{1};
-/// A turn ends after so many sessions had input, though more have some: what came is then on its way to the
-/// disk while the rest is read.
+/// A turn ends after this many sessions had input, even if more have some: their commands are then being
+/// written to the disk while the rest is read.
 constexpr int kHandlersPerTurn = 32;
 
 }  // namespace

@@ -33,8 +33,8 @@ class Loop {
   /// The monotonic clock, to measure durations: the one place that reads it.
   using Steady = net::Steady;
   static Steady steady_now();
-  /// Both at the same moment, as exactly as can be told: what is between the two readings of the steady clock
-  /// around the other one is hardly ever more than a microsecond.
+  /// Both at the same moment, as exactly as possible: the wall clock is read between two readings of the
+  /// steady clock, which are hardly ever more than a microsecond apart.
   struct Clocks {
     std::chrono::microseconds wall;
     Steady steady;
@@ -46,9 +46,8 @@ class Loop {
   void wait_until(Moment deadline);
   /// Sends what is to be sent. Returns whether a connection read something meanwhile: then there is new work.
   bool finish_turn() { return sessions_.finish_turn(); }
-  /// Calls `whoever` at the end of this turn. Call it at most once per turn: duplicates are not
-  /// detected.
-  void touch(std::shared_ptr<AtTurnEnd> whoever) { sessions_.touch(std::move(whoever)); }
+  /// Calls `object` at the end of this turn. Call it at most once per turn: duplicates are not detected.
+  void touch(std::shared_ptr<AtTurnEnd> object) { sessions_.touch(std::move(object)); }
   /// Ends a wait_until(), or the next one. The one method that any thread may call.
   void wake();
 
@@ -64,7 +63,7 @@ class Loop {
   std::atomic<bool> is_woken_ = false;
 };
 
-/// Tells of signals, on the loop's thread, for as long as it lives.
+/// Reports signals on the loop's thread, for as long as it lives.
 class Signals {
  public:
   Signals(Loop& loop, std::initializer_list<int> numbers, std::function<void(int)> tell);

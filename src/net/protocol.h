@@ -82,8 +82,8 @@ class Protocol {
   virtual size_t needed() const = 0;
   /// False: it is busy, and read() would consume nothing.
   virtual bool wants_input() const = 0;
-  /// It may want none now, and will when answers have come and were sent. False: it waits for something that
-  /// need not happen.
+  /// Whether it wants input now, or will when its answers are sent. False: it waits for something that may
+  /// never happen.
   virtual bool will_want_input() const { return wants_input(); }
   /// The client is authenticated, or need not be: its connection may stay open while it is idle.
   virtual bool is_known() const { return requests() > 0; }
@@ -97,8 +97,7 @@ class Protocol {
   virtual bool go_on() { return false; }
   /// The memory of its buffers, for tests of the bounds.
   virtual size_t footprint() const { return 0; }
-  /// A request has arrived in part. (Input that read() has not consumed is known to the connection
-  /// itself.)
+  /// A request has arrived in part. (Input that read() has not consumed is known to the connection itself.)
   virtual bool is_amid_request() const { return false; }
   /// How many requests have arrived completely: distinguishes one slow request from many.
   virtual uint64_t requests() const { return 0; }
@@ -109,14 +108,14 @@ class Protocol {
   /// What is to be sent; the connection takes it away.
   virtual std::string& output() = 0;
   /// The client will send nothing more, but may still read. Returns whether there are replies to come; they
-  /// are sent, and then the connection is closed. A waiting request gets none: such a client cannot be told
-  /// from a dead one.
+  /// are sent, and then the connection is closed. A waiting request gets none: such a client looks the same
+  /// as a dead one.
   virtual bool end_input() = 0;
   /// The connection is closed. The protocol must not call it any more.
   virtual void hang_up() = 0;
 };
 
-/// Starts a conversation. The connection outlives its protocol's last call of it.
+/// Starts a conversation. The connection outlives the protocol.
 using MakeProtocol = std::function<std::shared_ptr<Protocol>(Connection&)>;
 
 }  // namespace delayq::net

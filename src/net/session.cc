@@ -9,7 +9,7 @@ namespace delayq::net {
 namespace {
 
 constexpr size_t kScratchBytes = 256 * 1024;
-/// Looking at all sessions takes time: not more often than this.
+/// How often all sessions are looked at, at most: that takes time.
 constexpr std::chrono::milliseconds kBetweenDrops{100};
 
 }  // namespace
@@ -26,8 +26,8 @@ void SessionSet::clear() {
 
 bool SessionSet::finish_turn() {
   bool any_read = false;
-  for (const std::shared_ptr<AtTurnEnd>& whoever : std::exchange(touched_, {})) {
-    any_read |= whoever->finish_turn();
+  for (const std::shared_ptr<AtTurnEnd>& object : std::exchange(touched_, {})) {
+    any_read |= object->finish_turn();
   }
   if (requests_.is_full()) drop_largest_requests();
   if (held_back_.empty() || budget_.is_full()) return any_read;
@@ -40,7 +40,8 @@ void SessionSet::drop_largest_requests() {
     const auto largest = std::max_element(open_.begin(), open_.end(), [](const auto& one, const auto& other) {
       return one->request_bytes() < other->request_bytes();
     });
-    if (largest == open_.end() || (*largest)->request_bytes() == 0) return;  // those that are closing have it
+    if (largest == open_.end() || (*largest)->request_bytes() == 0)
+      return;  // the closing sessions hold the bytes
     // A copy: closing it removes it from the set.
     const std::shared_ptr<Session> session = *largest;  // NOLINT(performance-unnecessary-copy-initialization)
     session->close();
@@ -66,7 +67,7 @@ void SessionSet::drop_slow_reader(Steady now) {
 
 namespace {
 
-/// A buffer that was large once is given back when it is empty.
+/// A larger buffer is released when it is empty.
 constexpr size_t kKeptCapacity = 64 * 1024;
 
 void clear(std::string& buffer) {
@@ -81,9 +82,9 @@ bool is_temporary(int error) { return error == EAGAIN || error == EINTR; }
 
 /// How long a client that is still sending has to read why it was refused.
 constexpr std::chrono::seconds kGoodbye{2};
-/// How long others may be held back by a client that does not read,
+/// How long a client may hold back others if it does not read,
 constexpr std::chrono::seconds kPatience{1};
-/// or needs longer than this for what it has to read.
+/// or would need longer than this to read what it has to.
 constexpr std::chrono::duration<double> kLongToRead{10};
 
 }  // namespace
@@ -135,7 +136,7 @@ bool Session::finish_turn() {
   const bool is_held_up = protocol_->go_on();
   const bool any = may_pass_on() && pass_on();
   if (input_ended_ && !told_end_) {
-    // What came before the end is still read, unless the protocol waits for something that need not happen.
+    // Input from before the end is still read, unless the protocol waits for something that may never happen.
     const bool reads_on = !input_.empty() && protocol_->will_want_input() && (any || !may_pass_on());
     if (!reads_on) tell_end();
     if (is_closed_) return any;
@@ -157,7 +158,8 @@ size_t Session::room_for_waiting_input() const {
 
 void Session::wait_for_input() {
   if (waits_for_input_ || input_ended_ || is_closed_) return;
-  // While it is not read, a little is kept so that a client that hangs up is noticed; then TCP holds it back.
+  // While the protocol wants no input, a little is still received, so that a disconnect is noticed; after
+  // that TCP holds the client back.
   if (!is_closing_ && !may_receive() && room_for_waiting_input() == 0) return;
   waits_for_input_ = true;
   socket_->wait_for_input();
@@ -172,14 +174,15 @@ void Session::on_input() {
 ssize_t Session::receive_behind(std::string_view& came) {
   const size_t had = input_.size();
   if (may_receive() && had <= set_.scratch_.size() / 2) {
-    // Into the buffer that all share, behind what this one had left: usually the piece of a command.
+    // Reads into the buffer that all sessions share, after what is left of this one's input: usually a part
+    // of a command.
     std::string& scratch = set_.scratch_;
     std::copy(input_.begin(), input_.end(), scratch.begin());
     const ssize_t count = stream_->receive(scratch.data() + had, scratch.size() - had);
     came = std::string_view(scratch).substr(0, had + (count > 0 ? static_cast<size_t>(count) : 0));
     return count;
   }
-  // A large one grows with what has come, whatever it says is still to come.
+  // A large buffer grows with the bytes that have arrived, not with the length that the client claims.
   const size_t room = may_receive() ? std::max(had, kKeptCapacity) : room_for_waiting_input();
   input_.resize(had + room);
   const ssize_t count = stream_->receive(input_.data() + had, room);
@@ -273,14 +276,14 @@ void Session::send() {
 }
 
 void Session::wait_for_reply() {
-  // One that never finished its greeting cannot be told why it is over.
+  // A client that has not finished its handshake cannot be sent the reason.
   if (protocol_->is_over()) return close();
   wait_for_input();
 }
 
 void Session::wait_for_room() {
-  // What was sent is dropped when it is most of the buffer, so that a slow client costs what it still has to
-  // get.
+  // Sent bytes are removed when they are most of the buffer, so that a slow client costs only what it has not
+  // received.
   if (sent_ > output_.size() / 2) {
     output_ = output_.substr(sent_);
     sent_ = 0;
@@ -379,7 +382,7 @@ Steady Session::request_deadline() const {
 void Session::check_request(Steady now) {
   if (!begun_ || now < request_deadline()) return;
   begun_.reset();
-  if (!may_receive()) return touch();  // others hold the budget: it is not the client who is late
+  if (!may_receive()) return touch();  // other sessions hold the budget: the client is not late
   protocol_->time_out();
   if (!protocol_->is_over()) return close();
   touch();

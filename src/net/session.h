@@ -11,12 +11,34 @@
 #include <absl/container/flat_hash_set.h>
 
 #include "net/protocol.h"
-#include "net/socket.h"
 #include "net/stream.h"
 
 namespace delayq::net {
 
 class Session;
+
+/// The monotonic clock, to measure durations.
+using Steady = std::chrono::steady_clock::time_point;
+
+/// What a session needs of its socket besides the bytes, which its Stream carries: to be called when it can
+/// read or write. No method calls the session from within. After close() the session is not called any more.
+class Socket {
+ public:
+  virtual ~Socket() = default;
+
+  /// Calls Session::on_input() once: bytes, their end, or an error can be received.
+  virtual void wait_for_input() = 0;
+  /// Calls Session::on_room() once: something can be sent.
+  virtual void wait_for_room() = 0;
+  /// Calls Session::on_alarm() at `at`. There is one alarm: it replaces the one before.
+  virtual void set_alarm(Steady at) = 0;
+  /// Tells the other side that nothing more will be sent.
+  virtual void end_output() = 0;
+  virtual void close() = 0;
+  /// The address of the other end: "127.0.0.1:40312". Empty if it is not known.
+  virtual std::string peer() const = 0;
+  virtual Steady now() const = 0;
+};
 
 /// An object with something to send at the end of a turn.
 class AtTurnEnd {
@@ -34,9 +56,8 @@ class SessionSet {
   SessionSet(const SessionSet&) = delete;
   SessionSet& operator=(const SessionSet&) = delete;
 
-  /// Calls `whoever` at the end of this turn. Call it at most once per turn: duplicates are not
-  /// detected.
-  void touch(std::shared_ptr<AtTurnEnd> whoever) { touched_.push_back(std::move(whoever)); }
+  /// Calls `object` at the end of this turn. Call it at most once per turn: duplicates are not detected.
+  void touch(std::shared_ptr<AtTurnEnd> object) { touched_.push_back(std::move(object)); }
   /// Sends what is to be sent. Returns whether a connection read something meanwhile: then there is new work.
   bool finish_turn();
 
@@ -59,7 +80,7 @@ class SessionSet {
  private:
   friend class Session;
 
-  /// Of a session that waits for others to give back what they hold of the budget.
+  /// A session waits for others to release their share of the budget.
   void hold_back(std::shared_ptr<Session> session) { held_back_.push_back(std::move(session)); }
   /// While the budget is full: closes the session with the most unsent bytes among those whose clients read
   /// slowly.
@@ -75,7 +96,7 @@ class SessionSet {
   std::list<Session*> strangers_;  ///< those that were idle longest come first
   std::vector<std::shared_ptr<Session>> held_back_;
   Steady last_drop_{};
-  /// They live as long as they are here.
+  /// This set owns them.
   absl::flat_hash_set<std::shared_ptr<Session>> open_;
 };
 
@@ -121,8 +142,8 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   bool finish_turn() override;
   /// Other sessions have released their share of the budget.
   void on_budget();
-  /// Whether the client has been watched for a while, and reads so slowly that what there is for it would
-  /// stay here for long.
+  /// Whether the client has been watched for a while, and reads so slowly that its output would stay here for
+  /// long.
   bool is_read_slowly(Steady now) const;
 
   // ---- from the protocol
@@ -151,13 +172,13 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   void receive();
   /// Further input is ignored.
   void receive_and_drop();
-  /// Reads behind what is there already. Returns what recv() does.
+  /// Reads and appends to the input. Returns what recv() returns.
   ssize_t receive_behind(std::string_view& came);
   /// Tells the protocol that the client will send nothing more.
   void tell_end();
-  /// What is left of the input; may be the end of input_ itself.
+  /// Keeps the rest of the input, which may be the end of input_ itself.
   void keep(std::string_view rest);
-  /// Gives the protocol what has come. Returns whether it took any of it.
+  /// Passes the input to the protocol. Returns whether it consumed any of it.
   bool pass_on();
   bool may_pass_on() const;
   bool may_receive() const { return !input_ended_ && may_pass_on(); }
@@ -169,7 +190,7 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
     share_.set(protocol_->held() + unsent());
     request_share_.set(input_.size() + protocol_->kept());
   }
-  /// When the others hold all of it. REQUIRES: there is something to do.
+  /// Waits while other sessions hold all of the budget. REQUIRES: there is something to do.
   void wait_for_budget();
 
   // ---- deadlines
@@ -177,13 +198,13 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   void watch_stall();
   void watch_stranger();
   Steady request_deadline() const;
-  /// Sees to it that the alarm rings at `deadline` or before.
+  /// Sets the alarm to `deadline`, unless it is earlier.
   void ring_by(Steady deadline);
   void check_stall(Steady now);
   void check_request(Steady now);
 
-  /// Lets the other side read why, when it is still sending: a socket that is closed on unread input takes
-  /// back what was sent last.
+  /// Lets the other side read the reason if it is still sending: when a socket is closed with unread input,
+  /// the bytes sent last are lost.
   void close_gently();
   void forget_stranger();
 
@@ -194,14 +215,14 @@ class Session : public Connection, public AtTurnEnd, public std::enable_shared_f
   std::shared_ptr<Protocol> protocol_;
   AnswerBudget::Share share_;
   AnswerBudget::Share request_share_;
-  std::string input_;  ///< came, and not yet taken
+  std::string input_;  ///< received, and not consumed yet
   std::string output_;
   size_t sent_ = 0;  ///< of output_
   uint64_t total_sent_ = 0;
   uint64_t total_received_ = 0;
   mutable std::string peer_;  ///< set by the first call of peer()
 
-  /// A request of which a part has come.
+  /// A request that has arrived in part.
   struct Begun {
     Steady at;
     uint64_t number = 0;           ///< of requests before it

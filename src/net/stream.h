@@ -2,29 +2,30 @@
 
 #include <cstddef>
 #include <string>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 namespace delayq::net {
 
-/// The bytes of one connection, plain or encrypted. Returns the same as recv(2) and send(2) of a socket that
-/// does not block: -1 with errno as EAGAIN means later. send() never returns 0.
+/// The bytes of one connection, plain or encrypted. receive() and send() return the same as recv(2) and
+/// send(2) of a socket that does not block: -1 with errno EAGAIN means "try later". send() never returns 0.
 class Stream {
  public:
   virtual ~Stream() = default;
 
   virtual ssize_t receive(char* buffer, size_t size) = 0;
   virtual ssize_t send(const char* bytes, size_t size) = 0;
-  /// Bytes have come that the socket does not tell of any more: receive() has them.
+  /// receive() has bytes that were already read from the socket, so that the socket does not report them.
   virtual bool has_more() const { return false; }
   /// receive() can go on only when the socket has room.
   virtual bool waits_for_room() const { return false; }
-  /// send() can go on only when bytes have come and receive() has taken them.
+  /// send() can go on only when bytes have arrived and receive() has read them.
   virtual bool waits_for_input() const { return false; }
   /// The handshake is not finished.
   virtual bool is_greeting() const { return false; }
   /// Why it broke, if that says more than errno.
   virtual std::string problem() const { return {}; }
-  /// Sends the end of the conversation, if that is possible without blocking.
+  /// Tells the other side that no more bytes follow, if that is possible without blocking.
   virtual void finish() {}
 };
 
@@ -32,8 +33,8 @@ class Stream {
 class PlainStream final : public Stream {
  public:
   explicit PlainStream(int socket) : socket_(socket) {}
-  ssize_t receive(char* buffer, size_t size) override;
-  ssize_t send(const char* bytes, size_t size) override;
+  ssize_t receive(char* buffer, size_t size) override { return ::recv(socket_, buffer, size, 0); }
+  ssize_t send(const char* bytes, size_t size) override { return ::send(socket_, bytes, size, MSG_NOSIGNAL); }
 
  private:
   int socket_;

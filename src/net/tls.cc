@@ -29,10 +29,10 @@ Status TlsContext::load(const TlsFiles& files) {
   if (context_ == nullptr) return Error{ErrorCode::kUnavailable, "tls", tls_reason(), {}};
   ERR_clear_error();
   SSL_CTX_set_min_proto_version(context_, TLS1_2_VERSION);
-  // Of TLS 1.2; those of TLS 1.3 are all as good.
+  // For TLS 1.2; all ciphers of TLS 1.3 are good enough.
   if (SSL_CTX_set_cipher_list(context_, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
     return Error{ErrorCode::kUnavailable, "tls", tls_reason(), {}};
-  // No renegotiation: a write then never waits for input. Buffers of idle connections are given back.
+  // No renegotiation: a write then never waits for input. Buffers of idle connections are released.
   SSL_CTX_set_options(context_, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                     SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(context_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -47,8 +47,8 @@ Status TlsContext::load(const TlsFiles& files) {
     return tls_problem("client_ca", files.client_ca);
   SSL_CTX_set_client_CA_list(context_, SSL_load_client_CA_file(files.client_ca.c_str()));
   SSL_CTX_set_verify(context_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  // A session is resumed only by who shows a certificate again: tickets would need a name of their own for
-  // that.
+  // No session tickets with client certificates: a client must show its certificate again, and tickets would
+  // need a session id context for that.
   SSL_CTX_set_session_cache_mode(context_, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context_, SSL_OP_NO_TICKET);
   return {};
@@ -108,11 +108,11 @@ std::unique_ptr<Stream> TlsClient::connect(int socket, const std::string& name) 
   if (tls != nullptr) {
     SSL_set_fd(tls, socket);
     SSL_set_connect_state(tls);
-    // A certificate names addresses and hosts in different fields, and only hosts are asked for by name.
+    // A certificate has addresses and host names in different fields, and only host names are sent in SNI.
     if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), name.c_str()) != 1) {
       ERR_clear_error();
       SSL_set1_host(tls, name.c_str());
-      // What SSL_set_tlsext_host_name() is, without its old-style cast.
+      // Does what the macro SSL_set_tlsext_host_name() does, without its old-style cast.
       SSL_ctrl(tls, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(name.c_str()));
     }
   }
@@ -142,7 +142,7 @@ ssize_t TlsStream::receive(char* buffer, size_t size) {
     const int result = SSL_read_ex(tls_, buffer + total, size - total, &count);
     total += count;
     if (result == 1) continue;
-    if (total > 0) break;  // what went wrong will go wrong again
+    if (total > 0) break;  // the same error will be reported again
     return explain(result);
   }
   return static_cast<ssize_t>(total);
@@ -155,7 +155,7 @@ ssize_t TlsStream::send(const char* bytes, size_t size) {
   size_t count = 0;
   if (const int result = SSL_write_ex(tls_, bytes, size, &count); result != 1) {
     const ssize_t explained = explain(result);
-    // The other side's goodbye: it takes nothing any more. To a sender that is a broken pipe.
+    // The other side has closed the connection and reads nothing more: for a sender that is a broken pipe.
     if (explained == 0) return broken();
     waits_for_input_ = !is_broken_ && !waits_for_room_;
     return explained;

@@ -75,7 +75,7 @@ class TlsClient {
 /// The first error in OpenSSL's queue of this thread; empties the queue.
 std::string tls_reason();
 
-/// OpenSSL's error about the file in the setting `tls.KEY`.
+/// OpenSSL's error, as one about the file in the setting `tls.KEY`.
 Error tls_problem(std::string_view key, const std::string& file);
 
 /// One end of a TLS connection over a socket that does not block.

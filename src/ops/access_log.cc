@@ -15,12 +15,12 @@ namespace delayq {
 
 namespace {
 
-/// Of a path that a client made up; names of topics and ids are shorter.
+/// The longest path that is logged; paths with names of topics and ids are shorter.
 constexpr size_t kMostOfTarget = 1'024;
 
 bool is_plain(char c) { return c > ' ' && c < '\x7f' && c != '\\'; }
 
-/// Of a text that is UTF-8: whether it has one of U+0080 to U+009F, which some terminals obey.
+/// Whether a UTF-8 text has one of U+0080 to U+009F, which are control characters for some terminals.
 bool has_late_control(std::string_view text) {
   for (size_t i = 0; i + 1 < text.size(); ++i) {
     if (text[i] == '\xc2' && static_cast<unsigned char>(text[i + 1]) < 0xa0) return true;
@@ -28,7 +28,7 @@ bool has_late_control(std::string_view text) {
   return false;
 }
 
-/// What would end a word, or mean something to a terminal, is written as \xNN.
+/// Bytes that would end a word, or control a terminal, are written as \xNN.
 void append_escaped(std::string& out, std::string_view text) {
   const bool is_right = is_utf8(text) && !has_late_control(text);
   for (const char c : text) {
@@ -132,9 +132,9 @@ void RefusalLog::note(const Served& served) {
 
 namespace {
 
-/// How long a line may wait for others.
+/// How long a line may wait before it is written.
 constexpr std::chrono::seconds kLongestWait{1};
-/// And how many bytes do not wait any longer.
+/// This many bytes are written at once.
 constexpr size_t kEnough = size_t{256} << 10;
 
 auto day_of(Moment at) { return std::chrono::floor<std::chrono::days>(at); }
@@ -192,7 +192,7 @@ void AccessLog::reopen() {
 }
 
 void AccessLog::work() {
-  Batch batch;
+  PendingLines batch;
   std::unique_lock lock(mutex_);
   while (true) {
     const auto is_called = [this] { return is_over_ || wants_reopen_; };
@@ -215,17 +215,16 @@ void AccessLog::work() {
   }
 }
 
-void AccessLog::write(const Batch& batch) {
+void AccessLog::write(const PendingLines& batch) {
   const uint64_t lost_before = file_->lost_bytes();
   for (size_t i = 0; i < batch.days.size(); ++i) {
     const size_t end = i + 1 < batch.days.size() ? batch.days[i + 1].begin : batch.lines.size();
     const size_t begin = batch.days[i].begin;
     file_->write(batch.days[i].at, std::string_view(batch.lines).substr(begin, end - begin));
   }
-  // Said once, until all goes well again.
+  // Logged once, until lines are written again without a loss.
   const bool is_losing = batch.lost > 0 || file_->lost_bytes() > lost_before;
-  if (is_losing && !told_of_loss_)
-    spdlog::warn("log.access: the disk does not take all lines; some are lost");
+  if (is_losing && !told_of_loss_) spdlog::warn("log.access: not all lines could be written; some are lost");
   told_of_loss_ = is_losing;
 }
 

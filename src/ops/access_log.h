@@ -23,16 +23,14 @@ namespace delayq {
 ///   2026-11-14T10:00:00.000Z http 127.0.0.1:40312 shop POST /v1/topics/order/jobs 201 - 96 81 412us
 ///   {"time":"2026-11-14T10:00:00.000Z","protocol":"http","peer":...,"bytes_in":96,"bytes_out":81,"took_us":412}
 ///
-/// The text has time, protocol, peer, token, verb, target, status, error code, bytes in, bytes out
-/// and time taken, with "-" for a value that does not exist. A client cannot break out of its
-/// line.
+/// The text has time, protocol, peer, token, verb, target, status, error code, bytes in, bytes out and time
+/// taken, with "-" for a value that does not exist. A client cannot break out of its line.
 void append_served(std::string& out, const Served& served, std::string_view time, Config::LogFormat format);
 
-/// " http 127.0.0.1:40312 shop POST /v1/topics/order/jobs": the words of that line for any other one.
+/// " http 127.0.0.1:40312 shop POST /v1/topics/order/jobs": the same words, for other log messages.
 void append_who_and_what(std::string& out, const Served& served);
 
-/// The log message for a request that took longer than `slow`; empty if it did not, or if `slow` is
-/// zero.
+/// The log message for a request that took longer than `slow`; empty if it did not, or if `slow` is zero.
 std::string slow_warning(const Served& served, Millis slow);
 
 /// Logs a warning for each request that was refused because of its caller, without the secret. Only the first
@@ -65,31 +63,31 @@ class AccessLog {
   AccessLog& operator=(const AccessLog&) = delete;
 
   void note(const Served& served);
-  /// Opens the file by its name again, soon.
+  /// Makes the thread open the file by its name again.
   void reopen();
 
  private:
-  /// Lines, and where in them another day begins.
-  struct Batch {
+  /// Lines, and the positions at which another day begins.
+  struct PendingLines {
     struct Day {
       Moment at;
       size_t begin;
     };
     std::string lines;
     std::vector<Day> days;
-    uint64_t lost = 0;  ///< lines that there was no room for
+    uint64_t lost = 0;  ///< lines that were dropped
   };
 
   void work();
-  void write(const Batch& batch);
+  void write(const PendingLines& batch);
 
   const Config::LogFormat format_;
-  Moment last_at_ = kNever;  ///< the time of the last line, and its text: lines come in crowds
+  Moment last_at_ = kNever;  ///< of the last line; many lines have the same time, so its text is kept
   std::string last_time_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Batch pending_;
+  PendingLines pending_;
   bool wants_reopen_ = false;
   bool is_over_ = false;
 

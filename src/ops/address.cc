@@ -31,7 +31,7 @@ bool is_host_character(char c) {
          c == '_';
 }
 
-/// Numeric IPv6, perhaps with a scope ("fe80::1%eth0"); whether it is a right one is for the resolver.
+/// Numeric IPv6, perhaps with a scope ("fe80::1%eth0"); the resolver checks whether it is valid.
 bool is_bracketed_character(char c) { return is_host_character(c) || c == ':' || c == '%'; }
 
 }  // namespace

@@ -39,7 +39,7 @@ bool is_retention(std::string_view name) {
   return place && std::holds_alternative<RetentionKind>(rows[*place].kind);
 }
 
-/// `unknown_key`, and the slip that is made most with topics.
+/// `unknown_key`, with advice on the most frequent mistake with topics.
 std::string unknown_topic_key(std::string_view key) {
   if (key.find('.') != std::string_view::npos && !is_retention(key.substr(0, key.find('.')))) {
     return R"(unknown key: a topic's name with dots needs quotes, as in [topics."order.paid"])";
@@ -70,7 +70,7 @@ Status apply_to_topic(Config& config, const std::string& name, std::string_view 
   return status;
 }
 
-/// `path` is what stands behind "tokens": a number, and a key.
+/// `path` is what follows "tokens": a number, and a key.
 Status apply_to_token(Config& config, std::span<const std::string> path, const Given& given) {
   size_t index = 0;
   const bool is_number =
@@ -87,7 +87,7 @@ Status apply_to_token(Config& config, std::span<const std::string> path, const G
     fresh.topics = {"*"};
     config.tokens.resize(index + 1, fresh);
   }
-  if (is_empty) return {};  // what it lacks is told by check_config()
+  if (is_empty) return {};  // check_config() reports what is missing
   FieldTarget target{config, nullptr, &config.tokens[index]};
   return read_field(row->field, given, target);
 }
@@ -130,7 +130,7 @@ std::string toml_of(const Given& given) {
   return fmt::format("[{}]", list);
 }
 
-/// Secrets are not shown with a configuration.
+/// Secrets are not shown.
 std::string shown_value(std::string_view key, const Given& given) {
   if (key.ends_with("secrets")) return "[\"(not shown)\"]";
   if (given.kind == Given::Kind::kText && !given.text.empty()) {
@@ -166,7 +166,7 @@ std::vector<std::string> split_key(std::string_view key) {
                          rest[rest.size() - row.key.size() - 1] == '.';
     if (row.section == kTopicsSection && ends_so) longest = std::max(longest, row.key.size());
   }
-  // Without a key that is known, the last word is taken for one, to be named in the message.
+  // If no known key matches, the last word is used as the key, for the message.
   const size_t dot = longest > 0 ? rest.size() - longest - 1 : rest.rfind('.');
   if (dot == std::string_view::npos) return {std::string(section), std::string(rest)};
   return {std::string(section), std::string(rest.substr(0, dot)), std::string(rest.substr(dot + 1))};

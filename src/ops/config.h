@@ -4,8 +4,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -26,8 +28,8 @@ inline PerProtocol<Address> default_addresses() {
   return addresses;
 }
 
-/// Everything that a server's operator decides. A Config{} is what an empty file says; what each value means,
-/// its range and its default are rows of the one table in ops/config_table.h.
+/// All settings of a server. Config{} is the configuration of an empty file. The meaning, range and default
+/// of each value are in the table of ops/config_table.h.
 struct Config {
   enum class Engine : uint8_t { kJournal, kMemory, kRedis };
   enum class Durability : uint8_t { kCommit, kInterval };
@@ -36,7 +38,7 @@ struct Config {
 
   struct Server {
     PerProtocol<Address> addresses = default_addresses();
-    std::vector<std::string> hosts{};  ///< as HostNames has them
+    std::vector<std::string> hosts{};  ///< patterns as in HostNames
     Engine engine = Engine::kJournal;
     std::string data = "data";
     std::string backups;  ///< empty: a directory "backups" beside `data`
@@ -175,11 +177,11 @@ struct Said {
   std::string key;      ///< empty: only the section was named
   std::string value;    ///< as TOML writes it
   std::string origin;
-  bool is_foreign = false;  ///< by the file of another system
+  bool is_foreign = false;  ///< set by the file of another system
 };
 
 /// A configuration, or everything that is wrong with its values: "delayq.toml:7: server.grace: ...", by line.
-/// Whether they go together is for ops/config_check.h, when there is nothing more to come.
+/// Whether the values go together is checked by check_config(), when all sources have been read.
 struct [[nodiscard]] ConfigOutcome {
   Config config;  ///< to be used only when there are no errors
   std::vector<std::string> errors;
@@ -199,12 +201,12 @@ ConfigOutcome parse_config(std::string_view text, std::string_view file_name);
 /// The same for a file, of at most 16 MiB.
 ConfigOutcome load_config(const std::string& path);
 
-/// The origin of what a command line says.
+/// The origin of values from the command line.
 inline constexpr std::string_view kCommandLine = "command line";
 
-/// One value by its full key ("server.resp", `topics.order.attempts`), as a command line gives it; lists are
-/// written with commas. On an error, whose detail starts with the key, `config` is unchanged. What was taken
-/// over is added to `said`, here and below.
+/// Sets one value by its full key ("server.resp", `topics.order.attempts`), as a command line gives it; lists
+/// are written with commas. On an error, whose detail starts with the key, `config` is unchanged. The value
+/// is added to `said`, here and below.
 Status set_option(Config& config, std::string_view key, std::string_view text,
                   std::vector<Said>* said = nullptr, std::string origin = std::string(kCommandLine));
 
@@ -216,5 +218,43 @@ std::vector<std::string> apply_environment(Config& config,
 
 /// The configuration of the queue, without the Redis for delivery: only the code that opens it knows that.
 QueueConfig queue_config(const Config& config);
+
+// ---- checks (config_check.cc)
+
+/// What is wrong with a configuration although each value by itself is right: values that are missing, or
+/// that conflict with others. Call it when the file, the environment and the command line have been read,
+/// since each may set a part. `all_was_read` is false if some value could not be read; then missing values
+/// are not reported, since that one may have been among them.
+std::vector<std::string> check_config(const Config& config, bool all_was_read = true);
+
+/// Puts in front of the error where its key was set, when its text begins with a key ("tls.key: ..."), a
+/// section ("tls: ...") or a token ("tokens.0: ...") that was set: "delayq.toml:7: tls.key: ...". For a
+/// section that is the place of its first key.
+std::string with_origin(std::string error, std::span<const Said> said);
+
+/// Errors for environment variables that begin with DELAYQ_, are no settings, and were probably meant to be
+/// one: a mistyped name, whose setting would silently keep its default, and names for topics and tokens,
+/// which cannot be configured there. Not reported are the names that clients and commands of `pop --exec`
+/// use, those that Kubernetes makes for a service whose name begins with "delayq", and those that resemble no
+/// setting.
+///
+/// `variables` are names and values.
+std::vector<std::string> check_environment(std::span<const std::pair<std::string, std::string>> variables);
+
+// ---- texts that are made from the configuration table (config_text.cc)
+
+/// For `delayq serve --help`: every key with what may be written and its default.
+std::string config_help();
+
+/// conf/delayq.example.toml: every setting, commented out with its default. A line that starts with "#" and
+/// no space becomes a setting when the "#" is removed.
+std::string example_config();
+
+/// docs/reference/configuration.md.
+std::string config_reference();
+
+/// The configuration in force, as a file that sets the same: each value with its origin behind it. Of several
+/// values for a key the last one counts. Of topics, only their own values.
+std::string config_in_force(std::span<const Said> said);
 
 }  // namespace delayq

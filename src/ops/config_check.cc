@@ -1,5 +1,3 @@
-#include "ops/config_check.h"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -8,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/text.h"
+#include "ops/config.h"
 #include "ops/config_table.h"
 
 namespace delayq {
@@ -64,7 +63,7 @@ void check_same_port(const Config::Server& server, std::vector<std::string>& err
   }
 }
 
-/// As errors name it.
+/// The name of the key in errors.
 std::string full_section(const Said& said) {
   return said.number.empty() ? said.section : fmt::format("{}.{}", said.section, said.number);
 }

@@ -1,8 +1,8 @@
-#include "ops/config_check.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "ops/config.h"
 
 namespace delayq {
 namespace {

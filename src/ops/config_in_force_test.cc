@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/config_text.h"
+#include "ops/config.h"
 
 namespace delayq {
 namespace {

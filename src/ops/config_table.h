@@ -10,7 +10,7 @@
 namespace delayq {
 
 /// One thing that can be configured. Parser, defaults, ranges, --help, the example file and the reference
-/// page are all made from these rows; a new one is a new row and a member of Config. The rows of
+/// page are all made from these rows. To add a setting, add a row and a member of Config. The rows of
 /// [topics.NAME] are made from the table of a topic's settings (queue/settings_table.h).
 struct ConfigRow {
   std::string_view section;  ///< "topics" stands for every [topics.NAME]
@@ -35,16 +35,16 @@ std::span<const ConfigSection> config_sections();
 /// By section, in the order of config_sections().
 std::span<const ConfigRow> config_rows();
 
-/// The rows of [topics.NAME] for a table of settings, given with the default values of all.
+/// The rows of [topics.NAME], with these defaults.
 std::vector<ConfigRow> topic_rows(const SettingValues& defaults);
 
 /// The row of a key, or null.
 const ConfigRow* find_row(std::string_view section, std::string_view key);
 
-/// The variable of the environment that sets it: DELAYQ_SERVER_RESP is server.resp.
+/// The environment variable that sets it: DELAYQ_SERVER_RESP is server.resp.
 std::string variable_of(const ConfigRow& row);
 
-/// What to say about a section or a key that is not there: names the nearest one that is.
+/// The message for an unknown section or key; it names the most similar known one.
 std::string unknown_section(std::string_view section);
 std::string unknown_key(std::string_view section, std::string_view key);
 

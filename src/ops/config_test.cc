@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/config_text.h"
-
 namespace delayq {
 namespace {
 

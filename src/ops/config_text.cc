@@ -1,5 +1,3 @@
-#include "ops/config_text.h"
-
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -8,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/config.h"
 #include "ops/config_table.h"
 
 namespace delayq {
@@ -72,7 +71,7 @@ std::string example_config() {
   for (const ConfigSection& section : config_sections()) {
     const bool topics = section.name == kTopicsSection;
     const bool tokens = section.name == kTokensSection;
-    // A token without its name would be an error: all of that is commented out.
+    // A token without its name would be an error, so the whole section is commented out.
     text += fmt::format("\n# {}\n{}\n", section.help,
                         tokens ? "#[[tokens]]" : fmt::format("[{}{}]", section.name, topics ? ".\"*\"" : ""));
     for (const ConfigRow& row : config_rows()) {
@@ -102,7 +101,7 @@ std::string config_reference() {
 
 namespace {
 
-/// The last that was said about each key.
+/// The last value of each key.
 using Keys = std::map<std::string_view, const Said*>;
 
 struct Section {

@@ -1,6 +1,5 @@
 // The texts made from the table are committed where users look for them. To write them anew:
 //   DELAYQ_WRITE_TEXTS=1 build/dev/tests-bin/ops_test --gtest_filter='ConfigText.*'
-#include "ops/config_text.h"
 
 #include <sstream>
 #include <string>

@@ -31,7 +31,7 @@ bool looks_like_a_day(std::string_view text) {
                     [](char shape, char c) { return shape == 'd' ? c >= '0' && c <= '9' : c == shape; });
 }
 
-/// A name that no file has: a clock that was set back may bring a day twice.
+/// Finds a name that no file has: if the clock was set back, there may be a file of that day already.
 std::string free_name(const std::string& wanted) {
   std::string name = wanted;
   for (int i = 1; ::access(name.c_str(), F_OK) == 0; ++i) name = fmt::format("{}.{}", wanted, i);
@@ -41,7 +41,7 @@ std::string free_name(const std::string& wanted) {
 }  // namespace
 
 Result<std::unique_ptr<DailyFile>> DailyFile::open(Options options) {
-  // What is wrong with the directory is told by opening the file.
+  // If the directory cannot be created, opening the file fails and reports it.
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::path(options.path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
@@ -90,7 +90,7 @@ void DailyFile::write(Moment at, std::string_view lines) {
 }
 
 void DailyFile::rotate(sys_days today) {
-  // Where it cannot be renamed, or no new one be opened, the lines go on into the old one.
+  // If it cannot be renamed, or a new one cannot be opened, lines are written to the old one.
   const std::string kept = free_name(fmt::format("{}.{}", options_.path, name_of(*day_)));
   if (std::rename(options_.path.c_str(), kept.c_str()) != 0 || !reopen().ok()) return;
   if (options_.keep_days > 0) remove_before(today - days{options_.keep_days});

@@ -12,13 +12,13 @@
 
 namespace delayq {
 
-/// A file that lines are appended to, with a new one for each day. When the first line of another day (UTC)
-/// comes, what is there is renamed after the day of its own lines, to "name.2026-11-14", and files of days
-/// before the last `keep_days` are removed. The time of a line is an argument; what day the lines of an
-/// earlier run are of is told by the file's own time.
+/// A file that lines are appended to, with a new one for each day. With the first line of another day (UTC),
+/// the file is renamed after the day of its lines, to "name.2026-11-14", and files older than the last
+/// `keep_days` days are removed. The time of a line is an argument; the day of lines of an earlier run is the
+/// day of the file's modification time.
 ///
-/// What cannot be written is lost, and counted: a server does not stop for its log. Threads: none, and no
-/// locks.
+/// Lines that cannot be written are lost, and counted: a server does not stop because of its log. Not
+/// thread-safe.
 class DailyFile {
  public:
   struct Options {
@@ -26,17 +26,17 @@ class DailyFile {
     uint32_t keep_days = 0;  ///< 0: all of them
   };
 
-  /// Makes the file, and the folders on the way, when they are not there. kUnavailable when that cannot be.
+  /// Creates the file and its folders if they do not exist. Fails with kUnavailable.
   static Result<std::unique_ptr<DailyFile>> open(Options options);
   ~DailyFile();
   DailyFile(const DailyFile&) = delete;
   DailyFile& operator=(const DailyFile&) = delete;
 
-  /// One line or several of the same day, each with its end. A day before that of the last lines starts no
-  /// new file.
+  /// Writes one line or several of the same day, each with its end. A day before that of the last lines does
+  /// not start a new file.
   void write(Moment at, std::string_view lines);
-  /// Opens the file by its name again, for when another program has moved it away. On an error the old one is
-  /// used on.
+  /// Opens the file by its name again, after another program has moved it. On an error the old one stays in
+  /// use.
   Status reopen();
   uint64_t lost_bytes() const { return lost_bytes_; }
 
@@ -47,7 +47,7 @@ class DailyFile {
 
   Options options_;
   int descriptor_ = -1;
-  bool is_a_file_ = false;  ///< what is no file, such as a terminal or a pipe, is never renamed
+  bool is_a_file_ = false;  ///< anything else, such as a terminal or a pipe, is never renamed
   std::optional<std::chrono::sys_days> day_;  ///< of its last lines; none while it is empty
   uint64_t lost_bytes_ = 0;
 };

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/config_check.h"
+#include "ops/config.h"
 
 namespace delayq {
 namespace {

@@ -94,7 +94,7 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-/// How a message names what was given.
+/// How a message names the given value.
 std::string shown(const Given& given) {
   switch (given.kind) {
     case Given::Kind::kText:
@@ -119,7 +119,7 @@ bool is_scalar(const Given& given) {
   return given.kind == Given::Kind::kText || given.kind == Given::Kind::kNumber;
 }
 
-/// A whole number, also as text: a command line has nothing else.
+/// A whole number, also as text: on a command line every value is text.
 std::optional<uint64_t> whole_number(std::string_view text) {
   uint64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -272,7 +272,7 @@ Status read(const RateField& field, const Given& given, FieldTarget& target) {
 
 Status read(const HashField& field, const Given& given, FieldTarget& target) {
   const auto hash = given.kind == Given::Kind::kText ? parse_sha256(given.text) : std::nullopt;
-  // What was written is not repeated: it may be the secret itself.
+  // The message does not repeat the value: it may be the secret itself.
   if (!hash) return invalid("expected the 64 hexadecimal digits that `delayq token new` prints");
   field.put(target, *hash);
   return {};

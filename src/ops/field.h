@@ -23,10 +23,10 @@ Result<uint64_t> parse_size(std::string_view text);
 /// "1000B".
 std::string format_size(uint64_t bytes);
 
-/// A prefix of keys: without braces, which would decide where a Cluster keeps them.
+/// Checks a prefix of keys: it has no braces, which would decide the slots in a Cluster.
 Status check_redis_prefix(std::string_view text);
 
-/// A URL of Redis to be shown: with stars instead of the password.
+/// A URL of Redis for messages: with stars instead of the password.
 std::string without_password(std::string_view url);
 
 /// What a value is written to.
@@ -61,20 +61,20 @@ struct BooleanField {
 struct TextField {
   size_t min_bytes, max_bytes;
   Put<std::string> put;
-  Status (*check)(std::string_view) = nullptr;  ///< what else must be right of one that is not empty
+  Status (*check)(std::string_view) = nullptr;  ///< a further check of a text that is not empty
   bool is_secret = false;                       ///< no message repeats it
 };
 /// Texts; on a command line with commas between them.
 struct ListField {
   size_t most;
-  std::string_view item;  ///< what each of them is, for a reader
+  std::string_view item;  ///< what an item is, for messages
   Put<std::vector<std::string>> put;
   Status (*check)(const std::vector<std::string>&) = nullptr;
 };
 struct ChoiceField {
   std::span<const std::string_view> words;
-  std::span<const std::string_view> later;  ///< known words that this version cannot serve
-  Put<size_t> put;                          ///< gets the place in `words`
+  std::span<const std::string_view> later;  ///< known words that this version does not support
+  Put<size_t> put;                          ///< gets the index in `words`
 };
 struct BackoffField {
   Put<Backoff> put;
@@ -99,7 +99,8 @@ using Field =
     std::variant<AddressField, SizeField, NumberField, DurationField, BooleanField, TextField, ListField,
                  ChoiceField, BackoffField, RateField, HashField, ScopesField, PatternsField>;
 
-/// Reads a value and stores it; or says what is wrong and what would be right, and stores nothing.
+/// Reads a value and stores it. On an error, which says what is wrong and what would be right, nothing is
+/// stored.
 Status read_field(const Field& field, const Given& given, FieldTarget& target);
 
 /// What may be written, for a reader: "a size, 1B to 64MiB", "one of journal, memory".

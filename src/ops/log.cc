@@ -20,8 +20,8 @@ namespace delayq {
 
 namespace {
 
-/// A pipe that can be written to has room for 4,096 bytes, which is more than a line has. One whose reader is
-/// gone can be written to as well, and says so at once.
+/// A pipe that is writable has room for 4,096 bytes, which is more than a line has. A pipe without a reader
+/// is writable too, and the write fails at once.
 bool has_room() {
   pollfd console{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   return ::poll(&console, 1, 0) != 0;
@@ -67,7 +67,8 @@ class JsonFormatter final : public spdlog::formatter {
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };
 
-/// Rotation goes by the lines' own time. Nothing is buffered, so that the last words of a process are there.
+/// Files are rotated by the time of the lines. Nothing is buffered, so that the last lines of a process that
+/// crashes are there.
 class DailySink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit DailySink(std::unique_ptr<DailyFile> file) : file_(std::move(file)) {}

@@ -23,14 +23,14 @@ class ConsoleSink final : public spdlog::sinks::stderr_color_sink_mt {
   uint64_t left_out_ = 0;
 };
 
-/// Sends what spdlog's default logger is told to where `log` says, as lines of UTC time, level and message:
-/// "2030-01-31T08:00:00.000Z info listening on ..."; or as objects of JSON with "time", "level" and
-/// "message". A file is a new one each day (ops/daily_file.h). A daemon has no standard error: without a file
-/// it tells syslog. To be called before other threads log; kUnavailable when the file cannot be opened, and
-/// then the logger is as it was.
+/// Configures spdlog's default logger as `log` says. It writes lines of UTC time, level and message:
+/// "2030-01-31T08:00:00.000Z info listening on ..."; or objects of JSON with "time", "level" and "message".
+/// There is a new file each day (ops/daily_file.h). A daemon has no standard error: without a file it logs to
+/// syslog. Call it before other threads log. Fails with kUnavailable when the file cannot be opened; then the
+/// logger is unchanged.
 Status start_log(const Config::Log& log, bool is_daemon = false);
 
-/// Opens the log's file by its name again, for when another program has moved it away. From any thread.
+/// Opens the log's file by its name again, after another program has moved it. May be called from any thread.
 Status reopen_log();
 
 }  // namespace delayq

@@ -35,7 +35,7 @@ int failed(const char* what) {
   return traits_of(ErrorCode::kUnavailable).exit_code;
 }
 
-/// The code that comes from the background; or, when that ended without a word, a defect of ours.
+/// The exit code sent by the background process; kInternal's if it ended without sending one.
 int wait_for_word(int from) {
   uint8_t code = 0;
   ssize_t size = 0;
@@ -68,20 +68,20 @@ void leave_the_terminal() {
 int run_in_background(const std::function<int(const std::function<void()>& tell_ready)>& work) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failed("pipe");
-  std::cout << std::flush;  // or it would be said by both
+  std::cout << std::flush;  // otherwise both processes would write it
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child < 0) return failed("fork");
   if (child > 0) {
     ::close(ends[1]);
-    ::waitpid(child, nullptr, 0);  // the one in between, which ends at once
+    ::waitpid(child, nullptr, 0);  // the intermediate process, which ends at once
     const int code = wait_for_word(ends[0]);
     ::close(ends[0]);
     return code;
   }
   ::close(ends[0]);
   ::setsid();
-  // Once more: a process that leads no session never gets a terminal by opening one.
+  // The second fork: a process that is not a session leader never gets a terminal by opening one.
   const pid_t grandchild = ::fork();
   if (grandchild != 0) ::_exit(grandchild < 0 ? failed("fork") : EXIT_SUCCESS);
   int to = ends[1];
@@ -132,7 +132,7 @@ Error held(const std::string& path, int descriptor) {
           {}};
 }
 
-/// Whether the path still means the file that was opened: its last holder may have removed it just then.
+/// Whether the path still names the opened file: its last owner may have removed it meanwhile.
 bool is_still(const std::string& path, int descriptor) {
   struct stat opened {};
   struct stat named {};
@@ -182,7 +182,7 @@ std::optional<uint64_t> number_of(const char* text) {
   return number;
 }
 
-/// Half of what the service manager allows, so that one sign may be late.
+/// Half of the time that the service manager allows, so that one keep-alive may be late.
 Millis sign_interval(const std::function<const char*(const char*)>& variable) {
   const auto microseconds = number_of(variable("WATCHDOG_USEC"));
   if (!microseconds || *microseconds == 0) return {};
@@ -236,7 +236,7 @@ void ServiceManager::stopping(Millis grace) {
 
 Moment ServiceManager::turned(Moment now) {
   if (every_ == Millis::zero()) return kNever;
-  // A next sign further away than it can be means that the clock was set back.
+  // If the next keep-alive is further away than it can be, the clock was set back.
   if (now >= next_sign_ || next_sign_ > now + every_) {
     send("WATCHDOG=1");
     next_sign_ = now + every_;

@@ -32,7 +32,7 @@ bool says_nothing(std::string_view text) {
   return text.empty() || kComment.find(text[0]) != std::string_view::npos;
 }
 
-/// What keeps a line from being text; empty: nothing does.
+/// Why a line is not text; empty: it is.
 std::string_view flaw_of(std::string_view line) {
   while (!line.empty()) {
     const std::optional<char32_t> c = take_code_point(line);
@@ -256,7 +256,7 @@ bool is_our_own(std::string_view name) {
          find_row(section, name.substr(dot + 1)) != nullptr;
 }
 
-/// Of the system most of whose keys it has; none when it is not one of their files.
+/// The system of which the file has the most keys; none when it is not one of their files.
 std::optional<SeedForm> recognise(const IniText& text) {
   std::array<size_t, kSeedFormCount> votes{};
   bool is_theirs = false;
@@ -284,7 +284,7 @@ std::optional<uint32_t> number_of(std::string_view text, uint32_t least, uint32_
   return number;
 }
 
-/// The levels of Go's loggers in our words; other words are not changed.
+/// Maps the levels of Go's loggers to ours; other words are not changed.
 std::string level_of(std::string_view text) {
   std::string level = lowered(text);
   if (level == "trace") return "debug";
@@ -338,7 +338,7 @@ class SeedReader {
     is_popped_ |= entry.name() == "queue_name" || entry.name() == "queue_block_timeout";
     keeps_ |= key->to == kKeepTime;
     if (key->to.empty()) warn(entry, key->note);
-    // Without a value it is the same as not said, there and here.
+    // An empty value is the same as a missing key, in their programs and here.
     if (entry.value.empty()) return;
     switch (key->kind) {
       case Kind::kText:
@@ -390,7 +390,7 @@ class SeedReader {
                             meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
   }
 
-  /// Takes a value over; not when there is nowhere for it to go.
+  /// Sets our key to the value, if there is such a key.
   void set(const IniEntry& entry, std::string_view to, std::string_view value) {
     if (to.empty()) return;
     const Status status = set_option(out_.config, to, value, &out_.said, at(entry.line));
@@ -403,7 +403,7 @@ class SeedReader {
     complain(entry, fmt::format("{} (it is {} here)", problem, to));
   }
 
-  /// go-delay-queue says folder and name apart, and has a default for each.
+  /// go-delay-queue has separate keys for folder and name, with a default for each.
   void take_log_file() {
     if (log_folder_ == nullptr && log_name_ == nullptr) return;
     const std::filesystem::path folder = log_folder_ != nullptr ? log_folder_->value : "./logs";
@@ -412,8 +412,8 @@ class SeedReader {
         (folder / name).lexically_normal().string());
   }
 
-  /// Host and port together, as go-delay-queue and the callback system write them, or apart. Who says where
-  /// the Redis is has the jobs there.
+  /// Host and port in one key, as in go-delay-queue and the callback system, or in two. A file with this
+  /// address has its jobs in that Redis.
   void take_redis() {
     if (redis_host_ == nullptr && redis_port_ == nullptr) return;
     const IniEntry& first = redis_host_ != nullptr ? *redis_host_ : *redis_port_;
@@ -424,7 +424,7 @@ class SeedReader {
   }
 
   /// go-delay-queue writes due ids to the list of their topic in Redis, and its consumers then ask for the
-  /// job by its id. The system from which it descends has the same keys and is popped from.
+  /// job by its id. The system from which it descends has the same keys, but its consumers pop.
   void take_delivery() {
     if (form_ != SeedForm::kGoDelayQueue || redis_host_ == nullptr || is_popped_) return;
     set(*redis_host_, "topics.*.delivery", "redis_list");
@@ -438,7 +438,7 @@ class SeedReader {
   SeedForm form_;
   std::string_view file_name_;
   bool is_popped_ = false;  ///< consumers pop from it: the file has keys for that
-  bool keeps_ = false;      ///< it says for how long jobs are kept
+  bool keeps_ = false;      ///< the file sets how long jobs are kept
   const IniEntry* log_folder_ = nullptr;
   const IniEntry* log_name_ = nullptr;
   const IniEntry* redis_host_ = nullptr;

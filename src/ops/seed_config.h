@@ -27,7 +27,7 @@ struct IniError {
   std::string what;  ///< never repeats the line: there may be a password in it
 };
 
-/// What a text says, as far as it could be read, and everything that could not be; both by line.
+/// The entries of a text, and the errors in it; both by line.
 struct IniText {
   std::vector<IniEntry> entries;
   std::vector<IniError> errors;
@@ -35,8 +35,8 @@ struct IniText {
 };
 
 /// Reads an INI text: [sections], `key = value` or `key: value`, comments from `;` or `#`, on a line of their
-/// own or behind a value. A value in double quotes, single quotes or backticks may have these in it; there
-/// are no escapes. Line ends are LF or CRLF, and a byte order mark is passed over. A value is on one line.
+/// own or after a value. A value in double quotes, single quotes or backticks may have these in it; there are
+/// no escapes. Line ends are LF or CRLF, and a byte order mark is ignored. A value is on one line.
 ///
 /// Bounded: texts beyond 10,000 entries, 64 KiB a line or 100 errors are not read further, and that is the
 /// last error.
@@ -49,9 +49,9 @@ inline constexpr size_t kSeedFormCount = 3;
 /// As its users call it.
 std::string_view name_of(SeedForm form);
 
-/// One key of their files, and what becomes of it here.
+/// One key of their files, and the setting that it becomes.
 struct SeedKey {
-  /// How a value is to be read.
+  /// How a value is read.
   enum class Kind : uint8_t {
     kText,
     kNumber,     ///< a whole number up to `most`
@@ -62,7 +62,7 @@ struct SeedKey {
     kLogFolder,  ///< of the log's file
     kLogName,    ///< in that folder
     kRedisHost,  ///< with its port, or without
-    kRedisPort,  ///< where it is said apart
+    kRedisPort,  ///< where it has a key of its own
   };
 
   std::string_view name;  ///< "redis.host", also for host below [redis]
@@ -70,7 +70,7 @@ struct SeedKey {
   Kind kind = Kind::kText;
   std::string_view to{};    ///< our key; empty: it is not taken over,
   std::string_view note{};  ///< and this is why
-  uint32_t most = 0;        ///< of a number; 0: whatever their programs can keep
+  uint32_t most = 0;        ///< of a number; 0: the largest value of their programs
 
   bool is_of(SeedForm form) const { return (forms >> static_cast<unsigned>(form) & 1) != 0; }
 };
@@ -81,10 +81,9 @@ std::span<const SeedKey> seed_keys();
 /// The row of a key, or null.
 const SeedKey* find_seed_key(SeedForm form, std::string_view name);
 
-// The configuration files of three other systems (go-delay-queue, delay_queue_callback and
-// DelayQ), so that their users can start this server with the file that they have. They are INI
-// files with `;` comments. The table in seed_config.cc lists which keys are used and which are
-// not.
+// The configuration files of three other systems (go-delay-queue, delay_queue_callback and DelayQ), so that
+// their users can start this server with the file that they have. They are INI files with `;` comments. The
+// table in seed_config.cc lists which keys are used and which are not.
 
 /// Reads such a file; nullopt if it is not one, so that it is read as our own TOML. It is one if it has keys
 /// of one of these systems and none that only our own files have, or if it has no keys and has comments with
@@ -100,10 +99,11 @@ std::optional<ConfigOutcome> read_seed_config(std::string_view text, std::string
 /// server.allow_anonymous allow that. Call it after all settings were read.
 void keep_to_this_machine(ConfigOutcome& outcome);
 
-/// These systems keep their jobs in Redis: a file that says where it is chooses the redis engine there, and
-/// that is told as a warning, with how to choose the journal. There, due ids of go-delay-queue's users go to
-/// the list of their topic, as before; with another engine jobs are popped from this server. Where the engine
-/// was chosen elsewhere, only what is then not used is told. To be called when everything was said.
+/// These systems keep their jobs in Redis. A file that has its address chooses the redis engine with that
+/// Redis, and a warning says so, and how to choose the journal. With that engine, due ids of go-delay-queue
+/// are written to the list of their topic, as before; with another engine jobs are popped from this server.
+/// If the engine was chosen elsewhere, only the values that are then not used are reported. Call it after all
+/// settings were read.
 void tell_engine(ConfigOutcome& outcome);
 
 }  // namespace delayq

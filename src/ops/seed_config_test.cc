@@ -8,9 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/config_check.h"
+#include "ops/config.h"
 #include "ops/config_table.h"
-#include "ops/config_text.h"
 
 namespace delayq {
 namespace {

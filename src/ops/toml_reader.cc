@@ -5,14 +5,14 @@
 // A syntax error is a value like every other error.
 #define TOML_EXCEPTIONS 0
 #include <toml++/impl/preprocessor.h>
-// toml++ 3.3 asserts, or promises the optimiser, what a wrong file makes untrue ("[{"); its own checks come
-// right behind and say so. The fuzzer runs without the assertions.
+// toml++ 3.3 asserts conditions, or declares them to the optimiser, that do not hold for a malformed file
+// ("[{"), although its own checks follow directly. So they are off here, also for the fuzzer.
 #undef TOML_ASSERT
 #define TOML_ASSERT(expr) static_assert(true)
 #undef TOML_ASSERT_ASSUME
 #define TOML_ASSERT_ASSUME(expr) static_assert(true)
-// And its tables of Unicode's spaces call everything beside the spaces in their last step unreachable, U+00A1
-// to U+0499 for one. It is reachable, and is not a space.
+// Its tables of Unicode's spaces also mark code points that are not spaces as unreachable in their last step,
+// for example U+00A1 to U+0499. They are reachable.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -82,7 +82,7 @@ void walk(const toml::table& table, std::vector<std::string>& path, std::vector<
     } else if (array != nullptr && array->is_array_of_tables()) {
       walk_array(*array);
     } else {
-      // The key's own place: a value may begin on a later line.
+      // The line of the key: its value may begin on a later line.
       const uint32_t line = key.source().begin ? key.source().begin.line : node.source().begin.line;
       Given value = inner != nullptr ? Given{Given::Kind::kTable, {}, {}} : given_of(node);
       entries.push_back({path, std::move(value), line});

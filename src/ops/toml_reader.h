@@ -15,7 +15,7 @@ struct Given {
     kNumber,   ///< text: a whole number's digits, perhaps with a minus
     kBoolean,  ///< text: "true" or "false"
     kList,     ///< list, of texts and whole numbers
-    kTable,    ///< a table without anything in it; others are walked into
+    kTable,    ///< an empty table; the keys of other tables are entries of their own
     kOther,    ///< text: what it is, for a message ("a date")
   };
 
@@ -24,7 +24,7 @@ struct Given {
   std::vector<std::string> list;
 };
 
-/// A key of a TOML file with its value. Tables are walked into: a path ["topics", "order", "attempts"], and
+/// A key of a TOML file with its value. The path names its tables: ["topics", "order", "attempts"], and
 /// ["tokens", "0", "name"] in the first of several [[tokens]].
 struct TomlEntry {
   std::vector<std::string> path;
@@ -37,7 +37,7 @@ struct TomlError {
   std::string what;
 };
 
-/// All the keys of a text, by line; or the first place where it is not TOML.
+/// Returns all keys of a text, by line, or the first syntax error.
 std::variant<std::vector<TomlEntry>, TomlError> read_toml(std::string_view text);
 
 }  // namespace delayq

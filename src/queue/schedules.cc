@@ -37,6 +37,7 @@ struct Schedules::DueBatch {
     TopicPtr topic;
     std::string job_id;
     std::string previous_id;
+    std::string previous_topic;
     std::string options;
     std::string progress;
     std::string if_skipped;
@@ -423,7 +424,8 @@ bool Schedules::add_due(const StoredSchedule& stored, DueBatch& batch) {
     job.outlet = outlet_of(spec->options);
     if (spec->overlap != Overlap::kAllow && progress->previous != Moment{}) {
       item->previous_id = occurrence_id(spec->name, progress->previous);
-      request.previous = JobRef{progress->previous_topic, item->previous_id};
+      item->previous_topic = progress->previous_topic;
+      request.previous = JobRef{item->previous_topic, item->previous_id};
       request.overlap = spec->overlap;
     }
   }

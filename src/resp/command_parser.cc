@@ -87,7 +87,7 @@ CommandParser::Outcome CommandParser::next_array(std::string_view input) {
   size_t place = 0;
   size_t count = 0;
   constexpr std::string_view kNullArray = "*-1\r\n";
-  if (input.starts_with(kNullArray)) {  // nothing is asked
+  if (input.starts_with(kNullArray)) {  // an empty command
     consumed_ = kNullArray.size();
     return Outcome::kCommand;
   }
@@ -97,8 +97,8 @@ CommandParser::Outcome CommandParser::next_array(std::string_view input) {
   size_t total = 0;
   for (size_t i = 0; i < count; ++i) {
     size_t size = 0;
-    // Without the arguments behind this one there is no command: a sender of single bytes must not have a
-    // long command read again for each of them.
+    // The command needs at least the lines of its remaining arguments. Without this bound, a client that
+    // sends single bytes would make us read a long command again for each byte.
     const size_t behind = (count - i - 1) * kShortestArgument;
     outcome = number(input, '$', place, size, limits_.argument_bytes, "length of an argument");
     if (outcome == Outcome::kPartial) needed_ += behind;

@@ -14,7 +14,7 @@ struct CommandLimits {
   size_t inline_bytes = 64u << 10;    ///< of a command that is written as a line
 };
 
-/// Reads commands, as Redis clients send them, where they lie: the arguments are views into the input. Both
+/// Reads commands as Redis clients send them, without copying: the arguments are views into the input. Both
 /// forms, arrays of bulk strings ("*1\r\n$4\r\nPING\r\n") and lines ("PING\r\n", with quotes as in
 /// redis-cli). A length above its limit is an error as soon as it is read, before anything is kept for it.
 class CommandParser {
@@ -22,7 +22,7 @@ class CommandParser {
   enum class Outcome {
     kCommand,  ///< arguments() is a command; `consumed` bytes belong to it. No arguments: an empty line
     kPartial,  ///< more bytes are needed
-    kBroken,   ///< not a command, see error(): nothing behind it can be understood
+    kBroken,   ///< not a command, see error(); what follows cannot be read either
   };
 
   explicit CommandParser(CommandLimits limits = {}) : limits_(limits) {}
@@ -41,7 +41,7 @@ class CommandParser {
  private:
   Outcome next_array(std::string_view input);
   Outcome next_line(std::string_view input);
-  /// The number behind `sign` at `place`, which moves behind its line.
+  /// The number after `sign` at `place`, which is moved to the end of its line.
   Outcome number(std::string_view input, char sign, size_t& place, size_t& value, size_t limit,
                  std::string_view what);
   bool split(std::string_view line);

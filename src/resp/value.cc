@@ -39,7 +39,8 @@ Result<int64_t> integer_of(const Line& line) {
 bool is_bulk(char sign) { return sign == '$' || sign == '=' || sign == '!'; }
 bool is_aggregate(char sign) { return sign == '*' || sign == '%' || sign == '~' || sign == '>'; }
 
-/// How many values follow the line of an aggregate, or bytes that of a bulk string; -1: it is null.
+/// How many values follow the line of an aggregate, or how many bytes the line of a bulk string; -1: it is
+/// null.
 Result<int64_t> length_of(const Line& line, const ValueLimits& limits) {
   const Result<int64_t> length = integer_of(line);
   if (!length.ok()) return length.error();
@@ -53,7 +54,7 @@ Result<int64_t> length_of(const Line& line, const ValueLimits& limits) {
 class Open {
  public:
   bool any() const { return depth_ > 0; }
-  /// False when that is too deep.
+  /// Returns false when the nesting is too deep.
   bool push(size_t values, const ValueLimits& limits) {
     if (depth_ >= std::min(limits.depth, left_.size())) return false;
     left_[depth_++] = values;
@@ -71,8 +72,8 @@ class Open {
   size_t depth_ = 0;
 };
 
-/// What follows the line of a bulk string or an aggregate: `place` moves behind the bulk string, or `open`
-/// gets one more. False: not all of it has come.
+/// Handles what follows the line of a bulk string or an aggregate: moves `place` to the end of the bulk
+/// string, or adds a level to `open`. Returns false when the bulk string has not arrived completely.
 Result<bool> measure_content(const Line& line, std::string_view input, size_t& place, Open& open,
                              const ValueLimits& limits) {
   const Result<int64_t> length = length_of(line, limits);
@@ -89,7 +90,7 @@ Result<bool> measure_content(const Line& line, std::string_view input, size_t& p
   return true;
 }
 
-/// Answers the whole reply's size, 0 when it has not all come.
+/// Returns the size of the whole reply, 0 when it has not arrived completely.
 Result<size_t> measure(std::string_view input, const ValueLimits& limits) {
   size_t place = 0;
   Open open;
@@ -153,7 +154,7 @@ Result<Value> read_line(const Line& line) {
   }
 }
 
-/// REQUIRES: measure() found a whole value here; so it is as deep as it may be at most.
+/// REQUIRES: measure() found a whole value here, which has checked its depth.
 Result<Value> read(std::string_view& input, const ValueLimits& limits) {
   const Line line = *first_line(input);
   input.remove_prefix(line.size);

@@ -47,15 +47,14 @@ struct ValueLimits {
   static constexpr size_t kMaxDepth = 64;
 };
 
-/// The size of the whole reply at the front of `input`: nullopt when it has not all come yet, kCorrupt when
-/// it is none. Builds nothing, so it is the cheap way to count replies.
+/// The size of the whole reply at the front of `input`: nullopt when it has not arrived completely, kCorrupt
+/// when the bytes are not a reply. Builds nothing, so it is the cheap way to count replies.
 Result<std::optional<size_t>> reply_size(std::string_view input, const ValueLimits& limits = {});
 
-/// Takes the reply at the front of `input` off it; nullopt when it has not all come yet.
+/// Removes the reply at the front of `input` and returns it; nullopt when it has not arrived completely.
 Result<std::optional<Value>> take_reply(std::string_view& input, const ValueLimits& limits = {});
 
-/// The value of a line "name:value" in what INFO answers; empty when there is none. It lives as long as
-/// `info`.
+/// The value of a line "name:value" in the reply to INFO; empty when there is none. A view into `info`.
 std::string_view info_line(std::string_view info, std::string_view name);
 
 }  // namespace delayq::resp

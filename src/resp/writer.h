@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <span>
@@ -8,11 +9,11 @@
 
 namespace delayq::resp {
 
-/// Which words of the protocol a client understands.
+/// The version of the protocol that a client understands.
 enum class Version : uint8_t { k2 = 2, k3 = 3 };
 
-/// Appends replies to a text. What RESP2 has no word for is said as Redis says it there: a map as an array of
-/// keys and values, null as a null bulk string, a double as a bulk string, a boolean as 0 or 1.
+/// Appends replies to a text. Types that RESP2 does not have are written as Redis writes them: a map as an
+/// array of keys and values, null as a null bulk string, a double as a bulk string, a boolean as 0 or 1.
 class Writer {
  public:
   Writer(std::string& out, Version version) : out_(out), version_(version) {}
@@ -37,7 +38,13 @@ class Writer {
     if (version_ == Version::k2) return integer(value ? 1 : 0);
     out_ += value ? "#t\r\n" : "#f\r\n";
   }
-  void number(double value);
+  void number(double value) {
+    std::array<char, 40> digits;
+    const char* const stop = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+    const std::string_view text{digits.data(), static_cast<size_t>(stop - digits.data())};
+    if (version_ == Version::k2) return bulk(text);
+    line(',', text);
+  }
   /// `size` values follow.
   void array(size_t size) { header('*', static_cast<int64_t>(size)); }
   /// `size` pairs of key and value follow.
@@ -69,7 +76,11 @@ class Writer {
 };
 
 /// Appends a command as clients send it.
-void append_command(std::string& out, std::span<const std::string_view> arguments);
+inline void append_command(std::string& out, std::span<const std::string_view> arguments) {
+  Writer writer(out, Version::k2);
+  writer.array(arguments.size());
+  for (const std::string_view argument : arguments) writer.bulk(argument);
+}
 inline void append_command(std::string& out, std::initializer_list<std::string_view> arguments) {
   append_command(out, std::span(arguments.begin(), arguments.size()));
 }

@@ -28,7 +28,7 @@ struct FreeMac {
   void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
 };
 
-/// One key, ready for use: setting it up again costs more than the signature.
+/// One key, ready for use: its set-up costs more than a signature.
 class Key {
  public:
   explicit Key(std::string_view bytes) {
@@ -63,8 +63,8 @@ std::string_view view_of(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-/// Whether `list`, signatures with a space between them, has this one. Those of other versions are passed
-/// over.
+/// Whether `list`, signatures with a space between them, has this one. Signatures of other versions are
+/// ignored.
 bool has_signature(std::string_view list, const Digest& right) {
   bool is_there = false;
   while (!list.empty()) {

@@ -9,7 +9,7 @@
 #include "core/time.h"
 
 /// Signatures as Standard Webhooks (v1) describes them: HMAC-SHA256 of "id.timestamp.body". The server makes
-/// them, `delayq listen` verifies them, and both are here so that neither can be wrong alone.
+/// them, `delayq listen` verifies them, and both are here so that they cannot differ.
 namespace delayq::signing {
 
 inline constexpr std::string_view kIdHeader = "webhook-id";
@@ -31,7 +31,7 @@ struct Message {
 /// Signs with one key, or during a rotation with several. Not for two threads at once.
 class Signer {
  public:
-  /// As parse_secret() reads each of them; the error names which one. No secrets: nothing is signed.
+  /// Reads each secret with parse_secret(); an error names which one is wrong. No secrets: nothing is signed.
   static Result<Signer> create(const std::vector<std::string>& secrets);
   Signer(Signer&&) noexcept;
   Signer& operator=(Signer&&) noexcept;
@@ -50,7 +50,7 @@ class Signer {
   std::unique_ptr<Keys> keys_;
 };
 
-/// The three headers as they came; empty where one is missing.
+/// The three headers as received; empty where one is missing.
 struct SignedHeaders {
   std::string_view id;
   std::string_view timestamp;
@@ -61,8 +61,7 @@ enum class Verdict : uint8_t {
   kVerified,    ///< one of the signatures is made with one of the secrets
   kUnsigned,    ///< there is no signature header
   kBad,         ///< the signature, or the headers it needs, are wrong
-  kOutOfTime,   ///< rightly signed, but too long ago or too far in the future: perhaps sent again by somebody
-                ///< else
+  kOutOfTime,   ///< signed correctly, but too long ago or too far in the future: perhaps a replay
   kNotChecked,  ///< there are no secrets to check with
 };
 

@@ -276,7 +276,7 @@ class TrustTest(harness.ServerTest):
         self.assertIn("Give a token with --token or in DELAYQ_TOKEN", without.stderr)
         wrong = self.run_cli(server, "push", "order.eu", "0", "x", "--token", "dq_wrong")
         self.assertEqual(wrong.returncode, 11)
-        self.assertIn("does not take the token", wrong.stderr)
+        self.assertIn("refuses the token", wrong.stderr)
         self.assertNotIn("dq_wrong", wrong.stderr)
 
     @unittest.skipUnless(shutil.which("openssl"), "there is no openssl here")

@@ -21,7 +21,7 @@ max-examples = {EXAMPLES}
 [phases.stateful]
 generation.max-examples = {4 * EXAMPLES}
 """
-PROGRAM = harness.ROOT / "tools" / "schemathesis"
+PROGRAM = [harness.ROOT / "tools" / "pypi", "schemathesis", "schemathesis"]
 NOT_INSTALLED = 77
 
 
@@ -31,7 +31,7 @@ class Schemathesis(harness.ServerTest):
         config = self.directory / "schemathesis.toml"
         config.write_text((HERE / "schemathesis.toml").read_text() + BUDGET)
         command = [
-            PROGRAM, "--config-file", config,
+            *PROGRAM, "--config-file", config,
             "run", f"http://127.0.0.1:{server.http_port}/openapi.yaml", "--url", f"http://127.0.0.1:{server.http_port}",
             "--no-color", "--seed", str(seed), "--continue-on-failure",
             "--request-timeout", "20", "--generation-database", "none", "--output-truncate", "false",
@@ -55,6 +55,6 @@ class Schemathesis(harness.ServerTest):
 
 
 if __name__ == "__main__":
-    if subprocess.run([PROGRAM, "--version"], stdout=subprocess.DEVNULL).returncode == NOT_INSTALLED:
+    if subprocess.run([*PROGRAM, "--version"], stdout=subprocess.DEVNULL).returncode == NOT_INSTALLED:
         sys.exit(NOT_INSTALLED)
     harness.main()

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "cli/seeds/fake_redis.h"
 #include "cli/seeds/layout.h"
 #include "cli/seeds/seed_job.h"
 #include "json/reader.h"
+#include "tests/support/fake_seed_redis.h"
 
 namespace {
 

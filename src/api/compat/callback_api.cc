@@ -20,7 +20,7 @@ using http::Fields;
 using http::Responder;
 using Route = http::Dialect::Route;
 
-constexpr uint32_t kAttempts = 3;  // what the original's configuration says when it says nothing
+constexpr uint32_t kAttempts = 3;  // the default of the original's configuration
 
 http::Response envelope(bool success, std::string_view message, std::string_view data, int status = 200) {
   std::string body;
@@ -84,7 +84,7 @@ Status add(const Call& call) {
   return {};
 }
 
-/// The job that get and remove are about; its texts live in `fields`.
+/// Reads the job that get and remove name; its texts live in `fields`.
 Result<JobRef> job_of(const Call& call, Fields& fields, Scopes scopes) {
   const JobRef job{fields.text("topic").value_or(std::string_view()),
                    fields.text("id").value_or(std::string_view())};
@@ -96,7 +96,7 @@ Result<JobRef> job_of(const Call& call, Fields& fields, Scopes scopes) {
   return job;
 }
 
-/// As the document's example shows it, member for member: without the callback that its table has as well.
+/// The members of the document's example: without the callback, which is only in the document's table.
 std::string described(const Job& job) {
   std::string data;
   json::Writer json(data);

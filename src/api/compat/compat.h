@@ -3,8 +3,7 @@
 #include "api/http/dialect.h"
 
 /// The APIs of three other delay queues, as their documents describe them: paths, fields, texts.
-/// docs/reference/compat.md has every call. What a job is, which caller may see it and what is done with it
-/// is decided by the queue, as for every other API.
+/// docs/reference/compat.md has every call. The queue decides everything else, as for every other API.
 ///
 /// What holds for all three:
 ///  - Unknown fields are ignored, as in the originals. Known fields must have the right type.

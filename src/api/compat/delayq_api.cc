@@ -36,7 +36,8 @@ http::Response envelope(std::string_view code, std::string_view info, std::strin
   return answer(std::move(body), status);
 }
 
-/// {"code":"0","info":...,"data":...}; data is a text, with JSON in it where there is more to say.
+/// {"code":"0","info":...,"data":...}; data is a text, which contains JSON where the answer has several
+/// values.
 http::Response success(std::string_view info, std::string_view data) {
   return envelope("0", info, data, 200);
 }
@@ -75,10 +76,10 @@ http::Response refusal(const Error& error, int status) {
                   shown);
 }
 
-/// What a request with a jobid alone does, once the job is found, in any state, and the caller may use its
-/// topic.
+/// A request with a jobid alone. `then` is called when the job was found, in any state, and the caller may
+/// use its topic.
 struct ById {
-  std::string_view failed;  ///< what to say about a failure
+  std::string_view failed;  ///< the message of a failure
   void (*then)(const Responder& responder, const FoundJob& found);
 };
 Status find_by_id(const Call& call, const ById& what) {
@@ -207,8 +208,7 @@ Status remove(const Call& call) {
              }});
 }
 
-/// The lists that the original's users were promised: every state has one, the fail pool and the finish pool
-/// among them.
+/// The lists that the original documents: one for each state, including the fail pool and the finish pool.
 Status list(const Call& call) {
   Result<Fields> fields = call.fields();
   if (!fields.ok()) return fields.error();
@@ -256,7 +256,7 @@ void answer_popped(const Responder& responder, const Result<PopAnswer>& popped) 
   if (!popped.ok()) return responder.refuse(popped.error(), failure("取任务出错！", popped.error()));
   if (!popped->jobs.empty())
     return responder.send(success("取出任务成功！", job_text(popped->jobs.front().job, responder.queue())));
-  // An answer like any other, though the original calls it a failure.
+  // Not a failure here, though the original calls it one.
   responder.send(failure("取任务出错,当前Topic下暂无Ready job！", {ErrorCode::kNotFound, {}, {}, {}}));
 }
 

@@ -20,7 +20,7 @@ using http::Fields;
 using http::Responder;
 using Route = http::Dialect::Route;
 
-/// The original's codes and what it says with them. Others are the HTTP status of what it does not have.
+/// The original's codes and their messages. Errors that it does not have get their HTTP status as the code.
 enum class Code : uint16_t {
   kOk = 0,
   kBadRequest = 400,
@@ -134,7 +134,7 @@ Status remove(const Call& call) {
   const Responder responder = call.accept_steps();
   responder.find(*id, [responder](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return responder.refuse(found.error(), failure(found.error(), Code::kNotRemoved));
-    if (!*found) return responder.send(success("null"));  // what is not there need not be removed
+    if (!*found) return responder.send(success("null"));  // a job that does not exist counts as removed
     remove_found(responder, (*found)->job);
   });
   return {};

@@ -6,7 +6,7 @@
 #include "api/http/response.h"
 #include "core/error.h"
 
-/// What the three APIs have in common.
+/// Code that the three APIs share.
 namespace delayq::compat {
 
 /// The HTTP status of a refusal; `status` as in http::Dialect::refusal.

@@ -101,7 +101,7 @@ void Conversation::time_out() {
 }
 
 bool Conversation::end_input() {
-  // A push stream that has begun will never be whole. That is its answer, and its key may be used again.
+  // A push stream that has begun will never be complete. Its answer says so, and its key may be used again.
   if (pushes_ != nullptr) give_up(invalid("the request did not come whole"), 400);
   return api::Conversation::end_input();
 }
@@ -149,8 +149,8 @@ void Conversation::pass_over_body(const net::HttpRequest& request) {
 }
 
 /// Refuses a request for another host name: a web page may have its own name resolve to this address. Where
-/// tokens are needed this check is not, since a page has none. Nor is it for health checks, which load
-/// balancers send with any name; a browser always sends a Host.
+/// tokens are needed this check is not, since a page has no token. Health checks are not checked either: load
+/// balancers send them with any name. Nor is a request without a Host: a browser always sends one.
 Status Conversation::check_host(const net::HttpRequest& request) const {
   if (!front_.access.is_open() || (is_open_to_all() && request.origin.empty())) return {};
   if ((request.host.empty() && request.origin.empty()) || host_.names.accepts(request.host)) return {};
@@ -326,7 +326,7 @@ void Conversation::send(ReplyPlace place, Response response, std::string_view co
     asked = std::move(found->second);
     asked_.erase(found);
   }
-  // Noted even when the client has disconnected: that client will ask again.
+  // Recorded even if the client has disconnected: it will send the request again.
   if (asked.claim != nullptr) {
     if (response.status < 300 && code.empty()) {
       host_.idempotency.finish(asked.claim, response);

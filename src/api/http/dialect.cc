@@ -33,7 +33,7 @@ Result<std::string> unescape(std::string_view text, bool plus_is_space) {
   return out;
 }
 
-/// Takes what stands before `separator`, or all, off the front of `text`.
+/// Removes from `text`, and returns, what is before `separator`; all of it if there is none.
 std::string_view take_until(std::string_view& text, char separator) {
   const size_t end = std::min(text.find(separator), text.size());
   const std::string_view front = text.substr(0, end);

@@ -16,7 +16,7 @@
 
 namespace delayq::http {
 
-/// A digest of all that a request says, computed while its body comes.
+/// A digest of all that a request says, computed while its body arrives.
 class RequestDigest {
  public:
   RequestDigest(std::string_view target, std::string_view content_type);
@@ -47,15 +47,15 @@ class IdempotencyBook {
   IdempotencyBook() : IdempotencyBook(Limits{}) {}
 
   struct Note;
-  /// A request that is running, as long as its claim exists. When the claim goes without finish(), the
-  /// request is forgotten: it has no answer, and the same request may run again.
+  /// A request that is running, as long as its claim exists. When the claim is destroyed without finish(),
+  /// the request is forgotten: it has no answer, and the same request may run again.
   using Claim = std::shared_ptr<Note>;
 
   enum class Outcome : uint8_t {
-    kNew,      ///< `claim` is yours
+    kNew,      ///< the caller owns `claim`
     kRunning,  ///< the same request is being worked on
     kAnother,  ///< the key was used for another request
-    kKnown,    ///< `answer` is what it was
+    kKnown,    ///< `answer` is the earlier answer
   };
   struct Found {
     Outcome outcome = Outcome::kNew;
@@ -63,11 +63,11 @@ class IdempotencyBook {
     Claim claim = nullptr;
   };
 
-  /// The name of a key: the same key of another caller is another one.
+  /// The name of a key: the same key of another caller has another name.
   static std::string name_of(std::string_view caller, std::string_view key);
 
-  /// Without a digest, because the request's body has not come yet, kAnother is not found out. A claim must
-  /// be given its digest then, before finish().
+  /// Without a digest, because the request's body has not arrived yet, kAnother cannot be detected. Then the
+  /// claim must be given its digest before finish().
   Found begin(Moment now, const std::string& name, const std::optional<Sha256>& digest);
   static void set_digest(const Claim& claim, const Sha256& digest);
   void finish(const Claim& claim, Response answer);

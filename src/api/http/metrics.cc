@@ -50,7 +50,7 @@ class Exposition {
            static_cast<double>(sum) / scale);
   }
 
-  /// key="value", with what must be escaped.
+  /// key="value", escaped where needed.
   static std::string label(std::string_view key, std::string_view value) {
     std::string text = fmt::format("{}=\"", key);
     for (const char c : value) {

@@ -6,7 +6,8 @@
 #include <string_view>
 
 #include "api/conversation.h"
-#include "delivery/figures.h"
+#include "delivery/redis_sink.h"
+#include "delivery/webhook/call.h"
 #include "queue/verbs.h"
 
 namespace delayq::http {
@@ -23,11 +24,11 @@ struct ProcessFigures {
 struct RedisFigures {
   bool is_connected = false;
   uint64_t outstanding = 0;  ///< commands without an answer
-  uint64_t commands = 0;     ///< since the start, and so the others
+  uint64_t commands = 0;     ///< since the start, like the next ones
   uint64_t errors = 0;
   uint64_t retries = 0;     ///< sent again because Redis said that nothing was done
-  uint64_t connects = 0;    ///< connections that came to stand
-  uint64_t reconnects = 0;  ///< of them in the place of one that was lost
+  uint64_t connects = 0;    ///< connections that were established
+  uint64_t reconnects = 0;  ///< of them to replace a lost one
   Millis clock_offset{0};   ///< Redis's clock is ahead of the machine's by this
 };
 
@@ -43,8 +44,8 @@ struct Metrics {
   std::optional<delivery::RedisSinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
 };
 
-/// Everything that can be watched, in Prometheus's text format. Its size has a bound: it depends on how many
-/// topics are given, never on how many there are.
+/// All metrics, in Prometheus's text format. Its size has a bound: it depends on how many topics are given,
+/// never on how many there are.
 std::string metrics_text(const Metrics& metrics);
 
 }  // namespace delayq::http

@@ -14,15 +14,15 @@ using Answer = HttpClient::Answer;
 class PushStreamTest : public testing::Test, public HttpClient {};
 
 TEST_F(PushStreamTest, a_long_one_is_pushed_while_it_comes) {
-  constexpr int kJobs = 25'000;
+  constexpr int kPushed = 25'000;
   say("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: "
       "chunked\r\n\r\n");
   std::string answer;
-  for (int i = 0; i < kJobs; ++i) {
+  for (int i = 0; i < kPushed; ++i) {
     const std::string line =
         fmt::format("{{\"topic\":\"t\",\"id\":\"{}\",\"body\":1}}\n", i == 20'000 ? 1 : i);
     answer += say(fmt::format("{:x}\r\n{}\r\n", line.size(), line));
-    if (i == kJobs - 1) {
+    if (i == kPushed - 1) {
       EXPECT_EQ(engine.usage().jobs, 20'000u) << "two steps are stored before the rest has come";
     }
   }

@@ -15,7 +15,7 @@ namespace {
 /// Below this size most of a response is its head.
 constexpr size_t kWorthCompressing = 4096;
 
-/// Nothing when there is not enough memory: then the body is sent as it is.
+/// Returns nothing when there is not enough memory: then the body is sent as it is.
 std::optional<std::string> gzip(std::string_view text) {
   constexpr int kGzip = 15 + 16;  // the largest window, with gzip's header
   constexpr int kMemory = 8;

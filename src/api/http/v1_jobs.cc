@@ -22,7 +22,7 @@ std::string media_type(std::string_view content_type) {
   return lowered(type.substr(0, type.find_last_not_of(" \t") + 1));
 }
 
-/// A form counts as JSON too: it is what curl says when it is given no type, and no call takes forms.
+/// A form counts as JSON too: it is the type that curl sends by default, and no call accepts forms.
 bool is_json(std::string_view content_type) {
   const std::string type = media_type(content_type);
   return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";
@@ -48,7 +48,7 @@ Status push_one(const Call& call, const PushRequest& job) {
   return {};
 }
 
-/// `job` has what the path says.
+/// `job` already has what is in the path.
 Status push_job(const Call& call, PushRequest& job) {
   if (is_json(call.request.content_type)) {
     if (!call.target.query.empty()) {
@@ -115,7 +115,7 @@ std::string_view name_of_outcome(NackOutcome outcome) {
   return "stale_lease";
 }
 
-/// The last field to be taken: the leases, which the caller may all use.
+/// Reads the leases, the last field. All of them must be of topics that the caller may use.
 Result<std::vector<std::string_view>> leases_of(const Call& call, Fields& fields) {
   auto leases = fields.texts("leases");
   if (!leases) fields.note("leases", "is missing; an array of lease texts");

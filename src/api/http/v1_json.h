@@ -11,7 +11,8 @@
 /// The values that several calls of HTTP v1 read or write as JSON.
 namespace delayq::http {
 
-/// Everything about a job but its body and topic. An id that `job` has already is the one of the path.
+/// Reads everything about a job but its body and topic. If `job` already has an id, it is the one of the
+/// path.
 void read_job(Fields& fields, PushRequest& job);
 /// "callback_format", where it is given.
 std::optional<CallbackFormat> read_format(Fields& fields);
@@ -35,7 +36,7 @@ void write_job_body(json::Writer& json, const Job& job);
 /// What /v1/stats and /v1/topics show, and /v1/events when it changes.
 void write_totals(json::Writer& json, const TotalStats& stats);
 void write_topic(json::Writer& json, const TopicSummary& topic);
-/// The same of one topic, with its settings.
+/// The same for one topic, with its settings.
 void write_topic_stats(json::Writer& json, std::string_view topic, const TopicStats& stats);
 
 }  // namespace delayq::http

@@ -15,7 +15,7 @@ namespace delayq::resp {
 
 namespace {
 
-/// Puts the field's name before what its parser says.
+/// Puts the field's name before the message of its parser.
 template <class T>
 Result<T> named(std::string_view field, Result<T> parsed) {
   if (parsed.ok()) return parsed;

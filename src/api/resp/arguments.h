@@ -12,7 +12,7 @@
 
 namespace delayq::resp {
 
-/// Upper and lower case are the same, in ASCII.
+/// Compares words; upper and lower case of ASCII letters are the same.
 bool same_word(std::string_view a, std::string_view b);
 
 /// Walks over a command's arguments. Every problem is an error that names the field.
@@ -30,7 +30,7 @@ class Arguments {
     left_ = left_.subspan(1);
     return first;
   }
-  /// Takes the next one when it is this word.
+  /// Takes the next argument if it is this word.
   bool take_word(std::string_view word) {
     if (left_.empty() || !same_word(left_.front(), word)) return false;
     left_ = left_.subspan(1);

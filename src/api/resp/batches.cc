@@ -82,7 +82,7 @@ Status Conversation::push(Arguments& arguments) {
   while (!arguments.empty()) {
     const size_t before = arguments.size();
     if (Status status = push_options(arguments, job); !status.ok()) return status;
-    if (arguments.size() == before) return {};  // not understood: the caller says so
+    if (arguments.size() == before) return {};  // unknown option: the caller reports it
   }
   if (job.at) {
     if (*job.delay != Millis::zero())
@@ -384,7 +384,7 @@ Status Conversation::pop(Arguments& arguments) {
   pop_.topics = pop_topics_;
   pop_count_ = 1;
   if (transaction_)
-    pop_.wait = Millis::zero();  // as in Redis: what stands behind it in the same EXEC cannot wait
+    pop_.wait = Millis::zero();  // as in Redis: the next commands of the same EXEC cannot wait
   if (pop_.wait > Millis::zero()) {
     ask(pop_);
     return {};

@@ -59,7 +59,7 @@ enum class Verb : uint8_t {
 
 /// Where a command names its topics, for callers that may not use all of them.
 enum class Topics : uint8_t {
-  kNone,        ///< nowhere, or the verb itself looks at each
+  kNone,        ///< nowhere, or the verb itself checks each
   kFirst,       ///< the first argument
   kFirstOfTwo,  ///< the first argument when there is a second; else it is about any topic
   kFirstIfAny,  ///< the first argument when there is one; else it is about all
@@ -72,7 +72,7 @@ enum class Topics : uint8_t {
 /// No token is needed.
 inline constexpr Scopes kForEverybody = 0;
 
-/// One row per command: what COMMAND tells, and what an error quotes.
+/// One row per command: the source of the reply to COMMAND, of error messages and of the reference page.
 struct CommandSpec {
   Verb verb;
   std::string_view name;  ///< in capitals
@@ -97,7 +97,7 @@ std::span<const CommandSpec> all_commands();
 /// The commands of two words, which all begin with SCHEDULE.
 std::span<const CommandSpec> schedule_commands();
 
-/// Null when there is none of that name; capitals do not matter.
+/// Returns null for an unknown name. Upper and lower case are the same.
 const CommandSpec* find_command(std::string_view name);
 /// The command that these words begin with: one of two words, else one of the first word.
 const CommandSpec* find_command(std::span<const std::string_view> words);

@@ -99,12 +99,12 @@ size_t Conversation::read(std::string_view input) {
     const std::vector<std::string_view>& words = parser_.arguments();
     if (!continues_batch(words)) {
       flush();
-      if (!wants_input()) break;  // it comes again when the verb before it has taken effect
+      if (!wants_input()) break;  // it is read again when the verb before it has taken effect
     }
     const CommandSpec* exec = transaction_ && words.size() == 1 ? find_command(words[0]) : nullptr;
     if (exec != nullptr && exec->verb == Verb::kExec) {
       if (!run_transaction(*exec, words)) {
-        needed_ = parser_.consumed();  // it is read again, and goes on, when there is room for more replies
+        needed_ = parser_.consumed();  // it is read again when there is room for more replies
         break;
       }
     } else {
@@ -112,7 +112,7 @@ size_t Conversation::read(std::string_view input) {
     }
     taken += parser_.consumed();
     ++requests_;
-    // The words of a line may lie in the parser itself, which forgets them with the next command.
+    // The words of an inline command may be stored in the parser, which drops them with the next command.
     if (is_line) flush();
   }
   flush();
@@ -154,7 +154,7 @@ void Conversation::execute(std::span<const std::string_view> words) {
   if (words.empty()) return;
   const CommandSpec* spec = find_command(words);
   const bool is_kept = is_kept_for_exec(spec);
-  if (!is_kept) note_asked(spec, words);  // what is kept is noted when it runs
+  if (!is_kept) note_asked(spec, words);  // a collected command is noted when it runs
   const Status status = execute(spec, words);
   if (status.ok()) return;
   if (is_kept) note_asked(spec, words);
@@ -165,7 +165,7 @@ void Conversation::execute(std::span<const std::string_view> words) {
 
 Status Conversation::execute(const CommandSpec* spec, std::span<const std::string_view> words) {
   if (spec == nullptr)
-    return invalid(fmt::format("unknown command {}; COMMAND LIST tells which there are", quote(words[0])));
+    return invalid(fmt::format("unknown command {}; COMMAND LIST lists all commands", quote(words[0])));
   const size_t count = words.size() - words_in_name(*spec);
   if (count < spec->min_arguments || count > spec->max_arguments)
     return invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage));

@@ -55,7 +55,7 @@ class Conversation final : public api::Conversation {
  private:
   /// A finished reply: appends to the writer.
   using Words = absl::FunctionRef<void(Writer&)>;
-  /// The same of several, each with its number.
+  /// The same for several replies, each with its number.
   using EachWords = absl::FunctionRef<void(Writer&, size_t)>;
 
   std::shared_ptr<Conversation> self() { return std::static_pointer_cast<Conversation>(shared_from_this()); }
@@ -86,10 +86,11 @@ class Conversation final : public api::Conversation {
   Status dispatch(Verb verb, Arguments& arguments);
   /// A place for the replies to the oldest `commands` that have none yet.
   ReplyPlace reserve(size_t commands = 1, size_t most_bytes = 0);
-  /// What HELLO chooses is for the replies to come: those that wait are written as they were asked for.
+  /// The version that HELLO chooses is for later replies: those that wait are written in the version of their
+  /// command.
   void set_version(Version version);
   Version version_of(ReplyPlace place) const;
-  /// Appends replies `first` to `first + count` of a place, counts the errors and tells the log.
+  /// Appends replies `first` to `first + count` of a place, counts the errors and logs the commands.
   void write_replies(std::string& out, ReplyPlace place, size_t first, size_t count, EachWords write);
   void answer_each(ReplyPlace place, size_t count, EachWords write);
   void answer(ReplyPlace place, Words words);
@@ -119,7 +120,7 @@ class Conversation final : public api::Conversation {
   Status discard_transaction();
   bool is_kept_for_exec(const CommandSpec* spec) const;
   Status keep_for_exec(const CommandSpec& spec, std::span<const std::string_view> words);
-  /// Runs what EXEC is for, as far as there is room for the replies. True: all of it.
+  /// Runs the commands of EXEC as far as there is room for their replies. Returns true if all were run.
   bool run_transaction(const CommandSpec& exec, std::span<const std::string_view> words);
 
   // ---- batches (batches.cc): consecutive commands of one kind
@@ -129,7 +130,7 @@ class Conversation final : public api::Conversation {
   /// steps.
   bool continues_batch(std::span<const std::string_view> words) const;
   void flush();
-  /// A place for the replies to so many commands, each of them short.
+  /// A place for the replies to this many commands, all with short replies.
   ReplyPlace reserve_for(size_t commands);
   void flush_pushes();
   void flush_pops();
@@ -197,7 +198,7 @@ class Conversation final : public api::Conversation {
   std::string name_;
   Moment now_{};
   size_t needed_ = 1;
-  uint64_t requests_ = 0;    ///< that have come whole
+  uint64_t requests_ = 0;    ///< that have arrived completely
   std::deque<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
   absl::flat_hash_map<ReplyPlace, std::vector<Asked>> asked_;  ///< not answered yet; the same
 

@@ -24,7 +24,7 @@ void write_command(Writer& writer, const CommandSpec& spec) {
   writer.integer(is_fixed ? least : -least);
   writer.array(1);
   writer.simple(spec.writes ? "write" : "readonly");
-  for (int i = 0; i < 3; ++i) writer.integer(0);  // no keys: nothing to route by
+  for (int i = 0; i < 3; ++i) writer.integer(0);  // no keys: a cluster client has nothing to route by
   for (int i = 0; i < 4; ++i) writer.array(0);
 }
 
@@ -63,7 +63,7 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
     case Verb::kHello:
       return hello(arguments);
     case Verb::kInfo:
-      while (!arguments.empty()) arguments.take();  // all sections, whichever was asked for
+      while (!arguments.empty()) arguments.take();  // always returns all sections
       info();
       return {};
     case Verb::kCommand:

@@ -24,7 +24,7 @@ void field(Writer& writer, std::string_view name, std::string_view value) {
   writer.bulk(value);
 }
 
-/// A job as a map; what it does not have is left out.
+/// A job as a map; fields without a value are left out.
 void write_job(Writer& writer, const Job& job, bool with_body) {
   const bool has_until = job.until != Moment{};
   const bool has_callback = job.outlet == Outlet::kCallback;

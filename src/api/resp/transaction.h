@@ -25,15 +25,15 @@ class Transaction {
   bool is_aborted() const { return is_aborted_; }
 
   size_t size() const { return commands_.size(); }
-  /// What it has of the memory.
+  /// The memory that it holds.
   size_t footprint() const {
     return text_.capacity() + words_.capacity() * sizeof(Word) + commands_.capacity() * sizeof(Command);
   }
   bool is_begun() const { return is_begun_; }
   void begin() { is_begun_ = true; }
   bool is_done() const { return next_ == commands_.size(); }
-  /// The words of the next command to run: the span until the next call, the words until this is gone.
-  /// REQUIRES: no more is added, and it is not done.
+  /// The words of the next command to run. The span is valid until the next call, the words as long as this
+  /// object. REQUIRES: no more is added, and it is not done.
   std::span<const std::string_view> take();
 
  private:

@@ -12,7 +12,7 @@ namespace delayq::transfer {
 
 namespace {
 
-/// The results of one import, for which several calls to the queue answer.
+/// The results of one import, which come from several calls to the queue.
 struct PendingImport {
   ImportResults results;
   size_t unanswered = 1;  ///< calls, and one for import_lines() itself
@@ -84,7 +84,7 @@ class Importer {
   Moment now_;
   OnConflict on_conflict_;
   std::shared_ptr<PendingImport> pending_;
-  std::deque<Line> lines_;  ///< what `items_` point into
+  std::deque<Line> lines_;  ///< `items_` point into these
   std::vector<RestoreItem> items_;
   std::vector<size_t> places_;
 };

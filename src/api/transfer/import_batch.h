@@ -8,12 +8,12 @@
 
 namespace delayq::transfer {
 
-/// One for each line, in their order.
+/// One result for each line, in their order.
 using ImportResults = std::vector<Result<RestoreOutcome>>;
 
-/// Reads lines and restores what they say, in their order: settings before the jobs behind them. A line that
-/// is wrong does not stop the others. The lines need to live only until the call returns. The answer may come
-/// from inside the call, when there is nothing to ask the queue for.
+/// Reads lines and restores their jobs and settings, in the order of the lines. A malformed line does not
+/// stop the others. The lines need to live only until the call returns. The reply may be called from inside
+/// this call, if no line needs the queue.
 void import_lines(Queue& queue, Moment now, std::span<const std::string_view> lines, OnConflict on_conflict,
                   Reply<ImportResults> reply);
 

@@ -96,7 +96,7 @@ void write_line(std::string& out, const ExportItem& item) {
     json.key("settings").begin_object();
     write_settings(json, topic_settings().values(*item.settings), SecretCounts::kLeftOut);
     json.end_object();
-  } else if (item.job.id.empty()) {  // not to be hidden; reading it back is refused
+  } else if (item.job.id.empty()) {  // must be visible in the export; importing it is refused
     json.key("state").text(name_of(item.job.state)).key("damaged").text(item.job.outcome);
   } else {
     write_job(json, item.job);
@@ -109,7 +109,7 @@ void write_line(std::string& out, const ExportItem& item) {
 
 namespace {
 
-/// The members of an object, taken one by one by name. The first problem is kept, with the field. It is
+/// The members of an object, read one by one by name. The first problem is kept, with the field. This is
 /// stricter than http::Fields: null is not the same as a missing member, and a duration is a text.
 class Members {
  public:

@@ -11,7 +11,7 @@
 #include "queue/settings_table.h"
 #include "queue/verbs.h"
 
-/// Jobs and settings as NDJSON: one JSON object a line, made for reading by people and programs.
+/// Jobs and settings as NDJSON: one JSON object a line, readable by people and programs.
 ///
 ///   {"topic":"order","settings":{"attempts":5,"backoff":"10s,1m"}}
 ///   {"topic":"order","id":"7","state":"delayed","due_at":"2030-01-31T08:00:00.000Z","pushed_at":"...",
@@ -21,8 +21,7 @@
 ///
 /// A body is under "body" when it is a JSON value that fits in a line, byte for byte; else under "body_text"
 /// when it is text (in UTF-8, with few escapes); else under "body_base64". An outcome that is not UTF-8 is
-/// under "outcome_base64". A field that says nothing is left out. Reading a line that was written gives the
-/// same job.
+/// under "outcome_base64". A field with its default is left out. Reading a written line gives the same job.
 namespace delayq::transfer {
 
 /// Whether the number of secrets is written.
@@ -37,10 +36,10 @@ std::string count_name(const Setting& secrets);
 /// wrong; values that are out of range are accepted here and refused by the queue.
 Result<SettingValues> read_settings(const json::Slice& object, std::span<const Setting> rows);
 
-/// Appends the line, with its end. What a reserved job's lease was is not written: it cannot be moved.
+/// Appends the line, with its end. The lease of a reserved job is not written: it is not valid elsewhere.
 void write_line(std::string& out, const ExportItem& item);
 
-/// A line taken apart. `item` and `topic` point into it and into the line's text.
+/// A parsed line. `item` and `topic` point into it and into the line's text.
 struct Line {
   RestoreItem item;
   std::string_view topic;
@@ -48,7 +47,7 @@ struct Line {
   std::deque<std::string> texts;
 };
 
-/// kInvalid, with the field that is wrong. What the values mean together is the queue's business.
+/// Fails with kInvalid and the field that is wrong. The queue checks whether the values go together.
 Result<Line> parse_line(std::string_view text);
 
 }  // namespace delayq::transfer

@@ -25,7 +25,7 @@ bool has_control_character(std::string_view text) {
 
 void HeaderLines::add(std::string_view name, std::string_view value) {
   if (value.empty()) return;
-  // A colon in a name would be the end of it.
+  // A colon would end the name.
   if (name.empty() || name.find_first_of(": ;") != std::string_view::npos || has_control_character(name) ||
       has_control_character(value)) {
     is_valid_ = false;
@@ -68,7 +68,7 @@ std::optional<RetryAfter> parse_retry_after(std::string_view value) {
     result.delay = delay;
     return result;
   }
-  // All three forms begin with the name of a day; what curl would make of other texts is not what was meant.
+  // All three forms begin with the name of a day; curl would accept other texts too, and guess.
   const bool is_date = value.size() <= kLongestDate && value.front() >= 'A' && value.front() <= 'Z';
   const time_t seconds = is_date ? curl_getdate(std::string(value).c_str(), nullptr) : -1;
   if (seconds < 0) return std::nullopt;

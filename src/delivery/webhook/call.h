@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +11,13 @@
 
 #include <absl/functional/any_invocable.h>
 
+#include "core/histogram.h"
 #include "core/time.h"
-#include "delivery/figures.h"
 
 namespace delayq::webhook {
 
-/// The header lines of one request, kept in one piece of memory: thousands of calls a second each have a
-/// dozen.
+/// The header lines of one request, kept in one string: there are thousands of calls a second, each with a
+/// dozen lines.
 class HeaderLines {
  public:
   /// Adds nothing for an empty value. A line end or another control character in either would let a job write
@@ -27,7 +28,7 @@ class HeaderLines {
   bool valid() const { return is_valid_; }
   /// The value of the first line with this name, for tests and messages; names are compared as they are.
   std::optional<std::string_view> find(std::string_view name) const;
-  /// "name: value" with a zero byte behind each line.
+  /// "name: value" with a zero byte after each line.
   const std::string& lines() const { return lines_; }
 
  private:
@@ -94,8 +95,37 @@ struct CallResult {
   bool is_answered() const { return error == CallError::kNone; }
 };
 
-/// For the metrics.
+/// The results of calls in a fixed number of classes, for the metrics.
+enum class CallClass : uint8_t {
+  k1xx,
+  k2xx,
+  k3xx,
+  k4xx,
+  k5xx,
+  kRefused,
+  kResolve,
+  kConnect,
+  kTls,
+  kTimeout,
+  kOther
+};
+inline constexpr size_t kCallClassCount = 11;
+inline constexpr std::array<std::string_view, kCallClassCount> kCallClassNames{
+    "1xx", "2xx", "3xx", "4xx", "5xx", "refused_address", "resolve", "connect", "tls", "timeout", "other"};
+
 CallClass class_of(const CallResult& result);
+
+/// What the webhook sink has done since the start, and does now.
+struct WebhookFigures {
+  std::array<uint64_t, kCallClassCount> calls{};
+  uint64_t delivered = 0;   ///< jobs whose call was a success
+  uint64_t failed = 0;      ///< to be tried again, or dead, as the queue decides
+  uint64_t given_back = 0;  ///< taken and not called: a full or dead host, a stop
+  uint64_t in_flight = 0;   ///< now
+  uint64_t waiting = 0;     ///< now: taken, and waiting for a place at their host
+  uint64_t open_hosts = 0;  ///< now
+  Histogram<28> micros;     ///< how long calls took
+};
 
 /// Makes HTTP calls.
 ///
@@ -114,8 +144,8 @@ class Caller {
 
   virtual ~Caller() = default;
 
-  /// Makes this call, however many others the same host has: that limit is the user's.
-  /// Without room the result is CallError::kNoRoom.
+  /// Makes this call, however many others the same host has: the sink limits that. Without room the result is
+  /// CallError::kNoRoom.
   virtual void call(Call call, Done done) = 0;
 
   /// Collects the calls that have ended. The clock is read between hear() and poll(), at a moment at which

@@ -33,14 +33,14 @@ using SocketOpener = std::function<int(const sockaddr& address, int type, int pr
 struct CurlCallerOptions {
   AddressGuard guard{};
   size_t max_calls = 1'024;  ///< at the same time; each may have a connection, and as many are kept open
-  Millis default_timeout = std::chrono::seconds{30};  ///< total, for calls that say nothing
+  Millis default_timeout = std::chrono::seconds{30};  ///< total, for calls without their own
   std::string user_agent = "delayq";
   std::string ca_file{};         ///< PEM; the trusted authorities, instead of the system's
-  bool skips_tls_check = false;  ///< accepts every certificate; for trying things out
+  bool skips_tls_check = false;  ///< accepts every certificate; for tests
   SocketOpener opener{};         ///< empty: the system's socket()
   /// Steady; read on both threads, for Call::start_within. Empty: no call is ever too late to begin.
   std::function<std::chrono::microseconds()> clock{};
-  /// "host:port:address": names with addresses that are known without asking, as /etc/hosts has them.
+  /// "host:port:address": names with fixed addresses, as in /etc/hosts.
   std::vector<std::string> known_hosts{};
 };
 

@@ -30,7 +30,7 @@ class HostGate {
   };
 
   explicit HostGate(Options options) : options_(options) {}
-  /// From now on; what is under way stays so.
+  /// For new calls; calls that are under way are not affected.
   void set_options(Options options) { options_ = options; }
 
   struct Room {
@@ -43,7 +43,7 @@ class HostGate {
   void enter(const std::string& host, Moment now, uint32_t calls = 1);
   /// Returns places that were not used.
   void give_back(const std::string& host, uint32_t calls);
-  /// A call has ended. `failed`: the host did not do its work.
+  /// A call has ended. `failed`: the host itself failed.
   void leave(const std::string& host, Moment now, bool failed);
 
   /// How many have a breaker that is not closed.

@@ -22,8 +22,8 @@ constexpr std::string_view kBytes = "application/octet-stream";
 constexpr SipKey kMessageKey{0x64656c617971206d, 0x6573736167652069};
 constexpr size_t kUsualHeaderBytes = 600;
 
-/// Text for a header line, as the HTTP binding of CloudEvents has it: what is not visible ASCII, the quote
-/// and the percent sign become %XX.
+/// Text for a header line, as in the HTTP binding of CloudEvents: the quote, the percent sign and everything
+/// that is not visible ASCII become %XX.
 std::string header_text(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -39,7 +39,7 @@ std::string header_text(std::string_view text) {
   return out;
 }
 
-/// A job that came as JSON says nothing of its type.
+/// A job that was pushed as JSON has no content type.
 std::string_view type_of(const Job& job, const JobOptions& options) {
   if (!options.content_type.empty()) return options.content_type;
   return json::parse(job.body).ok() ? kJson : kBytes;
@@ -54,7 +54,7 @@ void add_event(Call& call, const Job& job, std::string_view id) {
   call.headers.add("ce-time", format_moment(job.due));
 }
 
-/// As the callback API's document has it.
+/// The form in the callback API's document.
 std::string callback_api_body(const Job& job, std::string_view url) {
   std::string text;
   json::Writer json(text);
@@ -76,7 +76,7 @@ std::string callback_api_body(const Job& job, std::string_view url) {
 constexpr size_t kShownBytes = 200;
 constexpr std::string_view kSpace = " \t\r\n";
 
-/// What came from elsewhere must not make the text one that the queue refuses.
+/// Removes what the queue would refuse from a text that comes from elsewhere.
 std::string presentable(std::string text) {
   text.resize(std::min(text.size(), Limits::kReasonBytes));
   if (check_reason(text)) return text;

@@ -25,7 +25,7 @@ struct CallRoute {
 CallRoute route_of(const JobOptions& options, const EffectiveSettings& topic);
 
 /// The id of a job's message: the same for every attempt, and different when a job of that id is pushed
-/// again. Made of the job alone, so that nothing has to be kept.
+/// again. Computed from the job alone, so that nothing must be stored.
 std::string message_id(const Job& job);
 
 /// The request, without timeouts. `signer` signs what the receiver will get; a format without signatures has
@@ -33,14 +33,14 @@ std::string message_id(const Job& job);
 Call make_call(const Job& job, const JobOptions& options, const CallRoute& route, signing::Signer& signer,
                Moment now);
 
-/// What becomes of a job whose call has ended. How often and after which time it is tried again is the
-/// queue's business; `retry_after` is what the receiver asked for.
+/// The fate of a job whose call has ended. The queue decides how often and when it is tried again;
+/// `retry_after` is the delay that the receiver asked for.
 enum class CallFate : uint8_t { kDone, kFailed, kDead };
 
 struct CallOutcome {
   CallFate fate = CallFate::kFailed;
   std::optional<Millis> retry_after{};
-  /// The host did not do its work at all, so that the next call to it is likely to fail as well.
+  /// The host itself failed, so the next call to it is likely to fail as well.
   bool host_failed = false;
   /// Kept with the job: "200 in 12 ms: first bytes of the answer".
   std::string text;

@@ -29,7 +29,7 @@ class Descriptor {
 /// Waits for the sockets of one thread, for one timer, and for a wake-up from another thread.
 ///
 /// After every call libcurl stops watching the connection's socket, and watches it again for the next call.
-/// Telling the kernel both times would be the most expensive part of a call, so a socket that is not watched
+/// Two system calls for that would be the most expensive part of a call, so a socket that is not watched
 /// stays registered until it has an event.
 ///
 /// No clock is read here: the timer is the kernel's.
@@ -66,7 +66,7 @@ class SocketWatch {
  private:
   struct Known {
     uint32_t wanted = 0;  ///< what libcurl waits for
-    uint32_t told = 0;    ///< what the kernel was told
+    uint32_t told = 0;    ///< what is registered with the kernel
     bool is_ours = false;
   };
 

@@ -7,7 +7,7 @@ namespace delayq::webhook {
 
 namespace {
 
-/// How many more jobs than it has places a host may have in line, and for how long each.
+/// How many jobs may wait for a place at one host, and how long each.
 constexpr uint32_t kLongestLine = 16;
 constexpr Millis kLongestInLine = std::chrono::seconds{5};
 constexpr Millis kLineCheck = std::chrono::seconds{1};
@@ -98,7 +98,7 @@ bool WebhookSink::place(const SinkJob& handed, const EffectiveSettings& topic, s
   const bool has_place = held > 0 && host == held_host;
   const HostGate::Room there = has_place ? HostGate::Room{1, {}} : gate_.room(host, now_);
   if (there.open_until) {
-    // Not all at the moment at which the host may be tried again.
+    // Spread, so that not all are tried when the host may be tried again.
     const Millis spread{static_cast<int64_t>(random_.below(1'000))};
     return ledger().give_back(handed.ticket, *there.open_until + spread), false;
   }
@@ -108,7 +108,7 @@ bool WebhookSink::place(const SinkJob& handed, const EffectiveSettings& topic, s
     return ledger().give_back(handed.ticket, after_full()), false;
 
   const Millis timeout = timeout_of(topic);
-  // From the lease's end; and no longer than that when the clock was set back meanwhile.
+  // Counted from the lease's end, with a bound for a clock that was set back meanwhile.
   const Moment start_by = std::min(job.until - timeout - kLeaseMargin, now_ + kLongestInLine);
   Flight flight{handed.ticket,
                 std::string(job.topic),

@@ -10,7 +10,6 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "core/random.h"
-#include "delivery/figures.h"
 #include "delivery/sink.h"
 #include "delivery/webhook/call.h"
 #include "delivery/webhook/host_gate.h"
@@ -26,14 +25,14 @@ using delivery::Ticket;
 
 struct WebhookSinkOptions {
   Millis connect_timeout = std::chrono::seconds{5};
-  Millis timeout = std::chrono::seconds{30};  ///< of a whole call, where the topic says no other
+  Millis timeout = std::chrono::seconds{30};  ///< of a whole call, unless the topic sets another
   uint32_t in_flight = 1'024;                 ///< calls at the same time, to all hosts together
   HostGate::Options hosts;
   /// Sign the calls to callbacks of topics that have no secrets of their own.
   std::vector<std::string> secrets;
 };
 
-/// A call that was no success, for the log: nothing of the job's body, the answer or the URL's path is in it.
+/// A call that failed, for the log: nothing of the job's body, the answer or the URL's path is in it.
 struct FailedCall {
   std::string_view topic;
   std::string_view id;
@@ -46,9 +45,9 @@ struct FailedCall {
 /// Calls jobs back over HTTP.
 ///
 /// Everything is bounded: calls at once in all and to each host, and jobs that were taken and wait for a
-/// place at their host. Hosts are the lanes of this sink. What cannot be called now is not taken, where the
-/// host is known before (the topic's callback), and otherwise given back to a later moment. So a host that
-/// hangs holds its own places, and no others.
+/// place at their host. Hosts are the lanes of this sink. If the host is known before (the topic's callback),
+/// jobs that cannot be called now are not taken; otherwise they are given back to a later moment. So a host
+/// that hangs uses only its own places.
 ///
 /// A lease outlasts its call: no call begins that could still be under way when the lease of its job ends.
 /// Wherever a job has waited since it was taken (for a place at its host, for the caller's thread), it is
@@ -73,7 +72,7 @@ class WebhookSink final : public delivery::Sink {
 
   /// For calls that begin from now on.
   void set_options(WebhookSinkOptions options);
-  /// Told of each call that was no success.
+  /// Called for each call that failed.
   void set_log(std::function<void(const FailedCall&)> log) { log_ = std::move(log); }
   WebhookFigures figures() const;
 
@@ -91,13 +90,13 @@ class WebhookSink final : public delivery::Sink {
   };
   using Line = std::deque<Flight>;  ///< jobs that wait for a place at their host
 
-  /// Calls the job, or lets it wait; false: it was given back, because its host has no room. `held` is how
-  /// many places are taken already at `held_host`.
+  /// Calls the job, or lets it wait. Returns false if it was given back, because its host has no room. `held`
+  /// is how many places are taken already at `held_host`.
   bool place(const SinkJob& handed, const EffectiveSettings& topic, std::string_view held_host,
              uint32_t& held);
-  /// False: given back, since its lease could end during the call.
+  /// Returns false if the job was given back, since its lease could end during the call.
   bool start(Flight flight);
-  /// When to try again a job for a host that is full; not all at the same moment.
+  /// When to try again a job whose host is full; spread, so that not all are tried at the same moment.
   Moment after_full();
   void ended(uint64_t number, const CallResult& result);
   void settle(const Flight& flight, const CallResult& result);

@@ -20,14 +20,14 @@ class Loop;
 
 namespace delayq::net::redis {
 
-/// A script that Redis runs. Both texts live as long as the program: a client knows a script by the place of
-/// its source.
+/// A script that Redis runs. Both texts live as long as the program: a client identifies a script by the
+/// address of its source.
 struct Script {
   std::string_view name;  ///< for messages
   std::string_view source;
 };
 
-/// What became of a command. An error is one of
+/// The result of a command. An error is one of
 ///   kUnavailable  no connection; or it broke or stayed silent, and then the command may or may not have been
 ///                 carried out; or Redis says that it cannot work now (LOADING, CLUSTERDOWN, READONLY, ...)
 ///   kOverloaded   more is outstanding than ClientOptions allow, or Redis is out of memory: nothing was done
@@ -72,10 +72,10 @@ class Client {
   virtual void subscribe(std::string channel, std::function<void(std::string_view message)> heard,
                          std::function<void()> listening) = 0;
 
-  /// Hands out answers and messages that have come. Returns how many there were. What is called may call the
-  /// client again; its answers are for the next poll().
+  /// Hands out the answers and messages that have arrived. Returns how many there were. The functions called
+  /// may call the client again; those answers come with the next poll().
   virtual size_t poll() = 0;
-  /// Commands that have no answer yet, or one that poll() has still to hand out. Zero: nothing to wait for.
+  /// Commands without an answer, or with one that poll() has not handed out yet. Zero: nothing to wait for.
   virtual size_t outstanding() const = 0;
 
   /// Whether every command would be sent now: all masters are connected.
@@ -87,14 +87,13 @@ class Client {
   virtual std::string_view last_error() const = 0;
   /// Redis's clock. It does not jump when this machine's clock is set.
   virtual Moment now() const = 0;
-  /// What to add to this machine's clock to have Redis's.
+  /// Redis's clock minus this machine's clock.
   virtual Millis clock_offset() const = 0;
   virtual const ClientFigures& figures() const = 0;
 };
 
-/// The client over real connections. It connects, and reconnects, from its creation to its
-/// destruction; the loop must outlive it. Answers that are still outstanding when it is destroyed are
-/// never called.
+/// The client over real connections. It connects, and reconnects, from its creation to its destruction; the
+/// loop must outlive it. Answers that are still outstanding when it is destroyed are never called.
 ///
 /// Fails only for permanent problems: no address, files of TLS that cannot be read.
 Result<std::unique_ptr<Client>> open_client(Loop& loop, ClientOptions options);

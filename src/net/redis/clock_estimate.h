@@ -7,12 +7,12 @@
 
 namespace delayq::net::redis {
 
-/// What time it is on another machine, from questions "what time is it?" and their answers. The answer was
-/// made somewhere between sending and receiving: half of the round trip is the best guess, and the shorter
-/// the trip the better it is.
+/// Estimates the clock of another machine from requests for its time and the answers. An answer was made at
+/// some moment between sending and receiving: the middle of the round trip is the best guess, and the shorter
+/// the trip, the better.
 ///
-/// From then on the steady clock tells the time: when our own clock is set, what was estimated stays. On one
-/// machine that is a clock which is not seen to be set until it is asked for again.
+/// From then on the steady clock measures the time: when our own clock is set, the estimate does not change.
+/// If both are the same machine, the estimate follows such a change only with the next answer.
 class ClockEstimate {
  public:
   using Micros = std::chrono::microseconds;
@@ -24,25 +24,27 @@ class ClockEstimate {
     Steady steady;
   };
 
-  /// The question was sent at `asked`, and the answer came `round_trip` later.
+  /// The request was sent at `asked`, and the answer arrived `round_trip` later.
   void add(const Reading& asked, Micros round_trip, Micros answer);
-  /// The next answer is another machine's. Until it comes, the last one's clock is a better guess than ours:
-  /// they were set alike, and a clock that jumps there and back would hand jobs over early.
+  /// The next answer is from another machine. Until it arrives, the clock of the last machine is a better
+  /// guess than ours: their clocks probably agree, and a clock that jumps forth and back would hand jobs over
+  /// early.
   void expect_another() { is_another_ = true; }
-  /// The other machine's clock. It is our own while nothing is known, and goes on from what ours was when it
-  /// was asked where the difference is not more than the trip and a clock's milliseconds explain: on one
-  /// machine no job is early by an error of measurement.
+  /// The other machine's clock; our own before the first answer. If the measured difference can be explained
+  /// by the round trip and the resolution of a millisecond, it is taken as zero, so that on one machine no
+  /// job is early because of an error of measurement.
   Micros time(const Reading& now) const;
-  /// What to add to our clock to have the other one's, rounded to milliseconds.
+  /// The other machine's clock minus ours, rounded to milliseconds.
   Millis offset(const Reading& now) const { return std::chrono::round<Millis>(time(now) - now.wall); }
-  /// Our clock was set since the last answer, or the machine slept: ask again, the other one may have been
-  /// set with it.
+  /// Whether our clock was set since the last answer, or the machine slept. Then ask again: the other clock
+  /// may have been set too.
   bool wants_answer(const Reading& now) const;
 
-  /// Clocks drift apart (100 us a second is much): a good sample is not kept for longer than this; nor when
-  /// drift and trips do not explain how far another is from it, since then the other clock was set.
+  /// Clocks drift apart (100 us a second is much), so a good sample is not kept longer than this. It is also
+  /// dropped when drift and round trips do not explain its distance to a new one: then the other clock was
+  /// set.
   static constexpr std::chrono::minutes kKept{5};
-  /// Our two clocks part by more than this only when one of them is set.
+  /// Our wall clock and steady clock differ by more than this only when the wall clock was set.
   static constexpr Millis kSet{100};
 
  private:

@@ -43,7 +43,7 @@ Greeting::Greeting(const GreetingSettings& settings) : oldest_(settings.oldest) 
 
 Status Greeting::hear(const resp::Value& reply) {
   const std::string& command = commands_[heard_++].front();
-  if (command == "CLIENT") return {};  // a nicety, which an ACL may forbid
+  if (command == "CLIENT") return {};  // not needed, and an ACL may forbid it
   if (command == "INFO") return hear_version(reply);
   if (command == "ROLE") {
     // An ACL may forbid this too; then a write to a replica is refused by READONLY.
@@ -75,9 +75,9 @@ using boost::asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr size_t kLeastRoom = 64 * 1024;
-/// A buffer that was large once is given back when it is empty.
+/// A larger buffer is released when it is empty.
 constexpr size_t kKeptCapacity = 1024 * 1024;
-/// Then others have their turn.
+/// After this many bytes, other connections have their turn.
 constexpr int kReadsPerTurn = 16;
 
 bool is_temporary(int error) { return error == EAGAIN || error == EINTR; }
@@ -181,7 +181,7 @@ void Connection::flush() {
     const ssize_t count = stream_->send(output_.data() + sent_, output_.size() - sent_);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && is_temporary(errno)) {
-      // A stream that is still greeting waits for the other side: the socket itself has room.
+      // A stream in its handshake waits for the other side: the socket itself has room.
       if (!stream_->is_greeting() || stream_->waits_for_room()) wait_for_room();
       return;
     }
@@ -227,7 +227,7 @@ void Connection::wait_for_input() {
 }
 
 ssize_t Connection::receive_some() {
-  // A long reply grows with what has come, whatever it says is still to come.
+  // The buffer of a long reply grows with the bytes that have arrived, not with the length that it claims.
   const size_t room = std::max(filled_, kLeastRoom);
   if (input_.size() < filled_ + room) input_.resize(filled_ + room);
   const ssize_t count = stream_->receive(input_.data() + filled_, input_.size() - filled_);
@@ -267,7 +267,8 @@ void Connection::take_replies() {
   }
   if (is_closed()) return;
   filled_ = rest.size();
-  // Of a long reply nothing was taken; it would be moved to where it is, read after read.
+  // Nothing of a long reply was consumed: without this check it would be moved to where it already is with
+  // each read.
   if (rest.data() != input_.data()) std::memmove(input_.data(), rest.data(), rest.size());
   if (filled_ == 0 && input_.size() > kKeptCapacity) std::string().swap(input_);
 }
@@ -303,7 +304,7 @@ void Connection::arm(Loop::Steady until) {
 
 void Connection::check_time() {
   const Loop::Steady now = Loop::steady_now();
-  if (now < armed_until_) return;  // it was set anew when this was already on its way
+  if (now < armed_until_) return;  // it was set again after this call was scheduled
   if (state_ != State::kReady)
     return fail(fmt::format("no connection within {} ms{}", settings_.connect_timeout.count(),
                             settings_.tls != nullptr ? doubt() : ""));

@@ -30,7 +30,7 @@ struct GreetingSettings {
   Version oldest{};  ///< 0.0: any will do
 };
 
-/// What a client says first on a connection, and whether the answers let it go on. All of it is sent at once.
+/// The first commands of a client on a connection, and the checks of their replies. All are sent at once.
 class Greeting {
  public:
   explicit Greeting(const GreetingSettings& settings);
@@ -66,12 +66,12 @@ class ConnectionEvents {
   virtual void on_ready() = 0;
   virtual void on_reply(Request request, resp::Value reply) = 0;
   virtual void on_message(std::string_view channel, std::string_view message) = 0;
-  /// It broke and cannot be used any more; `unanswered` were sent, or not.
+  /// It broke and cannot be used any more. The requests in `unanswered` may have been sent or not.
   virtual void on_broken(const Error& why, std::vector<Request> unanswered) = 0;
 };
 
-/// One connection to one server, from connecting to its end: it greets, sends requests in order, all of a
-/// turn at once, and gives each its reply.
+/// One connection to one server: it logs in, sends requests in order, those of a turn together, and matches
+/// replies to them.
 class Connection final : public AtTurnEnd, public std::enable_shared_from_this<Connection> {
  public:
   Connection(Loop& loop, const ConnectionSettings& settings, Address address, ConnectionEvents& events);
@@ -107,14 +107,14 @@ class Connection final : public AtTurnEnd, public std::enable_shared_from_this<C
   void wait_for_input();
   void wait_for_room();
   void receive();
-  /// What recv() answers; what came is behind input_.
+  /// Returns what recv() returned; the bytes are appended to input_.
   ssize_t receive_some();
   void take_replies();
   void handle(resp::Value reply);
   void hear_greeting(const resp::Value& reply);
   void check_time();
   void arm(Loop::Steady until);
-  /// What a connection that ends before anything was said may be a sign of; empty otherwise.
+  /// A possible reason for a connection that ends before the first reply; empty otherwise.
   std::string doubt() const;
   void fail(std::string why);
   void shut();

@@ -1,37 +1,21 @@
 #pragma once
 
-#include <functional>
+#include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "core/result.h"
 #include "net/redis/link.h"
+#include "net/redis/options.h"
+#include "net/redis/sentinel_watch.h"
+#include "net/redis/slot.h"
+#include "resp/value.h"
 
 namespace delayq::net::redis {
 
-/// Makes the links of a client: the same settings, each with its own randomness.
-class LinkFactory {
- public:
-  LinkFactory(Loop& loop, const ClientOptions& options, std::shared_ptr<TlsClient> tls);
-
-  /// To a node that has data.
-  std::unique_ptr<Link> to_node(bool needs_master, LinkEvents& events);
-  /// For SUBSCRIBE, to such a node.
-  std::unique_ptr<Link> to_listen(LinkEvents& events);
-  std::unique_ptr<Link> to_sentinel(bool to_listen, LinkEvents& events);
-  Loop& loop() const { return loop_; }
-
- private:
-  ConnectionSettings common() const;
-  std::unique_ptr<Link> make(ConnectionSettings settings, LinkEvents& events);
-
-  Loop& loop_;
-  const ClientOptions& options_;
-  std::shared_ptr<TlsClient> tls_;
-  Random random_;
-};
-
-/// What a deployment tells the client.
+/// What a deployment reports to the client.
 class DeploymentEvents {
  public:
   virtual ~DeploymentEvents() = default;
@@ -41,8 +25,8 @@ class DeploymentEvents {
   virtual void on_trouble(const Error& why) = 0;
 };
 
-/// Which nodes there are, and which of them has what. Owns the links to them; a link's events go to the
-/// client, which tells the deployment.
+/// Knows the nodes and which keys each has. Owns the links to them; a link's events go to the client, which
+/// forwards them to the deployment.
 class Deployment {
  public:
   virtual ~Deployment() = default;
@@ -52,17 +36,105 @@ class Deployment {
   virtual Link* link_for(std::optional<uint16_t> slot) = 0;
   /// The link to a node that another one has named.
   virtual Link* link_at(const Address& address, uint16_t slot) = 0;
-  /// A node says that another one has the slot. False: there are no slots here.
+  /// A node replied that another one has the slot. Returns false if this deployment has no slots.
   virtual bool on_moved(uint16_t slot, const Address& to) = 0;
-  /// A node says that it is a replica.
+  /// A node replied that it is a replica.
   virtual void on_replica(Link& link) = 0;
-  /// A node says that it cannot serve the slot.
+  /// A node replied that it cannot serve the slot.
   virtual void on_cluster_down() = 0;
   virtual void on_ready(Link& link) = 0;
   virtual void on_down(Link& link) = 0;
   virtual bool is_connected() const = 0;
-  /// Where one can SUBSCRIBE; empty: not known yet.
+  /// The nodes at which a client can SUBSCRIBE; empty: not known yet.
   virtual std::vector<Address> places() const = 0;
+};
+
+/// One master has all keys: a single server, or the one that the sentinels name.
+class Single final : public Deployment, private SentinelEvents {
+ public:
+  Single(LinkFactory& factory, const ClientOptions& options, LinkEvents& links, DeploymentEvents& events);
+
+  void start() override;
+  Link* link_for(std::optional<uint16_t> slot) override;
+  Link* link_at(const Address& address, uint16_t slot) override;
+  bool on_moved(uint16_t, const Address&) override { return false; }
+  void on_replica(Link& link) override;
+  void on_cluster_down() override {}
+  void on_ready(Link& link) override;
+  void on_down(Link& link) override;
+  bool is_connected() const override;
+  std::vector<Address> places() const override;
+
+ private:
+  void on_master(const Address& master) override;
+  void on_sentinel_trouble(const Error& why) override;
+
+  const ClientOptions& options_;
+  DeploymentEvents& events_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::unique_ptr<SentinelWatch> sentinels_;
+};
+
+/// Slots of a cluster that one master has.
+struct SlotRange {
+  uint16_t first = 0;
+  uint16_t last = 0;  ///< included
+  Address master;
+
+  bool operator==(const SlotRange&) const = default;
+};
+
+/// Reads the reply of `asked` to CLUSTER SLOTS. A node that does not know its own host leaves it out; then it
+/// is that of `asked`.
+Result<std::vector<SlotRange>> slot_ranges(const resp::Value& reply, const Address& asked);
+
+/// Many masters, each with some of the slots. Has links to all masters and to the nodes of the options, which
+/// are asked for the map of slots when all known masters are gone.
+class Cluster final : public Deployment {
+ public:
+  Cluster(LinkFactory& factory, const ClientOptions& options, LinkEvents& links, DeploymentEvents& events);
+
+  void start() override;
+  Link* link_for(std::optional<uint16_t> slot) override;
+  Link* link_at(const Address& address, uint16_t slot) override;
+  bool on_moved(uint16_t slot, const Address& to) override;
+  /// A former master, which also replies MOVED.
+  void on_replica(Link&) override { refresh(); }
+  void on_cluster_down() override { refresh(); }
+  void on_ready(Link& link) override;
+  void on_down(Link& link) override;
+  bool is_connected() const override;
+  std::vector<Address> places() const override;
+
+ private:
+  struct Node {
+    std::vector<std::unique_ptr<Link>> links;
+    bool is_seed = false;
+    bool is_master = false;
+  };
+
+  Node& node_at(const Address& address);
+  Link* any_ready_link();
+  /// Asks a connected node for the map of slots, unless a reply is outstanding.
+  void refresh();
+  void refresh_later();
+  void hear(const resp::Value& reply, const Address& asked);
+  void adopt(const std::vector<SlotRange>& ranges);
+  void drop_useless_nodes();
+
+  LinkFactory& factory_;
+  const ClientOptions& options_;
+  LinkEvents& links_;
+  DeploymentEvents& events_;
+  std::map<Address, std::unique_ptr<Node>> nodes_;
+  /// Nodes that are not used any more. They are destroyed with the next map, when none of their functions is
+  /// on the stack.
+  std::vector<std::unique_ptr<Node>> retired_;
+  std::array<Node*, kSlots> owners_{};
+  Timer next_;
+  size_t turn_ = 0;  ///< the node to ask next
+  bool is_refreshing_ = false;
+  bool is_covered_ = false;  ///< every slot has an owner
 };
 
 }  // namespace delayq::net::redis

@@ -13,8 +13,8 @@
 
 namespace delayq::net::redis {
 
-/// Calls back once, at a given moment, unless it was set again or destroyed before: also when the call is
-/// already on its way.
+/// Calls a function once, at a given moment. If it is set again, cancelled or destroyed before that, the
+/// function is not called, even when the call is already scheduled.
 class Timer {
  public:
   explicit Timer(Loop& loop) : timer_(loop.context()) {}
@@ -52,8 +52,8 @@ class Timer {
 
 class Link;
 
-/// What a link tells its owner, from inside the loop's turn. The owner may close the link meanwhile, but not
-/// destroy it.
+/// What a link reports to its owner, from inside the loop's turn. The owner may close the link meanwhile, but
+/// not destroy it.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
@@ -89,9 +89,9 @@ class Link final : private ConnectionEvents {
   /// REQUIRES: is_ready().
   void send(Request request) { connection_->send(std::move(request)); }
   bool is_ready() const { return connection_ != nullptr && connection_->is_ready(); }
-  /// Drops the connection as if it had broken: what is at the other end is not what was looked for.
+  /// Drops the connection as if it had broken: the other end is not the expected server.
   void drop(std::string why);
-  /// Where it is, or tries to be; nothing before go_to() was called.
+  /// The address that it is connected to, or tries to connect to; null before go_to() was called.
   const Address* address() const { return places_.empty() ? nullptr : &places_[place_]; }
   size_t outstanding() const { return connection_ == nullptr ? 0 : connection_->outstanding(); }
   /// How often it became ready.
@@ -116,6 +116,28 @@ class Link final : private ConnectionEvents {
   Timer retry_;
   int failures_ = 0;
   uint64_t times_ready_ = 0;
+};
+
+/// Makes the links of a client: the same settings, each with its own random seed.
+class LinkFactory {
+ public:
+  LinkFactory(Loop& loop, const ClientOptions& options, std::shared_ptr<TlsClient> tls);
+
+  /// To a node that has data.
+  std::unique_ptr<Link> to_node(bool needs_master, LinkEvents& events);
+  /// For SUBSCRIBE, to such a node.
+  std::unique_ptr<Link> to_listen(LinkEvents& events);
+  std::unique_ptr<Link> to_sentinel(bool to_listen, LinkEvents& events);
+  Loop& loop() const { return loop_; }
+
+ private:
+  ConnectionSettings common() const;
+  std::unique_ptr<Link> make(ConnectionSettings settings, LinkEvents& events);
+
+  Loop& loop_;
+  const ClientOptions& options_;
+  std::shared_ptr<TlsClient> tls_;
+  Random random_;
 };
 
 }  // namespace delayq::net::redis

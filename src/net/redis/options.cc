@@ -33,7 +33,8 @@ constexpr std::array kSchemes{
     Scheme{"redis-cluster", Mode::kCluster, false},   Scheme{"rediss-cluster", Mode::kCluster, true},
 };
 
-/// Takes what is before the first `end` off the front of `text`, and `end` itself; all when there is none.
+/// Removes from `text`, and returns, what is before the first `end`, which is removed too; all of `text` when
+/// there is no `end`.
 std::string_view take(std::string_view& text, char end) {
   const size_t place = std::min(text.find(end), text.size());
   const std::string_view taken = text.substr(0, place);

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "net/redis/connection.h"
+#include "net/redis/deployment.h"
 #include "net/redis/link.h"
 #include "net/redis/request.h"
 #include "net/redis/slot.h"

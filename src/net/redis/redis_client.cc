@@ -6,31 +6,59 @@
 
 #include <fmt/format.h>
 
-#include "net/redis/cluster.h"
 #include "net/redis/slot.h"
 
 namespace delayq::net::redis {
 
 namespace {
 
-/// What is refused this often is given up, unless ClientOptions::wait is longer. With kPause this is about
-/// half a second.
+/// A request that was refused this often fails, unless ClientOptions::wait is longer. With kPause this is
+/// about half a second.
 constexpr int kMaxTries = 6;
-/// So often it is sent elsewhere at once.
+/// This often, a redirected request is sent to the other node at once.
 constexpr int kQuickTries = 2;
-/// Before what Redis cannot do now is sent again; doubles each time, up to kMaxTries.
+/// The pause before a request that Redis cannot execute now is sent again; doubles each time, up to
+/// kMaxTries.
 constexpr Millis kPause{8};
 constexpr Millis kClockPeriod = std::chrono::minutes{1};
-/// When this machine's clock was set, but not more often than this.
+/// After this machine's clock was set, Redis is asked for its time again, but not more often than this.
 constexpr Millis kClockPause = std::chrono::seconds{1};
-/// All parked requests are looked through, at most this often: for one whose pause is over,
+/// How often, at most, all parked requests are searched: for those whose pause is over,
 constexpr Millis kParkedPeriod{5};
-/// and for one that has waited in vain. There may be many of these, each with its own end.
+/// and for those that have waited too long. There may be many of these, each with its own deadline.
 constexpr Millis kGiveUpPeriod{50};
 
 Error failure(ErrorCode code, std::string detail) { return {code, "redis", std::move(detail), {}}; }
 
+/// `detail` starts with the name of the option that is wrong.
+Error wrong_option(std::string detail) { return in_verb("redis", invalid(std::move(detail))); }
+
+Status check(const ClientOptions& options) {
+  if (options.addresses.empty()) return wrong_option("addresses: at least one is needed");
+  if (options.connections == 0) return wrong_option("connections: at least one is needed");
+  if (options.mode == Mode::kSentinel && options.master_name.empty())
+    return wrong_option("master_name: Sentinel knows masters by their names");
+  if (options.mode == Mode::kCluster && options.database != 0)
+    return wrong_option("database: a cluster has only number 0");
+  if (options.password.empty() && !options.user.empty()) return wrong_option("password: a user needs one");
+  return {};
+}
+
 }  // namespace
+
+Result<std::unique_ptr<Client>> open_client(Loop& loop, ClientOptions options) {
+  if (Status status = check(options); !status.ok()) return status.error();
+  std::shared_ptr<TlsClient> tls;
+  if (options.tls.is_on) {
+    const Tls& wanted = options.tls;
+    auto opened = TlsClient::open({wanted.ca_file, wanted.certificate, wanted.key, wanted.skips_check});
+    if (!opened.ok()) return opened.error();
+    tls = std::move(*opened);
+  }
+  auto client = std::make_unique<RedisClient>(loop, std::move(options), std::move(tls));
+  client->start();
+  return std::unique_ptr<Client>(std::move(client));
+}
 
 RedisClient::RedisClient(Loop& loop, ClientOptions options, std::shared_ptr<TlsClient> tls)
     : loop_(loop),
@@ -95,9 +123,10 @@ void RedisClient::send_again(Request request) {
 
 void RedisClient::resume(uint16_t lane) {
   std::vector<Request> next = order_.resume(lane);
-  // All of them before the first: it may come back at once, and is not the last then.
+  // Count all of them before the first is sent: it may come back at once, and must not be taken for the last
+  // one.
   for (size_t i = 0; i < next.size(); ++i) order_.leave(lane);
-  // One moment for all: a pause that ended on the way would let the later ones overtake.
+  // The same `now` for all: if a pause ended in between, later requests would overtake.
   const Loop::Steady now = Loop::steady_now();
   for (Request& request : next) dispatch(std::move(request), now);
 }
@@ -182,7 +211,7 @@ void RedisClient::on_refused(Link& link, Request request, const std::string& tex
       if (!redirection || !is_cluster() || !may_retry(request)) break;
       request.to = redirection->to;
       request.is_asking = refusal == Refusal::kAsk;
-      // Nodes that send it to and fro do not agree yet which of them has the slot.
+      // Nodes that redirect it to each other do not agree yet which of them has the slot.
       if (request.tries > kQuickTries) pause(request);
       let_wait(request, options_.connect_timeout);
       if (!request.is_asking) deployment_->on_moved(redirection->slot, redirection->to);

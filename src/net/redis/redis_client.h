@@ -14,8 +14,8 @@
 
 namespace delayq::net::redis {
 
-/// The client over real connections: finds each request its link, sends again what Redis refused without
-/// doing it, keeps what has to wait, and collects answers for poll().
+/// The client over real connections: finds the link for each request, sends requests again that Redis refused
+/// without executing them, keeps requests that must wait, and collects answers for poll().
 class RedisClient final : public Client,
                           private LinkEvents,
                           private DeploymentEvents,
@@ -65,22 +65,22 @@ class RedisClient final : public Client,
   std::unique_ptr<Deployment> make_deployment();
   void accept(Request request);
   Link* link_of(const Request& request);
-  /// Sends it, or lets it wait, or fails. It is on its way by then. Requests of one lane that are sent
-  /// together are given the same `now`.
+  /// Sends the request, parks it, or fails it. It counts as in flight already. Requests of one lane that are
+  /// sent together are given the same `now`.
   void dispatch(Request request, Loop::Steady now);
-  /// It was refused without being done: once more, in its order.
+  /// The request was refused without being executed: sends it again, in its order.
   void send_again(Request request);
   void resume(uint16_t lane);
   void on_refused(Link& link, Request request, const std::string& text);
-  /// Counts one more attempt. False: it was refused too often.
+  /// Counts one more attempt. Returns false if it was refused too often.
   bool may_retry(Request& request);
-  /// Lets some time pass before it is sent again; longer each time.
+  /// Sets a pause before it is sent again; longer each time.
   void pause(Request& request);
-  /// It may wait for a connection that has to be made first.
+  /// Whether it may wait for a connection that must be made first.
   void let_wait(Request& request, Millis how_long) const;
-  /// The end of a request that was on its way,
+  /// Answers a request that was in flight,
   void finish(Request request, Result<resp::Value> result);
-  /// and of any.
+  /// and any request.
   void answer(Request& request, Result<resp::Value> result);
   void park(Request request, Loop::Steady now);
   void revisit_parked();
@@ -103,7 +103,7 @@ class RedisClient final : public Client,
   SlotOrder order_;
   size_t outstanding_commands_ = 0;
   size_t outstanding_bytes_ = 0;
-  std::vector<Request> parked_;  ///< these wait for a link, or for their time
+  std::vector<Request> parked_;  ///< they wait for a link, or for the end of their pause
   Timer parked_timer_;
   Timer clock_timer_;
   Loop::Steady clock_asked_{};

@@ -67,7 +67,7 @@ void append(std::string& out, const Request& request, bool with_source) {
 
 namespace {
 
-/// None goes before another that has to wait.
+/// Gives all the latest of their deadlines, so that none overtakes one that must wait.
 void wait_together(std::vector<Request>& requests) {
   Loop::Steady not_before{};
   Loop::Steady give_up{};
@@ -98,7 +98,7 @@ std::vector<Request> SlotOrder::resume(uint16_t lane) {
     stopped_.erase(found);
     return held;
   }
-  // Two nodes may have refused them, in any order.
+  // Two nodes may have refused them, so they come back in any order.
   std::sort(refused.begin(), refused.end(),
             [](const Request& a, const Request& b) { return a.number < b.number; });
   const auto end = std::find_if(refused.begin(), refused.end(), [&](const Request& request) {

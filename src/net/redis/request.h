@@ -23,20 +23,20 @@ struct KnownScript {
   std::string sha1;  ///< in hexadecimal
 };
 
-/// A command on its way. It is kept until it is answered, so that it can be sent once more.
+/// A command in flight. It is kept until it is answered, so that it can be sent again.
 struct Request {
   std::string body;  ///< the words as they are sent; of a script without the first two
   size_t words = 0;  ///< in all
   const KnownScript* script = nullptr;
   Answer answer;
-  uint64_t number = 0;           ///< counts those of a client, in the order in which they were given
+  uint64_t number = 0;           ///< the requests of a client are numbered in the order of the calls
   std::optional<uint16_t> slot;  ///< of its key; none: any node will do
   uint16_t lane = 0;             ///< all of one lane stay in order; none without a slot
   /// The client's own: its answer is called at once, not by poll().
   bool is_internal = false;
   bool wants_source = false;  ///< the node has said that it does not know the script
-  std::optional<Address> to;  ///< where another node said that it belongs
-  bool is_asking = false;     ///< there only this once, while its slot moves
+  std::optional<Address> to;  ///< the node to which another node has redirected it
+  bool is_asking = false;     ///< only this once, while its slot moves (ASK)
   int tries = 0;              ///< how often it was sent and refused
   Loop::Steady give_up{};     ///< until then it waits for a connection
   Loop::Steady patience{};    ///< until then it is sent again however often it was refused
@@ -57,7 +57,7 @@ void append(std::string& out, const Request& request, bool with_source);
 /// The scripts that were run so far, with their SHA1.
 class ScriptBook {
  public:
-  /// The reference stays good as long as the book does.
+  /// The reference is valid as long as the book lives.
   const KnownScript& know(const Script& script);
 
  private:
@@ -71,38 +71,38 @@ class Link;
 /// stopped, and later requests are held here until all requests in flight are answered. Then the refused ones
 /// are sent first. A lane is a slot of a Cluster; elsewhere, all requests of one connection are a lane.
 ///
-/// What was on its way behind a refused request and was not refused has overtaken it; no client can help
-/// that. Of a slot that moved all are refused. Of scripts that the server forgot all are, too, unless one is
-/// just sent with its source, for the first time or by another connection: SCRIPT FLUSH is for a Redis that
-/// only one server uses, or none.
+/// A request that was in flight after a refused one and was not refused has overtaken it; no client can
+/// prevent that. When a slot has moved, all its requests are refused. When the server forgot its scripts, all
+/// are refused too, unless one is just being sent with its source, for the first time or by another
+/// connection. So use SCRIPT FLUSH only on a Redis that at most one server uses.
 class SlotOrder {
  public:
   SlotOrder() : lanes_(kSlots) {}
 
-  /// Requests of a lane go on their way: one by one, or all of resume() before the first is sent.
+  /// Requests of a lane are about to be sent: one by one, or all that resume() returned before the first is
+  /// sent.
   void leave(uint16_t lane) { ++lanes_[lane].away; }
   /// One of those was sent over this connection.
   void sent(uint16_t lane, const Link* link) { lanes_[lane].link = link; }
-  /// Whether a request sent over this connection could overtake those on their way: they went to another
-  /// node, before the slot moved.
+  /// Whether a request sent over this connection could overtake those in flight, because they were sent to
+  /// another node before the slot moved.
   bool would_overtake(uint16_t lane, const Link* link) const {
     return lanes_[lane].away > 0 && lanes_[lane].link != link;
   }
-  /// One came back, with an answer or refused. True: it was the last one of a lane that is stopped, and
-  /// resume() is to be called.
+  /// A request came back, with an answer or refused. Returns true if it was the last one of a stopped lane;
+  /// then call resume().
   [[nodiscard]] bool come_back(uint16_t lane) { return --lanes_[lane].away == 0 && is_stopped(lane); }
 
   bool is_stopped(uint16_t lane) const { return !stopped_.empty() && stopped_.contains(lane); }
-  /// It was refused, and is to be sent again. Called before its come_back().
+  /// The request was refused and will be sent again. Call this before its come_back().
   void stop(Request request);
-  /// Later ones are held until all that are on their way have come back, as if one had been refused.
+  /// Holds later requests until all in flight have come back, as if one had been refused.
   void stop_behind(uint16_t lane) { stopped_.try_emplace(lane); }
-  /// It came later. REQUIRES: is_stopped().
+  /// Holds a later request. REQUIRES: is_stopped().
   void hold(Request request);
 
-  /// What is to be sent now, in its order: the refused ones, as far as they go to one node (of those for
-  /// another, none may be faster); and when there are none all that were held, and the lane is not stopped
-  /// any more.
+  /// The requests to send now, in their order: the refused ones up to the first that goes to another node,
+  /// which could be faster. When there are none: all that were held, and the lane is not stopped any more.
   std::vector<Request> resume(uint16_t lane);
 
  private:

@@ -67,13 +67,13 @@ void SentinelWatch::start() {
 }
 
 void SentinelWatch::look() {
-  if (std::exchange(is_urgent_, true)) return;  // it is being asked often already
+  if (std::exchange(is_urgent_, true)) return;  // it already asks often
   ask();
 }
 
 void SentinelWatch::on_ready(Link& link) {
   if (&link == asking_.get()) return ask();
-  // A server that becomes master between this subscription and the last answer is found by asking once more.
+  // Asks once more: a server may have become master between the last answer and this subscription.
   link.send(make_internal({"SUBSCRIBE", kChannel}, [this](const Result<resp::Value>&) { ask(); }));
 }
 
@@ -106,7 +106,8 @@ void SentinelWatch::ask_later() {
 
 void SentinelWatch::hear(const Result<resp::Value>& answer) {
   if (!answer.ok()) {
-    // A connection that broke is told of by on_down(). One that stands has refused the question.
+    // A broken connection is reported by on_down(). Here the connection is open, and the sentinel refused the
+    // question.
     if (asking_->is_ready())
       asking_->drop(
           fmt::format("it is not a Sentinel, or does not accept this client: {}", answer.error().detail));

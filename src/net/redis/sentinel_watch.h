@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "net/redis/deployment.h"
+#include "net/redis/link.h"
 
 namespace delayq::net::redis {
 
@@ -16,7 +16,7 @@ struct Channel {
   std::function<void()> listening;
 };
 
-/// Shared with the messages that have come and are not handed out yet.
+/// Shared with the messages that have arrived and are not handed out yet.
 using SharedChannel = std::shared_ptr<const Channel>;
 
 class SubscriberEvents {
@@ -28,13 +28,13 @@ class SubscriberEvents {
   virtual void on_deaf(const Error& why) = 0;
 };
 
-/// Subscriptions, on a connection of their own, which is made when there is one.
+/// Subscriptions. They have a connection of their own, which is opened with the first one.
 class Subscriber final : private LinkEvents {
  public:
   Subscriber(LinkFactory& factory, SubscriberEvents& events) : factory_(factory), events_(events) {}
 
   void add(Channel channel);
-  /// Where it can listen. It stays where it is when that is one of them.
+  /// Sets the nodes at which it can listen. The current connection is kept if it is to one of them.
   void listen_at(std::vector<Address> places);
 
  private:

@@ -3,11 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
-#include <vector>
-
-#include "core/result.h"
-#include "net/redis/options.h"
-#include "resp/value.h"
 
 namespace delayq::net::redis {
 
@@ -24,7 +19,7 @@ inline constexpr std::array<uint16_t, 256> kCrcOfByte = [] {
   return table;
 }();
 
-/// What stands between the first `{` and the next `}`, unless that is nothing; then the whole key.
+/// Returns the text between the first `{` and the next `}`; the whole key if there is no such text.
 constexpr std::string_view hash_tag_of(std::string_view key) {
   const size_t open = key.find('{');
   if (open == std::string_view::npos) return key;
@@ -33,7 +28,7 @@ constexpr std::string_view hash_tag_of(std::string_view key) {
   return key.substr(open + 1, close - open - 1);
 }
 
-/// Where a cluster keeps a key: CRC16 of its hash tag.
+/// The slot in which a cluster keeps a key: CRC16 of its hash tag.
 constexpr uint16_t slot_of(std::string_view key) {
   uint16_t value = 0;
   for (const char c : hash_tag_of(key)) {
@@ -42,18 +37,5 @@ constexpr uint16_t slot_of(std::string_view key) {
   }
   return value % kSlots;
 }
-
-/// Slots of a cluster that one master has.
-struct SlotRange {
-  uint16_t first = 0;
-  uint16_t last = 0;  ///< included
-  Address master;
-
-  bool operator==(const SlotRange&) const = default;
-};
-
-/// Reads the reply to CLUSTER SLOTS that `asked` gave. A node that does not know its own name leaves it out:
-/// then it is the one by which it was asked.
-Result<std::vector<SlotRange>> slot_ranges(const resp::Value& reply, const Address& asked);
 
 }  // namespace delayq::net::redis
