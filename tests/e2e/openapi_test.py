@@ -261,7 +261,7 @@ class EveryMember(Asking):
 
 class Scopes(Asking):
     """Who may what is as the description says it."""
-    SCOPES = ("push", "consume", "read", "admin")
+    SCOPES = ("push", "consume", "read", "schedule", "admin")
 
     def options(self):
         tokens = "".join(f'[[tokens]]\nname = "{scope}"\nscopes = ["{scope}"]\ntopics = ["*"]\n'
