@@ -72,6 +72,9 @@ struct ScheduleProgress {
   std::string previous_topic{};
   Moment catch_up_until{};  ///< while occurrences up to here are made up for (Missed::kAll); else Moment{}
   bool paused = false;
+  /// It is being moved to another place and makes no jobs here meanwhile. Whether it is paused is another
+  /// matter: it is what the other place needs to know.
+  bool moving = false;
 
   bool operator==(const ScheduleProgress&) const = default;
 };
@@ -97,6 +100,8 @@ struct ScheduleView {
 
 /// OK, or the first field that is wrong.
 Status check_schedule(const ScheduleSpec& spec, Moment now, const Limits& limits);
+/// The same for progress that comes from elsewhere.
+Status check_progress(const ScheduleProgress& progress);
 /// The name that no schedule may have: GET /v1/schedules/preview is another call.
 inline constexpr std::string_view kPreviewName = "preview";
 /// 1-200 bytes, as a topic; not kPreviewName.

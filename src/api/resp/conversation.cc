@@ -19,12 +19,15 @@ api::AnswerKind kind_of_answer(Verb verb) {
   using Kind = api::AnswerKind;
   switch (verb) {
     case Verb::kGet:
+    case Verb::kScheduleGet:
       return Kind::kJob;
     case Verb::kExport:
       return Kind::kLines;
     case Verb::kList:
     case Verb::kTopics:
     case Verb::kImport:
+    case Verb::kScheduleList:
+    case Verb::kScheduleNext:
       return Kind::kNames;
     default:
       return Kind::kShort;
@@ -149,7 +152,7 @@ void Conversation::time_out() {
 
 void Conversation::execute(std::span<const std::string_view> words) {
   if (words.empty()) return;
-  const CommandSpec* spec = find_command(words[0]);
+  const CommandSpec* spec = find_command(words);
   const bool is_kept = is_kept_for_exec(spec);
   if (!is_kept) note_asked(spec, words);  // a collected command is noted when it runs
   const Status status = execute(spec, words);
@@ -163,10 +166,10 @@ void Conversation::execute(std::span<const std::string_view> words) {
 Status Conversation::execute(const CommandSpec* spec, std::span<const std::string_view> words) {
   if (spec == nullptr)
     return invalid(fmt::format("unknown command {}; COMMAND LIST lists all commands", quote(words[0])));
-  const size_t count = words.size() - 1;
+  const size_t count = words.size() - words_in_name(*spec);
   if (count < spec->min_arguments || count > spec->max_arguments)
     return invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage));
-  Arguments arguments(words.subspan(1));
+  Arguments arguments(words.subspan(words_in_name(*spec)));
   const bool was_kept = transaction_ && transaction_->is_begun();
   Status status = was_kept ? check_access(*spec, arguments) : admit(*spec, arguments);
   if (status.ok() && is_kept_for_exec(spec)) return keep_for_exec(*spec, words);
@@ -251,6 +254,13 @@ Status Conversation::check_access(const CommandSpec& spec, const Arguments& argu
         if (Status status = access.check_lease(caller_, spec.scopes, lease); !status.ok()) return status;
       }
       return {};
+    case Topics::kOption:
+      for (size_t i = 1; i + 1 < arguments.size(); i += 2) {
+        if (!same_word(arguments.left()[i], "TOPIC")) continue;
+        if (Status status = access.check(caller_, spec.scopes, arguments.left()[i + 1]); !status.ok())
+          return status;
+      }
+      return access.check_scope(caller_, spec.scopes);
     case Topics::kAll:
       break;
   }
@@ -302,6 +312,16 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return import_lines(arguments);
     case Verb::kBackup:
       return backup(arguments);
+    case Verb::kSchedule:
+    case Verb::kScheduleSet:
+    case Verb::kScheduleGet:
+    case Verb::kScheduleList:
+    case Verb::kScheduleDel:
+    case Verb::kSchedulePause:
+    case Verb::kScheduleResume:
+    case Verb::kScheduleRun:
+    case Verb::kScheduleNext:
+      return schedule(verb, arguments);
     case Verb::kMulti:
       return begin_transaction();
     case Verb::kExec:
