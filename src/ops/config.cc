@@ -275,7 +275,6 @@ QueueConfig queue_config(const Config& config) {
   queue.limits.body_bytes = config.limits.body_bytes;
   queue.limits.topics = config.limits.topics;
   queue.limits.waiters = config.limits.waiters;
-  queue.schedules = config.limits.schedules;
   queue.unanswered_bytes = config.limits.unanswered_bytes;
   queue.jobs = config.limits.jobs.value_or(QueueConfig::kUnbounded);
   queue.schedules = config.limits.schedules;

@@ -85,7 +85,6 @@ struct Config {
     uint64_t body_bytes = uint64_t{1} << 20;
     uint32_t topics = 1'000'000;
     uint32_t waiters = 100'000;
-    uint64_t schedules = 100'000;
     uint32_t metrics_topics = 200;
     uint64_t unanswered_bytes = uint64_t{64} << 20;
     uint64_t unread_bytes = uint64_t{32} << 20;

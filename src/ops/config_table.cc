@@ -314,9 +314,6 @@ const std::array kBounds{
               NumberField{1, 10'000'000,
                           [](T& t, uint64_t v) { t.config.limits.waiters = static_cast<uint32_t>(v); }},
               "100000", "", "Maximum number of consumers that wait for a job."},
-    ConfigRow{"limits", "schedules",
-              NumberField{1, 10'000'000, [](T& t, uint64_t v) { t.config.limits.schedules = v; }}, "100000",
-              "", "Maximum number of schedules, which make recurring jobs."},
     ConfigRow{
         "limits", "metrics_topics",
         NumberField{0, Limits::kPageJobs,
