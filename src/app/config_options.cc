@@ -18,6 +18,7 @@
 #include "engine/memory/memory_engine.h"
 #include "json/writer.h"
 #include "net/listener.h"
+#include "net/loop.h"
 #include "net/redis/options.h"
 #include "net/tls.h"
 #include "ops/config.h"
@@ -103,6 +104,8 @@ ConfigOutcome read_config(const ConfigOptions& options) {
   keep_to_this_machine(outcome);
   tell_engine(outcome);
   for (std::string& error : check_config(outcome.config, errors.empty())) errors.push_back(std::move(error));
+  for (std::string& error : check_schedules(outcome.config, net::Loop::now()))
+    errors.push_back(std::move(error));
   for (std::string& error : check_redis(outcome.config.redis)) errors.push_back(std::move(error));
   const Config::Webhook& webhook = outcome.config.webhook;
   const auto guard = webhook::AddressGuard::create(webhook.allow, webhook.deny);

@@ -98,6 +98,9 @@ Status LocalServer::start() {
   config.limits.body_bytes = Limits::kMaxBodyBytes;
   // No job leaves here, and the server that uses this storage later may have a Redis.
   config.redis.is_there = true;
+  // Occurrences are made by servers: what is copied here must stay as it is. All that is there can be stored.
+  config.makes_occurrences = false;
+  config.schedules = QueueConfig::kUnbounded;
   queue_ = std::make_unique<Queue>(storage_->engine(), config, random_seed());
   std::optional<Status> started;
   queue_->start(now(), [&started](Status status) { started = std::move(status); });

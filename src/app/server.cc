@@ -202,15 +202,18 @@ Status Server::set_redis_delivery(RedisDeliveryOptions options) {
 }
 
 Status Server::start_queue(Moment now) {
-  const auto wait_for = [&](auto ask) {
-    std::optional<Status> answer;
-    ask([&answer](Status status) { answer = std::move(status); });
-    while (!answer) {
+  const auto wait_until = [&](auto is_over) {
+    while (!is_over()) {
       queue_->tick(now);
       queue_->poll(now);
       loop_.finish_turn();
-      if (!answer) loop_.wait_until(net::Loop::now() + Millis{10});
+      if (!is_over()) loop_.wait_until(net::Loop::now() + Millis{10});
     }
+  };
+  const auto wait_for = [&](auto ask) {
+    std::optional<Status> answer;
+    ask([&answer](Status status) { answer = std::move(status); });
+    wait_until([&answer] { return answer.has_value(); });
     return *answer;
   };
   Status status = wait_for([&](auto reply) { queue_->start(now, std::move(reply)); });
@@ -220,6 +223,12 @@ Status Server::start_queue(Moment now) {
     const auto settings = wanted(name, topic.second);
     if (!settings) continue;
     status = wait_for([&](auto reply) { queue_->set_settings(now, name, *settings, std::move(reply)); });
+  }
+  if (status.ok()) {
+    schedules_ = std::make_unique<ConfiguredSchedules>(
+        *queue_, [this] { return this->now(); }, options_.schedules_tell);
+    set_schedules(std::move(options_.schedules));
+    wait_until([this] { return schedules_->is_settled(); });
   }
   deliveries_->tell_stuck();
   return status;

@@ -9,6 +9,7 @@
 
 #include "api/http/conversation.h"
 #include "api/resp/conversation.h"
+#include "app/configured_schedules.h"
 #include "app/redis_delivery.h"
 #include "app/storage.h"
 #include "core/served.h"
@@ -49,6 +50,9 @@ struct ServerOptions {
   QueueConfig queue;
   /// Topic settings of the configuration; they override the same settings made at run time.
   std::map<std::string, Settings> topics;
+  ConfiguredSchedules::Wanted schedules;
+  /// Called with what an operator should know about them.
+  ConfiguredSchedules::Tell schedules_tell = [](bool, const std::string&) {};
   std::vector<ListenAt> listen;
   /// Accepted in Host headers if no tokens are configured, besides the hosts of the HTTP listeners; see
   /// HostNames.
@@ -101,6 +105,8 @@ class Server {
   /// Replaces the configured topic settings. `failed` is called for each topic that does not accept them.
   void set_topics(const std::map<std::string, Settings>& topics,
                   const std::function<void(const std::string& topic, const Error&)>& failed);
+  /// Replaces the configured schedules.
+  void set_schedules(ConfiguredSchedules::Wanted schedules) { schedules_->apply(std::move(schedules)); }
   /// Reloads the certificates, for new connections. On an error nothing changes; the old certificates stay in
   /// use.
   Status reload_tls();
@@ -144,6 +150,7 @@ class Server {
   net::Loop loop_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Queue> queue_;
+  std::unique_ptr<ConfiguredSchedules> schedules_;
   std::unique_ptr<webhook::CurlCaller> caller_;
   std::unique_ptr<webhook::WebhookSink> webhooks_;
   std::unique_ptr<RedisDelivery> redis_delivery_;

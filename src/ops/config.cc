@@ -70,6 +70,25 @@ Status apply_to_topic(Config& config, const std::string& name, std::string_view 
   return status;
 }
 
+Status apply_to_schedule(Config& config, const std::string& name, std::string_view key, const Given& given) {
+  if (Status status = check_schedule_name(name); !status) return status;
+  if (key.empty() && given.kind != Given::Kind::kTable) return invalid("this is a section: [schedules.NAME]");
+  Config::Schedule& schedule = config.schedules[name];
+  if (key.empty()) return {};  // check_schedules() reports what is missing
+  const ConfigRow* const row = find_row(kSchedulesSection, key);
+  Status status;
+  if (row == nullptr && key.find('.') != std::string_view::npos) {
+    status = invalid(R"(unknown key: a name with dots needs quotes, as in [schedules."report.daily"])");
+  } else if (row == nullptr) {
+    status = invalid(unknown_key(kSchedulesSection, key));
+  } else {
+    FieldTarget target{.config = config, .schedule = &schedule};
+    status = read_field(row->field, given, target);
+  }
+  if (!status) schedule.is_incomplete = true;
+  return status;
+}
+
 /// `path` is what follows "tokens": a number, and a key.
 Status apply_to_token(Config& config, std::span<const std::string> path, const Given& given) {
   size_t index = 0;
@@ -105,6 +124,8 @@ Status apply(Config& config, std::span<const std::string> path, const Given& giv
   }
   if (section == kTokensSection) return apply_to_token(config, path.subspan(1), given);
   if (section == kTopicsSection) return apply_to_topic(config, path[1], join_path(path.subspan(2)), given);
+  if (section == kSchedulesSection)
+    return apply_to_schedule(config, path[1], join_path(path.subspan(2)), given);
   const std::string key = join_path(path.subspan(1));
   const ConfigRow* const row = find_row(section, key);
   if (row == nullptr) return invalid(unknown_key(section, key));
@@ -144,27 +165,27 @@ void record(std::vector<Said>* said, std::span<const std::string> path, const Gi
             std::string origin) {
   if (said == nullptr || path.size() < 2) return;
   const std::string& section = path.front();
-  // These two have a name, or a number, between section and key.
-  const bool is_named = section == kTopicsSection || section == kTokensSection;
+  // These have a name, or a number, between section and key.
+  const bool is_named = is_repeated(section);
   const bool has_key = !is_named || given.kind != Given::Kind::kTable;
   const std::string key = has_key ? join_path(path.subspan(is_named ? 2 : 1)) : std::string();
-  said->push_back({section == kTopicsSection ? fmt::format("{}.{}", section, quoted(path[1])) : section,
+  said->push_back({has_names(section) ? fmt::format("{}.{}", section, quoted(path[1])) : section,
                    section == kTokensSection ? path[1] : std::string(), key, shown_value(key, given),
                    std::move(origin), false});
 }
 
-/// Section, for topics the name, which may have dots itself, and the key.
+/// Section, for topics and schedules the name, which may have dots itself, and the key.
 std::vector<std::string> split_key(std::string_view key) {
   const size_t first = key.find('.');
   if (first == std::string_view::npos) return {std::string(key)};
   const std::string_view section = key.substr(0, first);
   std::string_view rest = key.substr(first + 1);
-  if (section != kTopicsSection) return {std::string(section), std::string(rest)};
+  if (!has_names(section)) return {std::string(section), std::string(rest)};
   size_t longest = 0;
   for (const ConfigRow& row : config_rows()) {
     const bool ends_so = rest.size() > row.key.size() + 1 && rest.ends_with(row.key) &&
                          rest[rest.size() - row.key.size() - 1] == '.';
-    if (row.section == kTopicsSection && ends_so) longest = std::max(longest, row.key.size());
+    if (row.section == section && ends_so) longest = std::max(longest, row.key.size());
   }
   // If no known key matches, the last word is used as the key, for the message.
   const size_t dot = longest > 0 ? rest.size() - longest - 1 : rest.rfind('.');
@@ -233,7 +254,7 @@ std::vector<std::string> apply_environment(Config& config,
                                            std::vector<Said>* said) {
   std::vector<std::string> errors;
   for (const ConfigRow& row : config_rows()) {
-    if (row.section == kTopicsSection || row.section == kTokensSection) continue;
+    if (is_repeated(row.section)) continue;
     const std::string name = variable_of(row);
     const char* const text = variable(name.c_str());
     if (text == nullptr) continue;
@@ -256,6 +277,7 @@ QueueConfig queue_config(const Config& config) {
   queue.limits.waiters = config.limits.waiters;
   queue.unanswered_bytes = config.limits.unanswered_bytes;
   queue.jobs = config.limits.jobs.value_or(QueueConfig::kUnbounded);
+  queue.schedules = config.limits.schedules;
   queue.memory_bytes = config.limits.memory_bytes.value_or(QueueConfig::kUnbounded);
   queue.disk_free_bytes = config.journal.disk_reserve;
   const auto defaults = config.topics.find(std::string(kDefaultsName));

@@ -16,6 +16,7 @@
 #include "core/token.h"
 #include "ops/address.h"
 #include "queue/config.h"
+#include "queue/schedule.h"
 #include "queue/settings.h"
 
 namespace delayq {
@@ -90,6 +91,7 @@ struct Config {
     uint64_t unread_total_bytes = uint64_t{512} << 20;
     std::optional<uint64_t> jobs{};
     std::optional<uint64_t> memory_bytes{};
+    uint64_t schedules = 100'000;
 
     bool operator==(const Bounds&) const = default;
   };
@@ -154,6 +156,37 @@ struct Config {
     bool operator==(const RedisDelivery&) const = default;
   };
 
+  /// A recurring job: ScheduleSpec with texts of its own.
+  struct Schedule {
+    std::optional<Millis> every{};
+    std::string cron{};
+    std::string zone{};
+    std::optional<Moment> start{};
+    std::optional<Moment> end{};
+    std::optional<uint64_t> runs{};
+    Millis jitter{};
+    Overlap overlap = Overlap::kAllow;
+    Missed missed = Missed::kOne;
+    std::string topic{};
+    std::string body{};
+    std::optional<uint32_t> priority{};
+    std::string group{};
+    std::optional<uint32_t> attempts{};
+    std::optional<Backoff> backoff{};
+    std::optional<Millis> lease{};
+    std::string callback{};
+    std::string callback_method{};
+    std::optional<CallbackFormat> callback_format{};
+    /// One of its values could not be read. That is an error already: how the others go together is not
+    /// known.
+    bool is_incomplete = false;
+
+    bool operator==(const Schedule&) const = default;
+
+    /// The views point into this and into `name`.
+    ScheduleSpec spec(std::string_view name) const;
+  };
+
   Server server;
   Redis redis;
   Webhook webhook;
@@ -164,6 +197,8 @@ struct Config {
   Bounds limits;
   Log log;
   std::map<std::string, Settings> topics;  ///< by name; the defaults of all under kDefaultsName
+
+  std::map<std::string, Schedule> schedules;
 
   std::vector<Token> tokens;
 
@@ -210,8 +245,9 @@ inline constexpr std::string_view kCommandLine = "command line";
 Status set_option(Config& config, std::string_view key, std::string_view text,
                   std::vector<Said>* said = nullptr, std::string origin = std::string(kCommandLine));
 
-/// Applies the environment variables: DELAYQ_SERVER_RESP is server.resp. Topics cannot be named there.
-/// `variable` returns the value of a name, or null, as getenv() does. Returns all errors.
+/// Applies the environment variables: DELAYQ_SERVER_RESP is server.resp. Topics, schedules and tokens cannot
+/// be configured there. `variable` returns the value of a name, or null, as getenv() does. Returns all
+/// errors.
 std::vector<std::string> apply_environment(Config& config,
                                            const std::function<const char*(const char*)>& variable,
                                            std::vector<Said>* said = nullptr);
@@ -226,6 +262,9 @@ QueueConfig queue_config(const Config& config);
 /// since each may set a part. `all_was_read` is false if some value could not be read; then missing values
 /// are not reported, since that one may have been among them.
 std::vector<std::string> check_config(const Config& config, bool all_was_read = true);
+
+/// What is wrong with the schedules, for each the first field: as the queue would refuse it.
+std::vector<std::string> check_schedules(const Config& config, Moment now);
 
 /// Puts in front of the error where its key was set, when its text begins with a key ("tls.key: ..."), a
 /// section ("tls: ...") or a token ("tokens.0: ...") that was set: "delayq.toml:7: tls.key: ...". For a

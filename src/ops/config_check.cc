@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/text.h"
+#include "json/writer.h"
 #include "ops/config.h"
 #include "ops/config_table.h"
 
@@ -85,6 +86,29 @@ std::string with_origin(std::string error, std::span<const Said> said) {
   return fmt::format("{}{}: {}", origin, is_variable ? " in the environment" : "", error);
 }
 
+std::vector<std::string> check_schedules(const Config& config, Moment now) {
+  std::vector<std::string> errors;
+  const Limits limits = queue_config(config).limits;
+  for (const auto& [name, schedule] : config.schedules) {
+    if (schedule.is_incomplete) continue;
+    std::string section = fmt::format("{}.", kSchedulesSection);
+    json::append_string(section, name);
+    const auto miss = [&](std::string_view what) {
+      errors.push_back(fmt::format("{}: {} is missing", section, what));
+    };
+    const bool has_rule = schedule.every || !schedule.cron.empty();
+    if (!has_rule) miss("cron or every");
+    if (schedule.topic.empty()) miss("topic");
+    if (!has_rule || schedule.topic.empty()) continue;
+    const Status status = check_schedule(schedule.spec(name), now, limits);
+    if (status.ok()) continue;
+    const Error& error = status.error();
+    errors.push_back(
+        fmt::format("{}{}{}: {}", section, error.field.empty() ? "" : ".", error.field, error.detail));
+  }
+  return errors;
+}
+
 std::vector<std::string> check_config(const Config& config, bool all_was_read) {
   std::vector<std::string> errors;
   if (all_was_read) {
@@ -118,7 +142,7 @@ bool is_of_kubernetes(std::string_view name, std::string_view value) {
 std::vector<std::string> setting_names() {
   std::vector<std::string> names;
   for (const ConfigRow& row : config_rows()) {
-    if (row.section != kTopicsSection && row.section != kTokensSection) names.push_back(variable_of(row));
+    if (!is_repeated(row.section)) names.push_back(variable_of(row));
   }
   return names;
 }
@@ -147,7 +171,7 @@ std::vector<std::string> check_environment(std::span<const std::pair<std::string
                           std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
     if (!is_ours || is_known || is_of_kubernetes(name, value)) continue;
     const std::string_view section = section_of(name);
-    if (section == kTopicsSection || section == kTokensSection) {
+    if (is_repeated(section)) {
       errors.push_back(fmt::format(
           "{} in the environment: {} cannot be configured there; use the file or --set", name, section));
       continue;

@@ -50,6 +50,10 @@ constexpr std::array kSections{
     ConfigSection{"log", "The server's log."},
     ConfigSection{"topics",
                   "One section per topic; [topics.\"*\"] sets the defaults of all. Reloaded on SIGHUP."},
+    ConfigSection{
+        "schedules",
+        "One section per recurring job: cron or every, and a topic, are required. Reloaded on SIGHUP. A "
+        "schedule that the file no longer names stays: delayq schedule remove NAME."},
     ConfigSection{"tokens",
                   "Access tokens. Without tokens every client that reaches the server may do everything. "
                   "Reloaded on SIGHUP."},
@@ -337,6 +341,9 @@ const std::array kBounds{
     ConfigRow{"limits", "memory",
               SizeField{kMiB, 64 * kTiB, [](T& t, uint64_t v) { t.config.limits.memory_bytes = v; }}, "",
               "\"4GiB\"", "Maximum RAM of the engine's tables, about 100 bytes per job."},
+    ConfigRow{"limits", "schedules",
+              NumberField{0, 10'000'000, [](T& t, uint64_t v) { t.config.limits.schedules = v; }}, "100000",
+              "", "Maximum number of recurring jobs; 0 allows none."},
 };
 
 const std::array kLog{
@@ -489,8 +496,9 @@ std::span<const ConfigSection> config_sections() { return kSections; }
 std::span<const ConfigRow> config_rows() {
   static const std::vector<ConfigRow> kTopics =
       topic_rows(topic_settings().effective_values(EffectiveSettings{}));
-  static const std::vector<ConfigRow> kRows = joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook,
-                                                     kRedisDelivery, kBounds, kLog, kTopics, kTokens);
+  static const std::vector<ConfigRow> kRows =
+      joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook, kRedisDelivery, kBounds, kLog, kTopics,
+             schedule_rows(), kTokens);
   return kRows;
 }
 

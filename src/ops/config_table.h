@@ -13,7 +13,7 @@ namespace delayq {
 /// page are all made from these rows. To add a setting, add a row and a member of Config. The rows of
 /// [topics.NAME] are made from the table of a topic's settings (queue/settings_table.h).
 struct ConfigRow {
-  std::string_view section;  ///< "topics" stands for every [topics.NAME]
+  std::string_view section;  ///< "topics" stands for every [topics.NAME], "schedules" likewise
   std::string key;           ///< within the section; may have dots
   Field field;
   std::string initial;      ///< the default as TOML writes it; empty: there is none
@@ -27,8 +27,18 @@ struct ConfigSection {
 };
 
 inline constexpr std::string_view kTopicsSection = "topics";
+inline constexpr std::string_view kSchedulesSection = "schedules";
 /// [[tokens]], any number of them.
 inline constexpr std::string_view kTokensSection = "tokens";
+
+/// Whether there is one section for each name: [topics.NAME].
+constexpr bool has_names(std::string_view section) {
+  return section == kTopicsSection || section == kSchedulesSection;
+}
+/// Whether the section can be there several times. The environment cannot say which is meant.
+constexpr bool is_repeated(std::string_view section) {
+  return has_names(section) || section == kTokensSection;
+}
 
 /// In the order in which they are shown.
 std::span<const ConfigSection> config_sections();
@@ -37,6 +47,9 @@ std::span<const ConfigRow> config_rows();
 
 /// The rows of [topics.NAME], with these defaults.
 std::vector<ConfigRow> topic_rows(const SettingValues& defaults);
+
+/// The rows of [schedules.NAME] (schedule_rows.cc).
+std::vector<ConfigRow> schedule_rows();
 
 /// The row of a key, or null.
 const ConfigRow* find_row(std::string_view section, std::string_view key);

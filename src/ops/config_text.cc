@@ -16,14 +16,14 @@ namespace {
 /// "[topics.NAME]" for a reader; a file has a real name there.
 std::string heading(std::string_view section) {
   if (section == kTokensSection) return "[[tokens]]";
-  return section == kTopicsSection ? "[topics.NAME]" : fmt::format("[{}]", section);
+  return fmt::format("[{}{}]", section, has_names(section) ? ".NAME" : "");
 }
 
 std::string_view written(const ConfigRow& row) { return row.initial.empty() ? row.sample : row.initial; }
 
 std::string initial_of(const ConfigRow& row) {
   if (!row.initial.empty()) return std::string(row.initial);
-  return row.section == kTokensSection ? "none" : "no limit";
+  return row.section == kTokensSection || row.section == kSchedulesSection ? "none" : "no limit";
 }
 
 constexpr std::string_view kExampleEnd = R"(
@@ -63,17 +63,25 @@ std::string config_help() {
   return help;
 }
 
+namespace {
+
+/// A token without its name would be an error, and so would a schedule without its rule: these sections are
+/// commented out as a whole.
+std::string example_heading(std::string_view section) {
+  if (section == kTokensSection) return "#[[tokens]]";
+  if (section == kSchedulesSection) return "#[schedules.nightly-report]";
+  return fmt::format("[{}{}]", section, section == kTopicsSection ? ".\"*\"" : "");
+}
+
+}  // namespace
+
 std::string example_config() {
   std::string text =
       "# An example of delayq's configuration: every setting with its default, commented out.\n"
       "# Remove the # at the beginning of a line (one without a space after it) to change that setting. "
       "Generated from src/ops/config_table.cc.\n";
   for (const ConfigSection& section : config_sections()) {
-    const bool topics = section.name == kTopicsSection;
-    const bool tokens = section.name == kTokensSection;
-    // A token without its name would be an error, so the whole section is commented out.
-    text += fmt::format("\n# {}\n{}\n", section.help,
-                        tokens ? "#[[tokens]]" : fmt::format("[{}{}]", section.name, topics ? ".\"*\"" : ""));
+    text += fmt::format("\n# {}\n{}\n", section.help, example_heading(section.name));
     for (const ConfigRow& row : config_rows()) {
       if (row.section != section.name) continue;
       text += fmt::format("# {} ({}{})\n#{} = {}\n", row.help, describe(row.field),
@@ -137,7 +145,7 @@ std::string config_in_force(std::span<const Said> said) {
   const std::vector<Section> sections = by_section(said);
   std::string text;
   for (const ConfigSection& known : config_sections()) {
-    if (known.name == kTopicsSection || known.name == kTokensSection) continue;
+    if (is_repeated(known.name)) continue;
     text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", known.name);
     Keys keys;
     for (const Section& section : sections) {
@@ -149,8 +157,8 @@ std::string config_in_force(std::span<const Said> said) {
   }
   for (const Section& section : sections) {
     const bool is_token = section.name == kTokensSection;
-    const bool is_topic = section.name.starts_with(fmt::format("{}.", kTopicsSection));
-    if (!is_token && !is_topic) continue;
+    const bool is_named = has_names(section.name.substr(0, section.name.find('.')));
+    if (!is_token && !is_named) continue;
     text += is_token ? fmt::format("\n[[{}]]\n", section.name) : fmt::format("\n[{}]\n", section.name);
     for (const auto& [key, each] : section.keys) text += line_of(*each);
   }

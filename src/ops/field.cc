@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "core/duration.h"
+#include "core/moment.h"
 #include "core/retry_policy.h"
 #include "core/text.h"
 
@@ -174,6 +175,14 @@ Status read(const DurationField& field, const Given& given, FieldTarget& target)
   return {};
 }
 
+Status read(const MomentField& field, const Given& given, FieldTarget& target) {
+  if (!is_scalar(given)) return wrong_kind(given, R"(use a text in quotes, such as "2030-01-31T08:00:00Z")");
+  const Result<Moment> moment = parse_moment(given.text);
+  if (!moment) return moment.error();
+  field.put(target, *moment);
+  return {};
+}
+
 Status read(const BooleanField& field, const Given& given, FieldTarget& target) {
   const bool may_be = given.kind == Given::Kind::kBoolean || given.kind == Given::Kind::kText;
   if (!may_be || (given.text != "true" && given.text != "false")) {
@@ -318,6 +327,7 @@ std::string describe(const Field& field) {
           [](const DurationField& f) {
             return fmt::format("a duration, {} to {}", format_duration(f.min), format_duration(f.max));
           },
+          [](const MomentField&) -> std::string { return "a moment, such as 2030-01-31T08:00:00Z"; },
           [](const BooleanField&) -> std::string { return "true or false"; },
           [](const TextField& f) { return fmt::format("a text, at most {} bytes", f.max_bytes); },
           [](const ListField& f) { return fmt::format("a list of at most {} {}", f.most, f.item); },

@@ -32,8 +32,9 @@ std::string without_password(std::string_view url);
 /// What a value is written to.
 struct FieldTarget {
   Config& config;
-  SettingValues* topic = nullptr;  ///< set for keys of [topics.NAME]; has the rows of topic_settings()
-  Token* token = nullptr;          ///< set for keys of [[tokens]]
+  SettingValues* topic = nullptr;        ///< set for keys of [topics.NAME]; has the rows of topic_settings()
+  Token* token = nullptr;                ///< set for keys of [[tokens]]
+  Config::Schedule* schedule = nullptr;  ///< set for keys of [schedules.NAME]
 };
 
 template <class T>
@@ -54,6 +55,9 @@ struct NumberField {
 struct DurationField {
   Millis min, max;
   Put<Millis> put;
+};
+struct MomentField {
+  Put<Moment> put;
 };
 struct BooleanField {
   Put<bool> put;
@@ -96,8 +100,8 @@ struct PatternsField {
 };
 
 using Field =
-    std::variant<AddressField, SizeField, NumberField, DurationField, BooleanField, TextField, ListField,
-                 ChoiceField, BackoffField, RateField, HashField, ScopesField, PatternsField>;
+    std::variant<AddressField, SizeField, NumberField, DurationField, MomentField, BooleanField, TextField,
+                 ListField, ChoiceField, BackoffField, RateField, HashField, ScopesField, PatternsField>;
 
 /// Reads a value and stores it. On an error, which says what is wrong and what would be right, nothing is
 /// stored.

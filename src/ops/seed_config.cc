@@ -252,8 +252,7 @@ bool is_our_own(std::string_view name) {
   const size_t dot = name.find('.');
   if (dot == std::string_view::npos) return false;
   const std::string_view section = name.substr(0, dot);
-  return section == kTopicsSection || section == kTokensSection ||
-         find_row(section, name.substr(dot + 1)) != nullptr;
+  return is_repeated(section) || find_row(section, name.substr(dot + 1)) != nullptr;
 }
 
 /// The system of which the file has the most keys; none when it is not one of their files.

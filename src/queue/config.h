@@ -29,6 +29,8 @@ struct QueueConfig {
   uint64_t unanswered_bytes = uint64_t{64} << 20;  ///< bytes of pushes that are not durable yet
   uint64_t jobs = kUnbounded;
   uint64_t schedules = 100'000;
+  /// False: schedules are stored and read but make no jobs. For programs that only copy what is stored.
+  bool makes_occurrences = true;
   uint64_t memory_bytes = kUnbounded;              ///< memory of the engine's tables
   uint64_t disk_free_bytes = uint64_t{256} << 20;  ///< pushes are refused when less than this is free
 

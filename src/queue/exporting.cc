@@ -19,20 +19,28 @@ constexpr uint32_t kMostSteps = 512;
 /// The number of jobs in the first request of a page, since the size of bodies is not known. Later requests
 /// use the average size so far to ask for as many as fit.
 constexpr uint32_t kFirstJobs = 64;
+/// A request for schedules, most of which may belong to topics that were not asked for.
+constexpr uint32_t kStepsOfSchedules = 64;
+constexpr uint32_t kSchedulesAtOnce = 1'000;
+/// What the cursor begins with among the schedules; the name of the last one follows.
+constexpr std::string_view kScheduleCursor = "s.";
 
 /// In the order of a job's life: a job that moves forward during the export is exported twice, not missed.
 constexpr std::array kStates{JobState::kDelayed, JobState::kReady, JobState::kReserved, JobState::kDone,
                              JobState::kDead};
 
-/// The position of an export: the topic, the state whose jobs are listed, and the engine's cursor there.
+/// The position of an export: among the schedules; or the topic, the state whose jobs are listed, and the
+/// engine's cursor there.
 struct Position {
-  std::string topic;  ///< empty: before the first
-  size_t state = 0;   ///< index into kStates
-  std::string cursor;
+  std::optional<std::string> schedule{};  ///< the last one; empty: before the first
+  std::string topic{};                    ///< empty: before the first
+  size_t state = 0;                       ///< index into kStates
+  std::string cursor{};
 };
 
 /// The cursor for clients: opaque, and safe in URLs and headers for any topic name.
 std::string to_text(const Position& position) {
+  if (position.schedule) return to_hex(fmt::format("{}{}", kScheduleCursor, *position.schedule));
   return to_hex(
       fmt::format("{}.{}.{}{}", position.state, position.cursor.size(), position.cursor, position.topic));
 }
@@ -52,6 +60,11 @@ std::optional<Position> parse_position(std::string_view text) {
   if (!plain) return std::nullopt;
   std::string_view rest = *plain;
   Position position;
+  if (rest.starts_with(kScheduleCursor)) {
+    position.schedule = rest.substr(kScheduleCursor.size());
+    if (!position.schedule->empty() && !check_schedule_name(*position.schedule)) return std::nullopt;
+    return position;
+  }
   const std::optional<size_t> state = take_number(rest);
   const std::optional<size_t> size = state ? take_number(rest) : std::nullopt;
   if (!size || *state > kStates.size() || *size > rest.size()) return std::nullopt;
@@ -97,7 +110,9 @@ void Exporting::page(const ExportRequest& request, Reply<ExportPage> reply) {
   auto walk = std::make_unique<Walk>();
   if (status.ok() && !request.cursor.empty()) {
     std::optional<Position> position = parse_position(request.cursor);
-    if (!position || (!request.topic.empty() && position->topic != request.topic)) {
+    const bool is_elsewhere =
+        position && !position->schedule && !request.topic.empty() && position->topic != request.topic;
+    if (!position || is_elsewhere) {
       status = invalid("cursor", "cursor: not one that an export has answered");
     } else {
       walk->position = std::move(*position);
@@ -109,10 +124,44 @@ void Exporting::page(const ExportRequest& request, Reply<ExportPage> reply) {
   walk->limit = request.limit;
   walk->reply = std::move(reply);
   walk->in_order = context_.begin_steps();
+  if (walk->position.schedule) return schedules(std::move(walk));
   if (!request.cursor.empty()) return step(std::move(walk));
-  if (!request.topic.empty()) return enter_topic(std::move(walk), std::string(request.topic));
-  add_settings(*walk, kDefaultsName);
-  next_topic(std::move(walk), {});
+  if (request.topic.empty()) add_settings(*walk, kDefaultsName);
+  walk->position.schedule.emplace();
+  schedules(std::move(walk));
+}
+
+void Exporting::schedules(std::unique_ptr<Walk> walk) {
+  if (walk->only_state) return add_schedules(std::move(walk), {});
+  if (walk->is_full()) return answer(*walk, false);
+  walk->steps += kStepsOfSchedules;
+  const bool has_all = walk->only_topic.empty();
+  const std::string after = *walk->position.schedule;
+  const ScheduleListRequest request{
+      .after = after,
+      .limit = has_all ? static_cast<uint32_t>(walk->limit - walk->page.items.size()) : kSchedulesAtOnce,
+      .max_bytes = kMostBytes - walk->bytes};
+  schedules_.read_page(request, [this, walk = std::move(walk)](Result<ScheduleViews> page) mutable {
+    if (!page.ok()) return context_.refuse(walk->reply, in_verb("export", page.error()));
+    add_schedules(std::move(walk), std::move(*page));
+  });
+}
+
+void Exporting::add_schedules(std::unique_ptr<Walk> walk, ScheduleViews page) {
+  for (ScheduleView& seen : page.schedules) {
+    // What follows on a full page is read again for the next one.
+    if (walk->is_full()) return answer(*walk, false);
+    walk->position.schedule = std::string(seen.spec.name);
+    if (!walk->only_topic.empty() && seen.spec.topic != walk->only_topic) continue;
+    walk->bytes += seen.storage->definition.size() + sizeof seen;
+    ExportItem& item = walk->page.items.emplace_back();
+    item.schedule = std::make_shared<const ScheduleView>(std::move(seen));
+  }
+  if (!page.cursor.empty()) return schedules(std::move(walk));
+  walk->position = {};
+  if (walk->only_topic.empty()) return next_topic(std::move(walk), {});
+  std::string topic = walk->only_topic;
+  enter_topic(std::move(walk), std::move(topic));
 }
 
 void Exporting::step(std::unique_ptr<Walk> walk) {
@@ -170,7 +219,7 @@ void Exporting::next_topic(std::unique_ptr<Walk> walk, std::string after) {
 
 void Exporting::enter_topic(std::unique_ptr<Walk> walk, std::string topic) {
   add_settings(*walk, topic);
-  walk->position = {std::move(topic), 0, {}};
+  walk->position = {.topic = std::move(topic)};
   step(std::move(walk));
 }
 

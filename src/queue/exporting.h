@@ -4,14 +4,16 @@
 #include <string>
 
 #include "queue/context.h"
+#include "queue/schedules.h"
 #include "queue/settings_book.h"
 
 namespace delayq {
 
-/// Exports all jobs and settings in pages: see Queue::export_page.
+/// Exports all jobs, settings and schedules in pages: see Queue::export_page.
 class Exporting {
  public:
-  Exporting(Context& context, const SettingsBook& settings) : context_(context), settings_(settings) {}
+  Exporting(Context& context, const SettingsBook& settings, Schedules& schedules)
+      : context_(context), settings_(settings), schedules_(schedules) {}
 
   void page(const ExportRequest& request, Reply<ExportPage> reply);
 
@@ -19,6 +21,8 @@ class Exporting {
   /// The state of one page while it is filled.
   struct Walk;
 
+  void schedules(std::unique_ptr<Walk> walk);
+  void add_schedules(std::unique_ptr<Walk> walk, ScheduleViews page);
   void step(std::unique_ptr<Walk> walk);
   void next_topic(std::unique_ptr<Walk> walk, std::string after);
   void enter_topic(std::unique_ptr<Walk> walk, std::string topic);
@@ -28,6 +32,7 @@ class Exporting {
 
   Context& context_;
   const SettingsBook& settings_;
+  Schedules& schedules_;
 };
 
 }  // namespace delayq

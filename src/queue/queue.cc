@@ -78,7 +78,7 @@ struct Queue::Parts final : EngineListener {
   Schedules schedules{context, admission, intake, Random{random.next()}};
   Leases leases{context, hand_over, settings.defaults(), Random{random.next()}, Random{random.next()}};
   Lookup lookup{context, admission, hand_over, settings};
-  Exporting exporting{context, settings};
+  Exporting exporting{context, settings, schedules};
   RetentionSweep retention{context};
   Janitor janitor{context, settings};
   Stopper stopper{context, hand_over};
@@ -403,6 +403,11 @@ void Queue::restore_schedule(Moment now, const ScheduleSpec& spec, const Schedul
                              OnConflict on_conflict, Reply<RestoreOutcome> reply) {
   const Entry entry = enter(now);
   parts_->schedules.restore(spec, progress, on_conflict, std::move(reply));
+}
+
+void Queue::mark_moving(Moment now, std::string_view name, bool moving, Reply<RestoreOutcome> reply) {
+  const Entry entry = enter(now);
+  parts_->schedules.mark_moving(name, moving, std::move(reply));
 }
 
 // ---- settings

@@ -155,7 +155,8 @@ class Queue final {
                 Reply<ForecastReport> reply);
 
   // ---- schedules: rules that make jobs again and again (rule 16). A schedule whose topic is not among
-  // `topics` is as if it were not there; setting one of its name is kConflict.
+  // `topics` is as if it were not there; setting one of its name is kConflict. The caller checks that the
+  // topic of a new definition is allowed.
   /// Creates the schedule, or replaces its definition. The phase, the counts and a pause stay. Occurrences of
   /// another rule begin now; an occurrence of the old rule that is due is made first.
   void set_schedule(Moment now, const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply);
@@ -173,6 +174,10 @@ class Queue final {
   /// Stores a schedule as it was elsewhere, with its progress.
   void restore_schedule(Moment now, const ScheduleSpec& spec, const ScheduleProgress& progress,
                         OnConflict on_conflict, Reply<RestoreOutcome> reply);
+  /// Marks a schedule that is being moved to another place, or removes the mark. With it the schedule makes
+  /// no jobs, so that it can be restored elsewhere as it is and then removed. Resume and restore remove the
+  /// mark, too. kReplaced, or kKept when it was so before.
+  void mark_moving(Moment now, std::string_view name, bool moving, Reply<RestoreOutcome> reply);
 
   // ---- export, restore and backup
   /// Stores jobs in the state that they had elsewhere, under the same rules and bounds as a push. A reserved
@@ -183,9 +188,12 @@ class Queue final {
   /// Stores the settings of a topic, or of "*". `on_conflict` applies when it already has settings.
   void restore_settings(Moment now, std::string_view name, Settings settings, OnConflict on_conflict,
                         Reply<RestoreOutcome> reply);
-  /// One page of all jobs and settings: the defaults, then the topics in the order of their names, each with
-  /// its settings and its delayed, ready, reserved, done and dead jobs. A page may be short or even empty and
-  /// still have a cursor.
+  /// One page of all jobs, settings and schedules: the defaults, then the schedules, then the topics in the
+  /// order of their names, each with its settings and its delayed, ready, reserved, done and dead jobs. A
+  /// page may be short or even empty and still have a cursor.
+  ///
+  /// Schedules come before jobs, so that no occurrence is lost: one that becomes a job during the export is
+  /// either among the jobs, or still to be made as the exported schedule says.
   ///
   /// This is not a snapshot, because other verbs run between pages (backup() makes a snapshot). A job that
   /// stays in its state is exported exactly once. A job that moves forward (falls due, is taken, is done) may

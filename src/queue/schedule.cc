@@ -34,7 +34,7 @@ enum class Field : uint64_t {
 
 /// Version of the progress's array.
 constexpr uint64_t kProgressVersion = 1;
-constexpr uint32_t kProgressItems = 10;
+constexpr uint32_t kProgressItems = 10;  ///< at least; later ones are there only when they are needed
 
 template <class T, size_t N>
 Result<T> parse_word(std::string_view field, std::string_view text,
@@ -138,8 +138,11 @@ Result<Missed> parse_missed(std::string_view text) {
 }
 
 Status check_schedule_name(std::string_view name) {
-  Status status = check_topic(name);
-  if (status.ok()) return status;
+  if (name == kPreviewName) {
+    return invalid("name",
+                   "the name preview is reserved: GET /v1/schedules/preview shows the occurrences of a rule");
+  }
+  if (check_topic(name)) return {};
   return invalid("name",
                  "the name of a schedule has 1 to 200 bytes of A-Z a-z 0-9 _ . : - and letters of other "
                  "scripts");
@@ -154,6 +157,20 @@ Status check_schedule(const ScheduleSpec& spec, Moment now, const Limits& limits
   }
   if (Status status = check_rule(spec, now); !status) return status;
   return spec.options.says_nothing() ? Status{} : check_job_options(spec.options);
+}
+
+Status check_progress(const ScheduleProgress& progress) {
+  // Ids of occurrences have four digits for the year.
+  constexpr Moment kLast = from_unix_ms(253'402'300'799'999);
+  for (const auto& [field, moment] :
+       {std::pair{"created_at", progress.created}, std::pair{"decided_until", progress.decided},
+        std::pair{"previous_at", progress.previous}, std::pair{"catch_up_until", progress.catch_up_until}}) {
+    if (moment < Moment{} || moment > kLast)
+      return invalid(field, fmt::format("{}: only the years 1970 to 9999 are allowed", field));
+  }
+  if (progress.previous == Moment{} && progress.previous_topic.empty()) return {};
+  if (check_topic(progress.previous_topic).ok()) return {};
+  return invalid("previous_topic", "previous_topic: the topic of the job that was made last is needed");
 }
 
 Result<Recurrence> recurrence_of(const ScheduleSpec& spec, Moment created) {
@@ -211,7 +228,7 @@ std::optional<ScheduleSpec> decode_definition(const StoredSchedule& stored) {
 std::string encode_progress(const ScheduleProgress& progress) {
   std::string out;
   MsgpackWriter writer{out};
-  writer.array(kProgressItems);
+  writer.array(kProgressItems + (progress.moving ? 1 : 0));
   writer.uint(kProgressVersion);
   writer.uint(ms_of(progress.created));
   writer.uint(ms_of(progress.decided));
@@ -222,6 +239,7 @@ std::string encode_progress(const ScheduleProgress& progress) {
   writer.text(progress.previous_topic);
   writer.uint(ms_of(progress.catch_up_until));
   writer.boolean(progress.paused);
+  if (progress.moving) writer.boolean(true);
   return out;
 }
 
@@ -239,7 +257,8 @@ std::optional<ScheduleProgress> decode_progress(std::string_view bytes) {
   progress.previous_topic = reader.text();
   progress.catch_up_until = moment_of(reader.uint());
   progress.paused = reader.boolean();
-  for (uint32_t i = kProgressItems; i < items && reader.ok(); ++i) reader.skip();
+  if (items > kProgressItems) progress.moving = reader.boolean();
+  for (uint32_t i = kProgressItems + 1; i < items && reader.ok(); ++i) reader.skip();
   if (!reader.complete()) return std::nullopt;
   return progress;
 }
@@ -285,7 +304,7 @@ Moment first_to_catch_up(const Recurrence& rule, Moment first, Moment last) {
 }  // namespace
 
 Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress) {
-  if (progress.paused || has_all_runs(spec, progress)) return kNever;
+  if (progress.paused || progress.moving || has_all_runs(spec, progress)) return kNever;
   return first_undecided(spec, rule, progress).value_or(kNever);
 }
 
@@ -304,7 +323,7 @@ std::vector<Moment> next_occurrences(const ScheduleSpec& spec, const Recurrence&
 
 ScheduleState state_of(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress) {
   if (has_all_runs(spec, progress) || !first_undecided(spec, rule, progress)) return ScheduleState::kEnded;
-  return progress.paused ? ScheduleState::kPaused : ScheduleState::kActive;
+  return progress.paused || progress.moving ? ScheduleState::kPaused : ScheduleState::kActive;
 }
 
 ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress,
@@ -340,6 +359,14 @@ ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, con
   // Not yet the end if this was the last run: it may be skipped, and then it does not count.
   step.next = first_undecided(spec, rule, step.progress).value_or(kNever);
   return step;
+}
+
+Result<std::vector<Moment>> preview_schedule(const ScheduleSpec& spec, Moment from, uint32_t count) {
+  if (Status status = check_count("count", count, Limits::kPreview); !status) return status.error();
+  if (Status status = check_rule(spec, from); !status) return status.error();
+  const Result<Recurrence> rule = recurrence_of(spec, from);
+  if (!rule.ok()) return rule.error();
+  return next_occurrences(spec, *rule, {.created = from, .decided = from}, count);
 }
 
 Moment due_of(const ScheduleSpec& spec, Moment occurrence) {

@@ -15,10 +15,6 @@ namespace {
 /// How often a change is computed again because others were faster.
 constexpr uint32_t kMostTries = 16;
 constexpr size_t kMostCronRules = 4'096;
-constexpr uint32_t kSchedulesPerPage = 1'000;
-/// Occurrences that a forecast counts before other work gets its turn, and in all.
-constexpr uint32_t kForecastStep = 2'000;
-constexpr uint32_t kForecastMost = 1'000'000;
 
 Error not_found(std::string_view op, std::string_view name) {
   return about_field("name", Error{ErrorCode::kNotFound, std::string{op},
@@ -203,6 +199,8 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
                         Reply<RestoreOutcome> reply) {
   if (const Status status = check_schedule(spec, context_.now, context_.config.limits); !status)
     return context_.refuse(reply, in_verb("restore", status.error()));
+  if (const Status status = check_progress(progress); !status)
+    return context_.refuse(reply, in_verb("restore", status.error()));
   auto change = std::make_unique<Change>();
   change->steps = context_.begin_steps();
   change->op = "restore";
@@ -231,7 +229,8 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
     const Result<Recurrence> rule = rule_of(*wanted, progress);
     if (!rule.ok()) return rule.error();
     Change::Plan plan{.definition = definition, .progress = progress};
-    plan.next = next_occurrence(*wanted, *rule, progress);
+    plan.progress.moving = false;  // it has arrived
+    plan.next = next_occurrence(*wanted, *rule, plan.progress);
     return plan;
   };
   change->done = [this, reply = std::move(reply)](const Result<Change::Done>& done) mutable {
@@ -243,7 +242,35 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
   begin(std::move(change));
 }
 
+void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOutcome> reply) {
+  auto change = std::make_unique<Change>();
+  change->op = "restore";
+  change->name = name;
+  change->topics = copy(kAllTopics);
+  change->plan = [this, moving,
+                  wanted = std::string{name}](const ScheduleView* found) -> Result<Change::Plan> {
+    if (found == nullptr) return not_found({}, wanted);
+    if (!found->is_readable()) return Error{ErrorCode::kCorrupt, {}, found->problem};
+    if (found->progress.moving == moving) return Change::Plan{.changes_nothing = true};
+    Change::Plan plan{.progress = found->progress};
+    plan.progress.moving = moving;
+    if (!moving) {
+      const Result<Recurrence> rule = rule_of(found->spec, plan.progress);
+      if (!rule.ok()) return rule.error();
+      plan.next = next_occurrence(found->spec, *rule, plan.progress);
+    }
+    return plan;
+  };
+  change->done = [this, reply = std::move(reply)](const Result<Change::Done>& done) mutable {
+    if (!done.ok()) return context_.refuse(reply, done.error());
+    context_.answer(reply, Result{done->has_changed ? RestoreOutcome::kReplaced : RestoreOutcome::kKept});
+  };
+  begin(std::move(change));
+}
+
 void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   auto change = std::make_unique<Change>();
   change->steps = context_.begin_steps();
   change->op = "schedule";
@@ -260,6 +287,8 @@ void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> 
 }
 
 void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, Reply<ScheduleView> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   auto change = std::make_unique<Change>();
   change->steps = context_.begin_steps();
   change->op = "schedule";
@@ -269,9 +298,12 @@ void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, 
                   wanted = std::string{name}](const ScheduleView* found) -> Result<Change::Plan> {
     if (found == nullptr) return not_found({}, wanted);
     if (!found->is_readable()) return Error{ErrorCode::kCorrupt, {}, found->problem};
-    if (found->progress.paused == pauses) return Change::Plan{.changes_nothing = true};
+    // A resume also ends a move that was given up.
+    const bool ends_move = !pauses && found->progress.moving;
+    if (found->progress.paused == pauses && !ends_move) return Change::Plan{.changes_nothing = true};
     Change::Plan plan{.progress = found->progress};
     plan.progress.paused = pauses;
+    plan.progress.moving = plan.progress.moving && pauses;
     if (!pauses) {
       const Result<Recurrence> rule = rule_of(found->spec, plan.progress);
       if (!rule.ok()) return rule.error();
@@ -322,6 +354,8 @@ ScheduleView Schedules::view(std::shared_ptr<const StoredSchedule> stored) {
 }
 
 void Schedules::get(std::string_view name, TopicPatterns topics, Reply<std::optional<ScheduleView>> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   context_.engine.get_schedule(context_.now, name,
                                [this, topics = copy(topics), reply = std::move(reply)](
                                    Result<std::optional<StoredSchedule>> found) mutable {
@@ -335,19 +369,45 @@ void Schedules::get(std::string_view name, TopicPatterns topics, Reply<std::opti
                                });
 }
 
+void Schedules::read_page(const ScheduleListRequest& request, Reply<ScheduleViews> reply) {
+  context_.engine.list_schedules(
+      context_.now, request, [this, reply = std::move(reply)](Result<SchedulePage> page) mutable {
+        if (!page.ok()) return reply(page.error());
+        ScheduleViews views;
+        if (page->has_more && !page->schedules.empty()) views.cursor = page->schedules.back().name;
+        for (StoredSchedule& stored : page->schedules)
+          views.schedules.push_back(view(std::make_shared<StoredSchedule>(std::move(stored))));
+        reply(std::move(views));
+      });
+}
+
 void Schedules::list(const ScheduleListing& request, TopicPatterns topics, Reply<ScheduleViews> reply) {
   if (const Status status = check_count("limit", request.limit, Limits::kPageJobs); !status)
     return context_.refuse(reply, in_verb("schedules", status.error()));
+  list_visible(request, copy(topics), context_.begin_steps(), std::move(reply));
+}
+
+/// The cursor is the name of a schedule on the page, never that of a schedule of other topics: a page without
+/// any of these topics is left out.
+void Schedules::list_visible(const ScheduleListing& request, std::vector<std::string> topics, Steps steps,
+                             Reply<ScheduleViews> reply) {
   context_.engine.list_schedules(
       context_.now, {.after = request.after, .limit = request.limit},
-      [this, topics = copy(topics), reply = std::move(reply)](Result<SchedulePage> page) mutable {
+      [this, limit = request.limit, topics = std::move(topics), steps = std::move(steps),
+       reply = std::move(reply)](Result<SchedulePage> page) mutable {
         if (!page.ok()) return context_.refuse(reply, page.error());
         ScheduleViews views;
-        if (page->has_more && !page->schedules.empty()) views.cursor = page->schedules.back().name;
+        std::string last;
+        if (!page->schedules.empty()) last = page->schedules.back().name;
         for (StoredSchedule& stored : page->schedules) {
           ScheduleView seen = view(std::make_shared<StoredSchedule>(std::move(stored)));
           if (covers(topics, seen.spec.topic)) views.schedules.push_back(std::move(seen));
         }
+        const bool has_more = page->has_more && !last.empty();
+        if (has_more && views.schedules.empty())
+          return list_visible({.after = last, .limit = limit}, std::move(topics), std::move(steps),
+                              std::move(reply));
+        if (has_more) views.cursor = views.schedules.back().spec.name;
         context_.answer(reply, Result{std::move(views)});
       });
 }
@@ -381,7 +441,7 @@ void Schedules::run(std::string_view name, TopicPatterns topics, Reply<ScheduleR
 // ---- due schedules
 
 void Schedules::on_due(std::vector<StoredSchedule> due) {
-  if (context_.stopping) return;
+  if (context_.stopping || !context_.config.makes_occurrences) return;
   admission_.begin();
   auto batch = std::make_unique<DueBatch>();
   batch->requests.reserve(due.size());
@@ -469,99 +529,6 @@ void Schedules::settle(DueBatch& batch, const Result<std::vector<TurnAnswer>>& a
     }
   }
   if (batch.then) batch.then();
-}
-
-// ---- forecast
-
-/// A forecast in the making: walks through all schedules, some occurrences at a time.
-struct Schedules::Forecasting {
-  std::string topic;
-  std::vector<std::string> topics;
-  Moment from{};
-  Moment to{};
-  ForecastReport report;
-  Reply<ForecastReport> reply;
-  std::vector<ScheduleView> schedules{};  ///< of the page; the last is next
-  std::string after{};
-  bool has_more = true;
-  Moment at{};           ///< the occurrence before, of the last one
-  uint64_t counted = 0;  ///< of the last one
-  uint64_t total = 0;
-};
-
-void Schedules::forecast(const ForecastRequest& request, TopicPatterns topics, Forecast jobs,
-                         Reply<ForecastReport> reply) {
-  auto work = std::make_unique<Forecasting>();
-  work->topic = request.topic;
-  work->topics = copy(topics);
-  work->from = request.from;
-  work->to = request.to;
-  work->report.jobs = std::move(jobs);
-  work->report.scheduled.resize(request.bins);
-  work->reply = std::move(reply);
-  forecast_some(std::move(work));
-}
-
-void Schedules::forecast_page(std::unique_ptr<Forecasting> work) {
-  const std::string after = work->after;
-  context_.engine.list_schedules(
-      context_.now, {.after = after, .limit = kSchedulesPerPage},
-      [this, work = std::move(work)](Result<SchedulePage> page) mutable {
-        if (!page.ok()) return context_.refuse(work->reply, in_verb("forecast", page.error()));
-        work->has_more = page->has_more && !page->schedules.empty();
-        if (work->has_more) work->after = page->schedules.back().name;
-        for (StoredSchedule& stored : page->schedules) {
-          ScheduleView seen = view(std::make_shared<StoredSchedule>(std::move(stored)));
-          const bool is_wanted = work->topic.empty() || seen.spec.topic == work->topic;
-          if (seen.next < work->to && is_wanted && covers(work->topics, seen.spec.topic)) {
-            work->schedules.push_back(std::move(seen));
-          }
-        }
-        forecast_some(std::move(work));
-      });
-}
-
-void Schedules::forecast_some(std::unique_ptr<Forecasting> work) {
-  for (uint32_t step = 0; step < kForecastStep && !work->schedules.empty(); ++step) {
-    if (work->total >= kForecastMost) {
-      work->report.has_all_scheduled = false;
-      work->schedules.clear();
-      work->has_more = false;
-      break;
-    }
-    const ScheduleView& seen = work->schedules.back();
-    const Result<Recurrence> rule = rule_of(seen.spec, seen.progress);
-    std::optional<Moment> next;
-    if (rule.ok()) {
-      // Occurrences long before the range need not be walked through.
-      const Moment first = std::max(seen.next, work->from - Limits::kMaxJitter);
-      next = work->counted == 0 ? rule->next_after(first - Millis{1}) : rule->next_after(work->at);
-    }
-    const bool is_over = !next || *next >= work->to || (seen.spec.end && *next > *seen.spec.end) ||
-                         (seen.spec.runs && seen.progress.made + work->counted >= *seen.spec.runs);
-    if (is_over) {
-      work->schedules.pop_back();
-      work->counted = 0;
-      continue;
-    }
-    work->at = *next;
-    ++work->counted;
-    ++work->total;
-    const Moment due = due_of(seen.spec, *next);
-    if (due < work->from || due >= work->to) continue;
-    const auto width = static_cast<double>((work->to - work->from).count());
-    const auto bin = static_cast<size_t>(static_cast<double>((due - work->from).count()) *
-                                         static_cast<double>(work->report.scheduled.size()) / width);
-    ++work->report.scheduled[std::min(bin, work->report.scheduled.size() - 1)];
-  }
-  if (!work->schedules.empty()) {
-    // Others get their turn.
-    return context_.later.push_back(
-        [this, work = std::move(work)]() mutable { forecast_some(std::move(work)); });
-  }
-  if (work->has_more) return forecast_page(std::move(work));
-  Reply<ForecastReport> reply = std::move(work->reply);
-  context_.answer(reply, Result{std::move(work->report)});
 }
 
 }  // namespace delayq

@@ -34,6 +34,9 @@ class Schedules {
   void run(std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply);
   void restore(const ScheduleSpec& spec, const ScheduleProgress& progress, OnConflict on_conflict,
                Reply<RestoreOutcome> reply);
+  void mark_moving(std::string_view name, bool moving, Reply<RestoreOutcome> reply);
+  /// One page as it is stored, for an export.
+  void read_page(const ScheduleListRequest& request, Reply<ScheduleViews> reply);
   /// Adds the occurrences of schedules to a forecast of jobs.
   void forecast(const ForecastRequest& request, TopicPatterns topics, Forecast jobs,
                 Reply<ForecastReport> reply);
@@ -60,6 +63,8 @@ class Schedules {
   void settle(DueBatch& batch, const Result<std::vector<TurnAnswer>>& answers);
   void forecast_page(std::unique_ptr<Forecasting> work);
   void forecast_some(std::unique_ptr<Forecasting> work);
+  void list_visible(const ScheduleListing& request, std::vector<std::string> topics, Steps steps,
+                    Reply<ScheduleViews> reply);
   uint64_t new_revision() { return random_.next() | 1; }
 
   Context& context_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -136,15 +137,16 @@ struct RestoreReceipt {
 struct ExportRequest {
   std::string_view cursor{};        ///< empty: the first page; otherwise the cursor of the previous page
   uint32_t limit = 1'000;           ///< at most Limits::kPageJobs
-  std::string_view topic{};         ///< empty: all
-  std::optional<JobState> state{};  ///< if set, only jobs in that state, and no settings
+  std::string_view topic{};         ///< empty: all; else also the schedules whose jobs go there
+  std::optional<JobState> state{};  ///< if set, only jobs in that state: no settings and no schedules
 };
 
-/// A job with its body; or, if `settings` is set, the settings of `job.topic`, which may be "*". A job with a
-/// damaged record has no id.
+/// A job with its body; or, if `settings` is set, the settings of `job.topic`, which may be "*"; or, if
+/// `schedule` is set, that. A job with a damaged record has no id.
 struct ExportItem {
   Job job;
   std::optional<Settings> settings;
+  std::shared_ptr<const ScheduleView> schedule{};
 };
 
 struct ExportPage {

@@ -186,9 +186,12 @@ bool Dialect::owns(std::string_view target) const {
 
 Dialect::Match Dialect::find(std::string_view method, const Target& target) const {
   Match match;
+  bool is_literal = false;
   for (const Route& route : routes) {
-    if (!matches(route.path, target.path, match.names) || !takes(route.method, method, match.allowed))
-      continue;
+    if (!matches(route.path, target.path, match.names)) continue;
+    if (is_literal && !match.names.empty()) break;
+    is_literal |= match.names.empty();
+    if (!takes(route.method, method, match.allowed)) continue;
     match.route = &route;
     return match;
   }

@@ -41,6 +41,10 @@ class Importer {
       flush();  // in the order of the lines
       return set(place, *parsed);
     }
+    if (parsed->schedule) {
+      flush();
+      return set_schedule(place, *parsed);
+    }
     Line& line = lines_.emplace_back(std::move(*parsed));
     line.item.on_conflict = on_conflict_;
     items_.push_back(line.item);
@@ -78,6 +82,18 @@ class Importer {
                               pending->results[place] = outcome;
                               pending->answered();
                             });
+  }
+
+  void set_schedule(size_t place, const Line& line) {
+    ++pending_->unanswered;
+    const auto reply = [pending = pending_, place](const Result<RestoreOutcome>& outcome) {
+      pending->results[place] = outcome;
+      pending->answered();
+    };
+    if (line.moving) return queue_.mark_moving(now_, line.schedule->name, *line.moving, reply);
+    ScheduleProgress progress;
+    progress.created = progress.decided = now_;
+    queue_.restore_schedule(now_, *line.schedule, line.progress.value_or(progress), on_conflict_, reply);
   }
 
   Queue& queue_;

@@ -1,16 +1,12 @@
 #include "api/transfer/line.h"
 
-#include <charconv>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "api/transfer/members.h"
 #include "core/duration.h"
-#include "core/encoding.h"
 #include "core/moment.h"
-#include "core/text.h"
 #include "json/reader.h"
 #include "json/writer.h"
 
@@ -19,17 +15,6 @@ namespace delayq::transfer {
 // ---- writing
 
 namespace {
-
-void write_options(json::Writer& json, const JobOptions& options) {
-  if (options.attempts) json.key("max_attempts").number(uint64_t{*options.attempts});
-  if (options.backoff) json.key("backoff").text(format_backoff(*options.backoff));
-  if (options.lease) json.key("lease").text(format_duration(*options.lease));
-  if (!options.callback.empty()) json.key("callback").text(options.callback);
-  if (!options.method.empty()) json.key("callback_method").text(options.method);
-  if (options.format) json.key("callback_format").text(name_of(*options.format));
-  if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
-  if (!options.name.empty()) json.key("name").text(options.name);
-}
 
 // ---- a setting's value, by its kind
 
@@ -91,7 +76,14 @@ std::string count_name(const Setting& secrets) {
 
 void write_line(std::string& out, const ExportItem& item) {
   json::Writer json(out);
-  json.begin_object().key("topic").text(item.job.topic);
+  json.begin_object();
+  if (item.schedule != nullptr) {
+    write_schedule(json, *item.schedule);
+    json.end_object();
+    out += '\n';
+    return;
+  }
+  json.key("topic").text(item.job.topic);
   if (item.settings) {
     json.key("settings").begin_object();
     write_settings(json, topic_settings().values(*item.settings), SecretCounts::kLeftOut);
@@ -108,134 +100,6 @@ void write_line(std::string& out, const ExportItem& item) {
 // ---- reading
 
 namespace {
-
-/// The members of an object, read one by one by name. The first problem is kept, with the field. This is
-/// stricter than http::Fields: null is not the same as a missing member, and a duration is a text.
-class Members {
- public:
-  Members(const json::Slice& object, std::deque<std::string>& texts)
-      : members_(json::members_of(object)), taken_(members_.size()), texts_(texts) {}
-
-  /// `name` must be a constant: an error about an unknown name lists it.
-  const json::Slice* find(std::string_view name) {
-    asked_.push_back(name);
-    const json::Slice* found = nullptr;
-    for (size_t i = 0; i < members_.size(); ++i) {
-      if (members_[i].name != name) continue;
-      if (found != nullptr) note(name, "is there twice");
-      found = &members_[i].value;
-      taken_[i] = true;
-    }
-    return found;
-  }
-
-  std::optional<std::string_view> text(std::string_view name) {
-    const json::Slice* value = find(name);
-    if (value == nullptr || !is(name, *value, json::Type::kString)) return std::nullopt;
-    Result<std::string> text = json::text_of(*value);
-    if (!text.ok()) {
-      note(name, text.error().detail);
-      return std::nullopt;
-    }
-    return texts_.emplace_back(std::move(*text));
-  }
-
-  std::optional<uint32_t> number(std::string_view name) {
-    const auto found = large_number(name, std::numeric_limits<uint32_t>::max());
-    return found ? std::optional(static_cast<uint32_t>(*found)) : std::nullopt;
-  }
-
-  std::optional<uint64_t> large_number(std::string_view name,
-                                       uint64_t most = std::numeric_limits<uint64_t>::max()) {
-    const json::Slice* value = find(name);
-    if (value == nullptr || !is(name, *value, json::Type::kNumber)) return std::nullopt;
-    const Result<uint64_t> number = json::whole_number_of(*value);
-    if (number.ok() && *number <= most) return *number;
-    note(name, fmt::format("expected a whole number up to {}, got {}", most, quote(value->text)));
-    return std::nullopt;
-  }
-
-  std::optional<bool> boolean(std::string_view name) {
-    const json::Slice* value = find(name);
-    if (value == nullptr || !is(name, *value, json::Type::kBoolean)) return std::nullopt;
-    return value->is_true();
-  }
-
-  /// A text that `parse` reads.
-  template <class Parse>
-  auto parsed(std::string_view name, Parse parse) -> std::optional<std::decay_t<decltype(*parse({}))>> {
-    const std::optional<std::string_view> plain = text(name);
-    if (!plain) return std::nullopt;
-    auto result = parse(*plain);
-    if (result.ok()) return std::move(*result);
-    note(name, result.error().detail);
-    return std::nullopt;
-  }
-
-  void note(std::string_view name, std::string_view problem) {
-    if (status_.ok()) status_ = invalid(name, fmt::format("{}: {}", name, problem));
-  }
-  void need(bool is_there, std::string_view name) {
-    if (!is_there) note(name, "is missing");
-  }
-  /// To be called last.
-  Status finish() {
-    for (size_t i = 0; i < members_.size(); ++i) {
-      if (!taken_[i]) note(members_[i].name, unknown(members_[i].name));
-    }
-    return status_;
-  }
-
- private:
-  std::string unknown(std::string_view name) const {
-    const std::string_view meant = nearest(name, asked_);
-    return fmt::format("this field is not known here{} Known: {}",
-                       meant.empty() ? "." : fmt::format("; did you mean {}?", meant),
-                       fmt::join(asked_, ", "));
-  }
-
-  bool is(std::string_view name, const json::Slice& value, json::Type type) {
-    if (value.type == type) return true;
-    note(name, fmt::format("expected {}, got {}", name_of(type), name_of(value.type)));
-    return false;
-  }
-
-  std::vector<json::Member> members_;
-  std::vector<bool> taken_;
-  std::vector<std::string_view> asked_;
-  std::deque<std::string>& texts_;
-  Status status_;
-};
-
-std::string_view decoded(Members& members, std::string_view name, std::string_view text,
-                         std::deque<std::string>& texts) {
-  std::optional<std::string> bytes = from_base64(text);
-  if (bytes) return texts.emplace_back(std::move(*bytes));
-  members.note(name, "this is not base64");
-  return {};
-}
-
-void read_body(Members& members, Line& line) {
-  const json::Slice* value = members.find("body");
-  const std::optional<std::string_view> text = members.text("body_text");
-  const std::optional<std::string_view> base64 = members.text("body_base64");
-  if ((value != nullptr) + text.has_value() + base64.has_value() != 1)
-    return members.note("body", "expected one of body, body_text and body_base64");
-  if (value != nullptr) line.item.job.body = value->text;
-  if (text) line.item.job.body = *text;
-  if (base64) line.item.job.body = decoded(members, "body_base64", *base64, line.texts);
-}
-
-void read_options(Members& members, JobOptions& options) {
-  options.attempts = members.number("max_attempts");
-  options.backoff = members.parsed("backoff", parse_backoff);
-  options.lease = members.parsed("lease", parse_duration);
-  options.callback = members.text("callback").value_or(std::string_view());
-  options.method = members.text("callback_method").value_or(std::string_view());
-  options.format = members.parsed("callback_format", parse_callback_format);
-  options.content_type = members.text("content_type").value_or(std::string_view());
-  options.name = members.text("name").value_or(std::string_view());
-}
 
 void read_state(Members& members, Job& job) {
   const std::optional<std::string_view> name = members.text("state");
@@ -268,8 +132,8 @@ void read_job(Members& members, Line& line) {
   job.cancel_requested = members.boolean("cancel_requested").value_or(false);
   job.outcome = members.text("outcome").value_or(std::string_view());
   if (const auto base64 = members.text("outcome_base64"))
-    job.outcome = decoded(members, "outcome_base64", *base64, line.texts);
-  read_body(members, line);
+    job.outcome = members.decoded("outcome_base64", *base64);
+  job.body = read_body(members);
   read_options(members, line.item.options);
 }
 
@@ -371,6 +235,11 @@ Result<Line> read_line(std::string_view text) {
     return invalid(fmt::format("expected a JSON object, got {}", name_of(value->type)));
   Line line;
   Members members(*value, line.texts);
+  if (members.has("schedule")) {
+    read_schedule(members, line);
+    if (Status status = members.finish(); !status.ok()) return status.error();
+    return line;
+  }
   const std::optional<std::string_view> topic = members.text("topic");
   members.need(topic.has_value(), "topic");
   line.topic = topic.value_or(std::string_view());

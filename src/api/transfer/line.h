@@ -11,8 +11,11 @@
 #include "queue/settings_table.h"
 #include "queue/verbs.h"
 
-/// Jobs and settings as NDJSON: one JSON object a line, readable by people and programs.
+/// Jobs, settings and schedules as NDJSON: one JSON object a line, readable by people and programs.
 ///
+///   {"schedule":"nightly","topic":"report","cron":"0 2 * *
+///   *","zone":"Asia/Shanghai","body":{"kind":"daily"},
+///    "progress":{"created_at":"...","decided_until":"...","made":7,"previous_at":"...","previous_topic":"..."}}
 ///   {"topic":"order","settings":{"attempts":5,"backoff":"10s,1m"}}
 ///   {"topic":"order","id":"7","state":"delayed","due_at":"2030-01-31T08:00:00.000Z","pushed_at":"...",
 ///    "attempts":0,"priority":1024,"group":"customer:1","body":{"uid":1},"max_attempts":3,"backoff":"30s",
@@ -39,11 +42,16 @@ Result<SettingValues> read_settings(const json::Slice& object, std::span<const S
 /// Appends the line, with its end. The lease of a reserved job is not written: it is not valid elsewhere.
 void write_line(std::string& out, const ExportItem& item);
 
-/// A parsed line. `item` and `topic` point into it and into the line's text.
+/// A parsed line. `item`, `schedule` and `topic` point into it and into the line's text.
 struct Line {
   RestoreItem item;
   std::string_view topic;
-  std::optional<Settings> settings;  ///< set: the line has those of `topic`, and no job
+  std::optional<Settings> settings;      ///< set: the line has those of `topic`, and no job
+  std::optional<ScheduleSpec> schedule;  ///< set: the line has this, and no job
+  /// Of the schedule; nullopt: it begins when it is imported.
+  std::optional<ScheduleProgress> progress;
+  /// Set: the line has only the schedule's name, and marks the schedule that is there: Queue::mark_moving().
+  std::optional<bool> moving;
   std::deque<std::string> texts;
 };
 

@@ -228,9 +228,11 @@ void RedisEngine::ask_for_schedules(const std::shared_ptr<ScheduleListing>& list
           listing->error = answer.error();
         } else if (!read_schedules(*answer, 1, source.found)) {
           listing->error = no_schedule("schedules");
+        } else if (const std::string& last = answer->items[0].text; last.empty() || last > source.after) {
+          source.after = last;
+          source.is_done = last.empty();
         } else {
-          source.after = answer->items[0].text;
-          source.is_done = source.after.empty();
+          listing->error = not_understood("schedules");  // it would be asked for ever
         }
         if (--listing->calls == 0) list_schedules_next(listing);
       });
