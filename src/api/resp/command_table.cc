@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-
 #include <cstring>
 
 #include <fmt/format.h>
