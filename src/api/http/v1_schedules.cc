@@ -1,5 +1,7 @@
 // The calls about schedules, which make jobs again and again.
-#include <absl/container/flat_hash_map.h>
+#include <functional>
+#include <map>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -78,14 +80,14 @@ class Zones {
  public:
   /// UTC for a zone that is not known here; its schedule has a problem then.
   const Zone& find(std::string_view name) {
-    const auto [place, is_new] = known_.try_emplace(name);
-    if (!is_new || name.empty()) return place->second;
-    if (const Result<Zone> zone = Zone::find(name); zone.ok()) place->second = *zone;
-    return place->second;
+    const auto found = known_.find(name);
+    if (found != known_.end()) return found->second;
+    const Result<Zone> zone = name.empty() ? Result<Zone>{Zone()} : Zone::find(name);
+    return known_.emplace(std::string(name), zone.ok() ? *zone : Zone()).first->second;
   }
 
  private:
-  absl::flat_hash_map<std::string, Zone> known_;
+  std::map<std::string, Zone, std::less<>> known_;
 };
 
 void write_rule(json::Writer& json, const ScheduleSpec& spec) {
@@ -175,17 +177,15 @@ Status set_schedule(const Call& call) {
 
 Status get_schedule(const Call& call) {
   if (Status status = call.expect_no_query(); !status.ok()) return status;
-  call.queue().get_schedule(call.now(), call.names[0], topics_of(call),
-                            [responder = call.accept()](const Result<std::optional<ScheduleView>>& found) {
-                              if (!found.ok()) return responder.refuse(found.error());
-                              if (!*found)
-                                return responder.refuse(about_field(
-                                    "name", Error{ErrorCode::kNotFound, {}, "there is no such schedule"}));
-                              responder.send_json([&](json::Writer& json) {
-                                write_schedule(json, **found, true);
-                                return 200;
-                              });
-                            });
+  call.queue().get_schedule(
+      call.now(), call.names[0], topics_of(call),
+      [responder = call.accept()](const Result<std::optional<ScheduleView>>& found) {
+        if (!found.ok()) return responder.refuse(found.error());
+        if (!*found)
+          return responder.refuse(
+              about_field("name", Error{ErrorCode::kNotFound, {}, "there is no such schedule"}));
+        responder.send_json([&](json::Writer& json) { return write_one(json, **found, 200); });
+      });
   return {};
 }
 
