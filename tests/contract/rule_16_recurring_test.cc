@@ -408,7 +408,7 @@ TEST_P(Rule16Recurring, ATokenSeesTheSchedulesOfItsTopics) {
   ScheduleSpec theirs = every(seconds{10});
   theirs.topic = "u.x";
   EXPECT_EQ(set(theirs, other).error().code, ErrorCode::kConflict);
-  EXPECT_FALSE(remove("s", other).ok());
+  EXPECT_EQ(remove("s", other).error().code, ErrorCode::kNotFound) << "as if it were not there";
   EXPECT_TRUE(show("s"));
 }
 
