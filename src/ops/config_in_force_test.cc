@@ -25,6 +25,12 @@ attempts = 3
 backoff = ["10s", "1m"]
 keep_done = { time = "2h", count = 5 }
 [topics.quiet]
+[schedules."a.b"]
+cron = "0 2 * * *"
+zone = "Asia/Shanghai"
+topic = "t"
+body = '{"kind": "daily"}'
+start = "2030-01-31T08:00:00+08:00"
 [[tokens]]
 name = "shop"
 sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -42,6 +48,7 @@ scopes = ["admin"]
   ASSERT_THAT(apply_environment(outcome.config, variable, &outcome.said), IsEmpty());
   ASSERT_TRUE(set_option(outcome.config, "server.grace", "5s", &outcome.said));
   ASSERT_TRUE(set_option(outcome.config, "topics.a.b.attempts", "9", &outcome.said));
+  ASSERT_TRUE(set_option(outcome.config, "schedules.a.b.jitter", "5m", &outcome.said));
   ASSERT_FALSE(set_option(outcome.config, "server.grace", "never", &outcome.said));
   const std::string text = config_in_force(outcome.said);
   EXPECT_THAT(text, HasSubstr("grace = \"5s\"  # command line\n"));

@@ -53,6 +53,9 @@ TEST(ConfigText, example_says_the_defaults_without_its_comments) {
   EXPECT_TRUE(config.limits.jobs && config.limits.memory_bytes);
   config.limits.jobs.reset();
   config.limits.memory_bytes.reset();
+  ASSERT_EQ(config.schedules.size(), 1u);
+  EXPECT_EQ(config.schedules.begin()->second.topic, "report");
+  config.schedules.clear();
   ASSERT_EQ(config.tokens.size(), 1u);
   EXPECT_EQ(config.tokens[0].name, "shop");
   config.tokens.clear();

@@ -1,7 +1,8 @@
-// Any line: refused with a reason that names its place, or a job (or settings) that is written and read back
-// to the same.
+// Any line: refused with a reason that names its place, or a job (or settings, or a schedule) that is written
+// and read back to the same.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,26 @@ void compare(const Job& a, const Job& b) {
   require(a.cancel_requested == b.cancel_requested);
 }
 
+/// A schedule is written and read back to the same.
+void check_schedule_line(const transfer::Line& line) {
+  if (line.moving || line.schedule->topic.empty()) return;
+  auto view = std::make_shared<ScheduleView>();
+  view->spec = *line.schedule;
+  if (line.progress) view->progress = *line.progress;
+  ExportItem item;
+  item.schedule = view;
+  std::string written;
+  transfer::write_line(written, item);
+  require(written.find('\n') == written.size() - 1);
+  // What the queue would refuse need not come back.
+  if (!check_schedule(view->spec, from_unix_ms(1'700'000'000'000), Limits{}) ||
+      !check_progress(view->progress))
+    return;
+  const Result<transfer::Line> again = transfer::parse_line(written);
+  require(again.ok() && again->schedule && again->progress);
+  require(*again->schedule == view->spec && *again->progress == view->progress);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -28,6 +49,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Result<transfer::Line> line = transfer::parse_line(text);
   if (!line.ok()) {
     require(!line.error().detail.empty());
+    return 0;
+  }
+  if (line->schedule) {
+    check_schedule_line(*line);
     return 0;
   }
   ExportItem item;

@@ -1,5 +1,6 @@
 #include "api/transfer/line.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "json/reader.h"
@@ -173,6 +174,144 @@ TEST(Line, SettingsComeBack) {
     EXPECT_EQ(line->topic, "*");
     EXPECT_EQ(line->settings, each);
   }
+}
+
+// ---- schedules
+
+std::string line_of(const ScheduleSpec& spec, const ScheduleProgress& progress) {
+  auto view = std::make_shared<ScheduleView>();
+  view->spec = spec;
+  view->progress = progress;
+  ExportItem item;
+  item.schedule = std::move(view);
+  std::string out;
+  write_line(out, item);
+  return out;
+}
+
+void expect_round_trip(const ScheduleSpec& spec, const ScheduleProgress& progress) {
+  const std::string text = line_of(spec, progress);
+  EXPECT_EQ(text.find('\n'), text.size() - 1) << "one line: " << text;
+  const Result<Line> line = parse_line(text);
+  ASSERT_TRUE(line.ok()) << to_string(line.error()) << "\n" << text;
+  ASSERT_TRUE(line->schedule && line->progress) << text;
+  EXPECT_EQ(*line->schedule, spec) << text;
+  EXPECT_EQ(*line->progress, progress) << text;
+  EXPECT_FALSE(line->moving);
+}
+
+ScheduleSpec simple_schedule() {
+  return {.name = "nightly", .cron = "0 2 * * *", .topic = "report", .body = R"({"kind":"daily"})"};
+}
+
+ScheduleProgress some_progress() {
+  ScheduleProgress progress;
+  progress.created = from_unix_ms(1'700'000'000'000);
+  progress.decided = from_unix_ms(1'700'000'000'001);
+  return progress;
+}
+
+TEST(Line, AScheduleReadsLikeItsDefinition) {
+  EXPECT_EQ(
+      line_of(simple_schedule(), some_progress()),
+      R"({"schedule":"nightly","topic":"report","cron":"0 2 * * *","body":{"kind":"daily"},)"
+      R"("progress":{"created_at":"2023-11-14T22:13:20.000Z","decided_until":"2023-11-14T22:13:20.001Z"}})"
+      "\n");
+}
+
+TEST(Line, SchedulesComeBack) {
+  expect_round_trip(simple_schedule(), some_progress());
+  ScheduleSpec spec = simple_schedule();
+  spec.zone = "Asia/Shanghai";
+  spec.start = from_unix_ms(1);
+  spec.end = from_unix_ms(1'900'000'000'000);
+  spec.runs = UINT64_MAX;
+  spec.jitter = Millis{90'500};
+  spec.overlap = Overlap::kReplace;
+  spec.missed = Missed::kAll;
+  spec.priority = 0;
+  spec.group = "customer:1";
+  spec.from_configuration = true;
+  spec.options.attempts = 0;
+  spec.options.backoff = StepBackoff{{Millis{10'000}, Millis{60'500}}};
+  spec.options.lease = Millis{90'500};
+  spec.options.callback = "https://shop.example/hook";
+  spec.options.method = "PUT";
+  spec.options.format = CallbackFormat::kCloudEvents;
+  spec.options.content_type = "text/plain";
+  spec.options.name = "关闭订单";
+  ScheduleProgress progress = some_progress();
+  progress.made = UINT64_MAX;
+  progress.skipped = 2;
+  progress.missed = 3;
+  progress.previous = from_unix_ms(1'700'000'000'250);
+  progress.previous_topic = "订单";
+  progress.catch_up_until = from_unix_ms(1'700'000'000'999);
+  progress.paused = progress.moving = true;
+  expect_round_trip(spec, progress);
+  spec.cron = spec.zone = {};
+  spec.every = Millis{10'001};
+  expect_round_trip(spec, progress);
+}
+
+TEST(Line, BodiesOfSchedulesComeBackByteForByte) {
+  for (const std::string& body : {std::string("\0", 1), std::string("\xff\xfe"), std::string(),
+                                  std::string("text"), std::string("[1,\r2]")}) {
+    ScheduleSpec spec = simple_schedule();
+    spec.body = body;
+    expect_round_trip(spec, some_progress());
+  }
+}
+
+TEST(Line, ADamagedScheduleIsShownAndNotTaken) {
+  auto view = std::make_shared<ScheduleView>();
+  view->spec.name = "nightly";
+  view->problem = "it cannot be read";
+  ExportItem item;
+  item.schedule = std::move(view);
+  std::string text;
+  write_line(text, item);
+  EXPECT_EQ(text, "{\"schedule\":\"nightly\",\"damaged\":\"it cannot be read\"}\n");
+  EXPECT_THAT(problem_of(text), HasSubstr("damaged: "));
+}
+
+TEST(Line, AMarkHasNothingElse) {
+  for (const bool moving : {true, false}) {
+    const std::string text = fmt::format(R"({{"schedule":"nightly","moving":{}}})", moving);
+    const Result<Line> line = parse_line(text);
+    ASSERT_TRUE(line.ok()) << to_string(line.error());
+    EXPECT_EQ(line->moving, moving);
+    EXPECT_EQ(line->schedule->name, "nightly");
+  }
+  EXPECT_THAT(problem_of(R"({"schedule":"a","moving":true,"cron":"@daily"})"), HasSubstr("cron: this field"));
+}
+
+TEST(Line, AScheduleWithoutProgressBegins) {
+  const Result<Line> line = parse_line(R"({"schedule":"a","topic":"t","every":"10s","body":1})");
+  ASSERT_TRUE(line.ok()) << to_string(line.error());
+  EXPECT_FALSE(line->progress);
+}
+
+TEST(Line, ProblemsOfSchedulesNameTheirField) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {R"({"schedule":7})", "schedule: expected a string"},
+      {R"({"schedule":"a","schedule":"b"})", "schedule: is there twice"},
+      {R"({"schedule":"a"})", "topic: is missing"},
+      {R"({"schedule":"a","topic":"t"})", "body: expected one of"},
+      {R"({"schedule":"a","topic":"t","body":1,"every":"often"})", "every: "},
+      {R"({"schedule":"a","topic":"t","body":1,"overlap":"never"})", "overlap: overlap"},
+      {R"({"schedule":"a","topic":"t","body":1,"missed":3})", "missed: expected a string"},
+      {R"({"schedule":"a","topic":"t","body":1,"runs":-1})", "runs: "},
+      {R"({"schedule":"a","topic":"t","body":1,"start":"soon"})", "start: "},
+      {R"({"schedule":"a","topic":"t","body":1,"state":"paused"})", "state: this field is not known here"},
+      {R"({"schedule":"a","topic":"t","body":1,"progress":[]})", "progress: expected an object"},
+      {R"({"schedule":"a","topic":"t","body":1,"progress":{}})", "progress: created_at: is missing"},
+      {R"({"schedule":"a","topic":"t","body":1,"progress":{"created_at":"5","decided_until":"5","made":1.5}})",
+       "progress: made: "},
+      {R"({"schedule":"a","topic":"t","body":1,"progress":{"created_at":"5","decided_until":"5","mode":1}})",
+       "progress: mode: this field is not known here; did you mean made?"},
+  };
+  for (const auto& [text, problem] : cases) EXPECT_THAT(problem_of(text), HasSubstr(problem)) << text;
 }
 
 TEST(Line, ADamagedJobIsShownAndNotTaken) {
