@@ -51,9 +51,37 @@ Result<std::string> body_of(const seeds::JsonJob& found) {
 
 }  // namespace
 
+std::string rule_text(std::string_view every, std::string_view cron, std::string_view zone) {
+  return every.empty() ? fmt::format("cron {} {}", cron, zone.empty() ? "UTC" : zone)
+                       : fmt::format("every {}", every);
+}
+
+namespace {
+
+Result<ExportedLine> read_schedule(const seeds::JsonJob& found) {
+  ExportedLine line;
+  line.schedule = found.text("schedule");
+  if (line.schedule.empty()) return corrupt("a line has a schedule without a name");
+  line.topic = found.text("topic");
+  if (line.topic.empty()) return line;  // a damaged one, or a mark
+  line.rule = rule_text(found.text("every"), found.text("cron"), found.text("zone"));
+  if (const json::Slice* const progress = found.find("progress")) {
+    const Result<seeds::JsonJob> parts = seeds::JsonJob::parse(progress->text);
+    const json::Slice* const moving = parts ? parts->find("moving") : nullptr;
+    line.is_moving = moving != nullptr && moving->is_true();
+  }
+  Result<std::string> body = body_of(found);
+  if (!body) return body.error();
+  line.body = std::move(*body);
+  return line;
+}
+
+}  // namespace
+
 Result<ExportedLine> read_exported(std::string_view text) {
   const Result<seeds::JsonJob> found = seeds::JsonJob::parse(text);
   if (!found) return corrupt("a line is not a JSON object");
+  if (found->find("schedule") != nullptr) return read_schedule(*found);
   ExportedLine line;
   line.topic = found->text("topic");
   if (line.topic.empty()) return corrupt("a line has no topic");

@@ -47,12 +47,18 @@ inline constexpr size_t kKinds = 3;
 /// A line as `export` writes it, with the fields that are needed here.
 struct ExportedLine {
   std::string topic;
-  std::string id;  ///< empty: the line has settings
+  std::string id;  ///< empty: the line has settings, or a schedule
   Kind kind = Kind::kWaiting;
   bool is_running = false;
   std::string body;
   Moment kept_until = kNever;  ///< of a done or dead one
+  std::string schedule;        ///< not empty: the line has the schedule of this name
+  std::string rule;            ///< of the schedule, for comparisons
+  bool is_moving = false;      ///< the schedule makes no jobs there any more
 };
+
+/// The rule of a schedule as one text, from what it has of these.
+std::string rule_text(std::string_view every, std::string_view cron, std::string_view zone);
 
 /// Fails with kCorrupt for any other text.
 Result<ExportedLine> read_exported(std::string_view text);

@@ -1,5 +1,5 @@
-// migrate: copies or moves all jobs and settings of one server, data directory or Redis to another one,
-// whatever their engines are.
+// migrate: copies or moves all jobs, settings and schedules of one server, data directory or Redis to another
+// one, whatever their engines are.
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
@@ -49,7 +49,7 @@ class Migrate final : public Verb {
  public:
   std::string_view name() const override { return "migrate"; }
   std::string_view help() const override {
-    return "Copy or move all jobs and settings from one engine or server to another";
+    return "Copy or move all jobs, settings and schedules from one engine or server to another";
   }
   bool is_client() const override { return false; }
   void add_options(CLI::App& app) override {
@@ -80,9 +80,11 @@ class Migrate final : public Verb {
     if (!there) return in_place(*from, there.error());
     const Result<Counts> before = count_topics(to->ask);
     if (!before) return in_place(*to, before.error());
+    const ScheduleCount schedules = count_schedules(from->ask);
     if (!yes_) return tell(session, *from, *to, *there, *before, nullptr);
-    if (!there->empty()) {
-      if (Status status = check_apart(*from, *to, there->begin()->first); !status) return status;
+    const std::string topic = there->empty() ? schedules.topic : there->begin()->first;
+    if (!topic.empty()) {
+      if (Status status = check_apart(*from, *to, topic); !status) return status;
     }
     return carry_out(session, *from, *to, *there, *before);
   }
@@ -145,6 +147,12 @@ class Migrate final : public Verb {
       json.end_object();
     }
     json.end_array();
+    const uint64_t schedules_there = count_schedules(from.ask).count;
+    const uint64_t schedules_here = count_schedules(to.ask).count;
+    json.key("schedules").begin_object().key("from").number(schedules_there);
+    json.key("to").number(schedules_here);
+    if (migration != nullptr) json.key("removed").number(migration->schedules().removed);
+    json.end_object();
     if (!yes_) {
       json.key("from_is_new").boolean(from.is_new).key("to_is_new").boolean(to.is_new);
       if (to.shards > 0) json.key("to_shards").number(uint64_t{to.shards});
@@ -155,10 +163,15 @@ class Migrate final : public Verb {
       json.key("failed").number(migration->lines().failed()).key("removed").number(removed_of(*migration));
     }
     json.end_object();
-    std::string human = fmt::format("{} -> {}: {} jobs in {} topics\n", from.name, to.name,
+    std::string human = fmt::format("{} -> {}: {} jobs in {} topics", from.name, to.name,
                                     grouped_count(total_of(there)), grouped_count(there.size()));
+    if (schedules_there + schedules_here > 0)
+      human += fmt::format("; {} schedules, and {} there", grouped_count(schedules_there),
+                           grouped_count(schedules_here));
+    human += "\n";
     if (!there.empty()) human += table.text();
-    human += migration == nullptr ? dry_text(from, to, !there.empty()) : outcome_text(*migration, from);
+    human += migration == nullptr ? dry_text(from, to, !there.empty() || schedules_there > 0)
+                                  : outcome_text(*migration, from);
     session.say(human, text);
     return {};
   }
@@ -179,13 +192,17 @@ class Migrate final : public Verb {
   std::string outcome_text(const Migration& migration, const Place& from) const {
     std::string text =
         fmt::format("{} lines: {}", grouped_count(migration.lines().lines()), migration.lines().text());
-    if (remove_)
-      return text + fmt::format("; {} removed from {}", grouped_count(removed_of(migration)), from.name);
+    const ScheduleMigration::Ledger& schedules = migration.schedules();
+    if (remove_) {
+      text += fmt::format("; {} removed from {}", grouped_count(removed_of(migration)), from.name);
+      if (schedules.removed > 0) text += fmt::format(", and {} schedules", grouped_count(schedules.removed));
+      return text;
+    }
     return text +
            fmt::format(
-               ".\n{} still has its jobs, and would hand them over as well: do not serve it any more, or "
+               ".\n{} still has its jobs{}, and would hand them over as well: do not serve it any more, or "
                "run this again with --remove.",
-               from.name);
+               from.name, schedules.all() > 0 ? " and schedules" : "");
   }
 
   std::string from_, to_;

@@ -15,6 +15,8 @@ namespace {
 
 /// Sent together; their replies are short.
 constexpr size_t kMostCancels = Limits::kPageJobs;
+/// How often a page is read while schedules are set there.
+constexpr int kMostTries = 4;
 constexpr std::array<std::string_view, kKinds> kKindWords{"waiting", "done", "dead"};
 
 size_t at(Kind kind) { return static_cast<size_t>(kind); }
@@ -89,16 +91,29 @@ class Comparison {
 Status Migration::run() {
   std::string cursor;
   do {
-    Words command{"EXPORT", "COUNT", std::to_string(Limits::kPageJobs)};
-    if (!cursor.empty()) append_option(command, "CURSOR", cursor);
-    Result<resp::Value> page = from_.ask(command);
-    if (!page) return in_place(from_, page.error());
-    if (page->items.size() != 2) return in_place(from_, unexpected_reply());
-    if (Status status = take(page->items[1].items); !status) return status;
+    Result<resp::Value> page = read_page(cursor);
+    if (!page) return page.error();
+    std::vector<resp::Value>& items = page->items[1].items;
+    if (Status status = schedules_.take(items); !status) return status;
+    if (Status status = take(items); !status) return status;
     cursor = page->items[0].text;
     if (reports_.progress) reports_.progress(lines_.lines());
   } while (!cursor.empty());
   return finish_topic();
+}
+
+Result<resp::Value> Migration::read_page(const std::string& cursor) {
+  Words command{"EXPORT", "COUNT", std::to_string(Limits::kPageJobs)};
+  if (!cursor.empty()) append_option(command, "CURSOR", cursor);
+  for (int tries = 1;; ++tries) {
+    Result<resp::Value> page = from_.ask(command);
+    if (!page) return in_place(from_, page.error());
+    if (page->items.size() != 2) return in_place(from_, unexpected_reply());
+    // A page that always has another new schedule is taken as it is; what is late is reported.
+    const Result<bool> marked = schedules_.mark(page->items[1].items);
+    if (!marked) return marked.error();
+    if (!*marked || tries == kMostTries) return page;
+  }
 }
 
 Status Migration::take(std::vector<resp::Value>& page) {
@@ -114,6 +129,7 @@ Status Migration::take(std::vector<resp::Value>& page) {
   for (resp::Value& item : page) {
     Result<ExportedLine> line = read_exported(item.text);
     if (!line) return in_place(from_, line.error());
+    if (!line->schedule.empty()) continue;
     if (line->topic != topic_) {
       if (Status status = flush(); !status) return status;
       if (Status status = finish_topic(); !status) return status;
@@ -227,10 +243,18 @@ Status Migration::purge(TopicLedger& ledger, const Words& command) const {
 }
 
 Status Migration::remove_waiting(TopicLedger& ledger) {
+  // In the order of a job's life. With a state, the export has no schedules.
+  for (const char* state : {"delayed", "ready"}) {
+    if (Status status = remove_in(state, ledger); !status) return status;
+  }
+  return {};
+}
+
+Status Migration::remove_in(const std::string& state, TopicLedger& ledger) {
   // The cursor may be a job that is removed, so it starts from the beginning after each page that had jobs.
   std::string cursor;
   for (;;) {
-    Words command{"EXPORT", "COUNT", std::to_string(kMostCancels), "TOPIC", topic_};
+    Words command{"EXPORT", "COUNT", std::to_string(kMostCancels), "TOPIC", topic_, "STATE", state};
     if (!cursor.empty()) append_option(command, "CURSOR", cursor);
     const Result<resp::Value> page = from_.ask(command);
     if (!page) return page.error();
@@ -272,7 +296,7 @@ std::vector<std::string> Migration::differences(const Counts& before, const Coun
                                                 const Counts& target, Moment now) const {
   std::map<std::string, TopicLedger> all = topics_;
   for (const auto& [name, counts] : source) all.try_emplace(name);
-  std::vector<std::string> told;
+  std::vector<std::string> told = schedules_.differences();
   for (const auto& [name, ledger] : all) {
     Comparison topic(name, ledger, told);
     const TopicCounts left = counts_of(source, name);

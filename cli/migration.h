@@ -11,6 +11,7 @@
 
 #include "cli/importing.h"
 #include "cli/place.h"
+#include "cli/schedule_migration.h"
 #include "cli/show.h"
 
 namespace delayq::cli {
@@ -32,7 +33,8 @@ struct TopicLedger {
   uint64_t all_read() const { return read[0] + read[1] + read[2]; }
 };
 
-/// Copies all jobs and settings from one place to another; moves them if copied jobs are to be removed.
+/// Copies all jobs, settings and schedules from one place to another; moves jobs and schedules if copied ones
+/// are to be removed. Schedules come first: see ScheduleMigration.
 ///
 /// It can be ended at any moment and run again: jobs that the target has are recognised by id and body, and
 /// kept. A job is removed from the source only when the target has answered that it is durable there. Jobs
@@ -46,12 +48,17 @@ class Migration {
 
   /// The places must outlive it.
   Migration(const Place& from, const Place& to, bool removes, Reports reports)
-      : from_(from), to_(to), removes_(removes), reports_(std::move(reports)) {}
+      : from_(from),
+        to_(to),
+        removes_(removes),
+        reports_(std::move(reports)),
+        schedules_(from, to, removes, lines_, reports_.failed) {}
 
   Status run();
 
   const std::map<std::string, TopicLedger>& topics() const { return topics_; }
   const ImportCounts& lines() const { return lines_; }
+  const ScheduleMigration::Ledger& schedules() const { return schedules_.ledger(); }
 
   using Counts = std::map<std::string, TopicCounts>;
   /// Returns the differences, one sentence each; none when every job that the source has, or had, is
@@ -66,6 +73,8 @@ class Migration {
     bool is_safe = false;  ///< in the target
   };
 
+  /// The next page of the source, with schedules that are marked as moving.
+  Result<resp::Value> read_page(const std::string& cursor);
   Status take(std::vector<resp::Value>& page);
   Status store(std::vector<ExportedLine>& lines, Words texts);
   /// Returns false for a line that must not be stored.
@@ -78,6 +87,7 @@ class Migration {
   Status finish_topic();
   Status remove_topic(TopicLedger& ledger);
   Status remove_waiting(TopicLedger& ledger);
+  Status remove_in(const std::string& state, TopicLedger& ledger);
   /// For the jobs of a page that are in the target.
   Result<std::vector<Words>> cancels_for(const std::vector<resp::Value>& page);
   Status purge(TopicLedger& ledger, const Words& command) const;
@@ -90,6 +100,7 @@ class Migration {
   Reports reports_;
   std::map<std::string, TopicLedger> topics_;
   ImportCounts lines_;
+  ScheduleMigration schedules_;
   std::string topic_;                       ///< that is being read
   absl::flat_hash_map<uint64_t, Met> met_;  ///< its jobs, by a hash of their ids
 };

@@ -159,6 +159,109 @@ TEST_F(Migrating, ItCanBeEndedAnywhereAndRunAgain) {
   }
 }
 
+// ---- schedules
+
+TEST_F(Migrating, ACopyHasTheSchedulesToo) {
+  source_.schedules["nightly"] = {"a", "0 2 * * *", "x", 7};
+  const auto had = source_.schedules;
+  EXPECT_THAT(migrate(false), IsEmpty());
+  EXPECT_EQ(source_.schedules, had) << "it goes on in the source";
+  EXPECT_EQ(target_.schedules, had);
+  EXPECT_THAT(migrate(false), IsEmpty()) << "again";
+}
+
+TEST_F(Migrating, AMoveEndsAScheduleInTheSourceBeforeItGoesOnInTheTarget) {
+  for (int i = 0; i < 8; ++i) source_.schedules[fmt::format("s{}", i)] = {"a", "0 2 * * *", "x", 1};
+  target_.before = [this](const Words& command) {
+    if (command[0] != "IMPORT") return;
+    for (size_t i = 2; i < command.size(); ++i) {
+      const auto line = read_exported(command[i]);
+      if (!line->schedule.empty()) EXPECT_TRUE(source_.schedules.at(line->schedule).moving);
+    }
+  };
+  // The last moment at which the source makes a job.
+  source_.before = [this](const Words& command) {
+    if (command[0] != "IMPORT") return;
+    for (auto& each : source_.schedules) each.second.made = 5;
+  };
+  EXPECT_THAT(migrate(true), IsEmpty());
+  EXPECT_THAT(source_.schedules, IsEmpty());
+  ASSERT_EQ(target_.schedules.size(), 8);
+  for (const auto& [name, each] : target_.schedules) {
+    EXPECT_FALSE(each.moving);
+    EXPECT_EQ(each.made, 5) << "the progress that it had at the end";
+  }
+}
+
+TEST_F(Migrating, AScheduleThatTheTargetDoesNotTakeGoesOnInTheSource) {
+  source_.schedules["nightly"] = {"a", "0 2 * * *", "x"};
+  source_.schedules["weekly"] = {"a", "0 2 * * 1", "c"};
+  target_.schedules["nightly"] = {"a", "0 3 * * *", "x"};
+  target_.refuses = "c";
+  source_.jobs.erase({"c", "one"});
+  EXPECT_THAT(migrate(true), ElementsAre(HasSubstr("schedules: 1 were not stored"),
+                                         HasSubstr("schedules: 1 have names that are other schedules'")));
+  ASSERT_EQ(source_.schedules.size(), 2);
+  EXPECT_FALSE(source_.schedules["nightly"].moving);
+  EXPECT_FALSE(source_.schedules["weekly"].moving);
+  EXPECT_EQ(target_.schedules["nightly"].cron, "0 3 * * *");
+}
+
+TEST_F(Migrating, SchedulesThatAreSetMeanwhileAreTold) {
+  int number = 0;
+  source_.before = [&](const Words& command) {
+    if (command[0] == "EXPORT" && number < 100)
+      source_.schedules[fmt::format("a{}", number++)] = {"a", "0 2 * * *", "x"};
+  };
+  source_.page_jobs = 1'000;
+  EXPECT_THAT(migrate(true), testing::Contains(HasSubstr("were set in the source meanwhile")));
+  source_.before = {};
+  EXPECT_THAT(migrate(true), IsEmpty());
+  EXPECT_THAT(source_.schedules, IsEmpty());
+}
+
+/// Ends at every command of either side, carried out or not, and is run again.
+TEST_F(Migrating, AMoveOfSchedulesCanBeEndedAnywhereAndRunAgain) {
+  std::map<std::string, FakePlace::Schedule> wanted;
+  for (int i = 0; i < 4; ++i) wanted[fmt::format("s{}", i)] = {"a", "0 2 * * *", "x", 3};
+  for (const bool is_source : {false, true}) {
+    for (const bool is_carried_out : {false, true}) {
+      for (uint64_t at = 1; at < 100; ++at) {
+        SCOPED_TRACE(testing::Message() << is_source << is_carried_out << " at " << at);
+        source_.schedules = wanted;
+        target_.schedules.clear();
+        target_.jobs.clear();
+        fill(source_);
+        source_.asked = target_.asked = 0;
+        FakePlace& victim = is_source ? source_ : target_;
+        victim.dies_at = at;
+        victim.dies_after = is_carried_out;
+        Migration first(source_.place(), target_.place(), true, {});
+        const bool is_over = first.run().ok();
+        victim.dies_at = 0;
+        ASSERT_THAT(migrate(true), IsEmpty());
+        ASSERT_EQ(target_.schedules, wanted);
+        ASSERT_THAT(source_.schedules, IsEmpty());
+        if (is_over) break;
+      }
+    }
+  }
+}
+
+TEST(ExportedLine, SchedulesAreKnown) {
+  const auto line = read_exported(
+      R"({"schedule":"n","topic":"t","cron":"@daily","body":1,"progress":{"made":1,"moving":true}})");
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->schedule, "n");
+  EXPECT_EQ(line->topic, "t");
+  EXPECT_EQ(line->body, "1");
+  EXPECT_EQ(line->rule, "cron @daily UTC");
+  EXPECT_TRUE(line->is_moving);
+  EXPECT_TRUE(read_exported(R"({"schedule":"n","damaged":"x"})")->topic.empty());
+  EXPECT_EQ(read_exported(R"({"schedule":7})")->schedule, "7");
+  EXPECT_FALSE(read_exported(R"({"schedule":""})").ok());
+}
+
 TEST(ExportedLine, OnlyLinesOfAnExportAreRead) {
   const auto text = read_exported(R"({"topic":"t","id":"1","state":"delayed","body_text":"x\n"})");
   ASSERT_TRUE(text.ok());

@@ -45,8 +45,7 @@ struct PlainRule {
 };
 
 Values any_values(int low, int high, int most) {
-  const auto picked = *rc::gen::resize(most, rc::gen::container<std::set<int>>(evenly(low, high + 1)));
-  return picked;
+  return *rc::gen::resize(most, rc::gen::container<std::set<int>>(evenly(low, high + 1)));
 }
 
 PlainRule any_rule(bool has_seconds) {

@@ -21,6 +21,17 @@ Error not_found(std::string_view op, std::string_view name) {
                                    fmt::format("there is no schedule {}", quote(name))});
 }
 
+/// Whether `found` is the same schedule, but has not come as far: what was decided elsewhere must not be done
+/// again.
+bool is_same_further_on(const ScheduleView& found, const ScheduleSpec& spec,
+                        const ScheduleProgress& progress) {
+  if (!found.is_readable() || progress.decided <= found.progress.decided) return false;
+  ScheduleSpec same = found.spec;
+  same.name = spec.name;
+  same.from_configuration = spec.from_configuration;
+  return same == spec;
+}
+
 std::vector<std::string> copy(TopicPatterns topics) { return {topics.begin(), topics.end()}; }
 
 }  // namespace
@@ -209,7 +220,17 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
   change->creates = true;
   change->plan = [this, definition = encode_definition(spec), progress,
                   on_conflict](const ScheduleView* found) -> Result<Change::Plan> {
-    if (found != nullptr && on_conflict == OnConflict::kKeep) return Change::Plan{.changes_nothing = true};
+    const StoredSchedule stored{.definition = definition};
+    const std::optional<ScheduleSpec> wanted = decode_definition(stored);
+    if (!wanted) return Error{ErrorCode::kInternal, {}, "the schedule cannot be stored"};
+    Change::Plan plan{.definition = definition, .progress = progress};
+    plan.progress.moving = false;  // it has arrived
+    if (found != nullptr && on_conflict == OnConflict::kKeep) {
+      if (!is_same_further_on(*found, *wanted, progress)) return Change::Plan{.changes_nothing = true};
+      plan.definition.reset();
+      plan.progress.paused = found->progress.paused;
+      plan.progress.moving = found->progress.moving;
+    }
     if (found != nullptr && on_conflict == OnConflict::kReject) {
       return about_field("name",
                          Error{ErrorCode::kConflict,
@@ -223,13 +244,8 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
           fmt::format("there are {} schedules: limits.schedules allows no more", context_.config.schedules),
           std::chrono::minutes{1}};
     }
-    const StoredSchedule stored{.definition = definition};
-    const std::optional<ScheduleSpec> wanted = decode_definition(stored);
-    if (!wanted) return Error{ErrorCode::kInternal, {}, "the schedule cannot be stored"};
-    const Result<Recurrence> rule = rule_of(*wanted, progress);
+    const Result<Recurrence> rule = rule_of(*wanted, plan.progress);
     if (!rule.ok()) return rule.error();
-    Change::Plan plan{.definition = definition, .progress = progress};
-    plan.progress.moving = false;  // it has arrived
     plan.next = next_occurrence(*wanted, *rule, plan.progress);
     return plan;
   };

@@ -3,10 +3,12 @@ no 5xx, no status, header, content type or body outside the description, nothing
   DELAYQ_SCHEMATHESIS_EXAMPLES=1000    asks so much more of each call (make schemathesis)
   DELAYQ_SEED=n                        asks something else, or the same again
 Without a seed it asks the same each time, so that `make test` judges a change by what it changed; `make schemathesis` asks anew."""
+import json
 import os
 import re
 import subprocess
 import sys
+import urllib.request
 
 import harness
 import openapi
@@ -52,6 +54,8 @@ class Schemathesis(harness.ServerTest):
         happened = self.connect(server).stats()
         for what in ("pushed", "popped", "cancelled"):
             self.assertGreater(happened[what], 0, f"its requests never came that far: {happened}")
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/v1/stats") as stats:
+            self.assertGreater(json.load(stats)["schedules"], 0, "it set no schedule that it did not remove")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 
 #include "cli/importing.h"
 #include "cli/place.h"
+#include "cli/seeds/seed_job.h"
 #include "cli/show.h"
 
 namespace delayq::cli {
@@ -35,6 +36,14 @@ class FakePlace {
     std::string body;
   };
   using Key = std::pair<std::string, std::string>;  // topic, id
+  struct Schedule {
+    std::string topic;
+    std::string cron;
+    std::string body;
+    uint64_t made = 0;
+    bool moving = false;
+    bool operator==(const Schedule&) const = default;
+  };
 
   explicit FakePlace(std::string name, bool is_exclusive = false) {
     place_.name = std::move(name);
@@ -52,6 +61,7 @@ class FakePlace {
   const Place& place() const { return place_; }
 
   std::map<Key, Stored> jobs;
+  std::map<std::string, Schedule> schedules{};
   size_t page_jobs = 3;
   uint64_t asked = 0;
   uint64_t dies_at = 0;     ///< that command and all behind it are not answered; 0: none
@@ -95,6 +105,7 @@ class FakePlace {
     if (command[0] == "IMPORT") return imported(command);
     if (command[0] == "TOPICS") return topics();
     if (command[0] == "PURGE") return number(purge(command));
+    if (command[0] == "SCHEDULE") return schedule(command);
     if (command[0] == "PUSH") {  // TOPIC DELAY BODY ID id
       jobs[{command[1], command[5]}] = {"delayed", command[3]};
       return text(command[5]);
@@ -116,19 +127,67 @@ class FakePlace {
         key.first, key.second, job.state, job.body);
   }
 
+  static std::string line(const std::string& name, const Schedule& each) {
+    return fmt::format(
+        R"({{"schedule":"{}","topic":"{}","cron":"{}","body_text":"{}","progress":{{"made":{}{}}}}})", name,
+        each.topic, each.cron, each.body, each.made, each.moving ? R"(,"moving":true)" : "");
+  }
+
+  resp::Value schedule(const Words& command) {
+    if (command[1] == "LIST") {
+      std::vector<resp::Value> all;
+      for (const auto& each : schedules) all.push_back(array({text("topic"), text(each.second.topic)}));
+      return array({text(""), array(std::move(all))});
+    }
+    const auto found = schedules.find(command[2]);
+    if (found == schedules.end())
+      return command[1] == "GET" ? resp::Value{} : text("NOTFOUND gone", resp::Value::Type::kError);
+    const Schedule each = found->second;
+    if (command[1] == "DEL") schedules.erase(found);
+    return array({text("topic"), text(each.topic), text("body"), text(each.body), text("cron"),
+                  text(each.cron), text("zone"), text("UTC")});
+  }
+
+  /// A line that marks a schedule, or has one.
+  resp::Value import_schedule(const std::string& given, const ExportedLine& read) {
+    for (const bool moving : {true, false}) {
+      if (!given.ends_with(fmt::format(R"("moving":{}}})", moving)) || !read.rule.empty()) continue;
+      const auto found = schedules.find(read.schedule);
+      if (found == schedules.end()) return text("NOTFOUND gone", resp::Value::Type::kError);
+      const bool was = std::exchange(found->second.moving, moving);
+      return text(was == moving ? "kept" : "replaced", resp::Value::Type::kSimple);
+    }
+    const Result<seeds::JsonJob> parts = seeds::JsonJob::parse(given);
+    const Result<seeds::JsonJob> progress = seeds::JsonJob::parse(parts->find("progress")->text);
+    Schedule wanted{read.topic, parts->text("cron"), read.body,
+                    static_cast<uint64_t>(progress->number("made").value_or(0))};
+    const auto [found, is_new] = schedules.try_emplace(read.schedule, wanted);
+    return text(is_new ? "created" : "kept", resp::Value::Type::kSimple);
+  }
+
   /// By topic and id; the cursor is the last one's name.
   resp::Value exported(const Words& command) const {
     std::string topic;
     std::string cursor;
+    std::string state;
     for (size_t i = 1; i + 1 < command.size(); i += 2) {
+      if (command[i] == "STATE") state = command[i + 1];
       if (command[i] == "TOPIC") topic = command[i + 1];
       if (command[i] == "CURSOR") cursor = command[i + 1];
     }
     std::vector<resp::Value> lines;
     std::string last;
+    for (const auto& [name, each] : schedules) {
+      const std::string place = "!" + name;  // before all topics
+      if ((!topic.empty() && each.topic != topic) || !state.empty() || place <= cursor) continue;
+      if (lines.size() == page_jobs) return array({text(last), array(std::move(lines))});
+      lines.push_back(text(line(name, each)));
+      last = place;
+    }
     for (const auto& [key, job] : jobs) {
       const std::string name = key.first + "/" + key.second;
       if ((!topic.empty() && key.first != topic) || name <= cursor) continue;
+      if (!state.empty() && job.state != state) continue;
       if (lines.size() == page_jobs) return array({text(last), array(std::move(lines))});
       lines.push_back(text(line(key, job)));
       last = name;
@@ -142,6 +201,10 @@ class FakePlace {
       const Result<ExportedLine> read = read_exported(command[i]);
       if (!read || (!refuses.empty() && read->body == refuses)) {
         answers.push_back(text("TOOLARGE body", resp::Value::Type::kError));
+        continue;
+      }
+      if (!read->schedule.empty()) {
+        answers.push_back(import_schedule(command[i], *read));
         continue;
       }
       static constexpr std::array<std::string_view, kKinds> kStored{"delayed", "done", "dead"};

@@ -14,7 +14,7 @@ SEES = {
     "core": set(),
     "engine": {"core"},
     "engine/*": {"core", "engine"},
-    "queue": {"core", "engine", "signing"},
+    "queue": {"core", "engine", "signing", "calendar"},
     "delivery": {"core", "engine", "queue", "signing", "json"},
     "api": {"core", "engine", "queue", "delivery", "resp", "json", "net"},
     "resp": {"core"},

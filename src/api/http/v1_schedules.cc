@@ -1,11 +1,13 @@
 // The calls about schedules, which make jobs again and again.
+#include <functional>
+#include <map>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "api/http/conversation.h"
 #include "api/http/v1.h"
 #include "api/http/v1_json.h"
-#include "calendar/zone.h"
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/moment.h"
@@ -73,12 +75,20 @@ TopicPatterns topics_of(const Call& call) { return call.access().topics_of(call.
 
 // ---- what answers have
 
-/// Zones that are not known here are shown as UTC; the schedule has a problem then.
-Zone zone_of(std::string_view name) {
-  if (name.empty()) return {};
-  const Result<Zone> zone = Zone::find(name);
-  return zone.ok() ? *zone : Zone();
-}
+/// The zones of the schedules in an answer: finding one reads a file.
+class Zones {
+ public:
+  /// UTC for a zone that is not known here; its schedule has a problem then.
+  const Zone& find(std::string_view name) {
+    const auto found = known_.find(name);
+    if (found != known_.end()) return found->second;
+    const Result<Zone> zone = name.empty() ? Result<Zone>{Zone()} : Zone::find(name);
+    return known_.emplace(std::string(name), zone.ok() ? *zone : Zone()).first->second;
+  }
+
+ private:
+  std::map<std::string, Zone, std::less<>> known_;
+};
 
 void write_rule(json::Writer& json, const ScheduleSpec& spec) {
   if (spec.every) {
@@ -117,29 +127,34 @@ void write_progress(json::Writer& json, const ScheduleSpec& spec, const Schedule
   json.key("at").text(format_moment(progress.previous)).end_object();
 }
 
-void write_schedule(json::Writer& json, const ScheduleView& view, bool with_body) {
+void write_schedule(json::Writer& json, const ScheduleView& view, bool with_body, Zones& zones) {
   json.begin_object().key("name").text(view.spec.name);
   if (view.is_readable()) {
     json.key("state").text(name_of(view.state));
     if (view.next != kNever) {
       json.key("next_at").text(format_moment(view.next));
-      json.key("next_local").text(local_time(view.next, zone_of(view.spec.zone)));
+      json.key("next_local").text(local_time(view.next, zones.find(view.spec.zone)));
     }
     write_rule(json, view.spec);
     write_template(json, view.spec, with_body);
     write_progress(json, view.spec, view.progress);
+    if (view.progress.moving) json.key("moving").boolean(true);
     if (view.spec.from_configuration) json.key("from_configuration").boolean(true);
   }
   if (!view.problem.empty()) json.key("problem").text(view.problem);
   json.end_object();
 }
 
+int write_one(json::Writer& json, const ScheduleView& view, int status) {
+  Zones zones;
+  write_schedule(json, view, true, zones);
+  return status;
+}
+
 /// A Reply that sends the schedule.
 Reply<ScheduleView> send_schedule(const Call& call) {
-  return call.accept().respond<ScheduleView>([](json::Writer& json, const ScheduleView& view) {
-    write_schedule(json, view, true);
-    return 200;
-  });
+  return call.accept().respond<ScheduleView>(
+      [](json::Writer& json, const ScheduleView& view) { return write_one(json, view, 200); });
 }
 
 }  // namespace
@@ -155,25 +170,22 @@ Status set_schedule(const Call& call) {
   call.queue().set_schedule(
       call.now(), spec, topics_of(call),
       call.accept().respond<ScheduleReceipt>([](json::Writer& json, const ScheduleReceipt& receipt) {
-        write_schedule(json, receipt.schedule, true);
-        return receipt.is_new ? 201 : 200;
+        return write_one(json, receipt.schedule, receipt.is_new ? 201 : 200);
       }));
   return {};
 }
 
 Status get_schedule(const Call& call) {
   if (Status status = call.expect_no_query(); !status.ok()) return status;
-  call.queue().get_schedule(call.now(), call.names[0], topics_of(call),
-                            [responder = call.accept()](const Result<std::optional<ScheduleView>>& found) {
-                              if (!found.ok()) return responder.refuse(found.error());
-                              if (!*found)
-                                return responder.refuse(about_field(
-                                    "name", Error{ErrorCode::kNotFound, {}, "there is no such schedule"}));
-                              responder.send_json([&](json::Writer& json) {
-                                write_schedule(json, **found, true);
-                                return 200;
-                              });
-                            });
+  call.queue().get_schedule(
+      call.now(), call.names[0], topics_of(call),
+      [responder = call.accept()](const Result<std::optional<ScheduleView>>& found) {
+        if (!found.ok()) return responder.refuse(found.error());
+        if (!*found)
+          return responder.refuse(
+              about_field("name", Error{ErrorCode::kNotFound, {}, "there is no such schedule"}));
+        responder.send_json([&](json::Writer& json) { return write_one(json, **found, 200); });
+      });
   return {};
 }
 
@@ -187,8 +199,9 @@ Status list_schedules(const Call& call) {
   call.queue().list_schedules(
       call.now(), request, topics_of(call),
       call.accept().respond<ScheduleViews>([with_bodies](json::Writer& json, const ScheduleViews& page) {
+        Zones zones;
         json.begin_object().key("schedules").begin_array();
-        for (const ScheduleView& view : page.schedules) write_schedule(json, view, with_bodies);
+        for (const ScheduleView& view : page.schedules) write_schedule(json, view, with_bodies, zones);
         json.end_array().key("cursor").text(page.cursor).end_object();
         return 200;
       }));
@@ -205,7 +218,8 @@ Status preview_schedule(const Call& call) {
   if (Status status = fields.finish(); !status.ok()) return status;
   const Result<std::vector<Moment>> found = delayq::preview_schedule(spec, from, count);
   if (!found.ok()) return found.error();
-  const Zone zone = zone_of(spec.zone);
+  Zones zones;
+  const Zone& zone = zones.find(spec.zone);
   call.accept().send_json([&](json::Writer& json) {
     json.begin_object().key("occurrences").begin_array();
     for (const Moment occurrence : *found) {

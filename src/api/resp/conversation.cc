@@ -171,11 +171,11 @@ Status Conversation::execute(const CommandSpec* spec, std::span<const std::strin
     return invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage));
   Arguments arguments(words.subspan(words_in_name(*spec)));
   const bool was_kept = transaction_ && transaction_->is_begun();
-  Status status = was_kept ? check_access(*spec, arguments) : admit(*spec, arguments);
-  if (status.ok() && is_kept_for_exec(spec)) return keep_for_exec(*spec, words);
-  if (status.ok()) status = dispatch(spec->verb, arguments);
-  if (status.ok() && !arguments.empty()) status = arguments.unexpected(spec->usage);
-  return status;
+  if (Status status = was_kept ? check_access(*spec, arguments) : admit(*spec, arguments); !status.ok())
+    return status;
+  if (is_kept_for_exec(spec)) return keep_for_exec(*spec, words);
+  if (Status status = dispatch(spec->verb, arguments); !status.ok()) return status;
+  return arguments.empty() ? Status() : arguments.unexpected(spec->usage);
 }
 
 /// Only the topic of a command is logged, not the other arguments.
