@@ -132,7 +132,7 @@ class ScheduleNext final : public Verb {
     app.add_option("--every", every_, kEveryHelp)->type_name("DURATION")->excludes(name)->excludes(cron);
     app.add_option("--start", start_, "Nothing before this moment; --every counts from it")->excludes(name);
     app.add_option("--from", from_, "After this moment; default now")->excludes(name);
-    app.add_option("--count", count_, "How many; default 5")->check(CLI::Range(1U, Limits::kPageJobs));
+    app.add_option("--count", count_, "How many; default 5")->check(CLI::Range(1U, Limits::kPreview));
     app.footer(
         "Examples:\n"
         "  delayq schedule next nightly\n"

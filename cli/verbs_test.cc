@@ -488,7 +488,7 @@ TEST_F(VerbsTest, schedule_set_refuses_what_cannot_be_meant) {
   EXPECT_THAT(refused({"--every", "1h"}), HasSubstr("body: is missing: give it after the name"));
   EXPECT_THAT(refused({"--every", "1h", "b", "--file", "f"}), HasSubstr("--file: cannot be given together"));
   EXPECT_THAT(refused({"--every", "1h", "--file", "/no/such"}), HasSubstr("--file: /no/such cannot be read"));
-  EXPECT_THAT(refused({"--every", "1h", "--cron", "@daily", "b"}), HasSubstr("--every excludes --cron"));
+  EXPECT_THAT(refused({"--every", "1h", "--cron", "@daily", "b"}), HasSubstr("--cron excludes --every"));
   EXPECT_THAT(refused({"--every", "1h", "--zone", "UTC", "b"}), HasSubstr("--zone requires --cron"));
   EXPECT_THAT(refused({"--every", "1h", "--every", "2h", "b"}), HasSubstr("--every"));
   EXPECT_THAT(refused({"--every"}), HasSubstr("--every"));

@@ -33,35 +33,6 @@ void go_on(std::unique_ptr<Walk> walk, std::string_view cursor) {
                     });
 }
 
-struct ScheduleWalk {
-  Queue& queue;
-  const Access& access;
-  Caller caller;
-  Moment now;
-  uint32_t limit;
-  Steps steps;
-  Reply<ScheduleViews> reply;
-};
-
-void go_on(std::unique_ptr<ScheduleWalk> walk, std::string_view after) {
-  ScheduleWalk& here = *walk;
-  // A caller that sees few of them would otherwise need as many steps as there are others.
-  const uint32_t limit = here.access.covers_all(here.caller) ? here.limit : Limits::kPageJobs;
-  here.queue.list_schedules(here.now, {.after = after, .limit = limit}, here.access.topics_of(here.caller),
-                            [walk = std::move(walk)](Result<ScheduleViews> page) mutable {
-                              if (!page.ok()) return walk->reply(std::move(page));
-                              if (page->schedules.empty() && !page->cursor.empty()) {
-                                const std::string next = std::move(page->cursor);
-                                return go_on(std::move(walk), next);
-                              }
-                              const bool is_cut = page->schedules.size() > walk->limit;
-                              if (is_cut) page->schedules.resize(walk->limit);
-                              if (is_cut || !page->cursor.empty())
-                                page->cursor = page->schedules.back().spec.name;
-                              walk->reply(std::move(page));
-                            });
-}
-
 }  // namespace
 
 Error refusal_of(RescheduleOutcome outcome) {
@@ -82,13 +53,6 @@ void visible_topics(Queue& queue, const Access& access, const Caller& caller, Mo
                     std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply) {
   if (access.covers_all(caller)) return queue.topics(now, cursor, limit, std::move(reply));
   go_on(std::make_unique<Walk>(Walk{queue, access, caller, now, limit, std::move(reply)}), cursor);
-}
-
-void visible_schedules(Queue& queue, const Access& access, const Caller& caller, Moment now,
-                       const ScheduleListing& request, Reply<ScheduleViews> reply) {
-  go_on(std::make_unique<ScheduleWalk>(
-            ScheduleWalk{queue, access, caller, now, request.limit, queue.begin_steps(), std::move(reply)}),
-        request.after);
 }
 
 }  // namespace delayq::api

@@ -27,10 +27,4 @@ Error refusal_of(RescheduleOutcome outcome);
 void visible_topics(Queue& queue, const Access& access, const Caller& caller, Moment now,
                     std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply);
 
-/// A page of the schedules that the caller may know about, in the order of their names. Unlike the queue's
-/// own page it is only empty when there are no more, and its cursor is the name of one of them. `queue` and
-/// `access` must outlive the answer. REQUIRES: the limit is 1 to Limits::kPageJobs.
-void visible_schedules(Queue& queue, const Access& access, const Caller& caller, Moment now,
-                       const ScheduleListing& request, Reply<ScheduleViews> reply);
-
 }  // namespace delayq::api

@@ -260,6 +260,7 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
 
 void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOutcome> reply) {
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "restore";
   change->name = name;
   change->topics = copy(kAllTopics);

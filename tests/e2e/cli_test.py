@@ -344,7 +344,7 @@ class ScheduleTest(CliTest):
                             ((*base, "--cron", "@daily", "--zone", "Mars/Base"), "Mars/Base"),
                             ((*base, "--cron", "@daily", "--start", "2030-01-01T00:00:00Z", "--end", "2029-01-01T00:00:00Z"), "end"),
                             ((*base, "--every", "1h", "--every", "2h"), "--every"),
-                            ((*base, "--every", "1h", "--cron", "@daily"), "--every excludes --cron"),
+                            ((*base, "--every", "1h", "--cron", "@daily"), "--cron excludes --every"),
                             ((*base, "--evry", "1h"), "there is no option --evry. Did you mean --every?"),
                             (("schedule", "sett"), 'delayq schedule: there is no command "sett". Did you mean set?'),
                             (("schedule", "set", "s", "b", "--every", "1h"), "--topic is required"),

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "api/resp/conversation.h"
-#include "api/verbs.h"
 #include "core/duration.h"
 #include "core/text.h"
 #include "queue/job_options.h"
@@ -99,6 +98,7 @@ void add_schedule(Members& members, const ScheduleView& view, bool with_body) {
   members.add("occurrences_made", progress.made);
   members.add("occurrences_skipped", progress.skipped);
   members.add("occurrences_missed", progress.missed);
+  if (spec.from_configuration) members.add("from_configuration", uint64_t{1});
   if (!view.problem.empty()) members.add("problem", view.problem);
 }
 
@@ -157,10 +157,10 @@ Status take_rule_option(Arguments& arguments, ScheduleSpec& spec) {
   return {};
 }
 
-Status take_count(Arguments& arguments, uint32_t& count) {
+Status take_count(Arguments& arguments, uint32_t& count, uint32_t most) {
   if (!arguments.take_word("COUNT")) return {};
   if (Status status = keep(arguments.small_number("COUNT"), count); !status.ok()) return status;
-  return check_count("COUNT", count, Limits::kPageJobs);
+  return check_count("COUNT", count, most);
 }
 
 }  // namespace
@@ -266,17 +266,17 @@ Status Conversation::list_schedules(Arguments& arguments) {
     const size_t before = arguments.size();
     const Status status = once.take(arguments, [&]() -> Status {
       if (arguments.take_word("AFTER")) return keep(arguments.text("AFTER"), request.after);
-      return take_count(arguments, request.limit);
+      return take_count(arguments, request.limit, Limits::kPageJobs);
     });
     if (!status.ok() || arguments.size() == before) return status;
   }
-  api::visible_schedules(host_.queue, front_.access, caller_, now_, request,
-                         respond<ScheduleViews>([](Writer& writer, const ScheduleViews& page) {
-                           writer.array(2);
-                           writer.bulk(page.cursor);
-                           writer.array(page.schedules.size());
-                           for (const ScheduleView& view : page.schedules) write_schedule(writer, view);
-                         }));
+  host_.queue.list_schedules(now_, request, front_.access.topics_of(caller_),
+                             respond<ScheduleViews>([](Writer& writer, const ScheduleViews& page) {
+                               writer.array(2);
+                               writer.bulk(page.cursor);
+                               writer.array(page.schedules.size());
+                               for (const ScheduleView& view : page.schedules) write_schedule(writer, view);
+                             }));
   return {};
 }
 
@@ -288,7 +288,7 @@ Status Conversation::next_of_schedule(Arguments& arguments) {
   const std::string_view name = arguments.take();
   uint32_t count = kShownOccurrences;
   if (!arguments.empty()) {
-    if (Status status = take_count(arguments, count); !status.ok()) return status;
+    if (Status status = take_count(arguments, count, Limits::kPreview); !status.ok()) return status;
     if (!arguments.empty()) return {};  // not understood
   }
   host_.queue.get_schedule(
@@ -310,7 +310,7 @@ Status Conversation::next_of_schedule(Arguments& arguments) {
 
 Status Conversation::next_of_rule(Arguments& arguments) {
   // As if it were set at `from`.
-  ScheduleSpec spec{.name = "rule", .topic = "rule"};
+  ScheduleSpec spec;
   Moment from = now_;
   uint32_t count = kShownOccurrences;
   Once once;
@@ -320,16 +320,13 @@ Status Conversation::next_of_rule(Arguments& arguments) {
       if (Status option = take_rule_option(arguments, spec); !option.ok() || arguments.size() < before)
         return option;
       if (arguments.take_word("FROM")) return keep(arguments.moment("FROM"), from);
-      return take_count(arguments, count);
+      return take_count(arguments, count, Limits::kPreview);
     });
     if (!status.ok() || arguments.size() == before) return status;
   }
-  if (Status status = check_schedule(spec, now_, Limits{}); !status.ok()) return status;
-  const Result<Recurrence> rule = recurrence_of(spec, from);
-  if (!rule.ok()) return rule.error();
-  const ScheduleProgress progress{.created = from, .decided = from};
-  const std::vector<Moment> occurrences = next_occurrences(spec, *rule, progress, count);
-  reply([&](Writer& writer) { write_occurrences(writer, occurrences, zone_of(spec)); });
+  const Result<std::vector<Moment>> occurrences = preview_schedule(spec, from, count);
+  if (!occurrences.ok()) return occurrences.error();
+  reply([&](Writer& writer) { write_occurrences(writer, *occurrences, zone_of(spec)); });
   return {};
 }
 
