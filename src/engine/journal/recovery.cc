@@ -178,14 +178,15 @@ void Replay::apply_settings(const Waiting& waiting) {
 /// As for jobs: a record whose number is known is a copy, and a name that is in use gets a new definition.
 void Replay::apply_schedule(const Waiting& waiting) {
   const auto view = parse_schedule(waiting.record.payload);
-  if (const ScheduleBook::Entry* known = store_.schedules.find_number(waiting.seq)) {
-    if (known->schedule.name != view->name) return;  // no copy of it: we have written no such record
-    const uint32_t before = known->mark.definition.segment;
-    if (before != waiting.location.segment) clean_first(before);
-  } else if (const ScheduleBook::Entry* old = store_.schedules.find(view->name)) {
-    replaced_[old->mark.number] = old->mark.definition.segment;
+  const ScheduleBook::Entry* known = store_.schedules.find_number(waiting.seq);
+  if (known != nullptr && known->schedule.name != view->name) return;  // we have written no such record
+  const ScheduleMark before = store_.schedules.define(*view, waiting.location);
+  if (before.number == 0) return;
+  if (before.number != waiting.seq) {
+    replaced_[before.number] = before.definition.segment;
+  } else if (before.definition.segment != waiting.location.segment) {
+    clean_first(before.definition.segment);
   }
-  store_.schedules.define(*view, waiting.location);
 }
 
 /// Of a schedule that is not there: it is gone, or the copy of its definition, which has a later state, comes

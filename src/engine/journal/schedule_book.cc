@@ -7,19 +7,22 @@ ScheduleBook::Entry* ScheduleBook::find_number(uint64_t number) const {
   return found == by_number_.end() ? nullptr : found->second;
 }
 
-void ScheduleBook::define(const ScheduleView& schedule, const Location& location) {
-  Entry* entry = table_.find(schedule.name);
-  if (entry == nullptr) entry = &table_.insert(schedule.name);
-  text_bytes_ -= entry->mark.number == 0 ? 0 : text_bytes(*entry);
-  by_number_.erase(entry->mark.number);
-  by_number_[schedule.fixed.number] = entry;
-  entry->mark.number = schedule.fixed.number;
-  entry->schedule.revision = schedule.fixed.revision;
-  entry->schedule.progress = schedule.progress;
-  entry->schedule.definition = schedule.definition;
-  text_bytes_ += text_bytes(*entry);
-  set_records(*entry, location, {});
-  set_next(*entry, schedule.fixed.next_ms);
+ScheduleMark ScheduleBook::define(const ScheduleView& schedule, const Location& location) {
+  Entry& entry = table_.find_or_insert(schedule.name);
+  const ScheduleMark before = entry.mark;
+  if (before.number != 0) {
+    text_bytes_ -= text_bytes(entry);
+    by_number_.erase(before.number);
+  }
+  by_number_[schedule.fixed.number] = &entry;
+  entry.mark.number = schedule.fixed.number;
+  entry.schedule.revision = schedule.fixed.revision;
+  entry.schedule.progress = schedule.progress;
+  entry.schedule.definition = schedule.definition;
+  text_bytes_ += text_bytes(entry);
+  set_records(entry, location, {});
+  set_next(entry, schedule.fixed.next_ms);
+  return before;
 }
 
 void ScheduleBook::turn(Entry& entry, const TurnedView& turned, const Location& location) {

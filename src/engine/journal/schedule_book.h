@@ -37,7 +37,8 @@ class ScheduleBook {
   Entry* find_number(uint64_t number) const;
 
   /// All of the schedule is in the record at `location`: a new schedule, a new definition of one, or a copy.
-  void define(const ScheduleView& schedule, const Location& location);
+  /// Returns where the records of before were (number 0: there was no schedule of that name).
+  ScheduleMark define(const ScheduleView& schedule, const Location& location);
   /// The changeable part is in the record at `location`. `turned.fixed.number` is not looked at.
   void turn(Entry& entry, const TurnedView& turned, const Location& location);
   void erase(Entry& entry);

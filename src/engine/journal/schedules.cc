@@ -80,8 +80,6 @@ void JournalEngine::remove_schedule(ScheduleBook::Entry& entry) {
 
 /// A definition that is replaced is gone like a replaced job: with its number and its segment.
 void JournalEngine::write_schedule(const TurnRequest& request, TurnOutcome outcome) {
-  const ScheduleBook::Entry* old = store_.schedules.find(request.name);
-  const ScheduleMark before = old == nullptr ? ScheduleMark{} : old->mark;
   ScheduleView view{};
   view.name = request.name;
   view.progress = outcome == TurnOutcome::kSkipped ? request.progress_if_skipped : request.progress;
@@ -93,7 +91,7 @@ void JournalEngine::write_schedule(const TurnRequest& request, TurnOutcome outco
                                           view.fixed.number = lsn;
                                           write_payload(payload, view);
                                         });
-  store_.schedules.define(view, location);
+  const ScheduleMark before = store_.schedules.define(view, location);
   if (before.number != 0) write_gone(before.number, before.definition.segment);
 }
 
