@@ -30,6 +30,9 @@ inline constexpr std::array kCanaries{
     NamedCanary{"unchecked-files",
                 "segments are not compared with the manifest",
                 {journal::Canary::kUncheckedFiles, false}},
+    NamedCanary{"unwritten-turn",
+                "a schedule's job is pushed, and that the schedule moved on is not written",
+                {journal::Canary::kUnwrittenTurn, false}},
 };
 
 /// The same around connections.
