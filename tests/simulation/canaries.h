@@ -33,6 +33,9 @@ inline constexpr std::array kCanaries{
     NamedCanary{"unwritten-turn",
                 "a schedule's job is pushed, and that the schedule moved on is not written",
                 {journal::Canary::kUnwrittenTurn, false}},
+    NamedCanary{"split-turn",
+                "a schedule and its job are written one after the other, not as one",
+                {journal::Canary::kSplitTurn, false}},
 };
 
 /// The same around connections.

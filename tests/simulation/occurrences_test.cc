@@ -11,7 +11,7 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Moment kNow = from_unix_ms(1'700'000'000'000);
+constexpr Moment kSet = from_unix_ms(1'700'000'000'000);
 
 /// A schedule of every ten seconds, turned by hand: rightly, and in every wrong way.
 class OccurrencesTest : public testing::Test {
@@ -20,10 +20,10 @@ class OccurrencesTest : public testing::Test {
     spec_.name = "s";
     spec_.topic = "t";
     spec_.every = seconds{10};
-    progress_.created = progress_.decided = kNow;
+    progress_.created = progress_.decided = kSet;
   }
 
-  std::string set() { return turn(kNow, std::nullopt); }
+  std::string set() { return turn(kSet, std::nullopt); }
   /// A turn to `progress_`.
   std::string turn(Moment now, std::optional<Moment> made, TurnOutcome outcome = TurnOutcome::kTurned) {
     std::optional<StoredSchedule> before = stored_;
@@ -61,103 +61,103 @@ class OccurrencesTest : public testing::Test {
 
 TEST_F(OccurrencesTest, OneJobForEach) {
   EXPECT_THAT(set(), IsEmpty());
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{10}), IsEmpty());
-  EXPECT_THAT(make(kNow + seconds{20}, kNow + seconds{21}), IsEmpty());
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{10}), IsEmpty());
+  EXPECT_THAT(make(kSet + seconds{20}, kSet + seconds{21}), IsEmpty());
   EXPECT_THAT(occurrences_.check_counts(*stored_), IsEmpty());
   EXPECT_EQ(occurrences_.made(), 2U);
 }
 
 TEST_F(OccurrencesTest, NeverEarly) {
   set();
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{10} - Millis{1}), HasSubstr("before its time"));
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{10} - Millis{1}), HasSubstr("before its time"));
 }
 
 TEST_F(OccurrencesTest, NeverDueEarly) {
   set();
-  due_ = kNow + seconds{10} - Millis{1};
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{11}), HasSubstr("due at the wrong time"));
+  due_ = kSet + seconds{10} - Millis{1};
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{11}), HasSubstr("due at the wrong time"));
 }
 
 TEST_F(OccurrencesTest, NeverTwice) {
   set();
-  make(kNow + seconds{10}, kNow + seconds{10});
-  progress_.decided = kNow;
+  make(kSet + seconds{10}, kSet + seconds{10});
+  progress_.decided = kSet;
   stored_->progress = encode_progress(progress_);
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{10}), HasSubstr("made twice"));
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{10}), HasSubstr("made twice"));
 }
 
 TEST_F(OccurrencesTest, AgainAfterACrashThatLostIt) {
   set();
   const StoredSchedule before = *stored_;
-  make(kNow + seconds{10}, kNow + seconds{10});
+  make(kSet + seconds{10}, kSet + seconds{10});
   occurrences_.went_back("s", 1);
   stored_ = before;
   progress_.made = 0;
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{10}), IsEmpty());
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{10}), IsEmpty());
   EXPECT_EQ(occurrences_.made(), 1U);
 }
 
 TEST_F(OccurrencesTest, WhatIsLateIsCounted) {
   set();
-  EXPECT_THAT(make(kNow + seconds{30}, kNow + seconds{35}, 2), IsEmpty());
+  EXPECT_THAT(make(kSet + seconds{30}, kSet + seconds{35}, 2), IsEmpty());
 }
 
 TEST_F(OccurrencesTest, NoneIsLost) {
   set();
-  EXPECT_THAT(make(kNow + seconds{30}, kNow + seconds{35}, 1), HasSubstr("3 occurrences came, and 2"));
+  EXPECT_THAT(make(kSet + seconds{30}, kSet + seconds{35}, 1), HasSubstr("3 occurrences came, and 2"));
 }
 
 TEST_F(OccurrencesTest, TheLastOneIsMade) {
   set();
-  EXPECT_THAT(make(kNow + seconds{20}, kNow + seconds{35}, 1), HasSubstr("there is a later one"));
+  EXPECT_THAT(make(kSet + seconds{20}, kSet + seconds{35}, 1), HasSubstr("there is a later one"));
 }
 
 TEST_F(OccurrencesTest, AllAreMadeInOrder) {
   spec_.missed = Missed::kAll;
   set();
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{35}), IsEmpty());
-  EXPECT_THAT(make(kNow + seconds{30}, kNow + seconds{35}, 1), HasSubstr("not the first one"));
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{35}), IsEmpty());
+  EXPECT_THAT(make(kSet + seconds{30}, kSet + seconds{35}, 1), HasSubstr("not the first one"));
 }
 
 TEST_F(OccurrencesTest, GivenUpOnlyWhenItIsLate) {
   spec_.missed = Missed::kSkip;
   set();
-  progress_.decided = kNow + seconds{10};
+  progress_.decided = kSet + seconds{10};
   progress_.missed = 1;
-  next_ = kNow + seconds{20};
-  EXPECT_THAT(turn(kNow + seconds{15}, std::nullopt), HasSubstr("gave up"));
+  next_ = kSet + seconds{20};
+  EXPECT_THAT(turn(kSet + seconds{15}, std::nullopt), HasSubstr("gave up"));
 }
 
 TEST_F(OccurrencesTest, NoneIsMadeWhileItIsPaused) {
   progress_.paused = true;
   next_ = kNever;
   EXPECT_THAT(set(), IsEmpty());
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{10}), HasSubstr("paused"));
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{10}), HasSubstr("paused"));
 }
 
 TEST_F(OccurrencesTest, NotMoreThanItsRuns) {
   spec_.runs = 1;
   set();
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{10}), IsEmpty());
-  EXPECT_THAT(make(kNow + seconds{20}, kNow + seconds{20}), HasSubstr("last run"));
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{10}), IsEmpty());
+  EXPECT_THAT(make(kSet + seconds{20}, kSet + seconds{20}), HasSubstr("last run"));
 }
 
 TEST_F(OccurrencesTest, TheNextOneIsNotForgotten) {
   set();
-  next_ = kNow + seconds{30};
-  EXPECT_THAT(make(kNow + seconds{10}, kNow + seconds{10}), HasSubstr("looks again at"));
+  next_ = kSet + seconds{30};
+  EXPECT_THAT(make(kSet + seconds{10}, kSet + seconds{10}), HasSubstr("looks again at"));
 }
 
 TEST_F(OccurrencesTest, OverlapIsAboutTheJobBefore) {
   spec_.overlap = Overlap::kSkip;
   set();
-  make(kNow + seconds{10}, kNow + seconds{10});
-  EXPECT_THAT(make(kNow + seconds{20}, kNow + seconds{20}), HasSubstr("comes after ''"));
+  make(kSet + seconds{10}, kSet + seconds{10});
+  EXPECT_THAT(make(kSet + seconds{20}, kSet + seconds{20}), HasSubstr("comes after ''"));
 }
 
 TEST_F(OccurrencesTest, CountsThatAreNotThoseOfTheRule) {
   set();
-  make(kNow + seconds{10}, kNow + seconds{10});
+  make(kSet + seconds{10}, kSet + seconds{10});
   ++progress_.missed;
   stored_->progress = encode_progress(progress_);
   EXPECT_THAT(occurrences_.check_counts(*stored_), HasSubstr("1 occurrences came"));

@@ -8,7 +8,7 @@
 namespace delayq::simulation {
 namespace {
 
-constexpr Moment kNow = from_unix_ms(1'700'000'000'000);
+constexpr Moment kBegin = from_unix_ms(1'700'000'000'000);
 
 /// A model with one schedule, which is turned again and again.
 class Crash : public testing::Test {
@@ -37,14 +37,14 @@ class Crash : public testing::Test {
       request.job->on_conflict = OnConflict::kKeep;
     }
     std::string wrong;
-    model_.turn(operation, made.value_or(kNow), request, wrong);
+    model_.turn(operation, made.value_or(kBegin), request, wrong);
     EXPECT_EQ(wrong, "");
     revision_ = revision;
     return operation;
   }
   /// The schedule exists, and that is durable.
   void set() {
-    progress_.created = progress_.decided = kNow;
+    progress_.created = progress_.decided = kBegin;
     model_.answered(turn(progress_, std::nullopt, 1));
     before_ = look();
   }
@@ -62,7 +62,7 @@ class Crash : public testing::Test {
     for (const auto& entry : model_.schedules()) survey.schedules.push_back(entry->schedule);
     return survey;
   }
-  bool may_be(const Survey& survey) { return model_.adopt(survey, kNow, true).ok(); }
+  bool may_be(const Survey& survey) { return model_.adopt(survey, kBegin, true).ok(); }
 
   Model model_;
   ScheduleProgress progress_;
@@ -106,7 +106,7 @@ TEST_F(Crash, TheJobMayHaveGoneOn) {
   const JobRef job{"t", id};
   model_.apply<std::vector<CancelOutcome>>(model_.begin(), Promise::kChanges,
                                            [&](Engine& engine, Reply<std::vector<CancelOutcome>> reply) {
-                                             engine.cancel(kNow, {&job, 1}, std::move(reply));
+                                             engine.cancel(kBegin, {&job, 1}, std::move(reply));
                                            });
   EXPECT_TRUE(may_be(look()));
 }
@@ -151,7 +151,7 @@ TEST_F(Crash, WhatWasRemovedMayBeThereAgainWithItsJobs) {
   const Survey made = look();
   TurnRequest request{.name = "s", .expected = 2};
   std::string wrong;
-  model_.turn(model_.begin(), kNow, request, wrong);
+  model_.turn(model_.begin(), kBegin, request, wrong);
   EXPECT_EQ(wrong, "");
   EXPECT_TRUE(may_be(made));
 }
