@@ -52,7 +52,8 @@ TurnAnswer JournalEngine::turn_one(const TurnRequest& request, Moment now) {
   const bool pushes = request.job && turned.outcome != TurnOutcome::kSkipped;
 
   // More than one record: all of them, or none, after a crash.
-  const bool is_group = pushes || (entry != nullptr && is_redefined(request, entry->schedule));
+  const bool is_group = (pushes || (entry != nullptr && is_redefined(request, entry->schedule))) &&
+                        !is_planted(Canary::kSplitTurn);
   if (is_group) log_.begin_group(bytes_for(request));
   if (pushes) {
     turned.has_replaced = previous != kNoSlot && request.overlap == Overlap::kReplace &&
