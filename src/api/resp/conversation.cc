@@ -288,6 +288,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
   }
   flush();
   answer_kind_ = kind_of_answer(verb);
+  if (verb >= Verb::kSchedule && verb <= Verb::kScheduleNext) return schedule(verb, arguments);
   switch (verb) {
     case Verb::kGet:
       return get(arguments);
@@ -312,16 +313,6 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return import_lines(arguments);
     case Verb::kBackup:
       return backup(arguments);
-    case Verb::kSchedule:
-    case Verb::kScheduleSet:
-    case Verb::kScheduleGet:
-    case Verb::kScheduleList:
-    case Verb::kScheduleDel:
-    case Verb::kSchedulePause:
-    case Verb::kScheduleResume:
-    case Verb::kScheduleRun:
-    case Verb::kScheduleNext:
-      return schedule(verb, arguments);
     case Verb::kMulti:
       return begin_transaction();
     case Verb::kExec:
