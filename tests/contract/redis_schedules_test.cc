@@ -159,6 +159,19 @@ TEST_F(RedisSchedules, AForeignKeyIsNamedAndNothingHappens) {
   EXPECT_EQ(a->turn(occurrence.request), TurnOutcome::kTurned);
 }
 
+TEST_F(RedisSchedules, ADamagedOneIsNamedAndTheOthersGoOn) {
+  const auto a = join("a");
+  for (const std::string_view name : {"a", "bad", "c"}) a->turn(defined(name, at(10)));
+  redis_of_schedules().command({"HSET", prefix_ + ":{0}:turn", "bad", "garbage"});
+  a->driver.go_to(at(10));
+  EXPECT_THAT(a->reported(), testing::UnorderedElementsAre("a", "c"));
+  EXPECT_THAT(a->server.engine().problem(), HasSubstr("the schedule \"bad\" is damaged"));
+  const SchedulePage page = a->driver.list_schedules({});
+  ASSERT_THAT(page.schedules, SizeIs(3));
+  EXPECT_EQ(page.schedules[1].name, "bad");
+  EXPECT_EQ(page.schedules[1].progress, "");
+}
+
 TEST_F(RedisSchedules, AScheduleAndItsJobsAreTogetherInNewDeployments) {
   const auto a = join("a", redis::new_shards(prefix_, 4));
   a->driver.settle();

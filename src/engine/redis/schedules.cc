@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/text.h"
 #include "engine/redis/redis_engine.h"
 #include "engine/redis/scripts.h"
 
@@ -48,21 +49,28 @@ void add_turn(Arguments& arguments, const TurnRequest& request, Moment now) {
   arguments.view(job.group);
 }
 
-/// Reads the schedules that a script says from that place on. False: what it says makes no sense.
+/// Reads the schedules that a script says from that place on. A damaged one has no revision, and an empty
+/// progress: the queue shows it as unreadable. False: what the script says makes no sense.
 bool read_schedules(const resp::Value& answer, size_t first, auto& schedules) {
   if (answer.items.size() < first || (answer.items.size() - first) % kScheduleWords != 0) return false;
   for (size_t i = first; i < answer.items.size(); i += kScheduleWords) {
     StoredSchedule schedule;
     schedule.name = answer.items[i].text;
     schedule.definition = answer.items[i + 2].text;
-    if (!redis::read_turn(answer.items[i + 1].text, schedule)) return false;
+    if (!redis::read_turn(answer.items[i + 1].text, schedule)) {
+      schedule.revision = 0;
+      schedule.progress.clear();
+      schedule.next = kNever;
+    }
     schedules.push_back(std::move(schedule));
   }
   return true;
 }
 
-Error no_schedule(std::string_view op) {
-  return {ErrorCode::kCorrupt, std::string(op), "a schedule in Redis is not one of ours", {}};
+/// What an operator has to know of it.
+std::string damaged_schedule(std::string_view key, std::string_view name) {
+  return fmt::format("the schedule {} is damaged: remove its field {} of the key {} (HDEL) and set it again",
+                     quote(name), quote(name), key);
 }
 
 }  // namespace
@@ -148,17 +156,18 @@ void RedisEngine::get_schedule(Moment now, std::string_view name,
   arguments.text(name);
   auto gather = Gather<std::optional<StoredSchedule>>::make(std::nullopt, std::move(reply));
   run(redis::scripts::kSchedule, keys_.schedules(shard).all(), arguments,
-      gather->expect(
-          [name = std::string(name)](resp::Value& value, std::optional<StoredSchedule>& found) -> Status {
-            if (value.items.empty()) return {};
-            if (value.items.size() != 2) return not_understood("schedule");
-            StoredSchedule schedule;
-            if (!redis::read_turn(value.items[0].text, schedule)) return no_schedule("schedule");
-            schedule.name = name;
-            schedule.definition = std::move(value.items[1].text);
-            found = std::move(schedule);
-            return {};
-          }));
+      gather->expect([name = std::string(name), key = keys_.in_shard(shard, "turn")](
+                         resp::Value& value, std::optional<StoredSchedule>& found) -> Status {
+        if (value.items.empty()) return {};
+        if (value.items.size() != 2) return not_understood("schedule");
+        StoredSchedule schedule;
+        if (!redis::read_turn(value.items[0].text, schedule))
+          return Error{ErrorCode::kCorrupt, "schedule", damaged_schedule(key, name), {}};
+        schedule.name = name;
+        schedule.definition = std::move(value.items[1].text);
+        found = std::move(schedule);
+        return {};
+      }));
   gather->close(answers_);
 }
 
@@ -227,7 +236,7 @@ void RedisEngine::ask_for_schedules(const std::shared_ptr<ScheduleListing>& list
         if (!answer.ok()) {
           listing->error = answer.error();
         } else if (!read_schedules(*answer, 1, source.found)) {
-          listing->error = no_schedule("schedules");
+          listing->error = not_understood("schedules");
         } else if (const std::string& last = answer->items[0].text; last.empty() || last > source.after) {
           source.after = last;
           source.is_done = last.empty();
@@ -266,9 +275,13 @@ void RedisEngine::look_at_schedules(uint32_t shard) {
           driving_.note_failed(shard);
         } else {
           std::vector<StoredSchedule> due;
-          if (!read_schedules(*answer, 3, due))
-            problem_ = fmt::format("a schedule in {} is damaged: remove its field (HDEL)",
-                                   keys_.in_shard(shard, "turn"));
+          if (!read_schedules(*answer, 3, due)) due.clear();
+          const auto is_damaged = [this, shard](const StoredSchedule& schedule) {
+            if (schedule.revision != 0) return false;
+            problem_ = damaged_schedule(keys_.in_shard(shard, "turn"), schedule.name);
+            return true;
+          };
+          std::erase_if(due, is_damaged);
           if (!due.empty()) due_schedules_.push_back(std::move(due));
         }
         end_call(shard);
