@@ -154,7 +154,7 @@ Status Model::adopt(const Survey& survey, Moment now, bool certain) {
   if (Status adopted = adopt_settings(survey, certain, settings); !adopted.ok()) return adopted;
   MemoryEngine::Schedules schedules;
   for (const StoredSchedule& schedule : survey.schedules) {
-    MemoryEngine::Schedules::Entry& entry = schedules.insert(schedule.name);
+    MemoryEngine::Schedules::Entry& entry = schedules.find_or_insert(schedule.name);
     entry.schedule = schedule;
     schedules.set_next(entry, schedule.next);
   }
