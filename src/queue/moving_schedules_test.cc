@@ -63,8 +63,9 @@ struct Spot {
     }
     return {"it never ends"};
   }
-  /// The occurrences of the jobs that are ready, as milliseconds of the test.
+  /// Lets time pass, and returns the occurrences of the jobs that are ready then, as milliseconds of the test.
   std::vector<int64_t> made(Moment until) {
+    for (Moment now = driver.now(); now < until; now += seconds{1}) driver.run_to(now);
     driver.run_to(until);
     std::vector<int64_t> all;
     for (const auto& taken : driver.pop("t", 1'000)) {

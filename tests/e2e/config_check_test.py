@@ -35,6 +35,13 @@ BAD_FILES = {
     "two tokens of one name": (f'[[tokens]]\nname = "a"\nsha256 = "{HASH}"\nscopes = ["push"]\n' * 2, "bad.toml:6: tokens.1: another token has the name a"),
     "networks": ('[webhook]\ndeny = ["10.0.0.0/40"]\n', 'bad.toml:2: webhook.deny: "10.0.0.0/40"'),
     "a URL": ('[redis]\nurl = "http://x"\n', "bad.toml:2: redis.url: "),
+    "a rule that never matches": ('[schedules.a]\ntopic = "t"\ncron = "0 0 30 2 *"\n', "bad.toml:3: schedules.a.cron: "),
+    "a zone": ('[schedules.a]\ntopic = "t"\ncron = "@daily"\nzone = "Mars/Base"\n', "bad.toml:4: schedules.a.zone: "),
+    "an end before the start": ('[schedules.a]\ntopic = "t"\nevery = "1m"\nend = "2030-01-01T00:00:00Z"\nstart = "2031-01-01T00:00:00Z"\n',
+                                'bad.toml:4: schedules."a".end: end 2030-01-01T00:00:00.000Z is before start'),
+    "a schedule without a topic": ('[schedules.a]\nevery = "1m"\n', 'bad.toml:2: schedules."a": topic is missing'),
+    "a schedule twice": ('[schedules.a]\n[schedules.a]\n', "bad.toml:2: this is not TOML"),
+    "the name of a schedule": ('[schedules."a b"]\nevery = "1m"\n', "bad.toml:2: schedules.a b.every: the name of a schedule"),
     "Redis twice": ('[redis]\nurl = "redis://:a@127.0.0.1"\npassword = "b"\n', "bad.toml:3: redis.password: also set in redis.url"),
 }
 BAD_VARIABLES = {
