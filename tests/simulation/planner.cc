@@ -46,7 +46,9 @@ Reply<T> Planner::note(std::string verb, std::optional<ErrorCode> expected) {
 }
 
 void Planner::act() {
-  if (!chance(8)) return;
+  const bool is_first = scene_.world().model().schedules().size() == 0;
+  if (!chance(is_first ? 25 : 8)) return;
+  if (is_first && chance(70)) return set();
   const uint64_t dice = random_.below(100);
   if (dice < 38) return set();
   if (dice < 40) return set_nonsense();
