@@ -73,6 +73,8 @@ TEST_F(ArgumentsTest, says_what_was_probably_meant) {
       explained({"token", "new", "--nam=x"}),
       "delayq token new: there is no option --nam. Did you mean --name?\ndelayq token new --help lists all "
       "options\n");
+  EXPECT_EQ(explained({"token", "nwe"}),
+            "delayq token: there is no command \"nwe\". Did you mean new?\ndelayq token --help lists them\n");
   EXPECT_EQ(explained({"list", "--number", "[x]"}),
             "delayq list: Could not convert: --number = [x]\ndelayq list --help lists all options\n");
   EXPECT_EQ(explained({"list", "--one", "1"}), "it was understood");

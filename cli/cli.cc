@@ -86,6 +86,7 @@ Commands::Commands(CLI::App& app) {
   add_producer_verbs(verbs);
   add_consumer_verbs(verbs);
   add_operator_verbs(verbs);
+  add_schedule_verbs(verbs);
   add_transfer_verbs(verbs);
   add_migrate_verb(verbs);
   add_top_verb(verbs);
@@ -98,8 +99,7 @@ Commands::~Commands() = default;
 
 void Commands::add(CLI::App& app, std::unique_ptr<Verb> verb) {
   auto entry = std::make_unique<Entry>();
-  CLI::App* const sub = app.add_subcommand(std::string(verb->name()), std::string(verb->help()));
-  verb->add_options(*sub);
+  CLI::App* const sub = &add_subcommand(app, *verb);
   if (verb->is_client()) {
     sub->add_flag("--json", entry->json, "JSON, also on a terminal");
     add_server_options(*sub, entry->server);
@@ -225,8 +225,9 @@ Unknown unknown_topic_of_help(const CLI::App& app, const std::vector<std::string
   return {};
 }
 
-std::string no_such_command(std::string_view word, const CLI::App& within) {
-  return fmt::format("delayq: there is no command {}.{}\ndelayq --help lists them\n", quote(word),
+/// `name` is the program's, or that of a group of commands.
+std::string no_such_command(std::string_view word, const CLI::App& within, std::string_view name = "delayq") {
+  return fmt::format("{0}: there is no command {1}.{2}\n{0} --help lists them\n", name, quote(word),
                      meant(word, command_names(within)));
 }
 
@@ -268,6 +269,10 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
     return no_such_command(first, app);
   }
   std::string name = first;
+  const bool is_group = !command_names(*command).empty();
+  if (is_group && arguments.size() > 1 && !arguments[1].starts_with('-') &&
+      command_named(*command, arguments[1]) == nullptr)
+    return no_such_command(arguments[1], *command, "delayq " + first);
   if (const CLI::App* const inner = arguments.size() > 1 ? command_named(*command, arguments[1]) : nullptr) {
     command = inner;
     name += " " + arguments[1];

@@ -16,8 +16,9 @@ using testing::Not;
 class CompletionTest : public testing::Test {
  protected:
   std::vector<std::string> offered(const std::vector<std::string>& words) {
-    return completions(app_, words, [this] {
+    return completions(app_, words, [this](NamesOf what) {
       ++asked_;
+      if (what == NamesOf::kSchedules) return std::vector<std::string>{"nightly", "hourly"};
       return std::vector<std::string>{"order", "mail", "order:eu"};
     });
   }
@@ -59,6 +60,20 @@ TEST_F(CompletionTest, asks_for_topics_where_one_belongs) {
   EXPECT_THAT(offered({"push", "order", ""}), IsEmpty());
   EXPECT_THAT(offered({"pop", "order", "--exec", "--", "o"}), IsEmpty()) << "files are the shell's own";
   EXPECT_EQ(asked_, 4);
+}
+
+TEST_F(CompletionTest, knows_the_commands_of_a_group) {
+  EXPECT_THAT(offered({"sche"}), ElementsAre("schedule"));
+  EXPECT_THAT(offered({"schedule", "re"}), ElementsAre("remove", "resume"));
+  EXPECT_THAT(offered({"schedule", "set", "--ov"}), ElementsAre("--overlap"));
+  EXPECT_THAT(offered({"schedule", "list", "--se"}), ElementsAre("--server"));
+  EXPECT_THAT(offered({"schedule", "set", "x", "--overlap", ""}), ElementsAre("allow", "replace", "skip"));
+  EXPECT_EQ(asked_, 0);
+  EXPECT_THAT(offered({"schedule", "show", "n"}), ElementsAre("nightly"));
+  EXPECT_THAT(offered({"schedule", "set", "x", "--topic", "m"}), ElementsAre("mail"));
+  EXPECT_EQ(asked_, 2);
+  EXPECT_THAT(offered({"backup", "n"}), IsEmpty()) << "the name of a copy";
+  EXPECT_EQ(asked_, 2);
 }
 
 TEST_F(CompletionTest, has_a_script_for_each_shell) {

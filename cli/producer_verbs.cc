@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/importing.h"
+#include "cli/job_input.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -163,28 +164,6 @@ Status push_lines(const Session& session, const LinePush& push) {
 
 using Text = std::optional<std::string>;
 
-/// Reads all of the input, but not much more than the largest body.
-Result<std::string> read_body(std::istream& in) {
-  std::string body;
-  std::string chunk(size_t{256} << 10, '\0');
-  while (body.size() <= Limits::kMaxBodyBytes && in) {
-    in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-    body.append(chunk, 0, static_cast<size_t>(in.gcount()));
-  }
-  if (in.bad()) return invalid("body: could not be read to its end");
-  if (Status status = check_body(body.size(), Limits::kMaxBodyBytes); !status) return status.error();
-  return body;
-}
-
-Result<std::string> read_file(const std::string& name) {
-  std::ifstream in(name, std::ios::binary);
-  if (!in || in.peek() == std::ifstream::traits_type::eof()) {
-    if (!in.eof()) return invalid(fmt::format("--file: {} cannot be read", name));
-    return std::string();
-  }
-  return read_body(in);
-}
-
 class Push final : public Verb {
  public:
   std::string_view name() const override { return "push"; }
@@ -207,14 +186,7 @@ class Push final : public Verb {
     app.add_option("--id", id_, "Your own id, unique in the topic; default: a generated one")
         ->excludes(lines_option_);
     app.add_option("--at", at_, "When it is due: 2030-01-31T08:00:00Z or Unix seconds");
-    app.add_option("--priority", priority_, "A lower number is handed out first; default 1024");
-    app.add_option("--attempts", attempts_, "Tries before it is dead; 0: no limit");
-    app.add_option("--backoff", backoff_, "30s, or 10s,1m,10m, or exponential:1s:2:1h:0.1");
-    app.add_option("--lease", lease_, "How long a consumer may hold it");
-    app.add_option("--group", group_, "The group, to cancel its jobs together");
-    app.add_option("--callback", callback_, "Call this URL when the job is due; it is then never popped");
-    app.add_option("--callback-method", method_, "POST, PUT, PATCH or DELETE; default the topic's");
-    app.add_option("--callback-format", format_, "webhook, cloudevents or callback-api; default the topic's");
+    flags_.add_to(app);
     CLI::Option* const replace = app.add_flag("--replace", replace_, "Replace a job with this id");
     app.add_flag("--keep", keep_, "Keep a job with this id unchanged")->excludes(replace);
   }
@@ -233,10 +205,14 @@ class Push final : public Verb {
       std::erase(lines_, "");  // CLI11 passes an empty text if there is no value
       return push_lines(session, {.before = before, .after = options(), .files = lines_});
     }
-    if (files_.empty()) return push_given(session, before, given.value_or("-"));
+    if (files_.empty()) {
+      Result<std::string> body =
+          given_body(session, given.value_or("-"), "give it after the delay, name a --file, or pipe it in");
+      return body ? push(session, before, std::move(*body)) : Status{body.error()};
+    }
     for (const std::string& file : files_) {
-      Result<std::string> body = read_file(file);
-      if (!body) return Error{body.error().code, {}, fmt::format("{}: {}", file, body.error().detail)};
+      Result<std::string> body = read_body_file(file);
+      if (!body) return body.error();
       if (Status status = push(session, before, std::move(*body)); !status) return status;
     }
     return {};
@@ -248,28 +224,10 @@ class Push final : public Verb {
     Words words;
     append_option(words, "ID", id_);
     append_option(words, "AT", at_);
-    append_option(words, "PRI", priority_);
-    append_option(words, "ATTEMPTS", attempts_);
-    append_option(words, "BACKOFF", backoff_);
-    append_option(words, "LEASE", lease_);
-    append_option(words, "GROUP", group_);
-    append_option(words, "CALLBACK", callback_);
-    append_option(words, "METHOD", method_);
-    append_option(words, "FORMAT", format_);
+    flags_.append_to(words);
     if (replace_) words.emplace_back("REPLACE");
     if (keep_) words.emplace_back("KEEP");
     return words;
-  }
-
-  Status push_given(const Session& session, const Words& before, std::string body) {
-    if (body == "-") {
-      if (session.world.in_is_terminal)
-        return invalid("body: is missing: give it after the delay, name a --file, or pipe it in");
-      Result<std::string> read = read_body(session.world.in);
-      if (!read) return read.error();
-      body = std::move(*read);
-    }
-    return push(session, before, std::move(body));
   }
 
   Status push(const Session& session, Words command, std::string body) const {
@@ -285,7 +243,8 @@ class Push final : public Verb {
   }
 
   std::string topic_;
-  Text first_, second_, id_, at_, priority_, attempts_, backoff_, lease_, group_, callback_, method_, format_;
+  Text first_, second_, id_, at_;
+  JobFlags flags_;
   std::vector<std::string> files_, lines_;
   CLI::Option* lines_option_ = nullptr;
   bool replace_ = false;

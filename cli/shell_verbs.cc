@@ -138,10 +138,19 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return names;
 }
 
+/// Whose names a positional takes; nullopt: it takes none.
+std::optional<NamesOf> names_for(const CLI::App& command, const CLI::Option& positional) {
+  const std::string name = positional.get_name(true);
+  if (name == "TOPIC") return NamesOf::kTopics;
+  const CLI::App* const group = command.get_parent();
+  if (name == "NAME" && group != nullptr && group->get_name() == "schedule") return NamesOf::kSchedules;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> completions(const CLI::App& app, const std::vector<std::string>& words,
-                                     const std::function<std::vector<std::string>()>& topics) {
+                                     const std::function<std::vector<std::string>(NamesOf)>& names) {
   if (words.empty()) return commands_of(app);
   CommandLinePosition position(app);
   for (size_t i = 0; i + 1 < words.size(); ++i) position.pass(words[i]);
@@ -149,11 +158,13 @@ std::vector<std::string> completions(const CLI::App& app, const std::vector<std:
   const std::string& begun = words.back();
   std::vector<std::string> found;
   if (position.awaited() != nullptr) {
-    found = values_of(*position.awaited());
+    const bool is_topic = position.awaited()->check_lname("topic");
+    found = is_topic ? names(NamesOf::kTopics) : values_of(*position.awaited());
   } else if (begun.starts_with("-")) {
     found = options_of(position.app());
   } else if (const CLI::Option* const positional = position.positional(); positional != nullptr) {
-    found = positional->get_name(true) == "TOPIC" ? topics() : values_of(*positional);
+    const std::optional<NamesOf> wanted = names_for(position.app(), *positional);
+    found = wanted ? names(*wanted) : values_of(*positional);
   } else {
     found = commands_of(position.app());
   }
@@ -322,6 +333,7 @@ The settings of the server are in variables, too: see the reference of the confi
 delayq push order 30m \(aq{"uid":1}\(aq \-\-id order:1
 delayq cancel order order:1
 delayq push mail 0 \-\-lines addresses.txt
+delayq schedule set nightly \-\-cron "0 2 * * *" \-\-zone Europe/Berlin \-\-topic report \(aq{}\(aq
 delayq pop mail \-\-exec ./send\-mail \-\-workers 4 \-\-forever
 delayq top
 .fi
@@ -395,14 +407,14 @@ class Complete final : public OfTheTree {
   }
 
   Status run(const Session& session) override {
-    const auto topics = [&] { return topics_of_server(session.world); };
-    for (const std::string& each : completions(root(), words_, topics)) session.world.out << each << "\n";
+    const auto names = [&](NamesOf what) { return names_of_server(session.world, what); };
+    for (const std::string& each : completions(root(), words_, names)) session.world.out << each << "\n";
     return {};
   }
 
  private:
   /// Returns none when the server does not answer soon.
-  std::vector<std::string> topics_of_server(const Surroundings& world) const {
+  std::vector<std::string> names_of_server(const Surroundings& world, NamesOf what) const {
     ServerOptions options;
     for (size_t i = 0; i + 1 < words_.size(); ++i) {
       if (words_[i] == "--server" || words_[i] == "--resp") options.address = words_[i + 1];
@@ -413,11 +425,14 @@ class Complete final : public OfTheTree {
     std::vector<std::string> names;
     std::string cursor;
     for (int page = 0; page < kMostPages && connection; ++page) {
-      const std::vector<std::string_view> command{"TOPICS", cursor, "1000"};
+      std::vector<std::string_view> command{"TOPICS", cursor, "1000"};
+      if (what == NamesOf::kSchedules) command = {"SCHEDULE", "LIST", "COUNT", "1000", "AFTER", cursor};
       const Result<resp::Value> reply = connection->ask(command, kPatience);
       if (!reply || reply->items.size() != 2) break;
       for (const resp::Value& row : reply->items[1].items) {
-        if (!row.items.empty()) names.push_back(row.items[0].text);
+        if (row.items.empty()) continue;
+        const resp::Value* const name = what == NamesOf::kSchedules ? row.find("name") : &row.items.front();
+        if (name != nullptr) names.push_back(name->text);
       }
       cursor = reply->items[0].text;
       if (cursor.empty()) break;

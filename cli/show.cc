@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kShownValue = 2'000;
 constexpr std::array<std::string_view, 8> kTexts{"topic", "id",      "state",    "body",
                                                  "group", "outcome", "callback", "name"};
-constexpr std::array<std::string_view, 2> kBooleans{"paused", "cancel_requested"};
+constexpr std::array<std::string_view, 3> kBooleans{"paused", "cancel_requested", "from_configuration"};
 
 template <size_t kSize>
 bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view name) {

@@ -3,9 +3,30 @@
 #include <charconv>
 #include <ostream>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/terminal.h"
 
 namespace delayq::cli {
+
+CLI::App& add_subcommand(CLI::App& app, Verb& verb) {
+  const std::string name(verb.name());
+  const size_t space = name.find(' ');
+  CLI::App* group = &app;
+  if (space != std::string::npos) {
+    const std::string first = name.substr(0, space);
+    const auto found = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == first; });
+    group = found.empty() ? nullptr : found.front();
+    if (group == nullptr) {
+      group = app.add_subcommand(first, "Recurring jobs: every so often, or by cron in a time zone");
+      group->require_subcommand(1);
+    }
+  }
+  CLI::App* const command = group->add_subcommand(name.substr(space == std::string::npos ? 0 : space + 1),
+                                                  std::string(verb.help()));
+  verb.add_options(*command);
+  return *command;
+}
 
 Result<resp::Value> Session::ask(const Words& command, Millis wait) const {
   return cli::ask(transport, command, wait);

@@ -44,11 +44,12 @@ struct Session {
   std::string when(int64_t unix_ms) const;
 };
 
-/// One word of the command line. Its options are members, which CLI11 fills.
+/// One command of the command line. Its options are members, which CLI11 fills.
 class Verb {
  public:
   virtual ~Verb() = default;
 
+  /// One word, or two: "schedule set" is a command of the group `schedule`.
   virtual std::string_view name() const = 0;
   virtual std::string_view help() const = 0;
   virtual void add_options(CLI::App& app) = 0;
@@ -69,19 +70,26 @@ void add_push_verb(Verbs& verbs);
 void add_consumer_verbs(Verbs& verbs);
 void add_pop_verbs(Verbs& verbs);
 void add_operator_verbs(Verbs& verbs);
+void add_schedule_verbs(Verbs& verbs);
 void add_transfer_verbs(Verbs& verbs);
 void add_migrate_verb(Verbs& verbs);
 void add_top_verb(Verbs& verbs);
 void add_listen_verb(Verbs& verbs);
 void add_shell_verbs(Verbs& verbs);
 
+/// Adds the subcommand of a verb, with its options, below its group if it has one.
+CLI::App& add_subcommand(CLI::App& app, Verb& verb);
+
 // ---- what shell_verbs.cc prints, for tests
 
+/// What only a server knows.
+enum class NamesOf : uint8_t { kTopics, kSchedules };
+
 /// The words that a shell may offer for the last of `words`, which are those after the program's name; the
-/// last may be empty. Commands, options and enumerated values come from `app`, topics from `topics`, which is
-/// called only when a topic is expected there.
+/// last may be empty. Commands, options and enumerated values come from `app`, names from `names`, which is
+/// called only when a name is expected there.
 std::vector<std::string> completions(const CLI::App& app, const Words& words,
-                                     const std::function<std::vector<std::string>()>& topics);
+                                     const std::function<std::vector<std::string>(NamesOf)>& names);
 
 /// The script that makes a shell call `delayq complete`; empty for a shell that we do not know.
 std::string_view completion_script(std::string_view shell);

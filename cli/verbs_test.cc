@@ -48,13 +48,13 @@ class VerbsTest : public testing::Test {
     add_producer_verbs(verbs);
     add_consumer_verbs(verbs);
     add_operator_verbs(verbs);
+    add_schedule_verbs(verbs);
     add_transfer_verbs(verbs);
     add_top_verb(verbs);
     CLI::App app;
     Verb* verb = nullptr;
     for (auto& each : verbs) {
-      CLI::App* const sub = app.add_subcommand(std::string(each->name()));
-      each->add_options(*sub);
+      CLI::App* const sub = &add_subcommand(app, *each);
       sub->callback([&verb, &each] { verb = each.get(); });
     }
     app.require_subcommand(1);
@@ -445,6 +445,118 @@ TEST_F(VerbsTest, dead_lists_up_to_its_count) {
   EXPECT_THAT(output(), HasSubstr("and more: see --count\n"));
 }
 
+// ---- schedules
+
+constexpr std::string_view kSchedule =
+    "*16\r\n$6\r\nresult\r\n$7\r\ncreated\r\n$4\r\nname\r\n$1\r\ns\r\n$5\r\nstate\r\n$6\r\nactive\r\n"
+    "$5\r\ntopic\r\n$1\r\nt\r\n$4\r\ncron\r\n$9\r\n0 2 * * *\r\n$4\r\nzone\r\n$13\r\nAsia/Shanghai\r\n"
+    "$7\r\nnext_ms\r\n:1896080400000\r\n$10\r\nnext_local\r\n$25\r\n2030-01-31T17:00:00+08:00\r\n";
+
+TEST_F(VerbsTest, schedule_set_sends_what_it_was_given) {
+  replies_ = kSchedule;
+  ASSERT_TRUE(
+      run({"schedule",      "set",        "s",        "{}",      "--cron",    "0 2 * * *",  "--zone",
+           "Asia/Shanghai", "--topic",    "t",        "--start", "1",         "--end",      "2",
+           "--runs",        "3",          "--jitter", "4s",      "--overlap", "skip",       "--missed",
+           "all",           "--priority", "5",        "--group", "g",         "--attempts", "6"}));
+  EXPECT_THAT(sent_.back(),
+              ElementsAre("SCHEDULE", "SET", "s", "TOPIC", "t", "BODY", "{}", "CRON", "0 2 * * *", "ZONE",
+                          "Asia/Shanghai", "START", "1", "END", "2", "RUNS", "3", "JITTER", "4s", "OVERLAP",
+                          "skip", "MISSED", "all", "PRI", "5", "ATTEMPTS", "6", "GROUP", "g"));
+  EXPECT_EQ(output(), "created: next at 2030-01-31T17:00:00+08:00, in 1h\n");
+  json_ = true;
+  in_is_terminal_ = false;
+  in_.str("from a pipe");
+  replies_ = kSchedule;
+  ASSERT_TRUE(run({"schedule", "set", "s", "--every", "10s", "--topic", "t"}));
+  EXPECT_THAT(sent_.back(),
+              ElementsAre("SCHEDULE", "SET", "s", "TOPIC", "t", "BODY", "from a pipe", "EVERY", "10s"));
+  EXPECT_THAT(output(),
+              HasSubstr("\"cron\":\"0 2 * * *\",\"zone\":\"Asia/Shanghai\",\"next_ms\":1896080400000,"));
+}
+
+TEST_F(VerbsTest, schedule_set_refuses_what_cannot_be_meant) {
+  const auto refused = [this](std::vector<std::string> options) {
+    options.insert(options.begin(), {"schedule", "set", "s", "--topic", "t"});
+    try {
+      return run(options).error().detail;
+    } catch (const CLI::ParseError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(refused({"b"}), HasSubstr("--cron or --every is needed"));
+  EXPECT_THAT(refused({"--every", "1h"}), HasSubstr("body: is missing: give it after the name"));
+  EXPECT_THAT(refused({"--every", "1h", "b", "--file", "f"}), HasSubstr("--file: cannot be given together"));
+  EXPECT_THAT(refused({"--every", "1h", "--file", "/no/such"}), HasSubstr("--file: /no/such cannot be read"));
+  EXPECT_THAT(refused({"--every", "1h", "--cron", "@daily", "b"}), HasSubstr("--cron excludes --every"));
+  EXPECT_THAT(refused({"--every", "1h", "--zone", "UTC", "b"}), HasSubstr("--zone requires --cron"));
+  EXPECT_THAT(refused({"--every", "1h", "--every", "2h", "b"}), HasSubstr("--every"));
+  EXPECT_THAT(refused({"--every"}), HasSubstr("--every"));
+  EXPECT_THAT(refused({"--every", "1h", "--overlap", "never", "b"}), HasSubstr("--overlap: never not in"));
+  EXPECT_THAT(refused({"--nonsense"}), HasSubstr("--nonsense"));
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(VerbsTest, schedule_next_shows_local_time_and_utc) {
+  const std::string two =
+      "*2\r\n*2\r\n:1896080400000\r\n$25\r\n2030-01-31T17:00:00+08:00\r\n"
+      "*2\r\n:1896080400250\r\n$29\r\n2030-01-31T17:00:00.250+08:00\r\n";
+  replies_ = two;
+  ASSERT_TRUE(run({"schedule", "next", "set"}));
+  EXPECT_THAT(sent_.back(), ElementsAre("SCHEDULE", "NEXT", "NAME", "set"));
+  EXPECT_EQ(output(),
+            "LOCAL                          UTC                       WHEN\n"
+            "2030-01-31T17:00:00+08:00      2030-01-31T09:00:00Z      in 1h\n"
+            "2030-01-31T17:00:00.250+08:00  2030-01-31T09:00:00.250Z  in 1h\n");
+  replies_ = "*0\r\n" + std::string("*2\r\n$5\r\nstate\r\n$6\r\npaused\r\n");
+  ASSERT_TRUE(run({"schedule", "next", "s"}));
+  EXPECT_EQ(output(), "it is paused: no occurrence until it is resumed\n");
+  json_ = true;
+  replies_ = two;
+  ASSERT_TRUE(
+      run({"schedule", "next", "--cron", "0 2 * * *", "--zone", "UTC", "--from", "7", "--count", "2"}));
+  EXPECT_THAT(sent_.back(),
+              ElementsAre("SCHEDULE", "NEXT", "CRON", "0 2 * * *", "ZONE", "UTC", "FROM", "7", "COUNT", "2"));
+  EXPECT_THAT(
+      output(),
+      testing::StartsWith("{\"at\":\"2030-01-31T09:00:00.000Z\",\"local\":\"2030-01-31T17:00:00+08:00\"}\n"));
+  EXPECT_THAT(run({"schedule", "next"}).error().detail, HasSubstr("NAME is needed, or a rule"));
+  EXPECT_THROW(static_cast<void>(run({"schedule", "next", "s", "--every", "1h"})), CLI::ParseError);
+  EXPECT_THROW(static_cast<void>(run({"schedule", "next", "s", "--count", "1001"})), CLI::ParseError);
+}
+
+TEST_F(VerbsTest, schedule_list_is_harmless_on_a_terminal) {
+  replies_ =
+      "*2\r\n$1\r\na\r\n*1\r\n*6\r\n$4\r\nname\r\n$5\r\na\x1b[2J\r\n$5\r\nevery\r\n$3\r\n10s\r\n$"
+      "5\r\nstate\r\n$"
+      "5\r\nended\r\n"
+      "*2\r\n$0\r\n\r\n*2\r\n" +
+      std::string(kSchedule) + "*4\r\n$4\r\nname\r\n$1\r\nx\r\n$7\r\nproblem\r\n$7\r\nno zone\r\n";
+  ASSERT_TRUE(run({"schedule", "list"}));
+  EXPECT_THAT(sent_, ElementsAre(ElementsAre("SCHEDULE", "LIST", "COUNT", "1000"),
+                                 ElementsAre("SCHEDULE", "LIST", "COUNT", "1000", "AFTER", "a")));
+  EXPECT_EQ(output(),
+            "NAME      RULE       ZONE           TOPIC  STATE   NEXT\n"
+            "a\\x1b[2J  every 10s                        ended\n"
+            "s         0 2 * * *  Asia/Shanghai  t      active  2030-01-31T17:00:00+08:00, in 1h\n"
+            "x                                          broken  no zone\n");
+}
+
+TEST_F(VerbsTest, a_schedule_is_shown_paused_resumed_run_and_removed) {
+  replies_ = kSchedule;
+  ASSERT_TRUE(run({"schedule", "show", "s"}));
+  EXPECT_THAT(output(), HasSubstr("next        2030-01-31T09:00:00.000Z, in 1h\n"));
+  replies_ = "$-1\r\n";
+  EXPECT_EQ(run({"schedule", "show", "push"}).error().code, ErrorCode::kNotFound);
+  replies_ = std::string(kSchedule) + std::string(kSchedule) + "*2\r\n$2\r\nid\r\n$3\r\ns@1\r\n+OK\r\n";
+  for (const char* verb : {"pause", "resume", "run", "remove"})
+    ASSERT_TRUE(run({"schedule", verb, "s"})) << verb;
+  EXPECT_EQ(output(), "paused\nresumed: next at 2030-01-31T17:00:00+08:00, in 1h\ns@1\nremoved\n");
+  EXPECT_THAT(sent_.back(), ElementsAre("SCHEDULE", "DEL", "s"));
+  replies_ = "-NOTFOUND there is no schedule \"s\"\r\n";
+  EXPECT_EQ(run({"schedule", "remove", "s"}).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(VerbsTest, replies_of_another_server_are_told) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"push", "t", "0", "x"},
@@ -456,7 +568,15 @@ TEST_F(VerbsTest, replies_of_another_server_are_told) {
                                              {"redrive", "t"},
                                              {"topics"},
                                              {"stats"},
-                                             {"dead", "t"}}) {
+                                             {"dead", "t"},
+                                             {"schedule", "set", "s", "b", "--every", "1h", "--topic", "t"},
+                                             {"schedule", "next", "s"},
+                                             {"schedule", "list"},
+                                             {"schedule", "show", "s"},
+                                             {"schedule", "pause", "s"},
+                                             {"schedule", "resume", "s"},
+                                             {"schedule", "run", "s"},
+                                             {"schedule", "remove", "s"}}) {
     replies_ = "+PONG\r\n";
     EXPECT_EQ(run(arguments).error().code, ErrorCode::kInternal) << arguments[0];
   }

@@ -35,6 +35,11 @@ void parse(benchmark::State& state, const char* rule) {
   for (auto _ : state) benchmark::DoNotOptimize(CronRule::parse(rule));
 }
 
+void find_zone(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(Zone::find("Europe/Berlin"));
+}
+
+BENCHMARK(find_zone);
 BENCHMARK_CAPTURE(next_after, minutes_utc, "*/5 * * * *", "UTC");
 BENCHMARK_CAPTURE(next_after, minutes_berlin, "*/5 * * * *", "Europe/Berlin");
 BENCHMARK_CAPTURE(next_after, daily_utc, "0 2 * * *", "UTC");

@@ -161,10 +161,11 @@ Status check(const TokenOptions& options) {
   if (options.name.empty() || options.name.size() > kTokenNameBytes || !is_plain(options.name))
     return invalid(fmt::format("--name: {} is not a valid name: use 1 to {} printable bytes",
                                quote(options.name), kTokenNameBytes));
-  if (options.scopes.empty()) return invalid("--scopes: expected some of push, consume, read, admin");
+  if (options.scopes.empty())
+    return invalid(fmt::format("--scopes: expected some of {}", fmt::join(kScopeNames, ", ")));
   for (const std::string& scope : options.scopes) {
     if (!parse_scope(scope))
-      return invalid(fmt::format("--scopes: {} is none of push, consume, read, admin", quote(scope)));
+      return invalid(fmt::format("--scopes: {} is none of {}", quote(scope), fmt::join(kScopeNames, ", ")));
   }
   if (options.topics.empty()) return invalid("--topics: expected topics, or patterns such as order.*");
   for (const std::string& topic : options.topics) {
@@ -231,7 +232,7 @@ void add_token_command(CLI::App& app, int& exit_code) {
       token->add_subcommand("new", "Print a new secret, once, and the lines of the configuration for it");
   make->add_option("--name", options->name, "Whose it is, for logs")->capture_default_str();
   make->add_option("--scopes", options->scopes,
-                   "What it allows: push, consume, read, admin; default push,consume")
+                   fmt::format("What it allows: {}; default push,consume", fmt::join(kScopeNames, ", ")))
       ->delimiter(',')
       ->allow_extra_args(false);
   make->add_option("--topics", options->topics, "Where: topics and patterns such as order.*; default all")

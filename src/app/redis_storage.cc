@@ -241,10 +241,10 @@ class RedisStorage final : public Storage {
   Result<resp::Value> ask(const std::function<void(net::redis::Answer)>& send);
   void turn();
   /// Those of a new deployment.
-  redis::Tags initial_tags() const {
+  redis::Shards initial_shards() const {
     const uint32_t usual = options_.client.mode == Mode::kCluster ? kClusterShards : 1;
     const uint32_t shards = options_.shards != 0 ? options_.shards : usual;
-    return shards == 1 ? redis::numbered_tags(1) : redis::spread_tags(options_.prefix, shards);
+    return redis::new_shards(options_.prefix, shards);
   }
   Error not_a_layout() const {
     return refused(fmt::format("{}:meta has an unexpected format", options_.prefix));
@@ -263,7 +263,7 @@ class RedisStorage final : public Storage {
   bool only_looks_;
   bool must_exist_;
   bool is_new_ = false;
-  redis::Tags tags_;
+  redis::Shards shards_;
   net::Loop& loop_;
   std::function<void(bool, std::string_view)> tell_;
   std::unique_ptr<Client> client_;
@@ -273,6 +273,7 @@ class RedisStorage final : public Storage {
   std::string told_problem_;
   std::chrono::steady_clock::time_point told_at_{};  ///< when it was logged last
   uint64_t told_mended_ = 0;
+  uint64_t told_mended_schedules_ = 0;
   std::chrono::steady_clock::time_point begin_ = net::Loop::steady_now();
 };
 
@@ -293,7 +294,7 @@ Status RedisStorage::open() {
   }
   RedisEngineOptions engine;
   engine.prefix = options_.prefix;
-  engine.tags = tags_;
+  engine.shards = shards_;
   engine.server = fmt::format("{:016x}", random_seed());
   engine.only_looks = only_looks_;
   if (options_.names.is_all_in_url)
@@ -385,8 +386,8 @@ Status RedisStorage::find_shards() {
                  fmt::format("{} {}, under the prefix \"{}\"; is that the right one?", options_.where,
                              kNeverUsed, options_.prefix),
                  {}};
-  tags_ = initial_tags();
-  options_.shards = static_cast<uint32_t>(tags_.size());
+  shards_ = initial_shards();
+  options_.shards = static_cast<uint32_t>(shards_.tags.size());
   return {};
 }
 
@@ -394,7 +395,7 @@ Status RedisStorage::settle_shards() {
   if (only_looks_) return {};
   // Of several servers that start for the first time, one decides for all.
   const Result<resp::Value> answer = ask([this](net::redis::Answer told) {
-    redis::settle_layout(*client_, options_.prefix + ":meta", initial_tags(), std::move(told));
+    redis::settle_layout(*client_, options_.prefix + ":meta", initial_shards(), std::move(told));
   });
   if (!answer.ok()) return refused(answer.error().detail);
   const std::optional<redis::Layout> layout = redis::read_layout(*answer);
@@ -403,16 +404,16 @@ Status RedisStorage::settle_shards() {
 
 Status RedisStorage::check_shards(const redis::Layout& layout) {
   const bool is_setting = !options_.names.is_all_in_url;
-  Result<redis::Tags> tags = redis::tags_of(layout, options_.prefix, is_setting ? options_.shards : 0);
-  if (!tags.ok()) return refused(tags.error().detail);
-  const auto shards = static_cast<uint32_t>(tags->size());
+  Result<redis::Shards> found = redis::shards_of(layout, options_.prefix, is_setting ? options_.shards : 0);
+  if (!found.ok()) return refused(found.error().detail);
+  const auto shards = static_cast<uint32_t>(found->tags.size());
   if (options_.shards != 0 && options_.shards != shards)
     return refused(
         fmt::format("the jobs under the prefix \"{}\" are in {} shards, and {} says shards={}: leave it "
                     "out, or use another prefix",
                     options_.prefix, shards, options_.names.url, options_.shards));
   options_.shards = shards;
-  tags_ = std::move(*tags);
+  shards_ = std::move(*found);
   return {};
 }
 
@@ -449,6 +450,12 @@ void RedisStorage::tell_problems() {
           fmt::format("{}: {} jobs were put back in their places: keys of theirs were deleted or evicted",
                       options_.where, engine_->mended() - told_mended_));
     told_mended_ = engine_->mended();
+  }
+  if (engine_->mended_schedules() != told_mended_schedules_) {
+    tell_(true, fmt::format("{}: {} schedules were put back in their places: keys of theirs were deleted or "
+                            "evicted",
+                            options_.where, engine_->mended_schedules() - told_mended_schedules_));
+    told_mended_schedules_ = engine_->mended_schedules();
   }
 }
 

@@ -4,7 +4,8 @@
 #include <optional>
 #include <string_view>
 
-#include "absl/time/civil_time.h"
+#include <absl/time/civil_time.h>
+
 #include "core/result.h"
 
 namespace delayq {

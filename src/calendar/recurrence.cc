@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include <absl/time/time.h>
 #include <fmt/format.h>
 
-#include "absl/time/time.h"
 #include "core/duration.h"
 #include "core/limits.h"
 

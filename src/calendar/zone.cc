@@ -3,7 +3,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -43,18 +48,39 @@ bool has_file(const std::string& name) {
   return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == "TZif";
 }
 
+/// The zones that were found, so that their files are looked for only once: a server that starts with 100,000
+/// schedules asks for as many zones.
+class FoundZones {
+ public:
+  std::optional<absl::TimeZone> find(std::string_view name) {
+    const std::lock_guard lock(mutex_);
+    const auto found = zones_.find(name);
+    if (found != zones_.end()) return found->second;
+    absl::TimeZone zone;
+    std::string text(name);
+    if (!is_zone_name(name) || !has_file(text) || !absl::LoadTimeZone(text, &zone)) return std::nullopt;
+    zones_.emplace(std::move(text), zone);
+    return zone;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, absl::TimeZone, std::less<>> zones_;
+};
+
 }  // namespace
 
 Result<Zone> Zone::find(std::string_view name) {
   if (name == "UTC") return Zone();
-  absl::TimeZone zone;
-  const std::string text(name);
-  if (!is_zone_name(name) || !has_file(text) || !absl::LoadTimeZone(text, &zone)) {
+  // Never destroyed: a thread may still ask while the program ends.
+  static auto* const kZones = new FoundZones;
+  const std::optional<absl::TimeZone> zone = kZones->find(name);
+  if (!zone) {
     return invalid("zone",
                    fmt::format(R"({} is not a time zone: use an IANA name such as "Europe/Berlin" or "UTC")",
                                quote(name)));
   }
-  return Zone(zone);
+  return Zone(*zone);
 }
 
 std::string local_time(Moment moment, const Zone& zone) {

@@ -3,7 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "absl/time/time.h"
+#include <absl/time/time.h>
+
 #include "core/result.h"
 #include "core/time.h"
 
@@ -24,7 +25,8 @@ class Zone {
   /// "localtime" (it differs between servers), and the copies of the database below "posix/" and "right/".
   ///
   /// Reads the zone's file when the name is used for the first time. A name without a file is refused before
-  /// the zones in memory are asked, so names made up by a client leave nothing behind.
+  /// the zones in memory are asked, so names made up by a client leave nothing behind. All zones together are
+  /// about 10 MiB.
   static Result<Zone> find(std::string_view name);
 
   std::string name() const { return zone_.name(); }

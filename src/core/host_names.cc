@@ -9,7 +9,10 @@ namespace delayq {
 namespace {
 
 constexpr size_t kLongestName = 253;
-constexpr std::string_view kDecimalDigits = "0123456789";
+
+bool is_decimal(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
 
 bool is_name(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
@@ -27,7 +30,7 @@ bool is_ipv4(std::string_view text) {
     const size_t end = std::min(text.find('.'), text.size());
     const std::string_view part = text.substr(0, end);
     if (part.empty() || part.size() > kLongestPart) return false;
-    if (part.find_first_not_of(kDecimalDigits) != std::string_view::npos) return false;
+    if (!is_decimal(part)) return false;
     if (part.size() == kLongestPart && part > kLargestPart) return false;
     if (end + 1 == text.size()) return false;  // a dot at the end
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -51,7 +54,7 @@ bool take_port(std::string_view& host) {
   if (colon == std::string_view::npos) return true;
   const std::string_view port = host.substr(colon + 1);
   host = host.substr(0, colon);
-  return port.size() <= kLongestPort && port.find_first_not_of(kDecimalDigits) == std::string_view::npos;
+  return port.size() <= kLongestPort && is_decimal(port);
 }
 
 bool matches(std::string_view pattern, std::string_view name) {
@@ -69,11 +72,14 @@ Status check_host_pattern(std::string_view pattern) {
 }
 
 HostNames::HostNames(const std::vector<std::string>& patterns) {
-  for (const std::string& pattern : patterns) patterns_.push_back(lowered(pattern));
+  for (const std::string& pattern : patterns) {
+    patterns_.push_back(lowered(pattern));
+    accepts_all_ |= pattern == "*";
+  }
 }
 
 bool HostNames::accepts(std::string_view host) const {
-  if (std::find(patterns_.begin(), patterns_.end(), "*") != patterns_.end()) return true;
+  if (accepts_all_) return true;
   if (!take_port(host)) return false;
   if (is_ipv4(host) || is_bracketed_ipv6(host)) return true;
   if (host.ends_with('.')) host.remove_suffix(1);  // the same name, written to its root

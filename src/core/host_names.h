@@ -28,6 +28,7 @@ class HostNames {
 
  private:
   std::vector<std::string> patterns_;  ///< in lower case
+  bool accepts_all_ = false;           ///< "*" is one of them
 };
 
 }  // namespace delayq

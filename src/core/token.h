@@ -26,12 +26,13 @@ Status check_topic_pattern(std::string_view pattern);
 
 /// The permissions of a token. For a verb that lists several, one of them is enough.
 enum class Scope : uint8_t {
-  kPush,     ///< push, cancel, reschedule
-  kConsume,  ///< pop, ack, nack, extend
-  kRead,     ///< everything that changes nothing
-  kAdmin,    ///< all of these, and whole topics: settings, pause, purge, redrive, export, import, backup
+  kPush,      ///< push, cancel, reschedule
+  kConsume,   ///< pop, ack, nack, extend
+  kRead,      ///< everything that changes nothing
+  kSchedule,  ///< create, change and remove schedules, and look at them
+  kAdmin,     ///< all of these, and whole topics: settings, pause, purge, redrive, export, import, backup
 };
-inline constexpr std::array<std::string_view, 4> kScopeNames{"push", "consume", "read", "admin"};
+inline constexpr std::array<std::string_view, 5> kScopeNames{"push", "consume", "read", "schedule", "admin"};
 
 /// A set of scopes.
 using Scopes = uint8_t;
@@ -39,7 +40,8 @@ constexpr Scopes only(Scope scope) { return static_cast<Scopes>(1u << static_cas
 constexpr Scopes operator|(Scope a, Scope b) { return static_cast<Scopes>(only(a) | only(b)); }
 constexpr Scopes operator|(Scopes a, Scope b) { return static_cast<Scopes>(a | only(b)); }
 
-inline constexpr Scopes kAnyScope = Scope::kPush | Scope::kConsume | Scope::kRead | Scope::kAdmin;
+inline constexpr Scopes kAnyScope =
+    Scope::kPush | Scope::kConsume | Scope::kRead | Scope::kSchedule | Scope::kAdmin;
 
 std::optional<Scope> parse_scope(std::string_view name);
 

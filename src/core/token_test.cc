@@ -20,7 +20,7 @@ TEST(Token, one_scope_of_several_is_enough_and_admin_is_all) {
   EXPECT_FALSE(token.has_any(only(Scope::kPush)));
   EXPECT_FALSE(token.has_any(only(Scope::kAdmin)));
   token.scopes = only(Scope::kAdmin);
-  for (const Scope scope : {Scope::kPush, Scope::kConsume, Scope::kRead, Scope::kAdmin})
+  for (const Scope scope : {Scope::kPush, Scope::kConsume, Scope::kRead, Scope::kSchedule, Scope::kAdmin})
     EXPECT_TRUE(token.has_any(only(scope)));
 }
 

@@ -38,11 +38,12 @@ class ScheduleTable {
     return found == by_name_.end() ? nullptr : found->get();
   }
 
-  /// REQUIRES: there is none of that name.
-  Entry& insert(std::string_view name) {
+  Entry& find_or_insert(std::string_view name) {
+    const auto place = by_name_.lower_bound(name);
+    if (place != by_name_.end() && (*place)->schedule.name == name) return **place;
     auto entry = std::make_unique<Entry>();
     entry->schedule.name = name;
-    return **by_name_.insert(std::move(entry)).first;
+    return **by_name_.insert(place, std::move(entry));
   }
   void erase(std::string_view name) {
     const auto found = by_name_.find(name);

@@ -48,27 +48,68 @@ struct GrowingBody {
   };
 };
 
+/// A field of a head: its first value, and how often it is there.
+struct Seen {
+  std::string_view value;
+  size_t count = 0;
+};
+
+/// The fields of a head that are used. All are found in one pass: each search of Beast's walks a tree and
+/// compares names letter by letter.
+struct Head {
+  Seen host, origin, fetch_site, authorization, content_type, accept_encoding, idempotency_key;
+  Seen content_length, transfer_encoding, expect;
+
+  /// Null for a field that is not used.
+  Seen* find(http::field known, boost::beast::string_view name) {
+    switch (known) {
+      case http::field::host:
+        return &host;
+      case http::field::origin:
+        return &origin;
+      case http::field::authorization:
+        return &authorization;
+      case http::field::content_type:
+        return &content_type;
+      case http::field::accept_encoding:
+        return &accept_encoding;
+      case http::field::content_length:
+        return &content_length;
+      case http::field::transfer_encoding:
+        return &transfer_encoding;
+      case http::field::expect:
+        return &expect;
+      default:
+        break;
+    }
+    if (boost::beast::iequals(name, "Idempotency-Key")) return &idempotency_key;
+    return boost::beast::iequals(name, "Sec-Fetch-Site") ? &fetch_site : nullptr;
+  }
+};
+
 }  // namespace
 
 struct HttpReader::Parser {
   http::request_parser<GrowingBody> message;
+  Head head;
   size_t header_bytes = 0;  ///< that were taken
   uint64_t body_bytes = 0;  ///< that have come
   uint64_t extension_bytes = 0;
   bool is_at_line = false;  ///< what comes next begins a line after the first
   std::function<void(uint64_t, boost::beast::string_view, error_code&)> on_chunk;
 
+  static uint8_t is_blank(char c) { return static_cast<uint8_t>((c == ' ' ? 1 : 0) | (c == '\t' ? 1 : 0)); }
   /// Whether a line of the head begins with a blank. Beast joins it to the field before, as other readers on
-  /// the way may or may not do (RFC 9112, 5.2). `head` is what was taken since the last call.
-  bool has_folded_line(std::string_view head) {
-    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
-    if (head.empty()) return false;
-    if (is_at_line && is_blank(head.front())) return true;
-    for (size_t end = head.find('\n'); end < head.size() - 1; end = head.find('\n', end + 1)) {
-      if (is_blank(head[end + 1])) return true;
+  /// the way may or may not do (RFC 9112, 5.2). `text` is what was taken since the last call.
+  bool has_folded_line(std::string_view text) {
+    if (text.empty()) return false;
+    uint8_t folded = is_at_line ? is_blank(text.front()) : 0;
+    // Without branches and in bytes, so that the compiler makes it look at many characters at once.
+    for (size_t i = 1; i < text.size(); ++i) {
+      folded |= static_cast<uint8_t>((text[i - 1] == '\n' ? 1 : 0) & is_blank(text[i]));
     }
-    is_at_line = head.back() == '\n';
-    return false;
+    is_at_line = text.back() == '\n';
+    return folded != 0;
   }
 };
 
@@ -138,38 +179,41 @@ HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
 
 HttpReader::Outcome HttpReader::check_head() {
   // If there are several values, each proxy on the way might use another one.
-  constexpr std::array<std::string_view, 5> kOnlyOnce{"Host", "Origin", "Authorization", "Content-Type",
-                                                      "Idempotency-Key"};
-  const auto& message = parser_->message.get();
-  for (const std::string_view name : kOnlyOnce) {
-    if (message.count({name.data(), name.size()}) > 1)
-      return broken_header(400, name, "is there more than once");
+  constexpr std::array<std::pair<std::string_view, Seen Head::*>, 5> kOnlyOnce{
+      {{"Host", &Head::host},
+       {"Origin", &Head::origin},
+       {"Authorization", &Head::authorization},
+       {"Content-Type", &Head::content_type},
+       {"Idempotency-Key", &Head::idempotency_key}}};
+  const Head& head = parser_->head;
+  for (const auto& [name, seen] : kOnlyOnce) {
+    if ((head.*seen).count > 1) return broken_header(400, name, "is there more than once");
   }
   constexpr unsigned kHttp11 = 11;
-  if (message.version() >= kHttp11 && message.count(http::field::host) == 0)
+  if (parser_->message.get().version() >= kHttp11 && head.host.count == 0)
     return broken_header(400, "Host", "is missing; HTTP/1.1 needs it");
-  if (message.count(http::field::host) > 0 && request_.host.empty())
-    return broken_header(400, "Host", "has no name in it");
+  if (head.host.count > 0 && request_.host.empty()) return broken_header(400, "Host", "has no name in it");
   return check_length();
 }
 
 HttpReader::Outcome HttpReader::check_length() {
-  const auto& message = parser_->message.get();
+  const Head& head = parser_->head;
   // Beast also accepts a list of equal values.
-  if (const auto length = message.find(http::field::content_length); length != message.end()) {
-    const std::string_view digits = view(length->value());
-    if (message.count(http::field::content_length) > 1 || digits.empty() ||
-        digits.find_first_not_of("0123456789") != std::string_view::npos)
+  if (head.content_length.count > 0) {
+    const std::string_view digits = head.content_length.value;
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (head.content_length.count > 1 || digits.empty() ||
+        !std::all_of(digits.begin(), digits.end(), is_digit))
       return broken_header(400, "Content-Length", "expected one number");
   }
-  const size_t count = message.count(http::field::transfer_encoding);
+  const size_t count = head.transfer_encoding.count;
   if (count == 0) return Outcome::kHead;
   constexpr unsigned kHttp11 = 11;
   constexpr int kNotImplemented = 501;
-  const std::string coding = lowered(trimmed(view(message[http::field::transfer_encoding])));
-  if (message.version() < kHttp11)
+  const std::string coding = lowered(trimmed(head.transfer_encoding.value));
+  if (parser_->message.get().version() < kHttp11)
     return broken_header(400, "Transfer-Encoding", "is not allowed in HTTP/1.0");
-  if (message.count(http::field::content_length) > 0)
+  if (head.content_length.count > 0)
     return broken_header(400, "Transfer-Encoding", "must not be used together with Content-Length");
   if (count == 1 && coding == "chunked") {
     parser_->on_chunk = [this](uint64_t, boost::beast::string_view extension, error_code& problem) {
@@ -238,24 +282,28 @@ HttpReader::Outcome HttpReader::check_rest(std::string_view rest) {
 
 void HttpReader::fill_request() {
   const auto& message = parser_->message.get();
+  Head& head = parser_->head;
+  for (const auto& field : message) {
+    Seen* const seen = head.find(field.name(), field.name_string());
+    if (seen != nullptr && seen->count++ == 0) seen->value = view(field.value());
+  }
   request_ = {};
   request_.method = view(message.method_string());
   request_.target = view(message.target());
-  request_.content_type = view(message[http::field::content_type]);
-  request_.authorization = view(message[http::field::authorization]);
-  request_.host = view(message[http::field::host]);
-  request_.origin = view(message[http::field::origin]);
-  request_.fetch_site = view(message["Sec-Fetch-Site"]);
-  request_.accept_encoding = view(message[http::field::accept_encoding]);
-  if (const auto key = message.find("Idempotency-Key"); key != message.end())
-    request_.idempotency_key = view(key->value());
+  request_.content_type = head.content_type.value;
+  request_.authorization = head.authorization.value;
+  request_.host = head.host.value;
+  request_.origin = head.origin.value;
+  request_.fetch_site = head.fetch_site.value;
+  request_.accept_encoding = head.accept_encoding.value;
+  if (head.idempotency_key.count > 0) request_.idempotency_key = head.idempotency_key.value;
   request_.keep_alive = message.keep_alive();
   request_.is_chunked = parser_->message.chunked();
   if (const auto length = parser_->message.content_length()) request_.content_length = *length;
 }
 
 bool HttpReader::expects_to_be_asked() const {
-  return parser_ != nullptr && view(parser_->message.get()[http::field::expect]) == "100-continue";
+  return parser_ != nullptr && parser_->head.expect.value == "100-continue";
 }
 
 }  // namespace delayq::net

@@ -307,6 +307,10 @@ TEST(HttpReader, a_field_of_which_one_value_counts_is_there_once) {
             "Origin: is there more than once");
   EXPECT_EQ(refusal("Host: a\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n"),
             "Authorization: is there more than once");
+  EXPECT_EQ(refusal("Host: a\r\nIdempotency-Key: a\r\nidempotency-KEY: a\r\n"),
+            "Idempotency-Key: is there more than once");
+  EXPECT_EQ(refusal("Host: a\r\nContent-Type: a\r\nCONTENT-type: a\r\n"),
+            "Content-Type: is there more than once");
 }
 
 TEST(HttpReader, a_broken_request_is_not_taken_for_the_one_before) {

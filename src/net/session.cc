@@ -26,9 +26,13 @@ void SessionSet::clear() {
 
 bool SessionSet::finish_turn() {
   bool any_read = false;
-  for (const std::shared_ptr<AtTurnEnd>& object : std::exchange(touched_, {})) {
-    any_read |= object->finish_turn();
-  }
+  // Objects that are touched meanwhile are called in the next turn. Two vectors are used in turn, so that
+  // none is allocated.
+  std::vector<std::shared_ptr<AtTurnEnd>> called = std::move(spare_);
+  called.swap(touched_);
+  for (const std::shared_ptr<AtTurnEnd>& object : called) any_read |= object->finish_turn();
+  called.clear();
+  spare_ = std::move(called);
   if (requests_.is_full()) drop_largest_requests();
   if (held_back_.empty() || budget_.is_full()) return any_read;
   for (const std::shared_ptr<Session>& session : std::exchange(held_back_, {})) session->on_budget();
@@ -160,7 +164,7 @@ void Session::wait_for_input() {
   if (waits_for_input_ || input_ended_ || is_closed_) return;
   // While the protocol wants no input, a little is still received, so that a disconnect is noticed; after
   // that TCP holds the client back.
-  if (!is_closing_ && !may_receive() && room_for_waiting_input() == 0) return;
+  if (!is_closing_ && room_for_waiting_input() == 0 && !may_receive()) return;
   waits_for_input_ = true;
   socket_->wait_for_input();
 }
@@ -193,7 +197,7 @@ ssize_t Session::receive_behind(std::string_view& came) {
 
 void Session::receive() {
   if (is_closed_ || is_closing_ || input_ended_) return;
-  if (!may_receive() && room_for_waiting_input() == 0) return touch();
+  if (room_for_waiting_input() == 0 && !may_receive()) return touch();
   std::string_view came;
   const ssize_t count = receive_behind(came);
   if (count == 0) {
@@ -366,8 +370,10 @@ void Session::check_stall(Steady now) {
 }
 
 void Session::watch_request() {
-  const bool is_amid = !is_closed_ && may_receive() &&
-                       (!input_.empty() || protocol_->is_amid_request() || stream_->is_greeting());
+  // The cheapest question first: this is called several times for each request.
+  const bool is_amid = !is_closed_ &&
+                       (!input_.empty() || protocol_->is_amid_request() || stream_->is_greeting()) &&
+                       may_receive();
   if (!is_amid) return begun_.reset();
   if (begun_ && begun_->number == protocol_->requests()) return;
   begun_ = Begun{socket_->now(), protocol_->requests(), total_received_};

@@ -92,6 +92,7 @@ class SessionSet {
   AnswerBudget budget_;
   AnswerBudget requests_;                            ///< requests that have arrived in part
   std::vector<std::shared_ptr<AtTurnEnd>> touched_;  ///< those with something to do at the end of this turn
+  std::vector<std::shared_ptr<AtTurnEnd>> spare_;    ///< empty: the memory of the next touched_
   std::string scratch_;            ///< every read goes here first: idle sessions own no buffer
   std::list<Session*> strangers_;  ///< those that were idle longest come first
   std::vector<std::shared_ptr<Session>> held_back_;

@@ -396,7 +396,8 @@ const std::array kTokens{
               "The SHA-256 of its secret; required. `delayq token new` generates both."},
     ConfigRow{"tokens", "scopes", ScopesField{[](T& t, Scopes v) { t.token->scopes = v; }}, "",
               "[\"push\", \"consume\"]",
-              "push (and cancel), consume (pop and ack), read (look around), admin (everything); required."},
+              "push (and cancel), consume (pop and ack), read (look around), schedule (recurring jobs), "
+              "admin (everything); required."},
     ConfigRow{"tokens", "topics",
               PatternsField{[](T& t, std::vector<std::string> v) { t.token->topics = std::move(v); }},
               "[\"*\"]", "", "The topics that it may use."},

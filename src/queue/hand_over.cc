@@ -474,6 +474,8 @@ void HandOver::clock_went_back(Millis by) {
 }
 
 bool HandOver::poll() {
+  // As in most turns.
+  if (leaving_.empty() && not_dry_.empty() && !has_loan_ended_) return false;
   const std::vector<WaiterId> leaving = std::exchange(leaving_, {});
   for (const WaiterId id : leaving) {
     if (Waiter* waiter = waiters_.find(id)) deliver(*waiter);

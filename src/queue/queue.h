@@ -35,9 +35,10 @@ namespace delayq {
 ///   }
 ///
 /// Order. A verb takes effect when it is called: the next verb sees its effect, even before the answer. Verbs
-/// of several steps (nack, purge, redrive, cancel_group, verbs by id alone, pop of several topics, export)
-/// take effect between their call and their answer. A client whose verbs must take effect in order makes them
-/// part of one Sequence (see in_order()), and calls none while the sequence is busy.
+/// of several steps (nack, purge, redrive, cancel_group, verbs by id alone, pop of several topics, export,
+/// changes of schedules) take effect between their call and their answer. A client whose verbs must take
+/// effect in order makes them part of one Sequence (see in_order()), and calls none while the sequence is
+/// busy.
 ///
 /// The same calls with the same seed over the same engine give the same answers in the same order.
 ///
@@ -154,7 +155,8 @@ class Queue final {
                 Reply<ForecastReport> reply);
 
   // ---- schedules: rules that make jobs again and again (rule 16). A schedule whose topic is not among
-  // `topics` is as if it were not there; setting one of its name is kConflict.
+  // `topics` is as if it were not there; setting one of its name is kConflict. The caller checks that the
+  // topic of a new definition is allowed.
   /// Creates the schedule, or replaces its definition. The phase, the counts and a pause stay. Occurrences of
   /// another rule begin now; an occurrence of the old rule that is due is made first.
   void set_schedule(Moment now, const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply);

@@ -138,8 +138,11 @@ Result<Missed> parse_missed(std::string_view text) {
 }
 
 Status check_schedule_name(std::string_view name) {
-  Status status = check_topic(name);
-  if (status.ok()) return status;
+  if (name == kPreviewName) {
+    return invalid("name",
+                   "the name preview is reserved: GET /v1/schedules/preview shows the occurrences of a rule");
+  }
+  if (check_topic(name)) return {};
   return invalid("name",
                  "the name of a schedule has 1 to 200 bytes of A-Z a-z 0-9 _ . : - and letters of other "
                  "scripts");
@@ -305,6 +308,19 @@ Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const S
   return first_undecided(spec, rule, progress).value_or(kNever);
 }
 
+std::vector<Moment> next_occurrences(const ScheduleSpec& spec, const Recurrence& rule,
+                                     ScheduleProgress progress, uint32_t count) {
+  std::vector<Moment> occurrences;
+  while (occurrences.size() < count) {
+    const Moment next = next_occurrence(spec, rule, progress);
+    if (next == kNever) break;
+    occurrences.push_back(next);
+    progress.decided = next;
+    ++progress.made;
+  }
+  return occurrences;
+}
+
 ScheduleState state_of(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress) {
   if (has_all_runs(spec, progress) || !first_undecided(spec, rule, progress)) return ScheduleState::kEnded;
   return progress.paused || progress.moving ? ScheduleState::kPaused : ScheduleState::kActive;
@@ -343,6 +359,14 @@ ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, con
   // Not yet the end if this was the last run: it may be skipped, and then it does not count.
   step.next = first_undecided(spec, rule, step.progress).value_or(kNever);
   return step;
+}
+
+Result<std::vector<Moment>> preview_schedule(const ScheduleSpec& spec, Moment from, uint32_t count) {
+  if (Status status = check_count("count", count, Limits::kPreview); !status) return status.error();
+  if (Status status = check_rule(spec, from); !status) return status.error();
+  const Result<Recurrence> rule = recurrence_of(spec, from);
+  if (!rule.ok()) return rule.error();
+  return next_occurrences(spec, *rule, {.created = from, .decided = from}, count);
 }
 
 Moment due_of(const ScheduleSpec& spec, Moment occurrence) {

@@ -102,7 +102,9 @@ struct ScheduleView {
 Status check_schedule(const ScheduleSpec& spec, Moment now, const Limits& limits);
 /// The same for progress that comes from elsewhere.
 Status check_progress(const ScheduleProgress& progress);
-/// 1-200 bytes, as a topic.
+/// The name that no schedule may have: GET /v1/schedules/preview is another call.
+inline constexpr std::string_view kPreviewName = "preview";
+/// 1-200 bytes, as a topic; not kPreviewName.
 Status check_schedule_name(std::string_view name);
 
 /// The rule as arithmetic. `created` is the first anchor of `every`. kInvalid for a rule that cannot be.
@@ -133,6 +135,15 @@ ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, con
 /// The next occurrence that is not decided, as long as the schedule is active; else kNever.
 Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress);
 ScheduleState state_of(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress);
+
+/// The occurrences that come next, in their order, at most `count`. None while the schedule is paused.
+std::vector<Moment> next_occurrences(const ScheduleSpec& spec, const Recurrence& rule,
+                                     ScheduleProgress progress, uint32_t count);
+
+/// The first `count` occurrences (1 to Limits::kPreview) of a schedule that is set at `from`; fewer when it
+/// ends before. Only the rule counts: name, topic and body may be missing. kInvalid for a rule that cannot
+/// be.
+Result<std::vector<Moment>> preview_schedule(const ScheduleSpec& spec, Moment from, uint32_t count);
 
 /// When the job of an occurrence is due: at the occurrence, or up to `jitter` later, always by the same time
 /// for the same occurrence.

@@ -76,10 +76,12 @@ struct Schedules::Change {
   std::string_view op;
   std::string name;
   std::vector<std::string> topics;  ///< a schedule of another topic is as if it were not there
+  bool creates = false;             ///< a schedule that is not there
   /// Occurrences that are due are decided by the rule as it was.
   bool decides_first = false;
   absl::AnyInvocable<Result<Plan>(const ScheduleView* found)> plan;
   absl::AnyInvocable<void(Result<Done>)> done;
+  Steps steps{};  ///< the client's next verb must see this change
   uint32_t tries = 0;
   std::shared_ptr<StoredSchedule> next{};  ///< what is being stored
   bool was_there = false;
@@ -101,6 +103,7 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
   if (found != nullptr) {
     seen = view(std::make_shared<StoredSchedule>(*found));
     if (!covers(change->topics, seen.spec.topic)) {
+      if (!change->creates) return change->done(not_found(change->op, change->name));
       return change->done(about_field(
           "name",
           Error{ErrorCode::kConflict, std::string{change->op},
@@ -159,9 +162,11 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
   if (const Status status = check_schedule(spec, context_.now, context_.config.limits); !status)
     return context_.refuse(reply, in_verb("schedule", status.error()));
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "schedule";
   change->name = spec.name;
   change->topics = copy(topics);
+  change->creates = true;
   change->decides_first = true;
   change->plan = [this,
                   definition = encode_definition(spec)](const ScheduleView* found) -> Result<Change::Plan> {
@@ -208,9 +213,11 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
   if (const Status status = check_progress(progress); !status)
     return context_.refuse(reply, in_verb("restore", status.error()));
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "restore";
   change->name = spec.name;
   change->topics = copy(kAllTopics);
+  change->creates = true;
   change->plan = [this, definition = encode_definition(spec), progress,
                   on_conflict](const ScheduleView* found) -> Result<Change::Plan> {
     const StoredSchedule stored{.definition = definition};
@@ -253,6 +260,7 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
 
 void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOutcome> reply) {
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "restore";
   change->name = name;
   change->topics = copy(kAllTopics);
@@ -278,7 +286,10 @@ void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOut
 }
 
 void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "schedule";
   change->name = name;
   change->topics = copy(topics);
@@ -293,7 +304,10 @@ void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> 
 }
 
 void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, Reply<ScheduleView> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   auto change = std::make_unique<Change>();
+  change->steps = context_.begin_steps();
   change->op = "schedule";
   change->name = name;
   change->topics = copy(topics);
@@ -357,6 +371,8 @@ ScheduleView Schedules::view(std::shared_ptr<const StoredSchedule> stored) {
 }
 
 void Schedules::get(std::string_view name, TopicPatterns topics, Reply<std::optional<ScheduleView>> reply) {
+  if (const Status status = check_schedule_name(name); !status)
+    return context_.refuse(reply, in_verb("schedule", status.error()));
   context_.engine.get_schedule(context_.now, name,
                                [this, topics = copy(topics), reply = std::move(reply)](
                                    Result<std::optional<StoredSchedule>> found) mutable {
@@ -385,23 +401,37 @@ void Schedules::read_page(const ScheduleListRequest& request, Reply<ScheduleView
 void Schedules::list(const ScheduleListing& request, TopicPatterns topics, Reply<ScheduleViews> reply) {
   if (const Status status = check_count("limit", request.limit, Limits::kPageJobs); !status)
     return context_.refuse(reply, in_verb("schedules", status.error()));
+  list_visible(request, copy(topics), context_.begin_steps(), std::move(reply));
+}
+
+/// The cursor is the name of a schedule on the page, never that of a schedule of other topics: a page without
+/// any of these topics is left out.
+void Schedules::list_visible(const ScheduleListing& request, std::vector<std::string> topics, Steps steps,
+                             Reply<ScheduleViews> reply) {
   context_.engine.list_schedules(
       context_.now, {.after = request.after, .limit = request.limit},
-      [this, topics = copy(topics), reply = std::move(reply)](Result<SchedulePage> page) mutable {
+      [this, limit = request.limit, topics = std::move(topics), steps = std::move(steps),
+       reply = std::move(reply)](Result<SchedulePage> page) mutable {
         if (!page.ok()) return context_.refuse(reply, page.error());
         ScheduleViews views;
-        if (page->has_more && !page->schedules.empty()) views.cursor = page->schedules.back().name;
+        std::string last;
+        if (!page->schedules.empty()) last = page->schedules.back().name;
         for (StoredSchedule& stored : page->schedules) {
           ScheduleView seen = view(std::make_shared<StoredSchedule>(std::move(stored)));
           if (covers(topics, seen.spec.topic)) views.schedules.push_back(std::move(seen));
         }
+        const bool has_more = page->has_more && !last.empty();
+        if (has_more && views.schedules.empty())
+          return list_visible({.after = last, .limit = limit}, std::move(topics), std::move(steps),
+                              std::move(reply));
+        if (has_more) views.cursor = views.schedules.back().spec.name;
         context_.answer(reply, Result{std::move(views)});
       });
 }
 
 void Schedules::run(std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply) {
   get(name, topics,
-      [this, name = std::string{name},
+      [this, name = std::string{name}, steps = context_.begin_steps(),
        reply = std::move(reply)](Result<std::optional<ScheduleView>> found) mutable {
         if (!found.ok()) return context_.refuse(reply, in_verb("schedule", found.error()));
         if (!found->has_value()) return context_.refuse(reply, not_found("schedule", name));

@@ -63,6 +63,8 @@ class Schedules {
   void settle(DueBatch& batch, const Result<std::vector<TurnAnswer>>& answers);
   void forecast_page(std::unique_ptr<Forecasting> work);
   void forecast_some(std::unique_ptr<Forecasting> work);
+  void list_visible(const ScheduleListing& request, std::vector<std::string> topics, Steps steps,
+                    Reply<ScheduleViews> reply);
   uint64_t new_revision() { return random_.next() | 1; }
 
   Context& context_;

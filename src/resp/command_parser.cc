@@ -18,6 +18,26 @@ constexpr size_t kShortestArgument = std::string_view("$0\r\n\r\n").size();
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f' || c == '\0'; }
 
+/// Reads the sign and the number at `place` when the number has at most eight digits and its line end, as
+/// nearly all have, and is not above the limit. Returns false, and changes nothing, in all other cases: these
+/// are for CommandParser::number().
+bool short_number(std::string_view input, char sign, size_t& place, size_t& value, size_t limit) {
+  constexpr size_t kDigits = 8;
+  if (place >= input.size() || input[place] != sign) return false;
+  size_t end = place + 1;
+  size_t read = 0;
+  for (const size_t stop = std::min(input.size(), end + kDigits); end < stop; ++end) {
+    const unsigned digit = static_cast<unsigned char>(input[end]) - unsigned{'0'};
+    if (digit > 9) break;
+    read = read * 10 + digit;
+  }
+  if (end == place + 1 || read > limit || input.size() - end < 2) return false;
+  if (input[end] != '\r' || input[end + 1] != '\n') return false;
+  value = read;
+  place = end + 2;
+  return true;
+}
+
 /// Takes one character, perhaps written as an escape, off the front of `text`, which is not empty.
 char take_escaped(std::string_view& text) {
   if (text[0] != '\\' || text.size() < 2) {
@@ -92,7 +112,9 @@ CommandParser::Outcome CommandParser::next_array(std::string_view input) {
     return Outcome::kCommand;
   }
   if (input.size() > 1 && kNullArray.starts_with(input)) return partial(input.size() + 1);
-  Outcome outcome = number(input, '*', place, count, limits_.arguments, "number of arguments");
+  Outcome outcome = Outcome::kCommand;
+  if (!short_number(input, '*', place, count, limits_.arguments))
+    outcome = number(input, '*', place, count, limits_.arguments, "number of arguments");
   if (outcome != Outcome::kCommand) return outcome;
   size_t total = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -100,7 +122,8 @@ CommandParser::Outcome CommandParser::next_array(std::string_view input) {
     // The command needs at least the lines of its remaining arguments. Without this bound, a client that
     // sends single bytes would make us read a long command again for each byte.
     const size_t behind = (count - i - 1) * kShortestArgument;
-    outcome = number(input, '$', place, size, limits_.argument_bytes, "length of an argument");
+    if (!short_number(input, '$', place, size, limits_.argument_bytes))
+      outcome = number(input, '$', place, size, limits_.argument_bytes, "length of an argument");
     if (outcome == Outcome::kPartial) needed_ += behind;
     if (outcome != Outcome::kCommand) return outcome;
     total += size;

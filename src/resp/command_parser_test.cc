@@ -60,6 +60,11 @@ TEST(CommandParser, ReadsArraysAtEverySplitPoint) {
   EXPECT_THAT(read_growing(written(Words(300, "word"))), SizeIs(300));
 }
 
+TEST(CommandParser, ReadsNumbersWithManyZerosInFront) {
+  EXPECT_THAT(read_growing("*00000002\r\n$00000001\r\na\r\n$000000002\r\nbc\r\n"), ElementsAre("a", "bc"));
+  EXPECT_THAT(read_growing("*000000001\r\n$00000000000000000003\r\nabc\r\n"), ElementsAre("abc"));
+}
+
 TEST(CommandParser, ReadsLinesAtEverySplitPoint) {
   EXPECT_THAT(read_growing("PING\r\n"), ElementsAre("PING"));
   EXPECT_THAT(read_growing("  push  order\t30s \n"), ElementsAre("push", "order", "30s"));

@@ -246,6 +246,10 @@ class HistoryTest(unittest.TestCase):
 
     def test_where_and_what_a_job_is_in_redis(self):
         self.assertEqual([shard_of(name, 16) for name in ("a", "job 7", "12345678", "")], [13, 12, 10, 3])
+        for ending in ("@2026-11-16T09:00:00Z", "@2026-11-16T09:00:00.250Z"):
+            self.assertEqual(shard_of("a" + ending, 16), 13)
+            self.assertNotEqual(shard_of("a" + ending, 16, version=2), 13)
+        self.assertEqual(shard_of("a@2026-11-16", 16), shard_of("a@2026-11-16", 16, version=2))
         record = Record(b"\x9c\x01\x02\xcd\x04\x00\xcf\x00\x00\x01\xa3\x18]:`\xcf\x00\x00\x01\xa3\x18\\P\x00\x05\x00\x01"
                         b"\xcf\x00\x06\x8caq@\x00\x02\x00\x00\xa0\x93\xa0\xa0\xa1y")
         self.assertEqual((record.state, record.lease, record.is_live()), (RESERVED, "1843200000000002", True))

@@ -1,4 +1,5 @@
 """As much of the keys and records in Redis as it takes to look a job up there: docs/reference/redis-layout.md."""
+import re
 import struct
 
 PREFIX = "delayq"
@@ -6,8 +7,19 @@ WAITING, RESERVED, DONE, DEAD = 0, 2, 3, 4
 MASK = (1 << 64) - 1
 
 
-def shard_of(name, shards):
-    return 0 if shards == 1 else siphash(name.encode()) % shards
+OCCURRENCE = re.compile(r"(?sa)(.+)@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
+
+
+def owner_of(name):
+    """The schedule that has made a job of that id, or the id itself."""
+    found = OCCURRENCE.fullmatch(name)
+    return found[1] if found else name
+
+
+def shard_of(name, shards, version=3):
+    if shards == 1:
+        return 0
+    return siphash((owner_of(name) if version >= 3 else name).encode()) % shards
 
 
 def tags_of(count, written):

@@ -101,6 +101,12 @@ std::vector<EngineEntry> make_list() {
 
 bool has_topologies() { return std::getenv("DELAYQ_TOPOLOGIES") != nullptr; }
 
+std::vector<EngineEntry> engines_with_shards() {
+  std::vector<EngineEntry> all{redis_as("redis_shards", make_redis_shards)};
+  if (has_topologies()) all.push_back(redis_as("redis_cluster_shards", make_redis_cluster_shards));
+  return all;
+}
+
 std::span<const EngineEntry> engines() {
   static const std::vector<EngineEntry> kAll = make_list();
   return kAll;

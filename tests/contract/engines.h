@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/engine.h"
 
@@ -44,5 +45,7 @@ struct EngineEntry {
 /// start, so ctest runs the whole suite over each of them in one process.
 std::span<const EngineEntry> engines();
 bool has_topologies();
+/// The redis engine with several shards, for suites that do not ask for an order over all of them.
+std::vector<EngineEntry> engines_with_shards();
 
 }  // namespace delayq::contract

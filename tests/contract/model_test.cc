@@ -78,6 +78,7 @@ TEST_P(AgainstTheModel, OneJobOnly) {
   shape.topics = 1;
   shape.ids = 1;
   shape.groups = 1;
+  shape.schedules = 0;
   play_many(3'000'001, shape);
 }
 

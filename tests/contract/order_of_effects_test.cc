@@ -263,5 +263,40 @@ TEST_P(OrderOfEffects, AVerbThatBelongsToNobodyHoldsUpNobody) {
   EXPECT_FALSE(sequence_->is_busy());
 }
 
+TEST_P(OrderOfEffects, AScheduleIsAsTheChangesBeforeHaveLeftIt) {
+  ScheduleSpec spec{.name = "s", .every = hours{1}, .topic = "t", .body = "b"};
+  const auto set = [&] {
+    return call<ScheduleReceipt>(
+        [&](auto reply) { queue().set_schedule(now(), spec, kAllTopics, std::move(reply)); });
+  };
+  const auto look = [&] {
+    return call<std::optional<ScheduleView>>(
+        [&](auto reply) { queue().get_schedule(now(), "s", kAllTopics, std::move(reply)); });
+  };
+  const auto created = set();
+  const auto is_there = look();
+  call<ScheduleView>([&](auto reply) { queue().pause_schedule(now(), "s", kAllTopics, std::move(reply)); });
+  spec.body = "c";
+  const auto updated = set();
+  const auto is_paused = look();
+  const auto run =
+      call<ScheduleRun>([&](auto reply) { queue().run_schedule(now(), "s", kAllTopics, std::move(reply)); });
+  const auto popped = pop({"t"});
+  const auto removed =
+      call<void>([&](auto reply) { queue().remove_schedule(now(), "s", kAllTopics, std::move(reply)); });
+  const auto is_gone = look();
+  EXPECT_TRUE(value(created).is_new);
+  ASSERT_TRUE(value(is_there).has_value());
+  EXPECT_EQ(value(is_there)->spec.body, "b");
+  EXPECT_FALSE(value(updated).is_new);
+  ASSERT_TRUE(value(is_paused).has_value());
+  EXPECT_EQ(value(is_paused)->state, ScheduleState::kPaused);
+  EXPECT_EQ(value(is_paused)->spec.body, "c");
+  EXPECT_EQ(value(popped).jobs.size(), 1U) << value(run).id;
+  queue_->wait_for("the removal", [&] { return removed->has_value(); });
+  EXPECT_TRUE((*removed)->ok());
+  EXPECT_FALSE(value(is_gone).has_value());
+}
+
 }  // namespace
 }  // namespace delayq::contract

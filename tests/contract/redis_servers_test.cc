@@ -34,7 +34,7 @@ class RedisServers : public testing::Test {
                                Millis hold = std::chrono::hours{1}) const {
     RedisEngineOptions options;
     options.prefix = prefix_;
-    options.tags = redis::numbered_tags(shards);
+    options.shards = redis::numbered_shards(shards);
     options.server = std::move(name);
     options.hold = hold;
     const int64_t heard_by = listeners();

@@ -58,7 +58,7 @@ class RedisUnderTest final : public EngineUnderTest {
   RedisUnderTest(net::redis::ClientOptions client, uint32_t shards) {
     static int tests = 0;
     options_.prefix = "test" + std::to_string(++tests);
-    options_.tags = shards == 1 ? redis::numbered_tags(1) : redis::spread_tags(options_.prefix, shards);
+    options_.shards = redis::new_shards(options_.prefix, shards);
     options_.hold = kHold;
     auto opened = net::redis::open_client(loop_, std::move(client));
     if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));

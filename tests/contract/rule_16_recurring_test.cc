@@ -388,6 +388,8 @@ TEST_P(Rule16Recurring, ThereAreNoMoreThanTheLimit) {
   config.schedules = 1;
   restart(config);
   ASSERT_TRUE(set(every(seconds{10})).ok());
+  // The figures of some engines lag behind; this brings them up to date.
+  queue_->must<void>("ready", [&](auto reply) { queue_->queue().ready(queue_->now(), std::move(reply)); });
   ScheduleSpec another = every(seconds{10});
   another.name = "another";
   const Result<ScheduleReceipt> refused = set(another);
@@ -408,7 +410,7 @@ TEST_P(Rule16Recurring, ATokenSeesTheSchedulesOfItsTopics) {
   ScheduleSpec theirs = every(seconds{10});
   theirs.topic = "u.x";
   EXPECT_EQ(set(theirs, other).error().code, ErrorCode::kConflict);
-  EXPECT_FALSE(remove("s", other).ok());
+  EXPECT_EQ(remove("s", other).error().code, ErrorCode::kNotFound) << "as if it were not there";
   EXPECT_TRUE(show("s"));
 }
 

@@ -80,9 +80,12 @@ class Rule16Turns : public EngineContract {
   }
 };
 DELAYQ_OVER_ALL_ENGINES(Rule16Turns);
+INSTANTIATE_TEST_SUITE_P(Shards, Rule16Turns, testing::ValuesIn(engines_with_shards()), name_of_engine);
 
 class Rule16DurableTurns : public Rule16Turns {};
 DELAYQ_OVER_DURABLE_ENGINES(Rule16DurableTurns);
+INSTANTIATE_TEST_SUITE_P(Shards, Rule16DurableTurns, testing::ValuesIn(engines_with_shards()),
+                         name_of_engine);
 
 TEST_P(Rule16Turns, AScheduleIsStoredAsItWasGiven) {
   const std::string bytes("\0\xff rule", 7);

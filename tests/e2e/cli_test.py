@@ -233,7 +233,8 @@ class ErrorTest(CliTest):
     def test_every_client_verb_speaks_json(self):
         self.client.ask("PUSH", "order", "1h", "x", "ID", "a")
         for words in [("push", "order", "0", "x"), ("get", "order", "a"), ("cancel", "order", "a"), ("topics",), ("stats",),
-                      ("pause", "order"), ("resume", "order"), ("redrive", "order"), ("top", "--interval", "100ms")]:
+                      ("pause", "order"), ("resume", "order"), ("redrive", "order"), ("schedule", "set", "s", "x", "--every", "1h", "--topic", "order"),
+                      ("schedule", "next", "s"), ("schedule", "list"), ("schedule", "show", "s"), ("schedule", "remove", "s"), ("top", "--interval", "100ms")]:
             done = self.run_cli(*words, "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             for line in done.stdout.splitlines():
@@ -248,6 +249,115 @@ class ErrorTest(CliTest):
         self.assertIn(f'[[tokens]]\nname = "shop"\nsha256 = "{hashed}"\nscopes = ["push", "consume"]\n'
                       'topics = ["order", "order.*"]\n', done.stdout)
         self.assertNotIn(secret, self.run_cli("token", "new").stdout)
+
+
+class ScheduleTest(CliTest):
+    """delayq schedule: a server of its own makes the jobs."""
+
+    def run_on_terminal(self, *words):
+        """What a person sees."""
+        master, slave = self.open_terminal()
+        try:
+            process = subprocess.Popen([harness.PROGRAM, *words], stdin=slave, stdout=slave, stderr=slave, env=environment(self.server))
+            seen = b""
+            while process.poll() is None or select.select([master], [], [], 0)[0]:
+                if select.select([master], [], [], 0.1)[0]:
+                    seen += os.read(master, 1 << 16)
+            return process.returncode, seen.decode().replace("\r\n", "\n")
+        finally:
+            os.close(slave)
+            os.close(master)
+
+    def set(self, name="nightly", *more):
+        done = self.run_cli("schedule", "set", name, '{"kind":"daily"}', "--cron", "0 2 * * *", "--zone", "Asia/Shanghai",
+                            "--topic", "report", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_from_set_to_remove(self):
+        told = self.set()
+        self.assertEqual((told["result"], told["state"], told["topic"]), ("created", "active", "report"))
+        self.assertRegex(told["next_local"], r"T02:00:00\+08:00$")
+        self.assertEqual(self.set()["result"], "unchanged")
+        self.assertEqual(self.set("nightly", "--runs", "9")["result"], "updated")
+        shown = json.loads(self.run_cli("schedule", "show", "nightly").stdout)
+        self.assertEqual((shown["body"], shown["cron"], shown["zone"], shown["runs"]), ('{"kind":"daily"}', "0 2 * * *", "Asia/Shanghai", 9))
+        self.assertEqual(json.loads(self.run_cli("schedule", "list").stdout)["name"], "nightly")
+        self.assertEqual(json.loads(self.run_cli("schedule", "pause", "nightly").stdout)["state"], "paused")
+        self.assertEqual(self.run_cli("schedule", "next", "nightly").stdout, "")
+        self.assertEqual(json.loads(self.run_cli("schedule", "resume", "nightly").stdout)["state"], "active")
+        made = json.loads(self.run_cli("schedule", "run", "nightly").stdout)
+        self.assertEqual((made["topic"], made["state"]), ("report", "ready"))
+        self.assertEqual(self.state("report", made["id"])["body"], b'{"kind":"daily"}')
+        self.assertEqual(json.loads(self.run_cli("schedule", "remove", "nightly").stdout), {"ok": True})
+        for verb in ("show", "next", "pause", "resume", "run", "remove"):
+            gone = self.run_cli("schedule", verb, "nightly")
+            self.assertEqual((gone.returncode, gone.stderr), (5, f'delayq schedule {verb}: not_found: there is no schedule "nightly"\n'))
+
+    def test_an_occurrence_becomes_a_job(self):
+        start = int(time.time()) + 1
+        self.run_cli("schedule", "set", "soon", "body", "--every", "10s", "--start", str(start), "--topic", "t")
+        [[_, _, job, body, _, due]] = self.client.ask("POP", "t", "WAIT", "30s")
+        self.assertRegex(job.decode(), r"^soon@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        self.assertEqual((body, due), (b"body", start * 1000))
+
+    def test_it_is_kept(self):
+        self.set()
+        self.server.kill()
+        self.server.start()
+        self.assertEqual(json.loads(self.run_cli("schedule", "show", "nightly").stdout)["topic"], "report")
+
+    def test_a_rule_that_is_not_stored(self):
+        done = self.run_cli("schedule", "next", "--cron", "30 2 * * *", "--zone", "Europe/Berlin", "--from", "2026-03-28T00:00:00Z",
+                            "--count", "3")
+        self.assertEqual([json.loads(line)["local"] for line in done.stdout.splitlines()],
+                         ["2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"])
+        self.assertEqual(self.run_cli("schedule", "list").stdout, "")
+
+    def test_for_people(self):
+        self.set()
+        self.run_cli("schedule", "set", "poll", "", "--every", "15m", "--topic", "poll")
+        self.run_cli("schedule", "pause", "poll")
+        code, seen = self.run_on_terminal("schedule", "list")
+        self.assertEqual(code, 0, seen)
+        head, nightly, poll = seen.splitlines()
+        self.assertEqual(head.split(), ["NAME", "RULE", "ZONE", "TOPIC", "STATE", "NEXT"])
+        self.assertRegex(nightly, r"^nightly  0 2 \* \* \*  Asia/Shanghai  report  active  \d{4}-\d\d-\d\dT02:00:00\+08:00, in \S+$")
+        self.assertRegex(poll, r"^poll +every 15m +poll +paused$")
+        code, seen = self.run_on_terminal("schedule", "next", "nightly", "--count", "2")
+        self.assertEqual(code, 0, seen)
+        self.assertRegex(seen, r"^LOCAL +UTC +WHEN\n(\S+T02:00:00\+08:00  \S+T18:00:00Z  in \S+\n){2}$")
+        self.assertEqual(self.run_on_terminal("schedule", "next", "poll"), (0, "it is paused: no occurrence until it is resumed\n"))
+
+    def test_a_body_does_nothing_to_the_terminal(self):
+        self.client.ask("SCHEDULE", "SET", "s", "EVERY", "1h", "TOPIC", "t", "BODY", b"\x1b]0;gotcha\x07\xc2\x9b2J", "GROUP", "g\u202e")
+        for words in (["show", "s"], ["show", "s", "--json"], ["list"], ["list", "--json"]):
+            _, seen = self.run_on_terminal("schedule", *words)
+            for bad in "\x1b\x07\x9b\u202e":
+                self.assertNotIn(bad, seen, words)
+
+    def test_mistakes(self):
+        base = ("schedule", "set", "s", "b", "--topic", "t")
+        for words, said in [(base, "--cron or --every is needed"),
+                            ((*base, "--every", "1s"), "every"),
+                            ((*base, "--cron", "0 0 30 2 *"), '"0 0 30 2 *" is not a cron rule'),
+                            ((*base, "--cron", "@daily", "--zone", "Mars/Base"), "Mars/Base"),
+                            ((*base, "--cron", "@daily", "--start", "2030-01-01T00:00:00Z", "--end", "2029-01-01T00:00:00Z"), "end"),
+                            ((*base, "--every", "1h", "--every", "2h"), "--every"),
+                            ((*base, "--every", "1h", "--cron", "@daily"), "--cron excludes --every"),
+                            ((*base, "--evry", "1h"), "there is no option --evry. Did you mean --every?"),
+                            (("schedule", "sett"), 'delayq schedule: there is no command "sett". Did you mean set?'),
+                            (("schedule", "set", "s", "b", "--every", "1h"), "--topic is required"),
+                            (("schedule", "next", "s", "--count", "99999999999"), "--count"),
+                            (("schedule", "set", "a b", "b", "--every", "1h", "--topic", "t"), "the name of a schedule")]:
+            done = self.run_cli(*words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+        self.assertEqual(self.run_cli("schedule", "list").stdout, "", "nothing was stored")
+        for words in (("schedule", "--help"), ("schedule", "set", "--help"), ("help", "schedule", "next")):
+            done = self.run_cli(*words)
+            self.assertEqual(done.returncode, 0)
+        self.assertIn("delayq schedule next nightly", done.stdout, "examples")
 
 
 class TrustTest(harness.ServerTest):
@@ -345,6 +455,11 @@ trap 'rm -r $folder' EXIT
         self.assertEqual(self.complete(shell, script, "delayq completion "), ["bash", "zsh"])
         self.assertEqual(self.complete(shell, script, "delayq pause o"), ["order", "order:eu"])
         self.assertEqual(self.complete(shell, script, "delayq stats "), ["mail", "order", "order:eu"])
+        for name in ("nightly", "hourly"):
+            self.client.ask("SCHEDULE", "SET", name, "EVERY", "1h", "TOPIC", "order", "BODY", "")
+        self.assertEqual(self.complete(shell, script, "delayq schedule re"), ["remove", "resume"])
+        self.assertEqual(self.complete(shell, script, "delayq schedule show "), ["hourly", "nightly"])
+        self.assertEqual(self.complete(shell, script, "delayq schedule set x --topic m"), ["mail"])
 
     def test_bash(self):
         self.check_shell("bash", self.BASH)

@@ -2,6 +2,7 @@
 import json
 import re
 import socket
+import urllib.request
 
 import harness
 import redis_topology
@@ -65,6 +66,23 @@ class Metrics(harness.ServerTest):
         self.assertGreater(samples["process_resident_memory_bytes"], 1_000_000)
         self.assertGreaterEqual(samples["delayq_connections"], 2)
         self.assertEqual(set(before) - set(samples), set(), "no metric goes away")
+
+    def test_occurrences_are_counted(self):
+        before = self.read()
+        rule = json.dumps({"cron": "* * * * * *", "topic": "t", "body": 1, "runs": 1}).encode()
+        asked = urllib.request.Request(f"http://127.0.0.1:{self.server.http_port}/v1/schedules/s", rule, method="PUT",
+                                       headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(asked, timeout=harness.DEADLINE) as answer:
+            self.assertEqual(answer.status, 201)
+        made = 'delayq_schedule_occurrences_total{outcome="made"}'
+        self.wait_for(lambda: self.read()[made] == 1, "an occurrence")
+        samples = self.read()
+        self.assertEqual((before["delayq_schedules"], samples["delayq_schedules"]), (0, 1))
+        self.assertEqual(samples["delayq_schedule_lateness_seconds_count"], 1)
+        for outcome in ("skipped", "missed"):
+            self.assertEqual(samples[f'delayq_schedule_occurrences_total{{outcome="{outcome}"}}'], 0)
+        self.assertEqual(samples["delayq_schedule_refusals_total"], 0)
+        self.assertEqual(samples['delayq_jobs{state="ready"}'], 1)
 
     def test_the_dashboard_asks_for_what_there_is(self):
         text = (harness.ROOT / "conf" / "grafana-dashboard.json").read_text(encoding="utf-8")

@@ -10,7 +10,8 @@ import openapi
 
 UNKNOWN = "no_such_name"
 NEEDS_A_BROKEN_DISK = {"DamagedLine.topic", "DamagedLine.state", "DamagedLine.damaged", "JobLine.outcome_base64",
-                       "DamagedScheduleLine.schedule", "DamagedScheduleLine.damaged"}
+                       "DamagedSchedule.name", "DamagedSchedule.problem", "DamagedScheduleLine.schedule", "DamagedScheduleLine.damaged"}
+NEEDS_ANOTHER_SERVER = {"Schedule.problem"}  # a zone that only that one knows
 
 
 class Asking(harness.ServerTest):
@@ -22,7 +23,8 @@ class Asking(harness.ServerTest):
 
     def options(self):
         # Callbacks are asked for, and nobody is to be called.
-        return ("--set", "limits.waiters=1", "--set", "limits.topics=40", "--set", "webhook.in_flight=0")
+        return ("--set", "limits.waiters=1", "--set", "limits.topics=40", "--set", "limits.schedules=2",
+                "--set", "webhook.in_flight=0")
 
     def open(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.http_port, timeout=harness.DEADLINE)
@@ -149,8 +151,9 @@ class EveryMember(Asking):
         self.tell_of_consumers()
         self.tell_of_operators()
         self.tell_of_everything()
+        self.tell_of_schedules()
         self.tell_of_bounds()
-        unseen = self.description.members() - self.description.seen - NEEDS_A_BROKEN_DISK
+        unseen = self.description.members() - self.description.seen - NEEDS_A_BROKEN_DISK - NEEDS_ANOTHER_SERVER
         self.assertEqual(unseen, set(), "in the description, in no answer")
 
     def tell_of_producers(self):
@@ -225,18 +228,8 @@ class EveryMember(Asking):
                     "redis_key": "orders", "redis_content": "id", "redis_maxlen": 9,
                     "callback": "http://x", "callback_method": "PUT", "callback_timeout": "1s", "callback_format": "cloudevents"}
         labelled = {"topic": "e", "id": "n", "state": "delayed", "due_at": "2030-01-31T08:00:00Z", "body": 1, "name": "label"}
-        progress = {"created_at": "2026-01-01T00:00:00Z", "decided_until": "2026-02-01T00:00:00Z", "made": 3, "skipped": 1, "missed": 1,
-                    "previous_at": "2026-01-31T00:00:00Z", "previous_topic": "e", "catch_up_until": "2026-01-31T00:00:00Z", "paused": True}
-        repeated = {"schedule": "s", "topic": "e", "cron": "0 2 * * *", "zone": "Asia/Shanghai", "start": "2026-01-01T00:00:00Z",
-                    "end": "2090-01-01T00:00:00Z", "runs": 9, "jitter": "1m", "overlap": "skip", "missed": "all", "body": 1, "priority": 1,
-                    "group": "g", "max_attempts": 2, "backoff": "1s", "lease": "1m", "callback": "http://x", "callback_method": "PUT",
-                    "callback_format": "cloudevents", "content_type": "text/plain", "name": "label", "from_configuration": True,
-                    "progress": progress}
-        others = [{"schedule": "t", "topic": "e", "every": "1h", "body_text": "text", "progress": progress},
-                  {"schedule": "u", "topic": "e", "every": "1h", "body_base64": "/w==", "progress": progress}]
-        lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled, repeated, *others]
+        lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled]
         self.ask("POST", "/v1/import", "".join(json.dumps(line) + "\n" for line in lines).encode(), openapi.LINES)
-        self.ask("POST", "/v1/import", b'{"schedule": "s", "moving": true}', openapi.LINES)
         said = {"id": "own", "group": "g", "attempts": 2, "backoff": "1s", "lease": "1m"}
         self.ask("POST", "/v1/topics/f/jobs", {"body": 1, **said})
         called = {"id": "called", "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents"}
@@ -252,6 +245,56 @@ class EveryMember(Asking):
         self.ask("GET", "/v1/export?cursor=" + urllib.parse.quote(response.headers["Delayq-Cursor"]))
         self.ask("GET", "/v1/export")
         self.ask("POST", "/v1/backups", {"name": "now"})
+
+    def tell_of_schedules(self):
+        said = {"group": "g", "priority": 1, "attempts": 2, "backoff": "1s", "lease": "1m",
+                "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents"}
+        rule = {"cron": "* * * * * *", "zone": "Asia/Shanghai", "start": "2020-01-01T00:00:00Z", "end": "2090-01-01T00:00:00Z",
+                "runs": 1, "jitter": "1ms", "overlap": "skip", "missed": "all"}
+        for status in (201, 200):
+            response, _ = self.ask("PUT", "/v1/schedules/s", {"topic": "s", "body": 1, **rule, **said})
+            self.assertEqual(response.status, status)
+        self.wait_for(lambda: "previous" in self.ask("GET", "/v1/schedules/s")[1], "an occurrence")
+        self.wait_for(lambda: self.ask("GET", "/v1/schedules/s")[1]["state"] == "ended", "there is one run")
+        for body in (b"text", b"\xff"):
+            self.ask("PUT", "/v1/schedules/raw?every=1h&topic=s", body, "text/plain")
+        for verb in ("pause", "resume", "run"):
+            self.ask("POST", f"/v1/schedules/raw/{verb}")
+            self.ask("POST", f"/v1/schedules/none/{verb}")
+        self.ask("POST", "/v1/schedules/raw/run", Idempotency_Key="run")
+        self.ask("GET", "/v1/schedules?bodies=true&limit=1")
+        self.ask("GET", "/v1/schedules?cursor=raw")
+        self.ask("GET", "/v1/schedules/preview?cron=@daily&zone=Europe/Berlin&count=1000")
+        self.ask("GET", "/v1/schedules/preview?count=100000")
+        self.ask("GET", "/v1/forecast?bins=3")
+        self.ask("PUT", "/v1/schedules/none", {"topic": "s", "body": 1, "cron": "0 0 30 2 *"})
+        self.ask("PUT", "/v1/schedules/a%2Fb", {"topic": "s", "body": 1, "every": "1h"})
+        self.ask("GET", "/v1/schedules/none")
+        self.tell_of_moved_schedules()
+        for status in (200, 404):
+            self.assertEqual(self.ask("DELETE", "/v1/schedules/raw")[0].status, status)
+        response, problem = self.ask("PUT", "/v1/schedules/second", {"topic": "s", "body": 1, "every": "1h"})
+        self.assertEqual(response.status, 201)
+        response, problem = self.ask("PUT", "/v1/schedules/third", {"topic": "s", "body": 1, "every": "1h"})
+        self.assertEqual((response.status, problem["code"]), (429, "overloaded"))
+        self.assertIn("limits.schedules", problem["detail"])
+        self.assertEqual(self.ask("GET", "/v1/schedules/third")[0].status, 404)
+
+    def tell_of_moved_schedules(self):
+        for body in (b"text", b"\xff"):
+            self.ask("PUT", "/v1/schedules/raw?every=1h&topic=s", body, "text/plain")
+            self.ask("GET", "/v1/export")
+        progress = {"created_at": "2020-01-01T00:00:00Z", "decided_until": "2020-01-01T00:00:00Z", "made": 1, "skipped": 1, "missed": 1,
+                    "previous_at": "2020-01-01T00:00:00Z", "previous_topic": "s", "catch_up_until": "2020-01-01T00:00:00Z", "paused": True}
+        line = {"schedule": "s", "topic": "s", "cron": "@daily", "zone": "UTC", "runs": 9, "start": "2020-01-01T00:00:00Z", "end": "2090-01-01T00:00:00Z",
+                "jitter": "1s", "overlap": "skip", "missed": "all", "priority": 1, "group": "g", "body": 1, "max_attempts": 1, "backoff": "1s",
+                "lease": "1m", "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents", "content_type": "text/plain",
+                "name": "label", "from_configuration": True, "progress": progress}
+        lines = [line, {"schedule": "s", "moving": True}]
+        _, answer = self.ask("POST", "/v1/import?on_conflict=replace", "".join(json.dumps(one) + "\n" for one in lines).encode(), openapi.LINES)
+        self.assertEqual([one["result"] for one in answer["results"]], ["replaced", "replaced"])
+        self.ask("GET", "/v1/schedules/s")
+        self.ask("GET", "/v1/export")
 
     def tell_of_bounds(self):
         waiter = self.open()
@@ -272,7 +315,7 @@ class EveryMember(Asking):
 
 class Scopes(Asking):
     """Who may what is as the description says it."""
-    SCOPES = ("push", "consume", "read", "admin")
+    SCOPES = ("push", "consume", "read", "schedule", "admin")
 
     def options(self):
         tokens = "".join(f'[[tokens]]\nname = "{scope}"\nscopes = ["{scope}"]\ntopics = ["*"]\n'

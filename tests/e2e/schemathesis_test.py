@@ -41,7 +41,8 @@ class Schemathesis(harness.ServerTest):
                               text=True, timeout=240 + 4 * EXAMPLES)
 
     def test_no_answer_is_outside_the_description(self):
-        server = self.serve("--set", "webhook.in_flight=0")  # callbacks are made up, and nobody is to be called
+        log = self.directory / "access.log"
+        server = self.serve("--set", f"log.access={log}", "--set", "webhook.in_flight=0")  # callbacks are made up, and nobody is to be called
         result = self.run_against(server)
         self.assertEqual(result.returncode, 0, result.stdout)
         summary = result.stdout[result.stdout.index("SUMMARY"):]
@@ -52,6 +53,8 @@ class Schemathesis(harness.ServerTest):
         happened = self.connect(server).stats()
         for what in ("pushed", "popped", "cancelled"):
             self.assertGreater(happened[what], 0, f"its requests never came that far: {happened}")
+        for accepted in (r"PUT /v1/schedules/\S+ 20[01]", r"GET /v1/schedules/preview 200", r"DELETE /v1/schedules/\S+ 200"):
+            self.assertRegex(log.read_text(), accepted, "no such request was accepted")
 
 
 if __name__ == "__main__":

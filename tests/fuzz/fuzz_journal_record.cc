@@ -27,6 +27,13 @@ void check_payload(std::span<const std::byte> payload) {
   if (const auto settings = parse_settings(payload)) {
     require(1 + settings->topic.size() + settings->settings.size() == payload.size());
   }
+  if (const auto schedule = parse_schedule(payload)) {
+    require(payload_size(*schedule) == payload.size());
+    std::vector<std::byte> again(payload.size());
+    write_payload(again, *schedule);
+    require(parse_schedule(again).has_value());
+  }
+  if (const auto turned = parse_turned(payload)) require(payload_size(*turned) == payload.size());
   require(parse_plain<StatePayload>(payload).has_value() == (payload.size() == sizeof(StatePayload)));
   require(parse_plain<GonePayload>(payload).has_value() == (payload.size() == sizeof(GonePayload)));
 }
@@ -45,6 +52,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto record = read_record(bytes, 0)) {
     require(record->size() <= size);
     check_payload(record->payload);
+  }
+  std::array<GroupedRecord, kMostInGroup> room;
+  for (const auto& [record, offset] : read_group({RecordType::kGroup, 1, bytes}, 0, room)) {
+    require(offset >= kRecordHeaderSize && offset - kRecordHeaderSize + record.size() <= size);
+    check_payload(record.payload);
   }
   check_payload(bytes);
   // The same bytes with a good checksum, as a writer with a defect would leave them.

@@ -35,32 +35,49 @@ Segments sound_directory() {
   first.job(JobSpec("mail", "a").due_at(at(50)).with_body("body")).mark();
   first.job(JobSpec("mail", "b").in_group("g").with_options("o")).settings("mail", "s").mark();
   first.outcome(2, "broken").gone(4, 1).settings("mail", "");
+  first.schedule("s", "rule", 7).schedule("gone", "rule", 7).gone(11, 1);
+  const auto turn = [](SegmentBuilder& group) { group.turned(10, 8, at(70), "p").job(JobSpec("t", "s@1")); };
+  first.group(turn);
   SegmentBuilder kept(2, 20, 2);
   kept.job(JobSpec("mail", "a").due_at(at(90)).with_body("body"), 2).mark().gone(7, 1);
+  kept.schedule("s", "rule", 8, 10);
   SegmentBuilder last(3, 40);
   journal::StatePayload state = SegmentBuilder::state_of(2, at(90), JobState::kReserved);
   state.until_ms = to_unix_ms(at(5000));
   state.lease = 77;
-  last.state(state).job(JobSpec("push", "c")).mark().job(JobSpec("push", "d")).zeros(64);
+  last.state(state).job(JobSpec("push", "c")).mark().job(JobSpec("push", "d")).turned(10, 9, at(80), "q");
+  const auto redefine = [](SegmentBuilder& group) {
+    group.schedule("s", "other", 10).gone(10, 2).job(JobSpec("t", "s@2")).gone(15, 1);
+  };
+  last.group(redefine).zeros(64);
   return {first.bytes(), kept.bytes(), last.bytes()};
 }
 
-/// Gives the record at (or behind) `at` a good checksum again, so that edits get past it.
-void reseal(std::vector<std::byte>& bytes, size_t at) {
-  if (bytes.size() < journal::kSegmentHeaderSize) return;
-  journal::SegmentHeader header;
-  std::memcpy(&header.nonce, bytes.data() + 12, sizeof header.nonce);
-  for (size_t place = journal::kSegmentHeaderSize; place + journal::kRecordHeaderSize <= bytes.size();) {
+/// Gives the record at (or behind) `at` a good checksum again, so that edits get past it; in a group, also
+/// the group.
+void reseal(std::span<std::byte> records, size_t at, uint32_t nonce) {
+  for (size_t place = 0; place + journal::kRecordHeaderSize <= records.size();) {
     journal::RecordHeader record;
-    std::memcpy(&record, bytes.data() + place, sizeof record);
+    std::memcpy(&record, records.data() + place, sizeof record);
     const size_t whole = journal::kRecordHeaderSize + size_t{record.size};
-    if (whole > bytes.size() - place) return;
+    if (whole > records.size() - place) return;
     if (place + whole > at) {
-      journal::seal_record(std::span(bytes).subspan(place, whole), header.nonce, record.type(), record.lsn());
-      return;
+      const std::span<std::byte> found = records.subspan(place, whole);
+      const size_t inside = place + journal::kRecordHeaderSize;
+      if (record.type() == journal::RecordType::kGroup && at >= inside)
+        reseal(found.subspan(journal::kRecordHeaderSize), at - inside, nonce);
+      return journal::seal_record(found, nonce, record.type(), record.lsn());
     }
     place += whole;
   }
+}
+
+void reseal(std::vector<std::byte>& bytes, size_t at) {
+  if (bytes.size() < journal::kSegmentHeaderSize) return;
+  uint32_t nonce = 0;
+  std::memcpy(&nonce, bytes.data() + 12, sizeof nonce);
+  const size_t header = journal::kSegmentHeaderSize;
+  reseal(std::span(bytes).subspan(header), at < header ? 0 : at - header, nonce);
 }
 
 void edit(Segments& segments, std::span<const uint8_t> step) {
@@ -108,6 +125,11 @@ void use(journal::JournalEngine& engine, support::SteppedIo& io) {
   driver.load_settings();
   driver.go_to(at(1'000'000));
   driver.tick();
+  for (const StoredSchedule& schedule : driver.list_schedules({}).schedules) {
+    require(driver.get_schedule(schedule.name) == schedule);
+    const TurnRequest removal{.name = schedule.name, .expected = schedule.revision};
+    require(driver.turn(removal).outcome == TurnOutcome::kTurned);
+  }
   for (const std::string& topic : driver.topic_names()) {
     for (const support::Taken& taken : driver.take(topic, 100)) {
       require(driver.ack(taken, support::kKeepNone) == AckOutcome::kAcked);

@@ -30,6 +30,12 @@ inline constexpr std::array kCanaries{
     NamedCanary{"unchecked-files",
                 "segments are not compared with the manifest",
                 {journal::Canary::kUncheckedFiles, false}},
+    NamedCanary{"unwritten-turn",
+                "a schedule's job is pushed, and that the schedule moved on is not written",
+                {journal::Canary::kUnwrittenTurn, false}},
+    NamedCanary{"split-turn",
+                "a schedule and its job are written one after the other, not as one",
+                {journal::Canary::kSplitTurn, false}},
 };
 
 /// The same around connections.

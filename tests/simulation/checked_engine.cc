@@ -39,6 +39,7 @@ void CheckedEngine::keep_news(const Survey& survey) {
     for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) ready_.emplace(topic, outlet);
   }
   expired_.insert(expired_.end(), survey.expired_news.begin(), survey.expired_news.end());
+  keep_due(survey.schedule_news);
 }
 
 Result<Survey> CheckedEngine::look_around(Moment now) {
@@ -171,21 +172,6 @@ void CheckedEngine::load_settings(Reply<std::vector<TopicSettings>> reply) {
       [&](Engine& engine, Reply<std::vector<TopicSettings>> done) { engine.load_settings(std::move(done)); });
 }
 
-void CheckedEngine::turn(Moment now, std::span<const TurnRequest> requests,
-                         Reply<std::vector<TurnAnswer>> reply) {
-  world_.real.turn(now, requests, std::move(reply));
-}
-
-void CheckedEngine::get_schedule(Moment now, std::string_view name,
-                                 Reply<std::optional<StoredSchedule>> reply) {
-  world_.real.get_schedule(now, name, std::move(reply));
-}
-
-void CheckedEngine::list_schedules(Moment now, const ScheduleListRequest& request,
-                                   Reply<SchedulePage> reply) {
-  world_.real.list_schedules(now, request, std::move(reply));
-}
-
 void CheckedEngine::flush(Reply<bool> reply) {
   const Operation before = world_.model.begin();
   auto judge = [this, before](bool, bool) {
@@ -211,6 +197,11 @@ Moment CheckedEngine::tick(Moment now) {
   for (const auto& [when, job] : world_.model.jobs().deadlines()) {
     if (when.first > latest_) needed = std::min(needed, when.first);  // else it was told already
   }
+  for (const auto& entry : world_.model.schedules()) {
+    const Moment when = entry->schedule.next;
+    if (when == kNever) continue;
+    needed = std::min(needed, when > latest_ ? when : latest_ + kDueScheduleReminder);
+  }
   if (next > needed && world_.is_sound()) {
     fail("tick", fmt::format("wants to be called at {}, but has something to do at {}",
                              next == kNever ? -1 : to_unix_ms(next), to_unix_ms(needed)));
@@ -223,24 +214,22 @@ bool CheckedEngine::poll(EngineListener& listener) {
   auto answers = std::exchange(answers_, {});
   const auto ready = std::exchange(ready_, {});
   auto expired = std::exchange(expired_, {});
-  bool any = !answers.empty() || !ready.empty() || !expired.empty();
+  auto due = std::exchange(due_, {});
+  bool any = !answers.empty() || !ready.empty() || !expired.empty() || !due.empty();
   for (auto& give : answers) give();
   for (const auto& [topic, outlet] : ready) listener.on_ready(topic, outlet);
   if (!expired.empty()) listener.on_expired(std::move(expired));
+  if (!due.empty()) listener.on_schedules_due(std::move(due));
 
   listener_ = careful_ ? nullptr : &listener;
   any |= world_.real.poll(*this);
   listener_ = nullptr;
-  return any || !answers_.empty() || !ready_.empty() || !expired_.empty();
+  return any || !answers_.empty() || !ready_.empty() || !expired_.empty() || !due_.empty();
 }
 
 void CheckedEngine::on_ready(std::string_view topic, Outlet outlet) {
   if (listener_ != nullptr) return listener_->on_ready(topic, outlet);
   ready_.emplace(topic, outlet);
-}
-
-void CheckedEngine::on_schedules_due(std::vector<StoredSchedule> due) {
-  if (listener_ != nullptr) listener_->on_schedules_due(std::move(due));
 }
 
 void CheckedEngine::on_expired(std::vector<LeaseInfo> leases) {

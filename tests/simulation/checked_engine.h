@@ -144,6 +144,8 @@ class CheckedEngine final : public Engine, private EngineListener {
   void fail(std::string_view verb, const std::string& what);
   Result<Survey> look_around(Moment now);
   void keep_news(const Survey& survey);
+  /// Checks schedules that the engine reports as due, and keeps them back for the next poll().
+  void keep_due(const std::vector<StoredSchedule>& due);
   /// An error that leaves the engine working, and its state in doubt.
   void recover_from(const Error& error, Moment now);
 
@@ -171,6 +173,7 @@ class CheckedEngine final : public Engine, private EngineListener {
   std::vector<absl::AnyInvocable<void()>> answers_;
   std::set<std::pair<std::string, Outlet>> ready_;
   std::vector<LeaseInfo> expired_;
+  std::vector<StoredSchedule> due_;
 };
 
 }  // namespace delayq::simulation

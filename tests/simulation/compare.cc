@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/simulation/schedule_history.h"
 #include "tests/support/seen_job.h"
 
 namespace delayq::simulation {
@@ -41,6 +42,14 @@ std::string text(const TopicRow& row) { return row.topic + ": " + text(row.count
 std::string text(const TopicSettings& settings) {
   return fmt::format("{}: {}", settings.topic, support::brief(settings.settings));
 }
+std::string text(const TurnAnswer& answer) {
+  constexpr std::array<std::string_view, 3> kNames{"turned", "skipped", "changed"};
+  constexpr std::array<std::string_view, 4> kPushed{"created", "replaced", "kept", "conflict"};
+  return fmt::format("{} {}{}", kNames[static_cast<size_t>(answer.outcome)],
+                     kPushed[static_cast<size_t>(answer.pushed)],
+                     answer.has_replaced ? " instead of the one before" : "");
+}
+std::string text(const StoredSchedule& schedule) { return to_string(schedule); }
 
 std::string differs(std::string_view real, std::string_view expected) {
   return fmt::format("answered      {}\n    should be     {}", real, expected);
@@ -139,6 +148,19 @@ std::string difference(const TopicPage& real, const TopicPage& expected) {
 std::string difference(const std::vector<TopicSettings>& real, const std::vector<TopicSettings>& expected) {
   const auto topic = [](const TopicSettings& settings) { return settings.topic; };
   return by_item(sorted(real, topic), sorted(expected, topic));
+}
+
+std::string difference(const std::vector<TurnAnswer>& real, const std::vector<TurnAnswer>& expected) {
+  return by_item(real, expected);
+}
+std::string difference(const std::optional<StoredSchedule>& real,
+                       const std::optional<StoredSchedule>& expected) {
+  if (real == expected) return {};
+  return differs(real ? text(*real) : "no such schedule", expected ? text(*expected) : "no such schedule");
+}
+std::string difference(const SchedulePage& real, const SchedulePage& expected) {
+  if (real.has_more != expected.has_more) return real.has_more ? "has more, should not" : "should have more";
+  return by_item(real.schedules, expected.schedules);
 }
 
 }  // namespace delayq::simulation

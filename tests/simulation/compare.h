@@ -28,5 +28,9 @@ std::string difference(const JobPage& real, const JobPage& expected);
 std::string difference(const TopicCounts& real, const TopicCounts& expected);
 std::string difference(const TopicPage& real, const TopicPage& expected);
 std::string difference(const std::vector<TopicSettings>& real, const std::vector<TopicSettings>& expected);
+std::string difference(const std::vector<TurnAnswer>& real, const std::vector<TurnAnswer>& expected);
+std::string difference(const std::optional<StoredSchedule>& real,
+                       const std::optional<StoredSchedule>& expected);
+std::string difference(const SchedulePage& real, const SchedulePage& expected);
 
 }  // namespace delayq::simulation

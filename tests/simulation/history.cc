@@ -141,16 +141,31 @@ void History::flushed(Operation operation) {
   }
 }
 
-const History::Version* History::find(const Key& key, const support::SeenJob* now_seen, Moment now) const {
+const History::Version* History::find(const Key& key, const support::SeenJob* now_seen, Moment now,
+                                      const Bounds& bounds) const {
   static const Version kAbsent{std::nullopt, 0, true};
   const auto found = chains_.find(key);
-  if (found == chains_.end()) return now_seen == nullptr ? &kAbsent : nullptr;
-  for (auto version = found->second.rbegin(); version != found->second.rend(); ++version) {
+  if (found == chains_.end()) return now_seen == nullptr && bounds.before == 0 ? &kAbsent : nullptr;
+  const Chain& chain = found->second;
+  const auto made_by = [&](Operation operation) {
+    return std::find_if(chain.begin(), chain.end(),
+                        [&](const Version& version) { return version.operation == operation; });
+  };
+  // A version that is not in the chain any more was followed by one that is known to have happened.
+  auto first = bounds.since == 0 ? chain.begin() : made_by(bounds.since);
+  if (first == chain.end()) first = chain.begin();
+  auto last = chain.end();
+  if (bounds.before != 0) {
+    last = made_by(bounds.before);
+    if (last == chain.end()) return nullptr;
+  }
+  while (last > first) {
+    const Version& version = *--last;
     if (now_seen == nullptr) {
       // Retention may have ended while nobody looked.
-      if (!version->job || (is_kept(version->job->state) && version->job->until <= now)) return &*version;
-    } else if (version->job && agrees(*version->job, *now_seen)) {
-      return &*version;
+      if (!version.job || (is_kept(version.job->state) && version.job->until <= now)) return &version;
+    } else if (version.job && agrees(*version.job, *now_seen)) {
+      return &version;
     }
   }
   return nullptr;

@@ -40,6 +40,12 @@ class History {
     std::optional<memory::StoredJob> job;  ///< nullopt: there is no such job any more
   };
 
+  /// What is known from elsewhere about a job; 0: nothing.
+  struct Bounds {
+    Operation since = 0;   ///< what this operation did to the job has happened
+    Operation before = 0;  ///< what this operation did to the job has not happened
+  };
+
   /// Finds what the operation changed.
   void record(Operation operation, Promise promise, const memory::JobTable& jobs);
   /// The job that this operation took away had first been handed out into `state`: an engine may be stopped
@@ -57,8 +63,11 @@ class History {
   void forget_unanswered() { unanswered_.clear(); }
 
   /// The latest version that agrees with what an engine says after its restart, or with its silence (`seen`
-  /// null). nullptr: what it says cannot be.
-  const Version* find(const Key& key, const support::SeenJob* seen, Moment now) const;
+  /// null), within these bounds. nullptr: what it says cannot be.
+  const Version* find(const Key& key, const support::SeenJob* seen, Moment now, const Bounds& bounds) const;
+  const Version* find(const Key& key, const support::SeenJob* seen, Moment now) const {
+    return find(key, seen, now, Bounds{});
+  }
   /// The leases of the versions that agree with a reserved job: when a job was given back and taken again
   /// within a millisecond, which of them survived does not show.
   std::vector<uint64_t> leases_of(const Key& key, const support::SeenJob& seen) const;

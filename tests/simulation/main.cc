@@ -100,9 +100,11 @@ bool parse_option(std::string_view option, std::string_view value, Arguments& ar
 
 std::string summary(const Report<Outcome>& report) {
   return fmt::format(
-      "{} seeds, {} operations, {} jobs handed over, {} lives, {} crashes, {} disk faults in {:.1f} s",
-      report.seeds, report.total.operations, report.total.handed_over, report.total.lives,
-      report.total.crashes, report.total.faults, report.seconds);
+      "{} seeds, {} operations, {} jobs handed over, {} made by schedules, {} lives, {} crashes, {} disk "
+      "faults "
+      "in {:.1f} s",
+      report.seeds, report.total.operations, report.total.handed_over, report.total.occurrences,
+      report.total.lives, report.total.crashes, report.total.faults, report.seconds);
 }
 
 std::string summary(const Report<connections::Outcome>& report) {

@@ -60,8 +60,35 @@ bool Model::store_settings(Operation operation, std::string_view topic, std::str
   });
 }
 
+TurnAnswer Model::turn(Operation operation, Moment now, const TurnRequest& request, std::string& wrong) {
+  const std::string name{request.name};
+  const auto copy_of = [&]() -> std::optional<StoredSchedule> {
+    const MemoryEngine::Schedules::Entry* entry = engine_->schedules().find(name);
+    return entry == nullptr ? std::nullopt : std::optional(entry->schedule);
+  };
+  const std::optional<StoredSchedule> before = copy_of();
+  using Answers = std::vector<TurnAnswer>;
+  const TurnAnswer answer =
+      apply<Answers>(operation, Promise::kChanges, [&](Engine& engine, Reply<Answers> reply) {
+        engine.turn(now, {&request, 1}, std::move(reply));
+      }).front();
+  if (answer.outcome == TurnOutcome::kChanged) return answer;
+  ScheduleHistory::Version version{copy_of(), operation, {}};
+  const auto changed = [&](const auto& job) {
+    version.effects.push_back({{std::string(job.topic), std::string(job.id)}, operation});
+  };
+  const bool has_pushed = request.job && answer.outcome == TurnOutcome::kTurned;
+  if (has_pushed && answer.pushed != PushOutcome::kKept) changed(*request.job);
+  if (answer.has_replaced) changed(*request.previous);
+  wrong = occurrences_.turned({operation, now, before ? &*before : nullptr,
+                               version.schedule ? &*version.schedule : nullptr, request, answer});
+  schedule_history_.record(name, std::move(version));
+  return answer;
+}
+
 void Model::answered(Operation operation) {
   history_.answered(operation);
+  schedule_history_.answered(operation);
   for (auto& [topic, chain] : settings_) {
     const auto promised = std::find_if(
         chain.begin(), chain.end(), [&](const Setting& setting) { return setting.operation == operation; });
@@ -71,6 +98,7 @@ void Model::answered(Operation operation) {
 
 void Model::flushed(Operation operation) {
   history_.flushed(operation);
+  schedule_history_.flushed(operation);
   for (auto& [topic, chain] : settings_) {
     const auto durable = std::find_if(chain.rbegin(), chain.rend(),
                                       [&](const Setting& setting) { return setting.operation <= operation; });
@@ -112,18 +140,42 @@ const memory::StoredJob* Model::find_lease(std::string_view real) const {
 
 Status Model::adopt(const Survey& survey, Moment now, bool certain) {
   may_be_.clear();
-  std::map<History::Key, const support::SeenJob*> found;
+  Found found;
   for (const support::SeenJob& job : survey.jobs) {
     if (!found.emplace(History::Key{job.topic, job.id}, &job).second) {
       return wrong(fmt::format("listed twice: {}", to_string(job)));
     }
   }
+  Bounds bounds;
+  if (Status adopted = adopt_schedules(survey, found, now, certain, bounds); !adopted.ok()) return adopted;
+  memory::JobTable jobs;
+  if (Status adopted = adopt_jobs(survey, found, bounds, now, certain, jobs); !adopted.ok()) return adopted;
+  MemoryEngine::Settings settings;
+  if (Status adopted = adopt_settings(survey, certain, settings); !adopted.ok()) return adopted;
+  MemoryEngine::Schedules schedules;
+  for (const StoredSchedule& schedule : survey.schedules) {
+    MemoryEngine::Schedules::Entry& entry = schedules.find_or_insert(schedule.name);
+    entry.schedule = schedule;
+    schedules.set_next(entry, schedule.next);
+  }
+  engine_ = std::make_unique<MemoryEngine>(std::move(jobs), std::move(settings), engine_->last_lease(),
+                                           std::move(schedules));
+  history_.record(last_operation_, Promise::kNothing, engine_->jobs());
+  return {};
+}
+
+Status Model::adopt_jobs(const Survey& survey, const Found& found, const Bounds& bounds, Moment now,
+                         bool certain, memory::JobTable& into) {
+  const auto bounds_of = [&](const History::Key& key) {
+    const auto known = bounds.find(key);
+    return known == bounds.end() ? History::Bounds{} : known->second;
+  };
   std::vector<History::Key> missing;
   for (const auto& [key, chain] : history_.chains()) {
     if (!found.contains(key)) missing.push_back(key);
   }
   for (const History::Key& key : missing) {
-    const History::Version* version = history_.find(key, nullptr, now);
+    const History::Version* version = history_.find(key, nullptr, now, bounds_of(key));
     if (version == nullptr) {
       return wrong(
           fmt::format("lost: {}/{} is gone; allowed is:{}", key.first, key.second, history_.describe(key)));
@@ -131,11 +183,10 @@ Status Model::adopt(const Survey& survey, Moment now, bool certain) {
     history_.settle(key, *version, certain);
   }
 
-  memory::JobTable jobs;
   uint64_t entered = 0;
   for (const support::SeenJob& job : survey.jobs) {
     const History::Key key{job.topic, job.id};
-    const History::Version* version = history_.find(key, &job, now);
+    const History::Version* version = history_.find(key, &job, now, bounds_of(key));
     if (version == nullptr) {
       return wrong(fmt::format("not allowed: {}\n    allowed is:{}", to_string(job), history_.describe(key)));
     }
@@ -147,14 +198,64 @@ Status Model::adopt(const Survey& survey, Moment now, bool certain) {
     }
     stored.state = job.state;
     stored.entered = ++entered;
-    jobs.restore(std::move(stored));
+    into.restore(std::move(stored));
     history_.settle(key, *version, certain);
   }
-  MemoryEngine::Settings settings;
-  if (Status adopted = adopt_settings(survey, certain, settings); !adopted.ok()) return adopted;
-  engine_ = std::make_unique<MemoryEngine>(std::move(jobs), std::move(settings), engine_->last_lease());
-  history_.record(last_operation_, Promise::kNothing, engine_->jobs());
   return {};
+}
+
+Status Model::adopt_schedules(const Survey& survey, const Found& found, Moment now, bool certain,
+                              Bounds& bounds) {
+  std::map<std::string_view, const StoredSchedule*> listed;
+  for (const StoredSchedule& schedule : survey.schedules) {
+    if (!listed.emplace(schedule.name, &schedule).second)
+      return wrong("a schedule is listed twice: " + to_string(schedule));
+    if (!schedule_history_.chains().contains(schedule.name))
+      return wrong("a schedule that nobody has set: " + to_string(schedule));
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, chain] : schedule_history_.chains()) names.push_back(name);
+  for (const std::string& name : names) {
+    const auto is = listed.find(name);
+    Status adopted =
+        adopt_schedule(name, is == listed.end() ? nullptr : is->second, found, now, certain, bounds);
+    if (!adopted.ok()) return adopted;
+  }
+  return {};
+}
+
+Status Model::adopt_schedule(const std::string& name, const StoredSchedule* is, const Found& found,
+                             Moment now, bool certain, Bounds& bounds) {
+  const std::string has = is == nullptr ? name + ", which is gone" : to_string(*is);
+  const std::vector<const ScheduleHistory::Version*> versions = schedule_history_.find(name, is);
+  if (versions.empty()) {
+    return wrong(
+        fmt::format("not allowed: schedule {}\n    allowed is:{}", has, schedule_history_.describe(name)));
+  }
+  // There may have been none several times; jobs tell which one it is.
+  std::string first_problem;
+  for (const ScheduleHistory::Version* version : versions) {
+    const Bounds of_jobs = schedule_history_.bounds_of(name, *version);
+    const auto broken = std::find_if(of_jobs.begin(), of_jobs.end(), [&](const auto& each) {
+      const auto job = found.find(each.first);
+      const support::SeenJob* seen_job = job == found.end() ? nullptr : job->second;
+      return history_.find(each.first, seen_job, now, each.second) == nullptr;
+    });
+    if (broken == of_jobs.end()) {
+      bounds.insert(of_jobs.begin(), of_jobs.end());
+      occurrences_.went_back(name, version->operation);
+      schedule_history_.settle(name, *version, certain);
+      return {};
+    }
+    if (!first_problem.empty()) continue;
+    const auto job = found.find(broken->first);
+    first_problem = fmt::format(
+        "a turn was torn apart: the schedule {}\n    is as after operation {}, and its job {}/{} {}{}", has,
+        version->operation, broken->first.first, broken->first.second,
+        job == found.end() ? "is gone" : "is not as it was then:\n    " + to_string(*job->second),
+        history_.describe(broken->first));
+  }
+  return wrong(first_problem);
 }
 
 Status Model::adopt_settings(const Survey& survey, bool certain, MemoryEngine::Settings& into) {
@@ -202,7 +303,15 @@ uint64_t Model::count_differences(const Survey& survey) const {
     different += should == *has->second ? 0 : 1;
     found.erase(has);
   }
-  return different + found.size();
+  different += found.size();
+  std::map<std::string_view, const StoredSchedule*> schedules;
+  for (const StoredSchedule& schedule : survey.schedules) schedules.emplace(schedule.name, &schedule);
+  for (const auto& entry : engine_->schedules()) {
+    const auto has = schedules.find(entry->schedule.name);
+    different += has != schedules.end() && *has->second == entry->schedule ? 0 : 1;
+    schedules.erase(entry->schedule.name);
+  }
+  return different + schedules.size();
 }
 
 Status Model::compare(const Survey& survey) const {
@@ -219,6 +328,15 @@ Status Model::compare(const Survey& survey) const {
   MemoryEngine::Settings settings;
   for (const TopicSettings& each : survey.settings) settings.emplace(each.topic, each.settings);
   if (settings != engine_->settings()) return wrong("the settings are not those that were stored");
+  const SchedulePage schedules = engine_->schedules().page({.limit = UINT32_MAX, .max_bytes = UINT64_MAX});
+  for (size_t i = 0; i < std::max(schedules.schedules.size(), survey.schedules.size()); ++i) {
+    const StoredSchedule* has = i < survey.schedules.size() ? &survey.schedules[i] : nullptr;
+    const StoredSchedule* should = i < schedules.schedules.size() ? &schedules.schedules[i] : nullptr;
+    if (has != nullptr && should != nullptr && *has == *should) continue;
+    return wrong(fmt::format("listed is     schedule {}\n    should be    {}",
+                             has == nullptr ? "no more" : to_string(*has),
+                             should == nullptr ? "no more" : to_string(*should)));
+  }
   return {};
 }
 

@@ -11,6 +11,8 @@
 
 #include "engine/memory/memory_engine.h"
 #include "tests/simulation/history.h"
+#include "tests/simulation/occurrences.h"
+#include "tests/simulation/schedule_history.h"
 #include "tests/simulation/survey.h"
 
 namespace delayq::simulation {
@@ -58,6 +60,8 @@ class Model {
   void may_have(Operation operation, const History::Change& change) { history_.may_have(operation, change); }
   void tick(Moment now);
   bool store_settings(Operation operation, std::string_view topic, std::string_view settings);
+  /// `wrong` gets what is wrong with the request itself.
+  TurnAnswer turn(Operation operation, Moment now, const TurnRequest& request, std::string& wrong);
 
   void answered(Operation operation);
   void flushed(Operation operation);
@@ -89,8 +93,14 @@ class Model {
 
   const memory::JobTable& jobs() const { return engine_->jobs(); }
   const MemoryEngine::Settings& settings() const { return engine_->settings(); }
+  const MemoryEngine::Schedules& schedules() const { return engine_->schedules(); }
+  const ScheduleHistory& schedule_history() const { return schedule_history_; }
+  const Occurrences& occurrences() const { return occurrences_; }
 
  private:
+  using Found = std::map<History::Key, const support::SeenJob*>;
+  using Bounds = std::map<History::Key, History::Bounds>;
+
   /// The values that a topic's settings may have; empty text: none.
   struct Setting {
     std::string value;
@@ -100,9 +110,18 @@ class Model {
   void poll();
   std::unique_ptr<MemoryEngine> copy() const;
   Status adopt_settings(const Survey& survey, bool certain, MemoryEngine::Settings& into);
+  /// Adds to `bounds` what the schedules say about jobs.
+  Status adopt_schedules(const Survey& survey, const Found& found, Moment now, bool certain, Bounds& bounds);
+  /// The same for one of them; `is` is null when there is none.
+  Status adopt_schedule(const std::string& name, const StoredSchedule* is, const Found& found, Moment now,
+                        bool certain, Bounds& bounds);
+  Status adopt_jobs(const Survey& survey, const Found& found, const Bounds& bounds, Moment now, bool certain,
+                    memory::JobTable& into);
 
   std::unique_ptr<MemoryEngine> engine_;
   History history_;
+  ScheduleHistory schedule_history_;
+  Occurrences occurrences_;
   std::map<std::string, std::vector<Setting>, std::less<>> settings_;
   std::map<std::string, std::string, std::less<>> leases_;  // theirs to ours
   std::set<std::string> named_;                             // ours, of those

@@ -20,15 +20,17 @@ Shape Shape::random(Random& random) {
   return shape;
 }
 
-std::string Scene::topic() {
+std::string Scene::topic(Random& random) const {
   // Letters of other scripts are allowed in a topic.
-  const uint64_t number = random_.below(shape_.topics);
+  const uint64_t number = random.below(shape_.topics);
   return number == 0 ? "заказ" : fmt::format("t{}", number);
 }
 
 std::string Scene::id() { return fmt::format("job {}", random_.below(shape_.ids)); }
 
-std::string Scene::group() { return fmt::format("group {}", random_.below(shape_.groups)); }
+std::string Scene::group(Random& random) const {
+  return fmt::format("group {}", random.below(shape_.groups));
+}
 
 std::string Scene::body() {
   std::string text = fmt::format("body number {:<12}", ++last_body_);

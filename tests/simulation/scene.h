@@ -38,9 +38,12 @@ class Scene {
   Moment now() const { return world_.now(); }
 
   // ---- things to choose
-  std::string topic();
+  std::string topic() { return topic(random_); }
   std::string id();
-  std::string group();
+  std::string group() { return group(random_); }
+  /// The same, drawn from another stream of random numbers.
+  std::string topic(Random& random) const;
+  std::string group(Random& random) const;
   /// Starts with a text of its own, so that no two jobs are alike.
   std::string body();
   /// From nothing to years, by magnitude.

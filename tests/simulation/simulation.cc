@@ -1,6 +1,7 @@
 #include "tests/simulation/simulation.h"
 
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@ namespace delayq::simulation {
 namespace {
 
 constexpr int kOpeningTries = 20;
+constexpr int kMostTurns = 20'000;
 constexpr uint64_t kSlackSegments = 8;  // as 256 MiB are to segments of 32 MiB
 
 journal::JournalOptions options_for(Random& random) {
@@ -23,6 +25,12 @@ journal::JournalOptions options_for(Random& random) {
   return options;
 }
 
+/// Every second seed has schedules. The others are as they were when there were none, so that what was found
+/// by them stays found.
+std::optional<uint64_t> planner_seed(uint64_t seed) {
+  return seed % 2 == 0 ? std::nullopt : std::optional(mix64(seed + 2));
+}
+
 /// One seed: lives of the server, one after the other.
 class Simulation {
  public:
@@ -31,7 +39,7 @@ class Simulation {
         witness_(tracing),
         shape_(Shape::random(random_)),
         world_(random_.next(), options_for(random_), witness_),
-        workload_(world_, random_, shape_),
+        workload_(world_, random_, shape_, planner_seed(seed)),
         faults_(world_, random_),
         rot_(world_, random_) {
     world_.disk().set_syncs_lie(planted.syncs_lie);
@@ -48,6 +56,7 @@ class Simulation {
     outcome_.failure = witness_.failure();
     outcome_.operations = workload_.operations();
     outcome_.handed_over = workload_.handed_over();
+    outcome_.occurrences = world_.model().occurrences().made();
     outcome_.faults = world_.disk().faults_fired();
     return outcome_;
   }
@@ -124,6 +133,10 @@ class Simulation {
     if (found != world_.model().jobs().size()) {
       witness_.fail(fmt::format("check: finds {} jobs, should be {}", found, world_.model().jobs().size()));
     }
+    if (report->schedules != world_.model().schedules().size()) {
+      witness_.fail(fmt::format("check: finds {} schedules, should be {}", report->schedules,
+                                world_.model().schedules().size()));
+    }
   }
 
   /// Twice what is needed, and a few segments.
@@ -135,6 +148,10 @@ class Simulation {
     for (const support::SeenJob& job : world_.model().expected()) {
       needed += 160 + job.topic.size() + job.id.size() + job.group.size() + job.options.size() +
                 job.body.size() + job.outcome.size();
+    }
+    for (const auto& entry : world_.model().schedules()) {
+      const StoredSchedule& schedule = entry->schedule;
+      needed += 240 + schedule.name.size() + schedule.definition.size() + 2 * schedule.progress.size();
     }
     const uint64_t bound = 2 * needed + kSlackSegments * world_.options().segment_bytes;
     if (world_.disk().used_bytes() > bound) {
@@ -213,7 +230,35 @@ class Simulation {
     world_.disk().forget_faults();
     if (!world_.is_open() && !open()) return;
     rest();
+    if (!witness_.failed() && !world_.is_off()) decide_all();
     if (!witness_.failed()) world_.end(End::kStop);
+  }
+
+  /// Lets the schedules decide about all that is due. Every tick makes one job of each.
+  void decide_all() {
+    for (int rounds = 0; rounds < kMostTurns; ++rounds) {
+      uint64_t revisions = 0;
+      bool is_due = false;
+      for (const auto& entry : world_.model().schedules()) {
+        revisions += entry->schedule.revision;
+        is_due |= entry->schedule.next <= world_.now();
+      }
+      if (!is_due) return check_schedules();
+      world_.tick();
+      world_.settle();
+      if (witness_.failed()) return;
+      for (const auto& entry : world_.model().schedules()) revisions -= entry->schedule.revision;
+      // Nothing has moved: what was told and not done is told again after a while.
+      if (revisions == 0) world_.set_now(world_.now() + kDueScheduleReminder);
+    }
+    witness_.fail("schedules: one is due and is never turned");
+  }
+
+  void check_schedules() {
+    for (const auto& entry : world_.model().schedules()) {
+      const std::string wrong = world_.model().occurrences().check_counts(entry->schedule);
+      if (!wrong.empty()) witness_.fail(fmt::format("schedule {}: {}", entry->schedule.name, wrong));
+    }
   }
 
   Random random_;
@@ -231,6 +276,7 @@ class Simulation {
 void Outcome::add(const Outcome& other) {
   operations += other.operations;
   handed_over += other.handed_over;
+  occurrences += other.occurrences;
   lives += other.lives;
   crashes += other.crashes;
   faults += other.faults;

@@ -17,6 +17,7 @@ struct Outcome {
   std::string failure;  ///< empty: all was as it should be
   uint64_t operations = 0;
   uint64_t handed_over = 0;
+  uint64_t occurrences = 0;  ///< of schedules, that became jobs
   uint64_t lives = 0;
   uint64_t crashes = 0;
   uint64_t faults = 0;

@@ -62,6 +62,7 @@ void CheckedEngine::pair_stranger(Moment now, const NackRequest& request, NackOu
     for (const Outlet outlet : {Outlet::kTopic, Outlet::kCallback}) ready_.emplace(topic, outlet);
   }
   for (LeaseInfo& info : driver.expired_news()) expired_.push_back(std::move(info));
+  keep_due(driver.schedule_news());
 }
 
 bool CheckedEngine::hear_answers() {

@@ -33,6 +33,23 @@ Status list_topic(support::EngineDriver& driver, const TopicRow& row, TopicCount
   return {};
 }
 
+Status list_schedules(support::EngineDriver& driver, Survey& survey) {
+  for (bool has_more = true; has_more;) {
+    const std::string after = survey.schedules.empty() ? "" : survey.schedules.back().name;
+    SchedulePage page = driver.list_schedules({.after = after, .limit = 2});
+    if (page.has_more && page.schedules.empty()) return wrong("an empty page of schedules, and more to come");
+    has_more = page.has_more;
+    for (StoredSchedule& schedule : page.schedules) {
+      if (!survey.schedules.empty() && schedule.name <= survey.schedules.back().name)
+        return wrong("schedules are out of order: " + schedule.name);
+      survey.schedules.push_back(std::move(schedule));
+    }
+  }
+  const uint64_t count = driver.engine().usage().schedules;
+  if (count == survey.schedules.size()) return {};
+  return wrong(fmt::format("usage says {} schedules, the list has {}", count, survey.schedules.size()));
+}
+
 Result<Survey> look_around(support::EngineDriver& driver) {
   Survey survey;
   TopicCounts total;
@@ -51,6 +68,7 @@ Result<Survey> look_around(support::EngineDriver& driver) {
                              survey.jobs.size()));
   }
   survey.settings = driver.load_settings();
+  if (Status listed = list_schedules(driver, survey); !listed.ok()) return listed.error();
   return survey;
 }
 
@@ -65,6 +83,7 @@ Result<Survey> take_survey(Engine& engine, Moment now, const std::function<bool(
     const std::set<std::string> ready = driver.ready_news();
     survey->ready_news.assign(ready.begin(), ready.end());
     survey->expired_news = driver.expired_news();
+    survey->schedule_news = driver.schedule_news();
     return survey;
   } catch (const MachineIsOff&) {
     return Error{ErrorCode::kUnavailable, "survey", "the machine is off"};

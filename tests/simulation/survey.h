@@ -13,9 +13,11 @@ namespace delayq::simulation {
 struct Survey {
   std::vector<support::SeenJob> jobs;  ///< by topic, then state, then the order of entering it
   std::vector<TopicSettings> settings;
+  std::vector<StoredSchedule> schedules;  ///< by name
   // What was told while looking around; somebody has to hear it.
   std::vector<std::string> ready_news;
   std::vector<LeaseInfo> expired_news;
+  std::vector<StoredSchedule> schedule_news;
 };
 
 /// Lists all of it, with bodies. `pump` lets the disk work go on, and answers false when the machine is off:

@@ -5,6 +5,7 @@
 namespace delayq::simulation {
 
 void Workload::act() {
+  if (planner_) planner_->act();
   const uint64_t dice = scene_.random().below(100);
   if (dice < 27) return producer_.push();
   if (dice < 30) return producer_.restore();

@@ -13,6 +13,7 @@ constexpr std::array kPushNames{"created", "replaced", "kept", "conflict"};
 constexpr std::array kAckNames{"acked", "stale"};
 constexpr std::array kNackNames{"retried", "dead", "cancelled", "stale"};
 constexpr std::array kRescheduleNames{"moved", "reserved", "done", "unknown"};
+constexpr std::array kTurnNames{"turned", "skipped", "changed"};
 
 }  // namespace
 
@@ -48,5 +49,16 @@ std::string to_text(const TopicSettings& settings) {
 }
 
 std::string to_text(const std::string& text) { return brief(text); }
+
+std::string to_text(const TurnAnswer& answer) {
+  return fmt::format("{} {}{}", kTurnNames.at(static_cast<size_t>(answer.outcome)), to_text(answer.pushed),
+                     answer.has_replaced ? " instead of the one before" : "");
+}
+
+std::string to_text(const StoredSchedule& schedule) {
+  return fmt::format("{} {:x} next={} {} {}", brief(schedule.name), schedule.revision,
+                     schedule.next == kNever ? -1 : to_unix_ms(schedule.next), brief(schedule.definition),
+                     brief(schedule.progress));
+}
 
 }  // namespace delayq::support

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/requests.h"
+#include "engine/schedules.h"
 #include "tests/support/seen_job.h"
 
 /// Replies as text: equal replies of two engines give equal text, and a trace is readable. Data that may
@@ -23,6 +24,8 @@ std::string to_text(const GroupCancelAnswer& answer);
 std::string to_text(const TopicCounts& counts);
 std::string to_text(const TopicRow& row);
 std::string to_text(const TopicSettings& settings);
+std::string to_text(const TurnAnswer& answer);
+std::string to_text(const StoredSchedule& schedule);
 std::string to_text(const std::string& text);
 
 template <class T>

@@ -279,6 +279,19 @@ SchedulePage EngineDriver::list_schedules(const ScheduleListRequest& request) {
                             [&](auto reply) { engine_->list_schedules(now_, request, std::move(reply)); });
 }
 
+std::vector<StoredSchedule> EngineDriver::all_schedules(uint32_t page_size) {
+  std::vector<StoredSchedule> all;
+  for (bool has_more = true; has_more;) {
+    const std::string after = all.empty() ? "" : all.back().name;
+    SchedulePage page = list_schedules({.after = after, .limit = page_size});
+    has_more = page.has_more;
+    if (has_more && page.schedules.empty())
+      throw std::logic_error("an empty page of schedules, and more to come");
+    for (StoredSchedule& schedule : page.schedules) all.push_back(std::move(schedule));
+  }
+  return all;
+}
+
 // ---- running
 
 Moment EngineDriver::tick() {

@@ -94,6 +94,8 @@ class EngineDriver : public EngineListener {
   std::vector<TurnAnswer> turn_all(const std::vector<TurnRequest>& requests);
   std::optional<StoredSchedule> get_schedule(std::string_view name);
   SchedulePage list_schedules(const ScheduleListRequest& request);
+  /// All pages of that size. Throws if one is empty and not the last.
+  std::vector<StoredSchedule> all_schedules(uint32_t page_size = 100);
 
   // ---- running
   /// Ticks until nothing more is due, and delivers the events. Returns when the engine

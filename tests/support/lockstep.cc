@@ -18,6 +18,7 @@ Lockstep::Lockstep(Engine& model, Engine& subject, std::function<bool()> pump)
     : model_{EngineDriver(model), {}}, subject_{EngineDriver(subject, std::move(pump)), {}} {}
 
 std::optional<std::string> Lockstep::play(const Step& step) {
+  latest_ = std::max(latest_, step.now);
   std::string texts[2];
   Side* sides[2] = {&model_, &subject_};
   for (size_t i = 0; i < 2; ++i) {
@@ -61,6 +62,39 @@ std::optional<std::string> Lockstep::compare_news() {
       return fmt::format("lease {} was told as expired before its time", number);
     expired_owed_.erase(number);
   }
+  return compare_schedule_news();
+}
+
+std::optional<std::string> Lockstep::compare_schedule_news() {
+  for (const StoredSchedule& due : model_.driver.schedule_news()) {
+    if (!due_told_.contains(due.revision)) due_owed_[due.name] = due.revision;
+  }
+  for (const StoredSchedule& due : subject_.driver.schedule_news()) {
+    if (due.next > latest_) return "a schedule was told before its time: " + to_text(due);
+    const std::optional<StoredSchedule> is = model_.driver.get_schedule(due.name);
+    if (is && is->revision == due.revision && *is != due)
+      return compare_texts("a due schedule", to_text(*is), to_text(due));
+    due_told_.insert(due.revision);
+    const auto owed = due_owed_.find(due.name);
+    if (owed != due_owed_.end() && owed->second == due.revision) due_owed_.erase(owed);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Lockstep::compare_schedules() {
+  const std::vector<StoredSchedule> schedules = model_.driver.all_schedules();
+  if (auto difference =
+          compare_texts("schedules", to_text(schedules), to_text(subject_.driver.all_schedules(2)))) {
+    return difference;
+  }
+  for (const StoredSchedule& schedule : schedules) {
+    const auto owed = due_owed_.find(schedule.name);
+    if (owed != due_owed_.end() && owed->second == schedule.revision)
+      return "a schedule is due and that was not told: " + to_text(schedule);
+  }
+  due_owed_.clear();
+  if (model_.driver.usage().schedules != subject_.driver.usage().schedules)
+    return "usage().schedules differs";
   return std::nullopt;
 }
 
@@ -91,6 +125,7 @@ std::optional<std::string> Lockstep::compare_everything() {
                                       to_text(subject_.driver.load_settings()))) {
     return difference;
   }
+  if (auto difference = compare_schedules()) return difference;
   if (model_.driver.usage().jobs != subject_.driver.usage().jobs) return "usage().jobs differs";
   return compare_forecast();
 }

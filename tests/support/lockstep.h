@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,7 +23,7 @@ class Lockstep {
   /// Runs the step on both. Returns the difference, or nothing.
   std::optional<std::string> play(const Step& step);
   /// Compares everything that is visible of both: topics, counts, every job with its body, settings,
-  /// forecast, and that every event was reported. Returns the first difference.
+  /// schedules, forecast, and that every event was reported. Returns the first difference.
   std::optional<std::string> compare_everything();
 
   /// Call after the subject was closed and opened again.
@@ -42,6 +43,8 @@ class Lockstep {
   };
 
   std::optional<std::string> compare_news();
+  std::optional<std::string> compare_schedule_news();
+  std::optional<std::string> compare_schedules();
   std::optional<std::string> compare_topic(const std::string& topic);
   std::optional<std::string> compare_forecast();
   std::optional<std::string> compare_texts(std::string_view what, const std::string& model,
@@ -54,6 +57,10 @@ class Lockstep {
   std::set<std::string> ready_owed_;  ///< topics that the model has reported and the subject has not yet
   std::set<size_t> expired_now_;      ///< leases that the model reported in the last step
   std::set<size_t> expired_owed_;     ///< expired leases that the subject has not reported yet
+  std::map<std::string, uint64_t>
+      due_owed_;                   ///< revisions of due schedules that the subject has not reported
+  std::set<uint64_t> due_told_;    ///< revisions that it has reported
+  Moment latest_ = Moment::min();  ///< of all steps: the clock may have gone back since
   bool has_restarted_ = false;
   std::deque<std::string> lines_;
 };

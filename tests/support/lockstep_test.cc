@@ -139,5 +139,51 @@ TEST(Lockstep, FindsAWrongForecast) {
   expect_found<Misleading>();
 }
 
+TEST(Lockstep, FindsATurnWithoutItsJob) {
+  struct LostJob final : ForwardingEngine {
+    using ForwardingEngine::ForwardingEngine;
+    void turn(Moment now, std::span<const TurnRequest> requests,
+              Reply<std::vector<TurnAnswer>> reply) override {
+      std::vector<TurnRequest> most(requests.begin(), requests.end());
+      if (++calls % 10 == 0) most.back().job.reset();
+      inner_.turn(now, most, std::move(reply));
+    }
+    int calls = 0;
+  };
+  expect_found<LostJob>();
+}
+
+TEST(Lockstep, FindsAScheduleThatIsNotTurned) {
+  struct LostTurn final : ForwardingEngine {
+    using ForwardingEngine::ForwardingEngine;
+    void turn(Moment now, std::span<const TurnRequest> requests,
+              Reply<std::vector<TurnAnswer>> reply) override {
+      std::vector<TurnRequest> most(requests.begin(), requests.end());
+      if (++calls % 10 == 0) most.back().progress = "as before";
+      inner_.turn(now, most, std::move(reply));
+    }
+    int calls = 0;
+  };
+  expect_found<LostTurn>();
+}
+
+TEST(Lockstep, FindsADueScheduleThatIsNotTold) {
+  struct Quiet final : ForwardingEngine {
+    using ForwardingEngine::ForwardingEngine;
+    struct Ears final : EngineListener {
+      explicit Ears(EngineListener& listener) : outer(listener) {}
+      void on_ready(std::string_view topic, Outlet outlet) override { outer.on_ready(topic, outlet); }
+      void on_expired(std::vector<LeaseInfo> leases) override { outer.on_expired(std::move(leases)); }
+      void on_schedules_due(std::vector<StoredSchedule>) override {}
+      EngineListener& outer;
+    };
+    bool poll(EngineListener& listener) override {
+      Ears ears(listener);
+      return inner_.poll(ears);
+    }
+  };
+  expect_found<Quiet>();
+}
+
 }  // namespace
 }  // namespace delayq::support

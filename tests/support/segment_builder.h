@@ -79,6 +79,35 @@ class SegmentBuilder {
     return add(journal::RecordType::kSettings, payload.append(topic).append(settings));
   }
 
+  /// Due at the start. Its number is its record's, or `number` for a copy.
+  SegmentBuilder& schedule(std::string_view name, std::string_view definition, uint64_t revision,
+                           std::optional<uint64_t> number = std::nullopt) {
+    journal::ScheduleView view{};
+    view.fixed.number = number.value_or(next_lsn_);
+    view.fixed.revision = revision;
+    view.fixed.next_ms = to_unix_ms(kStart);
+    view.name = name;
+    view.definition = definition;
+    return add_payload(journal::RecordType::kSchedule, view);
+  }
+
+  SegmentBuilder& turned(uint64_t number, uint64_t revision, Moment next, std::string_view progress) {
+    const journal::TurnedView view{{number, revision, to_unix_ms(next)}, progress};
+    return add_payload(journal::RecordType::kTurned, view);
+  }
+
+  /// The records that `fill` adds to this builder become one group.
+  template <class Fill>
+  SegmentBuilder& group(Fill fill) {
+    const size_t start = bytes_.size();
+    const journal::Lsn lsn = next_lsn_++;
+    bytes_.resize(start + journal::kRecordHeaderSize);
+    fill(*this);
+    last_ = start;
+    journal::seal_record(std::span(bytes_).subspan(start), header_.nonce, journal::RecordType::kGroup, lsn);
+    return *this;
+  }
+
   SegmentBuilder& add(journal::RecordType type, std::string_view payload) {
     last_ = bytes_.size();
     bytes_.resize(last_ + journal::kRecordHeaderSize + payload.size());
@@ -133,6 +162,12 @@ class SegmentBuilder {
   }
 
  private:
+  template <class View>
+  SegmentBuilder& add_payload(journal::RecordType type, const View& view) {
+    std::string payload(journal::payload_size(view), '\0');
+    journal::write_payload(std::as_writable_bytes(std::span(payload)), view);
+    return add(type, payload);
+  }
   template <class Plain>
   SegmentBuilder& add_plain(journal::RecordType type, const Plain& plain) {
     return add(type, {reinterpret_cast<const char*>(&plain), sizeof plain});

@@ -89,6 +89,11 @@ Workload::Workload(uint64_t seed, WorkloadShape shape) : random_(seed), shape_(s
   topics_.back() = std::string(200, 't');
   ids_.back() = std::string(255, '\xff');
   ids_.front() = std::string("\0 /", 3);
+  for (uint32_t i = 0; i < shape.schedules; ++i) schedules_.push_back("s" + std::to_string(i));
+  if (schedules_.empty()) return;
+  schedules_.back() = std::string(200, 's');
+  // Jobs of schedules are cancelled, moved and looked up like others.
+  for (uint64_t number = 0; number < 2; ++number) ids_.push_back(occurrence(schedules_.front(), number));
 }
 
 const std::vector<Workload::Choice>& Workload::choices() {
@@ -100,7 +105,7 @@ const std::vector<Workload::Choice>& Workload::choices() {
       {2, &Workload::redrive_oldest}, {1, &Workload::purge},      {4, &Workload::get},
       {2, &Workload::locate},         {4, &Workload::list},       {3, &Workload::counts},
       {1, &Workload::topics},         {2, &Workload::forecast},   {1, &Workload::settings},
-      {6, &Workload::only_tick},
+      {6, &Workload::only_tick},      {10, &Workload::turn},      {2, &Workload::read_schedules},
   };
   return kChoices;
 }

@@ -30,6 +30,7 @@ struct WorkloadShape {
   uint32_t topics = 4;
   uint32_t ids = 10;
   uint32_t groups = 3;
+  uint32_t schedules = 3;
   uint32_t largest_body = 300;
   bool clock_jumps = true;
   /// Engines will be restarted. After a restart it is not exactly known which kept job is the oldest, so no
@@ -75,9 +76,18 @@ class Workload {
   void topics(Step& step);
   void forecast(Step& step);
   void settings(Step& step);
+  void turn(Step& step);
+  void read_schedules(Step& step);
   void only_tick(Step& step);
 
+  struct TurnPick;
+  /// Of each schedule: few, so that the same ones are made again and again.
+  static constexpr uint64_t kOccurrences = 6;
+
   void nack_leases(Step& step, bool expired);
+  TurnPick turn_pick();
+  /// The id of a job that the schedule makes.
+  static std::string occurrence(const std::string& name, uint64_t number);
   void move_clock();
   /// Moves the clock to a time at which something happens, or to the millisecond before it.
   bool go_to_an_edge();
@@ -90,6 +100,7 @@ class Workload {
   std::string bytes(uint32_t most);
   const std::string& topic() { return topics_[random_.below(topics_.size())]; }
   const std::string& id() { return ids_[random_.below(ids_.size())]; }
+  const std::string& schedule() { return schedules_[random_.below(schedules_.size())]; }
   JobState state() { return static_cast<JobState>(random_.below(kJobStateCount)); }
   /// Mostly a lease that was just given out, sometimes one that ended long ago.
   size_t lease_back() { return random_.below(random_.chance(2, 3) ? 4 : 24); }
@@ -100,6 +111,7 @@ class Workload {
   WorkloadShape shape_;
   std::vector<std::string> topics_;
   std::vector<std::string> ids_;
+  std::vector<std::string> schedules_;
   Moment now_ = kStart;
   /// the latest due times, deadlines and ends of retention that were chosen
   std::array<Moment, 16> edges_{};

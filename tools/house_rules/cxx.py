@@ -14,7 +14,7 @@ SEES = {
     "core": set(),
     "engine": {"core"},
     "engine/*": {"core", "engine"},
-    "queue": {"core", "engine", "signing"},
+    "queue": {"core", "engine", "signing", "calendar"},
     "delivery": {"core", "engine", "queue", "signing", "json"},
     "api": {"core", "engine", "queue", "delivery", "resp", "json", "net"},
     "resp": {"core"},
@@ -25,7 +25,7 @@ SEES = {
     # Made by delivery, verified by `delayq listen`, which sees nothing of the server.
     "signing": {"core"},
     # Configuration says settings of topics and bounds of the queue, in the queue's own types; logs may be JSON.
-    "ops": {"core", "queue", "json"},
+    "ops": {"core", "queue", "json", "calendar"},
 }
 # The kafka engine is the redis engine with another delay stage; both talk to Redis through net/redis/client.h.
 EXTRA = {("engine/kafka", "engine/redis"), ("engine/redis", "net"), ("engine/redis", "resp")}

@@ -14,8 +14,6 @@ namespace delayq::http {
 namespace {
 
 Result<std::string> unescape(std::string_view text, bool plus_is_space) {
-  const auto has = [text](char c) { return text.find(c) != std::string_view::npos; };
-  if (!has('%') && !(plus_is_space && has('+'))) return std::string(text);
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '+' && plus_is_space) {
@@ -85,8 +83,14 @@ Result<Target> parse_target(std::string_view text) {
   target.path.reserve(kUsual);
   std::string_view query = text;
   std::string_view path = take_until(query, '?').substr(1);
+  const bool is_plain = path.find('%') == std::string_view::npos;
   while (!path.empty()) {
-    Result<std::string> segment = unescape(take_until(path, '/'), false);
+    const std::string_view part = take_until(path, '/');
+    if (is_plain) {
+      target.path.emplace_back(part);
+      continue;
+    }
+    Result<std::string> segment = unescape(part, false);
     if (!segment.ok()) return segment.error();
     target.path.push_back(std::move(*segment));
   }
@@ -186,9 +190,12 @@ bool Dialect::owns(std::string_view target) const {
 
 Dialect::Match Dialect::find(std::string_view method, const Target& target) const {
   Match match;
+  bool is_literal = false;
   for (const Route& route : routes) {
-    if (!matches(route.path, target.path, match.names) || !takes(route.method, method, match.allowed))
-      continue;
+    if (!matches(route.path, target.path, match.names)) continue;
+    if (is_literal && !match.names.empty()) break;
+    is_literal |= match.names.empty();
+    if (!takes(route.method, method, match.allowed)) continue;
     match.route = &route;
     return match;
   }

@@ -174,7 +174,8 @@ struct Dialect {
     std::vector<std::string_view> names;  ///< the parts of the path that the route leaves open
     std::string allowed;                  ///< without a route: the methods that the path has
   };
-  /// The names are views of `target`.
+  /// The names are views of `target`. A path that a route has without braces is of this route and those of
+  /// the same path alone, as in OpenAPI: "/v1/schedules/preview" is no schedule. In the table it comes first.
   Match find(std::string_view method, const Target& target) const;
 };
 

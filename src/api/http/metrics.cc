@@ -140,6 +140,21 @@ void write_totals(Exposition& out, const TotalStats& totals) {
           totals.unanswered_bytes);
 }
 
+void write_schedules(Exposition& out, uint64_t stored, const ScheduleFigures& figures) {
+  out.one("delayq_schedules", "gauge", "Schedules, which make jobs again and again.", stored);
+  out.begin(
+      "delayq_schedule_occurrences_total", "counter",
+      "Occurrences of schedules: made (a job), skipped (the job before was still there), or missed (too "
+      "late).");
+  out.sample(Exposition::label("outcome", "made"), figures.made);
+  out.sample(Exposition::label("outcome", "skipped"), figures.skipped);
+  out.sample(Exposition::label("outcome", "missed"), figures.missed);
+  out.one("delayq_schedule_refusals_total", "counter",
+          "Attempts to make a job of a schedule that a limit prevented; they are repeated.", figures.refused);
+  out.histogram("delayq_schedule_lateness_seconds", "How long after its occurrence a job was made.",
+                figures.lateness.buckets(), static_cast<uint64_t>(figures.lateness.sum().count()), 1e3);
+}
+
 void write_engine(Exposition& out, const EngineUsage& usage, const CommitFigures& commits) {
   out.histogram("delayq_commit_seconds", "How long a commit took to be written and synced.",
                 commits.micros.buckets(), commits.micros.sum(), 1e6);
@@ -229,6 +244,7 @@ std::string metrics_text(const Metrics& metrics) {
   out.sample(Exposition::label("version", metrics.version), 1);
   if (metrics.totals != nullptr) {
     write_totals(out, *metrics.totals);
+    write_schedules(out, metrics.totals->usage.schedules, metrics.totals->schedules);
     write_engine(out, metrics.totals->usage, metrics.totals->commits);
   }
   write_apis(out, metrics);

@@ -92,7 +92,7 @@ void PushStream::push_step(Moment now) {
     if (read.ok()) {
       fields.push_back(std::move(*read));
       if (const auto topic = fields.back().text("topic")) job.topic = *topic;
-      read_body(fields.back(), job);
+      job.body = read_body(fields.back());
       read_job(fields.back(), job);
       Status status = fields.back().finish();
       if (status.ok()) status = access_.check(caller_, only(Scope::kPush), job.topic);

@@ -15,6 +15,8 @@ using namespace v1_calls;
 constexpr Scopes kPushing = only(Scope::kPush);
 constexpr Scopes kConsuming = only(Scope::kConsume);
 constexpr Scopes kReading = only(Scope::kRead);
+constexpr Scopes kScheduling = only(Scope::kSchedule);
+constexpr Scopes kLookingAtSchedules = Scope::kRead | Scope::kSchedule;
 constexpr Scopes kOperating = only(Scope::kAdmin);
 constexpr Scopes kOpenToAll = 0;
 
@@ -42,6 +44,17 @@ constexpr std::array kRoutes{
     Route{"POST", "/v1/topics/{topic}/resume", &resume, kOperating, Reach::kTopic},
     Route{"POST", "/v1/topics/{topic}/forget", &forget, kOperating, Reach::kTopic},
     Route{"POST", "/v1/topics/{topic}/redrive", &redrive, kOperating, Reach::kTopic},
+    // The topic of a schedule is in its definition: the calls themselves check it.
+    Route{"GET", "/v1/schedules", &list_schedules, kLookingAtSchedules, Reach::kNone, AnswerKind::kJobs},
+    Route{"GET", "/v1/schedules/preview", &preview_schedule, kLookingAtSchedules, Reach::kNone,
+          AnswerKind::kNames},
+    Route{"PUT", "/v1/schedules/{name}", &set_schedule, kScheduling, Reach::kNone, AnswerKind::kJob},
+    Route{"GET", "/v1/schedules/{name}", &get_schedule, kLookingAtSchedules, Reach::kNone, AnswerKind::kJob},
+    Route{"DELETE", "/v1/schedules/{name}", &remove_schedule, kScheduling, Reach::kNone},
+    Route{"POST", "/v1/schedules/{name}/pause", &pause_schedule, kScheduling, Reach::kNone, AnswerKind::kJob},
+    Route{"POST", "/v1/schedules/{name}/resume", &resume_schedule, kScheduling, Reach::kNone,
+          AnswerKind::kJob},
+    Route{"POST", "/v1/schedules/{name}/run", &run_schedule, kScheduling, Reach::kNone},
     Route{"GET", "/v1/forecast", &forecast, kReading, Reach::kNone},
     Route{"GET", "/v1/stats", &totals, kAnyScope, Reach::kAll},
     Route{"GET", "/v1/export", &export_page, kOperating, Reach::kAll, AnswerKind::kJobs},

@@ -41,6 +41,16 @@ Status forget(const Call& call);
 Status purge(const Call& call);
 Status redrive(const Call& call);
 
+// ---- v1_schedules.cc: schedules, which make jobs again and again
+Status set_schedule(const Call& call);
+Status get_schedule(const Call& call);
+Status list_schedules(const Call& call);
+Status preview_schedule(const Call& call);
+Status remove_schedule(const Call& call);
+Status pause_schedule(const Call& call);
+Status resume_schedule(const Call& call);
+Status run_schedule(const Call& call);
+
 // ---- v1_server.cc: the server itself, and everything that it holds
 Status health(const Call& call);
 Status readiness(const Call& call);

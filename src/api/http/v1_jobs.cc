@@ -10,23 +10,10 @@
 #include "api/verbs.h"
 #include "core/limits.h"
 #include "core/moment.h"
-#include "core/text.h"
 
 namespace delayq::http::v1_calls {
 
 namespace {
-
-/// "text/plain" of "Text/Plain; charset=utf-8".
-std::string media_type(std::string_view content_type) {
-  const std::string_view type = content_type.substr(0, content_type.find(';'));
-  return lowered(type.substr(0, type.find_last_not_of(" \t") + 1));
-}
-
-/// A form counts as JSON too: it is the type that curl sends by default, and no call accepts forms.
-bool is_json(std::string_view content_type) {
-  const std::string type = media_type(content_type);
-  return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";
-}
 
 /// Stores one job and answers with its receipt.
 Status push_one(const Call& call, const PushRequest& job) {
@@ -50,28 +37,10 @@ Status push_one(const Call& call, const PushRequest& job) {
 
 /// `job` already has what is in the path.
 Status push_job(const Call& call, PushRequest& job) {
-  if (is_json(call.request.content_type)) {
-    if (!call.target.query.empty()) {
-      const std::string& name = call.target.query.front().first;
-      return invalid(
-          name,
-          fmt::format(
-              "{}: what is said about a job with a JSON body belongs into that body, not into the query",
-              name));
-    }
-    Result<Fields> fields = Fields::of_json(call.request.body);
-    if (!fields.ok()) return fields.error();
-    read_body(*fields, job);
-    read_job(*fields, job);
-    if (Status status = fields->finish(); !status.ok()) return status;
-    return push_one(call, job);
-  }
-  // The body is any bytes; the job's fields are in the query.
-  Fields fields(call.target.query);
-  read_job(fields, job);
-  job.body = call.request.body;
-  job.options.content_type = call.request.content_type;
-  if (Status status = fields.finish(); !status.ok()) return status;
+  Result<Fields> fields = fields_with_body(call, job.body, job.options);
+  if (!fields.ok()) return fields.error();
+  read_job(*fields, job);
+  if (Status status = fields->finish(); !status.ok()) return status;
   return push_one(call, job);
 }
 

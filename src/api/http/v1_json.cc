@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "api/http/response.h"
 #include "api/transfer/line.h"
 #include "core/duration.h"
 #include "core/moment.h"
+#include "core/text.h"
 #include "json/writer.h"
 #include "queue/job_options.h"
 
@@ -22,10 +25,7 @@ void write_counts(json::Writer& json, const TopicCounts& counts) {
   if (counts.oldest_ready) json.key("oldest_ready_at").text(format_moment(*counts.oldest_ready));
 }
 
-void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& lateness, uint64_t waiters) {
-  json.key("since_start").begin_object();
-  for (size_t i = 0; i < kTallyCount; ++i) json.key(kTallyNames[i]).number(tallies.of(static_cast<Tally>(i)));
-  json.end_object();
+void write_lateness(json::Writer& json, const Lateness& lateness) {
   // A value above all buckets is shown as the first number above them.
   static constexpr Millis kMost = Lateness::upper_bound(Lateness::kBuckets - 2) + Millis{1};
   const auto quantile = [&lateness](double part) {
@@ -33,6 +33,13 @@ void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& l
   };
   json.key("lateness_ms").begin_object().key("p50").number(quantile(0.5));
   json.key("p99").number(quantile(0.99)).end_object();
+}
+
+void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& lateness, uint64_t waiters) {
+  json.key("since_start").begin_object();
+  for (size_t i = 0; i < kTallyCount; ++i) json.key(kTallyNames[i]).number(tallies.of(static_cast<Tally>(i)));
+  json.end_object();
+  write_lateness(json, lateness);
   json.key("waiters").number(waiters);
 }
 
@@ -55,6 +62,12 @@ std::optional<Rate> read_rate(Fields& fields, std::string_view name) {
                   parts->duration("per").value_or(std::chrono::seconds{1})};
   fields.close(*parts);
   return rate;
+}
+
+/// A form counts as JSON too: it is the type that curl sends by default, and no call accepts forms.
+bool is_json(std::string_view content_type) {
+  const std::string type = media_type(content_type);
+  return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";
 }
 
 /// Takes the field of a setting, by its kind; nullopt when it is missing, null or wrong.
@@ -131,23 +144,32 @@ Status check_rate_periods(const SettingValues& settings) {
 
 // ---- what requests have
 
+std::string media_type(std::string_view content_type) {
+  const std::string_view type = content_type.substr(0, content_type.find(';'));
+  return lowered(type.substr(0, type.find_last_not_of(" \t") + 1));
+}
+
 void read_job(Fields& fields, PushRequest& job) {
   if (const auto id = fields.text("id")) {
     if (job.id && *job.id != *id) fields.note("id", "is another one than that of the path");
     job.id = *id;
   }
-  if (const auto group = fields.text("group")) job.group = *group;
+  job.group = fields.text("group");
   job.delay = fields.duration("delay");
   job.at = fields.moment("at");
   job.priority = fields.small_number("priority");
-  job.options.attempts = fields.small_number("attempts");
-  job.options.backoff = fields.backoff("backoff");
-  job.options.lease = fields.duration("lease");
-  if (const auto callback = fields.text("callback")) job.options.callback = *callback;
-  if (const auto method = fields.text("callback_method")) job.options.method = *method;
-  job.options.format = read_format(fields);
+  read_options(fields, job.options);
   if (const auto unique = fields.boolean("unique")) job.unique_across_topics = *unique;
   if (const auto conflict = read_on_conflict(fields)) job.on_conflict = *conflict;
+}
+
+void read_options(Fields& fields, JobOptions& options) {
+  options.attempts = fields.small_number("attempts");
+  options.backoff = fields.backoff("backoff");
+  options.lease = fields.duration("lease");
+  if (const auto callback = fields.text("callback")) options.callback = *callback;
+  if (const auto method = fields.text("callback_method")) options.method = *method;
+  options.format = read_format(fields);
 }
 
 std::optional<CallbackFormat> read_format(Fields& fields) {
@@ -167,13 +189,28 @@ std::optional<OnConflict> read_on_conflict(Fields& fields) {
   return conflict;
 }
 
-void read_body(Fields& fields, PushRequest& job) {
+std::string_view read_body(Fields& fields) {
   const auto body = fields.value("body");
-  if (body) {
-    job.body = body->text;
-  } else {
-    fields.note("body", "is missing; any JSON value is allowed");
+  if (!body) fields.note("body", "is missing; any JSON value is allowed");
+  return body ? body->text : std::string_view();
+}
+
+Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOptions& options) {
+  if (!is_json(call.request.content_type)) {
+    body = call.request.body;
+    options.content_type = call.request.content_type;
+    return Fields(call.target.query);
   }
+  if (!call.target.query.empty()) {
+    const std::string& name = call.target.query.front().first;
+    return invalid(
+        name, fmt::format(
+                  "{}: what is said about a job with a JSON body belongs into that body, not into the query",
+                  name));
+  }
+  Result<Fields> fields = Fields::of_json(call.request.body);
+  if (fields.ok()) body = read_body(*fields);
+  return fields;
 }
 
 void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt) {
@@ -206,15 +243,24 @@ void write_totals(json::Writer& json, const TotalStats& stats) {
   json.key("memory_bytes").number(stats.usage.memory_bytes);
   json.key("disk_bytes").number(stats.usage.disk_bytes);
   json.key("live_bytes").number(stats.usage.live_bytes);
-  json.key("commits").number(stats.usage.commits).end_object();
+  json.key("commits").number(stats.usage.commits);
+  json.key("schedules").number(stats.usage.schedules).key("occurrences").begin_object();
+  json.key("made").number(stats.schedules.made).key("skipped").number(stats.schedules.skipped);
+  json.key("missed").number(stats.schedules.missed).key("refused").number(stats.schedules.refused);
+  write_lateness(json, stats.schedules.lateness);
+  json.end_object().end_object();
 }
 
 void write_job_body(json::Writer& json, const Job& job) {
   const std::string_view type =
       job.options.empty() ? std::string_view() : decode_job_options(job.options).content_type;
-  if (type.empty()) return json::write_body_value(json, job.body);
-  json.bytes("body", job.body);
-  json.key("content_type").text(type);
+  write_body(json, job.body, type);
+}
+
+void write_body(json::Writer& json, std::string_view body, std::string_view content_type) {
+  if (content_type.empty()) return json::write_body_value(json, body);
+  json.bytes("body", body);
+  json.key("content_type").text(content_type);
 }
 
 void write_job(json::Writer& json, const Job& job, bool with_body) {

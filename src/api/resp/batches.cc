@@ -98,6 +98,21 @@ Status Conversation::push(Arguments& arguments) {
 Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
   if (arguments.take_word("ID")) return keep(arguments.text("ID"), job.id);
   if (arguments.take_word("AT")) return keep(arguments.moment("AT"), job.at);
+  const size_t before = arguments.size();
+  if (Status status = job_options(arguments, job); !status.ok() || arguments.size() < before) return status;
+  for (const auto& [word, policy] :
+       {std::pair{"REPLACE", OnConflict::kReplace}, {"KEEP", OnConflict::kKeep}}) {
+    if (!arguments.take_word(word)) continue;
+    if (job.on_conflict != OnConflict::kReject && job.on_conflict != policy)
+      return invalid("REPLACE and KEEP: give one of them");
+    job.on_conflict = policy;
+  }
+  if (!arguments.take_word("UNIQUE")) return {};
+  job.unique_across_topics = true;
+  return front_.access.check_unique(caller_);
+}
+
+Status Conversation::job_options(Arguments& arguments, PushRequest& job) {
   if (arguments.take_word("PRI")) return keep(arguments.small_number("PRI"), job.priority);
   if (arguments.take_word("ATTEMPTS")) return keep(arguments.small_number("ATTEMPTS"), job.options.attempts);
   if (arguments.take_word("BACKOFF")) return keep(arguments.backoff("BACKOFF"), job.options.backoff);
@@ -113,16 +128,7 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
     job.options.format = *format;
     return {};
   }
-  for (const auto& [word, policy] :
-       {std::pair{"REPLACE", OnConflict::kReplace}, {"KEEP", OnConflict::kKeep}}) {
-    if (!arguments.take_word(word)) continue;
-    if (job.on_conflict != OnConflict::kReject && job.on_conflict != policy)
-      return invalid("REPLACE and KEEP: give one of them");
-    job.on_conflict = policy;
-  }
-  if (!arguments.take_word("UNIQUE")) return {};
-  job.unique_across_topics = true;
-  return front_.access.check_unique(caller_);
+  return {};
 }
 
 void Conversation::flush_pushes() {

@@ -1,10 +1,12 @@
 #include "api/resp/command_table.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
-#include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 
+#include "api/resp/arguments.h"
 #include "core/error.h"
 
 namespace delayq::resp {
@@ -15,6 +17,8 @@ constexpr Scopes kPushing = only(Scope::kPush);
 constexpr Scopes kConsuming = only(Scope::kConsume);
 constexpr Scopes kReading = only(Scope::kRead);
 constexpr Scopes kOperating = only(Scope::kAdmin);
+constexpr Scopes kScheduling = only(Scope::kSchedule);
+constexpr Scopes kSeeingSchedules = Scope::kRead | Scope::kSchedule;
 constexpr Scopes kAny = kAnyScope;
 
 constexpr std::array kCommands{
@@ -84,6 +88,8 @@ constexpr std::array kCommands{
         "an error."},
     CommandSpec{Verb::kBackup, "BACKUP", 1, 1, true, kOperating, Topics::kAll, "BACKUP name",
                 "Copies the data as of one moment while the server runs: path, bytes, files, jobs."},
+    CommandSpec{Verb::kSchedule, "SCHEDULE", 1, kAnyNumber, true, kSeeingSchedules, Topics::kNone,
+                "SCHEDULE SET|GET|LIST|DEL|PAUSE|RESUME|RUN|NEXT ...", "Recurring jobs."},
     CommandSpec{Verb::kMulti, "MULTI", 0, 0, false, kAny, Topics::kNone, "MULTI",
                 "Collects the commands that follow until EXEC."},
     CommandSpec{Verb::kExec, "EXEC", 0, 0, true, kAny, Topics::kNone, "EXEC",
@@ -112,6 +118,41 @@ constexpr std::array kCommands{
                 "Closes the connection."},
 };
 
+constexpr std::array kScheduleCommands{
+    CommandSpec{
+        Verb::kScheduleSet, "SCHEDULE SET", 1, kAnyNumber, true, kScheduling, Topics::kOption,
+        "SCHEDULE SET name (CRON rule [ZONE zone] | EVERY duration) TOPIC topic BODY body [START moment] "
+        "[END moment] [RUNS n] [JITTER duration] [OVERLAP allow|skip|replace] [MISSED one|skip|all] [PRI n] "
+        "[ATTEMPTS n] [BACKOFF spec] [LEASE duration] [GROUP group] [CALLBACK url] [METHOD method] "
+        "[FORMAT format]",
+        "Creates a schedule, or replaces the definition of the one with this name. It makes a job at each "
+        "occurrence of its rule. Returns the schedule, and `result`: created, updated or unchanged."},
+    CommandSpec{Verb::kScheduleGet, "SCHEDULE GET", 1, 1, false, kSeeingSchedules, Topics::kNone,
+                "SCHEDULE GET name", "Returns a schedule, or null if there is none of that name."},
+    CommandSpec{Verb::kScheduleList, "SCHEDULE LIST", 0, 4, false, kSeeingSchedules, Topics::kNone,
+                "SCHEDULE LIST [AFTER name] [COUNT n]",
+                "A page of schedules in the order of their names, without bodies: [name for the next AFTER, "
+                "[schedule ...]]. The name is empty on the last page."},
+    CommandSpec{Verb::kScheduleDel, "SCHEDULE DEL", 1, 1, true, kScheduling, Topics::kNone,
+                "SCHEDULE DEL name", "Removes a schedule. The jobs that it has made stay."},
+    CommandSpec{Verb::kSchedulePause, "SCHEDULE PAUSE", 1, 1, true, kScheduling, Topics::kNone,
+                "SCHEDULE PAUSE name", "Stops the occurrences until it is resumed. Returns the schedule."},
+    CommandSpec{Verb::kScheduleResume, "SCHEDULE RESUME", 1, 1, true, kScheduling, Topics::kNone,
+                "SCHEDULE RESUME name",
+                "Ends the pause. The occurrences that were missed are treated as MISSED says. Returns the "
+                "schedule."},
+    CommandSpec{Verb::kScheduleRun, "SCHEDULE RUN", 1, 1, true, kScheduling, Topics::kNone,
+                "SCHEDULE RUN name",
+                "Makes a job now, in addition to the occurrences. Returns its topic, id, state and due_ms."},
+    CommandSpec{
+        Verb::kScheduleNext, "SCHEDULE NEXT", 1, kAnyNumber, false, kSeeingSchedules, Topics::kNone,
+        "SCHEDULE NEXT [NAME] name [COUNT n] | SCHEDULE NEXT (CRON rule [ZONE zone] | EVERY duration) "
+        "[START moment] [END moment] [RUNS n] [FROM moment] [COUNT n]",
+        "The next occurrences of a schedule, or of a rule that is not stored: [Unix milliseconds, local "
+        "time] each; default 5, at most 1000. A name that is also a keyword (CRON, EVERY) needs NAME "
+        "before it."},
+};
+
 constexpr size_t kLongestName = 16;
 
 constexpr size_t longest_name() {
@@ -125,24 +166,30 @@ static_assert(longest_name() <= kLongestName);
 
 std::span<const CommandSpec> all_commands() { return kCommands; }
 
+std::span<const CommandSpec> schedule_commands() { return kScheduleCommands; }
+
+const CommandSpec* find_command(std::span<const std::string_view> words) {
+  if (words.empty()) return nullptr;
+  const CommandSpec* const first = find_command(words[0]);
+  if (first == nullptr || first->verb != Verb::kSchedule || words.size() < 2) return first;
+  const auto* const second = std::find_if(
+      kScheduleCommands.begin(), kScheduleCommands.end(),
+      [&](const CommandSpec& spec) { return same_word(spec.name.substr(first->name.size() + 1), words[1]); });
+  return second == kScheduleCommands.end() ? first : second;
+}
+
 const CommandSpec* find_command(std::string_view name) {
-  struct Hash {
-    size_t operator()(std::string_view text) const {
-      return absl::HashOf(std::hash<std::string_view>()(text));
-    }
-  };
-  static const auto* const kByName = [] {
-    auto* map = new absl::flat_hash_map<std::string_view, const CommandSpec*, Hash, std::equal_to<>>();
-    for (const CommandSpec& spec : kCommands) map->emplace(spec.name, &spec);
-    return map;
-  }();
   if (name.size() > kLongestName) return nullptr;
   std::array<char, kLongestName> capitals;
   for (size_t i = 0; i < name.size(); ++i) {
     capitals[i] = name[i] >= 'a' && name[i] <= 'z' ? static_cast<char>(name[i] - 'a' + 'A') : name[i];
   }
-  const auto found = kByName->find(std::string_view(capitals.data(), name.size()));
-  return found == kByName->end() ? nullptr : found->second;
+  // The table begins with the commands that are used most, so this is quicker than a hash of the name.
+  for (const CommandSpec& spec : kCommands) {
+    if (spec.name.size() == name.size() && std::memcmp(spec.name.data(), capitals.data(), name.size()) == 0)
+      return &spec;
+  }
+  return nullptr;
 }
 
 // ---- the reference page
@@ -157,7 +204,7 @@ This page is generated by `api/resp/command_table.cc` from the command table and
   order of the commands. A reply to a command that changes something means that the change is on disk (`durability = "commit"`).
 - **Order.** Commands of one connection take effect in their order. A `POP` with `WAIT` delays the commands after it on its own
   connection, and on no other. So does, until it has taken effect, a command of several steps: `NACK`, `PURGE`, `REDRIVE`, `CANCELGROUP`,
-  `EXPORT`, `TOPICS`, `STATS`, a `POP` of several topics, `GET` and `CANCEL` by id alone.
+  `EXPORT`, `TOPICS`, `STATS`, the changes of `SCHEDULE`, a `POP` of several topics, `GET` and `CANCEL` by id alone.
 - **`COUNT`** is a maximum. If bodies are large, a reply has fewer jobs although more are ready: it has at least one job, and no further
   job once it has 8 MiB. Pop again for the rest.
 - **Times.** A delay, wait or lease is "250ms", "30s", "1h30m", "7d", or a bare number of seconds; a moment is RFC 3339 or Unix seconds.
@@ -208,8 +255,14 @@ std::string escaped(std::string_view text) {
 
 std::string command_reference() {
   std::string out(kHead);
-  for (const CommandSpec& spec : all_commands()) {
+  const auto add = [&out](const CommandSpec& spec) {
     out += fmt::format("| `{}` | {} |\n", escaped(spec.usage), escaped(spec.summary));
+  };
+  for (const CommandSpec& spec : all_commands()) {
+    if (spec.verb != Verb::kSchedule) add(spec);
+    for (const CommandSpec& each : schedule_commands()) {
+      if (spec.verb == Verb::kSchedule) add(each);
+    }
   }
   out += kErrors;
   for (const ErrorTraits& traits : kErrorTable) {

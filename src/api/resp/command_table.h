@@ -32,6 +32,15 @@ enum class Verb : uint8_t {
   kExport,
   kImport,
   kBackup,
+  kSchedule,
+  kScheduleSet,
+  kScheduleGet,
+  kScheduleList,
+  kScheduleDel,
+  kSchedulePause,
+  kScheduleResume,
+  kScheduleRun,
+  kScheduleNext,
   kMulti,
   kExec,
   kDiscard,
@@ -56,6 +65,7 @@ enum class Topics : uint8_t {
   kFirstIfAny,  ///< the first argument when there is one; else it is about all
   kFirstLease,  ///< in the lease that is the first argument
   kLeases,      ///< in leases: all arguments
+  kOption,      ///< behind the option TOPIC; all options have one value, and the first argument is none
   kAll,         ///< it is about all of them
 };
 
@@ -75,12 +85,22 @@ struct CommandSpec {
   std::string_view summary;
 };
 
+/// How many words the name has: the arguments follow.
+constexpr size_t words_in_name(const CommandSpec& spec) {
+  return spec.name.find(' ') == std::string_view::npos ? 1 : 2;
+}
+
 inline constexpr uint32_t kAnyNumber = UINT32_MAX;
 
+/// By their first word.
 std::span<const CommandSpec> all_commands();
+/// The commands of two words, which all begin with SCHEDULE.
+std::span<const CommandSpec> schedule_commands();
 
 /// Returns null for an unknown name. Upper and lower case are the same.
 const CommandSpec* find_command(std::string_view name);
+/// The command that these words begin with: one of two words, else one of the first word.
+const CommandSpec* find_command(std::span<const std::string_view> words);
 
 /// docs/reference/resp.md, written from the command table and the error table.
 std::string command_reference();

@@ -19,12 +19,15 @@ api::AnswerKind kind_of_answer(Verb verb) {
   using Kind = api::AnswerKind;
   switch (verb) {
     case Verb::kGet:
+    case Verb::kScheduleGet:
       return Kind::kJob;
     case Verb::kExport:
       return Kind::kLines;
     case Verb::kList:
     case Verb::kTopics:
     case Verb::kImport:
+    case Verb::kScheduleList:
+    case Verb::kScheduleNext:
       return Kind::kNames;
     default:
       return Kind::kShort;
@@ -149,7 +152,7 @@ void Conversation::time_out() {
 
 void Conversation::execute(std::span<const std::string_view> words) {
   if (words.empty()) return;
-  const CommandSpec* spec = find_command(words[0]);
+  const CommandSpec* spec = find_command(words);
   const bool is_kept = is_kept_for_exec(spec);
   if (!is_kept) note_asked(spec, words);  // a collected command is noted when it runs
   const Status status = execute(spec, words);
@@ -163,16 +166,16 @@ void Conversation::execute(std::span<const std::string_view> words) {
 Status Conversation::execute(const CommandSpec* spec, std::span<const std::string_view> words) {
   if (spec == nullptr)
     return invalid(fmt::format("unknown command {}; COMMAND LIST lists all commands", quote(words[0])));
-  const size_t count = words.size() - 1;
+  const size_t count = words.size() - words_in_name(*spec);
   if (count < spec->min_arguments || count > spec->max_arguments)
     return invalid(fmt::format("wrong number of arguments for {}; usage: {}", spec->name, spec->usage));
-  Arguments arguments(words.subspan(1));
+  Arguments arguments(words.subspan(words_in_name(*spec)));
   const bool was_kept = transaction_ && transaction_->is_begun();
-  Status status = was_kept ? check_access(*spec, arguments) : admit(*spec, arguments);
-  if (status.ok() && is_kept_for_exec(spec)) return keep_for_exec(*spec, words);
-  if (status.ok()) status = dispatch(spec->verb, arguments);
-  if (status.ok() && !arguments.empty()) status = arguments.unexpected(spec->usage);
-  return status;
+  if (Status status = was_kept ? check_access(*spec, arguments) : admit(*spec, arguments); !status.ok())
+    return status;
+  if (is_kept_for_exec(spec)) return keep_for_exec(*spec, words);
+  if (Status status = dispatch(spec->verb, arguments); !status.ok()) return status;
+  return arguments.empty() ? Status() : arguments.unexpected(spec->usage);
 }
 
 /// Only the topic of a command is logged, not the other arguments.
@@ -251,6 +254,13 @@ Status Conversation::check_access(const CommandSpec& spec, const Arguments& argu
         if (Status status = access.check_lease(caller_, spec.scopes, lease); !status.ok()) return status;
       }
       return {};
+    case Topics::kOption:
+      for (size_t i = 1; i + 1 < arguments.size(); i += 2) {
+        if (!same_word(arguments.left()[i], "TOPIC")) continue;
+        if (Status status = access.check(caller_, spec.scopes, arguments.left()[i + 1]); !status.ok())
+          return status;
+      }
+      return access.check_scope(caller_, spec.scopes);
     case Topics::kAll:
       break;
   }
@@ -278,6 +288,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
   }
   flush();
   answer_kind_ = kind_of_answer(verb);
+  if (verb >= Verb::kSchedule && verb <= Verb::kScheduleNext) return schedule(verb, arguments);
   switch (verb) {
     case Verb::kGet:
       return get(arguments);

@@ -143,11 +143,20 @@ class Conversation final : public api::Conversation {
   // ---- the verbs that are batched: each adds to its batch
   Status push(Arguments& arguments);
   Status push_options(Arguments& arguments, PushRequest& job);
+  /// The options of PUSH that say how the job is handled, whenever it is due. Takes one if it is there.
+  static Status job_options(Arguments& arguments, PushRequest& job);
   Status ack(Arguments& arguments);
   Status nack(Arguments& arguments);
   Status extend(Arguments& arguments);
   Status cancel(Arguments& arguments);
   Status reschedule(Arguments& arguments);
+
+  // ---- recurring jobs (schedules.cc)
+  Status schedule(Verb verb, Arguments& arguments);
+  Status set_schedule(Arguments& arguments);
+  Status list_schedules(Arguments& arguments);
+  Status next_of_schedule(Arguments& arguments);
+  Status next_of_rule(Arguments& arguments);
 
   // ---- the others (consuming.cc, looking.cc, transferring.cc, greeting.cc)
   Status pop(Arguments& arguments);

@@ -15,6 +15,8 @@ enum class Canary : uint8_t {
   kWrongCrc,        ///< checksums are not verified when records are read back
   kEarlyRemoval,    ///< compaction removes a segment before the copies of its records are durable
   kUncheckedFiles,  ///< segments are not compared with the manifest
+  kUnwrittenTurn,   ///< a schedule's job is pushed, but that the schedule moved on is not written
+  kSplitTurn,       ///< a schedule and its job are written one after the other, not as one group
 };
 
 #ifdef DELAYQ_PLANTED_BUGS

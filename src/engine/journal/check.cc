@@ -67,6 +67,7 @@ void count_jobs(const std::vector<SegmentFile>& segments, std::vector<Kept>& rec
   replay.flush();
   report.jobs = store.topics.totals();
   report.topics = store.topics.size();
+  report.schedules = store.schedules.size();
   report.live_bytes = store.segments.live_bytes();
 }
 
@@ -206,9 +207,10 @@ Result<CheckReport> repair(Disk& disk) {
 
 std::string to_string(const CheckReport& report) {
   std::string text = fmt::format(
-      "{} segments, {} bytes, {} records; jobs: {} delayed, {} reserved, {} done, {} dead in {} topics\n",
+      "{} segments, {} bytes, {} records; jobs: {} delayed, {} reserved, {} done, {} dead in {} topics; "
+      "{} schedules\n",
       report.segments, report.bytes, report.records, report.jobs[0] + report.jobs[1], report.jobs[2],
-      report.jobs[3], report.jobs[4], report.topics);
+      report.jobs[3], report.jobs[4], report.topics, report.schedules);
   if (report.torn_bytes != 0) {
     text += fmt::format("{} bytes of an unfinished commit at the end (never acknowledged, no loss)\n",
                         report.torn_bytes);

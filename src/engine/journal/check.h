@@ -28,6 +28,7 @@ struct CheckReport {
   uint64_t records = 0;
   std::array<uint64_t, kJobStateCount> jobs{};  ///< by state; jobs that are due count as delayed
   uint64_t topics = 0;
+  uint64_t schedules = 0;
   uint64_t live_bytes = 0;
   uint64_t torn_bytes = 0;  ///< of an unfinished commit at the end: cut off at the next start, no loss
   uint64_t unfinished_segments = 0;  ///< creation or removal not finished: removed at the next start, no loss

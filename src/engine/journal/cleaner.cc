@@ -162,6 +162,12 @@ void Cleaner::carry_over(const RecordView& record, const Location& location) {
       return carry_gone(record);
     case RecordType::kSettings:
       return carry_settings(record, location);
+    case RecordType::kGroup:
+      return carry_group(record, location);
+    case RecordType::kSchedule:
+      return carry_schedule(record, location);
+    case RecordType::kTurned:
+      return carry_turned(record, location);
     case RecordType::kMark:
     case RecordType::kHole:
       return;
@@ -241,16 +247,50 @@ void Cleaner::carry_settings(const RecordView& record, const Location& location)
   }
 }
 
+/// The group has done its duty: its records are durable, so they need not stay together.
+void Cleaner::carry_group(const RecordView& record, const Location& location) {
+  std::array<GroupedRecord, kMostInGroup> room;
+  const uint32_t nonce = store_.segments.find(victim_)->header.nonce;
+  for (const auto& [grouped, offset] : read_group(record, nonce, room)) {
+    carry_over(grouped, {location.segment, location.offset + offset, static_cast<uint32_t>(grouped.size())});
+  }
+}
+
+/// The copy has the present state, like that of a job: the latest kTurned record is not needed any more.
+void Cleaner::carry_schedule(const RecordView& record, const Location& location) {
+  const auto old = parse_schedule(record.payload);
+  ScheduleBook::Entry* entry = old ? store_.schedules.find_number(old->fixed.number) : nullptr;
+  if (entry == nullptr || entry->mark.definition != location) return;
+  const StoredSchedule& schedule = entry->schedule;
+  ScheduleView view{old->fixed, schedule.name, schedule.progress, schedule.definition};
+  view.fixed.revision = schedule.revision;
+  view.fixed.next_ms = to_unix_ms(schedule.next);
+  const Location copied =
+      log_.append(kStreamCount - 1, RecordType::kSchedule, payload_size(view),
+                  [&](std::span<std::byte> payload, Lsn) { write_payload(payload, view); });
+  store_.schedules.set_definition_record(*entry, copied);
+}
+
+void Cleaner::carry_turned(const RecordView& record, const Location& location) {
+  const auto turned = parse_turned(record.payload);
+  ScheduleBook::Entry* entry = turned ? store_.schedules.find_number(turned->fixed.number) : nullptr;
+  if (entry == nullptr || entry->mark.turned != location) return;
+  store_.schedules.set_turned_record(*entry, copy(stream_until(entry->schedule.next), record));
+}
+
 Location Cleaner::copy(uint16_t stream, const RecordView& record) {
   return log_.append(stream, record.type, record.payload.size(), [&](std::span<std::byte> payload, Lsn) {
     std::memcpy(payload.data(), record.payload.data(), payload.size());
   });
 }
 
-/// Streams by due day: today, tomorrow, then 2-3, 4-7, 8-15, 16-31 days away, and later.
 uint16_t Cleaner::stream_for(const Entry& entry) const {
+  return stream_until(entry.state() == JobState::kDelayed ? entry.due() : entry.until());
+}
+
+/// Today, tomorrow, then 2-3, 4-7, 8-15, 16-31 days away, and later.
+uint16_t Cleaner::stream_until(Moment end) const {
   using std::chrono::days;
-  const Moment end = entry.state() == JobState::kDelayed ? entry.due() : entry.until();
   const days away = std::chrono::floor<days>(end) - std::chrono::floor<days>(now_);
   const auto group = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, away.count())));
   return static_cast<uint16_t>(

@@ -57,7 +57,11 @@ class Cleaner {
   void carry_outcome(const RecordView& record, const Location& location);
   void carry_gone(const RecordView& record);
   void carry_settings(const RecordView& record, const Location& location);
+  void carry_group(const RecordView& record, const Location& location);
+  void carry_schedule(const RecordView& record, const Location& location);
+  void carry_turned(const RecordView& record, const Location& location);
   uint16_t stream_for(const Entry& entry) const;
+  uint16_t stream_until(Moment end) const;
   Location copy(uint16_t stream, const RecordView& record);
   Location copy_with_state(RecordType type, Slot slot, std::string_view text);
 

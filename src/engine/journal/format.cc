@@ -79,13 +79,30 @@ std::optional<RecordView> read_record(std::span<const std::byte> bytes, uint32_t
   if (bytes.size() < kRecordHeaderSize) return std::nullopt;
   RecordHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.size > kMaxPayload || header.size > bytes.size() - kRecordHeaderSize) return std::nullopt;
+  const uint32_t most = header.type() == RecordType::kGroup ? kMaxGroupPayload : kMaxPayload;
+  if (header.size > most || header.size > bytes.size() - kRecordHeaderSize) return std::nullopt;
   if (header.lsn() == 0 || header.lsn() > kMaxLsn) return std::nullopt;
   const size_t whole = kRecordHeaderSize + header.size;
   const bool is_intact =
       header.crc == crc32c(nonce, bytes.data() + sizeof header.crc, whole - sizeof header.crc);
   if (!is_intact && !is_planted(Canary::kWrongCrc)) return std::nullopt;
   return RecordView{header.type(), header.lsn(), bytes.subspan(kRecordHeaderSize, header.size)};
+}
+
+std::span<const GroupedRecord> read_group(const RecordView& group, uint32_t nonce,
+                                          std::array<GroupedRecord, kMostInGroup>& room) {
+  size_t count = 0;
+  std::span<const std::byte> rest = group.payload;
+  while (!rest.empty()) {
+    const auto record = count == room.size() ? std::nullopt : read_record(rest, nonce);
+    if (!record || record->lsn != group.lsn + count + 1) return {};
+    const bool is_for_segments = record->type == RecordType::kMark || record->type == RecordType::kHole ||
+                                 record->type == RecordType::kGroup;
+    if (is_for_segments) return {};
+    room[count++] = {*record, static_cast<uint32_t>(group.size() - rest.size())};
+    rest = rest.subspan(record->size());
+  }
+  return std::span(room).first(count);
 }
 
 std::optional<JobView> parse_job(std::span<const std::byte> payload) {
@@ -125,6 +142,54 @@ std::optional<SettingsView> parse_settings(std::span<const std::byte> payload) {
   const auto topic_size = std::to_integer<size_t>(payload[0]);
   if (all.size() < topic_size) return std::nullopt;
   return SettingsView{all.substr(0, topic_size), all.substr(topic_size)};
+}
+
+std::optional<ScheduleView> parse_schedule(std::span<const std::byte> payload) {
+  ScheduleView view;
+  if (payload.size() < sizeof view.fixed) return std::nullopt;
+  std::memcpy(&view.fixed, payload.data(), sizeof view.fixed);
+  const std::string_view all = as_text(payload.subspan(sizeof view.fixed));
+  const size_t name_size = view.fixed.name_size;
+  if (all.size() < name_size || all.size() - name_size < view.fixed.progress_size) return std::nullopt;
+  if (name_size == 0 || view.fixed.revision == 0) return std::nullopt;
+  view.name = all.substr(0, name_size);
+  view.progress = all.substr(name_size, view.fixed.progress_size);
+  view.definition = all.substr(name_size + view.fixed.progress_size);
+  return view;
+}
+
+size_t payload_size(const ScheduleView& schedule) {
+  return sizeof schedule.fixed + schedule.name.size() + schedule.progress.size() + schedule.definition.size();
+}
+
+void write_payload(std::span<std::byte> payload, const ScheduleView& schedule) {
+  SchedulePayload fixed = schedule.fixed;
+  fixed.name_size = static_cast<uint8_t>(schedule.name.size());
+  fixed.progress_size = static_cast<uint32_t>(schedule.progress.size());
+  std::byte* out = payload.data();
+  std::memcpy(out, &fixed, sizeof fixed);
+  out += sizeof fixed;
+  for (const std::string_view part : {schedule.name, schedule.progress, schedule.definition}) {
+    if (!part.empty()) std::memcpy(out, part.data(), part.size());
+    out += part.size();
+  }
+}
+
+std::optional<TurnedView> parse_turned(std::span<const std::byte> payload) {
+  TurnedView view;
+  if (payload.size() < sizeof view.fixed) return std::nullopt;
+  std::memcpy(&view.fixed, payload.data(), sizeof view.fixed);
+  if (view.fixed.revision == 0) return std::nullopt;
+  view.progress = as_text(payload.subspan(sizeof view.fixed));
+  return view;
+}
+
+size_t payload_size(const TurnedView& turned) { return sizeof turned.fixed + turned.progress.size(); }
+
+void write_payload(std::span<std::byte> payload, const TurnedView& turned) {
+  std::memcpy(payload.data(), &turned.fixed, sizeof turned.fixed);
+  if (turned.progress.empty()) return;
+  std::memcpy(payload.data() + sizeof turned.fixed, turned.progress.data(), turned.progress.size());
 }
 
 }  // namespace delayq::journal

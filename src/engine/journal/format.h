@@ -62,11 +62,16 @@ enum class RecordType : uint8_t {
   kGone = 5,      ///< the job is removed
   kSettings = 6,  ///< a topic's settings
   kHole = 7,      ///< bytes given up by a repair
+  kGroup = 8,     ///< whole records that take effect together: its payload
+  kSchedule = 9,  ///< a whole schedule: stored, or copied by compaction
+  kTurned = 10,   ///< the changeable part of a schedule, complete: the latest one counts
 };
 
 inline constexpr size_t kRecordHeaderSize = 16;
 /// More than the largest job: 64 MiB of body plus its other data.
 inline constexpr uint32_t kMaxPayload = (64u << 20) + (1u << 17);
+/// Of a group: a schedule as large as that, the job that it makes, and some small records.
+inline constexpr uint32_t kMaxGroupPayload = 2 * kMaxPayload + (1u << 10);
 
 struct RecordHeader {
   uint32_t crc = 0;
@@ -92,6 +97,18 @@ struct RecordView {
 };
 /// Returns the record at the start of `bytes`, or nullopt if there is none that is complete and undamaged.
 std::optional<RecordView> read_record(std::span<const std::byte> bytes, uint32_t nonce);
+
+/// A record of a group. `offset` is counted from the start of the group's own record.
+struct GroupedRecord {
+  RecordView record;
+  uint32_t offset;
+};
+/// At most: a turn writes a schedule, a job, and that two jobs and an earlier definition are gone.
+inline constexpr size_t kMostInGroup = 8;
+/// The records of a group; empty when its payload is anything else.
+/// REQUIRES: group.type == RecordType::kGroup.
+std::span<const GroupedRecord> read_group(const RecordView& group, uint32_t nonce,
+                                          std::array<GroupedRecord, kMostInGroup>& room);
 
 // ---- payloads
 
@@ -132,12 +149,32 @@ struct JobPayload {
 static_assert(sizeof(JobPayload) == 64);
 
 struct GonePayload {
-  uint64_t seq;
-  /// Where the job's record was. The kGone record is needed as long as that segment exists.
+  uint64_t seq;  ///< the number of a job or of a schedule
+  /// Where its kJob or kSchedule record was. The kGone record is needed as long as that segment exists.
   uint32_t segment;
   uint32_t zero;
 };
 static_assert(sizeof(GonePayload) == 16);
+
+/// In front of a schedule's strings: name, progress, definition, in this order; the definition takes what is
+/// left.
+struct SchedulePayload {
+  uint64_t number;  ///< the LSN of the record that stored this definition; a copy keeps it
+  uint64_t revision;
+  int64_t next_ms;
+  uint32_t progress_size;
+  uint8_t name_size;
+  std::array<uint8_t, 3> zero;
+};
+static_assert(sizeof(SchedulePayload) == 32);
+
+/// In front of the progress of a schedule, which takes what is left.
+struct TurnedPayload {
+  uint64_t number;  ///< of the schedule
+  uint64_t revision;
+  int64_t next_ms;
+};
+static_assert(sizeof(TurnedPayload) == 24);
 
 /// A parsed job record. The views point into the record.
 struct JobView {
@@ -161,6 +198,26 @@ struct SettingsView {
   std::string_view settings;
 };
 std::optional<SettingsView> parse_settings(std::span<const std::byte> payload);
+
+struct ScheduleView {
+  SchedulePayload fixed;
+  std::string_view name;
+  std::string_view progress;
+  std::string_view definition;
+};
+std::optional<ScheduleView> parse_schedule(std::span<const std::byte> payload);
+size_t payload_size(const ScheduleView& schedule);
+/// Sets the sizes in `fixed`. REQUIRES: payload.size() == payload_size(schedule).
+void write_payload(std::span<std::byte> payload, const ScheduleView& schedule);
+
+struct TurnedView {
+  TurnedPayload fixed;
+  std::string_view progress;
+};
+std::optional<TurnedView> parse_turned(std::span<const std::byte> payload);
+size_t payload_size(const TurnedView& turned);
+/// REQUIRES: payload.size() == payload_size(turned).
+void write_payload(std::span<std::byte> payload, const TurnedView& turned);
 
 /// For payloads that are one plain struct.
 template <class Plain>

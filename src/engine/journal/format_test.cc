@@ -199,5 +199,69 @@ TEST(PlainRecord, must_have_exactly_its_size) {
   EXPECT_FALSE(parse_plain<GonePayload>(payload));
 }
 
+RC_GTEST_PROP(Schedule, is_read_as_written, (const std::string& progress, const std::string& definition)) {
+  ScheduleView view{};
+  view.fixed.number = 5;
+  view.fixed.revision = UINT64_MAX;
+  view.fixed.next_ms = INT64_MAX;
+  view.name = "nightly";
+  view.progress = progress;
+  view.definition = definition;
+  std::vector<std::byte> bytes(payload_size(view));
+  write_payload(bytes, view);
+  const auto read = parse_schedule(bytes);
+  RC_ASSERT(read.has_value());
+  RC_ASSERT(read->fixed.revision == UINT64_MAX && read->fixed.next_ms == INT64_MAX);
+  RC_ASSERT(read->name == "nightly" && read->progress == progress && read->definition == definition);
+  const size_t least = bytes.size() - definition.size();
+  RC_ASSERT(parse_schedule(std::span(bytes).first(least)).has_value());
+  RC_ASSERT(!parse_schedule(std::span(bytes).first(least - 1)));
+}
+
+TEST(Turned, is_read_as_written) {
+  const TurnedView view{{7, 8, -9}, "progress"};
+  std::vector<std::byte> bytes(payload_size(view));
+  write_payload(bytes, view);
+  const auto read = parse_turned(bytes);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->fixed.number, 7U);
+  EXPECT_EQ(read->fixed.revision, 8U);
+  EXPECT_EQ(read->fixed.next_ms, -9);
+  EXPECT_EQ(read->progress, "progress");
+  EXPECT_FALSE(parse_turned(std::span(bytes).first(sizeof(TurnedPayload) - 1)));
+}
+
+std::vector<std::byte> group_of(const std::vector<std::vector<std::byte>>& records) {
+  std::vector<std::byte> payload;
+  for (const std::vector<std::byte>& record : records)
+    payload.insert(payload.end(), record.begin(), record.end());
+  return payload;
+}
+
+size_t read_as_group(std::span<const std::byte> payload) {
+  std::array<GroupedRecord, kMostInGroup> room;
+  return read_group({RecordType::kGroup, 98, payload}, kNonce, room).size();
+}
+
+TEST(Group, has_its_records_or_is_none) {
+  const std::vector<std::byte> one = sample_record("one", 99);
+  const std::vector<std::byte> two = sample_record("two", 100);
+  EXPECT_EQ(read_as_group(group_of({one, two})), 2U);
+  EXPECT_EQ(read_as_group({}), 0U);
+  EXPECT_EQ(read_as_group(group_of({two, one})), 0U) << "numbered otherwise";
+  const std::vector<std::byte> both = group_of({one, two});
+  EXPECT_EQ(read_as_group(std::span(both).first(one.size() + 5)), 0U) << "cut off";
+  for (const RecordType type : {RecordType::kMark, RecordType::kHole, RecordType::kGroup}) {
+    std::vector<std::byte> other = two;
+    seal_record(other, kNonce, type, 100);
+    EXPECT_EQ(read_as_group(group_of({one, other})), 0U) << static_cast<int>(type);
+  }
+  std::vector<std::vector<std::byte>> many;
+  for (Lsn lsn = 99; many.size() <= kMostInGroup; ++lsn) many.push_back(sample_record("x", lsn));
+  EXPECT_EQ(read_as_group(group_of(many)), 0U);
+  many.pop_back();
+  EXPECT_EQ(read_as_group(group_of(many)), kMostInGroup);
+}
+
 }  // namespace
 }  // namespace delayq::journal

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "core/occurrence.h"
 #include "engine/journal/check.h"
 #include "tests/support/journal_on_disk.h"
 #include "tests/support/segment_builder.h"
@@ -34,6 +35,8 @@ const std::filesystem::path kTestData = kSources / "src/engine/journal/testdata"
 /// Written by the current program; by one that did not record when jobs ended; and by one without manifests.
 /// The version is the same: each of these programs reads what the others wrote.
 const std::filesystem::path kGolden = kTestData / "golden-v1-ends";
+/// What it writes of schedules.
+const std::filesystem::path kScheduled = kTestData / "golden-v1-schedules";
 const std::filesystem::path kBeforeEnds = kTestData / "golden-v1-manifest";
 const std::filesystem::path kBeforeManifests = kTestData / "golden-v1";
 
@@ -85,6 +88,55 @@ void second_life(JournalOnDisk& on_disk) {
   on_disk.close();
 }
 
+/// A turn of the schedule "nightly" to the revision after `expected`, with a job.
+void make_occurrence(JournalOnDisk& on_disk, uint64_t expected, Overlap overlap) {
+  const auto moment = [](uint64_t number) { return at(static_cast<int64_t>(number) * 60'000); };
+  const JobSpec job = JobSpec("report", occurrence_id("nightly", moment(expected)))
+                          .due_at(moment(expected))
+                          .with_body("daily")
+                          .or_keep();
+  const std::string previous = occurrence_id("nightly", moment(expected - 1));
+  TurnRequest turn{.name = "nightly", .expected = expected, .revision = expected + 1};
+  turn.next = moment(expected + 1);
+  const std::string progress = "runs=" + std::to_string(expected);
+  turn.progress = progress;
+  turn.job = job.view();
+  turn.previous = JobRef{"report", previous};
+  turn.overlap = overlap;
+  then(on_disk, [&](EngineDriver& d) { d.turn(turn); });
+}
+
+void life_with_schedules(JournalOnDisk& on_disk) {
+  on_disk.open(kStart);
+  const auto define = [&](std::string_view name, uint64_t expected, std::string_view definition) {
+    TurnRequest turn{.name = name, .expected = expected, .revision = expected + 1, .next = at(60'000)};
+    turn.definition = definition;
+    turn.progress = "runs=0";
+    then(on_disk, [&](EngineDriver& d) { d.turn(turn); });
+  };
+  define("nightly", 0, "0 2 * * *");
+  make_occurrence(on_disk, 1, Overlap::kAllow);
+  make_occurrence(on_disk, 2, Overlap::kReplace);
+  const JobSpec large = JobSpec("churn", "large").due_at(at(60'000)).with_body(std::string(700, '.'));
+  then(on_disk, [&](EngineDriver& d) { d.push(large); });
+  define("weekly", 0, "@weekly");
+  define("weekly", 1, "0 9 * * 1");
+  define("old", 0, "@hourly");
+  then(on_disk, [](EngineDriver& d) { d.turn({.name = "old", .expected = 1}); });
+  then(on_disk,
+       [](EngineDriver& d) { d.cancel("churn", "large"); });  // its segment is worth a compaction now
+  for (int i = 0; i < 40; ++i) {
+    const std::string id = std::to_string(i);
+    then(on_disk, [&](EngineDriver& d) {
+      d.push(JobSpec("churn", id).due_at(at(60'000)).with_body(std::string(100, '.')));
+    });
+    if (i % 2 != 0) then(on_disk, [&](EngineDriver& d) { d.cancel("churn", id); });
+  }
+  make_occurrence(on_disk, 3, Overlap::kAllow);
+  define("weekly", 2, "0 10 * * 1");
+  on_disk.close();
+}
+
 Files files_of(Disk& disk) {
   Files files;
   for (const std::string& name : support::file_names(disk)) {
@@ -99,6 +151,13 @@ Files written_today() {
   on_disk.options.segment_bytes = 1024;
   first_life(on_disk);
   second_life(on_disk);
+  return files_of(on_disk.disk);
+}
+
+Files schedules_written_today() {
+  JournalOnDisk on_disk(17);
+  on_disk.options.segment_bytes = 1024;
+  life_with_schedules(on_disk);
   return files_of(on_disk.disk);
 }
 
@@ -128,14 +187,13 @@ SeenJob job(std::string topic, std::string id, Moment due, std::string body) {
   return seen;
 }
 
-TEST(Golden, the_same_life_is_written_as_the_same_bytes) {
-  const Files today = written_today();
+void expect_the_bytes_of(const std::filesystem::path& directory, const Files& today) {
   if (std::getenv("DELAYQ_WRITE_GOLDEN") != nullptr) {
-    std::filesystem::remove_all(kGolden);
-    std::filesystem::create_directories(kGolden);
-    for (const auto& [name, bytes] : today) std::ofstream(kGolden / name, std::ios::binary) << bytes;
+    std::filesystem::remove_all(directory);
+    std::filesystem::create_directories(directory);
+    for (const auto& [name, bytes] : today) std::ofstream(directory / name, std::ios::binary) << bytes;
   }
-  const Files golden = files_in(kGolden);
+  const Files golden = files_in(directory);
   ASSERT_GE(golden.size(), 4U);
   for (const auto& [name, bytes] : golden) {
     ASSERT_TRUE(today.contains(name)) << name;
@@ -147,27 +205,65 @@ TEST(Golden, the_same_life_is_written_as_the_same_bytes) {
   EXPECT_EQ(today.size(), golden.size());
 }
 
-TEST(Golden, has_every_record_type_and_a_stream_of_survivors) {
-  const Files golden = files_in(kGolden);
+TEST(Golden, the_same_life_is_written_as_the_same_bytes) { expect_the_bytes_of(kGolden, written_today()); }
+
+TEST(Golden, the_same_schedules_are_written_as_the_same_bytes) {
+  expect_the_bytes_of(kScheduled, schedules_written_today());
+}
+
+/// How many records of each type, also in groups, and which streams.
+struct Seen {
   std::map<RecordType, int> types;
   std::map<uint16_t, int> streams;
-  for (const auto& [name, bytes] : golden) {
+};
+
+void see(const std::filesystem::path& directory, Seen& seen) {
+  for (const auto& [name, bytes] : files_in(directory)) {
     if (!parse_segment_name(name)) continue;
     const auto all = std::as_bytes(std::span(bytes));
     const auto header = SegmentHeader::decode(all.first<kSegmentHeaderSize>());
     ASSERT_TRUE(header) << name;
-    ++streams[header->stream];
+    ++seen.streams[header->stream];
     size_t offset = kSegmentHeaderSize;
     while (const auto record = read_record(all.subspan(offset), header->nonce)) {
-      ++types[record->type];
+      ++seen.types[record->type];
       offset += record->size();
+      if (record->type != RecordType::kGroup) continue;
+      std::array<GroupedRecord, kMostInGroup> room;
+      for (const auto& [grouped, place] : read_group(*record, header->nonce, room))
+        ++seen.types[grouped.type];
     }
   }
-  for (const RecordType type : {RecordType::kMark, RecordType::kJob, RecordType::kState, RecordType::kOutcome,
-                                RecordType::kGone, RecordType::kSettings}) {
-    EXPECT_GT(types[type], 0) << static_cast<int>(type);
+}
+
+TEST(Golden, has_every_record_type_and_a_stream_of_survivors) {
+  Seen seen;
+  see(kGolden, seen);
+  EXPECT_GE(seen.streams.size(), 2U);
+  see(kScheduled, seen);
+  for (const RecordType type :
+       {RecordType::kMark, RecordType::kJob, RecordType::kState, RecordType::kOutcome, RecordType::kGone,
+        RecordType::kSettings, RecordType::kGroup, RecordType::kSchedule, RecordType::kTurned}) {
+    EXPECT_GT(seen.types[type], 0) << static_cast<int>(type);
   }
-  EXPECT_GE(streams.size(), 2U);
+  EXPECT_TRUE(seen.streams.contains(kStreamCount - 1)) << "no definition was copied";
+}
+
+TEST(Golden, schedules_are_understood) {
+  JournalOnDisk on_disk;
+  load_golden(on_disk, kScheduled);
+  const Result<CheckReport> report = check(on_disk.disk);
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->is_clean()) << to_string(*report);
+  EXPECT_EQ(report->schedules, 2U);
+  EngineDriver& driver = on_disk.open(at(20'000));
+  EXPECT_EQ(driver.get_schedule("nightly"),
+            (StoredSchedule{"nightly", 4, at(240'000), "0 2 * * *", "runs=3"}));
+  EXPECT_EQ(driver.get_schedule("weekly"), (StoredSchedule{"weekly", 3, at(60'000), "0 10 * * 1", "runs=0"}));
+  EXPECT_EQ(driver.get_schedule("old"), std::nullopt);
+  EXPECT_EQ(driver.ids_in("report", JobState::kDelayed),
+            (std::vector{occurrence_id("nightly", at(120'000)), occurrence_id("nightly", at(180'000))}));
+  EXPECT_EQ(driver.get("report", occurrence_id("nightly", at(180'000)))->body, "daily");
 }
 
 class GoldenDirectory : public testing::TestWithParam<std::filesystem::path> {};
@@ -269,7 +365,8 @@ std::optional<DumpLine> parse_dump_line(const std::string& line) {
 TEST(Golden, the_examples_in_the_document_are_its_bytes) {
   std::ifstream document(kSources / "docs/internals/journal-format.md");
   ASSERT_TRUE(document) << "docs/internals/journal-format.md is missing";
-  const Files golden = files_in(kGolden);
+  Files golden = files_in(kGolden);
+  for (const auto& [name, bytes] : files_in(kScheduled)) golden[kScheduled.filename() / name] = bytes;
   std::string file;
   size_t compared = 0;
   for (std::string line; std::getline(document, line);) {

@@ -101,6 +101,7 @@ EngineUsage JournalEngine::usage() const {
   EngineUsage usage;
   usage.jobs = store_.jobs.size();
   usage.topics = store_.topics.size();
+  usage.schedules = store_.schedules.size();
   usage.memory_bytes = store_.memory_bytes();
   usage.disk_bytes = store_.segments.occupied_bytes();
   usage.live_bytes = store_.segments.live_bytes();
@@ -162,8 +163,10 @@ Moment JournalEngine::tick(Moment now) {
   const bool finished = make_due(now);
   store_.wheel.prepare(now, kPreparePortion);
   store_.topics.forget_idle(now);
+  if (due_schedules_.empty()) due_schedules_ = store_.schedules.take_due(now);
   if (!finished) return now;
   Moment next = std::min(store_.wheel.wakeup(), store_.topics.next_forgetting());
+  next = std::min(next, std::max(now, store_.schedules.next_report()));
   if (options_.durability == Durability::kInterval && log_.head_needs_sync()) {
     // A clock that went back must not delay the sync.
     sync_is_due_ = now >= last_sync_ + options_.sync_interval || now < last_sync_;
@@ -345,7 +348,8 @@ bool JournalEngine::poll(EngineListener& listener) {
     listener.on_ready(store_.topics[number].name, outlet);
   }
   tell_expired(listener);
-  busy |= !answers.empty() || !topics.empty();
+  busy |= !answers.empty() || !topics.empty() || !due_schedules_.empty();
+  if (!due_schedules_.empty()) listener.on_schedules_due(std::exchange(due_schedules_, {}));
 
   begin_commit();
   if (!failure_ && options_.compacts) cleaner_.step(now_);

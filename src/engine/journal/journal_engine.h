@@ -84,8 +84,7 @@ class JournalEngine final : public Engine {
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;
 
-  void turn(Moment now, std::span<const TurnRequest> requests,
-            Reply<std::vector<TurnAnswer>> reply) override;
+  void turn(Moment now, std::span<const TurnRequest> requests, Reply<std::vector<TurnAnswer>> reply) override;
   void get_schedule(Moment now, std::string_view name, Reply<std::optional<StoredSchedule>> reply) override;
   void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) override;
 
@@ -159,6 +158,13 @@ class JournalEngine final : public Engine {
   /// Removes a job that another one with the same id replaces. Returns the arguments for write_gone().
   std::pair<uint64_t, uint32_t> make_way(Slot slot);
   CancelOutcome cancel_one(Slot slot);
+  TurnAnswer turn_one(const TurnRequest& request, Moment now);
+  /// A new schedule, or one with a new definition.
+  void write_schedule(const TurnRequest& request, TurnOutcome outcome);
+  /// The same definition. `is_lost`: see Canary::kUnwrittenTurn.
+  void write_turned(ScheduleBook::Entry& entry, const TurnRequest& request, TurnOutcome outcome,
+                    bool is_lost);
+  void remove_schedule(ScheduleBook::Entry& entry);
   NackOutcome nack_one(const NackRequest& request, Moment now);
   /// Returns a live job with this id in another topic, or kNoSlot.
   Slot find_elsewhere(SlotKey key, TopicNumber topic) const;
@@ -216,6 +222,7 @@ class JournalEngine final : public Engine {
   std::vector<std::pair<TopicNumber, Outlet>> announced_;
   std::vector<Expired> expired_;
   std::vector<LeaseInfo> expired_infos_;
+  std::vector<StoredSchedule> due_schedules_;
   std::optional<Error> failure_;
   Moment now_{};
   uint64_t next_lease_ = 0;

@@ -34,7 +34,9 @@ Log::Chunk& Log::chunk_for(uint16_t stream_number, size_t size) {
   if (stream.segment == 0) return begin_segment(stream_number, size);
   Segment& segment = *segments_.find(stream.segment);
   const size_t mark = stream.open.empty() ? kMarkSize : 0;
-  if (segment.size + mark + size > options_.segment_bytes) return begin_segment(stream_number, size);
+  const bool is_grouped = group_lsn_ != 0 && stream_number == kHeadStream;
+  if (segment.size + mark + size > options_.segment_bytes && !is_grouped)
+    return begin_segment(stream_number, size);
   Chunk& chunk = stream.open.empty() ? begin_chunk(stream_number) : *stream.open.back();
   segment.size += size;
   if (stream_number != kHeadStream) segments_.set_occupied(segment, segment.size);
@@ -72,6 +74,25 @@ Log::Chunk& Log::begin_segment(uint16_t stream_number, size_t size) {
   chunk->mark_lsn = next_lsn_++;
   stream.open.push_back(std::move(chunk));
   return *stream.open.back();
+}
+
+void Log::begin_group(size_t most) {
+  assert(group_lsn_ == 0);
+  // The place for all of it is looked for at once, and given back but for the header's.
+  Chunk& chunk = chunk_for(kHeadStream, kRecordHeaderSize + most);
+  segments_.find(chunk.segment)->size -= most;
+  group_at_ = chunk.bytes.size();
+  chunk.bytes.extend(kRecordHeaderSize);
+  appended_bytes_ += kRecordHeaderSize;
+  group_lsn_ = next_lsn_++;
+}
+
+void Log::end_group() {
+  assert(group_lsn_ != 0);
+  Chunk& chunk = *streams_[kHeadStream].open.back();
+  seal_record(chunk.bytes.all().subspan(group_at_), chunk.nonce, RecordType::kGroup, group_lsn_);
+  head_end_lsn_ = next_lsn_;
+  group_lsn_ = 0;
 }
 
 /// Marks the chunk that ends the segment, or an empty one if all chunks of it are already being written.
@@ -151,6 +172,7 @@ bool Log::head_needs_sync() const {
 }
 
 bool Log::commit_head(bool sync, Done done) {
+  assert(group_lsn_ == 0);
   if (head_busy_) return false;
   if (streams_[kHeadStream].open.empty()) {
     if (!sync || !head_needs_sync()) return false;

@@ -101,6 +101,11 @@ class Log {
     return location;
   }
 
+  /// What is appended to the head stream until end_group() becomes one record: a reader gets all of it or
+  /// nothing. `most`: at least what these records will take. The disk is not read or written in between.
+  void begin_group(size_t most);
+  void end_group();
+
   /// Commits the records of the head stream, unless a commit is in progress. `done` is called when
   /// they are durable (or only written, if `sync` is false) or when the commit has failed. Returns
   /// whether a commit was started.
@@ -222,6 +227,8 @@ class Log {
   Lsn durable_lsn_ = 1;
   Lsn written_lsn_ = 1;
   std::array<Stream, kStreamCount> streams_;
+  Lsn group_lsn_ = 0;    ///< 0: no group is open
+  size_t group_at_ = 0;  ///< where it begins in the head stream's last chunk
   std::vector<std::shared_ptr<Commit>> under_way_;
   std::vector<std::shared_ptr<Commit>> waiting_for_room_;
   std::vector<std::unique_ptr<Chunk>> spare_;  ///< chunks whose buffers can be reused

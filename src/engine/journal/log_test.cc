@@ -99,6 +99,39 @@ TEST_F(LogTest, a_record_larger_than_a_segment_gets_one_of_its_own) {
   EXPECT_EQ(read(after), "after");
 }
 
+TEST_F(LogTest, a_group_is_one_record_of_one_segment_whose_parts_can_be_read) {
+  for (const size_t size : {size_t{100}, size_t{1'500}, size_t{9'000}}) {
+    const std::string text(size, 'g');
+    std::vector<Location> parts;
+    for (int i = 0; i < 5; ++i) {
+      append("before");
+      log.begin_group(3 * (kRecordHeaderSize + size) + 200);
+      for (int part = 0; part < 3; ++part) parts.push_back(append(text));
+      log.end_group();
+      EXPECT_EQ(parts.back().segment, parts[parts.size() - 3].segment);
+      EXPECT_EQ(read(parts.back()), text);
+      append("after");
+    }
+    EXPECT_TRUE(commit());
+    for (const Location& part : parts) EXPECT_EQ(read(part), text);
+  }
+  size_t groups = 0;
+  const auto files = find_segments(disk);
+  for (const SegmentFile& file : *files) {
+    const auto bytes = read_whole(file);
+    SegmentScanner scanner(*bytes, file.header, file.has_successor);
+    while (const auto record = scanner.next()) {
+      std::array<GroupedRecord, kMostInGroup> room;
+      if (record->type != RecordType::kGroup) continue;
+      ++groups;
+      EXPECT_EQ(read_group(*record, file.header.nonce, room).size(), 3U);
+    }
+    EXPECT_EQ(scanner.end(), SegmentScanner::End::kClean);
+    EXPECT_EQ(segments.find(file.number)->size, scanner.offset());
+  }
+  EXPECT_EQ(groups, 15U);
+}
+
 TEST_F(LogTest, durable_is_what_was_synced) {
   append("a");
   const Lsn end = log.head_end_lsn();

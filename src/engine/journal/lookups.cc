@@ -225,25 +225,4 @@ void JournalEngine::load_settings(Reply<std::vector<TopicSettings>> reply) {
   answer(std::move(reply), Result<std::vector<TopicSettings>>(std::move(all)));
 }
 
-// ---- schedules
-
-void JournalEngine::turn(Moment now, std::span<const TurnRequest> requests,
-                         Reply<std::vector<TurnAnswer>> reply) {
-  (void)now, (void)requests;
-  answer(std::move(reply), Result<std::vector<TurnAnswer>>(Error{ErrorCode::kUnavailable, "schedule",
-                                                                 "this engine has no schedules yet"}));
-}
-
-void JournalEngine::get_schedule(Moment now, std::string_view name,
-                                 Reply<std::optional<StoredSchedule>> reply) {
-  (void)now, (void)name;
-  answer(std::move(reply), Result<std::optional<StoredSchedule>>(std::optional<StoredSchedule>{}));
-}
-
-void JournalEngine::list_schedules(Moment now, const ScheduleListRequest& request,
-                                   Reply<SchedulePage> reply) {
-  (void)now, (void)request;
-  answer(std::move(reply), Result<SchedulePage>(SchedulePage{}));
-}
-
 }  // namespace delayq::journal

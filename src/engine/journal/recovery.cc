@@ -17,11 +17,23 @@ bool Replay::add(const RecordView& record, const Location& location) {
   ++records_;
   highest_lsn_ = std::max(highest_lsn_, record.lsn);
   if (record.type == RecordType::kMark || record.type == RecordType::kHole) return true;
+  if (record.type == RecordType::kGroup) return add_group(record, location);
   Waiting& waiting = window_[waiting_];
   waiting = Waiting{record, location, {}, {}, 0};
   if (!parse(waiting)) return false;
   if (++waiting_ == kWindow) flush();
   return true;
+}
+
+bool Replay::add_group(const RecordView& group, const Location& location) {
+  std::array<GroupedRecord, kMostInGroup> room;
+  const uint32_t nonce = store_.segments.find(location.segment)->header.nonce;
+  const std::span<const GroupedRecord> records = read_group(group, nonce, room);
+  for (const auto& [record, offset] : records) {
+    const auto size = static_cast<uint32_t>(record.size());
+    if (!add(record, {location.segment, location.offset + offset, size})) return false;
+  }
+  return !records.empty();
 }
 
 bool Replay::parse(Waiting& waiting) {
@@ -55,6 +67,18 @@ bool Replay::parse(Waiting& waiting) {
     }
     case RecordType::kSettings:
       return parse_settings(waiting.record.payload).has_value();
+    case RecordType::kSchedule: {
+      const auto schedule = parse_schedule(waiting.record.payload);
+      if (!schedule) return false;
+      waiting.seq = schedule->fixed.number;
+      break;
+    }
+    case RecordType::kTurned: {
+      const auto turned = parse_turned(waiting.record.payload);
+      if (!turned) return false;
+      waiting.seq = turned->fixed.number;
+      break;
+    }
     default:
       return false;
   }
@@ -80,6 +104,8 @@ void Replay::apply(const Waiting& waiting) {
   if (waiting.record.type == RecordType::kJob) return apply_job(waiting);
   if (waiting.record.type == RecordType::kSettings) return apply_settings(waiting);
   if (waiting.record.type == RecordType::kGone) return apply_gone(waiting);
+  if (waiting.record.type == RecordType::kSchedule) return apply_schedule(waiting);
+  if (waiting.record.type == RecordType::kTurned) return apply_turned(waiting);
   // If the job is not known, it was removed, or its copied job record, which is later than
   // this state, follows.
   const Slot slot = store_.find_number(waiting.seq);
@@ -130,6 +156,9 @@ void Replay::apply_gone(const Waiting& waiting) {
     // The kGone record names a copy that did not reach the disk.
     if (const uint32_t actual = store_.jobs[slot].location.segment; actual != named) clean_first(actual);
     store_.erase(slot);
+  } else if (ScheduleBook::Entry* schedule = store_.schedules.find_number(waiting.seq)) {
+    if (const uint32_t actual = schedule->mark.definition.segment; actual != named) clean_first(actual);
+    store_.schedules.erase(*schedule);
   } else if (const auto replaced = replaced_.find(waiting.seq); replaced != replaced_.end()) {
     if (replaced->second != named) clean_first(replaced->second);
     replaced_.erase(replaced);
@@ -144,6 +173,28 @@ void Replay::apply_settings(const Waiting& waiting) {
   topic.settings_record = view->settings.empty() ? Location{} : waiting.location;
   store_.segments.keep(topic.settings_record);
   if (view->settings.empty()) store_.segments.find(waiting.location.segment)->unsets = true;
+}
+
+/// As for jobs: a record whose number is known is a copy, and a name that is in use gets a new definition.
+void Replay::apply_schedule(const Waiting& waiting) {
+  const auto view = parse_schedule(waiting.record.payload);
+  const ScheduleBook::Entry* known = store_.schedules.find_number(waiting.seq);
+  if (known != nullptr && known->schedule.name != view->name) return;  // we have written no such record
+  const ScheduleMark before = store_.schedules.define(*view, waiting.location);
+  if (before.number == 0) return;
+  if (before.number != waiting.seq) {
+    replaced_[before.number] = before.definition.segment;
+  } else if (before.definition.segment != waiting.location.segment) {
+    clean_first(before.definition.segment);
+  }
+}
+
+/// Of a schedule that is not there: it is gone, or the copy of its definition, which has a later state, comes
+/// later.
+void Replay::apply_turned(const Waiting& waiting) {
+  ScheduleBook::Entry* entry = store_.schedules.find_number(waiting.seq);
+  if (entry == nullptr) return;
+  store_.schedules.turn(*entry, *parse_turned(waiting.record.payload), waiting.location);
 }
 
 /// Records of one topic come in runs, so the last topic is cached.

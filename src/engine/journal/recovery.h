@@ -37,15 +37,18 @@ class Replay {
     Location location;
     JobView job;     ///< for kJob
     SlotKey id_key;  ///< for kJob
-    uint64_t seq;    ///< for records about a job
+    uint64_t seq;    ///< for records about a job or a schedule
   };
   static constexpr size_t kWindow = 64;
 
+  bool add_group(const RecordView& group, const Location& location);
   bool parse(Waiting& waiting);
   void apply(const Waiting& waiting);
   void apply_job(const Waiting& waiting);
   void apply_gone(const Waiting& waiting);
   void apply_settings(const Waiting& waiting);
+  void apply_schedule(const Waiting& waiting);
+  void apply_turned(const Waiting& waiting);
   /// Marks `segment` to be compacted first. A record of a removed job in it may have no kGone record that
   /// names the segment: compaction had copied the job to another segment, or a crash came between the record
   /// of the job that replaced it and the kGone record.
@@ -58,8 +61,8 @@ class Replay {
   /// of jobs whose job record comes later, or never
   absl::flat_hash_map<uint64_t, Location> early_outcomes_;
   TopicNumber last_topic_ = kNoTopic;
-  /// Segments of jobs whose id was pushed again, by job number. The kGone record follows directly and removes
-  /// the entry, unless a crash tore it off.
+  /// Segments of jobs whose id was pushed again, and of schedules that were defined again, by number. The
+  /// kGone record follows directly and removes the entry, unless a crash tore it off.
   absl::flat_hash_map<uint64_t, uint32_t> replaced_;
   Lsn highest_lsn_ = 0;
   uint64_t records_ = 0;

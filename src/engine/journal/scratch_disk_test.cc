@@ -120,11 +120,16 @@ TEST_F(ScratchDiskTest, an_engine_finds_its_jobs_and_changes_nothing) {
     support::EngineDriver driver(**engine, [&io] { return io.step(Lane::kWrite); });
     driver.go_to(now);
     driver.push(support::JobSpec("t", "1").due_at(now + Millis{1}));
+    const support::JobSpec job = support::JobSpec("t", "s@2026-11-16T09:00:00Z").or_keep();
+    TurnRequest turn{.name = "s", .revision = 1, .definition = "rule"};
+    turn.job = job.view();
+    driver.turn(turn);
   }
   const auto stored = real_files();
   auto looking = JournalEngine::open(scratch, io, {}, now + Millis{5});
   ASSERT_TRUE(looking.ok()) << looking.error().detail;
-  EXPECT_EQ((*looking)->usage().jobs, 1U);
+  EXPECT_EQ((*looking)->usage().jobs, 2U);
+  EXPECT_EQ((*looking)->usage().schedules, 1U);
   looking->reset();
   EXPECT_EQ(real_files(), stored);
 }

@@ -162,6 +162,7 @@ void Store::track(Slot slot) {
 void Store::go_live(Moment now) {
   is_live_ = true;
   numbers_ = SlotMap{};
+  schedules.go_live();
   wheel.observe(now);
   const uint64_t now_ms = to_stored_ms(now);
   for (const TopicNumber number : topics.page({}, UINT32_MAX)) {
@@ -233,7 +234,7 @@ Forecast Store::forecast(TopicNumber topic, const ForecastRequest& request) cons
 
 uint64_t Store::memory_bytes() const {
   return jobs.memory_bytes() + ids.memory_bytes() + topics.memory_bytes() + groups.memory_bytes() +
-         bins.memory_bytes() + numbers_.memory_bytes();
+         bins.memory_bytes() + numbers_.memory_bytes() + schedules.memory_bytes();
 }
 
 }  // namespace delayq::journal

@@ -7,6 +7,7 @@
 #include "engine/journal/format.h"
 #include "engine/journal/id_index.h"
 #include "engine/journal/job_table.h"
+#include "engine/journal/schedule_book.h"
 #include "engine/journal/segments.h"
 #include "engine/journal/timing_wheel.h"
 #include "engine/journal/topic_table.h"
@@ -22,7 +23,8 @@ namespace delayq::journal {
 /// go_live() adds them there.
 class Store {
  public:
-  explicit Store(SipKey secret) : ids(jobs, secret), topics(jobs), groups(jobs), wheel(jobs, bins) {}
+  explicit Store(SipKey secret)
+      : ids(jobs, secret), topics(jobs), groups(jobs), wheel(jobs, bins), schedules(segments) {}
 
   struct NewEntry {
     SlotKey key;
@@ -84,6 +86,7 @@ class Store {
   ForecastBins bins;
   TimingWheel wheel;
   Segments segments;
+  ScheduleBook schedules;
 
  private:
   static SlotKey number_key(uint64_t seq) {

@@ -447,7 +447,7 @@ TurnAnswer MemoryEngine::turn_one(Moment now, const TurnRequest& request) {
     schedules_.erase(request.name);
     return turned;
   }
-  if (entry == nullptr) entry = &schedules_.insert(request.name);
+  if (entry == nullptr) entry = &schedules_.find_or_insert(request.name);
   entry->schedule.revision = request.revision;
   if (request.definition) entry->schedule.definition = *request.definition;
   entry->schedule.progress =

@@ -51,7 +51,7 @@ void Hints::note_empty(uint32_t shard, std::string_view topic, Outlet outlet, ui
 }
 
 Moment Driving::due(const Shard& shard) const {
-  return shard.is_mine ? std::min(shard.look, shard.next) : shard.look;
+  return shard.is_mine ? std::min({shard.look, shard.next, shard.alarm}) : shard.look;
 }
 
 bool Driving::wants_round(uint32_t shard, Moment now) const {

@@ -113,6 +113,9 @@ class Driving {
   /// read after the news may be older. The news count until a round that began after them.
   void note_earlier(uint32_t shard, Moment next);
   Moment next(uint32_t shard) const { return shards_[shard].next; }
+  /// The same of schedules, which have a key of their own.
+  void set_alarm(uint32_t shard, Moment alarm) { shards_[shard].alarm = alarm; }
+  Moment alarm(uint32_t shard) const { return shards_[shard].alarm; }
   /// All knowledge is outdated: visit every shard.
   void forget();
 
@@ -123,6 +126,7 @@ class Driving {
     Moment round = Moment::min();  ///< start of the current or last round
     Moment look = Moment::min();   ///< when to renew the key, or to try to get it
     Moment next = Moment::min();   ///< what the shard's head reported
+    Moment alarm = kNever;         ///< what it reported about schedules
     /// the earliest time that other servers published since the last round began
     Moment heard = kNever;
   };

@@ -16,7 +16,7 @@ class DrivingScripts : public LifeScriptTest {
     const std::string moment = std::to_string(now);
     const std::vector<std::string_view> arguments{moment, who, hold, most};
     const std::string next = key(Key::kNext);
-    return run(scripts::kHead, {driver_key_, next}, arguments);
+    return run(scripts::kHead, {driver_key_, next, alarm_}, arguments);
   }
   resp::Value resign(std::string_view who) {
     return run(scripts::kResign, std::vector<std::string_view>{driver_key_}, std::vector{who});
@@ -28,12 +28,13 @@ class DrivingScripts : public LifeScriptTest {
   }
 
   const std::string driver_key_ = keys_.in_shard(0, "driver");
+  const std::string alarm_ = keys_.in_shard(0, "alarm");
 };
 
 // ---- head and resign
 
 TEST_F(DrivingScripts, HeadGivesAFreeShardToWhoAsksFirst) {
-  EXPECT_EQ(text_of(head("a")), "[1 60000 ]");
+  EXPECT_EQ(text_of(head("a")), "[1 60000  ]");
   EXPECT_EQ(command({"GET", driver_key_}), "a");
   const resp::Value other = head("b");
   EXPECT_EQ(other.items.at(0).integer, 0);
@@ -63,10 +64,18 @@ TEST_F(DrivingScripts, HeadTellsTheDriverWhatIsDue) {
     each.topic = topic;
     push({each}, kNow - 1);
   }
-  EXPECT_EQ(text_of(head("me", kNow - 1)), "[1 60000 1700000000000]") << "none yet";
-  EXPECT_EQ(text_of(head("me", kNow + 2)), "[1 60000 1700000000000 da db dc]");
-  EXPECT_EQ(text_of(head("me", kNow + 2, "60000", "2")), "[1 60000 1700000000000 da db]") << "bounded";
-  EXPECT_EQ(head("other", kNow + 2).items.size(), 3U) << "no business of another";
+  EXPECT_EQ(text_of(head("me", kNow - 1)), "[1 60000 1700000000000 ]") << "none yet";
+  EXPECT_EQ(text_of(head("me", kNow + 2)), "[1 60000 1700000000000  da db dc]");
+  EXPECT_EQ(text_of(head("me", kNow + 2, "60000", "2")), "[1 60000 1700000000000  da db]") << "bounded";
+  EXPECT_EQ(head("other", kNow + 2).items.size(), 4U) << "no business of another";
+}
+
+TEST_F(DrivingScripts, HeadTellsTheDriverWhenAScheduleIsDue) {
+  server().command({"ZADD", alarm_, std::to_string(kNow + 7), "nightly"});
+  EXPECT_EQ(text_of(head("me")), "[1 60000  1700000000007]");
+  server().command({"DEL", alarm_});
+  server().command({"SET", alarm_, "mine"});
+  EXPECT_EQ(text_of(head("me")), "[1 60000  ]") << "jobs are looked after whatever that is";
 }
 
 TEST_F(DrivingScripts, ResignIsForTheDriver) {

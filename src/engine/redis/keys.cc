@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/occurrence.h"
 #include "core/siphash.h"
 #include "engine/redis/arguments.h"
 #include "engine/redis/scripts.h"
@@ -88,25 +89,43 @@ TopicKeys::TopicKeys(std::string_view prefix, std::string_view shard, std::strin
   }
 }
 
-Keyspace::Keyspace(std::string prefix, Tags tags) : prefix_(std::move(prefix)), tags_(std::move(tags)) {
-  assert(!tags_.empty());
+Shards new_shards(std::string_view prefix, uint32_t count) {
+  if (count == 1) return numbered_shards(1);
+  return {spread_tags(prefix, count), LayoutVersion::kTogether};
+}
+
+Shards numbered_shards(uint32_t count) { return {numbered_tags(count), LayoutVersion::kNumbered}; }
+
+Keyspace::Keyspace(std::string prefix, Shards shards)
+    : prefix_(std::move(prefix)), shards_(std::move(shards)) {
+  assert(!shards_.tags.empty());
 }
 
 uint32_t Keyspace::shard_of(std::string_view id) const {
-  if (tags_.size() == 1) return 0;
-  return static_cast<uint32_t>(siphash128(kSpread, id).low % tags_.size());
+  if (shards() == 1) return 0;
+  return shard_of_schedule(has_schedules() ? occurrence_owner(id) : id);
+}
+
+uint32_t Keyspace::shard_of_schedule(std::string_view name) const {
+  if (shards() == 1) return 0;
+  return static_cast<uint32_t>(siphash128(kSpread, name).low % shards());
+}
+
+ScheduleKeys Keyspace::schedules(uint32_t shard) const {
+  return {topic(shard, {}),
+          {in_shard(shard, "turn"), in_shard(shard, "schedule"), in_shard(shard, "schedules"),
+           in_shard(shard, "alarm")}};
 }
 
 std::string Keyspace::in_shard(uint32_t shard, std::string_view name) const {
-  return fmt::format("{}:{{{}}}:{}", prefix_, tags_[shard], name);
+  return fmt::format("{}:{{{}}}:{}", prefix_, shards_.tags[shard], name);
 }
 
 std::string Keyspace::shared(std::string_view name) const { return fmt::format("{}:{}", prefix_, name); }
 
 namespace {
 
-constexpr uint32_t kNumbered = 1;  ///< tags are "0", "1", ...
-constexpr uint32_t kTagged = 2;    ///< tags are stored
+std::string text_of(LayoutVersion version) { return std::to_string(static_cast<int>(version)); }
 
 Error refused(std::string detail) { return {ErrorCode::kUnavailable, "redis", std::move(detail), {}}; }
 
@@ -134,12 +153,11 @@ bool is_tag(std::string_view text) {
 
 }  // namespace
 
-void settle_layout(net::redis::Client& client, std::string_view meta, const Tags& tags,
+void settle_layout(net::redis::Client& client, std::string_view meta, const Shards& shards,
                    net::redis::Answer answer) {
-  const bool is_numbered = tags == numbered_tags(static_cast<uint32_t>(tags.size()));
   Arguments arguments;
-  arguments.number(is_numbered ? kNumbered : kTagged).number(tags.size());
-  arguments.text(is_numbered ? std::string() : joined(tags));
+  arguments.text(text_of(shards.version)).number(shards.tags.size());
+  arguments.text(shards.version == LayoutVersion::kNumbered ? std::string() : joined(shards.tags));
   client.run(scripts::kMeta, {&meta, 1}, arguments.words(), std::move(answer));
 }
 
@@ -169,12 +187,15 @@ std::string refused_commands(const resp::Value& answer) {
   return commands;
 }
 
-Result<Tags> tags_of(const Layout& layout, std::string_view prefix, uint32_t configured) {
-  const bool is_tagged = layout.version == std::to_string(kTagged);
-  if (!is_tagged && layout.version != std::to_string(kNumbered))
-    return refused(
-        fmt::format("the jobs under the prefix \"{}\" have layout {}; this program knows layouts {} and {}",
-                    prefix, layout.version, kNumbered, kTagged));
+Result<Shards> shards_of(const Layout& layout, std::string_view prefix, uint32_t configured) {
+  std::optional<LayoutVersion> version;
+  for (const auto known : {LayoutVersion::kNumbered, LayoutVersion::kTagged, LayoutVersion::kTogether}) {
+    if (layout.version == text_of(known)) version = known;
+  }
+  if (!version)
+    return refused(fmt::format(
+        "the jobs under the prefix \"{}\" have layout {}; this program knows layouts {} to {}", prefix,
+        layout.version, text_of(LayoutVersion::kNumbered), text_of(LayoutVersion::kTogether)));
   uint32_t shards = 0;
   const char* const end = layout.shards.data() + layout.shards.size();
   const auto [stop, problem] = std::from_chars(layout.shards.data(), end, shards);
@@ -186,12 +207,12 @@ Result<Tags> tags_of(const Layout& layout, std::string_view prefix, uint32_t con
         fmt::format("the jobs under the prefix \"{}\" are in {} shards, and redis.shards is {}: "
                     "leave it out, or use another redis.prefix",
                     prefix, shards, configured));
-  if (!is_tagged) return numbered_tags(shards);
+  if (version == LayoutVersion::kNumbered) return numbered_shards(shards);
   Tags tags = parted(layout.tags);
   if (tags.size() != shards || !std::all_of(tags.begin(), tags.end(), is_tag))
     return refused(fmt::format("the jobs under the prefix \"{}\" are in {} shards, and their tags are \"{}\"",
                                prefix, shards, layout.tags));
-  return tags;
+  return Shards{std::move(tags), *version};
 }
 
 }  // namespace delayq::redis

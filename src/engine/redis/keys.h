@@ -47,6 +47,30 @@ class TopicKeys {
   std::array<std::string_view, kTopicKeys> names_;
 };
 
+/// The keys that every script about schedules gets (scripts/prelude_schedules.lua): those of a topic without
+/// a name, and four of the shard.
+///
+///   turn       hash: name -> the changing part of a schedule (record.h)
+///   schedule   hash: name -> its definition
+///   schedules  zset: names, all scores are 0
+///   alarm      zset: names by when to report the schedule
+class ScheduleKeys {
+ public:
+  ScheduleKeys(TopicKeys keys, std::array<std::string, 4> own)
+      : keys_(std::move(keys)), own_(std::move(own)) {}
+
+  /// Views into this.
+  std::vector<std::string_view> all() const {
+    std::vector<std::string_view> names(keys_.all().begin(), keys_.all().end());
+    names.insert(names.end(), own_.begin(), own_.end());
+    return names;
+  }
+
+ private:
+  TopicKeys keys_;
+  std::array<std::string, 4> own_;
+};
+
 /// The hash tags of a deployment's shards, by shard number.
 using Tags = std::vector<std::string>;
 
@@ -59,20 +83,47 @@ Tags numbered_tags(uint32_t shards);
 /// REQUIRES: at most 256 shards.
 Tags spread_tags(std::string_view prefix, uint32_t shards);
 
+/// The versions of the layout. With one shard all of them are the same, and kNumbered is written.
+enum class LayoutVersion : uint8_t {
+  kNumbered = 1,  ///< tags are "0", "1", ...
+  kTagged = 2,    ///< tags are written down
+  kTogether = 3,  ///< besides, a schedule and its jobs are in one shard (ADR 26)
+};
+
+/// The shards of a deployment.
+struct Shards {
+  Tags tags{"0"};
+  LayoutVersion version = LayoutVersion::kNumbered;
+
+  bool operator==(const Shards&) const = default;
+};
+/// Those of a new deployment.
+Shards new_shards(std::string_view prefix, uint32_t count);
+/// Those of the first deployments.
+Shards numbered_shards(uint32_t count);
+
 /// The key names of a deployment. All keys of the shard with tag "3" begin with "delayq:{3}:". The braces
 /// make "3" the hash tag, so a cluster keeps these keys together.
 class Keyspace {
  public:
   /// REQUIRES: at least one shard.
-  Keyspace(std::string prefix, Tags tags);
-  Keyspace(std::string prefix, uint32_t shards) : Keyspace(std::move(prefix), numbered_tags(shards)) {}
+  Keyspace(std::string prefix, Shards shards);
+  Keyspace(std::string prefix, uint32_t shards) : Keyspace(std::move(prefix), numbered_shards(shards)) {}
 
-  uint32_t shards() const { return static_cast<uint32_t>(tags_.size()); }
-  const Tags& tags() const { return tags_; }
-  /// The shard of a job. It does not depend on the topic, so a job can be found by its id alone.
+  uint32_t shards() const { return static_cast<uint32_t>(shards_.tags.size()); }
+  const Shards& layout() const { return shards_; }
+  /// The shard of a job. It does not depend on the topic, so that an id alone is enough to find a job.
   uint32_t shard_of(std::string_view id) const;
+  /// The shard of a schedule, and of its jobs if has_schedules().
+  uint32_t shard_of_schedule(std::string_view name) const;
+  /// Whether the jobs of a schedule are in its shard, whatever their topics. Not so in deployments with
+  /// several shards of the first two layouts, which therefore have no schedules.
+  bool has_schedules() const { return shards() == 1 || shards_.version == LayoutVersion::kTogether; }
 
-  TopicKeys topic(uint32_t shard, std::string_view name) const { return {prefix_, tags_[shard], name}; }
+  TopicKeys topic(uint32_t shard, std::string_view name) const {
+    return {prefix_, shards_.tags[shard], name};
+  }
+  ScheduleKeys schedules(uint32_t shard) const;
   /// The name of a key of the shard itself: "topics", "driver", "next", ...
   std::string in_shard(uint32_t shard, std::string_view name) const;
   /// The name of a key that belongs to no shard: "settings", "meta", and the channel "news".
@@ -80,7 +131,7 @@ class Keyspace {
 
  private:
   std::string prefix_;
-  Tags tags_;
+  Shards shards_;
 };
 
 /// The channel on which servers publish changes, without the prefix.
@@ -95,8 +146,8 @@ struct Layout {
 };
 
 /// Stores the layout under the key `meta`, unless there is one. The reply has the layout in force, for
-/// read_layout(). It is version 1 if the tags are numbered, because earlier programs know that version.
-void settle_layout(net::redis::Client& client, std::string_view meta, const Tags& tags,
+/// read_layout().
+void settle_layout(net::redis::Client& client, std::string_view meta, const Shards& shards,
                    net::redis::Answer answer);
 /// Only reads the layout. For a new deployment all texts are empty.
 void find_layout(net::redis::Client& client, std::string_view meta, net::redis::Answer answer);
@@ -110,8 +161,8 @@ void try_rights(net::redis::Client& client, std::string_view prefix, std::string
 /// The commands that the Redis user may not call, such as "PUBLISH, TIME"; empty: none.
 std::string refused_commands(const resp::Value& answer);
 
-/// Returns the tags of the shards. kUnavailable, with advice, if this program does not know the layout or if
+/// Returns the shards of a layout. kUnavailable, with advice, if this program does not know the layout or if
 /// `configured` is a different number of shards; 0 accepts any number.
-Result<Tags> tags_of(const Layout& layout, std::string_view prefix, uint32_t configured);
+Result<Shards> shards_of(const Layout& layout, std::string_view prefix, uint32_t configured);
 
 }  // namespace delayq::redis

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/occurrence.h"
 #include "net/redis/slot.h"
 
 namespace delayq::redis {
@@ -85,6 +86,25 @@ TEST(Keys, IdsAreSpreadEvenlyAndForEver) {
   for (const auto& [shard, count] : jobs) EXPECT_NEAR(count, 1'000, 200) << "shard " << shard;
   // Stored jobs are found by this: a different result would lose them.
   EXPECT_EQ(keys.shard_of("a"), Keyspace("other", 16).shard_of("a"));
+  EXPECT_EQ(keys.shard_of("a"), 13U);
+}
+
+TEST(Keys, AScheduleAndItsJobsShareAShard) {
+  const Keyspace keys("p", new_shards("p", 16));
+  const Keyspace before("p", Shards{spread_tags("p", 16), LayoutVersion::kTagged});
+  const Keyspace first("p", 16);
+  std::set<uint32_t> shards;
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = occurrence_id("nightly", from_unix_ms(1'800'000'000'000 + i * 3'600'500));
+    EXPECT_EQ(keys.shard_of(id), keys.shard_of_schedule("nightly")) << id;
+    EXPECT_EQ(before.shard_of(id), first.shard_of(id));
+    shards.insert(before.shard_of(id));
+  }
+  // Also when the name of a schedule is written like an occurrence.
+  const std::string odd = "nightly@2026-11-16T09:00:00Z";
+  EXPECT_EQ(keys.shard_of(occurrence_id(odd, from_unix_ms(0))), keys.shard_of_schedule(odd));
+  EXPECT_GT(shards.size(), 10U) << "deployments of earlier layouts find their jobs where they are";
+  EXPECT_EQ(keys.shard_of("nightly"), first.shard_of("nightly"));
   EXPECT_EQ(keys.shard_of("a"), 13U);
 }
 

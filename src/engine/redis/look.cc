@@ -348,6 +348,7 @@ struct RedisEngine::Measuring {
   bool is_full = false;                                 ///< one of them accepts no new jobs
   uint64_t jobs_so_far = 0;
   uint64_t topics_so_far = 0;
+  uint64_t schedules = 0;
   uint32_t steps = 0;
 
   void read_sizes(const resp::Value& answer) {
@@ -379,6 +380,7 @@ struct RedisEngine::Measuring {
     EngineUsage usage;
     usage.jobs = jobs_so_far;
     usage.topics = topics_so_far;
+    usage.schedules = schedules;
     for (const auto& [server, bytes] : memory) usage.memory_bytes += bytes;
     return usage;
   }
@@ -405,6 +407,13 @@ void RedisEngine::measure(Reply<bool> reply) {
             to_number(resp::info_line(answer->text, "used_memory"));
         measuring->is_full |= is_out_of_memory(answer->text);
       }
+      if (--measuring->calls == 0) measure_next(measuring);
+    });
+    if (!keys_.has_schedules()) continue;
+    ++measuring->calls;
+    const std::string turns = keys_.in_shard(shard, "turn");
+    call(turns, {"HLEN", turns}, [this, measuring](const Result<resp::Value>& answer) {
+      if (answer.ok()) measuring->schedules += static_cast<uint64_t>(answer->integer);
       if (--measuring->calls == 0) measure_next(measuring);
     });
   }

@@ -73,7 +73,7 @@ class LookFailures : public testing::Test {
   static constexpr Moment kNow{Millis{1'800'000'000'000}};
   ScriptedClient client_;
   Deaf listener_;
-  RedisEngine engine_{client_, {.prefix = "p", .tags = redis::numbered_tags(3), .server = "s"}};
+  RedisEngine engine_{client_, {.prefix = "p", .shards = redis::numbered_shards(3), .server = "s"}};
 };
 
 TEST_F(LookFailures, WhileRedisIsAway) {

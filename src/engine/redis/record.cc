@@ -109,6 +109,18 @@ std::optional<Record> read_record(std::string_view bytes) {
   return record;
 }
 
+bool read_turn(std::string_view bytes, StoredSchedule& schedule) {
+  Reader reader(bytes);
+  reader.array_of(4);
+  if (reader.number() != kRecordVersion) return false;
+  const std::string_view revision = reader.text();
+  schedule.next = reader.moment();
+  schedule.progress = reader.text();
+  const char* const end = revision.data() + revision.size();
+  const auto [stop, problem] = std::from_chars(revision.data(), end, schedule.revision);
+  return reader.ok() && !revision.empty() && problem == std::errc{} && stop == end;
+}
+
 RecordPieces write_job(const Job& job, Arena& storage) {
   const bool is_kept = !is_live(job.state);
   const size_t texts = job.outcome.size() + job.group.size() + job.options.size() + job.body.size();

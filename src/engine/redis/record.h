@@ -8,6 +8,7 @@
 #include "core/arena.h"
 #include "core/job.h"
 #include "engine/requests.h"
+#include "engine/schedules.h"
 
 /// A job as stored in the pool: two MessagePack arrays, one after the other. Scripts read and write the head;
 /// they copy the tail unchanged.
@@ -65,6 +66,11 @@ RecordPieces write_new_job(const NewJob& job, Moment now, Arena& storage);
 /// The record of a job that is restored. Unless it is done or dead, it is stored as waiting,
 /// without lease and `until`.
 RecordPieces write_job(const Job& job, Arena& storage);
+
+/// Reads the changing part of a schedule, [version, revision, next, progress], into `schedule`. (The revision
+/// is a text there: scripts count in doubles, which are exact up to 2^53.) False: it is none, or of a later
+/// version.
+bool read_turn(std::string_view bytes, StoredSchedule& schedule);
 
 /// Makes the Job of a reply, with all its texts copied into `storage`. `state` is that of the record.
 Job copy_job(const Record& record, std::string_view topic, std::string_view id, bool with_body,

@@ -128,5 +128,26 @@ RC_GTEST_PROP(Record, AnyBytesAreReadOrRefused, (const std::string& noise, uint8
   }
 }
 
+TEST(TurnRecord, IsReadOrRefused) {
+  // As turn.lua packs it: 1, "18446744073709551615", 1800000000000, "p".
+  const std::string bytes(
+      "\x94\x01\xb4"
+      "18446744073709551615"
+      "\xcf\x00\x00\x01\xa3\x18\x5c\x50\x00"
+      "\xa1p",
+      34);
+  StoredSchedule schedule;
+  ASSERT_TRUE(read_turn(bytes, schedule));
+  EXPECT_EQ(schedule.revision, 18446744073709551615U);
+  EXPECT_EQ(schedule.next, from_unix_ms(1'800'000'000'000));
+  EXPECT_EQ(schedule.progress, "p");
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(read_turn(bytes.substr(0, size), schedule));
+  for (const auto& [place, byte] : {std::pair(0, '\x93'), std::pair(1, '\x02'), std::pair(5, 'x')}) {
+    std::string changed = bytes;
+    changed[static_cast<size_t>(place)] = byte;
+    EXPECT_FALSE(read_turn(changed, schedule)) << place;
+  }
+}
+
 }  // namespace
 }  // namespace delayq::redis

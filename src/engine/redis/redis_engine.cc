@@ -37,7 +37,7 @@ std::string_view tag_of(std::string_view key) {
 RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
     : client_(client),
       options_(std::move(options)),
-      keys_(options_.prefix, options_.tags),
+      keys_(options_.prefix, options_.shards),
       channel_(keys_.shared(redis::kNewsChannel)),
       driving_(keys_.shards(), options_.hold),
       hints_(keys_.shards()),
@@ -58,7 +58,7 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
 }
 
 void RedisEngine::check_layout() {
-  redis::settle_layout(client_, keys_.shared("meta"), keys_.tags(),
+  redis::settle_layout(client_, keys_.shared("meta"), keys_.layout(),
                        [this, alive = std::weak_ptr(alive_)](const Result<resp::Value>& answer) {
                          if (!alive.expired()) layout_came(answer);
                        });
@@ -68,13 +68,13 @@ void RedisEngine::layout_came(const Result<resp::Value>& answer) {
   // No reply means no connection; the layout is requested again with the next one.
   const auto layout = answer.ok() ? redis::read_layout(*answer) : std::nullopt;
   if (!layout) return;
-  const auto tags = redis::tags_of(*layout, options_.prefix, keys_.shards());
+  const auto shards = redis::shards_of(*layout, options_.prefix, keys_.shards());
   refused_.reset();
-  if (!tags.ok()) {
-    refused_ = tags.error();
-  } else if (*tags != keys_.tags()) {
+  if (!shards.ok()) {
+    refused_ = shards.error();
+  } else if (*shards != keys_.layout()) {
     refused_ = Error{ErrorCode::kUnavailable, "redis",
-                     "the shards have other tags than at the start of this server: start it again"};
+                     "the shards have another layout than at the start of this server: start it again"};
   }
 }
 
@@ -248,7 +248,8 @@ void RedisEngine::begin_round(uint32_t shard, Moment now) {
   driving_.begin_round(shard, now);
   const std::string driver = keys_.in_shard(shard, "driver");
   const std::string next = keys_.in_shard(shard, "next");
-  const std::string_view keys[] = {driver, next};
+  const std::string alarm = keys_.in_shard(shard, "alarm");
+  const std::string_view keys[] = {driver, next, alarm};
   Arguments arguments;
   arguments.moment(now).text(options_.server).number(driving_.hold().count()).number(kEntriesPerRound);
   run(redis::scripts::kHead, keys, arguments,
@@ -256,7 +257,7 @@ void RedisEngine::begin_round(uint32_t shard, Moment now) {
 }
 
 void RedisEngine::head_came(uint32_t shard, const Result<resp::Value>& answer) {
-  const bool is_understood = answer.ok() && answer->items.size() >= 3;
+  const bool is_understood = answer.ok() && answer->items.size() >= 4;
   if (!is_understood) {
     driving_.note_failed(shard);
   } else if (answer->items[0].integer == 0) {
@@ -264,7 +265,9 @@ void RedisEngine::head_came(uint32_t shard, const Result<resp::Value>& answer) {
   } else {
     driving_.note_mine(shard);
     driving_.set_next(shard, redis::read_moment(answer->items[2].text));
-    for (size_t i = 3; i < answer->items.size(); ++i) look_at(shard, answer->items[i].text);
+    driving_.set_alarm(shard, redis::read_moment(answer->items[3].text));
+    for (size_t i = 4; i < answer->items.size(); ++i) look_at(shard, answer->items[i].text);
+    if (driving_.alarm(shard) <= driving_.round_time(shard)) look_at_schedules(shard);
   }
   end_call(shard);
 }
@@ -273,7 +276,8 @@ void RedisEngine::end_call(uint32_t shard) {
   if (!driving_.end_call(shard)) return;
   // There was more than one round can do.
   const Moment now = driving_.round_time(shard);
-  if (driving_.is_mine(shard) && driving_.next(shard) <= now) begin_round(shard, now);
+  const Moment next = std::min(driving_.next(shard), driving_.alarm(shard));
+  if (driving_.is_mine(shard) && next <= now) begin_round(shard, now);
 }
 
 void RedisEngine::look_at(uint32_t shard, std::string_view entry) {
@@ -355,6 +359,7 @@ void RedisEngine::look_for_missed(Moment now) {
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     ++missed_walks_;
     look_for_missed_in(now, shard, {});
+    if (keys_.has_schedules()) mend_schedules(now, shard, {});
   }
 }
 
@@ -380,17 +385,20 @@ struct RedisEngine::Mending {
   std::string from = "0";  ///< where to continue in the pool of the last topic
 };
 
+bool RedisEngine::begins_mending(Moment now, uint32_t shard, std::string_view topic) {
+  std::erase_if(mended_topics_,
+                [&](const auto& entry) { return now < entry.second || now - kMendPeriod >= entry.second; });
+  return mended_topics_.emplace(std::pair(shard, std::string(topic)), now).second;
+}
+
 void RedisEngine::mend(Moment now, uint32_t shard, const resp::Value& topics) {
   // One server is enough: the driver.
   if (!driving_.is_mine(shard) || topics.items.empty()) return;
-  std::erase_if(mended_topics_,
-                [&](const auto& entry) { return now < entry.second || now - kMendPeriod >= entry.second; });
   auto mending = std::make_shared<Mending>();
   mending->now = now;
   mending->shard = shard;
   for (const resp::Value& topic : topics.items) {
-    if (mended_topics_.emplace(std::pair(shard, topic.text), now).second)
-      mending->topics.push_back(topic.text);
+    if (begins_mending(now, shard, topic.text)) mending->topics.push_back(topic.text);
   }
   mend_next(mending);
 }
@@ -426,8 +434,10 @@ bool RedisEngine::poll(EngineListener& listener) {
   const auto ready_topics = std::exchange(ready_topics_, {});
   for (const auto& [topic, outlet] : ready_topics) listener.on_ready(topic, outlet);
   std::vector<LeaseInfo> ended = std::exchange(ended_, {});
-  any |= !ready_topics.empty() || !ended.empty();
+  auto due_schedules = std::exchange(due_schedules_, {});
+  any |= !ready_topics.empty() || !ended.empty() || !due_schedules.empty();
   if (!ended.empty()) listener.on_expired(std::move(ended));
+  for (std::vector<StoredSchedule>& report : due_schedules) listener.on_schedules_due(std::move(report));
   if (std::exchange(settings_changed_, false)) {
     any = true;
     listener.on_settings_changed();

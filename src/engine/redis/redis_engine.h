@@ -22,7 +22,7 @@ namespace delayq {
 struct RedisEngineOptions {
   std::string prefix = "delayq";             ///< of all keys
   std::string prefix_name = "redis.prefix";  ///< the setting that chooses it, for messages
-  redis::Tags tags{"0"};  ///< of the shards; the same for all servers of a deployment, and never changed
+  redis::Shards shards{};                    ///< the same for all servers of a deployment, and never changed
   /// The name of this server. It must be unique among the servers that share the deployment.
   std::string server = "server";
   /// How long this server drives a shard without renewing: if it dies, another server takes over after this
@@ -57,6 +57,8 @@ class RedisEngine final : public Engine {
   std::string_view problem() const { return problem_; }
   /// How many jobs had lost their place in the keys of their topic and were put back (mend.lua).
   uint64_t mended() const { return mended_; }
+  /// The same of schedules (mend_schedules.lua).
+  uint64_t mended_schedules() const { return mended_schedules_; }
 
   // ---- a job's life (life.cc)
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
@@ -98,8 +100,8 @@ class RedisEngine final : public Engine {
   void store_settings(std::string_view topic, std::string_view settings, Reply<bool> reply) override;
   void load_settings(Reply<std::vector<TopicSettings>> reply) override;
 
-  void turn(Moment now, std::span<const TurnRequest> requests,
-            Reply<std::vector<TurnAnswer>> reply) override;
+  // ---- schedules (schedules.cc)
+  void turn(Moment now, std::span<const TurnRequest> requests, Reply<std::vector<TurnAnswer>> reply) override;
   void get_schedule(Moment now, std::string_view name, Reply<std::optional<StoredSchedule>> reply) override;
   void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) override;
   void flush(Reply<bool> reply) override;
@@ -240,6 +242,8 @@ class RedisEngine final : public Engine {
   /// Puts jobs without a place back, in topics of one shard: one topic after the other, in steps. A topic
   /// that was processed a short time ago is skipped.
   struct Mending;
+  /// Whether it may begin, and then takes note of it. An empty topic stands for the shard's schedules.
+  bool begins_mending(Moment now, uint32_t shard, std::string_view topic);
   void mend(Moment now, uint32_t shard, const resp::Value& topics);
   void mend_next(const std::shared_ptr<Mending>& mending);
   void begin_round(uint32_t shard, Moment now);
@@ -247,6 +251,17 @@ class RedisEngine final : public Engine {
   /// Processes a due entry of the shard's head: "d", "l" or "k", and a topic.
   void look_at(uint32_t shard, std::string_view entry);
   void end_call(uint32_t shard);
+  /// What every script about schedules says first. False: that is no such answer.
+  bool note_alarm(uint32_t shard, const resp::Value& answer);
+  /// Has the shard's due schedules reported.
+  void look_at_schedules(uint32_t shard);
+  /// Looks whether schedules of the shard have lost a key, or, with `from`, goes on putting them back.
+  void mend_schedules(Moment now, uint32_t shard, std::string_view from);
+  Status read_turns(uint32_t shard, const std::vector<uint32_t>& items, const resp::Value& answer,
+                    std::vector<TurnAnswer>& all);
+  struct ScheduleListing;
+  void list_schedules_next(const std::shared_ptr<ScheduleListing>& listing);
+  void ask_for_schedules(const std::shared_ptr<ScheduleListing>& listing, uint32_t shard);
   /// Records the expired leases in the reply of ended.lua, if any.
   void note_ended(uint32_t shard, const std::string& topic, const resp::Value& answer);
 
@@ -287,6 +302,7 @@ class RedisEngine final : public Engine {
   Moment missed_asked_ = Moment::min();  ///< when look_for_missed() last began
   uint32_t missed_walks_ = 0;            ///< shards in which it is still running
   uint64_t mended_ = 0;
+  uint64_t mended_schedules_ = 0;
   /// when mend() last began, by shard and topic
   std::map<std::pair<uint32_t, std::string>, Moment> mended_topics_;
 
@@ -294,7 +310,8 @@ class RedisEngine final : public Engine {
   Answers answers_;
   std::set<std::pair<std::string, Outlet>> ready_topics_;
   std::vector<LeaseInfo> ended_;
-  bool settings_changed_ = false;  ///< by another server, as far as this one knows
+  std::vector<std::vector<StoredSchedule>> due_schedules_;  ///< one report each
+  bool settings_changed_ = false;                           ///< by another server, as far as this one knows
 };
 
 }  // namespace delayq

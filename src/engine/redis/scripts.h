@@ -35,6 +35,11 @@ std::string_view redis_forecast();
 std::string_view redis_settings();
 std::string_view redis_missed();
 std::string_view redis_mend();
+std::string_view redis_turn();
+std::string_view redis_schedule();
+std::string_view redis_schedules();
+std::string_view redis_alarm();
+std::string_view redis_mend_schedules();
 }  // namespace delayq::embedded
 
 namespace delayq::redis::scripts {
@@ -72,5 +77,10 @@ inline const Script kForecast{"forecast", embedded::redis_forecast()};
 inline const Script kSettings{"settings", embedded::redis_settings()};
 inline const Script kMissed{"missed", embedded::redis_missed()};
 inline const Script kMend{"mend", embedded::redis_mend()};
+inline const Script kTurn{"turn", embedded::redis_turn()};
+inline const Script kSchedule{"schedule", embedded::redis_schedule()};
+inline const Script kSchedules{"schedules", embedded::redis_schedules()};
+inline const Script kAlarm{"alarm", embedded::redis_alarm()};
+inline const Script kMendSchedules{"mend_schedules", embedded::redis_mend_schedules()};
 
 }  // namespace delayq::redis::scripts

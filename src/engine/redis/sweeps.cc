@@ -322,25 +322,4 @@ void RedisEngine::backup(std::string_view name, Reply<BackupReport> reply) {
                              "the jobs are in Redis, which makes its own copies (BGSAVE); or use export"});
 }
 
-// ---- schedules
-
-void RedisEngine::turn(Moment now, std::span<const TurnRequest> requests,
-                       Reply<std::vector<TurnAnswer>> reply) {
-  (void)now, (void)requests;
-  answers_.push_back([reply = std::move(reply)]() mutable {
-    reply(Error{ErrorCode::kUnavailable, "schedule", "this engine has no schedules yet"});
-  });
-}
-
-void RedisEngine::get_schedule(Moment now, std::string_view name,
-                               Reply<std::optional<StoredSchedule>> reply) {
-  (void)now, (void)name;
-  answers_.push_back([reply = std::move(reply)]() mutable { reply(std::optional<StoredSchedule>{}); });
-}
-
-void RedisEngine::list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) {
-  (void)now, (void)request;
-  answers_.push_back([reply = std::move(reply)]() mutable { reply(SchedulePage{}); });
-}
-
 }  // namespace delayq

@@ -30,10 +30,10 @@ end
 -- have `enough` bytes. Bodies may be large: they are read a few at a time, so that hardly more are read than are
 -- returned. Reading hundreds of large ones at once would need as much memory again, and would block Redis meanwhile.
 local ENOUGH_BYTES = 4 * 1024 * 1024
-local function records_of(ids, enough)
+local function records_of(ids, enough, pool)
   local records, count, bytes, step = {}, 0, 0, 4
   while count < #ids do
-    for _, record in ipairs(call('HMGET', POOL, unpack(ids, count + 1, math.min(count + step, #ids)))) do
+    for _, record in ipairs(call('HMGET', pool or POOL, unpack(ids, count + 1, math.min(count + step, #ids)))) do
       count = count + 1
       records[count] = record
       if record then bytes = bytes + #record end

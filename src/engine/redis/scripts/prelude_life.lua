@@ -38,7 +38,7 @@ end
 
 -- If the whole pool is lost, all places have only traces: removes them. Called before jobs are stored or read. Writes
 -- only if there are traces, and removes no key of another program, because ZCARD fails on those.
-local is_smaller = false
+local is_smaller, is_listed = false, false
 local function clear_traces()
   if call('EXISTS', POOL) == 1 then return end
   if call('EXISTS', READY, CALLED, HELD, LEASES, DONE, DEAD, KEPT) == 0 and not is_any_delayed() then return end

@@ -48,7 +48,7 @@ local function depart(told)
     told[#told + 1] = TOPIC
     told[#told + 1] = news
   end
-  is_smaller, is_delay_shorter, news, is_told = false, false, 0, {}
+  is_smaller, is_delay_shorter, is_listed, news, is_told = false, false, false, 0, {}
 end
 
 -- Up to `most` names of topics after `name`, sorted; '' starts at the first.

@@ -8,23 +8,10 @@ local EACH = 5
 local count = (#ARGV - 4) / EACH
 local place = numbers(count)
 local said = {false, 0}
-local is_stored = false
-
--- The places are written before the record: if a place cannot be written (another program uses its key), the earlier
--- writes are only traces (prelude_life.lua), not a job. So a failed push can be repeated.
-local function note_topic()
-  if not is_stored then call('ZADD', TOPICS, 0, TOPIC) end
-  is_stored = true
-end
 
 local function say(i, outcome, state, due)
   local at = #said
   said[at + 1], said[at + 2], said[at + 3], said[at + 4] = i - 1, outcome, state, due
-end
-
-local function record_of(i)
-  local at = 4 + (i - 1) * EACH
-  return ARGV[at + 2] .. struct.pack('>BI8', 0xcf, place + i) .. ARGV[at + 3]
 end
 
 -- Returns state and due time of a live job with this id in another topic. Checks every topic of the shard: the caller
@@ -46,35 +33,13 @@ end
 local function push_one(i)
   local at = 4 + (i - 1) * EACH
   local id, due, flags = ARGV[at + 1], tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-  local policy = flags % 4
   if flags % 8 >= 4 then
     local state, other_due = elsewhere(id)
     if state then return say(i, 3, state, other_due) end
   end
-  local existing = call('HGET', POOL, id)
-  local head, tail
-  if existing then
-    head, tail = open(existing)
-    local is_live = head[STATE] < IS_DONE
-    if is_live and policy ~= 1 then
-      local state = head[STATE] == RESERVED and RESERVED or (is_delayed(id) and 0 or 1)
-      return say(i, policy == 0 and 3 or 2, state, head[DUE])
-    end
-    leave(id, head)
-    if is_live then
-      leave_group(id, tail)
-      say(i, 1, due <= NOW and 1 or 0, due)
-    end
-  else
-    leave_kept({id})
-    if flags >= 16 then return say(i, 4, 0, 0) end
-  end
-  local record = record_of(i)
-  head, tail = open(record)
-  if flags % 16 >= 8 then join_group(id, tail) end
-  note_topic()
-  settle(id, head)
-  call('HSET', POOL, id, record)
+  local outcome, state, its_due =
+    push_job(id, ARGV[at + 2], place + i, ARGV[at + 3], due, flags % 4, flags % 16 >= 8, flags >= 16)
+  if outcome ~= 0 then say(i, outcome, state, its_due) end
 end
 
 -- Pushes all jobs at once if none of them conflicts.
@@ -82,7 +47,7 @@ local function push_all()
   local fields, timed, earliest, lines = {}, {}, math.huge, {}
   for i = 1, count do
     local at = 4 + (i - 1) * EACH
-    local id, due, record = ARGV[at + 1], tonumber(ARGV[at + 4]), record_of(i)
+    local id, due, record = ARGV[at + 1], tonumber(ARGV[at + 4]), new_record(ARGV[at + 2], place + i, ARGV[at + 3])
     fields[2 * i - 1], fields[2 * i] = id, record
     if due > NOW then
       timed[#timed + 1] = due
