@@ -1,4 +1,5 @@
 """`delayq migrate`: everything of one server, or data directory, into another one."""
+import datetime
 import json
 import os
 import pathlib
@@ -64,6 +65,46 @@ class Migrate(MigrateTest):
         self.assertEqual(told["created"], len(before))
         self.assertEqual(sorted(self.lines(other)), after_import(before))
 
+    def test_schedules_are_copied_and_moved(self):
+        one = self.serve()
+        client = self.connect(one)
+        client.ask("SCHEDULE", "SET", "nightly", "CRON", "0 2 * * *", "ZONE", "Asia/Shanghai", "TOPIC", "report", "BODY", b"\xff\x00")
+        client.ask("SCHEDULE", "SET", "often", "EVERY", "1h", "TOPIC", "t", "BODY", "x", "OVERLAP", "skip", "RUNS", 5)
+        client.ask("SCHEDULE", "PAUSE", "often")
+        before = self.lines(one)
+        self.assertEqual(len(before), 2)
+        other = self.another("other", "--engine", "memory")
+        told = self.migrate(self.url(one), self.url(other))
+        self.assertEqual(told["schedules"], {"from": 2, "to": 0})
+        told = self.migrate(self.url(one), self.url(other), "--yes")
+        self.assertEqual((told["created"], told["schedules"]), (2, {"from": 2, "to": 2, "removed": 0}))
+        self.assertEqual((self.lines(one), self.lines(other)), (before, before))
+        told = self.migrate(self.url(one), self.url(other), "--yes", "--remove")
+        self.assertEqual((told["kept"], told["schedules"]), (2, {"from": 0, "to": 2, "removed": 2}))
+        self.assertEqual((self.lines(one), self.lines(other)), ([], before))
+        told = self.migrate(self.url(other), self.url(one), "--yes", "--remove")
+        self.assertEqual((self.lines(one), self.lines(other)), (before, []))
+        client.ask("SCHEDULE", "DEL", "nightly")
+        self.connect(other).ask("SCHEDULE", "SET", "often", "EVERY", "2h", "TOPIC", "t", "BODY", "another")
+        self.migrate(self.url(one), self.url(other), "--yes", "--remove", code=4)
+        self.assertNotIn("moving", self.lines(one)[0], "it goes on where it is")
+
+    def test_each_occurrence_is_made_in_one_place(self):
+        """While both serve, and the schedule is due every second."""
+        one = self.serve()
+        other = self.another("other")
+        self.connect(one).ask("SCHEDULE", "SET", "tick", "CRON", "* * * * * *", "TOPIC", "t", "BODY", "x", "MISSED", "all")
+
+        def ids(server):
+            return [json.loads(line)["id"] for line in self.lines(server) if "id" in json.loads(line)]
+        self.wait_for(lambda: len(ids(one)) >= 2, "some are made there")
+        self.migrate(self.url(one), self.url(other), "--yes", "--remove")
+        count = len(ids(other))
+        self.wait_for(lambda: len(ids(other)) >= count + 2, "and some here")
+        self.assertEqual(self.lines(one), [])
+        moments = sorted(datetime.datetime.fromisoformat(name.removeprefix("tick@").replace("Z", "+00:00")).timestamp() for name in ids(other))
+        self.assertEqual(moments, [moments[0] + i for i in range(len(moments))], "none is missing, none is twice")
+
     def test_what_is_missing_at_the_end_is_told(self):
         one = self.serve()
         self.connect(one).ask("PUSH", "t", "1h", "x" * 2000, "ID", "large")
@@ -124,6 +165,33 @@ class BetweenEngines(MigrateTest):
         empty.start()
         self.assertEqual(sorted(self.lines(empty)), after_import(before))
         self.assertEqual([line for line in self.lines_in(self.redis.url) if '"id"' in line], [], "all were moved")
+
+    def test_schedules_from_a_journal_to_redis_and_back(self):
+        one = self.serve()
+        self.connect(one).ask("SCHEDULE", "SET", "tick", "CRON", "* * * * * *", "TOPIC", "t", "BODY", "x", "RUNS", 1)
+        self.wait_for(lambda: any('"id"' in line for line in self.lines(one)), "its only job is made")
+        self.connect(one).ask("SCHEDULE", "SET", "later", "EVERY", "1h", "TOPIC", "t", "BODY", b"\xff")
+        before = sorted(self.lines(one))
+        self.assertEqual(one.stop()[0], 0)
+        data = str(self.directory / "data")
+        done = subprocess.run([harness.PROGRAM, "export", "--data", data], capture_output=True, timeout=harness.DEADLINE, check=True)
+        self.assertEqual(sorted(done.stdout.decode().splitlines()), before, "without a server, and nothing is made meanwhile")
+        self.assertEqual(self.migrate(data, self.redis.url)["schedules"], {"from": 2, "to": 0})
+        told = self.migrate(data, self.redis.url, "--yes", "--remove")
+        self.assertEqual(told["schedules"], {"from": 0, "to": 2, "removed": 2})
+        self.assertEqual(self.lines_in(self.redis.url), before)
+        told = self.migrate(self.redis.url, data, "--yes", "--remove")
+        self.assertEqual(told["schedules"], {"from": 0, "to": 2, "removed": 2})
+        one.start()
+        self.assertEqual(sorted(self.lines(one)), before)
+
+    def test_two_names_of_one_place_keep_their_schedules(self):
+        server = self.over("one", self.redis.url)
+        self.connect(server).ask("SCHEDULE", "SET", "later", "EVERY", "1h", "TOPIC", "t", "BODY", "x")
+        before = self.lines(server)
+        for options in (["--yes"], ["--yes", "--remove"]):
+            self.assertIn("it is the same place", self.migrate(self.url(server), self.redis.url, *options, code=2))
+        self.assertEqual(self.lines(server), before)
 
     def test_two_names_of_one_place_lose_nothing(self):
         server = self.over("one", self.redis.url)
