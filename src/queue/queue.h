@@ -156,7 +156,8 @@ class Queue final {
   // ---- schedules: rules that make jobs again and again (rule 16). A schedule whose topic is not among
   // `topics` is as if it were not there; setting one of its name is kConflict.
   /// Creates the schedule, or replaces its definition. The phase, the counts and a pause stay. Occurrences of
-  /// another rule begin now; an occurrence of the old rule that is due is made first.
+  /// another rule begin now; an occurrence of the old rule that is due is made first. If there are many, or
+  /// the schedule is paused, those that are left are counted as missed.
   void set_schedule(Moment now, const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply);
   void get_schedule(Moment now, std::string_view name, TopicPatterns topics,
                     Reply<std::optional<ScheduleView>> reply);
