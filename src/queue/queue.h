@@ -158,7 +158,8 @@ class Queue final {
   // `topics` is as if it were not there; setting one of its name is kConflict. The caller checks that the
   // topic of a new definition is allowed.
   /// Creates the schedule, or replaces its definition. The phase, the counts and a pause stay. Occurrences of
-  /// another rule begin now; an occurrence of the old rule that is due is made first.
+  /// another rule begin now; an occurrence of the old rule that is due is made first. If there are many, or
+  /// the schedule is paused, those that are left are counted as missed.
   void set_schedule(Moment now, const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply);
   void get_schedule(Moment now, std::string_view name, TopicPatterns topics,
                     Reply<std::optional<ScheduleView>> reply);

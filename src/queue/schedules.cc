@@ -14,6 +14,8 @@ namespace {
 
 /// How often a change is computed again because others were faster.
 constexpr uint32_t kMostTries = 16;
+/// How many occurrences are decided before the rule is changed; the others are missed.
+constexpr uint32_t kMostDecisions = 16;
 constexpr size_t kMostCronRules = 4'096;
 
 Error not_found(std::string_view op, std::string_view name) {
@@ -64,6 +66,7 @@ struct Schedules::Change {
     std::optional<std::string> definition{};  ///< nullopt: as it is
     ScheduleProgress progress{};
     Moment next = kNever;
+    uint64_t missed = 0;  ///< occurrences that this change gives up
     bool removes = false;
     bool changes_nothing = false;
   };
@@ -83,7 +86,9 @@ struct Schedules::Change {
   absl::AnyInvocable<void(Result<Done>)> done;
   Steps steps{};  ///< the client's next verb must see this change
   uint32_t tries = 0;
+  uint32_t decisions = 0;                  ///< made first
   std::shared_ptr<StoredSchedule> next{};  ///< what is being stored
+  uint64_t missed = 0;                     ///< by what is being stored
   bool was_there = false;
 };
 
@@ -109,7 +114,7 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
           Error{ErrorCode::kConflict, std::string{change->op},
                 fmt::format("the name {} is taken by a schedule of another topic", quote(change->name))}));
     }
-    if (change->decides_first && seen.next <= context_.now && ++change->tries < kMostTries) {
+    if (change->decides_first && seen.next <= context_.now && ++change->decisions < kMostDecisions) {
       auto batch = std::make_unique<DueBatch>();
       admission_.begin();
       if (add_due(*found, *batch)) {
@@ -121,6 +126,7 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
   Result<Change::Plan> plan = change->plan(found == nullptr ? nullptr : &seen);
   if (!plan.ok()) return change->done(in_verb(change->op, plan.error()));
   change->was_there = found != nullptr;
+  change->missed = plan->missed;
   if (plan->changes_nothing) return change->done(Change::Done{std::move(seen.storage), false, false});
 
   auto next = std::make_shared<StoredSchedule>();
@@ -154,6 +160,7 @@ void Schedules::settle(std::unique_ptr<Change> change, const Result<std::vector<
     return change->done(Error{ErrorCode::kOverloaded, std::string{change->op},
                               "others keep changing this schedule: try again", std::chrono::seconds{1}});
   }
+  figures_.missed += change->missed;
   if (change->next->revision == 0) change->next.reset();
   change->done(Change::Done{std::move(change->next), !change->was_there, true});
 }
@@ -188,7 +195,11 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
     } else {
       plan.progress = found->progress;
       if (!wanted->has_same_rule(found->spec)) {
-        // The occurrences of a new rule begin now.
+        // The occurrences of a new rule begin now. Those of the old one that are left are missed: it is
+        // paused, or has many to make up for.
+        const Result<Recurrence> old = rule_of(found->spec, found->progress);
+        if (old.ok()) plan.missed = count_undecided(found->spec, *old, found->progress, context_.now);
+        plan.progress.missed += plan.missed;
         plan.progress.decided = std::max(plan.progress.decided, context_.now);
         plan.progress.catch_up_until = Moment{};
       }
