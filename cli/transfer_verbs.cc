@@ -78,7 +78,7 @@ class Sink {
 class Export final : public Verb {
  public:
   std::string_view name() const override { return "export"; }
-  std::string_view help() const override { return "Write all jobs and settings as lines of JSON"; }
+  std::string_view help() const override { return "Write all jobs, settings and schedules as lines of JSON"; }
   void add_options(CLI::App& app) override {
     app.add_option("FILE", file_, "Where to; - or none: standard output");
     app.add_option("--topic", topic_, "Only this topic");
@@ -153,7 +153,8 @@ class Import final : public Verb {
  public:
   std::string_view name() const override { return "import"; }
   std::string_view help() const override {
-    return "Store jobs and settings that export wrote, as they were; or take over another system's jobs";
+    return "Store jobs, settings and schedules that export wrote, as they were; or take over another "
+           "system's jobs";
   }
   void add_options(CLI::App& app) override {
     app.add_option("FILE", files_, "Where from; - or none: standard input; with --from a redis:// URL");
