@@ -312,16 +312,6 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return import_lines(arguments);
     case Verb::kBackup:
       return backup(arguments);
-    case Verb::kSchedule:
-    case Verb::kScheduleSet:
-    case Verb::kScheduleGet:
-    case Verb::kScheduleList:
-    case Verb::kScheduleDel:
-    case Verb::kSchedulePause:
-    case Verb::kScheduleResume:
-    case Verb::kScheduleRun:
-    case Verb::kScheduleNext:
-      return schedule(verb, arguments);
     case Verb::kMulti:
       return begin_transaction();
     case Verb::kExec:
@@ -342,7 +332,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       host_.queue.resume(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
       return {};
     default:
-      return greet(verb, arguments);
+      return is_schedule(verb) ? schedule(verb, arguments) : greet(verb, arguments);
   }
 }
 
