@@ -92,6 +92,16 @@ struct Schedules::Change {
   bool was_there = false;
 };
 
+void Schedules::run_change(std::unique_ptr<Change> change) {
+  ++changing_[change->name];
+  change->done = [this, name = change->name,
+                  done = std::move(change->done)](Result<Change::Done> result) mutable {
+    if (const auto found = changing_.find(name); --found->second == 0) changing_.erase(found);
+    done(std::move(result));
+  };
+  begin(std::move(change));
+}
+
 void Schedules::begin(std::unique_ptr<Change> change) {
   if (const Status status = context_.check_running(change->op); !status) return change->done(status.error());
   const std::string& name = change->name;
@@ -214,7 +224,7 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
     if (!done.ok()) return context_.refuse(reply, done.error());
     context_.answer(reply, Result{ScheduleReceipt{done->is_new, done->has_changed, view(done->stored)}});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progress, OnConflict on_conflict,
@@ -266,7 +276,7 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
                                   : done->is_new     ? RestoreOutcome::kCreated
                                                      : RestoreOutcome::kReplaced});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOutcome> reply) {
@@ -293,7 +303,7 @@ void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOut
     if (!done.ok()) return context_.refuse(reply, done.error());
     context_.answer(reply, Result{done->has_changed ? RestoreOutcome::kReplaced : RestoreOutcome::kKept});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> reply) {
@@ -311,7 +321,7 @@ void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> 
   change->done = [this, reply = std::move(reply)](const Result<Change::Done>& done) mutable {
     context_.answer(reply, done.ok() ? Status{} : Status{done.error()});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, Reply<ScheduleView> reply) {
@@ -343,7 +353,7 @@ void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, 
     if (!done.ok()) return context_.refuse(reply, done.error());
     context_.answer(reply, Result{view(done->stored)});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 // ---- looking
@@ -473,7 +483,10 @@ void Schedules::on_due(std::vector<StoredSchedule> due) {
   admission_.begin();
   auto batch = std::make_unique<DueBatch>();
   batch->requests.reserve(due.size());
-  for (const StoredSchedule& stored : due) add_due(stored, *batch);
+  for (const StoredSchedule& stored : due) {
+    // A change that is under way would always come too late while the schedule catches up.
+    if (!changing_.contains(stored.name)) add_due(stored, *batch);
+  }
   if (!batch->items.empty()) turn_due(std::move(batch));
 }
 
