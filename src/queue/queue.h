@@ -172,8 +172,8 @@ class Queue final {
   void resume_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleView> reply);
   /// Makes a job now, in addition to the occurrences. It counts neither for `runs` nor for `overlap`.
   void run_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply);
-  /// Stores a schedule as it was elsewhere, with its progress. With kKeep, the same schedule that has not come
-  /// as far gets the progress, but stays paused or not (kReplaced).
+  /// Stores a schedule as it was elsewhere, with its progress. With kKeep, the same schedule that has not
+  /// come as far gets the progress, but stays paused or not (kReplaced).
   void restore_schedule(Moment now, const ScheduleSpec& spec, const ScheduleProgress& progress,
                         OnConflict on_conflict, Reply<RestoreOutcome> reply);
   /// Marks a schedule that is being moved to another place, or removes the mark. With it the schedule makes
