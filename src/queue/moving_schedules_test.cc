@@ -63,7 +63,8 @@ struct Spot {
     }
     return {"it never ends"};
   }
-  /// Lets time pass, and returns the occurrences of the jobs that are ready then, as milliseconds of the test.
+  /// Lets time pass, and returns the occurrences of the jobs that are ready then, as milliseconds of the
+  /// test.
   std::vector<int64_t> made(Moment until) {
     for (Moment now = driver.now(); now < until; now += seconds{1}) driver.run_to(now);
     driver.run_to(until);

@@ -158,7 +158,8 @@ class Queue final {
   // `topics` is as if it were not there; setting one of its name is kConflict. The caller checks that the
   // topic of a new definition is allowed.
   /// Creates the schedule, or replaces its definition. The phase, the counts and a pause stay. Occurrences of
-  /// another rule begin now; an occurrence of the old rule that is due is made first.
+  /// another rule begin now; an occurrence of the old rule that is due is made first. If there are many, or
+  /// the schedule is paused, those that are left are counted as missed.
   void set_schedule(Moment now, const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply);
   void get_schedule(Moment now, std::string_view name, TopicPatterns topics,
                     Reply<std::optional<ScheduleView>> reply);
@@ -171,8 +172,8 @@ class Queue final {
   void resume_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleView> reply);
   /// Makes a job now, in addition to the occurrences. It counts neither for `runs` nor for `overlap`.
   void run_schedule(Moment now, std::string_view name, TopicPatterns topics, Reply<ScheduleRun> reply);
-  /// Stores a schedule as it was elsewhere, with its progress. With kKeep, the same schedule that has not come
-  /// as far gets the progress, but stays paused or not (kReplaced).
+  /// Stores a schedule as it was elsewhere, with its progress. With kKeep, the same schedule that has not
+  /// come as far gets the progress, but stays paused or not (kReplaced).
   void restore_schedule(Moment now, const ScheduleSpec& spec, const ScheduleProgress& progress,
                         OnConflict on_conflict, Reply<RestoreOutcome> reply);
   /// Marks a schedule that is being moved to another place, or removes the mark. With it the schedule makes

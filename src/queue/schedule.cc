@@ -303,6 +303,13 @@ Moment first_to_catch_up(const Recurrence& rule, Moment first, Moment last) {
 
 }  // namespace
 
+uint64_t count_undecided(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress,
+                         Moment now) {
+  if (has_all_runs(spec, progress)) return 0;
+  const std::optional<Moment> first = first_undecided(spec, rule, progress);
+  return first ? count_occurrences(rule, *first, spec.end ? std::min(now, *spec.end) : now) : 0;
+}
+
 Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress) {
   if (progress.paused || progress.moving || has_all_runs(spec, progress)) return kNever;
   return first_undecided(spec, rule, progress).value_or(kNever);

@@ -132,6 +132,11 @@ struct ScheduleStep {
 ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress,
                            Moment now);
 
+/// How many occurrences up to `now` nothing was decided about, whether it is paused or not; counts up to
+/// Limits::kCatchUp.
+uint64_t count_undecided(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress,
+                         Moment now);
+
 /// The next occurrence that is not decided, as long as the schedule is active; else kNever.
 Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress);
 ScheduleState state_of(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress);

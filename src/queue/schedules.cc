@@ -14,6 +14,8 @@ namespace {
 
 /// How often a change is computed again because others were faster.
 constexpr uint32_t kMostTries = 16;
+/// How many occurrences are decided before the rule is changed; the others are missed.
+constexpr uint32_t kMostDecisions = 16;
 constexpr size_t kMostCronRules = 4'096;
 
 Error not_found(std::string_view op, std::string_view name) {
@@ -64,6 +66,7 @@ struct Schedules::Change {
     std::optional<std::string> definition{};  ///< nullopt: as it is
     ScheduleProgress progress{};
     Moment next = kNever;
+    uint64_t missed = 0;  ///< occurrences that this change gives up
     bool removes = false;
     bool changes_nothing = false;
   };
@@ -83,9 +86,21 @@ struct Schedules::Change {
   absl::AnyInvocable<void(Result<Done>)> done;
   Steps steps{};  ///< the client's next verb must see this change
   uint32_t tries = 0;
+  uint32_t decisions = 0;                  ///< made first
   std::shared_ptr<StoredSchedule> next{};  ///< what is being stored
+  uint64_t missed = 0;                     ///< by what is being stored
   bool was_there = false;
 };
+
+void Schedules::run_change(std::unique_ptr<Change> change) {
+  ++changing_[change->name];
+  change->done = [this, name = change->name,
+                  done = std::move(change->done)](Result<Change::Done> result) mutable {
+    if (const auto found = changing_.find(name); --found->second == 0) changing_.erase(found);
+    done(std::move(result));
+  };
+  begin(std::move(change));
+}
 
 void Schedules::begin(std::unique_ptr<Change> change) {
   if (const Status status = context_.check_running(change->op); !status) return change->done(status.error());
@@ -109,7 +124,7 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
           Error{ErrorCode::kConflict, std::string{change->op},
                 fmt::format("the name {} is taken by a schedule of another topic", quote(change->name))}));
     }
-    if (change->decides_first && seen.next <= context_.now && ++change->tries < kMostTries) {
+    if (change->decides_first && seen.next <= context_.now && ++change->decisions < kMostDecisions) {
       auto batch = std::make_unique<DueBatch>();
       admission_.begin();
       if (add_due(*found, *batch)) {
@@ -121,6 +136,7 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
   Result<Change::Plan> plan = change->plan(found == nullptr ? nullptr : &seen);
   if (!plan.ok()) return change->done(in_verb(change->op, plan.error()));
   change->was_there = found != nullptr;
+  change->missed = plan->missed;
   if (plan->changes_nothing) return change->done(Change::Done{std::move(seen.storage), false, false});
 
   auto next = std::make_shared<StoredSchedule>();
@@ -154,6 +170,7 @@ void Schedules::settle(std::unique_ptr<Change> change, const Result<std::vector<
     return change->done(Error{ErrorCode::kOverloaded, std::string{change->op},
                               "others keep changing this schedule: try again", std::chrono::seconds{1}});
   }
+  figures_.missed += change->missed;
   if (change->next->revision == 0) change->next.reset();
   change->done(Change::Done{std::move(change->next), !change->was_there, true});
 }
@@ -188,7 +205,11 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
     } else {
       plan.progress = found->progress;
       if (!wanted->has_same_rule(found->spec)) {
-        // The occurrences of a new rule begin now.
+        // The occurrences of a new rule begin now. Those of the old one that are left are missed: it is
+        // paused, or has many to make up for.
+        const Result<Recurrence> old = rule_of(found->spec, found->progress);
+        if (old.ok()) plan.missed = count_undecided(found->spec, *old, found->progress, context_.now);
+        plan.progress.missed += plan.missed;
         plan.progress.decided = std::max(plan.progress.decided, context_.now);
         plan.progress.catch_up_until = Moment{};
       }
@@ -203,7 +224,7 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
     if (!done.ok()) return context_.refuse(reply, done.error());
     context_.answer(reply, Result{ScheduleReceipt{done->is_new, done->has_changed, view(done->stored)}});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progress, OnConflict on_conflict,
@@ -255,7 +276,7 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
                                   : done->is_new     ? RestoreOutcome::kCreated
                                                      : RestoreOutcome::kReplaced});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOutcome> reply) {
@@ -282,7 +303,7 @@ void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOut
     if (!done.ok()) return context_.refuse(reply, done.error());
     context_.answer(reply, Result{done->has_changed ? RestoreOutcome::kReplaced : RestoreOutcome::kKept});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> reply) {
@@ -300,7 +321,7 @@ void Schedules::remove(std::string_view name, TopicPatterns topics, Reply<void> 
   change->done = [this, reply = std::move(reply)](const Result<Change::Done>& done) mutable {
     context_.answer(reply, done.ok() ? Status{} : Status{done.error()});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, Reply<ScheduleView> reply) {
@@ -332,7 +353,7 @@ void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, 
     if (!done.ok()) return context_.refuse(reply, done.error());
     context_.answer(reply, Result{view(done->stored)});
   };
-  begin(std::move(change));
+  run_change(std::move(change));
 }
 
 // ---- looking
@@ -462,7 +483,10 @@ void Schedules::on_due(std::vector<StoredSchedule> due) {
   admission_.begin();
   auto batch = std::make_unique<DueBatch>();
   batch->requests.reserve(due.size());
-  for (const StoredSchedule& stored : due) add_due(stored, *batch);
+  for (const StoredSchedule& stored : due) {
+    // A change that is under way would always come too late while the schedule catches up.
+    if (!changing_.contains(stored.name)) add_due(stored, *batch);
+  }
   if (!batch->items.empty()) turn_due(std::move(batch));
 }
 

@@ -52,6 +52,7 @@ class Schedules {
 
   /// Reads the schedule of that change, computes what becomes of it and stores that, until it was not changed
   /// by others meanwhile.
+  void run_change(std::unique_ptr<Change> change);
   void begin(std::unique_ptr<Change> change);
   void store(std::unique_ptr<Change> change, const StoredSchedule* found);
   void settle(std::unique_ptr<Change> change, const Result<std::vector<TurnAnswer>>& answers);
@@ -72,6 +73,7 @@ class Schedules {
   Intake& intake_;
   Random random_;
   ScheduleFigures figures_;
+  absl::flat_hash_map<std::string, uint32_t> changing_;  ///< by name: changes that are under way
   /// Cron rules that were parsed and zones that were found, by both texts. Emptied when it is full.
   absl::flat_hash_map<std::string, Recurrence> cron_rules_;
 };

@@ -279,6 +279,47 @@ TEST_P(Rule16Recurring, AnotherRuleBeginsNowAndWhatWasDueIsMadeFirst) {
   EXPECT_THAT(made("t"), IsEmpty());
 }
 
+TEST_P(Rule16Recurring, WhatTheOldRuleLeavesIsMissed) {
+  ScheduleSpec spec = every(minutes{1});
+  spec.missed = Missed::kAll;
+  ASSERT_TRUE(set(spec).ok());
+  queue_->go_to(at(50 * 60'000));
+  spec.every = seconds{70};
+  ASSERT_TRUE(set(spec).ok());
+  const ScheduleProgress progress = show("s")->progress;
+  EXPECT_GT(progress.made, 0U);
+  EXPECT_GT(progress.missed, 0U);
+  EXPECT_EQ(progress.made + progress.missed, 50U);
+}
+
+TEST_P(Rule16Recurring, WhatAPausedOneLeavesToAnotherRuleIsMissed) {
+  ASSERT_TRUE(set(every(seconds{10})).ok());
+  ASSERT_TRUE(pause("s").ok());
+  queue_->run_to(at(35'000));
+  ASSERT_TRUE(set(every(seconds{20})).ok());
+  EXPECT_EQ(show("s")->progress.missed, 3U);
+  ASSERT_TRUE(resume("s").ok());
+  EXPECT_THAT(made(), IsEmpty());
+}
+
+TEST_P(Rule16Recurring, TwoChangesWhileItCatchesUpAreNotRefused) {
+  ScheduleSpec spec = every(minutes{1});
+  spec.missed = Missed::kAll;
+  ASSERT_TRUE(set(spec).ok());
+  queue_->go_to(at(50 * 60'000));
+  ScheduleSpec other = spec;
+  other.every = seconds{80};
+  std::optional<Result<ScheduleReceipt>> first;
+  queue_->queue().set_schedule(queue_->now(), other, kAllTopics,
+                               [&](Result<ScheduleReceipt> answer) { first.emplace(std::move(answer)); });
+  spec.every = seconds{70};
+  const Result<ScheduleReceipt> second = set(spec);
+  queue_->run();
+  EXPECT_TRUE(second.ok()) << to_string(second.error());
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->ok()) << to_string(first->error());
+}
+
 TEST_P(Rule16Recurring, ARemovedOneMakesNoMore) {
   ASSERT_TRUE(set(every(seconds{10})).ok());
   queue_->run_to(at(10'000));

@@ -121,10 +121,19 @@ std::string Occurrences::judge(const Turn& turn, const Line& line, Entry& entry)
   if (!before) return "what was stored cannot be read";
   if (after->progress.decided < before->progress.decided) return "decides again what was decided before";
   if (turn.after->definition != turn.before->definition) {
-    // Occurrences of another rule begin when it is set: from then on the counts are of two rules.
-    entry.is_countable &= after->progress.decided == before->progress.decided &&
-                          after->spec.has_same_rule(before->spec) && after->spec.end == before->spec.end;
-    return after->counted() == before->counted() && !turn.request.job ? "" : "counts while it is changed";
+    // Occurrences of another rule begin when it is set: from then on the counts are of two rules. What the
+    // old one had not decided until then is missed.
+    const bool has_same_rule = after->spec.has_same_rule(before->spec);
+    entry.is_countable &= has_same_rule && after->progress.decided == before->progress.decided &&
+                          after->spec.end == before->spec.end;
+    const uint64_t given_up =
+        has_same_rule || before->is_over() ? 0 : before->count(before->decided(), before->until(turn.now));
+    if (after->progress.missed - before->progress.missed != given_up)
+      return fmt::format("changed, and of {} occurrences {} were counted as missed", given_up,
+                         after->progress.missed - before->progress.missed);
+    return after->counted() == before->counted() + given_up && !turn.request.job
+               ? ""
+               : "counts while it is changed";
   }
 
   const uint64_t occurrences = before->count(before->decided(), after->progress.decided);

@@ -57,6 +57,9 @@ enum class Verb : uint8_t {
   kQuit,
 };
 
+/// Whether the command is SCHEDULE, with or without one of its second words.
+constexpr bool is_schedule(Verb verb) { return verb >= Verb::kSchedule && verb <= Verb::kScheduleNext; }
+
 /// Where a command names its topics, for callers that may not use all of them.
 enum class Topics : uint8_t {
   kNone,        ///< nowhere, or the verb itself checks each

@@ -333,7 +333,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       host_.queue.resume(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
       return {};
     default:
-      return greet(verb, arguments);
+      return is_schedule(verb) ? schedule(verb, arguments) : greet(verb, arguments);
   }
 }
 

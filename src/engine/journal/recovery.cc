@@ -126,8 +126,9 @@ void Replay::apply_job(const Waiting& waiting) {
   const JobView& job = waiting.job;
   if (const Slot known = store_.find_number(waiting.seq); known != kNoSlot) {  // copied by compaction
     const Entry& entry = store_.jobs[known];
-    // A copy has the same id as the original; a different id was not written by this program.
+    // A copy has the id and the topic of the original; anything else was not written by this program.
     if (entry.key_low != waiting.id_key.low || entry.key_high != waiting.id_key.high) return;
+    if (store_.topics[entry.topic].name != job.topic) return;
     if (const uint32_t before = store_.jobs[known].location.segment; before != waiting.location.segment) {
       clean_first(before);
     }
