@@ -32,6 +32,7 @@ struct Limits {
   static constexpr Millis kMaxEvery = kMaxDelay;
   static constexpr Millis kMaxJitter = std::chrono::hours{24};
   static constexpr Millis kMissedAfter = std::chrono::minutes{1};  ///< an occurrence that is later is missed
+  static constexpr uint64_t kMaxRuns = 1'000'000'000'000;          ///< of a schedule
   static constexpr uint32_t kCatchUp = 1'000;  ///< missed occurrences of a schedule that are made or counted
   static constexpr uint32_t kPreview = 1'000;  ///< occurrences in one preview of a rule
   static constexpr size_t kCronBytes = 255;

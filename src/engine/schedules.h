@@ -85,7 +85,7 @@ struct SchedulePage {
 /// Due schedules are reported again after this time, unless they were turned.
 inline constexpr Millis kDueScheduleReminder{1'000};
 /// How many schedules, and about how many bytes of them, one report has at most.
-inline constexpr uint32_t kDueSchedules = 1'000;
+inline constexpr uint32_t kDueSchedules = 128;
 inline constexpr uint64_t kDueScheduleBytes = uint64_t{8} << 20;
 
 }  // namespace delayq

@@ -303,7 +303,7 @@ void HttpReader::fill_request() {
 }
 
 bool HttpReader::expects_to_be_asked() const {
-  return parser_ != nullptr && parser_->head.expect.value == "100-continue";
+  return parser_ != nullptr && boost::beast::iequals(parser_->head.expect.value, "100-continue");
 }
 
 }  // namespace delayq::net

@@ -82,7 +82,7 @@ TEST(HttpReader, keep_alive_and_expectations) {
   HttpReader reader;
   ASSERT_EQ(read_on(reader, old), Outcome::kRequest);
   EXPECT_FALSE(reader.request().keep_alive);
-  std::string_view asks = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
+  std::string_view asks = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n";
   ASSERT_EQ(reader.read(asks), Outcome::kHead);
   EXPECT_TRUE(reader.expects_to_be_asked());
   ASSERT_EQ(reader.read(asks), Outcome::kPartial);

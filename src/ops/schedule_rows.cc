@@ -49,7 +49,7 @@ void add_rule(std::vector<ConfigRow>& rows) {
                      "No occurrence is before it; every counts from it."));
   rows.push_back(
       row("end", MomentField{set(&S::end)}, "", "\"2031-01-31T08:00:00Z\"", "No occurrence is after it."));
-  rows.push_back(row("runs", NumberField{1, QueueConfig::kUnbounded, set(&S::runs)}, "", "1000",
+  rows.push_back(row("runs", NumberField{1, Limits::kMaxRuns, set(&S::runs)}, "", "1000",
                      "How many jobs are made in all."));
   rows.push_back(row("jitter", DurationField{0s, Limits::kMaxJitter, set(&S::jitter)}, "\"0s\"", "",
                      "Each job is due up to this much after its occurrence."));

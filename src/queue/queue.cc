@@ -486,6 +486,7 @@ bool Queue::poll(Moment now) {
   context.may_answer = true;
   bool any = context.engine.poll(*parts_);
   any |= parts_->hand_over.poll();
+  any |= parts_->schedules.poll();
   for (auto& give : std::exchange(context.later, {})) {
     any = true;
     give();

@@ -68,7 +68,10 @@ Status check_rule(const ScheduleSpec& spec, Moment now) {
     return invalid("end", fmt::format("end {} is before start {}", format_moment(*spec.end),
                                       format_moment(*spec.start)));
   }
-  if (spec.runs && *spec.runs == 0) return invalid("runs", "runs must be at least 1");
+  if (spec.runs && (*spec.runs == 0 || *spec.runs > Limits::kMaxRuns)) {
+    return invalid("runs",
+                   fmt::format("runs {} is out of range: 1 to {} is allowed", *spec.runs, Limits::kMaxRuns));
+  }
   if (spec.jitter < Millis::zero() || spec.jitter > Limits::kMaxJitter) {
     return invalid("jitter", "jitter is out of range: 0 to 24h is allowed");
   }
@@ -142,7 +145,9 @@ Status check_schedule_name(std::string_view name) {
     return invalid("name",
                    "the name preview is reserved: GET /v1/schedules/preview shows the occurrences of a rule");
   }
-  if (check_topic(name)) return {};
+  // Clients shorten paths that have these.
+  const bool is_relative_path = name == "." || name == "..";
+  if (!is_relative_path && check_topic(name)) return {};
   return invalid("name",
                  "the name of a schedule has 1 to 200 bytes of A-Z a-z 0-9 _ . : - and letters of other "
                  "scripts");
@@ -167,6 +172,12 @@ Status check_progress(const ScheduleProgress& progress) {
         std::pair{"previous_at", progress.previous}, std::pair{"catch_up_until", progress.catch_up_until}}) {
     if (moment < Moment{} || moment > kLast)
       return invalid(field, fmt::format("{}: only the years 1970 to 9999 are allowed", field));
+  }
+  for (const auto& [field, count] : {std::pair{"made", progress.made}, std::pair{"skipped", progress.skipped},
+                                     std::pair{"missed", progress.missed}}) {
+    if (count > Limits::kMaxRuns)
+      return invalid(
+          field, fmt::format("{} {} is out of range: 0 to {} is allowed", field, count, Limits::kMaxRuns));
   }
   if (progress.previous == Moment{} && progress.previous_topic.empty()) return {};
   if (check_topic(progress.previous_topic).ok()) return {};
@@ -281,8 +292,11 @@ std::optional<Moment> first_undecided(const ScheduleSpec& spec, const Recurrence
   return first;
 }
 
-/// How many occurrences there are from `first` to `last`, both included; counts up to Limits::kCatchUp.
-uint64_t count_occurrences(const Recurrence& rule, Moment first, Moment last) {
+/// How many occurrences there are from `first` to `last`, both included; of a cron rule it counts up to
+/// Limits::kCatchUp.
+uint64_t count_occurrences(const ScheduleSpec& spec, const Recurrence& rule, Moment first, Moment last) {
+  if (last < first) return 0;
+  if (spec.every) return static_cast<uint64_t>((last - first) / *spec.every) + 1;
   uint64_t count = 0;
   for (std::optional<Moment> at = first; at && *at <= last && count < Limits::kCatchUp; ++count) {
     at = rule.next_after(*at);
@@ -307,7 +321,7 @@ uint64_t count_undecided(const ScheduleSpec& spec, const Recurrence& rule, const
                          Moment now) {
   if (has_all_runs(spec, progress)) return 0;
   const std::optional<Moment> first = first_undecided(spec, rule, progress);
-  return first ? count_occurrences(rule, *first, spec.end ? std::min(now, *spec.end) : now) : 0;
+  return first ? count_occurrences(spec, rule, *first, spec.end ? std::min(now, *spec.end) : now) : 0;
 }
 
 Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress) {
@@ -352,7 +366,7 @@ ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, con
   } else if (spec.missed == Missed::kSkip) {
     is_made = now - last <= Limits::kMissedAfter;
   }
-  step.missed = count_occurrences(rule, first, made) - (is_made ? 1 : 0);
+  step.missed = count_occurrences(spec, rule, first, made) - (is_made ? 1 : 0);
   step.progress.missed += step.missed;
   step.progress.decided = made;
   step.if_skipped = step.progress;

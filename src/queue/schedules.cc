@@ -1,6 +1,7 @@
 #include "queue/schedules.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +17,6 @@ namespace {
 constexpr uint32_t kMostTries = 16;
 /// How many occurrences are decided before the rule is changed; the others are missed.
 constexpr uint32_t kMostDecisions = 16;
-constexpr size_t kMostCronRules = 4'096;
 
 Error not_found(std::string_view op, std::string_view name) {
   return about_field("name", Error{ErrorCode::kNotFound, std::string{op},
@@ -207,14 +207,14 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
       if (!wanted->has_same_rule(found->spec)) {
         // The occurrences of a new rule begin now. Those of the old one that are left are missed: it is
         // paused, or has many to make up for.
-        const Result<Recurrence> old = rule_of(found->spec, found->progress);
+        const Result<Recurrence> old = recurrence_of(found->spec, found->progress.created);
         if (old.ok()) plan.missed = count_undecided(found->spec, *old, found->progress, context_.now);
         plan.progress.missed += plan.missed;
         plan.progress.decided = std::max(plan.progress.decided, context_.now);
         plan.progress.catch_up_until = Moment{};
       }
     }
-    const Result<Recurrence> rule = rule_of(*wanted, plan.progress);
+    const Result<Recurrence> rule = recurrence_of(*wanted, plan.progress.created);
     if (!rule.ok()) return rule.error();
     plan.next = next_occurrence(*wanted, *rule, plan.progress);
     plan.definition = definition;
@@ -245,6 +245,8 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
     const std::optional<ScheduleSpec> wanted = decode_definition(stored);
     if (!wanted) return Error{ErrorCode::kInternal, {}, "the schedule cannot be stored"};
     Change::Plan plan{.definition = definition, .progress = progress};
+    // The bound of Missed::kAll is applied anew.
+    plan.progress.catch_up_until = Moment{};
     plan.progress.moving = false;  // it has arrived
     if (found != nullptr && on_conflict == OnConflict::kKeep) {
       if (!is_same_further_on(*found, *wanted, progress)) return Change::Plan{.changes_nothing = true};
@@ -265,7 +267,7 @@ void Schedules::restore(const ScheduleSpec& spec, const ScheduleProgress& progre
           fmt::format("there are {} schedules: limits.schedules allows no more", context_.config.schedules),
           std::chrono::minutes{1}};
     }
-    const Result<Recurrence> rule = rule_of(*wanted, plan.progress);
+    const Result<Recurrence> rule = recurrence_of(*wanted, plan.progress.created);
     if (!rule.ok()) return rule.error();
     plan.next = next_occurrence(*wanted, *rule, plan.progress);
     return plan;
@@ -285,15 +287,14 @@ void Schedules::mark_moving(std::string_view name, bool moving, Reply<RestoreOut
   change->op = "restore";
   change->name = name;
   change->topics = copy(kAllTopics);
-  change->plan = [this, moving,
-                  wanted = std::string{name}](const ScheduleView* found) -> Result<Change::Plan> {
+  change->plan = [moving, wanted = std::string{name}](const ScheduleView* found) -> Result<Change::Plan> {
     if (found == nullptr) return not_found({}, wanted);
     if (!found->is_readable()) return Error{ErrorCode::kCorrupt, {}, found->problem};
     if (found->progress.moving == moving) return Change::Plan{.changes_nothing = true};
     Change::Plan plan{.progress = found->progress};
     plan.progress.moving = moving;
     if (!moving) {
-      const Result<Recurrence> rule = rule_of(found->spec, plan.progress);
+      const Result<Recurrence> rule = recurrence_of(found->spec, plan.progress.created);
       if (!rule.ok()) return rule.error();
       plan.next = next_occurrence(found->spec, *rule, plan.progress);
     }
@@ -332,8 +333,7 @@ void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, 
   change->op = "schedule";
   change->name = name;
   change->topics = copy(topics);
-  change->plan = [this, pauses,
-                  wanted = std::string{name}](const ScheduleView* found) -> Result<Change::Plan> {
+  change->plan = [pauses, wanted = std::string{name}](const ScheduleView* found) -> Result<Change::Plan> {
     if (found == nullptr) return not_found({}, wanted);
     if (!found->is_readable()) return Error{ErrorCode::kCorrupt, {}, found->problem};
     // A resume also ends a move that was given up.
@@ -343,7 +343,7 @@ void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, 
     plan.progress.paused = pauses;
     plan.progress.moving = plan.progress.moving && pauses;
     if (!pauses) {
-      const Result<Recurrence> rule = rule_of(found->spec, plan.progress);
+      const Result<Recurrence> rule = recurrence_of(found->spec, plan.progress.created);
       if (!rule.ok()) return rule.error();
       plan.next = next_occurrence(found->spec, *rule, plan.progress);
     }
@@ -358,17 +358,6 @@ void Schedules::pause(std::string_view name, bool pauses, TopicPatterns topics, 
 
 // ---- looking
 
-Result<Recurrence> Schedules::rule_of(const ScheduleSpec& spec, const ScheduleProgress& progress) {
-  if (spec.every) return recurrence_of(spec, progress.created);
-  std::string key = fmt::format("{}\n{}", spec.cron, spec.zone);
-  if (const auto found = cron_rules_.find(key); found != cron_rules_.end()) return found->second;
-  Result<Recurrence> rule = recurrence_of(spec, progress.created);
-  if (!rule.ok()) return rule;
-  if (cron_rules_.size() >= kMostCronRules) cron_rules_.clear();
-  cron_rules_.emplace(std::move(key), *rule);
-  return rule;
-}
-
 ScheduleView Schedules::view(std::shared_ptr<const StoredSchedule> stored) {
   ScheduleView seen;
   seen.storage = std::move(stored);
@@ -381,7 +370,7 @@ ScheduleView Schedules::view(std::shared_ptr<const StoredSchedule> stored) {
   }
   seen.spec = *spec;
   seen.progress = *progress;
-  const Result<Recurrence> rule = rule_of(*spec, *progress);
+  const Result<Recurrence> rule = recurrence_of(*spec, progress->created);
   if (!rule.ok()) {
     seen.problem = rule.error().detail;
     return seen;
@@ -429,8 +418,10 @@ void Schedules::list(const ScheduleListing& request, TopicPatterns topics, Reply
 /// any of these topics is left out.
 void Schedules::list_visible(const ScheduleListing& request, std::vector<std::string> topics, Steps steps,
                              Reply<ScheduleViews> reply) {
+  const bool sees_all = covers_all(topics);
+  // Schedules of other topics are passed over in pages of full size, however small the client's are.
   context_.engine.list_schedules(
-      context_.now, {.after = request.after, .limit = request.limit},
+      context_.now, {.after = request.after, .limit = sees_all ? request.limit : Limits::kPageJobs},
       [this, limit = request.limit, topics = std::move(topics), steps = std::move(steps),
        reply = std::move(reply)](Result<SchedulePage> page) mutable {
         if (!page.ok()) return context_.refuse(reply, page.error());
@@ -441,7 +432,9 @@ void Schedules::list_visible(const ScheduleListing& request, std::vector<std::st
           ScheduleView seen = view(std::make_shared<StoredSchedule>(std::move(stored)));
           if (covers(topics, seen.spec.topic)) views.schedules.push_back(std::move(seen));
         }
-        const bool has_more = page->has_more && !last.empty();
+        const bool is_cut = views.schedules.size() > limit;
+        if (is_cut) views.schedules.resize(limit);
+        const bool has_more = is_cut || (page->has_more && !last.empty());
         if (has_more && views.schedules.empty())
           return list_visible({.after = last, .limit = limit}, std::move(topics), std::move(steps),
                               std::move(reply));
@@ -459,7 +452,10 @@ void Schedules::run(std::string_view name, TopicPatterns topics, Reply<ScheduleR
         const ScheduleSpec& spec = (*found)->spec;
         if (!(*found)->is_readable())
           return context_.refuse(reply, Error{ErrorCode::kCorrupt, "schedule", (*found)->problem});
-        const std::string id = occurrence_id(name, context_.now);
+        // Not the id of an occurrence: that may come in the same millisecond.
+        std::array<char, kUuidTextSize> unique{};
+        format_uuid(run_ids_.next(context_.now), unique);
+        const std::string id = fmt::format("{}#{}", name, std::string_view{unique.data(), unique.size()});
         PushRequest request{.topic = spec.topic,
                             .id = id,
                             .body = spec.body,
@@ -496,7 +492,7 @@ bool Schedules::add_due(const StoredSchedule& stored, DueBatch& batch) {
   const std::optional<ScheduleSpec> spec = decode_definition(item->stored);
   const std::optional<ScheduleProgress> progress = decode_progress(stored.progress);
   if (!spec || !progress) return false;
-  const Result<Recurrence> rule = rule_of(*spec, *progress);
+  const Result<Recurrence> rule = recurrence_of(*spec, progress->created);
   if (!rule.ok()) return false;
   item->step = step_schedule(*spec, *rule, *progress, context_.now);
   TurnRequest request{.name = item->stored.name, .expected = stored.revision, .next = item->step.next};

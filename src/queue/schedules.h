@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,8 +23,10 @@ namespace delayq {
 /// server is first, and no change is lost. No schedule is kept here.
 class Schedules {
  public:
-  Schedules(Context& context, Admission& admission, Intake& intake, Random random)
-      : context_(context), admission_(admission), intake_(intake), random_(random) {}
+  Schedules(Context& context, Admission& admission, Intake& intake, Random random);
+  ~Schedules();
+  Schedules(const Schedules&) = delete;
+  Schedules& operator=(const Schedules&) = delete;
 
   // ---- see Queue
   void set(const ScheduleSpec& spec, TopicPatterns topics, Reply<ScheduleReceipt> reply);
@@ -43,6 +46,8 @@ class Schedules {
 
   /// Makes the jobs of schedules whose time has come.
   void on_due(std::vector<StoredSchedule> due);
+  /// Goes on with one forecast, for a bounded time. Returns whether there was one.
+  bool poll();
   const ScheduleFigures& figures() const { return figures_; }
 
  private:
@@ -56,7 +61,6 @@ class Schedules {
   void begin(std::unique_ptr<Change> change);
   void store(std::unique_ptr<Change> change, const StoredSchedule* found);
   void settle(std::unique_ptr<Change> change, const Result<std::vector<TurnAnswer>>& answers);
-  Result<Recurrence> rule_of(const ScheduleSpec& spec, const ScheduleProgress& progress);
   ScheduleView view(std::shared_ptr<const StoredSchedule> stored);
   /// Adds the step of a due schedule to the batch. False: not now; it will be reported again.
   bool add_due(const StoredSchedule& stored, DueBatch& batch);
@@ -72,10 +76,10 @@ class Schedules {
   Admission& admission_;
   Intake& intake_;
   Random random_;
+  UuidGenerator run_ids_;
   ScheduleFigures figures_;
+  std::deque<std::unique_ptr<Forecasting>> forecasts_;   ///< each takes a step in turn
   absl::flat_hash_map<std::string, uint32_t> changing_;  ///< by name: changes that are under way
-  /// Cron rules that were parsed and zones that were found, by both texts. Emptied when it is full.
-  absl::flat_hash_map<std::string, Recurrence> cron_rules_;
 };
 
 }  // namespace delayq

@@ -7,9 +7,10 @@ namespace delayq {
 
 namespace {
 
-constexpr uint32_t kSchedulesPerPage = 1'000;
-/// Occurrences that a forecast counts before other work gets its turn, and in all.
-constexpr uint32_t kForecastStep = 2'000;
+/// What one step of a forecast does: it reads a page of schedules, or counts occurrences.
+constexpr uint32_t kSchedulesPerPage = 100;
+constexpr uint32_t kForecastStep = 500;
+/// How many occurrences it counts in all.
 constexpr uint32_t kForecastMost = 1'000'000;
 
 }  // namespace
@@ -25,10 +26,21 @@ struct Schedules::Forecasting {
   std::vector<ScheduleView> schedules{};  ///< of the page; the last is next
   std::string after{};
   bool has_more = true;
-  Moment at{};           ///< the occurrence before, of the last one
-  uint64_t counted = 0;  ///< of the last one
+  std::optional<Recurrence> rule{};  ///< of the last one
+  Moment at{};                       ///< the occurrence before, of the last one
+  uint64_t counted = 0;              ///< of the last one
   uint64_t total = 0;
 };
+
+// Here, where the type of all members is complete.
+Schedules::Schedules(Context& context, Admission& admission, Intake& intake, Random random)
+    : context_(context),
+      admission_(admission),
+      intake_(intake),
+      random_(random),
+      run_ids_(Random{random_.next()}) {}
+
+Schedules::~Schedules() = default;
 
 void Schedules::forecast(const ForecastRequest& request, TopicPatterns topics, Forecast jobs,
                          Reply<ForecastReport> reply) {
@@ -40,7 +52,16 @@ void Schedules::forecast(const ForecastRequest& request, TopicPatterns topics, F
   work->report.jobs = std::move(jobs);
   work->report.scheduled.resize(request.bins);
   work->reply = std::move(reply);
+  forecasts_.push_back(std::move(work));
+}
+
+bool Schedules::poll() {
+  if (forecasts_.empty()) return false;
+  // One step of one forecast, so that other clients are served in between.
+  std::unique_ptr<Forecasting> work = std::move(forecasts_.front());
+  forecasts_.pop_front();
   forecast_some(std::move(work));
+  return true;
 }
 
 void Schedules::forecast_page(std::unique_ptr<Forecasting> work) {
@@ -58,7 +79,7 @@ void Schedules::forecast_page(std::unique_ptr<Forecasting> work) {
             work->schedules.push_back(std::move(seen));
           }
         }
-        forecast_some(std::move(work));
+        forecasts_.push_back(std::move(work));
       });
 }
 
@@ -71,13 +92,13 @@ void Schedules::forecast_some(std::unique_ptr<Forecasting> work) {
       break;
     }
     const ScheduleView& seen = work->schedules.back();
-    const Result<Recurrence> rule = rule_of(seen.spec, seen.progress);
-    std::optional<Moment> next;
-    if (rule.ok()) {
+    if (work->counted == 0) {
+      const Result<Recurrence> rule = recurrence_of(seen.spec, seen.progress.created);
+      work->rule = rule.ok() ? std::optional(*rule) : std::nullopt;
       // Occurrences long before the range need not be walked through.
-      const Moment first = std::max(seen.next, work->from - Limits::kMaxJitter);
-      next = work->counted == 0 ? rule->next_after(first - Millis{1}) : rule->next_after(work->at);
+      work->at = std::max(seen.next, work->from - Limits::kMaxJitter) - Millis{1};
     }
+    const std::optional<Moment> next = work->rule ? work->rule->next_after(work->at) : std::nullopt;
     const bool is_over = !next || *next >= work->to || (seen.spec.end && *next > *seen.spec.end) ||
                          (seen.spec.runs && seen.progress.made + work->counted >= *seen.spec.runs);
     if (is_over) {
@@ -95,11 +116,7 @@ void Schedules::forecast_some(std::unique_ptr<Forecasting> work) {
                                          static_cast<double>(work->report.scheduled.size()) / width);
     ++work->report.scheduled[std::min(bin, work->report.scheduled.size() - 1)];
   }
-  if (!work->schedules.empty()) {
-    // Others get their turn.
-    return context_.later.push_back(
-        [this, work = std::move(work)]() mutable { forecast_some(std::move(work)); });
-  }
+  if (!work->schedules.empty()) return forecasts_.push_back(std::move(work));
   if (work->has_more) return forecast_page(std::move(work));
   Reply<ForecastReport> reply = std::move(work->reply);
   context_.answer(reply, Result{std::move(work->report)});

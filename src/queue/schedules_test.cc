@@ -72,7 +72,7 @@ TEST_F(SchedulesTest, ACursorNamesNoScheduleOfOtherTopics) {
     cursors.push_back(after = page.cursor);
   } while (!after.empty() && cursors.size() < 10);
   EXPECT_THAT(seen, ElementsAre("c", "n"));
-  EXPECT_THAT(cursors, ElementsAre("c", "n", ""));
+  EXPECT_THAT(cursors, ElementsAre("c", ""));
 }
 
 TEST_F(SchedulesTest, EveryVerbChecksTheName) {

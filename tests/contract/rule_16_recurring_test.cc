@@ -335,11 +335,36 @@ TEST_P(Rule16Recurring, RunMakesOneMoreJobNow) {
   queue_->run_to(at(1'234));
   const Result<ScheduleRun> ran = run("s");
   ASSERT_TRUE(ran.ok());
-  EXPECT_EQ(ran->id, occurrence_id("s", at(1'234)));
+  EXPECT_THAT(ran->id, testing::StartsWith("s#"));
   EXPECT_THAT(made(), ElementsAre(1'234));
   EXPECT_EQ(show("s")->next, at(10'000));
   EXPECT_EQ(show("s")->progress.made, 0U);
   EXPECT_EQ(run("unknown").error().code, ErrorCode::kNotFound);
+}
+
+TEST_P(Rule16Recurring, RunsAndAnOccurrenceInOneMillisecondAreDifferentJobs) {
+  ASSERT_TRUE(set(every(seconds{10})).ok());
+  queue_->go_to(at(10'000));
+  ASSERT_TRUE(run("s").ok());
+  ASSERT_TRUE(run("s").ok());
+  EXPECT_THAT(made(), ElementsAre(10'000, 10'000, 10'000));
+}
+
+TEST_P(Rule16Recurring, AnImportedScheduleCatchesUpNoMoreThanAnother) {
+  ScheduleSpec spec = every(seconds{10});
+  spec.missed = Missed::kAll;
+  const ScheduleProgress progress{
+      .created = at(-100'000'000), .decided = at(-100'000'000), .catch_up_until = at(100'000'000)};
+  ASSERT_TRUE(queue_
+                  ->ask<RestoreOutcome>("restore_schedule",
+                                        [&](auto reply) {
+                                          queue_->queue().restore_schedule(queue_->now(), spec, progress,
+                                                                           OnConflict::kReject,
+                                                                           std::move(reply));
+                                        })
+                  .ok());
+  queue_->run();
+  EXPECT_EQ(show("s")->progress.made, Limits::kCatchUp);
 }
 
 TEST_P(Rule16Recurring, PausingTwiceAndResumingTwiceIsFine) {
@@ -413,6 +438,8 @@ TEST_P(Rule16Recurring, ABadOneIsRefusedByItsFieldAndNothingIsStored) {
   EXPECT_EQ(field(with([](auto& s) { s.zone = "Europe/Berlin"; })), "zone");
   EXPECT_EQ(field(with([](auto& s) { s.start = at(10), s.end = at(9); })), "end");
   EXPECT_EQ(field(with([](auto& s) { s.runs = 0; })), "runs");
+  EXPECT_EQ(field(with([](auto& s) { s.runs = Limits::kMaxRuns + 1; })), "runs");
+  EXPECT_EQ(field(with([](auto& s) { s.name = ".."; })), "name");
   EXPECT_EQ(field(with([](auto& s) { s.jitter = hours{25}; })), "jitter");
   EXPECT_EQ(field(with([](auto& s) { s.topic = "a b"; })), "topic");
   EXPECT_EQ(field(with([](auto& s) { s.name = ""; })), "name");

@@ -142,9 +142,7 @@ void Planner::pause_or_resume() {
 void Planner::run() {
   const std::string which = name();
   scene_.say([&] { return fmt::format("run schedule {}", which); });
-  // Twice in a millisecond, or at an occurrence: the id is taken.
-  scene_.queue().run_schedule(scene_.now(), which, kAllTopics,
-                              note<ScheduleRun>("run_schedule", ErrorCode::kConflict));
+  scene_.queue().run_schedule(scene_.now(), which, kAllTopics, note<ScheduleRun>("run_schedule"));
 }
 
 void Planner::remove() {

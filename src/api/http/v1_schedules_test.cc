@@ -92,8 +92,8 @@ TEST_F(SchedulesHttpTest, pause_resume_run_and_remove) {
               AllOf(HasSubstr(R"("state":"paused")"), Not(HasSubstr("next_at"))));
   const Answer run = ask("POST", "/v1/schedules/nightly/run");
   EXPECT_EQ(run.status, 201);
-  EXPECT_EQ(run.body, R"({"topic":"report","id":"nightly@2023-11-14T22:13:20Z","state":"ready",)"
-                      R"("due_at":"2023-11-14T22:13:20.000Z"})");
+  EXPECT_THAT(run.body, AllOf(HasSubstr(R"({"topic":"report","id":"nightly#)"),
+                              HasSubstr(R"("state":"ready","due_at":"2023-11-14T22:13:20.000Z"})")));
   EXPECT_THAT(ask("POST", "/v1/topics/report/pop").body, HasSubstr(R"("body":{"kind": "daily"})"));
   EXPECT_THAT(ask("POST", "/v1/schedules/nightly/resume").body,
               AllOf(HasSubstr(R"("state":"active","next_at")"), HasSubstr(R"("made":0)")));
@@ -298,7 +298,7 @@ TEST_F(SchedulesAccessTest, a_cursor_names_no_schedule_of_others) {
   const Answer first = shop("GET", "/v1/schedules?limit=1");
   EXPECT_THAT(first.body, AllOf(HasSubstr(R"("name":"c")"), HasSubstr(R"("cursor":"c")")));
   const Answer second = shop("GET", "/v1/schedules?limit=1&cursor=c");
-  EXPECT_THAT(second.body, AllOf(HasSubstr(R"("name":"y")"), HasSubstr(R"("cursor":"y")")));
+  EXPECT_THAT(second.body, AllOf(HasSubstr(R"("name":"y")"), HasSubstr(R"("cursor":"")")));
   EXPECT_EQ(shop("GET", "/v1/schedules?limit=1&cursor=y").body, R"({"schedules":[],"cursor":""})");
 }
 
