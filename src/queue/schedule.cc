@@ -292,11 +292,12 @@ std::optional<Moment> first_undecided(const ScheduleSpec& spec, const Recurrence
   return first;
 }
 
-/// How many occurrences there are from `first` to `last`, both included; of a cron rule it counts up to
-/// Limits::kCatchUp.
+/// How many occurrences there are from `first` to `last`, both included; counts up to Limits::kCatchUp.
 uint64_t count_occurrences(const ScheduleSpec& spec, const Recurrence& rule, Moment first, Moment last) {
   if (last < first) return 0;
-  if (spec.every) return static_cast<uint64_t>((last - first) / *spec.every) + 1;
+  if (spec.every) {
+    return std::min<uint64_t>(static_cast<uint64_t>((last - first) / *spec.every) + 1, Limits::kCatchUp);
+  }
   uint64_t count = 0;
   for (std::optional<Moment> at = first; at && *at <= last && count < Limits::kCatchUp; ++count) {
     at = rule.next_after(*at);
