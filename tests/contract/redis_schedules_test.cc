@@ -45,14 +45,15 @@ TurnRequest defined(std::string_view name, Moment next) {
 
 /// From the first revision to another, with a job.
 struct Occurrence {
-  Occurrence(const std::string& name, Moment when, uint64_t revision)
-      : job(JobSpec("t", occurrence_id(name, when)).due_at(when).or_keep()) {
+  Occurrence(std::string schedule, Moment when, uint64_t revision)
+      : name(std::move(schedule)), job(JobSpec("t", occurrence_id(name, when)).due_at(when).or_keep()) {
     request = {.name = name, .expected = kRevisionOne, .revision = revision, .next = when + Millis{60'000}};
     request.job = job.view();
   }
   Occurrence(const Occurrence&) = delete;
   Occurrence& operator=(const Occurrence&) = delete;
 
+  std::string name;
   JobSpec job;
   TurnRequest request;
 };
