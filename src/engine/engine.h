@@ -90,8 +90,6 @@ class Engine {
   /// The new deadline may be earlier than the old one.
   virtual void extend(Moment now, std::span<const ExtendRequest> leases,
                       Reply<std::vector<ExtendAnswer>> reply) = 0;
-  /// Replies with the info of each current lease, in the order of the request, and leaves out stale leases.
-  virtual void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) = 0;
 
   // ---- by id, by group, by topic
   virtual void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) = 0;

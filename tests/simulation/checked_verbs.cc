@@ -215,16 +215,6 @@ void CheckedEngine::extend(Moment now, std::span<const ExtendRequest> leases,
       });
 }
 
-void CheckedEngine::inspect(Moment now, std::span<const LeaseRef> leases,
-                            Reply<std::vector<LeaseInfo>> reply) {
-  const Translated<LeaseRef> ours(world_.model, leases);
-  run_same<std::vector<LeaseInfo>>(
-      "inspect", now, Promise::kNothing, std::move(reply),
-      [&](Engine& engine, Reply<std::vector<LeaseInfo>> done) {
-        engine.inspect(now, &engine == &world_.real ? leases : std::span(ours.all()), std::move(done));
-      });
-}
-
 // ---- by id, by group, by topic
 
 void CheckedEngine::cancel(Moment now, std::span<const JobRef> jobs,

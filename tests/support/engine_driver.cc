@@ -111,11 +111,6 @@ std::vector<ExtendAnswer> EngineDriver::extend_all(const std::vector<ExtendReque
       "extend", [&](auto reply) { engine_->extend(now_, leases, std::move(reply)); });
 }
 
-std::vector<LeaseInfo> EngineDriver::inspect(const std::vector<LeaseRef>& leases) {
-  return must<std::vector<LeaseInfo>>("inspect",
-                                      [&](auto reply) { engine_->inspect(now_, leases, std::move(reply)); });
-}
-
 // ---- by id, by group, by topic
 
 CancelOutcome EngineDriver::cancel(std::string_view topic, std::string_view id) {

@@ -51,7 +51,6 @@ class EngineDriver : public EngineListener {
   std::vector<NackOutcome> nack_all(const std::vector<NackRequest>& leases);
   bool extend(const Taken& taken, Moment until);
   std::vector<ExtendAnswer> extend_all(const std::vector<ExtendRequest>& leases);
-  std::vector<LeaseInfo> inspect(const std::vector<LeaseRef>& leases);
 
   // ---- by id, by group, by topic
   CancelOutcome cancel(std::string_view topic, std::string_view id);

@@ -93,7 +93,7 @@ class ScriptTest : public testing::Test {
   /// Stores a job in its state, with restore.lua.
   resp::Value store(const Job& job, OnConflict policy = OnConflict::kReject, uint32_t keep = 1'000) {
     Arguments arguments = about(job.topic);
-    const RecordPieces record = write_job(job, arguments.storage());
+    const RecordPieces record = write_job(job, Millis::zero(), arguments.storage());
     arguments.text(job.id)
         .text(record.before)
         .text(record.after)

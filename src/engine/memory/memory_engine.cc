@@ -105,6 +105,7 @@ PushAnswer MemoryEngine::push_one(Moment now, const NewJob& job) {
   fresh.options = job.options;
   fresh.priority = job.priority;
   fresh.outlet = job.outlet;
+  fresh.own_lease = job.lease;
   fresh.due = job.due;
   fresh.pushed = now;
   fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
@@ -131,6 +132,7 @@ PushAnswer MemoryEngine::restore_one(Moment now, const RestoreRequest& request) 
     jobs_.erase(*existing);
   }
   StoredJob fresh = memory::stored(job);
+  fresh.own_lease = request.lease;
   if (is_live(job.state)) {
     fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
     fresh.until = Moment{};
@@ -159,7 +161,8 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
     jobs_.update(job, [&](StoredJob& changed) {
       changed.state = JobState::kReserved;
       if (changed.attempts != UINT32_MAX) changed.attempts += 1;
-      changed.until = request.lease_until;
+      const bool has_own = request.own_leases && changed.own_lease > Millis::zero();
+      changed.until = has_own ? saturating_add(now, changed.own_lease) : request.lease_until;
       changed.lease = ++last_lease_;
       changed.expiry_told = false;
     });
@@ -253,16 +256,6 @@ void MemoryEngine::extend(Moment now, std::span<const ExtendRequest> leases,
     extended[i] = until;
   }
   answer<std::vector<ExtendAnswer>>(reply, std::move(extended));
-}
-
-void MemoryEngine::inspect(Moment now, std::span<const LeaseRef> leases,
-                           Reply<std::vector<LeaseInfo>> reply) {
-  catch_up(now);
-  std::vector<LeaseInfo> infos;
-  for (const LeaseRef& lease : leases) {
-    if (const StoredJob* job = current(now, lease)) infos.push_back(lease_info(*job));
-  }
-  answer<std::vector<LeaseInfo>>(reply, std::move(infos));
 }
 
 // ---- by id, by group, by topic

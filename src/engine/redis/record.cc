@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kFarthest = (int64_t{1} << 53) - 1;
 constexpr uint32_t kHeadItems = 12;
+constexpr uint32_t kMostHeadItems = 13;  ///< with a lease length of its own
 constexpr uint32_t kTailItems = 3;
 // A number takes at most nine bytes, the head of an array or a text at most five.
 constexpr size_t kNumberBytes = 9;
@@ -48,9 +49,13 @@ class Reader {
     at_ += size;
     return text;
   }
-  void array_of(uint32_t items) {
-    if (!is(MP_ARRAY) || mp_check_array(at_, end_) > 0 || mp_decode_array(&at_) != items) ok_ = false;
+  /// Returns the number of items, between `least` and `most`.
+  uint32_t array_of(uint32_t least, uint32_t most) {
+    if (!is(MP_ARRAY) || mp_check_array(at_, end_) > 0) return reject<uint32_t>();
+    const uint32_t items = mp_decode_array(&at_);
+    return items >= least && items <= most ? items : reject<uint32_t>();
   }
+  void array_of(uint32_t items) { (void)array_of(items, items); }
   bool ok() const { return ok_; }
 
  private:
@@ -84,7 +89,7 @@ Moment read_moment(std::string_view text) {
 std::optional<Record> read_record(std::string_view bytes) {
   Reader reader(bytes);
   Record record;
-  reader.array_of(kHeadItems);
+  const uint32_t head_items = reader.array_of(kHeadItems, kMostHeadItems);
   if (reader.number() != kRecordVersion) return std::nullopt;
   const uint64_t state = reader.number();
   record.state = static_cast<JobState>(state);
@@ -101,6 +106,7 @@ std::optional<Record> read_record(std::string_view bytes) {
   record.cancel_requested = (flags & kFlagCancelRequested) != 0;
   record.nonce = flags >> 1;
   record.outcome = reader.text();
+  if (head_items == kMostHeadItems) (void)reader.number();  // Only scripts need the job's own lease length.
   reader.array_of(kTailItems);
   record.group = reader.text();
   record.options = reader.text();
@@ -121,12 +127,13 @@ bool read_turn(std::string_view bytes, StoredSchedule& schedule) {
   return reader.ok() && !revision.empty() && problem == std::errc{} && stop == end;
 }
 
-RecordPieces write_job(const Job& job, Arena& storage) {
+RecordPieces write_job(const Job& job, Millis own_lease, Arena& storage) {
   const bool is_kept = !is_live(job.state);
+  const bool has_own_lease = own_lease > Millis::zero();
   const size_t texts = job.outcome.size() + job.group.size() + job.options.size() + job.body.size();
   const std::span<char> room =
-      storage.allocate(texts + 2 * kTextHead + 4 * kTextHead + (kHeadItems - 2) * kNumberBytes);
-  char* at = mp_encode_array(room.data(), kHeadItems);
+      storage.allocate(texts + 2 * kTextHead + 4 * kTextHead + (kMostHeadItems - 2) * kNumberBytes);
+  char* at = mp_encode_array(room.data(), has_own_lease ? kMostHeadItems : kHeadItems);
   at = mp_encode_uint(at, kRecordVersion);
   at = mp_encode_uint(at, is_kept ? static_cast<uint64_t>(job.state) : 0);
   at = mp_encode_uint(at, job.priority);
@@ -139,6 +146,7 @@ RecordPieces write_job(const Job& job, Arena& storage) {
   at = put_moment(at, is_kept ? job.until : Moment{});
   at = mp_encode_uint(at, 0);  // flags
   at = put_text(at, job.outcome);
+  if (has_own_lease) at = mp_encode_uint(at, static_cast<uint64_t>(own_lease.count()));
   at = mp_encode_array(at, kTailItems);
   at = put_text(at, job.group);
   at = put_text(at, job.options);
@@ -156,7 +164,7 @@ RecordPieces write_new_job(const NewJob& job, Moment now, Arena& storage) {
   fresh.due = job.due;
   fresh.pushed = now;
   fresh.outlet = job.outlet;
-  return write_job(fresh, storage);
+  return write_job(fresh, job.lease, storage);
 }
 
 Job copy_job(const Record& record, std::string_view topic, std::string_view id, bool with_body,

@@ -16,6 +16,7 @@
 ///   head  [version, state, priority, due, pushed, sequence, outlet, attempts, lease, until, flags, outcome]
 ///   tail  [group, options, body]
 ///
+/// A job with a lease length of its own has that length, in ms, as the 13th item of its head.
 /// `lease` of a done or dead job is the time at which it ended, or 0 if unknown.
 /// `flags` is a number: bit 0 means that a cancel was requested; the bits above are the nonce of the lease.
 ///
@@ -64,8 +65,8 @@ struct RecordPieces {
 /// The record of a new job. Written into `storage`.
 RecordPieces write_new_job(const NewJob& job, Moment now, Arena& storage);
 /// The record of a job that is restored. Unless it is done or dead, it is stored as waiting,
-/// without lease and `until`.
-RecordPieces write_job(const Job& job, Arena& storage);
+/// without lease and `until`. `own_lease` is the job's own lease length; zero: none.
+RecordPieces write_job(const Job& job, Millis own_lease, Arena& storage);
 
 /// Reads the changing part of a schedule, [version, revision, next, progress], into `schedule`. (The revision
 /// is a text there: scripts count in doubles, which are exact up to 2^53.) False: it is none, or of a later

@@ -69,7 +69,6 @@ class RedisEngine final : public Engine {
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
   void extend(Moment now, std::span<const ExtendRequest> leases,
               Reply<std::vector<ExtendAnswer>> reply) override;
-  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override;
@@ -174,8 +173,7 @@ class RedisEngine final : public Engine {
   /// the call, an array that must be equal for all leases in one call.
   template <class T, class Request, class Numbers, class Add, class Read>
   void send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
-                   redis::Gather<T>& gather, Numbers numbers, Add add, Read read,
-                   redis::Share share = redis::Share::kOneEach);
+                   redis::Gather<T>& gather, Numbers numbers, Add add, Read read);
   /// The error for a reply that does not match the RETURNS of its script.
   static Error not_understood(std::string_view script);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kRestoredItems = 3;
 
 void add(Arguments& arguments, const RestoreRequest& request, uint32_t keep_count) {
-  const redis::RecordPieces record = redis::write_job(request.job, arguments.storage());
+  const redis::RecordPieces record = redis::write_job(request.job, request.lease, arguments.storage());
   arguments.view(request.job.id).view(record.before).view(record.after);
   arguments.number(static_cast<uint32_t>(request.on_conflict)).number(keep_count);
 }

@@ -12,6 +12,7 @@ local call = redis.call
 
 -- Places in a record's head, and its states. A waiting job is delayed or ready: ready unless it is in DELAY.
 local STATE, PRIORITY, DUE, PUSHED, PLACE, OUTLET, ATTEMPTS, LEASE, UNTIL, FLAGS, OUTCOME = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+local OWN_LEASE = 13 -- only in jobs that have one
 local WAITING, RESERVED, IS_DONE, IS_DEAD = 0, 2, 3, 4
 -- Bit 0 of the flags. In a reserved job the bits above it are the nonce of its lease.
 local CANCEL_REQUESTED = 1
