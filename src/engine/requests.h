@@ -169,6 +169,8 @@ struct GroupCancelRequest {
   /// Jobs of other topics are neither changed nor counted.
   TopicPatterns topics = kAllTopics;
   uint32_t max = 1;  ///< cancel at most this many
+  /// Empty: start at the first job of the group. Otherwise the cursor of the last reply.
+  std::string_view cursor{};
 };
 
 /// `cancelled` counts jobs that were waiting and are removed; `reserved` counts running jobs, which will
@@ -178,6 +180,7 @@ struct GroupCancelAnswer {
   uint64_t reserved = 0;
   /// The part of `cancelled` for each topic.
   std::map<std::string, uint64_t> cancelled_by_topic{};
+  std::string cursor{};  ///< where to continue; empty: all jobs of the group have been visited
 };
 
 /// New bounds for the done or dead jobs of a topic. The retention of a job is set when it ends; a trim

@@ -229,7 +229,11 @@ void CheckedEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                  Reply<GroupCancelAnswer> reply) {
   run_same<GroupCancelAnswer>("cancel_group", now, Promise::kChanges, std::move(reply),
                               [&](Engine& engine, Reply<GroupCancelAnswer> done) {
-                                engine.cancel_group(now, request, std::move(done));
+                                // Cursors are each engine's own. The model starts again: what it has
+                                // cancelled is no longer in the group.
+                                GroupCancelRequest its = request;
+                                if (&engine != &world_.real) its.cursor = {};
+                                engine.cancel_group(now, its, std::move(done));
                               });
 }
 

@@ -122,10 +122,22 @@ std::vector<CancelOutcome> EngineDriver::cancel_all(const std::vector<JobRef>& j
                                           [&](auto reply) { engine_->cancel(now_, jobs, std::move(reply)); });
 }
 
+GroupCancelAnswer EngineDriver::cancel_of_group(const GroupCancelRequest& request) {
+  return must<GroupCancelAnswer>("cancel_group",
+                                 [&](auto reply) { engine_->cancel_group(now_, request, std::move(reply)); });
+}
+
 GroupCancelAnswer EngineDriver::cancel_group(std::string_view group, uint32_t max, TopicPatterns topics) {
-  return must<GroupCancelAnswer>("cancel_group", [&](auto reply) {
-    engine_->cancel_group(now_, {group, topics, max}, std::move(reply));
-  });
+  GroupCancelAnswer sum;
+  do {
+    const std::string cursor = sum.cursor;
+    GroupCancelAnswer step = cancel_of_group({group, topics, max, cursor});
+    sum.cancelled += step.cancelled;
+    sum.reserved += step.reserved;
+    for (const auto& [topic, cancelled] : step.cancelled_by_topic) sum.cancelled_by_topic[topic] += cancelled;
+    sum.cursor = std::move(step.cursor);
+  } while (!sum.cursor.empty());
+  return sum;
 }
 
 RescheduleOutcome EngineDriver::reschedule(std::string_view topic, std::string_view id, Moment due) {

@@ -55,8 +55,11 @@ class EngineDriver : public EngineListener {
   // ---- by id, by group, by topic
   CancelOutcome cancel(std::string_view topic, std::string_view id);
   std::vector<CancelOutcome> cancel_all(const std::vector<JobRef>& jobs);
+  /// Runs the whole walk, in steps of `max`. Returns the sum of its answers.
   GroupCancelAnswer cancel_group(std::string_view group, uint32_t max = 1'000'000,
                                  TopicPatterns topics = kAllTopics);
+  /// One call.
+  GroupCancelAnswer cancel_of_group(const GroupCancelRequest& request);
   RescheduleOutcome reschedule(std::string_view topic, std::string_view id, Moment due);
   std::vector<RescheduleOutcome> reschedule_all(const std::vector<RescheduleRequest>& jobs);
   uint64_t redrive(std::string_view topic, const std::vector<std::string_view>& ids);

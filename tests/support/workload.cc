@@ -401,13 +401,7 @@ void Workload::cancel_group(Step& step) {
   const auto at_once = static_cast<uint32_t>(random_.between(1, 10));
   step.text = fmt::format("cancel_group {} in steps of {}", group, at_once);
   step.run = [group, at_once](Player& player) {
-    GroupCancelAnswer sum;
-    while (true) {
-      const GroupCancelAnswer answer = player.driver.cancel_group(group, at_once);
-      sum.cancelled += answer.cancelled;
-      sum.reserved += answer.reserved;
-      if (answer.cancelled + answer.reserved < at_once) return support::to_text(sum);
-    }
+    return support::to_text(player.driver.cancel_group(group, at_once));
   };
 }
 

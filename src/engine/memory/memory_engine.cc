@@ -11,6 +11,7 @@ namespace delayq {
 namespace {
 
 constexpr uint32_t kTransitionsPerTick = 10'000;
+constexpr uint32_t kMostOfGroup = 4'096;  ///< jobs of a group that one call looks at
 
 LeaseInfo lease_info(const memory::StoredJob& job) {
   return {job.topic, memory::lease_text(job.lease), job.options, job.attempts};
@@ -287,10 +288,16 @@ void MemoryEngine::cancel_group(Moment now, const GroupCancelRequest& request,
   catch_up(now);
   GroupCancelAnswer cancelled;
   std::vector<StoredJob*> members;  // cancelling removes them from the group
-  for (const auto& [sequence, job] : jobs_.group(request.group)) {
+  const memory::JobTable::InOrder& group = jobs_.group(request.group);
+  auto next = group.upper_bound(memory::parse_number(request.cursor).value_or(0));
+  uint64_t last = 0;
+  for (uint32_t looked = 0; next != group.end() && looked < kMostOfGroup; ++next, ++looked) {
     if (members.size() == request.max) break;
+    const auto& [sequence, job] = *next;
     if (!job->cancel_requested && covers(request.topics, job->topic)) members.push_back(job);
+    last = sequence;
   }
+  if (next != group.end()) cancelled.cursor = std::to_string(last);
   for (StoredJob* job : members) {
     if (job->state == JobState::kReserved) {
       job->cancel_requested = true;
