@@ -1,11 +1,13 @@
 #include "tests/contract/redis_under_test.h"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "engine/redis/redis_engine.h"
 #include "net/loop.h"
 #include "net/redis/client.h"
+#include "tests/support/fake_cold_store.h"
 #include "tests/support/redis_cluster.h"
 #include "tests/support/redis_process.h"
 #include "tests/support/redis_sentinels.h"
@@ -55,7 +57,9 @@ net::redis::ClientOptions to_cluster() {
 
 class RedisUnderTest final : public EngineUnderTest {
  public:
-  RedisUnderTest(net::redis::ClientOptions client, uint32_t shards) {
+  RedisUnderTest(net::redis::ClientOptions client, uint32_t shards,
+                 std::optional<support::ColdShelf> shelf = {})
+      : shelf_(std::move(shelf)) {
     static int tests = 0;
     options_.prefix = "test" + std::to_string(++tests);
     options_.shards = redis::new_shards(options_.prefix, shards);
@@ -73,13 +77,17 @@ class RedisUnderTest final : public EngineUnderTest {
   Engine& engine() override { return *engine_; }
 
   bool pump() override {
-    const bool has_work = client_->outstanding() > 0;
+    const bool has_work = client_->outstanding() > 0 || (cold_store_ && cold_store_->outstanding() > 0);
     turn();
     return has_work;
   }
 
   void reopen() override {
     engine_.reset();
+    if (shelf_) {
+      cold_store_ = std::make_unique<support::FakeColdStore>(*shelf_);
+      options_.cold_store = cold_store_.get();
+    }
     options_.server = "server" + std::to_string(++opened_);
     engine_ = std::make_unique<RedisEngine>(*client_, options_);
   }
@@ -96,6 +104,8 @@ class RedisUnderTest final : public EngineUnderTest {
   net::Loop loop_;
   RedisEngineOptions options_;
   std::unique_ptr<net::redis::Client> client_;
+  std::optional<support::ColdShelf> shelf_;
+  std::unique_ptr<support::FakeColdStore> cold_store_;
   std::unique_ptr<RedisEngine> engine_;
   int opened_ = 0;
 };
@@ -106,6 +116,18 @@ std::unique_ptr<EngineUnderTest> make_redis() { return std::make_unique<RedisUnd
 
 std::unique_ptr<EngineUnderTest> make_redis_shards() {
   return std::make_unique<RedisUnderTest>(to_server(), kManyShards);
+}
+
+std::unique_ptr<EngineUnderTest> make_kafka() {
+  support::ColdShelf shelf;
+  using std::chrono::minutes;
+  shelf.steps = {minutes{5}, minutes{30}, minutes{60}, minutes{360}, minutes{1'440}};
+  shelf.horizon = minutes{5};
+  return std::make_unique<RedisUnderTest>(to_server(), 1, std::move(shelf));
+}
+
+std::unique_ptr<EngineUnderTest> make_kafka_without_horizon() {
+  return std::make_unique<RedisUnderTest>(to_server(), 1, support::ColdShelf{});
 }
 
 std::unique_ptr<EngineUnderTest> make_redis_sentinel() {
