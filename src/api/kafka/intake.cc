@@ -18,8 +18,8 @@ constexpr size_t kBatchRecords = 4'096;
 constexpr uint64_t kBatchBytes = uint64_t{4} << 20;
 /// In one read, for the same reason.
 constexpr size_t kReadRecords = 1'024;
-constexpr Millis kFirstRest{20};
-constexpr Millis kLongestRest = std::chrono::seconds{5};
+constexpr Millis kFirstPushRest{20};
+constexpr Millis kLongestPushRest = std::chrono::seconds{5};
 /// A shorter trouble is not worth a log line, and not worth pausing what librdkafka has read in advance.
 constexpr Millis kPatience = std::chrono::seconds{1};
 /// How long another server that is to get partitions waits for what is under way here.
@@ -78,7 +78,7 @@ bool Intake::poll(Moment now) {
 Moment Intake::tick(Moment now) {
   now_ = now;
   // The clock may have been set back.
-  next_try_ = std::min(next_try_, now + kLongestRest);
+  next_try_ = std::min(next_try_, now + kLongestPushRest);
   next_commit_ = std::min(next_commit_, now + options_.commit_interval);
   Moment next = std::min(now + kIdle, dead_letters_.tick(now));
   commit(now);
@@ -255,8 +255,8 @@ void Intake::put_back(std::vector<TakenRecord> records, const Error& why) {
   held_.insert(held_.begin(), std::make_move_iterator(records.begin()),
                std::make_move_iterator(records.end()));
   ++counts_.refused;
-  rest_ = std::clamp(2 * rest_, kFirstRest, kLongestRest);
-  next_try_ = now_ + std::clamp(why.retry_after, rest_, kLongestRest);
+  rest_ = std::clamp(2 * rest_, kFirstPushRest, kLongestPushRest);
+  next_try_ = now_ + std::clamp(why.retry_after, rest_, kLongestPushRest);
   if (!refused_since_) refused_since_ = now_;
   refusal_ = fmt::format("{}: {}", traits_of(why.code).name, why.detail);
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/random.h"
 #include "tests/support/fake_kafka.h"
 #include "tests/support/forwarding_engine.h"
 #include "tests/support/memory_queue.h"
@@ -10,6 +11,7 @@ namespace delayq::intake {
 namespace {
 
 using support::FakeConsumer;
+using support::ForwardingEngine;
 using support::FakeLog;
 using support::FakeProducer;
 using support::RecordSpec;
