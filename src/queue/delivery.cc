@@ -75,6 +75,22 @@ Status check_redis_key(std::string_view key) {
   return {};
 }
 
+Status check_kafka_topic(std::string_view name) {
+  if (name.size() > kKafkaTopicBytes) {
+    return invalid("kafka_topic", fmt::format("kafka_topic has {} bytes: at most {} are allowed", name.size(),
+                                              kKafkaTopicBytes));
+  }
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_not_of(kAllowed) != std::string_view::npos) {
+    return invalid("kafka_topic",
+                   fmt::format("kafka_topic {} is not a name in Kafka: use letters, digits and . _ -",
+                               quote(name)));
+  }
+  return {};
+}
+
 Result<CallbackFormat> parse_callback_format(std::string_view word) {
   const Result<size_t> found = kCallbackFormatWords.find(word);
   if (!found) return found.error();
