@@ -15,6 +15,9 @@ std::unique_ptr<EngineUnderTest> make_redis_shards();
 std::unique_ptr<EngineUnderTest> make_kafka();
 /// With a horizon of 0 and a first step of a millisecond: the body of every delayed job is in the cold store.
 std::unique_ptr<EngineUnderTest> make_kafka_without_horizon();
+/// Both over a real broker.
+std::unique_ptr<EngineUnderTest> make_kafka_broker();
+std::unique_ptr<EngineUnderTest> make_kafka_broker_without_horizon();
 /// With a master, two replicas and three sentinels.
 std::unique_ptr<EngineUnderTest> make_redis_sentinel();
 /// On a cluster of three masters with a replica each, in one shard and so on one master:

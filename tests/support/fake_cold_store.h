@@ -27,8 +27,9 @@ struct ColdShelf {
   };
 
   /// In ascending order.
-  std::vector<Millis> steps{Millis{1}, std::chrono::seconds{1}, std::chrono::minutes{1},
-                            std::chrono::hours{1}, std::chrono::days{1}};
+  std::vector<Millis> steps{Millis{1},         Millis{10},         Millis{100},
+                            Millis{1'000},     Millis{10'000},     Millis{100'000},
+                            Millis{1'000'000}, Millis{10'000'000}, Millis{86'400'000}};
   Millis horizon{0};
   std::map<uint32_t, Log> logs;
 
