@@ -20,8 +20,6 @@ constexpr int kReadsPerPoll = 8;
 constexpr size_t kArrivals = 500;
 constexpr size_t kArrivalBytes = size_t{4} << 20;
 constexpr Millis kCommitPeriod{1'000};
-/// A consumer wants to be polled so often.
-constexpr Millis kPollPeriod{1'000};
 
 std::optional<Moment> release_of(const InputRecord& record) {
   for (const InputHeader& header : record.headers) {
@@ -155,8 +153,10 @@ void Ladder::finish(const redis::ColdPlace& place) {
 Moment Ladder::tick(Moment now) {
   now_ = now;
   if (now >= commit_at_ || commit_at_ - now > kCommitPeriod) commit();
-  Moment next = now + kPollPeriod;
+  // The consumer wants to be polled every second; the engine's own work wakes the loop more often.
+  Moment next = kNever;
   for (const auto& [name, partition] : partitions_) {
+    if (partition.position() > partition.committed) next = std::min(next, commit_at_);
     if (!partition.waiting.empty()) next = std::min(next, partition.waiting.front().release);
   }
   return std::max(next, now);

@@ -244,8 +244,7 @@ constexpr uint32_t kBinsPerCall = 2'000;
 
 bool RedisEngine::note_topics(uint32_t shard, const resp::Value& answer) {
   if (answer.items.size() < 2) return false;
-  const resp::Value& next = answer.items[0];
-  if (next.type == resp::Value::Type::kBulk) driving_.set_next(shard, redis::read_moment(next.text));
+  note_next(shard, answer.items[0]);
   const std::vector<resp::Value>& told = answer.items[1].items;
   for (size_t i = 0; i + 1 < told.size(); i += 2) {
     if ((told[i + 1].integer & 1) != 0) note_ready(shard, told[i].text, Outlet::kTopic);

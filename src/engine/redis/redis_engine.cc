@@ -176,12 +176,19 @@ void RedisEngine::send_all_joint() {
 
 bool RedisEngine::note(uint32_t shard, std::string_view topic, const resp::Value& answer) {
   if (answer.type != resp::Value::Type::kArray || answer.items.size() < 2) return false;
-  const resp::Value& next = answer.items[0];
-  if (next.type == resp::Value::Type::kBulk) driving_.set_next(shard, redis::read_moment(next.text));
+  note_next(shard, answer.items[0]);
   const int64_t outlets = answer.items[1].integer;
   if ((outlets & kOwnOutlet) != 0) note_ready(shard, topic, Outlet::kTopic);
   if ((outlets & kCallbackOutlet) != 0) note_ready(shard, topic, Outlet::kCallback);
   return true;
+}
+
+void RedisEngine::note_next(uint32_t shard, const resp::Value& next) {
+  if (next.type != resp::Value::Type::kBulk) return;
+  const Moment moment = redis::read_moment(next.text);
+  driving_.set_next(shard, moment);
+  // It may be now because a body is missing, and the answer of another call may say a later time.
+  if (cold_ != nullptr && moment <= now_) wished_shards_.insert(shard);
 }
 
 void RedisEngine::note_ready(uint32_t shard, std::string_view topic, Outlet outlet) {
@@ -266,7 +273,9 @@ Moment RedisEngine::tick(Moment now) {
   look_for_missed(now);
   Moment next = driving_.next_round();
   if (cold_ != nullptr) {
+    now_ = now;
     for (const uint32_t shard : std::exchange(far_shards_, {})) look_at_cold(now, shard, kCool);
+    for (const uint32_t shard : std::exchange(wished_shards_, {})) look_at_cold(now, shard, kWarm);
     next = std::min(next, cold_->tick(now));
   }
   // The replies of a round wake the loop by themselves.

@@ -158,6 +158,8 @@ class RedisEngine final : public Engine {
     hints_.note_ready(shard, topic, Outlet::kTopic);
     hints_.note_ready(shard, topic, Outlet::kCallback);
   }
+  /// A script said when the shard must be visited next.
+  void note_next(uint32_t shard, const resp::Value& next);
   /// The topic has new ready jobs in that shard: notifies the listener, and takes will ask the shard.
   void note_ready(uint32_t shard, std::string_view topic, Outlet outlet);
   /// The reply handler for the call of a bundle; `gather` combines it with the others. `read` adds the
@@ -303,7 +305,9 @@ class RedisEngine final : public Engine {
   redis::Hints hints_;
   redis::Doubt doubt_;
   std::unique_ptr<redis::ColdTier> cold_;
-  std::set<uint32_t> far_shards_;  ///< may have bodies that are to be moved to the cold store
+  Moment now_ = Moment::min();        ///< of the last tick
+  std::set<uint32_t> wished_shards_;  ///< may need bodies from the cold store
+  std::set<uint32_t> far_shards_;     ///< may have bodies that are to be moved to the cold store
   /// Topics that were taken from, and topics of calls that got no reply. They are announced at once after a
   /// reconnect; look_for_missed() finds the others.
   std::set<std::pair<std::string, Outlet>> asked_topics_;
