@@ -218,6 +218,7 @@ class FakeProducer final : public kafka::Producer {
     }
     return has_any;
   }
+  void drop() override { broker_->open.clear(); }
   size_t outstanding() const override { return broker_->open.size(); }
   bool is_connected() const override { return true; }
   std::string_view last_error() const override { return {}; }

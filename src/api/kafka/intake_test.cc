@@ -460,6 +460,7 @@ TEST_F(IntakeTest, AClockThatIsSetBackHoldsNothingUp) {
   start();
   now_ -= 24h;
   engine_.error.reset();
+  settle();
   pass(6s);
   EXPECT_EQ(jobs(), 3U);
   EXPECT_EQ(committed(kFirst), 3);
