@@ -10,6 +10,7 @@
 #include "api/http/conversation.h"
 #include "api/resp/conversation.h"
 #include "app/configured_schedules.h"
+#include "app/kafka_delivery.h"
 #include "app/redis_delivery.h"
 #include "app/storage.h"
 #include "core/served.h"
@@ -45,6 +46,7 @@ struct ServerOptions {
   StorageOptions storage;
   WebhookOptions webhook;
   RedisDeliveryOptions redis_delivery;
+  KafkaDeliveryOptions kafka_delivery;
   /// Called with topics whose ready jobs cannot be delivered as configured, and what to do; may be empty.
   delivery::DeliveryLoop::Stuck stuck;
   QueueConfig queue;
@@ -154,6 +156,7 @@ class Server {
   std::unique_ptr<webhook::CurlCaller> caller_;
   std::unique_ptr<webhook::WebhookSink> webhooks_;
   std::unique_ptr<RedisDelivery> redis_delivery_;
+  std::unique_ptr<KafkaDelivery> kafka_delivery_;
   std::unique_ptr<delivery::DeliveryLoop> deliveries_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
   std::unique_ptr<resp::Endpoint> resp_endpoint_;

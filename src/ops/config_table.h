@@ -51,6 +51,9 @@ std::vector<ConfigRow> topic_rows(const SettingValues& defaults);
 /// The rows of [schedules.NAME] (schedule_rows.cc).
 std::vector<ConfigRow> schedule_rows();
 
+/// The rows of [kafka] (kafka_rows.cc).
+std::vector<ConfigRow> kafka_rows();
+
 /// The row of a key, or null.
 const ConfigRow* find_row(std::string_view section, std::string_view key);
 
