@@ -103,6 +103,15 @@ RedisDeliveryOptions redis_delivery_options(const Config::RedisDelivery& said) {
   return options;
 }
 
+KafkaDeliveryOptions kafka_delivery_options(const Config::Kafka& said) {
+  KafkaDeliveryOptions options;
+  options.client = kafka_client_options(said);
+  options.timeout = said.timeout;
+  options.in_flight = said.in_flight;
+  options.tell = log_storage;
+  return options;
+}
+
 Result<ServerOptions> server_options(const Config& config) {
   ServerOptions options;
   options.storage.engine = engine_kind(config.server.engine);
@@ -123,6 +132,7 @@ Result<ServerOptions> server_options(const Config& config) {
   options.queue = queue_config(config);
   options.webhook = webhook_options(config.webhook);
   options.redis_delivery = redis_delivery_options(config.redis_delivery);
+  options.kafka_delivery = kafka_delivery_options(config.kafka);
   options.stuck = log_stuck;
   options.topics = config.topics;
   options.schedules = config.schedules;

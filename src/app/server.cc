@@ -60,6 +60,7 @@ Status Server::start() {
   const Moment now = this->now();
   storage_->engine().set_wakeup([this] { loop_.wake(); });
   options_.queue.redis = redis_outlet();
+  options_.queue.has_kafka = !options_.kafka_delivery.client.brokers.empty();
   queue_ = std::make_unique<Queue>(storage_->engine(), options_.queue, random_seed());
 
   loop_.sessions().set_limits(options_.answers);
@@ -103,6 +104,7 @@ void Server::start_http() {
   http_endpoint_->webhooks = [this] { return webhooks_->figures(); };
   http_endpoint_->redis = [this] { return storage_->redis_figures(); };
   http_endpoint_->redis_delivery = [this] { return redis_delivery_->figures(); };
+  http_endpoint_->kafka_delivery = [this] { return kafka_delivery_->figures(); };
   http_endpoint_->kafka_intakes = [this] { return intakes_->figures(); };
 }
 
@@ -190,9 +192,14 @@ Status Server::start_deliveries() {
   auto opened = RedisDelivery::open(loop_, options_.redis_delivery, engine_redis(), random_seed());
   if (!opened.ok()) return opened.error();
   redis_delivery_ = std::move(*opened);
+  options_.kafka_delivery.wakeup = [this] { loop_.wake(); };
+  auto kafka = KafkaDelivery::open(options_.kafka_delivery);
+  if (!kafka.ok()) return kafka.error();
+  kafka_delivery_ = std::move(*kafka);
   deliveries_ = std::make_unique<delivery::DeliveryLoop>(*queue_, random_seed());
   deliveries_->add(*webhooks_);
   deliveries_->add(redis_delivery_->sink());
+  deliveries_->add(kafka_delivery_->sink());
   deliveries_->set_stuck(options_.stuck);
   queue_->set_delivery_listener(deliveries_.get());
   return {};
@@ -304,6 +311,7 @@ void Server::run() {
     next = to_local(next);
     storage_->look();
     redis_delivery_->look(net::Loop::steady_now());
+    kafka_delivery_->look(net::Loop::steady_now());
     if (stop_report_ && intakes_->is_stopped()) is_stopped_ = true;
     if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
   }

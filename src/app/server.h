@@ -10,6 +10,7 @@
 #include "api/http/conversation.h"
 #include "api/resp/conversation.h"
 #include "app/configured_schedules.h"
+#include "app/kafka_delivery.h"
 #include "app/kafka_intakes.h"
 #include "app/redis_delivery.h"
 #include "app/storage.h"
@@ -46,6 +47,7 @@ struct ServerOptions {
   StorageOptions storage;
   WebhookOptions webhook;
   RedisDeliveryOptions redis_delivery;
+  KafkaDeliveryOptions kafka_delivery;
   /// Called with topics whose ready jobs cannot be delivered as configured, and what to do; may be empty.
   delivery::DeliveryLoop::Stuck stuck;
   KafkaIntakes::Wanted kafka_intakes;
@@ -160,6 +162,7 @@ class Server {
   std::unique_ptr<webhook::CurlCaller> caller_;
   std::unique_ptr<webhook::WebhookSink> webhooks_;
   std::unique_ptr<RedisDelivery> redis_delivery_;
+  std::unique_ptr<KafkaDelivery> kafka_delivery_;
   std::unique_ptr<delivery::DeliveryLoop> deliveries_;
   std::unique_ptr<KafkaIntakes> intakes_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();

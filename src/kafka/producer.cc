@@ -134,8 +134,11 @@ rd_kafka_topic_t* LibraryProducer::topic_of(std::string_view name) {
 }
 
 Status LibraryProducer::send(const Record& record, uint64_t token) {
-  if (outstanding_ >= options_.max_records || bytes_of(record) > options_.max_bytes)
+  if (outstanding_ >= options_.max_records)
     return Error{ErrorCode::kOverloaded, "kafka", "too many records are not confirmed yet"};
+  if (bytes_of(record) > options_.max_bytes)
+    return error_of(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, record.topic,
+                    "the record is larger than the buffer");
   rd_kafka_topic_t* const topic = topic_of(record.topic);
   if (topic == nullptr)
     return error_of(RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, record.topic, "this is not a name of a Kafka topic");

@@ -34,7 +34,8 @@ struct Endpoint {
   std::function<webhook::WebhookFigures()> webhooks = {};  ///< may be empty
   std::function<std::optional<RedisFigures>()> redis = [] { return std::nullopt; };
   /// Returns nothing when no jobs are delivered to Redis.
-  std::function<std::optional<delivery::RedisSinkFigures>()> redis_delivery = [] { return std::nullopt; };
+  std::function<std::optional<delivery::SinkFigures>()> redis_delivery = [] { return std::nullopt; };
+  std::function<std::optional<delivery::SinkFigures>()> kafka_delivery = [] { return std::nullopt; };
   std::function<std::vector<intake::IntakeFigures>()> kafka_intakes = [] {
     return std::vector<intake::IntakeFigures>();
   };

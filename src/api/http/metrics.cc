@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace delayq::http {
 
 namespace {
@@ -223,16 +225,19 @@ void write_redis(Exposition& out, const RedisFigures& figures) {
           "By how much Redis's clock is ahead of the machine's.", seconds(figures.clock_offset));
 }
 
-void write_redis_delivery(Exposition& out, const delivery::RedisSinkFigures& figures) {
-  out.begin("delayq_redis_delivery_jobs_total", "counter",
-            "Jobs for lists and streams in Redis: delivered, failed (refused by Redis), or given back.");
+/// `name` is "redis" or "kafka"; the texts are those of that sink.
+void write_sink(Exposition& out, std::string_view name, std::string_view what, std::string_view far_side,
+                const delivery::SinkFigures& figures) {
+  const std::string jobs = fmt::format("delayq_{}_delivery_jobs_total", name);  // `out` keeps a view of it
+  out.begin(jobs, "counter",
+            fmt::format("Jobs for {}: delivered, failed (refused there), or given back.", what));
   out.sample(Exposition::label("outcome", "delivered"), figures.delivered);
   out.sample(Exposition::label("outcome", "failed"), figures.failed);
   out.sample(Exposition::label("outcome", "given_back"), figures.given_back);
-  out.one("delayq_redis_delivery_in_flight", "gauge", "Jobs that are being written to Redis.",
+  out.one(fmt::format("delayq_{}_delivery_in_flight", name), "gauge", "Jobs that are being written there.",
           figures.in_flight);
-  out.one("delayq_redis_delivery_connected", "gauge", "Whether that Redis can be reached.",
-          uint64_t{figures.connected});
+  out.one(fmt::format("delayq_{}_delivery_connected", name), "gauge",
+          fmt::format("Whether {} can be reached.", far_side), uint64_t{figures.connected});
 }
 
 /// One sample for each intake.
@@ -291,7 +296,10 @@ std::string metrics_text(const Metrics& metrics) {
   write_apis(out, metrics);
   write_webhooks(out, metrics.webhooks);
   if (metrics.redis) write_redis(out, *metrics.redis);
-  if (metrics.redis_delivery) write_redis_delivery(out, *metrics.redis_delivery);
+  if (metrics.redis_delivery)
+    write_sink(out, "redis", "lists and streams in Redis", "that Redis", *metrics.redis_delivery);
+  if (metrics.kafka_delivery)
+    write_sink(out, "kafka", "topics in Kafka", "a broker", *metrics.kafka_delivery);
   if (!metrics.kafka_intakes.empty()) write_intakes(out, metrics.kafka_intakes);
   if (metrics.totals != nullptr) write_topics(out, metrics);
   out.one("process_resident_memory_bytes", "gauge", "RAM of the process.", metrics.process.resident_bytes);

@@ -8,7 +8,7 @@
 
 #include "api/conversation.h"
 #include "api/kafka/intake_figures.h"
-#include "delivery/redis_sink.h"
+#include "delivery/sink.h"
 #include "delivery/webhook/call.h"
 #include "queue/verbs.h"
 
@@ -42,8 +42,9 @@ struct Metrics {
   const PerProtocol<api::Traffic>& traffic;
   ProcessFigures process;
   webhook::WebhookFigures webhooks{};
-  std::optional<RedisFigures> redis{};                         ///< none with other engines
-  std::optional<delivery::RedisSinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
+  std::optional<RedisFigures> redis{};                    ///< none with other engines
+  std::optional<delivery::SinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
+  std::optional<delivery::SinkFigures> kafka_delivery{};  ///< none without brokers
   std::vector<intake::IntakeFigures> kafka_intakes{};
 };
 
