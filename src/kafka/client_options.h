@@ -39,7 +39,4 @@ struct ClientOptions {
 /// "ca_file"), or "settings.NAME". It never has a secret in it.
 Status check_options(const ClientOptions& options);
 
-/// Whether the value of a setting of librdkafka must not be shown: passwords, private keys.
-bool is_secret_setting(std::string_view name);
-
 }  // namespace delayq::kafka

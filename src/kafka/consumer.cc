@@ -15,8 +15,6 @@ namespace {
 using PartitionList = std::unique_ptr<rd_kafka_topic_partition_list_t,
                                       Ended<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>>;
 
-/// In the library's statistics, a broker with a connection.
-constexpr std::string_view kUpInStatistics = R"("state":"UP")";
 /// What a record needs besides its bytes, about.
 constexpr size_t kRecordOverhead = 256;
 
@@ -206,8 +204,7 @@ void LibraryConsumer::hear(rd_kafka_event_t& event) {
       }
       break;
     case RD_KAFKA_EVENT_STATS:
-      if (std::string_view(rd_kafka_event_stats(&event)).find(kUpInStatistics) != std::string_view::npos)
-        is_cut_off_ = false;
+      if (has_connection(rd_kafka_event_stats(&event))) is_cut_off_ = false;
       break;
     case RD_KAFKA_EVENT_OFFSET_COMMIT:
       if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {

@@ -45,7 +45,7 @@ Error of_setting(std::string_view name, std::string_view what) {
 /// The library's text repeats the value, which may be a secret.
 std::string reason_of(std::string_view name, rd_kafka_conf_res_t result, std::string_view text) {
   if (result == RD_KAFKA_CONF_UNKNOWN) return "librdkafka has no such setting";
-  return is_secret_setting(name) ? "librdkafka does not accept this value" : std::string(text);
+  return names_secret(name) ? "librdkafka does not accept this value" : std::string(text);
 }
 
 Status set(rd_kafka_conf_t& conf, const std::string& name, const std::string& value) {
@@ -141,11 +141,6 @@ Status check_members(const ClientOptions& options) {
 }
 
 }  // namespace
-
-bool is_secret_setting(std::string_view name) {
-  return name.ends_with("password") || name.ends_with("secret") || name.ends_with(".pem") ||
-         name.ends_with("_pem") || name == "sasl.oauthbearer.config";
-}
 
 Result<Conf> make_conf(const ClientOptions& options, std::initializer_list<SettingPair> defaults,
                        std::initializer_list<SettingPair> required) {

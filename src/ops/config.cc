@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/limits.h"
+#include "core/text.h"
 #include "json/writer.h"
 #include "ops/config_table.h"
 #include "ops/field.h"
@@ -138,6 +139,13 @@ Status apply_to_token(Config& config, std::span<const std::string> path, const G
   return read_field(row->field, given, target);
 }
 
+/// The row of the table that has this key: "settings" for "settings.linger.ms". Null: none.
+const ConfigRow* find_table(std::string_view section, std::string_view key) {
+  const ConfigRow* const row = find_row(section, key.substr(0, key.find('.')));
+  const bool is_table = row != nullptr && std::holds_alternative<PairsField>(row->field);
+  return is_table && key.size() > row->key.size() + 1 ? row : nullptr;
+}
+
 /// Finds the row of a path and lets it read the value.
 Status apply(Config& config, std::span<const std::string> path, const Given& given) {
   const std::string& section = path.front();
@@ -155,9 +163,11 @@ Status apply(Config& config, std::span<const std::string> path, const Given& giv
     return apply_to_schedule(config, path[1], join_path(path.subspan(2)), given);
   if (section == kIntakeSection) return apply_to_intake(config, path.subspan(1), given);
   const std::string key = join_path(path.subspan(1));
+  FieldTarget target{config};
+  if (const ConfigRow* const table = find_table(section, key))
+    return read_pair(std::get<PairsField>(table->field), key.substr(table->key.size() + 1), given, target);
   const ConfigRow* const row = find_row(section, key);
   if (row == nullptr) return invalid(unknown_key(section, key));
-  FieldTarget target{config};
   return read_field(row->field, given, target);
 }
 
@@ -182,8 +192,10 @@ std::string toml_of(const Given& given) {
 /// Secrets are not shown.
 std::string shown_value(std::string_view key, const Given& given) {
   if (key.ends_with("secrets")) return "[\"(not shown)\"]";
+  const bool is_empty = given.kind == Given::Kind::kText && given.text.empty();
+  if (names_secret(key) && !is_empty) return "\"(not shown)\"";
   if (given.kind == Given::Kind::kText && !given.text.empty()) {
-    if (key.ends_with("password")) return "\"(not shown)\"";
+    if (key == "settings") return "\"(not shown)\"";  // one text with all of them
     if (key == "url") return quoted(without_password(given.text));
   }
   return toml_of(given);

@@ -156,6 +156,28 @@ struct Config {
     bool operator==(const RedisDelivery&) const = default;
   };
 
+  /// The brokers that jobs are written to.
+  struct Kafka {
+    enum class Sasl : uint8_t { kNone, kPlain, kScramSha256, kScramSha512 };
+
+    std::string brokers{};  ///< empty: none
+    std::string client_id = "delayq";
+    Sasl sasl = Sasl::kNone;
+    std::string user{};
+    std::string password{};
+    bool tls = false;
+    std::string ca_file{};  ///< empty: the system's authorities
+    std::string certificate{};
+    std::string key{};
+    std::string key_password{};
+    bool insecure = false;
+    Millis timeout = std::chrono::seconds{30};
+    uint32_t in_flight = 20'000;
+    std::map<std::string, std::string> settings{};  ///< of librdkafka, by name
+
+    bool operator==(const Kafka&) const = default;
+  };
+
   /// The names of headers that say what becomes of a record.
   struct KafkaHeaders {
     std::string delay = "delayq-delay";
@@ -232,6 +254,7 @@ struct Config {
   Redis redis;
   Webhook webhook;
   RedisDelivery redis_delivery;
+  Kafka kafka;
   Tls tls;
   Compat compat;
   Journal journal;

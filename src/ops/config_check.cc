@@ -112,7 +112,8 @@ std::vector<std::string> check_schedules(const Config& config, Moment now) {
 namespace {
 
 /// The first thing that is wrong, as "KEY: why" or ": why".
-std::string wrong_with(const Config::KafkaIntake& intake) {
+std::string wrong_with(const Config::KafkaIntake& intake, const Config::Kafka& kafka) {
+  if (kafka.brokers.empty()) return ": needs kafka.brokers";
   if (intake.topics.empty()) return ": topics is missing";
   if (intake.backoff && intake.retries == 0) return ".backoff: needs retries, too";
   if (intake.retries > 0 && !intake.backoff) return ".retries: needs backoff, too";
@@ -139,7 +140,7 @@ std::vector<std::string> check_intakes(const Config& config) {
     if (intake.is_incomplete) continue;
     std::string section = fmt::format("{}.", kIntakeSection);
     json::append_string(section, name);
-    const std::string wrong = wrong_with(intake);
+    const std::string wrong = wrong_with(intake, config.kafka);
     if (!wrong.empty()) errors.push_back(section + wrong);
   }
   return errors;

@@ -46,6 +46,10 @@ constexpr std::array kSections{
     ConfigSection{
         "redis_delivery",
         "The Redis that delivery = \"redis_list\" and \"redis_stream\" write to. Reloaded on SIGHUP."},
+    ConfigSection{
+        "kafka",
+        "The brokers for delivery = \"kafka_topic\". A change needs a restart. [kafka.settings] has "
+        "further settings of librdkafka, by their own names: \"linger.ms\" = 20."},
     ConfigSection{"limits", "Limits. A request above one fails with an error that names it."},
     ConfigSection{"log", "The server's log."},
     ConfigSection{"topics",
@@ -428,9 +432,7 @@ class TopicField {
   Field operator()(const TextKind& kind) const {
     return TextField{0, kind.most_bytes, put<std::string>(), kind.check};
   }
-  Field operator()(const WordKind& kind) const {
-    return ChoiceField{kind.words.names, kind.words.later, put<uint64_t>()};
-  }
+  Field operator()(const WordKind& kind) const { return ChoiceField{kind.words.names, {}, put<uint64_t>()}; }
   Field operator()(const BackoffKind& /*kind*/) const { return BackoffField{put<Backoff>()}; }
   Field operator()(const RateKind& /*kind*/) const { return RateField{put<Rate>()}; }
   Field operator()(const SecretsKind& /*kind*/) const {
@@ -502,8 +504,8 @@ std::span<const ConfigRow> config_rows() {
   static const std::vector<ConfigRow> kTopics =
       topic_rows(topic_settings().effective_values(EffectiveSettings{}));
   static const std::vector<ConfigRow> kRows =
-      joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook, kRedisDelivery, kBounds, kLog, kTopics,
-             schedule_rows(), intake_rows(), kTokens);
+      joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook, kRedisDelivery, kafka_rows(), kBounds, kLog,
+             kTopics, schedule_rows(), intake_rows(), kTokens);
   return kRows;
 }
 

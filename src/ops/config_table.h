@@ -52,6 +52,9 @@ std::vector<ConfigRow> topic_rows(const SettingValues& defaults);
 /// The rows of [schedules.NAME] (schedule_rows.cc).
 std::vector<ConfigRow> schedule_rows();
 
+/// The rows of [kafka] (kafka_rows.cc).
+std::vector<ConfigRow> kafka_rows();
+
 /// The rows of [kafka.intake.NAME] (intake_rows.cc).
 std::vector<ConfigRow> intake_rows();
 

@@ -136,7 +136,17 @@ std::string line_of(const Said& said) {
   return fmt::format("{} = {}  # {}\n", said.key, said.value, said.origin);
 }
 
+/// A table: each of its names, by itself.
+std::string lines_of_pairs(const ConfigRow& row, const Keys& keys) {
+  std::string lines;
+  for (const auto& [key, said] : keys) {
+    if (key.starts_with(row.key + ".")) lines += line_of(*said);
+  }
+  return lines;
+}
+
 std::string line_of(const ConfigRow& row, const Keys& keys) {
+  if (std::string lines = lines_of_pairs(row, keys); !lines.empty()) return lines;
   if (const auto found = keys.find(row.key); found != keys.end()) return line_of(*found->second);
   if (row.initial.empty()) return fmt::format("# {}: no limit\n", row.key);
   return fmt::format("{} = {}  # default\n", row.key, row.initial);

@@ -172,8 +172,8 @@ class FakeConsumer final : public kafka::Consumer {
   bool is_closed_ = false;
 };
 
-/// A producer whose confirmations come when the test says so.
-class FakeProducer final : public kafka::Producer {
+/// A producer for dead letters: many may be opened, and all write to the same broker.
+class LetterProducer final : public kafka::Producer {
  public:
   struct Sent {
     std::string topic;
@@ -191,7 +191,7 @@ class FakeProducer final : public kafka::Producer {
     bool answers = true;
     bool is_broken = false;
   };
-  explicit FakeProducer(std::shared_ptr<Broker> broker) : broker_(std::move(broker)) {}
+  explicit LetterProducer(std::shared_ptr<Broker> broker) : broker_(std::move(broker)) {}
 
   Status send(const kafka::Record& record, uint64_t token) override {
     Sent sent{std::string(record.topic), {}, {}, {}, token};
@@ -218,6 +218,7 @@ class FakeProducer final : public kafka::Producer {
     }
     return has_any;
   }
+  void drop() override { broker_->open.clear(); }
   size_t outstanding() const override { return broker_->open.size(); }
   bool is_connected() const override { return true; }
   std::string_view last_error() const override { return {}; }

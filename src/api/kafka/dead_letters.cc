@@ -34,6 +34,8 @@ Status DeadLetters::send(const Letter& letter, uint64_t token) {
     // The old one reports nothing any more. Its records may be in the topic; a second copy does no harm.
     for (auto& each : in_flight_) waiting_.push_back(std::move(each.second));
     in_flight_.clear();
+    if (producer_->is_broken())
+      return Error{ErrorCode::kUnavailable, "kafka", std::string(producer_->last_error())};
   }
   const kafka::InputRecord& record = letter.record.record;
   const std::string topic = topic_of(record.topic);
@@ -81,7 +83,8 @@ bool DeadLetters::poll(Moment now, std::vector<TakenRecord>& written) {
 
 Moment DeadLetters::tick(Moment now) {
   next_try_ = std::min(next_try_, now + kLongestRest);  // the clock may have been set back
-  while (!waiting_.empty() && now >= next_try_) {
+  // Only as many as wait now: what fails comes back to the end.
+  for (size_t left = waiting_.size(); left > 0 && now >= next_try_; --left) {
     Letter letter = std::move(waiting_.front());
     waiting_.pop_front();
     const uint64_t token = ++last_token_;

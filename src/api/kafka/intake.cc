@@ -26,6 +26,8 @@ constexpr Millis kPatience = std::chrono::seconds{1};
 constexpr Millis kLetGoWithin = std::chrono::seconds{5};
 /// How often to poll when nothing happens.
 constexpr Millis kIdle = std::chrono::seconds{30};
+/// While the consumer closes: its end is not announced.
+constexpr Millis kClosingPoll{10};
 /// How often a dead letter is logged.
 constexpr Millis kTellLetters = std::chrono::seconds{10};
 
@@ -89,6 +91,7 @@ Moment Intake::tick(Moment now) {
   });
   if (is_uncommitted) next = std::min(next, next_commit_);
   if (full_since_ || refused_since_ || trouble_since_) next = std::min(next, now + kPatience);
+  if (is_closing_) next = std::min(next, now + kClosingPoll);
   return std::min({next, let_go_by_, stop_by_});
 }
 
@@ -138,7 +141,8 @@ PartitionPtr Intake::partition_of(const kafka::InputRecord& record) {
 
 void Intake::take(kafka::InputRecord record) {
   PartitionPtr partition = partition_of(record);
-  if (partition == nullptr || partition->is_gone) return;  // another server reads it
+  // Another server reads it now, or it is here already.
+  if (partition == nullptr || partition->is_gone || partition->progress.has_begun(record.offset)) return;
   TakenRecord taken{std::move(record), std::move(partition), 0, 0};
   taken.place = taken.partition->progress.begin(taken.record.offset);
   taken.bytes = taken.record.bytes();
@@ -444,8 +448,8 @@ IntakeFigures Intake::figures() const {
   for (const auto& [id, partition] : partitions_) {
     if (is_held_ || partition->is_paused) ++figures.paused;
     const std::optional<int64_t> end = consumer_->end_of(id);
-    const std::optional<int64_t> position = partition->progress.position();
-    if (end && position && *end > *position) figures.lag += static_cast<uint64_t>(*end - *position);
+    const std::optional<int64_t> open = partition->progress.first_open();
+    if (end && open && *end > *open) figures.lag += static_cast<uint64_t>(*end - *open);
   }
   return figures;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/kafka/dead_letters.h"
+#include "api/kafka/intake_figures.h"
 #include "api/kafka/partition.h"
 #include "api/kafka/record_job.h"
 #include "kafka/consumer.h"
@@ -25,21 +26,6 @@ struct IntakeOptions {
   uint32_t most_records = 20'000;
   uint64_t most_bytes = uint64_t{32} << 20;
   Millis commit_interval{200};
-};
-
-/// Since the start, and now.
-struct IntakeFigures {
-  std::string name{};
-  uint64_t read = 0;           ///< records
-  uint64_t pushed = 0;         ///< of them: became a job
-  uint64_t kept = 0;           ///< of them: their job was there already
-  uint64_t dead_lettered = 0;  ///< of them: written to the dead-letter topic
-  uint64_t refused = 0;        ///< pushes that the queue refused; they are repeated
-  uint64_t partitions = 0;     ///< assigned now
-  uint64_t paused = 0;         ///< of them: not read now, because their records cannot be stored or written
-  uint64_t held = 0;           ///< records in memory now
-  uint64_t lag = 0;            ///< records behind the position of the assigned partitions, as last heard
-  bool is_connected = false;   ///< nothing is known that keeps it from reading
 };
 
 /// Reads the records of a consumer group and pushes them as jobs. An API whose client is Kafka.

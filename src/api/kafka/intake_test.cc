@@ -13,7 +13,7 @@ namespace {
 using support::FakeConsumer;
 using support::ForwardingEngine;
 using support::FakeLog;
-using support::FakeProducer;
+using support::LetterProducer;
 using support::RecordSpec;
 using testing::AllOf;
 using testing::Contains;
@@ -70,7 +70,7 @@ class IntakeTest : public testing::Test {
         queue_, std::move(consumer),
         [this]() -> Result<std::unique_ptr<kafka::Producer>> {
           ++producers_;
-          return std::unique_ptr<kafka::Producer>(std::make_unique<FakeProducer>(broker_));
+          return std::unique_ptr<kafka::Producer>(std::make_unique<LetterProducer>(broker_));
         },
         options_, [this](bool is_bad, const std::string& what) {
           told_.push_back((is_bad ? "bad: " : "good: ") + what);
@@ -124,7 +124,7 @@ class IntakeTest : public testing::Test {
   PushSwitch engine_{memory_};
   Queue queue_{engine_, QueueConfig{}, 1};
   FakeLog log_;
-  std::shared_ptr<FakeProducer::Broker> broker_ = std::make_shared<FakeProducer::Broker>();
+  std::shared_ptr<LetterProducer::Broker> broker_ = std::make_shared<LetterProducer::Broker>();
   IntakeOptions options_{.name = "in"};
   int producers_ = 0;
   std::vector<std::string> told_;
@@ -227,7 +227,7 @@ TEST_F(IntakeTest, PoisonGoesToTheDeadLetterTopicAndTheOthersGoOn) {
   EXPECT_EQ(jobs(), 4U);
   EXPECT_EQ(committed(kFirst), 9);
   ASSERT_EQ(broker_->written.size(), 5U);
-  const FakeProducer::Sent& letter = broker_->written[1];
+  const LetterProducer::Sent& letter = broker_->written[1];
   EXPECT_EQ(letter.topic, "orders.delayq-dead");
   EXPECT_EQ(letter.key, "k");
   EXPECT_EQ(letter.value, "body");
@@ -460,6 +460,7 @@ TEST_F(IntakeTest, AClockThatIsSetBackHoldsNothingUp) {
   start();
   now_ -= 24h;
   engine_.error.reset();
+  settle();
   pass(6s);
   EXPECT_EQ(jobs(), 3U);
   EXPECT_EQ(committed(kFirst), 3);

@@ -27,10 +27,14 @@ class Progress {
       ++first_place_;
     }
   }
-  /// Nullopt: nothing was read.
-  std::optional<int64_t> position() const {
+  /// The offset of the first record that is not done. Nullopt: nothing was read.
+  std::optional<int64_t> first_open() const {
     return open_.empty() ? next_offset_ : std::optional(open_.front().offset);
   }
+  /// What may be committed; nullopt: nothing yet.
+  std::optional<int64_t> position() const { return first_place_ == 0 ? std::nullopt : first_open(); }
+  /// Whether a record with this offset was read before.
+  bool has_begun(int64_t offset) const { return next_offset_ && offset < *next_offset_; }
 
  private:
   struct Entry {
