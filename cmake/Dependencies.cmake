@@ -12,6 +12,7 @@ find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(CURL 7.88 REQUIRED)
+find_package(RdKafka REQUIRED)
 find_package(ZLIB REQUIRED)
 
 if(DELAYQ_TESTS AND NOT DELAYQ_FUZZ)

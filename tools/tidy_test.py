@@ -58,6 +58,8 @@ class CxxRules(unittest.TestCase):
         self.assertTrue(self.layer("src/queue/queue_test.cc", "tests/support/clock.h"))
         self.assertTrue(self.layer("src/app/main.cc", "src/engine/journal/engine.h"))
         self.assertTrue(self.layer("src/engine/kafka/ladder.cc", "src/engine/redis/pool.h"))
+        self.assertTrue(self.layer("src/engine/kafka/ladder.cc", "src/kafka/producer.h"))
+        self.assertTrue(self.layer("src/delivery/kafka_sink.h", "src/kafka/producer.h"))
         self.assertTrue(self.layer("tests/contract/a_test.cc", "src/engine/journal/engine.h"))
 
     def test_layers_that_are_not(self):
@@ -67,6 +69,7 @@ class CxxRules(unittest.TestCase):
         self.assertFalse(self.layer("src/engine/journal/x.cc", "src/engine/memory/engine.h"))
         self.assertFalse(self.layer("src/engine/engine.h", "src/engine/journal/x.h"))
         self.assertFalse(self.layer("src/net/session.cc", "src/queue/queue.h"))
+        self.assertFalse(self.layer("src/kafka/producer.h", "src/queue/queue.h"))
         self.assertFalse(self.layer("src/queue/queue.cc", "tests/support/clock.h"))
 
     def test_include_paths(self):
@@ -74,6 +77,8 @@ class CxxRules(unittest.TestCase):
                  "src/core/a.h": ""}
         self.assertEqual(found(cxx.include_paths, texts), ["src/core/a.cc:1", "src/core/a.cc:4"])
         self.assertEqual(found(cxx.include_paths, {"src/api/a.cc": "#include <boost/asio.hpp>\n"}), ["src/api/a.cc:1"])
+        self.assertEqual(found(cxx.include_paths, {"src/app/a.cc": "#include <librdkafka/rdkafka.h>\n"}), ["src/app/a.cc:1"])
+        self.assertEqual(found(cxx.include_paths, {"src/kafka/a.cc": "#include <librdkafka/rdkafka.h>\n"}), [])
 
     def test_time(self):
         sleep = "std::this_thread::sleep" "_for(1ms);\n"

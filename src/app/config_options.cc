@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "app/kafka_delivery.h"
 #include "app/redis_storage.h"
 #include "app/storage.h"
 #include "delivery/webhook/address_guard.h"
@@ -106,6 +107,7 @@ ConfigOutcome read_config(const ConfigOptions& options) {
   for (std::string& error : check_config(outcome.config, errors.empty())) errors.push_back(std::move(error));
   for (std::string& error : check_schedules(outcome.config, net::Loop::now()))
     errors.push_back(std::move(error));
+  for (std::string& error : check_intakes(outcome.config)) errors.push_back(std::move(error));
   for (std::string& error : check_redis(outcome.config.redis)) errors.push_back(std::move(error));
   const Config::Webhook& webhook = outcome.config.webhook;
   const auto guard = webhook::AddressGuard::create(webhook.allow, webhook.deny);
@@ -218,6 +220,7 @@ void check_topics(const Config& config, Errors& errors) {
   MemoryEngine engine;
   QueueConfig said = queue_config(config);
   said.redis = redis_outlet(config);
+  said.has_kafka = !config.kafka.brokers.empty();
   Queue queue(engine, said, 0);
   constexpr Moment kNow{};
   queue.start(kNow, [](const Status&) {});
@@ -245,6 +248,7 @@ std::vector<std::string> check_start(const Config& config) {
   check_file("log.access", config.log.access, errors);
   check_certificates(config, errors);
   check_redis_files(config, errors);
+  if (std::string error = check_kafka(config.kafka); !error.empty()) errors.push_back(std::move(error));
   check_topics(config, errors);
   return errors;
 }

@@ -207,7 +207,7 @@ Status RedisDelivery::change(const RedisDeliveryOptions& options, const net::red
   return {};
 }
 
-std::optional<delivery::RedisSinkFigures> RedisDelivery::figures() const {
+std::optional<delivery::SinkFigures> RedisDelivery::figures() const {
   return target_.is_there() ? std::optional(sink_.figures()) : std::nullopt;
 }
 

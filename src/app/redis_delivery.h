@@ -83,7 +83,7 @@ class RedisDelivery {
 
   delivery::RedisSink& sink() { return sink_; }
   /// Returns nothing when there is no Redis.
-  std::optional<delivery::RedisSinkFigures> figures() const;
+  std::optional<delivery::SinkFigures> figures() const;
 
  private:
   /// The clients as one target: the current one gets the commands, previous ones may still have to answer.

@@ -103,6 +103,15 @@ RedisDeliveryOptions redis_delivery_options(const Config::RedisDelivery& said) {
   return options;
 }
 
+KafkaDeliveryOptions kafka_delivery_options(const Config::Kafka& said) {
+  KafkaDeliveryOptions options;
+  options.client = kafka_client_options(said);
+  options.timeout = said.timeout;
+  options.in_flight = said.in_flight;
+  options.tell = log_storage;
+  return options;
+}
+
 Result<ServerOptions> server_options(const Config& config) {
   ServerOptions options;
   options.storage.engine = engine_kind(config.server.engine);
@@ -123,10 +132,13 @@ Result<ServerOptions> server_options(const Config& config) {
   options.queue = queue_config(config);
   options.webhook = webhook_options(config.webhook);
   options.redis_delivery = redis_delivery_options(config.redis_delivery);
+  options.kafka_delivery = kafka_delivery_options(config.kafka);
   options.stuck = log_stuck;
   options.topics = config.topics;
   options.schedules = config.schedules;
   options.schedules_tell = log_storage;
+  options.kafka_intakes = config.kafka_intakes;
+  options.intakes_tell = log_storage;
   for (const ProtocolKind kind : kProtocols) {
     const Address& address = config.server.addresses[kind];
     options.listen.push_back({kind, address.host, address.port});
@@ -199,8 +211,8 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 /// SIGHUP: applies the settings that can be changed at run time. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   spdlog::info(
-      "SIGHUP: logs, tokens, server.hosts, certificates, topics, schedules and how jobs are called back or "
-      "written to Redis are read again");
+      "SIGHUP: logs, tokens, server.hosts, certificates, topics, schedules, intakes, and how jobs are called "
+      "back or written to Redis are read again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
@@ -222,6 +234,7 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
       spdlog::error("topic {} stays as it was: {}", quote(topic), error.detail);
     });
     server.set_schedules(std::move(outcome.config.schedules));
+    server.set_kafka_intakes(std::move(outcome.config.kafka_intakes));
   }
   if (const Status status = server.reload_tls(); !status.ok())
     spdlog::error("the certificates stay as they were: {}", status.error().detail);

@@ -26,6 +26,14 @@ TEST(Quote, cuts_long_text_between_characters) {
             '"' + std::string(59, 'a') + "\xe2\x82\xac...\"");
 }
 
+TEST(NamesSecret, is_what_must_not_be_shown) {
+  for (const char* name : {"password", "kafka.password", "settings.ssl.key.password", "ssl.key.pem",
+                           "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config"})
+    EXPECT_TRUE(names_secret(name)) << name;
+  for (const char* name : {"", "user", "linger.ms", "password_file"})
+    EXPECT_FALSE(names_secret(name)) << name;
+}
+
 RC_GTEST_PROP(Quote, is_always_short_printable_utf8, (const std::string& bytes)) {
   const std::string text = quote(bytes);
   RC_ASSERT(text.size() <= 63 * 4 + 5);

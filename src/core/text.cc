@@ -84,6 +84,11 @@ void append_escaped_byte(std::string& out, char byte) {
 
 }  // namespace
 
+bool names_secret(std::string_view setting) {
+  return setting.ends_with("password") || setting.ends_with("secret") || setting.ends_with(".pem") ||
+         setting.ends_with("oauthbearer.config");
+}
+
 std::string quote(std::string_view text) {
   std::string out = "\"";
   const size_t size = text.size();

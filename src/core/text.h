@@ -51,6 +51,10 @@ constexpr bool is_private_or_noncharacter(char32_t c) {
 /// anywhere whatever it held: quotes, backslashes, control characters and broken UTF-8 are escaped.
 std::string quote(std::string_view text);
 
+/// Whether a setting of this name has a secret for its value, which is never shown: "kafka.password",
+/// "ssl.key.pem".
+bool names_secret(std::string_view setting);
+
 /// The known word that `word` was probably meant to be: the one with the fewest typing mistakes between them
 /// (a letter added, missing, replaced, or two swapped). Empty when no word is similar enough.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);

@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "delivery/kafka_sink.h"
 #include "delivery/redis_sink.h"
 #include "delivery/webhook/webhook_sink.h"
 #include "engine/memory/memory_engine.h"
 #include "tests/support/fake_caller.h"
+#include "tests/support/fake_producer.h"
 #include "tests/support/fake_redis_target.h"
 #include "tests/support/forwarding_engine.h"
 #include "tests/support/queue_driver.h"
@@ -25,9 +27,10 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-QueueConfig redis_is_there() {
+QueueConfig all_are_there() {
   QueueConfig config;
   config.redis.is_there = true;
+  config.has_kafka = true;
   return config;
 }
 
@@ -100,7 +103,19 @@ struct RedisLists {
   RedisSink sink{target, {}};
 };
 
-/// What holds for every sink: the same cases for callbacks and for Redis.
+/// Jobs that are written to a topic in Kafka.
+struct KafkaTopics {
+  explicit KafkaTopics(Queue& /*queue*/) { sink.set_producer(&producer); }
+  static Settings settings() { return {.delivery = Delivery::kKafkaTopic}; }
+  size_t open() const { return producer.open().size(); }
+  void succeed() { producer.confirm_all(); }
+  void break_off() { producer.fail_all(support::FakeProducer::away()); }
+
+  support::FakeProducer producer;
+  KafkaSink sink{{}};
+};
+
+/// What holds for every sink: the same cases for callbacks, for Redis and for Kafka.
 template <class Way>
 class EverySink : public testing::Test {
  protected:
@@ -136,12 +151,12 @@ class EverySink : public testing::Test {
 
   MemoryEngine memory_;
   MoodyEngine engine_{memory_};
-  support::QueueDriver queue_{engine_, redis_is_there()};
+  support::QueueDriver queue_{engine_, all_are_there()};
   Way way_{queue_.queue()};
   DeliveryLoop loop_{queue_.queue(), 1};
 };
 
-using Ways = testing::Types<Webhooks, RedisLists>;
+using Ways = testing::Types<Webhooks, RedisLists, KafkaTopics>;
 TYPED_TEST_SUITE(EverySink, Ways);
 
 TYPED_TEST(EverySink, AJobIsDoneWhenTheFarSideHasIt) {
@@ -339,7 +354,7 @@ class Producing : public testing::Test {
   }
 
   MemoryEngine engine_;
-  support::QueueDriver queue_{engine_, redis_is_there()};
+  support::QueueDriver queue_{engine_, all_are_there()};
   BrokerSink sink_;
   DeliveryLoop loop_{queue_.queue(), 1};
 };
@@ -438,7 +453,7 @@ class ChoosingASink : public testing::Test {
   }
 
   MemoryEngine engine_;
-  support::QueueDriver queue_{engine_, redis_is_there()};
+  support::QueueDriver queue_{engine_, all_are_there()};
   AskedSink webhooks_{true};
   AskedSink redis_{false};
   std::vector<std::string> stuck_;

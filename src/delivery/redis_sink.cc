@@ -4,9 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/moment.h"
-#include "json/writer.h"
-#include "queue/job_options.h"
+#include "delivery/job_text.h"
 
 namespace delayq::delivery {
 
@@ -43,7 +41,7 @@ LeaseTerms RedisSink::lease_terms(const EffectiveSettings& /*topic*/) const {
   return {.length = options_.lease, .at_least = options_.lease / 2, .is_renewed = true};
 }
 
-RedisSinkFigures RedisSink::figures() const {
+SinkFigures RedisSink::figures() const {
   const SinkCounts& counts = ledger().counts();
   return {counts.delivered, counts.failed, counts.given_back, ledger().size(), target_.is_connected()};
 }
@@ -125,23 +123,6 @@ void RedisSink::ended(uint64_t number, const Result<std::string>& result) {
       ledger().failed(ticket, text);
     }
   }
-}
-
-std::string job_text(const Job& job) {
-  std::string text;
-  text.reserve(job.body.size() + 256);
-  json::Writer json(text);
-  json.begin_object().key("topic").text(job.topic).key("id").text(job.id);
-  json::write_body(json, job.body);
-  json.key("attempt").number(uint64_t{job.attempts});
-  json.key("due_at").text(format_moment(job.due)).key("pushed_at").text(format_moment(job.pushed));
-  json.key("priority").number(uint64_t{job.priority});
-  if (!job.group.empty()) json.key("group").text(job.group);
-  const JobOptions options = decode_job_options(job.options);
-  if (!options.name.empty()) json.key("name").text(options.name);
-  if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
-  json.end_object();
-  return text;
 }
 
 }  // namespace delayq::delivery

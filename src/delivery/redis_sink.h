@@ -38,15 +38,6 @@ struct RedisSinkOptions {
   Millis lease = std::chrono::seconds{30};  ///< renewed while Redis has not answered
 };
 
-/// What was written to Redis since the start, and is being written now.
-struct RedisSinkFigures {
-  uint64_t delivered = 0;   ///< jobs that Redis has
-  uint64_t failed = 0;      ///< refused by Redis: to be tried again, or dead, as the queue decides
-  uint64_t given_back = 0;  ///< taken and not known to be written: Redis was away, or a stop
-  uint64_t in_flight = 0;   ///< now
-  bool connected = false;   ///< now
-};
-
 /// Writes jobs to lists and streams in Redis, for consumers that read those by themselves. Once Redis has a
 /// job it is done here.
 ///
@@ -76,7 +67,7 @@ class RedisSink final : public Sink {
   void set_options(RedisSinkOptions options) { options_ = options; }
   /// Called once when Redis goes away, with the reason, and once when it is back, with an empty text.
   void set_log(std::function<void(std::string_view why)> log) { log_ = std::move(log); }
-  RedisSinkFigures figures() const;
+  SinkFigures figures() const;
 
  private:
   /// The jobs of one command.
@@ -99,14 +90,5 @@ class RedisSink final : public Sink {
   size_t bytes_ = 0;  ///< of all flights
   std::function<void(std::string_view why)> log_;
 };
-
-/// The whole job on one line, for a consumer that knows nothing else of it:
-///
-///   {"topic":"order","id":"7","body":{"uid":1},"attempt":1,"due_at":"2030-01-31T08:00:00.000Z",
-///    "pushed_at":"2030-01-31T07:30:00.000Z","priority":1024,"group":"customer:1","name":"...",
-///    "content_type":"..."}
-///
-/// The body is written by json::write_body(); the last three are there when the job has them.
-std::string job_text(const Job& job);
 
 }  // namespace delayq::delivery

@@ -64,6 +64,15 @@ struct SinkCounts {
   uint64_t given_back = 0;  ///< taken and not tried, or not known to have been tried
 };
 
+/// A sink and its far side, for metrics.
+struct SinkFigures {
+  uint64_t delivered = 0;  ///< since the start, like the next two; see SinkCounts
+  uint64_t failed = 0;
+  uint64_t given_back = 0;
+  uint64_t in_flight = 0;  ///< jobs that are being sent now
+  bool connected = false;  ///< whether the far side can be reached now
+};
+
 /// The jobs that one sink has, from send() until each is settled, and what the sink reports to the loop.
 ///
 /// A ticket whose job was settled already is ignored: the loop gives back what is left when the grace period

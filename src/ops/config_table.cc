@@ -46,6 +46,10 @@ constexpr std::array kSections{
     ConfigSection{
         "redis_delivery",
         "The Redis that delivery = \"redis_list\" and \"redis_stream\" write to. Reloaded on SIGHUP."},
+    ConfigSection{
+        "kafka",
+        "The brokers for delivery = \"kafka_topic\". A change needs a restart. [kafka.settings] has "
+        "further settings of librdkafka, by their own names: \"linger.ms\" = 20."},
     ConfigSection{"limits", "Limits. A request above one fails with an error that names it."},
     ConfigSection{"log", "The server's log."},
     ConfigSection{"topics",
@@ -54,6 +58,11 @@ constexpr std::array kSections{
         "schedules",
         "One section per recurring job: cron or every, and a topic, are required. Reloaded on SIGHUP. A "
         "schedule that the file no longer names stays: delayq schedule remove NAME."},
+    ConfigSection{
+        "kafka.intake",
+        "One section per intake: records of Kafka topics that become jobs. Needs [kafka]. On SIGHUP how "
+        "records become jobs is reloaded (topic, delay, delay_from, on_conflict, carry, retries, backoff, "
+        "headers); a new section begins to read, and one that is gone stops."},
     ConfigSection{"tokens",
                   "Access tokens. Without tokens every client that reaches the server may do everything. "
                   "Reloaded on SIGHUP."},
@@ -423,9 +432,7 @@ class TopicField {
   Field operator()(const TextKind& kind) const {
     return TextField{0, kind.most_bytes, put<std::string>(), kind.check};
   }
-  Field operator()(const WordKind& kind) const {
-    return ChoiceField{kind.words.names, kind.words.later, put<uint64_t>()};
-  }
+  Field operator()(const WordKind& kind) const { return ChoiceField{kind.words.names, {}, put<uint64_t>()}; }
   Field operator()(const BackoffKind& /*kind*/) const { return BackoffField{put<Backoff>()}; }
   Field operator()(const RateKind& /*kind*/) const { return RateField{put<Rate>()}; }
   Field operator()(const SecretsKind& /*kind*/) const {
@@ -497,8 +504,8 @@ std::span<const ConfigRow> config_rows() {
   static const std::vector<ConfigRow> kTopics =
       topic_rows(topic_settings().effective_values(EffectiveSettings{}));
   static const std::vector<ConfigRow> kRows =
-      joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook, kRedisDelivery, kBounds, kLog, kTopics,
-             schedule_rows(), kTokens);
+      joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook, kRedisDelivery, kafka_rows(), kBounds, kLog,
+             kTopics, schedule_rows(), intake_rows(), kTokens);
   return kRows;
 }
 

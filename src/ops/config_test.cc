@@ -142,7 +142,7 @@ lease = "1ms"
 backoff = [1.5]
 paused = "maybe"
 rate = "5/2d"
-delivery = "kafka_topic"
+delivery = "pigeon"
 callback = "shop.example"
 callback_secrets = ["hunter2!"]
 )",
@@ -161,7 +161,7 @@ callback_secrets = ["hunter2!"]
           HasSubstr("a.toml:13: topics.order.paid.attempts: unknown key: a topic's name with dots"),
           HasSubstr("a.toml:15: topics.a b.lease: topic"), HasSubstr("a.toml:17: topics.x.backoff: "),
           HasSubstr("a.toml:18: topics.x.paused: "), HasSubstr("a.toml:19: topics.x.rate: "),
-          HasSubstr("a.toml:20: topics.x.delivery: \"kafka_topic\" is not yet in this version"),
+          HasSubstr("a.toml:20: topics.x.delivery: \"pigeon\" is not known"),
           HasSubstr("a.toml:21: topics.x.callback: callback \"shop.example\" is not a URL"),
           AllOf(HasSubstr("a.toml:22: topics.x.callback_secrets: "), Not(HasSubstr("hunter2")))));
 }

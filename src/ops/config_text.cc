@@ -23,7 +23,9 @@ std::string_view written(const ConfigRow& row) { return row.initial.empty() ? ro
 
 std::string initial_of(const ConfigRow& row) {
   if (!row.initial.empty()) return std::string(row.initial);
-  return row.section == kTokensSection || row.section == kSchedulesSection ? "none" : "no limit";
+  const bool has_none = row.section == kTokensSection || row.section == kSchedulesSection ||
+                        row.section == kIntakeSection;
+  return has_none ? "none" : "no limit";
 }
 
 constexpr std::string_view kExampleEnd = R"(
@@ -70,6 +72,7 @@ namespace {
 std::string example_heading(std::string_view section) {
   if (section == kTokensSection) return "#[[tokens]]";
   if (section == kSchedulesSection) return "#[schedules.nightly-report]";
+  if (section == kIntakeSection) return "#[kafka.intake.orders]";
   return fmt::format("[{}{}]", section, section == kTopicsSection ? ".\"*\"" : "");
 }
 
@@ -133,7 +136,17 @@ std::string line_of(const Said& said) {
   return fmt::format("{} = {}  # {}\n", said.key, said.value, said.origin);
 }
 
+/// A table: each of its names, by itself.
+std::string lines_of_pairs(const ConfigRow& row, const Keys& keys) {
+  std::string lines;
+  for (const auto& [key, said] : keys) {
+    if (key.starts_with(row.key + ".")) lines += line_of(*said);
+  }
+  return lines;
+}
+
 std::string line_of(const ConfigRow& row, const Keys& keys) {
+  if (std::string lines = lines_of_pairs(row, keys); !lines.empty()) return lines;
   if (const auto found = keys.find(row.key); found != keys.end()) return line_of(*found->second);
   if (row.initial.empty()) return fmt::format("# {}: no limit\n", row.key);
   return fmt::format("{} = {}  # default\n", row.key, row.initial);
@@ -157,7 +170,7 @@ std::string config_in_force(std::span<const Said> said) {
   }
   for (const Section& section : sections) {
     const bool is_token = section.name == kTokensSection;
-    const bool is_named = has_names(section.name.substr(0, section.name.find('.')));
+    const bool is_named = has_names(section.name.substr(0, section.name.find(".\"")));
     if (!is_token && !is_named) continue;
     text += is_token ? fmt::format("\n[[{}]]\n", section.name) : fmt::format("\n[{}]\n", section.name);
     for (const auto& [key, each] : section.keys) text += line_of(*each);

@@ -37,6 +37,8 @@ constexpr std::array kUnits{
     Unit{"TiB", uint64_t{1} << 40},
 };
 constexpr size_t kFirstWritten = 5;
+/// The longest value of a name in a table: some are certificates.
+constexpr size_t kPairBytes = size_t{64} << 10;
 
 Error not_a_size(std::string_view text, std::string_view advice) {
   return invalid(fmt::format("{} is not a size: {}", quote(text), advice));
@@ -234,6 +236,23 @@ Status read(const ListField& field, const Given& given, FieldTarget& target) {
   return {};
 }
 
+Status read(const PairsField& field, const Given& given, FieldTarget& target) {
+  if (given.kind == Given::Kind::kTable) return {};  // the names in it are entries of their own
+  if (given.kind != Given::Kind::kText) return invalid("this is a table: write NAME = VALUE below it");
+  std::string_view rest = given.text;
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view each = rest.substr(0, comma);
+    const size_t sign = each.find('=');
+    if (sign == std::string_view::npos) return invalid("use NAME=VALUE,NAME=VALUE");
+    const Given value{Given::Kind::kText, std::string(each.substr(sign + 1)), {}};
+    if (Status status = read_pair(field, std::string(each.substr(0, sign)), value, target); !status)
+      return status;
+    rest.remove_prefix(std::min(rest.size(), comma + 1));
+  }
+  return {};
+}
+
 Status read(const ChoiceField& field, const Given& given, FieldTarget& target) {
   const std::string choices = fmt::format("use {}", fmt::join(field.words, " or "));
   if (given.kind != Given::Kind::kText) return wrong_kind(given, choices);
@@ -312,6 +331,20 @@ Status read(const PatternsField& field, const Given& given, FieldTarget& target)
 
 }  // namespace
 
+Status read_pair(const PairsField& field, const std::string& name, const Given& given, FieldTarget& target) {
+  const bool may_be = is_scalar(given) || given.kind == Given::Kind::kBoolean;
+  // Not repeated: it may be a secret.
+  if (!may_be || given.text.find('\0') != std::string::npos)
+    return invalid("use a text in quotes, a number, true or false");
+  if (given.text.size() > kPairBytes)
+    return invalid(fmt::format("it has {} bytes: at most {} are allowed", given.text.size(), kPairBytes));
+  std::map<std::string, std::string>& pairs = field.pairs(target);
+  if (pairs.size() >= field.most && !pairs.contains(name))
+    return invalid(fmt::format("there are too many: at most {} {} are allowed", field.most, field.item));
+  pairs.insert_or_assign(name, given.text);
+  return {};
+}
+
 Status read_field(const Field& field, const Given& given, FieldTarget& target) {
   return std::visit([&](const auto& kind) { return read(kind, given, target); }, field);
 }
@@ -331,6 +364,7 @@ std::string describe(const Field& field) {
           [](const BooleanField&) -> std::string { return "true or false"; },
           [](const TextField& f) { return fmt::format("a text, at most {} bytes", f.max_bytes); },
           [](const ListField& f) { return fmt::format("a list of at most {} {}", f.most, f.item); },
+          [](const PairsField& f) { return fmt::format("a table of at most {} {}", f.most, f.item); },
           [](const ChoiceField& f) {
             return f.words.size() == 1 ? fmt::format("only {} so far", f.words[0])
                                        : fmt::format("one of {}", fmt::join(f.words, ", "));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ struct FieldTarget {
   SettingValues* topic = nullptr;        ///< set for keys of [topics.NAME]; has the rows of topic_settings()
   Token* token = nullptr;                ///< set for keys of [[tokens]]
   Config::Schedule* schedule = nullptr;  ///< set for keys of [schedules.NAME]
+  Config::KafkaIntake* intake = nullptr;  ///< set for keys of [kafka.intake.NAME]
 };
 
 template <class T>
@@ -75,6 +77,12 @@ struct ListField {
   Put<std::vector<std::string>> put;
   Status (*check)(const std::vector<std::string>&) = nullptr;
 };
+/// Names with values: a table of its own. In one text: with "=" and commas between them.
+struct PairsField {
+  size_t most;
+  std::string_view item;  ///< what an item is, for messages
+  std::function<std::map<std::string, std::string>&(FieldTarget&)> pairs;
+};
 struct ChoiceField {
   std::span<const std::string_view> words;
   std::span<const std::string_view> later;  ///< known words that this version does not support
@@ -99,13 +107,16 @@ struct PatternsField {
   Put<std::vector<std::string>> put;
 };
 
-using Field =
-    std::variant<AddressField, SizeField, NumberField, DurationField, MomentField, BooleanField, TextField,
-                 ListField, ChoiceField, BackoffField, RateField, HashField, ScopesField, PatternsField>;
+using Field = std::variant<AddressField, SizeField, NumberField, DurationField, MomentField, BooleanField,
+                           TextField, ListField, PairsField, ChoiceField, BackoffField, RateField, HashField,
+                           ScopesField, PatternsField>;
 
 /// Reads a value and stores it. On an error, which says what is wrong and what would be right, nothing is
 /// stored.
 Status read_field(const Field& field, const Given& given, FieldTarget& target);
+
+/// The same for the value of one name. REQUIRES: the field has names.
+Status read_pair(const PairsField& field, const std::string& name, const Given& given, FieldTarget& target);
 
 /// What may be written, for a reader: "a size, 1B to 64MiB", "one of journal, memory".
 std::string describe(const Field& field);

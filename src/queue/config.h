@@ -22,9 +22,11 @@ struct RedisOutlet {
 struct QueueConfig {
   static constexpr uint64_t kUnbounded = std::numeric_limits<uint64_t>::max();
 
-  Limits limits;
-  Settings defaults;  ///< for all topics; settings stored under "*" override them
-  RedisOutlet redis;
+  Limits limits{};
+  Settings defaults{};  ///< for all topics; settings stored under "*" override them
+  RedisOutlet redis{};
+  /// Whether brokers of Kafka are configured. Without, settings that deliver to Kafka are refused.
+  bool has_kafka = false;
 
   uint64_t unanswered_bytes = uint64_t{64} << 20;  ///< bytes of pushes that are not durable yet
   uint64_t jobs = kUnbounded;

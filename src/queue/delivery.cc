@@ -56,9 +56,7 @@ bool is_port(std::string_view text) {
 Result<size_t> Words::find(std::string_view word) const {
   const auto found = std::find(names.begin(), names.end(), word);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  const bool is_later = std::find(later.begin(), later.end(), word) != later.end();
-  return invalid(fmt::format("{} is {}: use one of {}", quote(word),
-                             is_later ? "not yet in this version" : unknown, fmt::join(names, ", ")));
+  return invalid(fmt::format("{} is {}: use one of {}", quote(word), unknown, fmt::join(names, ", ")));
 }
 
 Status check_redis_key(std::string_view key) {
@@ -72,6 +70,21 @@ Status check_redis_key(std::string_view key) {
   };
   if (std::any_of(key.begin(), key.end(), is_control) || !is_utf8(key))
     return invalid("redis_key", "redis_key must be UTF-8 without control characters");
+  return {};
+}
+
+Status check_kafka_topic(std::string_view name) {
+  if (name.size() > kKafkaTopicBytes) {
+    return invalid("kafka_topic", fmt::format("kafka_topic has {} bytes: at most {} are allowed", name.size(),
+                                              kKafkaTopicBytes));
+  }
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_not_of(kAllowed) != std::string_view::npos) {
+    return invalid(
+        "kafka_topic",
+        fmt::format("kafka_topic {} is not a name in Kafka: use letters, digits and . _ -", quote(name)));
+  }
   return {};
 }
 

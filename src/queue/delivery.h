@@ -17,7 +17,6 @@ namespace delayq {
 /// The names of an enumeration's values, in their order, and how an error describes an unknown word.
 struct Words {
   std::span<const std::string_view> names;
-  std::span<const std::string_view> later{};  ///< reserved words that this version does not support
   std::string_view unknown = "not known";
 
   /// Returns the index of `word` in `names`. The error lists the names; the caller prepends the field's name.
@@ -29,11 +28,11 @@ enum class Delivery : uint8_t {
   kWebhook,      ///< the server calls the topic's callback
   kRedisList,    ///< the server appends jobs to a list in Redis
   kRedisStream,  ///< the server adds jobs to a stream in Redis
+  kKafkaTopic,   ///< the server writes jobs to a topic in Kafka
 };
-inline constexpr std::array<std::string_view, 4> kDeliveryNames{"pull", "webhook", "redis_list",
-                                                                "redis_stream"};
-inline constexpr std::array<std::string_view, 1> kLaterDeliveryNames{"kafka_topic"};
-inline constexpr Words kDeliveryWords{kDeliveryNames, kLaterDeliveryNames};
+inline constexpr std::array<std::string_view, 5> kDeliveryNames{"pull", "webhook", "redis_list",
+                                                                "redis_stream", "kafka_topic"};
+inline constexpr Words kDeliveryWords{kDeliveryNames};
 constexpr std::string_view name_of(Delivery delivery) {
   return kDeliveryNames[static_cast<size_t>(delivery)];
 }
@@ -57,6 +56,34 @@ inline constexpr size_t kRedisKeyBytes = 512;
 Status check_redis_key(std::string_view key);
 inline constexpr uint64_t kMaxRedisMaxlen = 1'000'000'000'000;
 
+/// The key of a record in Kafka: records with the same key are in the same partition, in order.
+enum class KafkaKey : uint8_t {
+  kId,     ///< the job's id
+  kGroup,  ///< the job's group; jobs without one have no key
+  kNone,   ///< no key: records are spread evenly
+};
+inline constexpr std::array<std::string_view, 3> kKafkaKeyNames{"id", "group", "none"};
+inline constexpr Words kKafkaKeyWords{kKafkaKeyNames};
+constexpr std::string_view name_of(KafkaKey key) { return kKafkaKeyNames[static_cast<size_t>(key)]; }
+
+/// The part of a job that is the value of a record in Kafka.
+enum class KafkaContent : uint8_t {
+  kBody,  ///< the body as it is
+  kJob,   ///< the whole job, as JSON
+  kId,    ///< only its id: the reader looks up the rest
+};
+inline constexpr std::array<std::string_view, 3> kKafkaContentNames{"body", "job", "id"};
+inline constexpr Words kKafkaContentWords{kKafkaContentNames};
+constexpr std::string_view name_of(KafkaContent content) {
+  return kKafkaContentNames[static_cast<size_t>(content)];
+}
+
+/// The name of a topic in Kafka: letters, digits and . _ -, but not "." or "..".
+inline constexpr size_t kKafkaTopicBytes = 249;
+Status check_kafka_topic(std::string_view name);
+/// The end of the name of a dead-letter topic, behind that of the topic whose records cannot be jobs.
+inline constexpr std::string_view kDeadLetterSuffix = ".delayq-dead";
+
 /// The format of a callback's request, and which responses mean success.
 enum class CallbackFormat : uint8_t {
   kWebhook,      ///< Standard Webhooks headers and the job's body; success: any 2xx
@@ -65,7 +92,7 @@ enum class CallbackFormat : uint8_t {
 };
 inline constexpr std::array<std::string_view, 3> kCallbackFormatNames{"webhook", "cloudevents",
                                                                       "callback-api"};
-inline constexpr Words kCallbackFormatWords{kCallbackFormatNames, {}, "not a format"};
+inline constexpr Words kCallbackFormatWords{kCallbackFormatNames, "not a format"};
 constexpr std::string_view name_of(CallbackFormat format) {
   return kCallbackFormatNames[static_cast<size_t>(format)];
 }

@@ -9,13 +9,12 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(DeliveryWords, AreParsedAndNamed) {
-  for (const Delivery delivery :
-       {Delivery::kPull, Delivery::kWebhook, Delivery::kRedisList, Delivery::kRedisStream}) {
+  for (const Delivery delivery : {Delivery::kPull, Delivery::kWebhook, Delivery::kRedisList,
+                                  Delivery::kRedisStream, Delivery::kKafkaTopic}) {
     EXPECT_EQ(*kDeliveryWords.find(name_of(delivery)), static_cast<size_t>(delivery));
   }
-  EXPECT_THAT(kDeliveryWords.find("kafka_topic").error().detail, HasSubstr("not yet in this version"));
   EXPECT_THAT(kDeliveryWords.find("pigeon").error().detail,
-              HasSubstr("not known: use one of pull, webhook, redis_list, redis_stream"));
+              HasSubstr("not known: use one of pull, webhook, redis_list, redis_stream, kafka_topic"));
   EXPECT_EQ(*kRedisContentWords.find("id"), static_cast<size_t>(RedisContent::kId));
   EXPECT_EQ(*kRedisContentWords.find("job"), static_cast<size_t>(RedisContent::kJob));
   EXPECT_THAT(kRedisContentWords.find("body").error().detail, HasSubstr("use one of job, id"));
@@ -26,6 +25,19 @@ TEST(DeliveryWords, OnlyTwoGoToRedis) {
   EXPECT_FALSE(goes_to_redis(Delivery::kWebhook));
   EXPECT_TRUE(goes_to_redis(Delivery::kRedisList));
   EXPECT_TRUE(goes_to_redis(Delivery::kRedisStream));
+  EXPECT_FALSE(goes_to_redis(Delivery::kKafkaTopic));
+}
+
+TEST(DeliveryWords, ATopicInKafkaHasANameThatKafkaAllows) {
+  for (const std::string& good : {std::string("orders"), std::string("A.b_c-9"), std::string(249, 'k')})
+    EXPECT_TRUE(check_kafka_topic(good).ok()) << good;
+  for (const std::string& bad : {std::string(), std::string("."), std::string(".."), std::string("a b"),
+                                 std::string("a:b"), std::string("订单"), std::string(250, 'k')})
+    EXPECT_THAT(check_kafka_topic(bad).error().detail, HasSubstr("kafka_topic")) << bad;
+  for (const KafkaKey key : {KafkaKey::kId, KafkaKey::kGroup, KafkaKey::kNone})
+    EXPECT_EQ(*kKafkaKeyWords.find(name_of(key)), static_cast<size_t>(key));
+  for (const KafkaContent content : {KafkaContent::kBody, KafkaContent::kJob, KafkaContent::kId})
+    EXPECT_EQ(*kKafkaContentWords.find(name_of(content)), static_cast<size_t>(content));
 }
 
 TEST(DeliveryWords, AKeyIsTextThatPeopleCanRead) {

@@ -29,6 +29,11 @@ bool is_delivered(const TopicState& topic, Outlet outlet) {
   return outlet == Outlet::kCallback || topic.settings->delivery != Delivery::kPull;
 }
 
+std::string_view where_jobs_go(Delivery delivery) {
+  if (goes_to_redis(delivery)) return "written to Redis";
+  return delivery == Delivery::kKafkaTopic ? "written to Kafka" : "called back";
+}
+
 Error not_popped(const TopicState& topic) {
   return in_verb(
       "pop",
@@ -36,7 +41,7 @@ Error not_popped(const TopicState& topic) {
               fmt::format("topic {} has delivery = {}: its jobs are {} and cannot be popped; set delivery "
                           "to pull to pop them",
                           quote(topic.name), name_of(topic.settings->delivery),
-                          goes_to_redis(topic.settings->delivery) ? "written to Redis" : "called back")));
+                          where_jobs_go(topic.settings->delivery))));
 }
 
 const TopicPtr& topic_of(const Waiter& waiter, const Job& job) {

@@ -46,6 +46,22 @@ std::vector<std::pair<std::string, Error>> SettingsBook::undeliverable(const Con
   return found;
 }
 
+namespace {
+
+Status check_kafka(const Context& context, std::string_view topic, const EffectiveSettings& settings) {
+  if (!context.config.has_kafka) {
+    return invalid("delivery",
+                   "delivery = kafka_topic needs Kafka: say kafka.brokers in the server's configuration");
+  }
+  if (!settings.kafka_topic.empty() || check_kafka_topic(topic).ok()) return {};
+  return invalid("kafka_topic",
+                 fmt::format("kafka_topic is missing: Kafka does not allow {} as the name of a "
+                             "topic (letters, digits and . _ -, at most {})",
+                             quote(topic), kKafkaTopicBytes));
+}
+
+}  // namespace
+
 Status SettingsBook::check_can_deliver(const Context& context, std::string_view topic,
                                        const Settings& settings) const {
   EffectiveSettings effective = defaults_;
@@ -64,6 +80,7 @@ Status SettingsBook::check_can_deliver(const Context& context, std::string_view 
                    fmt::format("redis_key: keys that begin with {} are the engine's own: say another one",
                                redis.taken_prefix));
   }
+  if (effective.delivery == Delivery::kKafkaTopic) return check_kafka(context, topic, effective);
   if (effective.delivery != Delivery::kWebhook || !effective.callback.empty()) return {};
   return invalid("callback", "callback is missing: delivery = webhook needs to know where to call");
 }

@@ -170,6 +170,27 @@ TEST(SettingsBook, JobsGoToRedisOnlyWhereThereIsOne) {
               HasSubstr("delivery = redis_stream needs a Redis: say redis_delivery.url"));
 }
 
+TEST(SettingsBook, JobsGoToKafkaOnlyWhereThereIsOneAndTheTopicHasANameThere) {
+  const auto set = [](bool has_kafka, std::string_view topic, Settings settings) {
+    MemoryEngine engine;
+    QueueConfig config;
+    config.has_kafka = has_kafka;
+    support::QueueDriver queue{engine, config};
+    settings.delivery = Delivery::kKafkaTopic;
+    return queue.ask<void>("set_settings", [&](auto reply) {
+      queue.queue().set_settings(queue.now(), topic, settings, std::move(reply));
+    });
+  };
+  EXPECT_TRUE(set(true, "orders", {}).ok());
+  EXPECT_TRUE(set(true, "订单", {.kafka_topic = "orders"}).ok());
+  const Status nameless = set(true, "订单", {});
+  EXPECT_EQ(nameless.error().field, "kafka_topic");
+  EXPECT_THAT(nameless.error().detail, HasSubstr("kafka_topic is missing"));
+  const Status refused = set(false, "orders", {});
+  EXPECT_EQ(refused.error().field, "delivery");
+  EXPECT_THAT(refused.error().detail, HasSubstr("delivery = kafka_topic needs Kafka: say kafka.brokers"));
+}
+
 TEST(SettingsBook, StoredSettingsThatCannotBeReadAreToldAndTheOthersHold) {
   MemoryEngine engine;
   support::EngineDriver before{engine};

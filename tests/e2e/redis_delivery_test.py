@@ -3,36 +3,13 @@ import json
 import re
 import signal
 import threading
-import unittest
-import urllib.error
 import urllib.request
 
 import harness
 import redis_topology
+from delivery_harness import DeliveryTest
 
 NEEDED = ["+ping", "+select", "+role", "+time"]  # as the guide says
-
-
-class DeliveryTest(harness.ServerTest):
-    def set(self, server, topic, expected=200, **settings):
-        request = urllib.request.Request(f"http://127.0.0.1:{server.http_port}/v1/topics/{topic}", method="PATCH",
-                                         data=json.dumps(settings).encode())
-        try:
-            with urllib.request.urlopen(request, timeout=harness.DEADLINE) as answer:
-                self.assertEqual(answer.status, expected)
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            with error:
-                self.assertEqual(error.code, expected)
-                return json.load(error)
-
-    def push(self, client, topic, ids, delay="0"):
-        replies = client.ask_all([("PUSH", topic, delay, f'{{"n":"{each}"}}', "ID", each) for each in ids])
-        self.assertFalse([reply for reply in replies if isinstance(reply, harness.Refused)])
-
-    def info(self, server, topic):
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/v1/topics/{topic}", timeout=harness.DEADLINE) as answer:
-            return json.load(answer)
 
 
 class RedisDelivery(DeliveryTest):

@@ -348,7 +348,7 @@ topics = ["other", "own", "pay"]
         problem = self.ask(server, "PATCH", "/v1/topics/t", {"delivery": "webhook"}, expected=[400])
         self.assertEqual(problem["field"], "callback", problem)
         problem = self.ask(server, "PATCH", "/v1/topics/t", {"delivery": "kafka_topic"}, expected=[400])
-        self.assertIn("not yet in this version", problem["detail"])
+        self.assertIn("say kafka.brokers", problem["detail"])
         problem = self.ask(server, "PATCH", "/v1/topics/t", {"callback_secrets": ["hunter2!"]}, expected=[400])
         self.assertNotIn("hunter2", json.dumps(problem))
 

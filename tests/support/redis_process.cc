@@ -1,19 +1,12 @@
 #include "tests/support/redis_process.h"
 
-#include <cerrno>
 #include <chrono>
-#include <csignal>
-#include <fcntl.h>
-#include <fstream>
-#include <iterator>
 #include <poll.h>
 #include <set>
 #include <stdexcept>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -26,24 +19,6 @@ namespace {
 
 /// How long to wait before trying again. The wait ends early if the process ends.
 constexpr int kStepMs = 5;
-
-std::string whole_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// In the child, between fork and exec: only calls that are safe there.
-[[noreturn]] void become(char* const* arguments, const char* log, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(126);  // it died before the line above
-  const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::dup2(in, 0);
-  ::dup2(out, 1);
-  ::dup2(out, 2);
-  ::execvp(arguments[0], arguments);
-  ::_exit(127);
-}
 
 }  // namespace
 
@@ -115,21 +90,7 @@ void RedisProcess::launch() {
        {std::string("--port"), std::to_string(port_), std::string("--dir"), directory_.path().string()}) {
     words.push_back(word);
   }
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  const std::string log = directory_ / "log";
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child == 0) become(pointers.data(), log.c_str(), parent);
-  if (child < 0) throw std::runtime_error("no new process");
-  pid_ = child;
-  pid_file_descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
-}
-
-bool RedisProcess::has_ended() {
-  pollfd end{pid_file_descriptor_, POLLIN, 0};
-  return ::poll(&end, 1, kStepMs) != 0;
+  process_.start(std::move(words), directory_ / "log");
 }
 
 void RedisProcess::wait_for_ping() {
@@ -138,24 +99,16 @@ void RedisProcess::wait_for_ping() {
     const auto pong = wire_->command({"PING"});
     // Without a password this is its only reply; the server is running.
     if (pong && (!pong->is_error() || pong->text.starts_with("NOAUTH"))) return true;
-    if (has_ended())
+    if (process_.has_ended())
       throw std::runtime_error("redis-server ended as it started:\n" + whole_file(directory_ / "log"));
     return false;
   });
 }
 
 void RedisProcess::kill() {
-  if (!is_running()) return;
-  ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  ::close(pid_file_descriptor_);
-  pid_ = 0;
+  process_.kill();
   wire_.reset();
 }
-
-void RedisProcess::pause() { ::kill(pid_, SIGSTOP); }
-void RedisProcess::resume() { ::kill(pid_, SIGCONT); }
 
 resp::Value RedisProcess::command(std::initializer_list<std::string_view> words) {
   if (wire_ == nullptr || !wire_->is_open()) wire_ = std::make_unique<RedisWire>(port_);

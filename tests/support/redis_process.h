@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "resp/value.h"
+#include "tests/support/child_process.h"
 #include "tests/support/redis_wire.h"
 #include "tests/support/temporary_directory.h"
 
@@ -51,9 +52,9 @@ class RedisProcess {
   /// Starts it on the same port with the same files. Returns when it replies to PING.
   void start();
   /// SIGSTOP: connections stay open, but there are no replies.
-  void pause();
-  void resume();
-  bool is_running() const { return pid_ > 0; }
+  void pause() { process_.pause(); }
+  void resume() { process_.resume(); }
+  bool is_running() const { return process_.is_running(); }
 
   /// Runs a command on a connection that is kept for this. Throws if there is no reply; an
   /// error reply is a value.
@@ -63,14 +64,12 @@ class RedisProcess {
 
  private:
   void launch();
-  bool has_ended();
   void wait_for_ping();
 
   TemporaryDirectory directory_;
   uint16_t port_ = 0;
   std::vector<std::string> arguments_;
-  int pid_ = 0;
-  int pid_file_descriptor_ = -1;
+  ChildProcess process_;
   std::unique_ptr<RedisWire> wire_;
 };
 

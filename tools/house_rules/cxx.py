@@ -15,11 +15,13 @@ SEES = {
     "engine": {"core"},
     "engine/*": {"core", "engine"},
     "queue": {"core", "engine", "signing", "calendar"},
-    "delivery": {"core", "engine", "queue", "signing", "json"},
-    "api": {"core", "engine", "queue", "delivery", "resp", "json", "net"},
+    "delivery": {"core", "engine", "queue", "signing", "json", "kafka"},
+    "api": {"core", "engine", "queue", "delivery", "resp", "json", "net", "kafka"},
     "resp": {"core"},
     "json": {"core"},
     "calendar": {"core"},
+    # librdkafka behind headers of our own.
+    "kafka": {"core"},
     # net/redis speaks the Redis protocol.
     "net": {"core", "resp"},
     # Made by delivery, verified by `delayq listen`, which sees nothing of the server.
@@ -28,7 +30,7 @@ SEES = {
     "ops": {"core", "queue", "json", "calendar"},
 }
 # The kafka engine is the redis engine with another delay stage; both talk to Redis through net/redis/client.h.
-EXTRA = {("engine/kafka", "engine/redis"), ("engine/redis", "net"), ("engine/redis", "resp")}
+EXTRA = {("engine/kafka", "engine/redis"), ("engine/kafka", "kafka"), ("engine/redis", "net"), ("engine/redis", "resp")}
 
 SLEEP = re.compile(r"\bsleep_(for|until)\b|\b(u|nano)?sleep\s*\(")
 WALL_CLOCK = re.compile(r"\bsystem_clock::now\b|\bgettimeofday\b|\bclock_gettime\b|\btime\((nullptr|NULL|0)\)")
@@ -84,6 +86,8 @@ def include_paths(tree):
             if "boost/asio" in name or "boost/beast" in name:
                 if layer_of(path) != "net":
                     yield Finding(path, number, "Asio and Beast belong to src/net; use its interface")
+            if "librdkafka/" in name and layer_of(path) != "kafka":
+                yield Finding(path, number, "librdkafka belongs to src/kafka; use its interface")
 
 
 def layers(tree):

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace delayq::http {
 
 namespace {
@@ -223,16 +225,60 @@ void write_redis(Exposition& out, const RedisFigures& figures) {
           "By how much Redis's clock is ahead of the machine's.", seconds(figures.clock_offset));
 }
 
-void write_redis_delivery(Exposition& out, const delivery::RedisSinkFigures& figures) {
-  out.begin("delayq_redis_delivery_jobs_total", "counter",
-            "Jobs for lists and streams in Redis: delivered, failed (refused by Redis), or given back.");
+/// `name` is "redis" or "kafka"; the texts are those of that sink.
+void write_sink(Exposition& out, std::string_view name, std::string_view what, std::string_view far_side,
+                const delivery::SinkFigures& figures) {
+  const std::string jobs = fmt::format("delayq_{}_delivery_jobs_total", name);  // `out` keeps a view of it
+  out.begin(jobs, "counter",
+            fmt::format("Jobs for {}: delivered, failed (refused there), or given back.", what));
   out.sample(Exposition::label("outcome", "delivered"), figures.delivered);
   out.sample(Exposition::label("outcome", "failed"), figures.failed);
   out.sample(Exposition::label("outcome", "given_back"), figures.given_back);
-  out.one("delayq_redis_delivery_in_flight", "gauge", "Jobs that are being written to Redis.",
+  out.one(fmt::format("delayq_{}_delivery_in_flight", name), "gauge", "Jobs that are being written there.",
           figures.in_flight);
-  out.one("delayq_redis_delivery_connected", "gauge", "Whether that Redis can be reached.",
-          uint64_t{figures.connected});
+  out.one(fmt::format("delayq_{}_delivery_connected", name), "gauge",
+          fmt::format("Whether {} can be reached.", far_side), uint64_t{figures.connected});
+}
+
+/// One sample for each intake.
+template <class Value>
+void write_each_intake(Exposition& out, const std::vector<intake::IntakeFigures>& intakes,
+                       std::string_view name, std::string_view type, std::string_view help, Value value) {
+  out.begin(name, type, help);
+  for (const intake::IntakeFigures& each : intakes)
+    out.sample(Exposition::label("intake", each.name), value(each));
+}
+
+void write_intakes(Exposition& out, const std::vector<intake::IntakeFigures>& intakes) {
+  using Figures = intake::IntakeFigures;
+  const auto write = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    write_each_intake(out, intakes, name, type, help, value);
+  };
+  out.begin("delayq_kafka_intake_records_total", "counter",
+            "Records of an intake: pushed (now a job), kept (its job was there), or dead_lettered.");
+  for (const Figures& each : intakes) {
+    const std::string label = Exposition::label("intake", each.name);
+    out.sample(fmt::format("{},outcome=\"pushed\"", label), each.pushed);
+    out.sample(fmt::format("{},outcome=\"kept\"", label), each.kept);
+    out.sample(fmt::format("{},outcome=\"dead_lettered\"", label), each.dead_lettered);
+  }
+  write("delayq_kafka_intake_read_total", "counter", "Records that were read.",
+        [](const Figures& each) { return each.read; });
+  write("delayq_kafka_intake_refusals_total", "counter",
+        "Pushes of records that the queue refused; they are repeated.",
+        [](const Figures& each) { return each.refused; });
+  write("delayq_kafka_intake_lag", "gauge", "Records of the assigned partitions that are not done yet.",
+        [](const Figures& each) { return each.lag; });
+  write("delayq_kafka_intake_held", "gauge", "Records in memory that are not done yet.",
+        [](const Figures& each) { return each.held; });
+  write("delayq_kafka_intake_partitions", "gauge", "Partitions that are assigned to this server.",
+        [](const Figures& each) { return each.partitions; });
+  write("delayq_kafka_intake_paused", "gauge",
+        "Of them: those that wait, because records can neither be stored nor written to the dead-letter "
+        "topic.",
+        [](const Figures& each) { return each.paused; });
+  write("delayq_kafka_intake_connected", "gauge", "Whether nothing is known that keeps it from reading.",
+        [](const Figures& each) { return uint64_t{each.is_connected}; });
 }
 
 }  // namespace
@@ -250,7 +296,11 @@ std::string metrics_text(const Metrics& metrics) {
   write_apis(out, metrics);
   write_webhooks(out, metrics.webhooks);
   if (metrics.redis) write_redis(out, *metrics.redis);
-  if (metrics.redis_delivery) write_redis_delivery(out, *metrics.redis_delivery);
+  if (metrics.redis_delivery)
+    write_sink(out, "redis", "lists and streams in Redis", "that Redis", *metrics.redis_delivery);
+  if (metrics.kafka_delivery)
+    write_sink(out, "kafka", "topics in Kafka", "a broker", *metrics.kafka_delivery);
+  if (!metrics.kafka_intakes.empty()) write_intakes(out, metrics.kafka_intakes);
   if (metrics.totals != nullptr) write_topics(out, metrics);
   out.one("process_resident_memory_bytes", "gauge", "RAM of the process.", metrics.process.resident_bytes);
   out.one("process_start_time_seconds", "gauge", "When it started, in Unix time.",

@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/conversation.h"
-#include "delivery/redis_sink.h"
+#include "api/kafka/intake_figures.h"
+#include "delivery/sink.h"
 #include "delivery/webhook/call.h"
 #include "queue/verbs.h"
 
@@ -40,8 +42,10 @@ struct Metrics {
   const PerProtocol<api::Traffic>& traffic;
   ProcessFigures process;
   webhook::WebhookFigures webhooks{};
-  std::optional<RedisFigures> redis{};                         ///< none with other engines
-  std::optional<delivery::RedisSinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
+  std::optional<RedisFigures> redis{};                    ///< none with other engines
+  std::optional<delivery::SinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
+  std::optional<delivery::SinkFigures> kafka_delivery{};  ///< none without brokers
+  std::vector<intake::IntakeFigures> kafka_intakes{};
 };
 
 /// All metrics, in Prometheus's text format. Its size has a bound: it depends on how many topics are given,

@@ -81,6 +81,7 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
     for (const uint32_t item : bundle.items) {
       add(arguments, jobs[item], now);
       is_any_ready |= jobs[item].due <= now;
+      expect_delayed(now, bundle.shard, jobs[item].due);
     }
     if (is_any_ready) expect_ready(bundle.shard, bundle.topic);
     if (in_strict_order) send_all_joint();
@@ -306,6 +307,7 @@ void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
     if (request.retry_at) {
       arguments.moment(*request.retry_at);
       if (*request.retry_at <= now) expect_ready(shard, request.lease.topic);
+      expect_delayed(now, shard, *request.retry_at);
     } else {
       arguments.text({});
     }
@@ -373,6 +375,7 @@ void RedisEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs
     for (const uint32_t item : bundle.items) {
       arguments.text(jobs[item].job.id).moment(jobs[item].due);
       if (jobs[item].due <= now) expect_ready(bundle.shard, bundle.topic);
+      expect_delayed(now, bundle.shard, jobs[item].due);
     }
   }
   gather->close(answers_);

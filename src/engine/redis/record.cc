@@ -12,6 +12,8 @@ constexpr int64_t kFarthest = (int64_t{1} << 53) - 1;
 constexpr uint32_t kHeadItems = 12;
 constexpr uint32_t kMostHeadItems = 13;  ///< with a lease length of its own
 constexpr uint32_t kTailItems = 3;
+constexpr uint32_t kColdItems = 6;
+constexpr uint32_t kColdRecordItems = 7;
 // A number takes at most nine bytes, the head of an array or a text at most five.
 constexpr size_t kNumberBytes = 9;
 constexpr size_t kTextHead = 5;
@@ -56,6 +58,7 @@ class Reader {
     return items >= least && items <= most ? items : reject<uint32_t>();
   }
   void array_of(uint32_t items) { (void)array_of(items, items); }
+  bool is_array() const { return is(MP_ARRAY); }
   bool ok() const { return ok_; }
 
  private:
@@ -70,6 +73,18 @@ class Reader {
   const char* end_;
   bool ok_ = true;
 };
+
+ColdBody read_place(Reader& reader) {
+  ColdBody cold;
+  reader.array_of(kColdItems);
+  cold.version = static_cast<uint32_t>(reader.number());
+  cold.hops = static_cast<uint32_t>(reader.number());
+  cold.place.step = static_cast<uint32_t>(reader.number());
+  cold.place.partition = static_cast<int32_t>(reader.number());
+  cold.place.offset = static_cast<int64_t>(reader.number());
+  cold.bytes = reader.number();
+  return cold;
+}
 
 }  // namespace
 
@@ -110,7 +125,11 @@ std::optional<Record> read_record(std::string_view bytes) {
   reader.array_of(kTailItems);
   record.group = reader.text();
   record.options = reader.text();
-  record.body = reader.text();
+  if (reader.is_array()) {
+    record.cold = read_place(reader);
+  } else {
+    record.body = reader.text();
+  }
   if (!reader.ok() || state >= kJobStateCount || outlet >= kOutletCount) return std::nullopt;
   return record;
 }
@@ -125,6 +144,37 @@ bool read_turn(std::string_view bytes, StoredSchedule& schedule) {
   const char* const end = revision.data() + revision.size();
   const auto [stop, problem] = std::from_chars(revision.data(), end, schedule.revision);
   return reader.ok() && !revision.empty() && problem == std::errc{} && stop == end;
+}
+
+std::string write_cold(const ColdRecord& record) {
+  const size_t texts =
+      record.deployment.size() + record.topic.size() + record.id.size() + record.record.size();
+  std::string bytes(texts + 5 * kTextHead + 3 * kNumberBytes, '\0');
+  char* at = mp_encode_array(bytes.data(), kColdRecordItems);
+  at = mp_encode_uint(at, kRecordVersion);
+  at = put_text(at, record.deployment);
+  at = put_text(at, record.topic);
+  at = put_text(at, record.id);
+  at = mp_encode_uint(at, record.version);
+  at = mp_encode_uint(at, record.hops);
+  at = put_text(at, record.record);
+  bytes.resize(static_cast<size_t>(at - bytes.data()));
+  return bytes;
+}
+
+std::optional<ColdRecord> read_cold(std::string_view bytes) {
+  Reader reader(bytes);
+  ColdRecord record;
+  reader.array_of(kColdRecordItems);
+  if (reader.number() != kRecordVersion) return std::nullopt;
+  record.deployment = reader.text();
+  record.topic = reader.text();
+  record.id = reader.text();
+  record.version = static_cast<uint32_t>(reader.number());
+  record.hops = static_cast<uint32_t>(reader.number());
+  record.record = reader.text();
+  if (!reader.ok()) return std::nullopt;
+  return record;
 }
 
 RecordPieces write_job(const Job& job, Millis own_lease, Arena& storage) {

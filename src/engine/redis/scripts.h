@@ -39,6 +39,11 @@ std::string_view redis_schedule();
 std::string_view redis_schedules();
 std::string_view redis_alarm();
 std::string_view redis_mend_schedules();
+std::string_view redis_cooling();
+std::string_view redis_cool();
+std::string_view redis_peek();
+std::string_view redis_warm();
+std::string_view redis_wishes();
 }  // namespace delayq::embedded
 
 namespace delayq::redis::scripts {
@@ -80,5 +85,11 @@ inline const Script kSchedule{"schedule", embedded::redis_schedule()};
 inline const Script kSchedules{"schedules", embedded::redis_schedules()};
 inline const Script kAlarm{"alarm", embedded::redis_alarm()};
 inline const Script kMendSchedules{"mend_schedules", embedded::redis_mend_schedules()};
+// Of the cold store.
+inline const Script kCooling{"cooling", embedded::redis_cooling()};
+inline const Script kCool{"cool", embedded::redis_cool()};
+inline const Script kPeek{"peek", embedded::redis_peek()};
+inline const Script kWarm{"warm", embedded::redis_warm()};
+inline const Script kWishes{"wishes", embedded::redis_wishes()};
 
 }  // namespace delayq::redis::scripts

@@ -50,8 +50,10 @@ void RedisEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
   };
   for (const Bundle& bundle : redis::make_bundles(jobs, where, bytes, false)) {
     Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
-    for (const uint32_t item : bundle.items)
+    for (const uint32_t item : bundle.items) {
       add(arguments, jobs[item], share_of(jobs[item].keep_count, bundle.shard));
+      expect_delayed(now, bundle.shard, jobs[item].job.due);
+    }
     expect_ready(bundle.shard, bundle.topic);
     send(redis::scripts::kRestore, bundle, arguments, *gather, read_restored);
   }

@@ -34,7 +34,7 @@ if room > 0 then
     local id = ids[i]
     if record and not is_found[id] then
       local head, tail = open(record)
-      local is_ready = head[STATE] == WAITING
+      local is_ready = head[STATE] == WAITING and head[FLAGS] ~= COLD
       if is_ready and head[DUE] > NOW then
         is_ready = string.sub(members[i], 1, RANK_BYTES) == rank(head)
       end

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "delivery/kafka_sink.h"
+#include "kafka/producer.h"
+#include "ops/config.h"
+
+namespace delayq {
+
+/// Logs what an operator should know about the brokers, each message once, so that a wrong address or
+/// password is seen at the start, and not when the first job is due.
+class KafkaWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Tell = std::function<void(bool is_bad, std::string_view what)>;
+
+  explicit KafkaWatch(Tell tell) : tell_(std::move(tell)) {}
+
+  /// Reports the state of the connections. A short loss is not logged.
+  void look(Clock::time_point now, bool is_connected, std::string_view last_error);
+  /// A topic in Kafka cannot be written to, for that reason; empty: it can again.
+  void wrote(std::string_view kafka_topic, std::string_view why);
+
+ private:
+  Tell tell_;
+  std::optional<Clock::time_point> away_since_;
+  bool is_told_ = false;
+};
+
+struct KafkaDeliveryOptions {
+  kafka::ClientOptions client;  ///< without brokers: jobs cannot be delivered to Kafka
+  Millis timeout = std::chrono::seconds{30};
+  uint32_t in_flight = 20'000;
+  /// Logs what an operator should know: no broker can be reached, they are back.
+  KafkaWatch::Tell tell = [](bool, std::string_view) {};
+  /// Called from other threads when the server should look at it.
+  std::function<void()> wakeup{};
+};
+
+/// How the clients of Kafka reach the brokers.
+kafka::ClientOptions kafka_client_options(const Config::Kafka& said);
+
+/// What is wrong with [kafka], as "kafka.KEY: ..."; empty: nothing.
+std::string check_kafka(const Config::Kafka& said);
+
+/// The producer that jobs are written with, if brokers are configured, and the sink that uses it.
+class KafkaDelivery {
+ public:
+  using Clock = KafkaWatch::Clock;
+
+  /// Fails for wrong options, but not for brokers that cannot be reached now.
+  static Result<std::unique_ptr<KafkaDelivery>> open(KafkaDeliveryOptions options);
+  ~KafkaDelivery();
+
+  /// Call it once in each turn of the loop: logs what has changed, and opens a new producer in the place of a
+  /// broken one.
+  void look(Clock::time_point now);
+
+  delivery::KafkaSink& sink() { return sink_; }
+  /// Returns nothing when there is no Kafka.
+  std::optional<delivery::SinkFigures> figures() const;
+
+ private:
+  explicit KafkaDelivery(KafkaDeliveryOptions options);
+  Status open_producer();
+  void replace_broken(Clock::time_point now);
+
+  KafkaDeliveryOptions options_;
+  KafkaWatch watch_;
+  delivery::KafkaSink sink_;
+  std::unique_ptr<kafka::Producer> producer_;
+  std::optional<Clock::time_point> replaced_at_;
+};
+
+}  // namespace delayq
