@@ -19,7 +19,7 @@ constexpr uint64_t kBatchBytes = uint64_t{4} << 20;
 /// In one read, for the same reason.
 constexpr size_t kReadRecords = 1'024;
 /// At the same time: so the disk of one is not waited for before the next.
-constexpr size_t kMostPushes = 4;
+constexpr size_t kMostPushes = 16;
 constexpr Millis kFirstPushRest{20};
 constexpr Millis kLongestPushRest = std::chrono::seconds{5};
 /// A shorter trouble is not worth a log line, and not worth pausing what librdkafka has read in advance.
