@@ -15,8 +15,8 @@
 namespace delayq::delivery {
 
 struct KafkaSinkOptions {
-  uint32_t in_flight = 20'000;              ///< jobs that are being written at the same time
-  Millis lease = std::chrono::seconds{30};  ///< renewed while the broker has not confirmed
+  uint32_t in_flight = 50'000;              ///< jobs that are being written at the same time
+  Millis lease = std::chrono::seconds{15};  ///< renewed while the broker has not confirmed
 };
 
 /// Writes jobs to topics in Kafka. Once the broker has confirmed a job it is done here.

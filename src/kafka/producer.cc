@@ -238,7 +238,7 @@ Result<std::unique_ptr<Producer>> open_producer(ProducerOptions options) {
   const std::string kilobytes = std::to_string(std::max(uint64_t{1}, options.max_bytes >> 10));
   auto conf = make_conf(options.client,
                         {
-                            {"linger.ms", "1"},
+                            {"linger.ms", "5"},
                             // As the Java clients spread keys.
                             {"partitioner", "murmur2_random"},
                             // The broker and the topic say what is too large.
