@@ -107,6 +107,7 @@ ConfigOutcome read_config(const ConfigOptions& options) {
   for (std::string& error : check_config(outcome.config, errors.empty())) errors.push_back(std::move(error));
   for (std::string& error : check_schedules(outcome.config, net::Loop::now()))
     errors.push_back(std::move(error));
+  for (std::string& error : check_intakes(outcome.config)) errors.push_back(std::move(error));
   for (std::string& error : check_redis(outcome.config.redis)) errors.push_back(std::move(error));
   const Config::Webhook& webhook = outcome.config.webhook;
   const auto guard = webhook::AddressGuard::create(webhook.allow, webhook.deny);

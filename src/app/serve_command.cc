@@ -137,6 +137,8 @@ Result<ServerOptions> server_options(const Config& config) {
   options.topics = config.topics;
   options.schedules = config.schedules;
   options.schedules_tell = log_storage;
+  options.kafka_intakes = config.kafka_intakes;
+  options.intakes_tell = log_storage;
   for (const ProtocolKind kind : kProtocols) {
     const Address& address = config.server.addresses[kind];
     options.listen.push_back({kind, address.host, address.port});
@@ -209,8 +211,8 @@ bool has_lost_terminal(bool had_one) { return had_one && ::isatty(STDIN_FILENO) 
 /// SIGHUP: applies the settings that can be changed at run time. A configuration with errors changes nothing.
 void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
   spdlog::info(
-      "SIGHUP: logs, tokens, server.hosts, certificates, topics, schedules and how jobs are called back or "
-      "written to Redis are read again");
+      "SIGHUP: logs, tokens, server.hosts, certificates, topics, schedules, intakes, and how jobs are called "
+      "back or written to Redis are read again");
   if (const Status status = reopen_log(); !status.ok()) spdlog::error("{}", status.error().detail);
   if (access != nullptr) access->reopen();
   ConfigOutcome outcome = read_config(options);
@@ -232,6 +234,7 @@ void reload(const ConfigOptions& options, Server& server, AccessLog* access) {
       spdlog::error("topic {} stays as it was: {}", quote(topic), error.detail);
     });
     server.set_schedules(std::move(outcome.config.schedules));
+    server.set_kafka_intakes(std::move(outcome.config.kafka_intakes));
   }
   if (const Status status = server.reload_tls(); !status.ok())
     spdlog::error("the certificates stay as they were: {}", status.error().detail);

@@ -17,6 +17,10 @@ namespace {
 /// continue as long as there are jobs, and no socket would be read meanwhile.
 constexpr int kMostRounds = 64;
 
+/// An intake needs some time to commit and to leave its group, also when no consumer is waited for.
+constexpr Millis kShortestIntakeStop = std::chrono::seconds{2};
+constexpr Millis kLongestIntakeStop = std::chrono::seconds{10};
+
 Error of_setting(std::string_view key, Error error) {
   error.detail = fmt::format("{}: {}", key, error.detail);
   return error;
@@ -73,6 +77,7 @@ Status Server::start() {
   if (Status status = start_webhooks(); !status.ok()) return status;
   if (Status status = start_deliveries(); !status.ok()) return status;
   if (Status status = start_queue(now); !status.ok()) return status.error();
+  if (Status status = start_intakes(); !status.ok()) return status.error();
   start_resp(now);
   start_http();
   for (const ListenAt& where : options_.listen) {
@@ -100,6 +105,7 @@ void Server::start_http() {
   http_endpoint_->redis = [this] { return storage_->redis_figures(); };
   http_endpoint_->redis_delivery = [this] { return redis_delivery_->figures(); };
   http_endpoint_->kafka_delivery = [this] { return kafka_delivery_->figures(); };
+  http_endpoint_->kafka_intakes = [this] { return intakes_->figures(); };
 }
 
 net::MakeProtocol Server::speaker(ProtocolKind protocol) {
@@ -208,6 +214,19 @@ Status Server::set_redis_delivery(RedisDeliveryOptions options) {
   return {};
 }
 
+Status Server::start_intakes() {
+  auto opened = KafkaIntakes::open(*queue_, {options_.kafka_delivery.client, std::move(options_.kafka_intakes),
+                                             options_.intakes_tell, [this] { loop_.wake(); }});
+  if (!opened.ok()) return opened.error();
+  intakes_ = std::move(*opened);
+  return {};
+}
+
+void Server::set_kafka_intakes(KafkaIntakes::Wanted intakes) {
+  intakes_->change(std::move(intakes), now(),
+                   std::clamp(options_.grace, kShortestIntakeStop, kLongestIntakeStop));
+}
+
 Status Server::start_queue(Moment now) {
   const auto wait_until = [&](auto is_over) {
     while (!is_over()) {
@@ -271,9 +290,10 @@ Moment Server::work() {
   for (int round = 0; round < kMostRounds; ++round) {
     deliveries_->hear();
     now = this->now();  // read after hear(), so that no requested delay is too short
-    const Moment next = std::min(queue_->tick(now), deliveries_->tick(now));
+    const Moment next = std::min({queue_->tick(now), deliveries_->tick(now), intakes_->tick(now)});
     bool is_busy = queue_->poll(now);
     is_busy |= deliveries_->poll(now);
+    is_busy |= intakes_->poll(now);
     if (!is_busy) return next;
   }
   return now;
@@ -292,6 +312,7 @@ void Server::run() {
     storage_->look();
     redis_delivery_->look(net::Loop::steady_now());
     kafka_delivery_->look(net::Loop::steady_now());
+    if (stop_report_ && intakes_->is_stopped()) is_stopped_ = true;
     if (options_.turned) next = std::min(next, options_.turned(net::Loop::now()));
   }
 }
@@ -330,11 +351,9 @@ void Server::begin_stop() {
   }
   // The listeners stay open until the grace period is over: for acks of clients that reconnect, and for
   // /readyz, which reports that no jobs are accepted any more. The queue refuses new jobs.
+  intakes_->stop(now(), std::clamp(options_.grace, kShortestIntakeStop, kLongestIntakeStop));
   deliveries_->stop(now(), options_.grace);
-  queue_->stop(now(), options_.grace, [this](const Result<StopReport>& report) {
-    stop_report_ = report;
-    is_stopped_ = true;
-  });
+  queue_->stop(now(), options_.grace, [this](const Result<StopReport>& report) { stop_report_ = report; });
 }
 
 }  // namespace delayq

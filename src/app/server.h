@@ -11,6 +11,7 @@
 #include "api/resp/conversation.h"
 #include "app/configured_schedules.h"
 #include "app/kafka_delivery.h"
+#include "app/kafka_intakes.h"
 #include "app/redis_delivery.h"
 #include "app/storage.h"
 #include "core/served.h"
@@ -49,6 +50,8 @@ struct ServerOptions {
   KafkaDeliveryOptions kafka_delivery;
   /// Called with topics whose ready jobs cannot be delivered as configured, and what to do; may be empty.
   delivery::DeliveryLoop::Stuck stuck;
+  KafkaIntakes::Wanted kafka_intakes;
+  intake::Intake::Tell intakes_tell = [](bool, const std::string&) {};
   QueueConfig queue;
   /// Topic settings of the configuration; they override the same settings made at run time.
   std::map<std::string, Settings> topics;
@@ -109,6 +112,8 @@ class Server {
                   const std::function<void(const std::string& topic, const Error&)>& failed);
   /// Replaces the configured schedules.
   void set_schedules(ConfiguredSchedules::Wanted schedules) { schedules_->apply(std::move(schedules)); }
+  /// Replaces the configured intakes of Kafka topics: see KafkaIntakes::change().
+  void set_kafka_intakes(KafkaIntakes::Wanted intakes);
   /// Reloads the certificates, for new connections. On an error nothing changes; the old certificates stay in
   /// use.
   Status reload_tls();
@@ -131,6 +136,7 @@ class Server {
   Status start_queue(Moment now);
   /// The settings to store so that the configured ones are in effect; nullopt if they already are.
   std::optional<Settings> wanted(const std::string& topic, const Settings& said) const;
+  Status start_intakes();
   void start_resp(Moment now);
   void start_http();
   Status listen(const ListenAt& where);
@@ -158,6 +164,7 @@ class Server {
   std::unique_ptr<RedisDelivery> redis_delivery_;
   std::unique_ptr<KafkaDelivery> kafka_delivery_;
   std::unique_ptr<delivery::DeliveryLoop> deliveries_;
+  std::unique_ptr<KafkaIntakes> intakes_;
   std::shared_ptr<api::Front> front_ = std::make_shared<api::Front>();
   std::unique_ptr<resp::Endpoint> resp_endpoint_;
   std::unique_ptr<http::Endpoint> http_endpoint_;

@@ -8,6 +8,8 @@
 
 #include "core/moment.h"
 #include "delivery/job_text.h"
+#include "queue/carried_record.h"
+#include "queue/job_options.h"
 
 namespace delayq::delivery {
 
@@ -22,6 +24,11 @@ constexpr Millis kFirstLaneRest = std::chrono::seconds{1};
 constexpr Millis kLongestLaneRest = std::chrono::seconds{30};
 /// Above this, topics are forgotten that rested and were not written to since.
 constexpr size_t kMostLanes = 10'000;
+
+constexpr std::string_view kJobId = "delayq-job-id";
+constexpr std::string_view kJobTopic = "delayq-job-topic";
+constexpr std::string_view kJobDue = "delayq-job-due";
+constexpr std::string_view kJobAttempt = "delayq-job-attempt";
 
 std::optional<std::string_view> key_of(const Job& job, KafkaKey key) {
   switch (key) {
@@ -145,9 +152,10 @@ size_t KafkaSink::send(const Origin& origin, const Claim& claim, std::span<const
 Status KafkaSink::write(const Origin& origin, Lane& lane, const SinkJob& each) {
   const Job& job = *each.job;
   const EffectiveSettings& settings = origin.settings;
+  const JobOptions options = decode_job_options(job.options);
   std::string text;
   kafka::Record record;
-  record.topic = lane.topic;
+  record.topic = options.kafka_topic.empty() ? std::string_view(lane.topic) : options.kafka_topic;
   record.key = key_of(job, settings.kafka_key);
   switch (settings.kafka_content) {
     case KafkaContent::kBody:
@@ -162,10 +170,12 @@ Status KafkaSink::write(const Origin& origin, Lane& lane, const SinkJob& each) {
       break;
   }
   const fmt::format_int attempt(job.attempts);
-  const std::array headers{kafka::Header{"delayq-id", job.id}, kafka::Header{"delayq-topic", job.topic},
-                           kafka::Header{"delayq-due", due_text(job.due)},
-                           kafka::Header{"delayq-attempt", {attempt.data(), attempt.size()}}};
-  record.headers = headers;
+  const std::array own{kafka::Header{kJobId, job.id}, kafka::Header{kJobTopic, job.topic},
+                       kafka::Header{kJobDue, due_text(job.due)},
+                       kafka::Header{kJobAttempt, std::string_view(attempt.data(), attempt.size())}};
+  headers_.assign(own.begin(), own.end());
+  if (!options.carried.empty()) carry(options.carried, settings.kafka_content, record);
+  record.headers = headers_;
   uint32_t token = static_cast<uint32_t>(flights_.size());
   if (free_.empty()) {
     flights_.emplace_back();
@@ -177,10 +187,25 @@ Status KafkaSink::write(const Origin& origin, Lane& lane, const SinkJob& each) {
     free_.push_back(token);
     return status;
   }
-  flights_[token] = {each.ticket, &lane, record.value.size(), lane.suspects > 0 && lane.in_flight == 0};
+  const size_t bytes = record.value ? record.value->size() : 0;
+  flights_[token] = {each.ticket, &lane, bytes, lane.suspects > 0 && lane.in_flight == 0,
+                     std::string(options.kafka_topic)};
   ++lane.in_flight;
-  bytes_ += record.value.size();
+  bytes_ += bytes;
   return {};
+}
+
+void KafkaSink::carry(std::string_view bytes, KafkaContent content, kafka::Record& record) {
+  const std::optional<CarriedRecord> carried = decode_carried_record(bytes);
+  if (!carried) return;
+  record.key = carried->key;
+  if (carried->is_tombstone && content == KafkaContent::kBody) record.value.reset();
+  for (const CarriedRecord::Header& header : carried->headers) {
+    // Of an earlier job: this one has its own.
+    const bool is_own = header.name == kJobId || header.name == kJobTopic || header.name == kJobDue ||
+                        header.name == kJobAttempt;
+    if (!is_own) headers_.push_back({header.name, header.value});
+  }
 }
 
 std::string_view KafkaSink::due_text(Moment due) {
@@ -222,8 +247,8 @@ void KafkaSink::confirmed(const kafka::Confirmation& confirmation, Moment now) {
   if (confirmation.error != nullptr) return failed(lane, flight.ticket, *confirmation.error, now);
   ledger().answered();
   if (std::exchange(lane.rest, Millis::zero()) > Millis::zero() && log_) log_(lane.topic, {});
-  ledger().done(flight.ticket,
-                fmt::format("{}[{}]@{}", lane.topic, confirmation.partition, confirmation.offset));
+  ledger().done(flight.ticket, fmt::format("{}[{}]@{}", flight.target.empty() ? lane.topic : flight.target,
+                                           confirmation.partition, confirmation.offset));
 }
 
 bool KafkaSink::is_suspect(const Flight& flight, const kafka::Confirmation& confirmation) {

@@ -22,10 +22,15 @@ struct KafkaSinkOptions {
 /// Writes jobs to topics in Kafka. Once the broker has confirmed a job it is done here.
 ///
 /// A record has the key and the value that the topic's settings say, and four headers:
-///   delayq-id       the job's id
-///   delayq-topic    its topic in delayq
-///   delayq-due      when this attempt was due: 2030-01-31T08:00:00.000Z
-///   delayq-attempt  1 for the first
+///   delayq-job-id       the job's id
+///   delayq-job-topic    its topic in delayq
+///   delayq-job-due      when this attempt was due: 2030-01-31T08:00:00.000Z
+///   delayq-job-attempt  1 for the first
+/// Their names differ from those that an intake reads: who sends a record back with all its headers says
+/// nothing about its next job.
+///
+/// A job that was a Kafka record (JobOptions::carried) leaves as it came: with the record's key and headers,
+/// and without a value if it had none. JobOptions::kafka_topic overrides the topic.
 ///
 /// At least once: a job is done only when all in-sync replicas have it. When brokers are away for longer than
 /// the producer's timeout, jobs are given back to their places in line and written again later, though the
@@ -88,6 +93,7 @@ class KafkaSink final : public Sink {
     Lane* lane = nullptr;
     size_t bytes = 0;
     bool is_alone = false;  ///< no other record of its topic was under way: it has a batch of its own
+    std::string target{};   ///< the topic in Kafka, if it is not that of the lane
   };
 
   uint32_t most_of(const Lane& lane) const {
@@ -96,6 +102,8 @@ class KafkaSink final : public Sink {
   Lane& lane_of(std::string_view topic);
   /// Returns what became of it at once.
   Status write(const Origin& origin, Lane& lane, const SinkJob& each);
+  /// Lets the record leave as the Kafka record came that the job was made of.
+  void carry(std::string_view bytes, KafkaContent content, kafka::Record& record);
   std::string_view due_text(Moment due);
   void confirmed(const kafka::Confirmation& confirmation, Moment now);
   /// Whether the record is to be written again alone.
@@ -112,6 +120,7 @@ class KafkaSink final : public Sink {
   Moment full_until_{};          ///< the producer's buffer is full, at most until then
   absl::flat_hash_map<std::string, std::unique_ptr<Lane>> lanes_;
   std::vector<Lane*> freed_;
+  std::vector<kafka::Header> headers_;  ///< of the record that is being written
   std::vector<kafka::Confirmation> heard_;
   bool has_heard_ = false;
   Moment formatted_due_ = kNever;  ///< jobs that fall due together have the same text

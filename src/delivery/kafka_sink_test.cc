@@ -6,6 +6,7 @@
 #include "delivery/delivery_loop.h"
 #include "delivery/job_text.h"
 #include "engine/memory/memory_engine.h"
+#include "queue/carried_record.h"
 #include "tests/support/fake_producer.h"
 #include "tests/support/queue_driver.h"
 
@@ -90,9 +91,9 @@ TEST_F(ToKafka, ARecordHasTheBodyTheIdAsItsKeyAndFourHeaders) {
   EXPECT_EQ(made.topic, "order");
   EXPECT_EQ(made.key, "7");
   EXPECT_EQ(made.value, "body of it");
-  const std::string due = made.headers.at("delayq-due");
-  EXPECT_THAT(made.headers, UnorderedElementsAre(Pair("delayq-id", "7"), Pair("delayq-topic", "order"),
-                                                 Pair("delayq-due", due), Pair("delayq-attempt", "1")));
+  const std::string due = made.headers.at("delayq-job-due");
+  EXPECT_THAT(made.headers, UnorderedElementsAre(Pair("delayq-job-id", "7"), Pair("delayq-job-topic", "order"),
+                                                 Pair("delayq-job-due", due), Pair("delayq-job-attempt", "1")));
   EXPECT_THAT(due, testing::EndsWith(".000Z"));
 }
 
@@ -107,10 +108,40 @@ TEST_F(ToKafka, SettingsChooseTopicKeyAndContent) {
   EXPECT_EQ(producer_.open()[0].topic, "elsewhere");
   EXPECT_EQ(producer_.open()[0].key, "customer");
   EXPECT_EQ(producer_.open()[0].value, "1");
-  EXPECT_EQ(producer_.open()[0].headers.at("delayq-topic"), "a");
+  EXPECT_EQ(producer_.open()[0].headers.at("delayq-job-topic"), "a");
   EXPECT_EQ(producer_.open()[1].key, std::nullopt);
   EXPECT_EQ(producer_.open()[2].key, std::nullopt);
   EXPECT_THAT(producer_.open()[2].value, HasSubstr(R"("id":"3")"));
+}
+
+TEST_F(ToKafka, AJobThatWasARecordLeavesAsItCame) {
+  set("order", {});
+  CarriedRecord record;
+  record.key = "customer";
+  record.headers = {{"trace", "1"}, {"delayq-job-id", "of an earlier job"}, {"none", std::nullopt}};
+  std::string carried;
+  ASSERT_TRUE(encode_carried_record(record, carried).ok());
+  JobOptions options{.kafka_topic = "elsewhere", .carried = carried};
+  queue_.push({.topic = "order", .id = "1", .body = "x", .at = at(0), .options = options});
+  std::string keyless;
+  ASSERT_TRUE(encode_carried_record({.key = {}, .is_tombstone = true, .headers = {}}, keyless).ok());
+  queue_.push({.topic = "order", .id = "2", .at = at(0), .options = {.carried = keyless}});
+  settle();
+  ASSERT_THAT(producer_.open(), SizeIs(2));
+  const FakeProducer::Made& first = producer_.open()[0];
+  EXPECT_EQ(first.topic, "elsewhere");
+  EXPECT_EQ(first.key, "customer");
+  EXPECT_EQ(first.value, "x");
+  EXPECT_EQ(first.headers.at("trace"), "1");
+  EXPECT_EQ(first.headers.at("none"), "(none)");
+  EXPECT_EQ(first.headers.at("delayq-job-id"), "1");
+  const FakeProducer::Made& second = producer_.open()[1];
+  EXPECT_EQ(second.topic, "order");
+  EXPECT_EQ(second.key, std::nullopt);
+  EXPECT_EQ(second.value, std::nullopt) << "a tombstone stays one";
+  producer_.confirm_all();
+  settle();
+  EXPECT_EQ(queue_.get("order", "1")->outcome, "elsewhere[3]@40");
 }
 
 TEST_F(ToKafka, AJobIsDoneWhenItIsConfirmedAndSaysWhereItIs) {
@@ -135,7 +166,7 @@ TEST_F(ToKafka, AMissingTopicFailsTheJobAndTheNextAttemptSaysSo) {
   EXPECT_EQ(queue_.get("order", "7")->outcome, "kafka: orders: Unknown topic");
   settle_at(at(2'000));
   ASSERT_THAT(producer_.open(), SizeIs(1));
-  EXPECT_EQ(producer_.open()[0].headers.at("delayq-attempt"), "2");
+  EXPECT_EQ(producer_.open()[0].headers.at("delayq-job-attempt"), "2");
   EXPECT_EQ(sink_.figures().failed, 1U);
 }
 
@@ -208,7 +239,7 @@ TEST_F(ToKafka, JobsComeBackUncountedWhenTheBrokerStaysAway) {
   settle_at(queue_.now() + seconds{5});
   ASSERT_THAT(producer_.open(), SizeIs(3));
   EXPECT_EQ(producer_.open()[0].value, "body of it");
-  EXPECT_EQ(producer_.open()[0].headers.at("delayq-id"), "a") << "in their places in line";
+  EXPECT_EQ(producer_.open()[0].headers.at("delayq-job-id"), "a") << "in their places in line";
   EXPECT_THAT(logged_, IsEmpty()) << "whoever watches the connection tells it";
 }
 

@@ -39,6 +39,11 @@ Result<Conf> make_conf(const ClientOptions& options, std::initializer_list<Setti
 /// Starts the client. The library owns the configuration then.
 Result<Handle> make_handle(rd_kafka_type_t type, Conf conf);
 
+/// Whether the library's statistics have a broker with a connection.
+inline bool has_connection(std::string_view statistics) {
+  return statistics.find(R"("state":"UP")") != std::string_view::npos;
+}
+
 /// What an error means to us: kNotFound, kForbidden, kTooLarge and kInvalid concern one record or topic;
 /// kUnavailable means that brokers are away.
 ErrorCode code_of(rd_kafka_resp_err_t error);

@@ -19,21 +19,23 @@ constexpr size_t kMostTopics = 10'000;
 /// One poll() reports about this many records, so that the caller can do other work in between.
 constexpr size_t kMostConfirmed = 10'000;
 
-/// In the library's statistics, a broker with a connection.
-constexpr std::string_view kBrokerIsUp = R"("state":"UP")";
-
 size_t bytes_of(const Record& record) {
-  size_t bytes = record.value.size() + (record.key ? record.key->size() : 0);
-  for (const Header& header : record.headers) bytes += header.name.size() + header.value.size();
+  size_t bytes = (record.value ? record.value->size() : 0) + (record.key ? record.key->size() : 0);
+  for (const Header& header : record.headers)
+    bytes += header.name.size() + (header.value ? header.value->size() : 0);
   return bytes;
 }
+
+/// To the library a null pointer means that there is no value; an empty view may have one.
+const char* data_of(std::string_view bytes) { return bytes.data() == nullptr ? "" : bytes.data(); }
 
 rd_kafka_headers_t* headers_of(const Record& record) {
   if (record.headers.empty()) return nullptr;
   rd_kafka_headers_t* const headers = rd_kafka_headers_new(record.headers.size());
   for (const Header& header : record.headers) {
     rd_kafka_header_add(headers, header.name.data(), static_cast<ssize_t>(header.name.size()),
-                        header.value.data(), static_cast<ssize_t>(header.value.size()));
+                        header.value ? data_of(*header.value) : nullptr,
+                        header.value ? static_cast<ssize_t>(header.value->size()) : 0);
   }
   return headers;
 }
@@ -48,7 +50,7 @@ class Arguments {
   }
   void add_bytes(rd_kafka_vtype_t type, std::string_view bytes) {
     // The library copies them (RD_KAFKA_MSG_F_COPY) and does not write.
-    add(type).u.mem = {const_cast<char*>(bytes.data()), bytes.size()};  // NOLINT(*-const-cast)
+    add(type).u.mem = {const_cast<char*>(data_of(bytes)), bytes.size()};  // NOLINT(*-const-cast)
   }
   LibraryError produce(rd_kafka_t* handle) const {
     return LibraryError(rd_kafka_produceva(handle, all_.data(), count_));
@@ -145,7 +147,7 @@ Status LibraryProducer::send(const Record& record, uint64_t token) {
   arguments.add(RD_KAFKA_VTYPE_MSGFLAGS).u.i = RD_KAFKA_MSG_F_COPY;
   arguments.add(RD_KAFKA_VTYPE_OPAQUE).u.ptr = reinterpret_cast<void*>(token);  // NOLINT(*-int-to-ptr)
   arguments.add(RD_KAFKA_VTYPE_PARTITION).u.i32 = record.partition.value_or(RD_KAFKA_PARTITION_UA);
-  arguments.add_bytes(RD_KAFKA_VTYPE_VALUE, record.value);
+  if (record.value) arguments.add_bytes(RD_KAFKA_VTYPE_VALUE, *record.value);
   if (record.key) arguments.add_bytes(RD_KAFKA_VTYPE_KEY, *record.key);
   if (record.timestamp)
     arguments.add(RD_KAFKA_VTYPE_TIMESTAMP).u.i64 = record.timestamp->time_since_epoch().count();
@@ -178,8 +180,7 @@ bool LibraryProducer::poll(std::vector<Confirmation>& confirmed) {
         note_error(*event);
         break;
       case RD_KAFKA_EVENT_STATS:
-        if (std::string_view(rd_kafka_event_stats(event.get())).find(kBrokerIsUp) != std::string_view::npos)
-          is_connected_ = true;
+        if (has_connection(rd_kafka_event_stats(event.get()))) is_connected_ = true;
         break;
       default:  // log lines: what matters of them comes as an error, too
         break;

@@ -17,7 +17,7 @@ namespace delayq::kafka {
 
 struct Header {
   std::string_view name;
-  std::string_view value;
+  std::optional<std::string_view> value;  ///< nullopt: no value, which is not an empty value
 };
 
 /// A record to be written. Nothing of it is used after send() has returned.
@@ -25,7 +25,7 @@ struct Record {
   std::string_view topic;
   std::optional<int32_t> partition{};  ///< without one: by the key, or spread evenly
   std::optional<std::string_view> key{};
-  std::string_view value{};
+  std::optional<std::string_view> value{};  ///< nullopt: a tombstone
   std::span<const Header> headers{};
   std::optional<Moment> timestamp{};  ///< without one: when it is sent
 };

@@ -23,6 +23,7 @@ namespace {
 
 constexpr size_t kFileBytes = size_t{16} << 20;
 constexpr size_t kMostTokens = 10'000;
+constexpr size_t kIntakeNameBytes = 100;
 
 std::string join_path(std::span<const std::string> path) {
   std::string joined;
@@ -90,6 +91,32 @@ Status apply_to_schedule(Config& config, const std::string& name, std::string_vi
   return status;
 }
 
+/// A plain name, for metrics and messages.
+Status check_intake_name(std::string_view name) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  if (!name.empty() && name.size() <= kIntakeNameBytes && std::all_of(name.begin(), name.end(), is_allowed))
+    return {};
+  return invalid(fmt::format("the name of an intake has 1 to {} letters, digits and _ -", kIntakeNameBytes));
+}
+
+/// `path` is what follows the section: a name, and a key.
+Status apply_to_intake(Config& config, std::span<const std::string> path, const Given& given) {
+  if (Status status = check_intake_name(path[0]); !status) return status;
+  const std::string key = join_path(path.subspan(1));
+  if (key.empty() && given.kind != Given::Kind::kTable)
+    return invalid("this is a section: [kafka.intake.NAME]");
+  Config::KafkaIntake& intake = config.kafka_intakes[path[0]];
+  if (key.empty() || (key == "headers" && given.kind == Given::Kind::kTable)) return {};
+  const ConfigRow* const row = find_row(kIntakeSection, key);
+  FieldTarget target{.config = config, .intake = &intake};
+  Status status =
+      row == nullptr ? invalid(unknown_key(kIntakeSection, key)) : read_field(row->field, given, target);
+  if (!status) intake.is_incomplete = true;
+  return status;
+}
+
 /// `path` is what follows "tokens": a number, and a key.
 Status apply_to_token(Config& config, std::span<const std::string> path, const Given& given) {
   size_t index = 0;
@@ -134,6 +161,7 @@ Status apply(Config& config, std::span<const std::string> path, const Given& giv
   if (section == kTopicsSection) return apply_to_topic(config, path[1], join_path(path.subspan(2)), given);
   if (section == kSchedulesSection)
     return apply_to_schedule(config, path[1], join_path(path.subspan(2)), given);
+  if (section == kIntakeSection) return apply_to_intake(config, path.subspan(1), given);
   const std::string key = join_path(path.subspan(1));
   FieldTarget target{config};
   if (const ConfigRow* const table = find_table(section, key))
@@ -186,9 +214,18 @@ void record(std::vector<Said>* said, std::span<const std::string> path, const Gi
                    std::move(origin), false});
 }
 
-/// Section, for topics and schedules the name, which may have dots itself, and the key.
+/// The path with its section as one word: kafka.intake has a dot.
+std::vector<std::string> with_section(const std::vector<std::string>& path) {
+  if (path.size() < 2 || fmt::format("{}.{}", path[0], path[1]) != kIntakeSection) return path;
+  std::vector<std::string> joined{std::string(kIntakeSection)};
+  joined.insert(joined.end(), path.begin() + 2, path.end());
+  return joined;
+}
+
+/// Section, for topics and the like the name, which may have dots itself, and the key.
 std::vector<std::string> split_key(std::string_view key) {
-  const size_t first = key.find('.');
+  const bool is_intake = key.starts_with(kIntakeSection) && key.substr(kIntakeSection.size()).starts_with('.');
+  const size_t first = is_intake ? kIntakeSection.size() : key.find('.');
   if (first == std::string_view::npos) return {std::string(key)};
   const std::string_view section = key.substr(0, first);
   std::string_view rest = key.substr(first + 1);
@@ -216,10 +253,11 @@ ConfigOutcome parse_config(std::string_view text, std::string_view file_name) {
     return outcome;
   }
   for (const TomlEntry& entry : std::get<std::vector<TomlEntry>>(read)) {
-    const Status status = apply(outcome.config, entry.path, entry.value);
+    const std::vector<std::string> path = with_section(entry.path);
+    const Status status = apply(outcome.config, path, entry.value);
     std::string origin = fmt::format("{}:{}", file_name, entry.line);
     if (status) {
-      record(&outcome.said, entry.path, entry.value, std::move(origin));
+      record(&outcome.said, path, entry.value, std::move(origin));
     } else {
       outcome.errors.push_back(
           fmt::format("{}: {}: {}", origin, join_path(entry.path), status.error().detail));

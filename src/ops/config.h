@@ -178,6 +178,47 @@ struct Config {
     bool operator==(const Kafka&) const = default;
   };
 
+  /// The names of headers that say what becomes of a record.
+  struct KafkaHeaders {
+    std::string delay = "delayq-delay";
+    std::string at = "delayq-at";
+    std::string topic = "delayq-topic";
+    std::string id = "delayq-id";
+    std::string target = "delayq-target";
+    std::string group = "delayq-group";
+    std::string priority = "delayq-priority";
+    std::string attempts = "delayq-attempts";
+    std::string retries = "delayq-retries";
+
+    bool operator==(const KafkaHeaders&) const = default;
+  };
+
+  /// Records of Kafka topics that become jobs.
+  struct KafkaIntake {
+    enum class Start : uint8_t { kEarliest, kLatest };
+    enum class DelayFrom : uint8_t { kRecord, kArrival };
+
+    std::vector<std::string> topics{};
+    std::string group{};  ///< empty: delayq-NAME
+    Start start = Start::kEarliest;
+    Millis session_timeout = std::chrono::seconds{10};
+    Millis commit_interval{200};
+    uint32_t in_flight = 20'000;
+    uint64_t in_flight_bytes = uint64_t{32} << 20;
+    std::string topic{};  ///< empty: that of the record
+    Millis delay{};
+    DelayFrom delay_from = DelayFrom::kRecord;
+    OnConflict on_conflict = OnConflict::kKeep;
+    bool carries = true;
+    uint32_t retries = 0;
+    std::optional<Backoff> backoff{};
+    std::string dead_letter_topic{};  ///< empty: by the record's topic
+    KafkaHeaders headers{};
+    bool is_incomplete = false;  ///< as in Schedule
+
+    bool operator==(const KafkaIntake&) const = default;
+  };
+
   /// A recurring job: ScheduleSpec with texts of its own.
   struct Schedule {
     std::optional<Millis> every{};
@@ -222,6 +263,7 @@ struct Config {
   std::map<std::string, Settings> topics;  ///< by name; the defaults of all under kDefaultsName
 
   std::map<std::string, Schedule> schedules;
+  std::map<std::string, KafkaIntake> kafka_intakes;
 
   std::vector<Token> tokens;
 
@@ -288,6 +330,9 @@ std::vector<std::string> check_config(const Config& config, bool all_was_read = 
 
 /// What is wrong with the schedules, for each the first field: as the queue would refuse it.
 std::vector<std::string> check_schedules(const Config& config, Moment now);
+
+/// What is wrong with [kafka.intake.NAME].
+std::vector<std::string> check_intakes(const Config& config);
 
 /// Puts in front of the error where its key was set, when its text begins with a key ("tls.key: ..."), a
 /// section ("tls: ...") or a token ("tokens.0: ...") that was set: "delayq.toml:7: tls.key: ...". For a

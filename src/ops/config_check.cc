@@ -109,6 +109,43 @@ std::vector<std::string> check_schedules(const Config& config, Moment now) {
   return errors;
 }
 
+namespace {
+
+/// The first thing that is wrong, as "KEY: why" or ": why".
+std::string wrong_with(const Config::KafkaIntake& intake, const Config::Kafka& kafka) {
+  if (kafka.brokers.empty()) return ": needs kafka.brokers";
+  if (intake.topics.empty()) return ": topics is missing";
+  if (intake.backoff && intake.retries == 0) return ".backoff: needs retries, too";
+  if (intake.retries > 0 && !intake.backoff) return ".retries: needs backoff, too";
+  for (const std::string& topic : intake.topics) {
+    const bool is_dead = topic == intake.dead_letter_topic ||
+                         (intake.dead_letter_topic.empty() && topic.ends_with(kDeadLetterSuffix));
+    if (is_dead)
+      return fmt::format(".topics: {} is a dead-letter topic: its records would go round for ever", topic);
+  }
+  const Config::KafkaHeaders& names = intake.headers;
+  std::vector<std::string_view> all{names.delay,  names.at,    names.topic,    names.id,     names.target,
+                                    names.group, names.priority, names.attempts, names.retries};
+  std::sort(all.begin(), all.end());
+  const auto twin = std::adjacent_find(all.begin(), all.end());
+  if (twin != all.end()) return fmt::format(".headers: two of them have the name {}", *twin);
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> check_intakes(const Config& config) {
+  std::vector<std::string> errors;
+  for (const auto& [name, intake] : config.kafka_intakes) {
+    if (intake.is_incomplete) continue;
+    std::string section = fmt::format("{}.", kIntakeSection);
+    json::append_string(section, name);
+    const std::string wrong = wrong_with(intake, config.kafka);
+    if (!wrong.empty()) errors.push_back(section + wrong);
+  }
+  return errors;
+}
+
 std::vector<std::string> check_config(const Config& config, bool all_was_read) {
   std::vector<std::string> errors;
   if (all_was_read) {
@@ -152,7 +189,9 @@ std::string_view section_of(std::string_view name) {
   const std::string rest = lowered(name.substr(kPrefix.size()));
   std::string_view longest;
   for (const ConfigSection& section : config_sections()) {
-    const bool begins_so = rest.starts_with(section.name) && rest.size() > section.name.size() &&
+    std::string written(section.name);
+    std::replace(written.begin(), written.end(), '.', '_');
+    const bool begins_so = rest.starts_with(written) && rest.size() > section.name.size() &&
                            rest[section.name.size()] == '_';
     if (begins_so && section.name.size() > longest.size()) longest = section.name;
   }

@@ -58,6 +58,11 @@ constexpr std::array kSections{
         "schedules",
         "One section per recurring job: cron or every, and a topic, are required. Reloaded on SIGHUP. A "
         "schedule that the file no longer names stays: delayq schedule remove NAME."},
+    ConfigSection{
+        "kafka.intake",
+        "One section per intake: records of Kafka topics that become jobs. Needs [kafka]. On SIGHUP how "
+        "records become jobs is reloaded (topic, delay, delay_from, on_conflict, carry, retries, backoff, "
+        "headers); a new section begins to read, and one that is gone stops."},
     ConfigSection{"tokens",
                   "Access tokens. Without tokens every client that reaches the server may do everything. "
                   "Reloaded on SIGHUP."},
@@ -500,7 +505,7 @@ std::span<const ConfigRow> config_rows() {
       topic_rows(topic_settings().effective_values(EffectiveSettings{}));
   static const std::vector<ConfigRow> kRows =
       joined(kServer, kTls, kCompat, kJournal, kRedis, kWebhook, kRedisDelivery, kafka_rows(), kBounds, kLog,
-             kTopics, schedule_rows(), kTokens);
+             kTopics, schedule_rows(), intake_rows(), kTokens);
   return kRows;
 }
 

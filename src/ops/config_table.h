@@ -28,12 +28,13 @@ struct ConfigSection {
 
 inline constexpr std::string_view kTopicsSection = "topics";
 inline constexpr std::string_view kSchedulesSection = "schedules";
+inline constexpr std::string_view kIntakeSection = "kafka.intake";
 /// [[tokens]], any number of them.
 inline constexpr std::string_view kTokensSection = "tokens";
 
 /// Whether there is one section for each name: [topics.NAME].
 constexpr bool has_names(std::string_view section) {
-  return section == kTopicsSection || section == kSchedulesSection;
+  return section == kTopicsSection || section == kSchedulesSection || section == kIntakeSection;
 }
 /// Whether the section can be there several times. The environment cannot say which is meant.
 constexpr bool is_repeated(std::string_view section) {
@@ -53,6 +54,9 @@ std::vector<ConfigRow> schedule_rows();
 
 /// The rows of [kafka] (kafka_rows.cc).
 std::vector<ConfigRow> kafka_rows();
+
+/// The rows of [kafka.intake.NAME] (intake_rows.cc).
+std::vector<ConfigRow> intake_rows();
 
 /// The row of a key, or null.
 const ConfigRow* find_row(std::string_view section, std::string_view key);

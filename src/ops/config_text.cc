@@ -23,7 +23,9 @@ std::string_view written(const ConfigRow& row) { return row.initial.empty() ? ro
 
 std::string initial_of(const ConfigRow& row) {
   if (!row.initial.empty()) return std::string(row.initial);
-  return row.section == kTokensSection || row.section == kSchedulesSection ? "none" : "no limit";
+  const bool has_none = row.section == kTokensSection || row.section == kSchedulesSection ||
+                        row.section == kIntakeSection;
+  return has_none ? "none" : "no limit";
 }
 
 constexpr std::string_view kExampleEnd = R"(
@@ -70,6 +72,7 @@ namespace {
 std::string example_heading(std::string_view section) {
   if (section == kTokensSection) return "#[[tokens]]";
   if (section == kSchedulesSection) return "#[schedules.nightly-report]";
+  if (section == kIntakeSection) return "#[kafka.intake.orders]";
   return fmt::format("[{}{}]", section, section == kTopicsSection ? ".\"*\"" : "");
 }
 
@@ -167,7 +170,7 @@ std::string config_in_force(std::span<const Said> said) {
   }
   for (const Section& section : sections) {
     const bool is_token = section.name == kTokensSection;
-    const bool is_named = has_names(section.name.substr(0, section.name.find('.')));
+    const bool is_named = has_names(section.name.substr(0, section.name.find(".\"")));
     if (!is_token && !is_named) continue;
     text += is_token ? fmt::format("\n[[{}]]\n", section.name) : fmt::format("\n[{}]\n", section.name);
     for (const auto& [key, each] : section.keys) text += line_of(*each);

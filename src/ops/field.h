@@ -36,6 +36,7 @@ struct FieldTarget {
   SettingValues* topic = nullptr;        ///< set for keys of [topics.NAME]; has the rows of topic_settings()
   Token* token = nullptr;                ///< set for keys of [[tokens]]
   Config::Schedule* schedule = nullptr;  ///< set for keys of [schedules.NAME]
+  Config::KafkaIntake* intake = nullptr;  ///< set for keys of [kafka.intake.NAME]
 };
 
 template <class T>

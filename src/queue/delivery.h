@@ -81,6 +81,8 @@ constexpr std::string_view name_of(KafkaContent content) {
 /// The name of a topic in Kafka: letters, digits and . _ -, but not "." or "..".
 inline constexpr size_t kKafkaTopicBytes = 249;
 Status check_kafka_topic(std::string_view name);
+/// The end of the name of a dead-letter topic, behind that of the topic whose records cannot be jobs.
+inline constexpr std::string_view kDeadLetterSuffix = ".delayq-dead";
 
 /// The format of a callback's request, and which responses mean success.
 enum class CallbackFormat : uint8_t {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/limits.h"
+#include "queue/carried_record.h"
 #include "queue/msgpack.h"
 
 namespace delayq {
@@ -19,6 +20,8 @@ enum class Field : uint64_t {
   kMethod = 5,
   kFormat = 6,
   kName = 7,
+  kKafkaTopic = 8,
+  kCarried = 9,
 };
 
 constexpr size_t kContentTypeBytes = 255;
@@ -62,6 +65,12 @@ void read_field(uint64_t field, MsgpackReader& reader, JobOptions& options) {
     case Field::kName:
       options.name = reader.text();
       return;
+    case Field::kKafkaTopic:
+      options.kafka_topic = reader.text();
+      return;
+    case Field::kCarried:
+      options.carried = reader.text();
+      return;
   }
   reader.skip();
 }
@@ -84,6 +93,13 @@ Status check_job_options(const JobOptions& options) {
   if (!options.method.empty()) {
     if (Status status = check_callback_method(options.method); !status) return status;
   }
+  if (!options.kafka_topic.empty()) {
+    if (Status status = check_kafka_topic(options.kafka_topic); !status)
+      return about_field("kafka_topic", status.error());
+  }
+  const bool is_carried = options.carried.size() <= kCarriedBytes && decode_carried_record(options.carried);
+  if (!options.carried.empty() && !is_carried)
+    return invalid("kafka_record", "kafka_record is not the key and the headers of a record");
   if (Status status = check_text("name", options.name, kNameBytes); !status) return status;
   return check_text("content_type", options.content_type, kContentTypeBytes);
 }
@@ -93,7 +109,8 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   const uint32_t pairs = uint32_t{options.attempts.has_value()} + options.backoff.has_value() +
                          options.lease.has_value() + !options.callback.empty() +
                          !options.content_type.empty() + !options.method.empty() +
-                         options.format.has_value() + !options.name.empty();
+                         options.format.has_value() + !options.name.empty() +
+                         !options.kafka_topic.empty() + !options.carried.empty();
   MsgpackWriter writer{out};
   const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
   writer.map(pairs);
@@ -105,6 +122,8 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (!options.method.empty()) key(Field::kMethod), writer.text(options.method);
   if (options.format) key(Field::kFormat), writer.text(name_of(*options.format));
   if (!options.name.empty()) key(Field::kName), writer.text(options.name);
+  if (!options.kafka_topic.empty()) key(Field::kKafkaTopic), writer.text(options.kafka_topic);
+  if (!options.carried.empty()) key(Field::kCarried), writer.text(options.carried);
 }
 
 JobOptions decode_job_options(std::string_view bytes) {

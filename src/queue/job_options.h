@@ -22,11 +22,15 @@ struct JobOptions {
   std::string_view method{};        ///< of its webhook; empty: that of the topic or the format
   std::optional<CallbackFormat> format{};
   std::string_view name{};  ///< a label for humans; nothing depends on it
+  /// Where the job goes when its topic delivers to Kafka; empty: as the topic says.
+  std::string_view kafka_topic{};
+  /// The key and the headers of the Kafka record that it was made of, encoded: queue/carried_record.h.
+  std::string_view carried{};
 
   /// Whether no option is set, as for most jobs.
   bool says_nothing() const {
     return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && method.empty() &&
-           !format && name.empty();
+           !format && name.empty() && kafka_topic.empty() && carried.empty();
   }
   bool operator==(const JobOptions&) const = default;
 };

@@ -17,6 +17,9 @@ std::string encoded_options(const JobOptions& options) {
   return bytes;
 }
 
+/// A record with the key "k" and one header.
+constexpr std::string_view kCarried{"\x94\x01\xa1k\xa4name\xa5value"};
+
 JobOptions everything() {
   return {.attempts = 3,
           .backoff = StepBackoff{{Millis{100}, Millis{200}}},
@@ -25,7 +28,9 @@ JobOptions everything() {
           .content_type = "text/plain",
           .method = "PUT",
           .format = CallbackFormat::kCallbackApi,
-          .name = "close an order"};
+          .name = "close an order",
+          .kafka_topic = "orders.late",
+          .carried = kCarried};
 }
 
 TEST(JobOptions, NothingSaidTakesNoRoom) {
@@ -39,7 +44,7 @@ TEST(JobOptions, EachFieldComesBackAlone) {
        {JobOptions{.attempts = 0}, JobOptions{.backoff = all.backoff}, JobOptions{.lease = all.lease},
         JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type},
         JobOptions{.method = all.method}, JobOptions{.format = all.format}, JobOptions{.name = all.name},
-        all}) {
+        JobOptions{.kafka_topic = all.kafka_topic}, JobOptions{.carried = all.carried}, all}) {
     const std::string bytes = encoded_options(one);
     EXPECT_EQ(decode_job_options(bytes), one);
   }
@@ -75,6 +80,8 @@ TEST(JobOptions, ChecksNameTheField) {
                                                       {{.lease = Millis{1}}, "lease"},
                                                       {{.callback = long_text}, "callback"},
                                                       {{.content_type = "a\nb"}, "content_type"},
+                                                      {{.kafka_topic = "a b"}, "kafka_topic"},
+                                                      {{.carried = "no record"}, "kafka_record"},
                                                       {{.name = "a\nb"}, "name"}};
   for (const auto& [options, field] : cases) {
     const Status status = check_job_options(options);

@@ -207,7 +207,9 @@ TEST(MovingSchedules, AMoveThatIsGivenUpEnds) {
 }
 
 TEST(MovingSchedules, AProgramThatOnlyCopiesMakesNoJobs) {
-  Spot spot(QueueConfig{.makes_occurrences = false});
+  QueueConfig config;
+  config.makes_occurrences = false;
+  Spot spot(config);
   ASSERT_TRUE(spot.set(every_ten()).ok());
   EXPECT_THAT(spot.made(at(60'000)), IsEmpty());
   EXPECT_EQ(spot.show("s")->progress.made, 0U);

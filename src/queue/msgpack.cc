@@ -103,6 +103,8 @@ bool MsgpackReader::boolean() {
   return ok_ && mp_decode_bool(&next_);
 }
 
+bool MsgpackReader::is_text() const { return at(MP_STR); }
+
 std::string_view MsgpackReader::text() {
   ok_ = at(MP_STR) && mp_check_strl(next_, end_) <= 0;
   if (!ok_) return {};

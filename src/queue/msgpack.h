@@ -45,6 +45,8 @@ class MsgpackReader {
   double number();
   bool boolean();
   std::string_view text();
+  /// Whether the next value is a text.
+  bool is_text() const;
   Backoff backoff();
   /// Skips one value of any type.
   void skip();

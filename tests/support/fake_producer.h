@@ -18,17 +18,18 @@ class FakeProducer final : public kafka::Producer {
   struct Made {
     std::string topic;
     std::optional<std::string> key;
-    std::string value;
-    std::map<std::string, std::string> headers;
+    std::optional<std::string> value;
+    std::map<std::string, std::string> headers;  ///< "(none)" for one without a value
     uint64_t token = 0;
   };
 
   Status send(const kafka::Record& record, uint64_t token) override {
     if (refusal_) return *refusal_;
     if (open_.size() >= most_) return Error{ErrorCode::kOverloaded, "kafka", "full"};
-    Made made{std::string(record.topic), {}, std::string(record.value), {}, token};
+    Made made{std::string(record.topic), {}, {}, {}, token};
+    if (record.value) made.value = std::string(*record.value);
     if (record.key) made.key = std::string(*record.key);
-    for (const kafka::Header& header : record.headers) made.headers.emplace(header.name, header.value);
+    for (const kafka::Header& header : record.headers) made.headers.emplace(header.name, header.value.value_or("(none)"));
     open_.push_back(std::move(made));
     return {};
   }

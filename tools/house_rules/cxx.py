@@ -16,7 +16,7 @@ SEES = {
     "engine/*": {"core", "engine"},
     "queue": {"core", "engine", "signing", "calendar"},
     "delivery": {"core", "engine", "queue", "signing", "json", "kafka"},
-    "api": {"core", "engine", "queue", "delivery", "resp", "json", "net"},
+    "api": {"core", "engine", "queue", "delivery", "resp", "json", "net", "kafka"},
     "resp": {"core"},
     "json": {"core"},
     "calendar": {"core"},

@@ -36,6 +36,9 @@ struct Endpoint {
   /// Returns nothing when no jobs are delivered to Redis.
   std::function<std::optional<delivery::SinkFigures>()> redis_delivery = [] { return std::nullopt; };
   std::function<std::optional<delivery::SinkFigures>()> kafka_delivery = [] { return std::nullopt; };
+  std::function<std::vector<intake::IntakeFigures>()> kafka_intakes = [] {
+    return std::vector<intake::IntakeFigures>();
+  };
   uint32_t metrics_topics = 200;  ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< besides HTTP v1

@@ -240,6 +240,47 @@ void write_sink(Exposition& out, std::string_view name, std::string_view what, s
           fmt::format("Whether {} can be reached.", far_side), uint64_t{figures.connected});
 }
 
+/// One sample for each intake.
+template <class Value>
+void write_each_intake(Exposition& out, const std::vector<intake::IntakeFigures>& intakes,
+                       std::string_view name, std::string_view type, std::string_view help, Value value) {
+  out.begin(name, type, help);
+  for (const intake::IntakeFigures& each : intakes)
+    out.sample(Exposition::label("intake", each.name), value(each));
+}
+
+void write_intakes(Exposition& out, const std::vector<intake::IntakeFigures>& intakes) {
+  using Figures = intake::IntakeFigures;
+  const auto write = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    write_each_intake(out, intakes, name, type, help, value);
+  };
+  out.begin("delayq_kafka_intake_records_total", "counter",
+            "Records of an intake: pushed (now a job), kept (its job was there), or dead_lettered.");
+  for (const Figures& each : intakes) {
+    const std::string label = Exposition::label("intake", each.name);
+    out.sample(fmt::format("{},outcome=\"pushed\"", label), each.pushed);
+    out.sample(fmt::format("{},outcome=\"kept\"", label), each.kept);
+    out.sample(fmt::format("{},outcome=\"dead_lettered\"", label), each.dead_lettered);
+  }
+  write("delayq_kafka_intake_read_total", "counter", "Records that were read.",
+        [](const Figures& each) { return each.read; });
+  write("delayq_kafka_intake_refusals_total", "counter",
+        "Pushes of records that the queue refused; they are repeated.",
+        [](const Figures& each) { return each.refused; });
+  write("delayq_kafka_intake_lag", "gauge", "Records of the assigned partitions that are not done yet.",
+        [](const Figures& each) { return each.lag; });
+  write("delayq_kafka_intake_held", "gauge", "Records in memory that are not done yet.",
+        [](const Figures& each) { return each.held; });
+  write("delayq_kafka_intake_partitions", "gauge", "Partitions that are assigned to this server.",
+        [](const Figures& each) { return each.partitions; });
+  write("delayq_kafka_intake_paused", "gauge",
+        "Of them: those that wait, because records can neither be stored nor written to the dead-letter "
+        "topic.",
+        [](const Figures& each) { return each.paused; });
+  write("delayq_kafka_intake_connected", "gauge", "Whether nothing is known that keeps it from reading.",
+        [](const Figures& each) { return uint64_t{each.is_connected}; });
+}
+
 }  // namespace
 
 std::string metrics_text(const Metrics& metrics) {
@@ -259,6 +300,7 @@ std::string metrics_text(const Metrics& metrics) {
     write_sink(out, "redis", "lists and streams in Redis", "that Redis", *metrics.redis_delivery);
   if (metrics.kafka_delivery)
     write_sink(out, "kafka", "topics in Kafka", "a broker", *metrics.kafka_delivery);
+  if (!metrics.kafka_intakes.empty()) write_intakes(out, metrics.kafka_intakes);
   if (metrics.totals != nullptr) write_topics(out, metrics);
   out.one("process_resident_memory_bytes", "gauge", "RAM of the process.", metrics.process.resident_bytes);
   out.one("process_start_time_seconds", "gauge", "When it started, in Unix time.",

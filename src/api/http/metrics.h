@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/conversation.h"
+#include "api/kafka/intake_figures.h"
 #include "delivery/sink.h"
 #include "delivery/webhook/call.h"
 #include "queue/verbs.h"
@@ -43,6 +45,7 @@ struct Metrics {
   std::optional<RedisFigures> redis{};                    ///< none with other engines
   std::optional<delivery::SinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
   std::optional<delivery::SinkFigures> kafka_delivery{};  ///< none without brokers
+  std::vector<intake::IntakeFigures> kafka_intakes{};
 };
 
 /// All metrics, in Prometheus's text format. Its size has a bound: it depends on how many topics are given,

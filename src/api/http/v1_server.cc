@@ -27,6 +27,7 @@ void send_metrics(const Responder& responder, const Endpoint& host, const TotalS
   metrics.redis = host.redis();
   metrics.redis_delivery = host.redis_delivery();
   metrics.kafka_delivery = host.kafka_delivery();
+  metrics.kafka_intakes = host.kafka_intakes();
   responder.send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_text(metrics)});
 }
 

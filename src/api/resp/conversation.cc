@@ -283,6 +283,8 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return cancel(arguments);
     case Verb::kReschedule:
       return reschedule(arguments);
+    case Verb::kScheduleSet:
+      return set_schedule(arguments);
     default:
       break;
   }

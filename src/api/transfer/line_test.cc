@@ -137,6 +137,8 @@ TEST(Line, OptionsComeBack) {
   options.format = CallbackFormat::kCloudEvents;
   options.content_type = "text/plain; charset=utf-8";
   options.name = "关闭订单";
+  options.kafka_topic = "orders.late";
+  options.carried = std::string_view("\x93\x02\xa4name\xc2", 8);
   std::string encoded;
   encode_job_options(options, encoded);
   Job job = simple_job();

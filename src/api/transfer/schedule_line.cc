@@ -1,5 +1,6 @@
 #include "api/transfer/members.h"
 #include "core/duration.h"
+#include "core/encoding.h"
 #include "core/moment.h"
 
 namespace delayq::transfer {
@@ -15,6 +16,8 @@ void write_options(json::Writer& json, const JobOptions& options) {
   if (options.format) json.key("callback_format").text(name_of(*options.format));
   if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
   if (!options.name.empty()) json.key("name").text(options.name);
+  if (!options.kafka_topic.empty()) json.key("kafka_topic").text(options.kafka_topic);
+  if (!options.carried.empty()) json.key("kafka_record_base64").text(to_base64(options.carried));
 }
 
 std::string_view read_body(Members& members) {
@@ -38,6 +41,9 @@ void read_options(Members& members, JobOptions& options) {
   options.format = members.parsed("callback_format", parse_callback_format);
   options.content_type = members.text("content_type").value_or(std::string_view());
   options.name = members.text("name").value_or(std::string_view());
+  options.kafka_topic = members.text("kafka_topic").value_or(std::string_view());
+  if (const auto base64 = members.text("kafka_record_base64"))
+    options.carried = members.decoded("kafka_record_base64", *base64);
 }
 
 // ---- schedules

@@ -142,7 +142,7 @@ void Replay::apply_job(const Waiting& waiting) {
     store_.erase(old);
   }
   const Slot slot = store_.insert({waiting.id_key, topic, job.fixed.state, job.fixed.priority,
-                                   !job.options.empty(), job.group, waiting.location});
+                                   !job.options.empty(), job.group, waiting.location, job.fixed.lease_ms});
   if (early_outcomes_.empty()) return;
   if (const auto outcome = early_outcomes_.find(waiting.seq); outcome != early_outcomes_.end()) {
     store_.set_outcome_record(slot, outcome->second, false);

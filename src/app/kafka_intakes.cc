@@ -1,0 +1,159 @@
+#include "app/kafka_intakes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kafka/producer.h"
+
+namespace delayq {
+
+namespace {
+
+/// Dead letters are rare, and read in small numbers.
+constexpr uint32_t kMostLetters = 10'000;
+/// The library's buffer must be able to have records in it while those in memory are being pushed.
+constexpr uint64_t kLeastBuffer = uint64_t{1} << 20;
+
+std::string group_of(const std::string& name, const Config::KafkaIntake& said) {
+  return said.group.empty() ? fmt::format("delayq-{}", name) : said.group;
+}
+
+/// The parts of the configuration that a running intake cannot change.
+Config::KafkaIntake fixed_part(Config::KafkaIntake said) {
+  const Config::KafkaIntake initial;
+  said.topic = initial.topic;
+  said.delay = initial.delay;
+  said.delay_from = initial.delay_from;
+  said.on_conflict = initial.on_conflict;
+  said.carries = initial.carries;
+  said.retries = initial.retries;
+  said.backoff = initial.backoff;
+  said.headers = initial.headers;
+  return said;
+}
+
+intake::IntakeOptions intake_options(const std::string& name, const Config::KafkaIntake& said) {
+  intake::IntakeOptions options{.name = name};
+  options.rules = intake_rules(said);
+  options.dead_letter_topic = said.dead_letter_topic;
+  options.most_records = said.in_flight;
+  options.most_bytes = said.in_flight_bytes;
+  options.commit_interval = said.commit_interval;
+  return options;
+}
+
+}  // namespace
+
+intake::Rules intake_rules(const Config::KafkaIntake& said) {
+  intake::Rules rules;
+  rules.topic = said.topic;
+  rules.delay = said.delay;
+  rules.delays_from_arrival = said.delay_from == Config::KafkaIntake::DelayFrom::kArrival;
+  rules.on_conflict = said.on_conflict;
+  rules.carries = said.carries;
+  if (said.retries > 0 && said.backoff) rules.retry = intake::RetryRule{said.retries, *said.backoff};
+  const Config::KafkaHeaders& names = said.headers;
+  rules.headers = {names.delay, names.at,       names.topic,    names.id,     names.target,
+                   names.group, names.priority, names.attempts, names.retries};
+  return rules;
+}
+
+Result<std::unique_ptr<KafkaIntakes>> KafkaIntakes::open(Queue& queue, Options options) {
+  std::unique_ptr<KafkaIntakes> intakes(new KafkaIntakes(queue, std::move(options)));
+  for (const auto& [name, said] : intakes->options_.wanted) {
+    if (Status status = intakes->start(name, said); !status.ok()) return status.error();
+  }
+  return intakes;
+}
+
+Status KafkaIntakes::start(const std::string& name, const Config::KafkaIntake& said) {
+  kafka::ConsumerOptions reading;
+  reading.client = options_.client;
+  reading.group = group_of(name, said);
+  reading.topics = said.topics;
+  reading.starts_at_end = said.start == Config::KafkaIntake::Start::kLatest;
+  reading.session_timeout = said.session_timeout;
+  reading.buffer_bytes = std::max(kLeastBuffer, said.in_flight_bytes / 2);
+  reading.wakeup = options_.wakeup;
+  auto consumer = kafka::open_consumer(std::move(reading));
+  if (!consumer.ok()) {
+    Error error = consumer.error();
+    error.detail = fmt::format("kafka.intake.{}: {}", name, error.detail);
+    return error;
+  }
+  kafka::ProducerOptions writing;
+  writing.client = options_.client;
+  writing.max_records = kMostLetters;
+  writing.max_bytes = std::max(said.in_flight_bytes, uint64_t{128} << 20);
+  writing.wakeup = options_.wakeup;
+  running_[name] = {said, std::make_unique<intake::Intake>(
+                              queue_, std::move(*consumer),
+                              [writing = std::move(writing)] { return kafka::open_producer(writing); },
+                              intake_options(name, said), options_.tell)};
+  return {};
+}
+
+bool KafkaIntakes::poll(Moment now) {
+  bool is_busy = false;
+  for (auto& [name, each] : running_) is_busy |= each.intake->poll(now);
+  for (const auto& each : ending_) is_busy |= each->poll(now);
+  if (!is_stopping_) std::erase_if(ending_, [](const auto& each) { return each->is_stopped(); });
+  return is_busy;
+}
+
+Moment KafkaIntakes::tick(Moment now) {
+  Moment next = kNever;
+  for (auto& [name, each] : running_) next = std::min(next, each.intake->tick(now));
+  for (const auto& each : ending_) next = std::min(next, each->tick(now));
+  return next;
+}
+
+void KafkaIntakes::change(Wanted wanted, Moment now, Millis grace) {
+  if (is_stopping_) return;
+  for (auto each = running_.begin(); each != running_.end();) {
+    if (wanted.contains(each->first)) {
+      ++each;
+      continue;
+    }
+    options_.tell(false, fmt::format("kafka intake {}: no longer in the configuration: stops", each->first));
+    each->second.intake->stop(now, grace);
+    ending_.push_back(std::move(each->second.intake));
+    each = running_.erase(each);
+  }
+  for (const auto& [name, said] : wanted) {
+    const auto found = running_.find(name);
+    if (found == running_.end()) {
+      const Status status = options_.client.brokers.empty()
+                                ? Status{invalid("kafka.brokers is set only by a restart")}
+                                : start(name, said);
+      if (!status.ok()) options_.tell(true, fmt::format("kafka intake {}: {}", name, status.error().detail));
+      continue;
+    }
+    if (fixed_part(found->second.said) != fixed_part(said))
+      options_.tell(true, fmt::format("kafka intake {}: topics, group, start, dead_letter_topic, timeouts and "
+                                      "limits are changed only by a restart",
+                                      name));
+    found->second.intake->set_rules(intake_rules(said));
+  }
+}
+
+void KafkaIntakes::stop(Moment now, Millis grace) {
+  is_stopping_ = true;
+  for (auto& [name, each] : running_) each.intake->stop(now, grace);
+}
+
+bool KafkaIntakes::is_stopped() const {
+  return std::all_of(running_.begin(), running_.end(),
+                     [](const auto& each) { return each.second.intake->is_stopped(); }) &&
+         std::all_of(ending_.begin(), ending_.end(), [](const auto& each) { return each->is_stopped(); });
+}
+
+std::vector<intake::IntakeFigures> KafkaIntakes::figures() const {
+  std::vector<intake::IntakeFigures> figures;
+  for (const auto& [name, each] : running_) figures.push_back(each.intake->figures());
+  return figures;
+}
+
+}  // namespace delayq
