@@ -283,11 +283,10 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return cancel(arguments);
     case Verb::kReschedule:
       return reschedule(arguments);
-    case Verb::kScheduleSet:
-      return set_schedule(arguments);
     default:
       break;
   }
+  if (verb == Verb::kScheduleSet) return set_schedule(arguments);
   flush();
   answer_kind_ = kind_of_answer(verb);
   if (verb >= Verb::kSchedule && verb <= Verb::kScheduleNext) return schedule(verb, arguments);
