@@ -44,7 +44,7 @@ class KafkaTest(DeliveryTest):
         self.topic = self.id().rpartition(".")[2].replace("test_", "").replace("_", "-")
 
     def start(self, *options, listener="PLAINTEXT"):
-        return self.serve("--log-level", "info", "--set", f"kafka.brokers={self.kafka.addresses(listener)}", *options)
+        return self.serve("--set", "log.level=info", "--set", f"kafka.brokers={self.kafka.addresses(listener)}", *options)
 
     def topic_for(self, server, partitions=1, **settings):
         """The test's own topic, in Kafka and in delayq."""
@@ -308,7 +308,7 @@ class Configuration(KafkaTest):
         file = self.directory / "good.toml"
         file.write_text(f'[kafka]\nbrokers = "{self.kafka.addresses()}"\npassword = ""\n[kafka.settings]\n"compression.codec" = "lz4"\n'
                         f'"ssl.key.password" = "{PASSWORD}"\n', encoding="utf-8")
-        done = subprocess.run([harness.PROGRAM, "config", "show", "-c", str(file)], check=True, stdout=subprocess.PIPE)
+        done = subprocess.run([harness.PROGRAM, "config", "check", "--print", "-c", str(file)], check=True, stdout=subprocess.PIPE)
         said = done.stdout.decode()
         self.assertIn('settings.compression.codec = "lz4"', said)
         self.assertNotIn(PASSWORD, said)
