@@ -172,7 +172,7 @@ struct Config {
     std::string key_password{};
     bool insecure = false;
     Millis timeout = std::chrono::seconds{30};
-    uint32_t in_flight = 20'000;
+    uint32_t in_flight = 50'000;
     std::map<std::string, std::string> settings{};  ///< of librdkafka, by name
 
     bool operator==(const Kafka&) const = default;
