@@ -17,9 +17,9 @@ namespace {
 constexpr size_t kBatchRecords = 4'096;
 constexpr uint64_t kBatchBytes = uint64_t{4} << 20;
 /// In one read, for the same reason.
-constexpr size_t kReadRecords = 1'024;
+constexpr size_t kReadRecords = 256;
 /// At the same time: so the disk of one is not waited for before the next.
-constexpr size_t kMostPushes = 16;
+constexpr size_t kMostPushes = 64;
 constexpr Millis kFirstPushRest{20};
 constexpr Millis kLongestPushRest = std::chrono::seconds{5};
 /// A shorter trouble is not worth a log line, and not worth pausing what librdkafka has read in advance.
