@@ -247,9 +247,8 @@ void KafkaSink::confirmed(const kafka::Confirmation& confirmation, Moment now) {
   if (confirmation.error != nullptr) return failed(lane, flight.ticket, *confirmation.error, now);
   ledger().answered();
   if (std::exchange(lane.rest, Millis::zero()) > Millis::zero() && log_) log_(lane.topic, {});
-  ledger().done(flight.ticket,
-                fmt::format("{}[{}]@{}", flight.target.empty() ? lane.topic : flight.target,
-                            confirmation.partition, confirmation.offset));
+  ledger().done(flight.ticket, fmt::format("{}[{}]@{}", flight.target.empty() ? lane.topic : flight.target,
+                                           confirmation.partition, confirmation.offset));
 }
 
 bool KafkaSink::is_suspect(const Flight& flight, const kafka::Confirmation& confirmation) {

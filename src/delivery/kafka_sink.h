@@ -93,7 +93,7 @@ class KafkaSink final : public Sink {
     Lane* lane = nullptr;
     size_t bytes = 0;
     bool is_alone = false;  ///< no other record of its topic was under way: it has a batch of its own
-    std::string target{};  ///< the topic in Kafka, if it is not that of the lane
+    std::string target{};   ///< the topic in Kafka, if it is not that of the lane
   };
 
   uint32_t most_of(const Lane& lane) const {
