@@ -130,9 +130,10 @@ void KafkaIntakes::change(Wanted wanted, Moment now, Millis grace) {
       continue;
     }
     if (fixed_part(found->second.said) != fixed_part(said))
-      options_.tell(true, fmt::format("kafka intake {}: topics, group, start, dead_letter_topic, timeouts and "
-                                      "limits are changed only by a restart",
-                                      name));
+      options_.tell(true,
+                    fmt::format("kafka intake {}: topics, group, start, dead_letter_topic, timeouts and "
+                                "limits are changed only by a restart",
+                                name));
     found->second.intake->set_rules(intake_rules(said));
   }
 }

@@ -215,8 +215,9 @@ Status Server::set_redis_delivery(RedisDeliveryOptions options) {
 }
 
 Status Server::start_intakes() {
-  auto opened = KafkaIntakes::open(*queue_, {options_.kafka_delivery.client, std::move(options_.kafka_intakes),
-                                             options_.intakes_tell, [this] { loop_.wake(); }});
+  auto opened =
+      KafkaIntakes::open(*queue_, {options_.kafka_delivery.client, std::move(options_.kafka_intakes),
+                                   options_.intakes_tell, [this] { loop_.wake(); }});
   if (!opened.ok()) return opened.error();
   intakes_ = std::move(*opened);
   return {};

@@ -92,8 +92,9 @@ TEST_F(ToKafka, ARecordHasTheBodyTheIdAsItsKeyAndFourHeaders) {
   EXPECT_EQ(made.key, "7");
   EXPECT_EQ(made.value, "body of it");
   const std::string due = made.headers.at("delayq-job-due");
-  EXPECT_THAT(made.headers, UnorderedElementsAre(Pair("delayq-job-id", "7"), Pair("delayq-job-topic", "order"),
-                                                 Pair("delayq-job-due", due), Pair("delayq-job-attempt", "1")));
+  EXPECT_THAT(made.headers,
+              UnorderedElementsAre(Pair("delayq-job-id", "7"), Pair("delayq-job-topic", "order"),
+                                   Pair("delayq-job-due", due), Pair("delayq-job-attempt", "1")));
   EXPECT_THAT(due, testing::EndsWith(".000Z"));
 }
 

@@ -12,8 +12,9 @@ namespace delayq::kafka {
 
 namespace {
 
-using PartitionList = std::unique_ptr<rd_kafka_topic_partition_list_t,
-                                      Ended<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>>;
+using PartitionList =
+    std::unique_ptr<rd_kafka_topic_partition_list_t,
+                    Ended<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>>;
 
 /// What a record needs besides its bytes, about.
 constexpr size_t kRecordOverhead = 256;
@@ -40,9 +41,8 @@ std::optional<std::string_view> bytes_at(const void* data, size_t size) {
 /// Takes over the message.
 InputRecord record_of(rd_kafka_message_t* message) {
   InputRecord record;
-  record.storage = {message, [](void* held) {
-                      rd_kafka_message_destroy(static_cast<rd_kafka_message_t*>(held));
-                    }};
+  record.storage = {message,
+                    [](void* held) { rd_kafka_message_destroy(static_cast<rd_kafka_message_t*>(held)); }};
   record.topic = rd_kafka_topic_name(message->rkt);
   record.partition = message->partition;
   record.offset = message->offset;
@@ -95,16 +95,16 @@ class LibraryConsumer final : public Consumer {
 
   std::function<void()> wakeup_;
   Handle handle_;
-  EventQueue records_;  ///< and rebalances
-  EventQueue events_;   ///< errors, statistics, results of commits
-  EventQueue closing_;  ///< rebalances, when it closes
+  EventQueue records_;                 ///< and rebalances
+  EventQueue events_;                  ///< errors, statistics, results of commits
+  EventQueue closing_;                 ///< rebalances, when it closes
   std::vector<InputRecord> unwanted_;  ///< read when there was no room; at most one
   std::optional<Rebalance> rebalance_;
   PartitionList revoked_;
   std::optional<Status> committed_;
   bool may_have_more_ = false;
   bool is_cut_off_ = false;
-  std::string last_error_;                              ///< of the connections
+  std::string last_error_;                                          ///< of the connections
   std::map<std::string, std::string, std::less<>> topic_troubles_;  ///< by topic; "" for the group
 };
 
@@ -130,10 +130,9 @@ void LibraryConsumer::wake_by(rd_kafka_queue_t* queue) {
 
 Status LibraryConsumer::start(Conf conf, const std::vector<std::string>& topics) {
   rd_kafka_conf_set_opaque(conf.get(), this);
-  rd_kafka_conf_set_rebalance_cb(conf.get(), [](rd_kafka_t*, rd_kafka_resp_err_t kind,
-                                                rd_kafka_topic_partition_list_t* partitions, void* self) {
-    static_cast<LibraryConsumer*>(self)->rebalanced(kind, *partitions);
-  });
+  rd_kafka_conf_set_rebalance_cb(
+      conf.get(), [](rd_kafka_t*, rd_kafka_resp_err_t kind, rd_kafka_topic_partition_list_t* partitions,
+                     void* self) { static_cast<LibraryConsumer*>(self)->rebalanced(kind, *partitions); });
   auto handle = make_handle(RD_KAFKA_CONSUMER, std::move(conf));
   if (!handle.ok()) return handle.error();
   handle_ = std::move(*handle);
@@ -230,7 +229,8 @@ std::string_view LibraryConsumer::trouble() const {
 
 // ---- the group
 
-void LibraryConsumer::rebalanced(rd_kafka_resp_err_t kind, const rd_kafka_topic_partition_list_t& partitions) {
+void LibraryConsumer::rebalanced(rd_kafka_resp_err_t kind,
+                                 const rd_kafka_topic_partition_list_t& partitions) {
   Rebalance change;
   change.partitions = ids_of(partitions);
   if (kind == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
@@ -289,8 +289,8 @@ void LibraryConsumer::close() {
 std::optional<int64_t> LibraryConsumer::end_of(const PartitionId& partition) const {
   int64_t begin = 0;
   int64_t end = 0;
-  const rd_kafka_resp_err_t error = rd_kafka_get_watermark_offsets(
-      handle_.get(), partition.topic.c_str(), partition.partition, &begin, &end);
+  const rd_kafka_resp_err_t error = rd_kafka_get_watermark_offsets(handle_.get(), partition.topic.c_str(),
+                                                                   partition.partition, &begin, &end);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR || end < 0) return std::nullopt;
   return end;
 }

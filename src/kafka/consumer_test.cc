@@ -169,9 +169,8 @@ TEST_F(ConsumerTest, APausedPartitionIsReadOnWhereItStopped) {
                          [](const InputRecord& each) { return each.partition == 0; });
   };
   const auto before = of_first();
-  poll_until("the other one is read", {&member}, [&] {
-    return static_cast<int64_t>(member.records.size()) - of_first() == 10;
-  });
+  poll_until("the other one is read", {&member},
+             [&] { return static_cast<int64_t>(member.records.size()) - of_first() == 10; });
   EXPECT_EQ(of_first(), before);
   member.consumer->resume(first);
   poll_until("it is read on", {&member}, [&] { return of_first() >= 100; });
@@ -189,7 +188,8 @@ TEST_F(ConsumerTest, PartitionsAreSharedAndGivenBackOnlyWhenTheOwnerSays) {
   write("shared", 0, 10, 0);
   write("shared", 10, 20, 1);
   Member first(reading("shared"));
-  poll_until("it has both", {&first}, [&] { return first.assigned.size() == 2 && first.records.size() == 20; });
+  poll_until("it has both", {&first},
+             [&] { return first.assigned.size() == 2 && first.records.size() == 20; });
   first.lets_go = false;
   Member second(reading("shared"));
   poll_until("one is revoked", {&first, &second}, [&] { return first.is_revoked; });

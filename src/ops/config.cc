@@ -224,7 +224,8 @@ std::vector<std::string> with_section(const std::vector<std::string>& path) {
 
 /// Section, for topics and the like the name, which may have dots itself, and the key.
 std::vector<std::string> split_key(std::string_view key) {
-  const bool is_intake = key.starts_with(kIntakeSection) && key.substr(kIntakeSection.size()).starts_with('.');
+  const bool is_intake =
+      key.starts_with(kIntakeSection) && key.substr(kIntakeSection.size()).starts_with('.');
   const size_t first = is_intake ? kIntakeSection.size() : key.find('.');
   if (first == std::string_view::npos) return {std::string(key)};
   const std::string_view section = key.substr(0, first);

@@ -124,7 +124,7 @@ std::string wrong_with(const Config::KafkaIntake& intake, const Config::Kafka& k
       return fmt::format(".topics: {} is a dead-letter topic: its records would go round for ever", topic);
   }
   const Config::KafkaHeaders& names = intake.headers;
-  std::vector<std::string_view> all{names.delay,  names.at,    names.topic,    names.id,     names.target,
+  std::vector<std::string_view> all{names.delay, names.at,       names.topic,    names.id,     names.target,
                                     names.group, names.priority, names.attempts, names.retries};
   std::sort(all.begin(), all.end());
   const auto twin = std::adjacent_find(all.begin(), all.end());
@@ -191,8 +191,8 @@ std::string_view section_of(std::string_view name) {
   for (const ConfigSection& section : config_sections()) {
     std::string written(section.name);
     std::replace(written.begin(), written.end(), '.', '_');
-    const bool begins_so = rest.starts_with(written) && rest.size() > section.name.size() &&
-                           rest[section.name.size()] == '_';
+    const bool begins_so =
+        rest.starts_with(written) && rest.size() > section.name.size() && rest[section.name.size()] == '_';
     if (begins_so && section.name.size() > longest.size()) longest = section.name;
   }
   return longest;

@@ -23,8 +23,8 @@ std::string_view written(const ConfigRow& row) { return row.initial.empty() ? ro
 
 std::string initial_of(const ConfigRow& row) {
   if (!row.initial.empty()) return std::string(row.initial);
-  const bool has_none = row.section == kTokensSection || row.section == kSchedulesSection ||
-                        row.section == kIntakeSection;
+  const bool has_none =
+      row.section == kTokensSection || row.section == kSchedulesSection || row.section == kIntakeSection;
   return has_none ? "none" : "no limit";
 }
 

@@ -33,9 +33,9 @@ std::string without_password(std::string_view url);
 /// What a value is written to.
 struct FieldTarget {
   Config& config;
-  SettingValues* topic = nullptr;        ///< set for keys of [topics.NAME]; has the rows of topic_settings()
-  Token* token = nullptr;                ///< set for keys of [[tokens]]
-  Config::Schedule* schedule = nullptr;  ///< set for keys of [schedules.NAME]
+  SettingValues* topic = nullptr;         ///< set for keys of [topics.NAME]; has the rows of topic_settings()
+  Token* token = nullptr;                 ///< set for keys of [[tokens]]
+  Config::Schedule* schedule = nullptr;   ///< set for keys of [schedules.NAME]
   Config::KafkaIntake* intake = nullptr;  ///< set for keys of [kafka.intake.NAME]
 };
 

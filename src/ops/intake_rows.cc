@@ -41,57 +41,67 @@ auto set_word(Word I::*member) {
 }
 
 ConfigRow intake_row(std::string key, Field field, std::string initial, std::string_view sample,
-              std::string_view help) {
+                     std::string_view help) {
   return {kIntakeSection, std::move(key), std::move(field), std::move(initial), sample, help};
 }
 
 void add_reading(std::vector<ConfigRow>& rows) {
-  rows.push_back(intake_row("topics", ListField{kMostTopics, "topics", set(&I::topics), check_intake_topics}, "",
-                     "[\"orders\"]", "The Kafka topics to read, each at most 200 bytes; required."));
-  rows.push_back(intake_row("group", TextField{0, kGroupBytes, set(&I::group)}, "\"\"", "",
-                     "The consumer group; empty means delayq-NAME. Servers with the same group share the "
-                     "partitions."));
-  rows.push_back(intake_row("start", ChoiceField{kStarts, {}, set_word(&I::start)}, "\"earliest\"", "",
-                     "Where to begin when the group has no offset: with the earliest record, or with those "
-                     "that come from now on."));
-  rows.push_back(intake_row("session_timeout", DurationField{1s, 30min, set(&I::session_timeout)}, "\"10s\"", "",
-                     "After so long without a sign of life the other servers get its partitions."));
-  rows.push_back(intake_row("commit_interval", DurationField{10ms, 1min, set(&I::commit_interval)}, "\"200ms\"", "",
-                     "How often offsets are committed. After a crash the records since the last commit are "
-                     "read again."));
+  rows.push_back(intake_row("topics", ListField{kMostTopics, "topics", set(&I::topics), check_intake_topics},
+                            "", "[\"orders\"]",
+                            "The Kafka topics to read, each at most 200 bytes; required."));
+  rows.push_back(
+      intake_row("group", TextField{0, kGroupBytes, set(&I::group)}, "\"\"", "",
+                 "The consumer group; empty means delayq-NAME. Servers with the same group share the "
+                 "partitions."));
+  rows.push_back(
+      intake_row("start", ChoiceField{kStarts, {}, set_word(&I::start)}, "\"earliest\"", "",
+                 "Where to begin when the group has no offset: with the earliest record, or with those "
+                 "that come from now on."));
+  rows.push_back(intake_row("session_timeout", DurationField{1s, 30min, set(&I::session_timeout)}, "\"10s\"",
+                            "",
+                            "After so long without a sign of life the other servers get its partitions."));
+  rows.push_back(
+      intake_row("commit_interval", DurationField{10ms, 1min, set(&I::commit_interval)}, "\"200ms\"", "",
+                 "How often offsets are committed. After a crash the records since the last commit are "
+                 "read again."));
   rows.push_back(intake_row("in_flight", NumberField{1, 1'000'000, set(&I::in_flight)}, "20000", "",
-                     "Records in memory that are not yet stored as jobs, at most."));
-  rows.push_back(intake_row("in_flight_bytes", SizeField{kLeastBytes, kMostBytes, set(&I::in_flight_bytes)}, "\"32MiB\"", "",
-                     "The bytes of these records, at most."));
-  rows.push_back(intake_row("prefetch_bytes", SizeField{kLeastBytes, kMostPrefetch, set(&I::prefetch_bytes)},
-                     "\"64MiB\"", "",
-                     "Bytes of records that are fetched in advance, about. Less than is stored in a second "
-                     "makes the intake slower."));
+                            "Records in memory that are not yet stored as jobs, at most."));
+  rows.push_back(intake_row("in_flight_bytes", SizeField{kLeastBytes, kMostBytes, set(&I::in_flight_bytes)},
+                            "\"32MiB\"", "", "The bytes of these records, at most."));
+  rows.push_back(intake_row(
+      "prefetch_bytes", SizeField{kLeastBytes, kMostPrefetch, set(&I::prefetch_bytes)}, "\"64MiB\"", "",
+      "Bytes of records that are fetched in advance, about. Less than is stored in a second "
+      "makes the intake slower."));
 }
 
 void add_jobs(std::vector<ConfigRow>& rows) {
-  rows.push_back(intake_row("topic", TextField{0, Limits::kTopicBytes, set(&I::topic), check_topic}, "\"\"", "",
-                     "The topic of the jobs; empty means the name of the Kafka topic."));
+  rows.push_back(intake_row("topic", TextField{0, Limits::kTopicBytes, set(&I::topic), check_topic}, "\"\"",
+                            "", "The topic of the jobs; empty means the name of the Kafka topic."));
   rows.push_back(intake_row("delay", DurationField{0s, Limits::kMaxDelay, set(&I::delay)}, "\"0s\"", "",
-                     "The delay of records that name neither a delay nor a moment."));
-  rows.push_back(intake_row("delay_from", ChoiceField{kDelaysFrom, {}, set_word(&I::delay_from)}, "\"record\"", "",
-                     "What a delay counts from: the timestamp of the record, or the moment of its arrival."));
-  rows.push_back(intake_row("on_conflict", ChoiceField{kOnConflict, {}, set_word(&I::on_conflict)}, "\"keep\"", "",
-                     "When a record names an id that waits or runs: keep the job, let the record replace it, "
-                     "or reject the record, which goes to the dead-letter topic."));
-  rows.push_back(intake_row("carry", BooleanField{set(&I::carries)}, "true", "",
-                     "Whether the record's key and its other headers travel with the job, and are written "
-                     "again when it goes to a Kafka topic."));
-  rows.push_back(intake_row("retries", NumberField{0, Limits::kMaxAttempts, set(&I::retries)}, "0", "",
-                     "For a topic to which consumers send what they failed to process: how often a record "
-                     "may come back before it goes to the dead-letter topic. 0 means that it is no such "
-                     "topic."));
+                            "The delay of records that name neither a delay nor a moment."));
+  rows.push_back(
+      intake_row("delay_from", ChoiceField{kDelaysFrom, {}, set_word(&I::delay_from)}, "\"record\"", "",
+                 "What a delay counts from: the timestamp of the record, or the moment of its arrival."));
+  rows.push_back(
+      intake_row("on_conflict", ChoiceField{kOnConflict, {}, set_word(&I::on_conflict)}, "\"keep\"", "",
+                 "When a record names an id that waits or runs: keep the job, let the record replace it, "
+                 "or reject the record, which goes to the dead-letter topic."));
+  rows.push_back(
+      intake_row("carry", BooleanField{set(&I::carries)}, "true", "",
+                 "Whether the record's key and its other headers travel with the job, and are written "
+                 "again when it goes to a Kafka topic."));
+  rows.push_back(
+      intake_row("retries", NumberField{0, Limits::kMaxAttempts, set(&I::retries)}, "0", "",
+                 "For a topic to which consumers send what they failed to process: how often a record "
+                 "may come back before it goes to the dead-letter topic. 0 means that it is no such "
+                 "topic."));
   rows.push_back(intake_row("backoff", BackoffField{set(&I::backoff)}, "", "[\"10s\", \"1m\", \"10m\"]",
-                     "With retries: the delay of a record by how often it has come back."));
-  rows.push_back(intake_row("dead_letter_topic",
-                     TextField{0, kKafkaTopicBytes, set(&I::dead_letter_topic), check_kafka_topic}, "\"\"", "",
-                     "The Kafka topic for records that cannot be jobs; empty means the name of the record's "
-                     "topic and .delayq-dead."));
+                            "With retries: the delay of a record by how often it has come back."));
+  rows.push_back(
+      intake_row("dead_letter_topic",
+                 TextField{0, kKafkaTopicBytes, set(&I::dead_letter_topic), check_kafka_topic}, "\"\"", "",
+                 "The Kafka topic for records that cannot be jobs; empty means the name of the record's "
+                 "topic and .delayq-dead."));
 }
 
 void add_headers(std::vector<ConfigRow>& rows) {
@@ -99,7 +109,7 @@ void add_headers(std::vector<ConfigRow>& rows) {
                            std::string_view help) {
     const auto put = [member](T& t, std::string value) { t.intake->headers.*member = std::move(value); };
     rows.push_back(intake_row("headers." + std::string(name), TextField{1, kHeaderBytes, put},
-                       "\"" + Config::KafkaHeaders{}.*member + "\"", "", help));
+                              "\"" + Config::KafkaHeaders{}.*member + "\"", "", help));
   };
   using H = Config::KafkaHeaders;
   add("delay", &H::delay, "The header with the delay, such as 15m.");

@@ -18,7 +18,8 @@ constexpr uint64_t kKnownFlags = kHasKey | kIsTombstone;
 
 Status encode_carried_record(const CarriedRecord& record, std::string& out) {
   if (record.headers.size() > kCarriedHeaders) {
-    return Error{ErrorCode::kTooLarge, {},
+    return Error{ErrorCode::kTooLarge,
+                 {},
                  fmt::format("the record has {} headers to carry: at most {} are allowed",
                              record.headers.size(), kCarriedHeaders)};
   }
@@ -38,7 +39,8 @@ Status encode_carried_record(const CarriedRecord& record, std::string& out) {
   const size_t bytes = out.size() - before;
   if (bytes <= kCarriedBytes) return {};
   out.resize(before);
-  return Error{ErrorCode::kTooLarge, {},
+  return Error{ErrorCode::kTooLarge,
+               {},
                fmt::format("the record's key and headers have {} bytes: at most {} can be carried", bytes,
                            kCarriedBytes)};
 }

@@ -59,8 +59,8 @@ TEST(CarriedRecord, OtherBytesAreNoRecord) {
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(decode_carried_record(bytes.substr(0, size))) << size;
   EXPECT_FALSE(decode_carried_record(bytes + "x"));
-  EXPECT_FALSE(decode_carried_record("\x91\x04"));      // a flag that is not known
-  EXPECT_FALSE(decode_carried_record("\x91\x01"));      // a key is announced
+  EXPECT_FALSE(decode_carried_record("\x91\x04"));       // a flag that is not known
+  EXPECT_FALSE(decode_carried_record("\x91\x01"));       // a key is announced
   EXPECT_FALSE(decode_carried_record("\x92\x02\xa1n"));  // a name without a value
   EXPECT_FALSE(decode_carried_record(std::string_view("\x93\x02\xa1n\xc3", 5)));
 

@@ -109,8 +109,8 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   const uint32_t pairs = uint32_t{options.attempts.has_value()} + options.backoff.has_value() +
                          options.lease.has_value() + !options.callback.empty() +
                          !options.content_type.empty() + !options.method.empty() +
-                         options.format.has_value() + !options.name.empty() +
-                         !options.kafka_topic.empty() + !options.carried.empty();
+                         options.format.has_value() + !options.name.empty() + !options.kafka_topic.empty() +
+                         !options.carried.empty();
   MsgpackWriter writer{out};
   const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
   writer.map(pairs);

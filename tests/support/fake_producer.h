@@ -29,7 +29,8 @@ class FakeProducer final : public kafka::Producer {
     Made made{std::string(record.topic), {}, {}, {}, token};
     if (record.value) made.value = std::string(*record.value);
     if (record.key) made.key = std::string(*record.key);
-    for (const kafka::Header& header : record.headers) made.headers.emplace(header.name, header.value.value_or("(none)"));
+    for (const kafka::Header& header : record.headers)
+      made.headers.emplace(header.name, header.value.value_or("(none)"));
     open_.push_back(std::move(made));
     return {};
   }

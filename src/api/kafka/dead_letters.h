@@ -23,8 +23,8 @@ class DeadLetters {
  public:
   using OpenProducer = std::function<Result<std::unique_ptr<kafka::Producer>>()>;
 
-  /// `topic` empty: the name of the record's topic and kDeadLetterSuffix. The producer is opened when the first
-  /// record needs it.
+  /// `topic` empty: the name of the record's topic and kDeadLetterSuffix. The producer is opened when the
+  /// first record needs it.
   DeadLetters(std::string intake, std::string topic, OpenProducer open)
       : intake_(std::move(intake)), topic_(std::move(topic)), open_(std::move(open)) {}
 

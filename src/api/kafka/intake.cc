@@ -228,9 +228,10 @@ bool Intake::push(Moment now) {
   const uint64_t number = ++last_push_;
   pushing_records_ += sent.size();
   pushing_.emplace(number, std::move(sent));
-  queue_.push(now, requests_, [this, number, alive = std::weak_ptr(alive_)](const Result<PushReport>& report) {
-    if (!alive.expired()) pushed(number, report);
-  });
+  queue_.push(now, requests_,
+              [this, number, alive = std::weak_ptr(alive_)](const Result<PushReport>& report) {
+                if (!alive.expired()) pushed(number, report);
+              });
   return true;
 }
 
@@ -244,8 +245,9 @@ void Intake::pushed(uint64_t number, const Result<PushReport>& report) {
   for (size_t i = 0; i < batch.size(); ++i) {
     TakenRecord& taken = batch[i];
     --taken.partition->under_way;
-    const Error* const error =
-        !report.ok() ? &report.error() : report->jobs[i].ok() ? nullptr : &report->jobs[i].error();
+    const Error* const error = !report.ok()           ? &report.error()
+                               : report->jobs[i].ok() ? nullptr
+                                                      : &report->jobs[i].error();
     if (error == nullptr) {
       ++(report->jobs[i]->outcome == PushOutcome::kKept ? counts_.kept : counts_.pushed);
       bytes_ -= taken.bytes;
@@ -367,9 +369,8 @@ void Intake::revoke(const kafka::Rebalance& change, Moment now) {
 void Intake::let_go_if_done(Moment now) {
   if (!is_letting_go_) return;
   let_go_by_ = std::min(let_go_by_, now + kLetGoWithin);  // the clock may have been set back
-  const bool is_under_way = std::any_of(going_.begin(), going_.end(), [](const PartitionPtr& each) {
-    return each->under_way > each->stuck;
-  });
+  const bool is_under_way = std::any_of(
+      going_.begin(), going_.end(), [](const PartitionPtr& each) { return each->under_way > each->stuck; });
   if (is_under_way && now < let_go_by_) return;
   std::vector<kafka::Position> positions;
   for (const PartitionPtr& each : going_) {

@@ -108,8 +108,8 @@ class Intake {
   Moment now_{};
 
   std::map<kafka::PartitionId, PartitionPtr> partitions_;
-  PartitionPtr last_partition_;       ///< of the record that was read last
-  std::deque<TakenRecord> held_;      ///< read and not pushed
+  PartitionPtr last_partition_;                           ///< of the record that was read last
+  std::deque<TakenRecord> held_;                          ///< read and not pushed
   std::map<uint64_t, std::vector<TakenRecord>> pushing_;  ///< the pushes that are under way
   uint64_t last_push_ = 0;
   size_t pushing_records_ = 0;  ///< in all of them

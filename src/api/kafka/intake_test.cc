@@ -11,8 +11,8 @@ namespace delayq::intake {
 namespace {
 
 using support::FakeConsumer;
-using support::ForwardingEngine;
 using support::FakeLog;
+using support::ForwardingEngine;
 using support::LetterProducer;
 using support::RecordSpec;
 using testing::AllOf;
@@ -40,9 +40,8 @@ class PushSwitch final : public ForwardingEngine {
       return;
     }
     if (error) {
-      ForwardingEngine::flush([error = *error, reply = std::move(reply)](const Result<bool>&) mutable {
-        reply(error);
-      });
+      ForwardingEngine::flush(
+          [error = *error, reply = std::move(reply)](const Result<bool>&) mutable { reply(error); });
       return;
     }
     ForwardingEngine::push(now, jobs, std::move(reply));
@@ -72,7 +71,8 @@ class IntakeTest : public testing::Test {
           ++producers_;
           return std::unique_ptr<kafka::Producer>(std::make_unique<LetterProducer>(broker_));
         },
-        options_, [this](bool is_bad, const std::string& what) {
+        options_,
+        [this](bool is_bad, const std::string& what) {
           told_.push_back((is_bad ? "bad: " : "good: ") + what);
         });
   }
@@ -273,9 +273,8 @@ TEST_F(IntakeTest, AnIdInUseIsTreatedAsConfigured) {
   add(1, {{"delayq-id", "7"}, {"delayq-delay", "2h"}});
   pass(1s);
   std::optional<Moment> due;
-  queue_.get(now_, {"orders", "7"}, [&](const Result<std::optional<FoundJob>>& found) {
-    due = (*found)->job.due;
-  });
+  queue_.get(now_, {"orders", "7"},
+             [&](const Result<std::optional<FoundJob>>& found) { due = (*found)->job.due; });
   settle();
   EXPECT_EQ(due, log_.records[kFirst][2].timestamp.value() + 2h);
 }
@@ -407,9 +406,8 @@ TEST_F(IntakeTest, OrderWithinAPartitionIsKeptWhenPushesAreRefused) {
   engine_.error.reset();
   pass(10s);
   std::string group;
-  queue_.get(now_, {"orders", "7"}, [&](const Result<std::optional<FoundJob>>& found) {
-    group = (*found)->job.group;
-  });
+  queue_.get(now_, {"orders", "7"},
+             [&](const Result<std::optional<FoundJob>>& found) { group = (*found)->job.group; });
   settle();
   EXPECT_EQ(group, "new");
 }

@@ -78,8 +78,8 @@ void set_delay(PushRequest& push, const kafka::InputRecord& record, const Rules&
 std::string_view default_id(const kafka::InputRecord& record, Arena& texts) {
   constexpr size_t kNumbers = 32;  // two dashes and the digits of both numbers
   const std::span<char> room = texts.allocate(record.topic.size() + kNumbers);
-  const auto end = fmt::format_to_n(room.data(), room.size(), "{}-{}-{}", record.topic, record.partition,
-                                    record.offset);
+  const auto end =
+      fmt::format_to_n(room.data(), room.size(), "{}-{}-{}", record.topic, record.partition, record.offset);
   return {room.data(), end.size};
 }
 
@@ -93,8 +93,8 @@ Status set_time(PushRequest& push, const kafka::InputRecord& record, const Rules
                 uint32_t retries) {
   const HeaderNames& names = rules.headers;
   if (said.delay && said.at) {
-    return invalid(names.delay, fmt::format("headers {} and {}: give at most one of them", names.delay,
-                                            names.at));
+    return invalid(names.delay,
+                   fmt::format("headers {} and {}: give at most one of them", names.delay, names.at));
   }
   if (said.at) {
     const auto at = read(names.at, *said.at, parse_moment);

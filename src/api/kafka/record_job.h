@@ -37,11 +37,11 @@ struct RetryRule {
 /// How records become jobs.
 struct Rules {
   HeaderNames headers;
-  std::string topic{};                ///< of jobs whose record names none; empty: the Kafka topic's name
-  Millis delay{};                     ///< of records that say neither `delay` nor `at`
-  bool delays_from_arrival = false;   ///< a delay counts from now, and not from the record's timestamp
+  std::string topic{};               ///< of jobs whose record names none; empty: the Kafka topic's name
+  Millis delay{};                    ///< of records that say neither `delay` nor `at`
+  bool delays_from_arrival = false;  ///< a delay counts from now, and not from the record's timestamp
   OnConflict on_conflict = OnConflict::kKeep;  ///< for records that name an id
-  bool carries = true;                ///< the key and the other headers travel with the job
+  bool carries = true;                         ///< the key and the other headers travel with the job
   std::optional<RetryRule> retry{};
 
   bool operator==(const Rules&) const = default;
