@@ -36,7 +36,7 @@ class KafkaWatch {
 struct KafkaDeliveryOptions {
   kafka::ClientOptions client;  ///< without brokers: jobs cannot be delivered to Kafka
   Millis timeout = std::chrono::seconds{30};
-  uint32_t in_flight = 20'000;
+  uint32_t in_flight = 50'000;
   /// Logs what an operator should know: no broker can be reached, they are back.
   KafkaWatch::Tell tell = [](bool, std::string_view) {};
   /// Called from other threads when the server should look at it.

@@ -13,8 +13,6 @@ namespace {
 
 /// Dead letters are rare, and read in small numbers.
 constexpr uint32_t kMostLetters = 10'000;
-/// The library's buffer must be able to have records in it while those in memory are being pushed.
-constexpr uint64_t kLeastBuffer = uint64_t{1} << 20;
 
 std::string group_of(const std::string& name, const Config::KafkaIntake& said) {
   return said.group.empty() ? fmt::format("delayq-{}", name) : said.group;
@@ -75,7 +73,7 @@ Status KafkaIntakes::start(const std::string& name, const Config::KafkaIntake& s
   reading.topics = said.topics;
   reading.starts_at_end = said.start == Config::KafkaIntake::Start::kLatest;
   reading.session_timeout = said.session_timeout;
-  reading.buffer_bytes = std::max(kLeastBuffer, said.in_flight_bytes / 2);
+  reading.buffer_bytes = said.prefetch_bytes;
   reading.wakeup = options_.wakeup;
   auto consumer = kafka::open_consumer(std::move(reading));
   if (!consumer.ok()) {

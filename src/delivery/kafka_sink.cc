@@ -96,11 +96,11 @@ Claim KafkaSink::claim(const Origin& origin, uint32_t most, Moment now) {
   Lane& lane = lane_of(topic);
   if (lane.rests_until > now) return {.lane = lane.topic, .rests_until = lane.rests_until};
   const uint32_t used = lane.claimed + lane.in_flight;
-  if (used >= most_of_lane()) {
+  if (used >= most_of(lane)) {
     lane.is_waited_for = true;
     return {.lane = lane.topic};
   }
-  const uint32_t jobs = std::min(most, most_of_lane() - used);
+  const uint32_t jobs = std::min(most, most_of(lane) - used);
   lane.claimed += jobs;
   return {jobs, lane.topic};
 }
@@ -122,9 +122,9 @@ void KafkaSink::release_lanes() {
   for (Lane* const lane : std::exchange(freed_, {})) {
     lane->is_freed = false;
     const uint32_t used = lane->claimed + lane->in_flight;
-    if (lane->is_waited_for && used < most_of_lane()) {
+    if (lane->is_waited_for && used < most_of(*lane)) {
       lane->is_waited_for = false;
-      ledger().lane_has_room(lane->topic, most_of_lane() - used);
+      ledger().lane_has_room(lane->topic, most_of(*lane) - used);
     }
     if (lane->is_idle()) lanes_.erase(lanes_.find(lane->topic));
   }
@@ -188,7 +188,8 @@ Status KafkaSink::write(const Origin& origin, Lane& lane, const SinkJob& each) {
     return status;
   }
   const size_t bytes = record.value ? record.value->size() : 0;
-  flights_[token] = {each.ticket, &lane, bytes, std::string(options.kafka_topic)};
+  flights_[token] = {each.ticket, &lane, bytes, lane.suspects > 0 && lane.in_flight == 0,
+                     std::string(options.kafka_topic)};
   ++lane.in_flight;
   bytes_ += bytes;
   return {};
@@ -238,12 +239,23 @@ void KafkaSink::confirmed(const kafka::Confirmation& confirmation, Moment now) {
   Lane& lane = *flight.lane;
   --lane.in_flight;
   if (!std::exchange(lane.is_freed, true)) freed_.push_back(&lane);
+  if (is_suspect(flight, confirmation)) {
+    ++lane.suspects;
+    return ledger().give_back(flight.ticket);
+  }
+  if (flight.is_alone && lane.suspects > 0) --lane.suspects;
   if (confirmation.error != nullptr) return failed(lane, flight.ticket, *confirmation.error, now);
   ledger().answered();
   if (std::exchange(lane.rest, Millis::zero()) > Millis::zero() && log_) log_(lane.topic, {});
   ledger().done(flight.ticket,
                 fmt::format("{}[{}]@{}", flight.target.empty() ? lane.topic : flight.target,
                             confirmation.partition, confirmation.offset));
+}
+
+bool KafkaSink::is_suspect(const Flight& flight, const kafka::Confirmation& confirmation) {
+  if (confirmation.error == nullptr || flight.is_alone) return false;
+  const ErrorCode code = confirmation.error->code;
+  return code == ErrorCode::kTooLarge || code == ErrorCode::kInvalid;
 }
 
 void KafkaSink::failed(Lane& lane, Ticket ticket, const Error& error, Moment now) {

@@ -15,8 +15,8 @@
 namespace delayq::delivery {
 
 struct KafkaSinkOptions {
-  uint32_t in_flight = 20'000;              ///< jobs that are being written at the same time
-  Millis lease = std::chrono::seconds{30};  ///< renewed while the broker has not confirmed
+  uint32_t in_flight = 50'000;              ///< jobs that are being written at the same time
+  Millis lease = std::chrono::seconds{15};  ///< renewed while the broker has not confirmed
 };
 
 /// Writes jobs to topics in Kafka. Once the broker has confirmed a job it is done here.
@@ -41,6 +41,9 @@ struct KafkaSinkOptions {
 /// While no broker can be reached nothing is taken. When others can be reached and only the leaders of one
 /// topic are away, only that topic rests; it never has more than half of the jobs that are being written, so
 /// the others go on.
+///
+/// A broker accepts or refuses whole batches: one record that is too large takes its neighbours with it. So
+/// records that were refused in a batch are written again one by one, and only what is refused alone fails.
 ///
 /// Jobs of a topic are written in the order in which they are handed out; jobs that are tried again come
 /// after the others. In Kafka, order holds within a partition.
@@ -80,17 +83,22 @@ class KafkaSink final : public Sink {
     bool is_freed = false;       ///< a job ended, in this poll()
     Millis rest{};               ///< how long the last rest was; zero: it can be written to
     Moment rests_until{};
-    bool is_idle() const { return claimed == 0 && in_flight == 0 && rest == Millis::zero(); }
+    /// Jobs that were refused in a batch with others, and have not been written alone since.
+    uint32_t suspects = 0;
+    bool is_idle() const { return claimed == 0 && in_flight == 0 && rest == Millis::zero() && suspects == 0; }
   };
   /// A record that is not confirmed.
   struct Flight {
     Ticket ticket = 0;
     Lane* lane = nullptr;
     size_t bytes = 0;
+    bool is_alone = false;  ///< no other record of its topic was under way: it has a batch of its own
     std::string target{};  ///< the topic in Kafka, if it is not that of the lane
   };
 
-  uint32_t most_of_lane() const { return std::max(1U, options_.in_flight / 2); }
+  uint32_t most_of(const Lane& lane) const {
+    return lane.suspects > 0 ? 1 : std::max(1U, options_.in_flight / 2);
+  }
   Lane& lane_of(std::string_view topic);
   /// Returns what became of it at once.
   Status write(const Origin& origin, Lane& lane, const SinkJob& each);
@@ -98,6 +106,8 @@ class KafkaSink final : public Sink {
   void carry(std::string_view bytes, KafkaContent content, kafka::Record& record);
   std::string_view due_text(Moment due);
   void confirmed(const kafka::Confirmation& confirmation, Moment now);
+  /// Whether the record is to be written again alone.
+  static bool is_suspect(const Flight& flight, const kafka::Confirmation& confirmation);
   void failed(Lane& lane, Ticket ticket, const Error& error, Moment now);
   void release_lanes();
   void forget_rests(Moment now);

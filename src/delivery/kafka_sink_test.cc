@@ -111,7 +111,7 @@ TEST_F(ToKafka, SettingsChooseTopicKeyAndContent) {
   EXPECT_EQ(producer_.open()[0].headers.at("delayq-job-topic"), "a");
   EXPECT_EQ(producer_.open()[1].key, std::nullopt);
   EXPECT_EQ(producer_.open()[2].key, std::nullopt);
-  EXPECT_THAT(producer_.open()[2].value, HasSubstr(R"("id":"3")"));
+  EXPECT_THAT(producer_.open()[2].value.value_or(""), HasSubstr(R"("id":"3")"));
 }
 
 TEST_F(ToKafka, AJobThatWasARecordLeavesAsItCame) {
@@ -168,6 +168,35 @@ TEST_F(ToKafka, AMissingTopicFailsTheJobAndTheNextAttemptSaysSo) {
   ASSERT_THAT(producer_.open(), SizeIs(1));
   EXPECT_EQ(producer_.open()[0].headers.at("delayq-job-attempt"), "2");
   EXPECT_EQ(sink_.figures().failed, 1U);
+}
+
+TEST_F(ToKafka, WhatIsRefusedInABatchIsWrittenAgainAloneAndOnlyTheCulpritFails) {
+  const Error too_large{ErrorCode::kTooLarge, "kafka", "order: too large"};
+  set("order", {});
+  for (const char* id : {"a", "large", "c"}) push("order", id);
+  settle();
+  ASSERT_THAT(producer_.open(), SizeIs(3));
+  producer_.fail_all(too_large);
+  std::vector<std::string> seen;
+  for (int rounds = 0; rounds < 3; ++rounds) {
+    settle();
+    ASSERT_THAT(producer_.open(), SizeIs(1)) << "one by one";
+    seen.push_back(producer_.open()[0].headers.at("delayq-job-id"));
+    EXPECT_EQ(producer_.open()[0].headers.at("delayq-job-attempt"), "1") << "that was not counted";
+    if (seen.back() == "large") {
+      producer_.fail(too_large);
+    } else {
+      producer_.confirm();
+    }
+  }
+  settle();
+  EXPECT_THAT(seen, ElementsAre("a", "large", "c"));
+  EXPECT_EQ(queue_.state_of("order", "a"), JobState::kDone);
+  EXPECT_EQ(queue_.state_of("order", "c"), JobState::kDone);
+  EXPECT_EQ(queue_.state_of("order", "large"), JobState::kDelayed);
+  for (const char* id : {"d", "e"}) push("order", id);
+  settle();
+  EXPECT_THAT(producer_.open(), SizeIs(2)) << "in batches again";
 }
 
 TEST_F(ToKafka, ARecordThatIsRefusedAtOnceFails) {

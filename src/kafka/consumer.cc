@@ -315,6 +315,7 @@ Result<std::unique_ptr<Consumer>> open_consumer(ConsumerOptions options) {
                             {"topic.metadata.refresh.interval.ms", "10000"},
                             {"reconnect.backoff.max.ms", "2000"},
                             {"queued.max.messages.kbytes", kilobytes},
+                            {"queued.min.messages", "10000000"},  // the bytes are the limit
                             {"heartbeat.interval.ms", heartbeat},
                         },
                         {

@@ -78,7 +78,9 @@ struct ConsumerOptions {
   std::vector<std::string> topics;
   bool starts_at_end = false;  ///< where to begin without a committed offset: at the end, or at the beginning
   Millis session_timeout = std::chrono::seconds{10};  ///< without a heartbeat for so long, it is expelled
-  uint64_t buffer_bytes = uint64_t{16} << 20;  ///< of records that poll() has not returned yet, about
+  /// Of records that poll() has not returned yet, about. When so much is there, the library looks only once a
+  /// second whether there is room again; so it should be what the user of the consumer needs in a second.
+  uint64_t buffer_bytes = uint64_t{64} << 20;
   /// Called from other threads when poll() has something to return. It must not call the consumer.
   std::function<void()> wakeup{};
 };

@@ -208,7 +208,8 @@ void LibraryProducer::confirm(rd_kafka_event_t& event, std::vector<Confirmation>
 std::shared_ptr<const Error> LibraryProducer::reason_of(const rd_kafka_message_t& message) {
   if (message.err == RD_KAFKA_RESP_ERR__FATAL) is_broken_ = true;
   if (repeated_error_ == nullptr || message.err != repeated_ || message.rkt != repeated_topic_) {
-    Error error = error_of(message.err, rd_kafka_topic_name(message.rkt), rd_kafka_message_errstr(&message));
+    // Not rd_kafka_message_errstr(), which returns the value of a record that was produced.
+    Error error = error_of(message.err, rd_kafka_topic_name(message.rkt), {});
     // A record that waited for too long only says so; the reason is what happened to the connections.
     if (error.code == ErrorCode::kUnavailable && !is_connected_ && !last_error_.empty())
       error.detail = last_error_;
@@ -238,7 +239,7 @@ Result<std::unique_ptr<Producer>> open_producer(ProducerOptions options) {
   const std::string kilobytes = std::to_string(std::max(uint64_t{1}, options.max_bytes >> 10));
   auto conf = make_conf(options.client,
                         {
-                            {"linger.ms", "1"},
+                            {"linger.ms", "5"},
                             // As the Java clients spread keys.
                             {"partitioner", "murmur2_random"},
                             // The broker and the topic say what is too large.

@@ -174,7 +174,7 @@ struct Config {
     std::string key_password{};
     bool insecure = false;
     Millis timeout = std::chrono::seconds{30};
-    uint32_t in_flight = 20'000;
+    uint32_t in_flight = 50'000;
     std::map<std::string, std::string> settings{};  ///< of librdkafka, by name
 
     // The kafka engine's.
@@ -216,6 +216,7 @@ struct Config {
     Millis commit_interval{200};
     uint32_t in_flight = 20'000;
     uint64_t in_flight_bytes = uint64_t{32} << 20;
+    uint64_t prefetch_bytes = uint64_t{64} << 20;
     std::string topic{};  ///< empty: that of the record
     Millis delay{};
     DelayFrom delay_from = DelayFrom::kRecord;

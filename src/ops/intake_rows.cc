@@ -14,6 +14,7 @@ constexpr size_t kGroupBytes = 255;
 constexpr size_t kHeaderBytes = 200;
 constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+constexpr uint64_t kMostPrefetch = uint64_t{2} << 30;
 
 /// In the order of the enumerators.
 constexpr std::array<std::string_view, 2> kStarts{"earliest", "latest"};
@@ -62,6 +63,10 @@ void add_reading(std::vector<ConfigRow>& rows) {
                      "Records in memory that are not yet stored as jobs, at most."));
   rows.push_back(intake_row("in_flight_bytes", SizeField{kLeastBytes, kMostBytes, set(&I::in_flight_bytes)}, "\"32MiB\"", "",
                      "The bytes of these records, at most."));
+  rows.push_back(intake_row("prefetch_bytes", SizeField{kLeastBytes, kMostPrefetch, set(&I::prefetch_bytes)},
+                     "\"64MiB\"", "",
+                     "Bytes of records that are fetched in advance, about. Less than is stored in a second "
+                     "makes the intake slower."));
 }
 
 void add_jobs(std::vector<ConfigRow>& rows) {

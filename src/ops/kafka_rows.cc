@@ -126,7 +126,7 @@ std::vector<ConfigRow> kafka_rows() {
       ConfigRow{"kafka", "in_flight",
                 NumberField{1, 1'000'000,
                             [](T& t, uint64_t v) { t.config.kafka.in_flight = static_cast<uint32_t>(v); }},
-                "20000", "", "Maximum number of jobs that are being written at the same time."},
+                "50000", "", "Maximum number of jobs that are being written at the same time."},
       ConfigRow{
           "kafka", "settings", PairsField{200, "settings of librdkafka", settings_of}, "{}", "",
           "Settings of librdkafka for all its clients, such as \"compression.codec\" = \"lz4\". Those that "

@@ -27,7 +27,10 @@ Settings everything() {
       .callback_secrets = {{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODk="}},
       .redis_key = "orders",
       .redis_content = RedisContent::kId,
-      .redis_maxlen = 1'000'000};
+      .redis_maxlen = 1'000'000,
+      .kafka_topic = "orders.due",
+      .kafka_key = KafkaKey::kGroup,
+      .kafka_content = KafkaContent::kJob};
 }
 
 TEST(Settings, ComeBackAsTheyWere) {
@@ -54,6 +57,9 @@ TEST(Settings, WhatIsUnsaidIsLeftAsItWas) {
   EXPECT_EQ(effective.redis_key, "orders");
   EXPECT_EQ(effective.redis_content, RedisContent::kId);
   EXPECT_EQ(effective.redis_maxlen, 1'000'000U);
+  EXPECT_EQ(effective.kafka_topic, "orders.due");
+  EXPECT_EQ(effective.kafka_key, KafkaKey::kGroup);
+  EXPECT_EQ(effective.kafka_content, KafkaContent::kJob);
 }
 
 TEST(Settings, TheBuiltInDefaultsAreThoseOfTheRules) {

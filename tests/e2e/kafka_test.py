@@ -44,7 +44,7 @@ class KafkaTest(DeliveryTest):
         self.topic = self.id().rpartition(".")[2].replace("test_", "").replace("_", "-")
 
     def start(self, *options, listener="PLAINTEXT"):
-        return self.serve("--log-level", "info", "--set", f"kafka.brokers={self.kafka.addresses(listener)}", *options)
+        return self.serve("--set", "log.level=info", "--set", f"kafka.brokers={self.kafka.addresses(listener)}", *options)
 
     def topic_for(self, server, partitions=1, **settings):
         """The test's own topic, in Kafka and in delayq."""
@@ -68,12 +68,12 @@ class Delivery(KafkaTest):
         client.ask("PUSH", topic, "50ms", body, "ID", "a-1", "GROUP", "customer")
         record = self.kafka.read(topic, 1)[0]
         self.assertEqual((record.key, record.value), (b"a-1", body))
-        self.assertEqual(set(record.headers), {"delayq-id", "delayq-topic", "delayq-due", "delayq-attempt"})
-        self.assertEqual((record.headers["delayq-id"], record.headers["delayq-topic"], record.headers["delayq-attempt"]),
+        self.assertEqual(set(record.headers), {"delayq-job-id", "delayq-job-topic", "delayq-job-due", "delayq-job-attempt"})
+        self.assertEqual((record.headers["delayq-job-id"], record.headers["delayq-job-topic"], record.headers["delayq-job-attempt"]),
                          (b"a-1", topic.encode(), b"1"))
         self.until_settled(client, topic)
         job = self.job(client, topic, "a-1")
-        self.assertRegex(record.headers["delayq-due"], rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertRegex(record.headers["delayq-job-due"], rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
         self.assertEqual(job["outcome"], f"{topic}[0]@0".encode())
         self.assertEqual(job["state"], b"done")
         with self.assertRaisesRegex(harness.Refused, "written to Kafka"):
@@ -308,7 +308,7 @@ class Configuration(KafkaTest):
         file = self.directory / "good.toml"
         file.write_text(f'[kafka]\nbrokers = "{self.kafka.addresses()}"\npassword = ""\n[kafka.settings]\n"compression.codec" = "lz4"\n'
                         f'"ssl.key.password" = "{PASSWORD}"\n', encoding="utf-8")
-        done = subprocess.run([harness.PROGRAM, "config", "show", "-c", str(file)], check=True, stdout=subprocess.PIPE)
+        done = subprocess.run([harness.PROGRAM, "config", "check", "--print", "-c", str(file)], check=True, stdout=subprocess.PIPE)
         said = done.stdout.decode()
         self.assertIn('settings.compression.codec = "lz4"', said)
         self.assertNotIn(PASSWORD, said)

@@ -92,9 +92,10 @@ class Metrics(harness.ServerTest):
         there = {re.sub(r"\{.*", "", name) for name in self.read()}
         self.connect(self.server).ask("PUSH", "t", "0", "x")
         there |= {re.sub(r"\{.*", "", name) for name in self.read()}
-        # Those of the redis engine are there where it is.
+        # Those of the redis engine and of deliveries are there where these are.
         with redis_topology.One() as topology:
-            self.server = self.serve("--engine", "redis", "--redis", topology.url, "--set", f"redis_delivery.url={topology.url}")
+            self.server = self.serve("--engine", "redis", "--redis", topology.url, "--set", f"redis_delivery.url={topology.url}",
+                                     "--set", "kafka.brokers=127.0.0.1:1")
             there |= {re.sub(r"\{.*", "", name) for name in self.read()}
         self.assertEqual(asked - there, set())
 

@@ -17,7 +17,9 @@ namespace {
 constexpr size_t kBatchRecords = 4'096;
 constexpr uint64_t kBatchBytes = uint64_t{4} << 20;
 /// In one read, for the same reason.
-constexpr size_t kReadRecords = 1'024;
+constexpr size_t kReadRecords = 256;
+/// At the same time: so the disk of one is not waited for before the next.
+constexpr size_t kMostPushes = 64;
 constexpr Millis kFirstPushRest{20};
 constexpr Millis kLongestPushRest = std::chrono::seconds{5};
 /// A shorter trouble is not worth a log line, and not worth pausing what librdkafka has read in advance.
@@ -85,7 +87,8 @@ Moment Intake::tick(Moment now) {
   Moment next = std::min(now + kIdle, dead_letters_.tick(now));
   commit(now);
   tell_troubles(now);
-  if (!held_.empty() && pushing_.empty()) next = std::min(next, next_try_);
+  // Before now: then they wait for something else than time.
+  if (!held_.empty() && next_try_ > now) next = std::min(next, next_try_);
   const bool is_uncommitted = std::any_of(partitions_.begin(), partitions_.end(), [](const auto& each) {
     return each.second->progress.position() != each.second->committed;
   });
@@ -98,7 +101,7 @@ Moment Intake::tick(Moment now) {
 // ---- reading
 
 bool Intake::has_room() const {
-  return held_.size() + pushing_.size() + dead_letters_.size() < options_.most_records &&
+  return held_.size() + pushing_records_ + dead_letters_.size() < options_.most_records &&
          bytes_ + dead_letters_.bytes() < options_.most_bytes;
 }
 
@@ -108,7 +111,7 @@ bool Intake::read(Moment now) {
   if (may_read) {
     full_since_.reset();
     // Half of the records are done: what is read now does not fill the room at once.
-    if (is_held_ && held_.size() + pushing_.size() < options_.most_records / 2) hold(false);
+    if (is_held_ && held_.size() + pushing_records_ < options_.most_records / 2) hold(false);
   } else if (!is_stopping_ && !is_held_) {
     // The consumer has a buffer of its own: soon there is room again, and reading goes on.
     if (!full_since_) full_since_ = now;
@@ -143,11 +146,10 @@ void Intake::take(kafka::InputRecord record) {
   PartitionPtr partition = partition_of(record);
   // Another server reads it now, or it is here already.
   if (partition == nullptr || partition->is_gone || partition->progress.has_begun(record.offset)) return;
-  TakenRecord taken{std::move(record), std::move(partition), 0, 0};
+  TakenRecord taken{std::move(record), std::move(partition), 0, ++counts_.read, 0};
   taken.place = taken.partition->progress.begin(taken.record.offset);
   taken.bytes = taken.record.bytes();
   bytes_ += taken.bytes;
-  ++counts_.read;
   held_.push_back(std::move(taken));
 }
 
@@ -203,11 +205,14 @@ std::vector<TakenRecord> Intake::next_batch() {
 }
 
 bool Intake::push(Moment now) {
-  if (!pushing_.empty() || held_.empty() || now < next_try_ || is_stopping_) return false;
+  const size_t most = options_.rules.on_conflict == OnConflict::kReplace || refused_since_ ? 1 : kMostPushes;
+  if (pushing_.size() >= most || held_.empty() || now < next_try_ || is_stopping_) return false;
   std::vector<TakenRecord> batch = next_batch();
   if (batch.empty()) return false;
   Arena texts;
   requests_.clear();
+  std::vector<TakenRecord> sent;
+  sent.reserve(batch.size());
   for (TakenRecord& taken : batch) {
     const Result<PushRequest> job = job_of(taken.record, options_.rules, texts);
     if (!job.ok()) {
@@ -217,17 +222,23 @@ bool Intake::push(Moment now) {
     }
     requests_.push_back(*job);
     ++taken.partition->under_way;
-    pushing_.push_back(std::move(taken));
+    sent.push_back(std::move(taken));
   }
   if (requests_.empty()) return true;
-  queue_.push(now, requests_, [this, alive = std::weak_ptr(alive_)](const Result<PushReport>& report) {
-    if (!alive.expired()) pushed(report);
+  const uint64_t number = ++last_push_;
+  pushing_records_ += sent.size();
+  pushing_.emplace(number, std::move(sent));
+  queue_.push(now, requests_, [this, number, alive = std::weak_ptr(alive_)](const Result<PushReport>& report) {
+    if (!alive.expired()) pushed(number, report);
   });
   return true;
 }
 
-void Intake::pushed(const Result<PushReport>& report) {
-  std::vector<TakenRecord> batch = std::exchange(pushing_, {});
+void Intake::pushed(uint64_t number, const Result<PushReport>& report) {
+  const auto found = pushing_.find(number);
+  std::vector<TakenRecord> batch = std::move(found->second);
+  pushing_.erase(found);
+  pushing_records_ -= batch.size();
   std::vector<TakenRecord> refused;
   const Error* why = report.ok() ? nullptr : &report.error();
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -258,6 +269,9 @@ void Intake::settle(TakenRecord record) {
 void Intake::put_back(std::vector<TakenRecord> records, const Error& why) {
   held_.insert(held_.begin(), std::make_move_iterator(records.begin()),
                std::make_move_iterator(records.end()));
+  // Another push may have been refused before.
+  std::sort(held_.begin(), held_.end(),
+            [](const TakenRecord& a, const TakenRecord& b) { return a.number < b.number; });
   ++counts_.refused;
   rest_ = std::clamp(2 * rest_, kFirstPushRest, kLongestPushRest);
   next_try_ = now_ + std::clamp(why.retry_after, rest_, kLongestPushRest);
@@ -443,7 +457,7 @@ void Intake::tell_troubles(Moment now) {
 IntakeFigures Intake::figures() const {
   IntakeFigures figures = counts_;
   figures.partitions = partitions_.size();
-  figures.held = held_.size() + pushing_.size() + dead_letters_.size();
+  figures.held = held_.size() + pushing_records_ + dead_letters_.size();
   figures.is_connected = consumer_->trouble().empty();
   for (const auto& [id, partition] : partitions_) {
     if (is_held_ || partition->is_paused) ++figures.paused;

@@ -38,7 +38,8 @@ struct IntakeOptions {
 /// Nothing is skipped: a record that can never be a job (a bad header, a body that is too large, an id that
 /// is in use) goes to the dead-letter topic. While it cannot be written there, its partition waits.
 ///
-/// Order. Jobs of one partition are pushed in the order of their offsets, one batch after the other.
+/// Order. Jobs of one partition are pushed in the order of their offsets. Several pushes are under way at a
+/// time, except with OnConflict::kReplace: what is refused and pushed again would replace a later one.
 ///
 /// A crash between push and commit lets records be read again: those without an id of their own are the same
 /// jobs again (see job_of()).
@@ -84,7 +85,7 @@ class Intake {
 
   bool push(Moment now);
   std::vector<TakenRecord> next_batch();
-  void pushed(const Result<PushReport>& report);
+  void pushed(uint64_t number, const Result<PushReport>& report);
   void settle(TakenRecord record);
   void bury(TakenRecord record, const Error& why);
   void put_back(std::vector<TakenRecord> records, const Error& why);
@@ -109,7 +110,9 @@ class Intake {
   std::map<kafka::PartitionId, PartitionPtr> partitions_;
   PartitionPtr last_partition_;       ///< of the record that was read last
   std::deque<TakenRecord> held_;      ///< read and not pushed
-  std::vector<TakenRecord> pushing_;  ///< in the push that is under way
+  std::map<uint64_t, std::vector<TakenRecord>> pushing_;  ///< the pushes that are under way
+  uint64_t last_push_ = 0;
+  size_t pushing_records_ = 0;  ///< in all of them
   std::vector<PushRequest> requests_;
   std::vector<TakenRecord> written_;
   uint64_t bytes_ = 0;  ///< of held_ and pushing_

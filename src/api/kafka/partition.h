@@ -62,7 +62,8 @@ using PartitionPtr = std::shared_ptr<Partition>;
 struct TakenRecord {
   kafka::InputRecord record;
   PartitionPtr partition;
-  uint64_t place = 0;  ///< in the partition's progress
+  uint64_t place = 0;   ///< in the partition's progress
+  uint64_t number = 0;  ///< among all records that were read
   size_t bytes = 0;
 };
 
