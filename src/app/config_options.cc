@@ -55,7 +55,7 @@ void ConfigOptions::add_to(CLI::App& command) {
     said.emplace_back(key, "");
     command.add_option(flags, said.back().second, help);
   };
-  add("-t,--engine", "server.engine", "Where jobs are stored: journal (default), memory or redis");
+  add("-t,--engine", "server.engine", "Where jobs are stored: journal (default), memory, redis or kafka");
   add("--http", "server.http", "Address of the HTTP API, default 127.0.0.1:9277; port 0: any free one");
   add("--resp", "server.resp", "Address for Redis clients, default 127.0.0.1:9278; port 0: any free one");
   add("--redis", "redis.url", "Where the redis engine's Redis is, default redis://127.0.0.1:6379");

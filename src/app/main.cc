@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
       "Without a command, delayq serves:\n"
       "  -c FILE   configuration file; conf/delayq.conf when there is one and -c is not given\n"
       "  -d        run in the background\n"
-      "  -t ENGINE journal, memory or redis\n"
+      "  -t ENGINE journal, memory, redis or kafka\n"
       "delayq serve --help lists all its options.");
   app.set_version_flag("-v,--version", fmt::format("delayq {}", delayq::kVersion));
   delayq::cli::Commands clients(app);
