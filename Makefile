@@ -46,9 +46,9 @@ schemathesis: build  ## ask the server all that its OpenAPI description allows a
 	@tools/setup test
 	@DELAYQ_SCHEMATHESIS_EXAMPLES=$(or $(EXAMPLES),1000) /usr/bin/python3 -B tests/e2e/schemathesis_test.py
 
-chaos: build  ## kill servers and Redises for ten minutes and see that nothing is lost; SECONDS=n, TOPOLOGY=sentinel|cluster|one|journal, SEED=n
+chaos: build  ## kill servers and Redises for ten minutes and see that nothing is lost; SECONDS=n, TOPOLOGY=sentinel|cluster|one|journal, SEED=n, SCHEDULES=n
 	@tools/setup test
-	@/usr/bin/python3 -B tests/chaos/chaos.py --topology $(or $(TOPOLOGY),sentinel) --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+	@/usr/bin/python3 -B tests/chaos/chaos.py --topology $(or $(TOPOLOGY),sentinel) --seconds $(or $(SECONDS),600) --schedules $(or $(SCHEDULES),1000) $(if $(SEED),--seed $(SEED))
 
 bench:  ## measure; BENCH="name ..." picks, `rivals` are the peers from Debian
 	@tools/setup bench

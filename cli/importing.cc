@@ -69,6 +69,7 @@ Result<ExportedLine> read_schedule(const seeds::JsonJob& found) {
     const Result<seeds::JsonJob> parts = seeds::JsonJob::parse(progress->text);
     const json::Slice* const moving = parts ? parts->find("moving") : nullptr;
     line.is_moving = moving != nullptr && moving->is_true();
+    if (parts) line.made = static_cast<uint64_t>(std::max<int64_t>(parts->number("made").value_or(0), 0));
   }
   Result<std::string> body = body_of(found);
   if (!body) return body.error();

@@ -54,6 +54,7 @@ struct ExportedLine {
   Moment kept_until = kNever;  ///< of a done or dead one
   std::string schedule;        ///< not empty: the line has the schedule of this name
   std::string rule;            ///< of the schedule, for comparisons
+  uint64_t made = 0;           ///< jobs that the schedule has made
   bool is_moving = false;      ///< the schedule makes no jobs there any more
 };
 

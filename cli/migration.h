@@ -62,7 +62,8 @@ class Migration {
 
   using Counts = std::map<std::string, TopicCounts>;
   /// Returns the differences, one sentence each; none when every job that the source has, or had, is
-  /// accounted for. `before` are the target's counts when run() began; the others are from after it.
+  /// accounted for. `before` are the target's counts when run() began; the others are from after it. Jobs
+  /// that the target's schedules have made since then are no difference.
   std::vector<std::string> differences(const Counts& before, const Counts& source, const Counts& target,
                                        Moment now) const;
 

@@ -161,6 +161,57 @@ TEST_F(Migrating, ItCanBeEndedAnywhereAndRunAgain) {
 
 // ---- schedules
 
+class MigratingSchedules : public Migrating {
+ protected:
+  /// A schedule that goes on in the target makes these jobs before the jobs there are counted.
+  void make_meanwhile(int count) {
+    target_.before = [this, count, looks = 0](const Words& command) mutable {
+      if (command[0] != "TOPICS" || ++looks != 2) return;
+      for (int i = 0; i < count; ++i) target_.jobs[{"a", fmt::format("nightly@{}", i)}] = {"ready", "x"};
+      target_.schedules["nightly"].made += static_cast<uint64_t>(count);
+    };
+  }
+};
+
+TEST_F(MigratingSchedules, JobsThatTheyMakeInTheTargetMeanwhileAreNoDifference) {
+  source_.schedules["nightly"] = {"a", "0 2 * * *", "x", 7};
+  make_meanwhile(2);
+  EXPECT_THAT(migrate(true), IsEmpty());
+  EXPECT_EQ(target_.schedules["nightly"].made, 9U);
+}
+
+TEST_F(MigratingSchedules, AlsoThoseOfSchedulesThatWereThere) {
+  target_.schedules["nightly"] = {"a", "0 2 * * *", "x", 7};
+  make_meanwhile(2);
+  EXPECT_THAT(migrate(true), IsEmpty());
+}
+
+TEST_F(MigratingSchedules, JobsThatAnotherProgramPutsThereAreTold) {
+  source_.schedules["nightly"] = {"a", "0 2 * * *", "x", 7};
+  target_.before = [this, looks = 0](const Words& command) mutable {
+    if (command[0] != "TOPICS" || ++looks != 2) return;
+    target_.jobs[{"a", "another"}] = {"ready", "x"};
+    target_.jobs[{"a", "nightly@1"}] = {"ready", "x"};
+    ++target_.schedules["nightly"].made;
+  };
+  EXPECT_THAT(migrate(true), ElementsAre(HasSubstr("the target has 12 waiting jobs and should have 10")));
+}
+
+TEST_F(MigratingSchedules, JobsThatTheyReplaceMeanwhileAreNoDifference) {
+  for (const auto* overlap : {"replace", "allow"}) {
+    target_.jobs.clear();
+    fill(source_);
+    target_.schedules["nightly"] = {"a", "0 2 * * *", "x", 7, false, overlap};
+    target_.jobs[{"a", "nightly@0"}] = {"ready", "x"};
+    target_.before = [this, looks = 0](const Words& command) mutable {
+      if (command[0] != "TOPICS" || ++looks != 2) return;
+      target_.jobs.erase({"a", "nightly@0"});
+      target_.schedules["nightly"].made += 1;  // and its job is taken already
+    };
+    EXPECT_EQ(migrate(true).empty(), overlap == std::string_view("replace")) << overlap;
+  }
+}
+
 TEST_F(Migrating, ACopyHasTheSchedulesToo) {
   source_.schedules["nightly"] = {"a", "0 2 * * *", "x", 7};
   const auto had = source_.schedules;
@@ -176,7 +227,9 @@ TEST_F(Migrating, AMoveEndsAScheduleInTheSourceBeforeItGoesOnInTheTarget) {
     if (command[0] != "IMPORT") return;
     for (size_t i = 2; i < command.size(); ++i) {
       const auto line = read_exported(command[i]);
-      if (!line->schedule.empty()) EXPECT_TRUE(source_.schedules.at(line->schedule).moving);
+      if (!line->schedule.empty()) {
+        EXPECT_TRUE(source_.schedules.at(line->schedule).moving);
+      }
     }
   };
   // The last moment at which the source makes a job.

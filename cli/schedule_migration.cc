@@ -1,5 +1,6 @@
 #include "cli/schedule_migration.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,20 +28,55 @@ std::string text_of(const resp::Value& map, std::string_view name) {
 
 }  // namespace
 
-ScheduleCount count_schedules(const Ask& ask) {
-  ScheduleCount all;
+namespace {
+
+/// Calls visit(schedule) with each schedule of a place, as far as the place tells.
+template <class Visit>
+void visit_schedules(const Ask& ask, Visit visit) {
   std::string after;
   do {
     Words command{"SCHEDULE", "LIST", "COUNT", std::to_string(Limits::kPageJobs)};
     if (!after.empty()) append_option(command, "AFTER", after);
     const Result<resp::Value> page = ask(command);
-    if (!page || page->items.size() != 2) return all;
-    const std::vector<resp::Value>& schedules = page->items[1].items;
-    all.count += schedules.size();
-    if (all.topic.empty() && !schedules.empty()) all.topic = text_of(schedules.front(), "topic");
+    if (!page || page->items.size() != 2) return;
+    for (const resp::Value& schedule : page->items[1].items) visit(schedule);
     after = page->items[0].text;
   } while (!after.empty());
+}
+
+uint64_t made_by(const resp::Value& schedule) {
+  const resp::Value* const made = schedule.find("occurrences_made");
+  return made == nullptr ? 0 : static_cast<uint64_t>(std::max<int64_t>(made->integer, 0));
+}
+
+}  // namespace
+
+ScheduleCount count_schedules(const Ask& ask) {
+  ScheduleCount all;
+  visit_schedules(ask, [&](const resp::Value& schedule) {
+    if (++all.count == 1) all.topic = text_of(schedule, "topic");
+  });
   return all;
+}
+
+void ScheduleMigration::begin() {
+  made_.clear();
+  visit_schedules(to_.ask,
+                  [&](const resp::Value& schedule) { made_[text_of(schedule, "name")] = made_by(schedule); });
+}
+
+std::map<std::string, MadeMeanwhile> ScheduleMigration::made_meanwhile() const {
+  std::map<std::string, MadeMeanwhile> topics;
+  visit_schedules(to_.ask, [&](const resp::Value& schedule) {
+    const auto before = made_.find(text_of(schedule, "name"));
+    const uint64_t had = before == made_.end() ? 0 : before->second;
+    const uint64_t has = made_by(schedule);
+    if (has <= had) return;
+    MadeMeanwhile& topic = topics[text_of(schedule, "topic")];
+    topic.made += has - had;
+    if (text_of(schedule, "overlap") == "replace") topic.replacing += has - had;
+  });
+  return topics;
 }
 
 Result<bool> ScheduleMigration::mark(const std::vector<resp::Value>& page) {
@@ -100,6 +136,10 @@ Status ScheduleMigration::store(Batch batch) {
     }
     const Result<bool> same = answer.text == "kept" ? is_there(line) : Result<bool>(true);
     if (!same) return in_place(to_, same.error());
+    if (*same) {
+      uint64_t& made = made_[line.schedule];
+      made = std::max(made, line.made);
+    }
     ++(answer.text == "created" ? ledger_.created : *same ? ledger_.there : ledger_.others);
     (*same ? safe : refused).push_back(line.schedule);
   }

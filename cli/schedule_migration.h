@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,12 @@ struct ScheduleCount {
   std::string topic;
 };
 ScheduleCount count_schedules(const Ask& ask);
+
+/// Jobs of a topic that the target's own schedules have made while the migration ran.
+struct MadeMeanwhile {
+  uint64_t made = 0;
+  uint64_t replacing = 0;  ///< the part of them that may have replaced a job each
+};
 
 /// Copies schedules from one place to another, or moves them.
 ///
@@ -40,6 +47,12 @@ class ScheduleMigration {
   /// The places and `lines` must outlive it. `failed` may be empty.
   ScheduleMigration(const Place& from, const Place& to, bool removes, ImportCounts& lines, Failed failed)
       : from_(from), to_(to), removes_(removes), lines_(lines), failed_(std::move(failed)) {}
+
+  /// Notes what the target's schedules have made so far.
+  void begin();
+  /// By topic: what they have made since begin(), those that were stored meanwhile included. A schedule goes
+  /// on in the target as soon as it is there.
+  std::map<std::string, MadeMeanwhile> made_meanwhile() const;
 
   /// Marks the schedules of a page of lines. True: some were not marked yet, so read the page again.
   Result<bool> mark(const std::vector<resp::Value>& page);
@@ -69,6 +82,7 @@ class ScheduleMigration {
   ImportCounts& lines_;
   Failed failed_;
   Ledger ledger_;
+  std::map<std::string, uint64_t> made_;  ///< by name: jobs that were made before, or elsewhere
 };
 
 }  // namespace delayq::cli

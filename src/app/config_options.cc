@@ -189,7 +189,7 @@ void check_certificates(const Config& config, Errors& errors) {
 }
 
 void check_redis_files(const Config& config, Errors& errors) {
-  if (config.server.engine != Config::Engine::kRedis) return;
+  if (!config.server.uses_redis()) return;
   const auto redis = redis_storage_options(config.redis);
   if (!redis.ok()) {
     errors.push_back(redis.error().detail);
@@ -211,7 +211,7 @@ void check_addresses(const Config& config, Errors& errors) {
 
 /// The same as in Server.
 RedisOutlet redis_outlet(const Config& config) {
-  if (config.server.engine == Config::Engine::kRedis) return {true, config.redis.prefix + ":"};
+  if (config.server.uses_redis()) return {true, config.redis.prefix + ":"};
   return {!config.redis_delivery.url.empty(), {}};
 }
 
@@ -249,6 +249,8 @@ std::vector<std::string> check_start(const Config& config) {
   check_certificates(config, errors);
   check_redis_files(config, errors);
   if (std::string error = check_kafka(config.kafka); !error.empty()) errors.push_back(std::move(error));
+  if (config.server.engine == Config::Engine::kKafka && config.kafka.brokers.empty())
+    errors.emplace_back("server.engine: kafka needs kafka.brokers = \"HOST:PORT\", and a Redis (redis.url)");
   check_topics(config, errors);
   return errors;
 }

@@ -8,6 +8,11 @@
 namespace delayq {
 
 void ConfiguredSchedules::apply(Wanted wanted) {
+  set_all(std::move(wanted));
+  look_for_others();
+}
+
+void ConfiguredSchedules::set_all(Wanted wanted) {
   wanted_ = std::move(wanted);
   ++generation_;
   unanswered_ = 0;
@@ -15,7 +20,6 @@ void ConfiguredSchedules::apply(Wanted wanted) {
     told_.erase(each.first);
     set(each.first);
   }
-  look_for_others({});
 }
 
 void ConfiguredSchedules::set(const std::string& name) {

@@ -25,10 +25,13 @@ class ConfiguredSchedules {
   ConfiguredSchedules(Queue& queue, std::function<Moment()> now, Tell tell)
       : queue_(queue), now_(std::move(now)), tell_(std::move(tell)) {}
 
-  /// Sets those that differ. A schedule that cannot be set is reported, and is tried again by the next
-  /// apply(). Returns at once: the queue answers later.
+  /// Sets those that differ, and looks for others. A schedule that cannot be set is reported, and is tried
+  /// again by the next apply(). Returns at once: the queue answers later.
   void apply(Wanted wanted);
-  /// Whether all schedules of the last apply() are set, or were refused.
+  /// The two parts of apply(). The look reads all stored schedules, so a start leaves it until it serves.
+  void set_all(Wanted wanted);
+  void look_for_others() { look_for_others({}); }
+  /// Whether all schedules of the last apply() or set_all() are set, or were refused.
   bool is_settled() const { return unanswered_ == 0; }
 
  private:

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/duration.h"
 #include "engine/redis/keys.h"
 #include "engine/redis/redis_engine.h"
 #include "net/redis/client.h"
@@ -190,6 +191,10 @@ constexpr uint32_t kClusterShards = 16;
 constexpr net::redis::Version kOldest{7, 0};
 /// A start waits this long for a Redis that restarts, or for a failover.
 constexpr Millis kLeastPatience = std::chrono::seconds{1};
+/// A stop waits so long until the consumer has left its group.
+constexpr Millis kLeave = std::chrono::seconds{3};
+/// A start waits so long for the brokers.
+constexpr Millis kBrokersWait = std::chrono::seconds{30};
 /// Problems that alternate are logged at most this often.
 constexpr Millis kProblemPause = std::chrono::seconds{10};
 
@@ -206,6 +211,14 @@ class RedisStorage final : public Storage {
   ~RedisStorage() override {
     engine_.reset();
     loop_.finish_turn();
+    if (ladder_ == nullptr) return;
+    // The others get its partitions at once.
+    ladder_->close();
+    const auto begin = net::Loop::steady_now();
+    while (!ladder_->is_closed() && net::Loop::steady_now() - begin < kLeave) {
+      ladder_->poll();
+      loop_.wait_until(net::Loop::now() + Millis{10});
+    }
   }
   RedisStorage(const RedisStorage&) = delete;
   RedisStorage& operator=(const RedisStorage&) = delete;
@@ -214,8 +227,12 @@ class RedisStorage final : public Storage {
 
   Engine& engine() override { return *engine_; }
   std::string describe() override {
-    return fmt::format("{}, {} shard{}, {} jobs", options_.where, options_.shards,
-                       options_.shards == 1 ? "" : "s", engine_->usage().jobs);
+    return fmt::format("{}, {} shard{}, {} jobs{}", options_.where, options_.shards,
+                       options_.shards == 1 ? "" : "s", engine_->usage().jobs,
+                       ladder_ == nullptr
+                           ? ""
+                           : fmt::format("; bodies of jobs due in more than {} in Kafka at {}",
+                                         format_duration(ladder_->least()), options_.cold->client.brokers));
   }
   bool is_new() const override { return is_new_; }
   uint32_t shards() const override { return options_.shards; }
@@ -234,6 +251,10 @@ class RedisStorage final : public Storage {
   /// Reads an existing deployment, without creating one.
   Status find_shards();
   Status settle_shards();
+  /// All servers of a deployment keep bodies in the same topics, or none does.
+  Status settle_cold();
+  Status open_ladder();
+  void tell_cold();
   /// The message has the stored number of shards and the configured one.
   Status check_shards(const redis::Layout& layout);
   /// Waits for the result of the command that `send` sends, and sends it again as long as a start waits for
@@ -267,7 +288,10 @@ class RedisStorage final : public Storage {
   net::Loop& loop_;
   std::function<void(bool, std::string_view)> tell_;
   std::unique_ptr<Client> client_;
+  std::unique_ptr<kafka::Ladder> ladder_;  ///< null: all bodies are in Redis
   std::unique_ptr<RedisEngine> engine_;
+  std::string told_cold_;
+  std::chrono::steady_clock::time_point told_cold_at_{};
   bool was_connected_ = true;
   bool was_deaf_ = false;
   std::string told_problem_;
@@ -289,7 +313,8 @@ Status RedisStorage::open() {
   }
   client_ = std::move(*client);
   for (const auto step : {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::find_shards,
-                          &RedisStorage::check_rights, &RedisStorage::settle_shards}) {
+                          &RedisStorage::check_rights, &RedisStorage::settle_shards,
+                          &RedisStorage::settle_cold, &RedisStorage::open_ladder}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
   RedisEngineOptions engine;
@@ -297,6 +322,7 @@ Status RedisStorage::open() {
   engine.shards = shards_;
   engine.server = fmt::format("{:016x}", random_seed());
   engine.only_looks = only_looks_;
+  engine.cold_store = ladder_.get();
   if (options_.names.is_all_in_url)
     engine.prefix_name = fmt::format("?prefix=NAME in {}", options_.names.url);
   engine_ = std::make_unique<RedisEngine>(*client_, std::move(engine));
@@ -417,7 +443,75 @@ Status RedisStorage::check_shards(const redis::Layout& layout) {
   return {};
 }
 
+Status RedisStorage::settle_cold() {
+  if (only_looks_) return {};
+  const std::string meta = options_.prefix + ":meta";
+  if (options_.cold) {
+    const auto stored = ask([&](net::redis::Answer told) {
+      client_->call(meta, {"HSETNX", meta, "cold", options_.cold->ladder.prefix}, std::move(told));
+    });
+    if (!stored.ok()) return refused(stored.error().detail);
+  }
+  const auto cold = ask([&](net::redis::Answer told) {
+    client_->call(meta, {"HGET", meta, "cold"}, std::move(told));
+  });
+  if (!cold.ok()) return refused(cold.error().detail);
+  if (cold->text.empty()) return {};
+  if (!options_.cold)
+    return refused(
+        fmt::format("bodies of the jobs under the prefix \"{}\" are in Kafka, in topics {}.delay.*: set "
+                    "server.engine = \"kafka\", or use another redis.prefix",
+                    options_.prefix, cold->text));
+  if (cold->text == options_.cold->ladder.prefix) return {};
+  return refused(
+      fmt::format("bodies of the jobs under the prefix \"{}\" are in Kafka topics {}.delay.*, and "
+                  "kafka.prefix is {}: set it to {}, or use another redis.prefix",
+                  options_.prefix, cold->text, options_.cold->ladder.prefix, cold->text));
+}
+
+Status RedisStorage::open_ladder() {
+  if (only_looks_ || !options_.cold) return {};
+  const ColdStorageOptions& cold = *options_.cold;
+  auto admin = kafka::open_admin(cold.client);
+  if (!admin.ok()) return admin.error();
+  if (Status status =
+          kafka::prepare_topics(**admin, cold.ladder, std::max(options_.start_wait, kBrokersWait));
+      !status.ok())
+    return status;
+  const auto wakeup = [this] { loop_.wake(); };
+  const std::string record_bytes = std::to_string(cold.ladder.record_bytes);
+  kafka::ClientOptions writer = cold.client;
+  writer.settings.emplace_back("message.max.bytes", record_bytes);
+  auto producer = kafka::open_producer({.client = writer, .timeout = cold.timeout, .wakeup = wakeup});
+  if (!producer.ok()) return producer.error();
+  auto consumer = kafka::open_consumer({.client = cold.client,
+                                        .group = fmt::format("{}.delay", cold.ladder.prefix),
+                                        .topics = kafka::ladder_topics(cold.ladder),
+                                        .wakeup = wakeup});
+  if (!consumer.ok()) return consumer.error();
+  auto reader = kafka::open_reader({.client = cold.client, .wakeup = wakeup});
+  if (!reader.ok()) return reader.error();
+  ladder_ = std::make_unique<kafka::Ladder>(
+      cold.ladder, kafka::Ladder::Clients{std::move(*producer), std::move(*consumer), std::move(*reader)});
+  return {};
+}
+
+void RedisStorage::tell_cold() {
+  if (ladder_ == nullptr) return;
+  const std::string_view trouble =
+      ladder_->trouble().empty() ? engine_->cold_tier()->problem() : ladder_->trouble();
+  const auto now = net::Loop::steady_now();
+  if (trouble == told_cold_ || (!told_cold_.empty() && now - told_cold_at_ < kProblemPause)) return;
+  told_cold_ = trouble;
+  told_cold_at_ = now;
+  if (trouble.empty()) return tell_(false, fmt::format("Kafka at {} is back", options_.cold->client.brokers));
+  tell_(true, fmt::format(
+                  "Kafka at {}: {}; new bodies stay in Redis, and jobs whose bodies are in Kafka may be late",
+                  options_.cold->client.brokers, trouble));
+}
+
 void RedisStorage::look() {
+  tell_cold();
   // SUBSCRIBE cannot be tried on this connection: one that listens can do nothing else.
   if (!was_deaf_ && client_->last_error().starts_with("NOPERM")) {
     was_deaf_ = true;

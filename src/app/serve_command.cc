@@ -79,6 +79,7 @@ EngineKind engine_kind(Config::Engine engine) {
     case Config::Engine::kMemory:
       return EngineKind::kMemory;
     case Config::Engine::kRedis:
+    case Config::Engine::kKafka:
       return EngineKind::kRedis;
     case Config::Engine::kJournal:
       break;
@@ -112,6 +113,21 @@ KafkaDeliveryOptions kafka_delivery_options(const Config::Kafka& said) {
   return options;
 }
 
+ColdStorageOptions cold_options(const Config::Kafka& said, uint64_t body_bytes) {
+  ColdStorageOptions options;
+  options.client = kafka_client_options(said);
+  options.timeout = said.timeout;
+  options.ladder.prefix = said.prefix;
+  options.ladder.horizon = said.horizon;
+  options.ladder.steps = said.ladder;
+  options.ladder.partitions = static_cast<int32_t>(said.partitions);
+  options.ladder.replication = said.replication == 0 ? -1 : static_cast<int32_t>(said.replication);
+  options.ladder.outage = said.outage;
+  // The record has the whole job.
+  options.ladder.record_bytes = body_bytes + (uint64_t{256} << 10);
+  return options;
+}
+
 Result<ServerOptions> server_options(const Config& config) {
   ServerOptions options;
   options.storage.engine = engine_kind(config.server.engine);
@@ -120,6 +136,8 @@ Result<ServerOptions> server_options(const Config& config) {
     auto redis = redis_storage_options(config.redis);
     if (!redis.ok()) return redis.error();
     options.storage.redis = std::move(*redis);
+    if (config.server.engine == Config::Engine::kKafka)
+      options.storage.redis.cold = cold_options(config.kafka, config.limits.body_bytes);
   }
   options.storage.directory = config.server.data;
   options.storage.backups = config.server.backups;
@@ -283,6 +301,8 @@ std::string_view where_jobs_are(Config::Engine engine) {
       return "gone: the jobs were in memory";
     case Config::Engine::kRedis:
       return "in Redis";
+    case Config::Engine::kKafka:
+      return "in Redis and Kafka";
     case Config::Engine::kJournal:
       break;
   }

@@ -254,7 +254,7 @@ Status Server::start_queue(Moment now) {
   if (status.ok()) {
     schedules_ = std::make_unique<ConfiguredSchedules>(
         *queue_, [this] { return this->now(); }, options_.schedules_tell);
-    set_schedules(std::move(options_.schedules));
+    schedules_->set_all(std::move(options_.schedules));
     wait_until([this] { return schedules_->is_settled(); });
   }
   deliveries_->tell_stuck();
@@ -302,6 +302,7 @@ Moment Server::work() {
 
 void Server::run() {
   Moment next = net::Loop::now();
+  schedules_->look_for_others();
   while (!is_stopped_) {
     loop_.wait_until(next);
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();

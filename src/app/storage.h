@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "engine/engine.h"
 #include "engine/journal/journal_engine.h"
+#include "engine/kafka/ladder.h"
 #include "net/redis/options.h"
 
 namespace delayq::net {
@@ -34,6 +35,13 @@ struct RedisNames {
   bool is_all_in_url = false;  ///< user, password, prefix: there are no settings beside the URL
 };
 
+/// Where the kafka engine keeps the bodies of jobs that are due much later.
+struct ColdStorageOptions {
+  kafka::ClientOptions client;
+  Millis timeout = std::chrono::seconds{30};  ///< for a record to be confirmed
+  kafka::LadderOptions ladder;
+};
+
 struct RedisStorageOptions {
   net::redis::ClientOptions client;
   std::string where;  ///< for the log: "redis at 127.0.0.1:6379"
@@ -41,6 +49,7 @@ struct RedisStorageOptions {
   uint32_t shards = 0;   ///< 0: as the deployment has it; a new one gets 1, a Cluster 16
   Millis start_wait{0};  ///< for a Redis that is not there yet
   RedisNames names;
+  std::optional<ColdStorageOptions> cold{};  ///< the kafka engine has it
 };
 
 struct StorageOptions {

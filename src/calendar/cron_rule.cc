@@ -25,6 +25,9 @@ int last_bit(uint64_t bits, int until) {
 int lowest(uint64_t bits) { return std::countr_zero(bits); }
 int highest(uint64_t bits) { return static_cast<int>(std::bit_width(bits)) - 1; }
 bool has(uint64_t bits, int bit) { return (bits >> bit & 1) != 0; }
+uint64_t how_many(uint64_t bits) { return static_cast<uint64_t>(std::popcount(bits)); }
+/// Of the bits below `end`. REQUIRES: 0 <= end < 64.
+uint64_t how_many_below(uint64_t bits, int end) { return how_many(bits & ((uint64_t{1} << end) - 1)); }
 
 /// Bits 1 to `days`.
 constexpr uint32_t all_days(int days) { return static_cast<uint32_t>((uint64_t{2} << days) - 2); }
@@ -157,6 +160,48 @@ std::optional<absl::CivilSecond> CronRule::last(absl::CivilSecond until) const {
   const std::optional<absl::CivilDay> earlier = last_day(*today - 1);
   if (!earlier) return std::nullopt;
   return at(*earlier, highest(hours_), last_minute, last_second);
+}
+
+// ---- counting
+
+bool CronRule::matches_day(absl::CivilDay day) const {
+  return has(months_, day.month()) && has(days_of(day.year(), day.month()), day.day());
+}
+
+uint64_t CronRule::times_of_day() const { return how_many(hours_) * how_many(minutes_) * how_many(seconds_); }
+
+/// How many matching times of a day are before that one.
+uint64_t CronRule::times_before(absl::CivilSecond time) const {
+  const uint64_t each_minute = how_many(seconds_);
+  const uint64_t each_hour = how_many(minutes_) * each_minute;
+  uint64_t before = how_many_below(hours_, time.hour()) * each_hour;
+  if (!has(hours_, time.hour())) return before;
+  before += how_many_below(minutes_, time.minute()) * each_minute;
+  if (has(minutes_, time.minute())) before += how_many_below(seconds_, time.second());
+  return before;
+}
+
+uint64_t CronRule::count(absl::CivilSecond from, absl::CivilSecond until, uint64_t most) const {
+  if (until < from) return 0;
+  const absl::CivilDay first(from);
+  const absl::CivilDay last(until);
+  const uint64_t each_day = times_of_day();
+  // Of whole days, less what is before `from` and after `until`.
+  uint64_t outside = matches_day(first) ? times_before(from) : 0;
+  if (matches_day(last)) {
+    const absl::CivilSecond next = until + 1;
+    outside += absl::CivilDay(next) == last ? each_day - times_before(next) : 0;
+  }
+  uint64_t total = 0;
+  for (absl::CivilMonth month(first); month <= absl::CivilMonth(last); ++month) {
+    if (!has(months_, month.month())) continue;
+    uint64_t days = days_of(month.year(), month.month());
+    if (month == absl::CivilMonth(first)) days &= ~((uint64_t{1} << first.day()) - 1);
+    if (month == absl::CivilMonth(last)) days &= (uint64_t{2} << last.day()) - 1;
+    total += how_many(days) * each_day;
+    if (total >= most + outside) return most;
+  }
+  return total - outside;
 }
 
 }  // namespace delayq

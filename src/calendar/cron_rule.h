@@ -55,6 +55,10 @@ class CronRule {
   /// 1970 in UTC, which is still 1969 in some zones.
   std::optional<absl::CivilSecond> last(absl::CivilSecond until) const;
 
+  /// How many seconds from `from` to `until`, both included, match; counts up to `most`. Whole days are
+  /// counted by arithmetic, a month at a time.
+  uint64_t count(absl::CivilSecond from, absl::CivilSecond until, uint64_t most) const;
+
   /// Whether the hour field names hours, rather than all 24 of them.
   bool is_tied_to_hours() const { return hours_ != kAllHours; }
 
@@ -71,6 +75,9 @@ class CronRule {
   /// The matching days of a month, as bits.
   uint32_t days_of(int64_t year, int month) const;
   uint32_t days_by_weekday(int first_weekday, int days) const;
+  uint64_t times_of_day() const;
+  uint64_t times_before(absl::CivilSecond time) const;
+  bool matches_day(absl::CivilDay day) const;
   std::optional<absl::CivilDay> next_day(absl::CivilDay from, int64_t last_year) const;
   std::optional<absl::CivilDay> last_day(absl::CivilDay until) const;
 

@@ -118,6 +118,53 @@ std::optional<Moment> last_elapsed(const CronRule& rule, const absl::TimeZone& z
   return last_shown(rule, zone, now.first - 1);
 }
 
+// ---- counting
+
+/// The next clock change after `moment`: when it is, and what the clock jumps from and to.
+struct ClockChange {
+  absl::Time when;
+  CivilSecond from, to;
+  bool is_gap() const { return from < to; }
+};
+
+std::optional<ClockChange> next_change(const absl::TimeZone& zone, absl::Time moment) {
+  absl::TimeZone::CivilTransition change;
+  if (!zone.NextTransition(moment, &change)) return std::nullopt;
+  // In a gap, and in what is repeated, the moment of the change is known.
+  return ClockChange{zone.At(std::min(change.from, change.to)).trans, change.from, change.to};
+}
+
+/// Each stretch between two clock changes shows each of its local times once.
+uint64_t count_elapsed(const CronRule& rule, const absl::TimeZone& zone, absl::Time from, absl::Time until,
+                       uint64_t most) {
+  uint64_t count = 0;
+  while (from <= until && count < most) {
+    const std::optional<ClockChange> change = next_change(zone, from);
+    const absl::Time last = change ? std::min(until, change->when - absl::Seconds(1)) : until;
+    count += rule.count(zone.At(from).cs, zone.At(last).cs, most - count);
+    from = last + absl::Seconds(1);
+  }
+  return count;
+}
+
+/// The local times whose moments are in the stretch, less those that are one occurrence with others: the
+/// local times of a gap, and the first one after it.
+uint64_t count_once(const CronRule& rule, const absl::TimeZone& zone, absl::Time from, absl::Time until,
+                    uint64_t most) {
+  const Shown before(from - absl::Seconds(1), zone);
+  const Shown end(until, zone);
+  uint64_t merged = 0;
+  for (auto change = next_change(zone, from - absl::Seconds(1)); change && change->when <= until;
+       change = next_change(zone, change->when)) {
+    if (!change->is_gap()) continue;
+    const uint64_t at_once = rule.count(change->from, change->to, UINT64_MAX / 2);
+    if (at_once > 1) merged += at_once - 1;
+  }
+  return rule.count(before.is_second ? before.end : before.local + 1, end.is_second ? end.end - 1 : end.local,
+                    most + merged) -
+         merged;
+}
+
 /// The whole second at or before `moment`.
 absl::Time second_of(Moment moment) {
   return absl::FromUnixSeconds(std::chrono::floor<std::chrono::seconds>(moment).time_since_epoch().count());
@@ -159,6 +206,33 @@ std::optional<Moment> Recurrence::last_until(Moment moment) const {
   const Cron& cron = std::get<Cron>(rule_);
   const auto last = cron.rule.is_tied_to_hours() ? last_once : last_elapsed;
   return last(cron.rule, cron.zone.get(), second_of(moment));
+}
+
+uint64_t Recurrence::count(Moment first, Moment last, uint64_t most) const {
+  first = std::max(first, kFirst);
+  last = std::min(last, kLast);
+  if (last < first) return 0;
+  if (const auto* every = std::get_if<Every>(&rule_)) {
+    const std::optional<Moment> begin = next_after(first - Millis{1});
+    if (!begin || *begin > last) return 0;
+    return std::min<uint64_t>(static_cast<uint64_t>((last - *begin) / every->interval) + 1, most);
+  }
+  const Cron& cron = std::get<Cron>(rule_);
+  const auto count = cron.rule.is_tied_to_hours() ? count_once : count_elapsed;
+  return count(cron.rule, cron.zone.get(), second_of(first - Millis{1}) + absl::Seconds(1), second_of(last),
+               most);
+}
+
+Moment Recurrence::first_of_last(uint64_t most, Moment first, Moment last) const {
+  if (count(first, last, most + 1) <= most) return next_after(first - Millis{1}).value_or(last);
+  // From `enough` on there are at most `most`, from `too_early` on there are more.
+  Moment too_early = first;
+  Moment enough = last;
+  while (enough - too_early > Millis{1}) {
+    const Moment middle = too_early + (enough - too_early) / 2;
+    (count(middle, last, most + 1) > most ? too_early : enough) = middle;
+  }
+  return next_after(enough - Millis{1}).value_or(last);
 }
 
 }  // namespace delayq

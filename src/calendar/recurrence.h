@@ -57,6 +57,14 @@ class Recurrence {
   /// next_after(), however long ago it was.
   std::optional<Moment> last_until(Moment moment) const;
 
+  /// How many occurrences there are from `first` to `last`, both included; counts up to `most`. Takes about
+  /// as long as a few calls of next_after(), however many they are.
+  uint64_t count(Moment first, Moment last, uint64_t most) const;
+
+  /// The first of the last `most` occurrences up to `last`, which is an occurrence; those before `first` do
+  /// not count. REQUIRES: first <= last, most > 0.
+  Moment first_of_last(uint64_t most, Moment first, Moment last) const;
+
   bool operator==(const Recurrence&) const = default;
 
  private:

@@ -111,6 +111,20 @@ void compare(const PlainRule& rule, const Zone& zone, const Window& window) {
     if (next != expected.end()) RC_ASSERT(recurrence.next_after(at) == *next);
     if (next != expected.begin()) RC_ASSERT(recurrence.last_until(at) == *std::prev(next));
   }
+  // Counted.
+  for (int i = 0; i < 20; ++i) {
+    const Moment first = begin + Millis{*evenly<int64_t>(0, (end - begin).count())};
+    const Moment last = begin + Millis{*evenly<int64_t>(0, (end - begin).count())};
+    const auto most = static_cast<uint64_t>(*evenly<int64_t>(1, 2'000));
+    const auto from = std::lower_bound(expected.begin(), expected.end(), first);
+    const auto until = std::upper_bound(expected.begin(), expected.end(), last);
+    const auto there = until > from ? static_cast<uint64_t>(until - from) : uint64_t{0};
+    RC_ASSERT(recurrence.count(first, last, most) == std::min(there, most));
+    if (there == 0) continue;
+    const Moment latest = *std::prev(until);
+    RC_ASSERT(recurrence.first_of_last(most, first, latest) ==
+              *(until - static_cast<int64_t>(std::min(there, most))));
+  }
 }
 
 /// Every zone of the system's tzdata.
@@ -189,6 +203,29 @@ RC_GTEST_PROP(RecurrenceProperty, next_and_last_are_neighbours, ()) {
     RC_ASSERT(recurrence.next_after(*last) == next);
     RC_ASSERT(recurrence.next_after(*last - Millis{1}) == last);
   }
+}
+
+RC_GTEST_PROP(RecurrenceProperty, a_count_is_the_number_of_steps, ()) {
+  const auto text = *rc::gen::element<std::string>("0 0 29 2 *", "0 0 L * *", "15 3 * * FRI#2", "@hourly",
+                                                   "7 */5 * * 1L", "*/7 * * * * *", "0 12 13 * FRI",
+                                                   "30 1-3 L-2 * ?", "0 0 * 2 MON#5", "*/30 1-3 * * *");
+  const Recurrence recurrence = Recurrence::cron(*CronRule::parse(text), any_zone());
+  const Moment first = from_unix_ms(*evenly<int64_t>(0, 4'102'444'800'000));
+  const uint64_t steps = *evenly<uint64_t>(1, 300);
+  std::optional<Moment> last = recurrence.next_after(first - Millis{1});
+  RC_PRE(last.has_value());
+  const Moment begin = *last;
+  for (uint64_t i = 1; i < steps; ++i) {
+    const std::optional<Moment> next = recurrence.next_after(*last);
+    RC_PRE(next.has_value());
+    last = next;
+  }
+  RC_ASSERT(recurrence.count(first, *last, 1'000) == steps);
+  RC_ASSERT(recurrence.count(first, *last - Millis{1}, 1'000) == steps - 1);
+  RC_ASSERT(recurrence.count(begin + Millis{1}, *last, 1'000) == steps - 1);
+  RC_ASSERT(recurrence.count(first, *last, steps) == steps);
+  RC_ASSERT(recurrence.first_of_last(steps, first, *last) == begin);
+  RC_ASSERT(recurrence.first_of_last(1, first, *last) == *last);
 }
 
 RC_GTEST_PROP(RecurrenceProperty, every_counts_in_whole_intervals, ()) {

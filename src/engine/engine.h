@@ -90,13 +90,13 @@ class Engine {
   /// The new deadline may be earlier than the old one.
   virtual void extend(Moment now, std::span<const ExtendRequest> leases,
                       Reply<std::vector<ExtendAnswer>> reply) = 0;
-  /// Replies with the info of each current lease, in the order of the request, and leaves out stale leases.
-  virtual void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) = 0;
 
   // ---- by id, by group, by topic
   virtual void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) = 0;
-  /// Cancels up to `max` jobs of the group in these topics. If the total is less than `max`, none is left. A
-  /// running job whose cancel was requested before is skipped and not counted.
+  /// Cancels up to `max` jobs of the group in these topics. A running job whose cancel was requested before
+  /// is skipped and not counted. The work per call is bounded, so it may end before `max` because of jobs
+  /// that are skipped. A walk of several calls visits every job that is in the group during the whole walk,
+  /// and goes on where it was: jobs that are skipped are not visited again by each call.
   virtual void cancel_group(Moment now, const GroupCancelRequest& request,
                             Reply<GroupCancelAnswer> reply) = 0;
   virtual void reschedule(Moment now, std::span<const RescheduleRequest> jobs,

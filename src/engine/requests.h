@@ -36,6 +36,7 @@ struct NewJob {
   /// Never increase the number of jobs: if the topic has no job with this id, in any state, store nothing and
   /// reply kAbsent.
   bool adds_none = false;
+  Millis lease{};  ///< the job's own lease length (see TakeRequest::own_leases); zero: none
 };
 
 enum class PushOutcome : uint8_t { kCreated, kReplaced, kKept, kConflict, kAbsent };
@@ -60,6 +61,7 @@ struct RestoreRequest {
   /// For a done or dead job: how many jobs in that state the topic keeps, at least 1. The oldest are
   /// removed first.
   uint32_t keep_count = 1;
+  Millis lease{};  ///< as NewJob::lease
 };
 
 // ---- hand-over
@@ -72,6 +74,8 @@ struct TakeRequest {
   /// Bodies count; an engine may also count the other data of a job.
   uint64_t max_bytes = Limits::kPopBytes;
   Moment lease_until{};
+  /// A job that has a lease length of its own is leased for that long from `now` on instead.
+  bool own_leases = false;
   /// At most this many jobs of the topic, of either outlet, may be reserved at once. 0: no limit. An
   /// auto-acked job counts during this one call.
   uint32_t max_reserved = 0;
@@ -165,6 +169,8 @@ struct GroupCancelRequest {
   /// Jobs of other topics are neither changed nor counted.
   TopicPatterns topics = kAllTopics;
   uint32_t max = 1;  ///< cancel at most this many
+  /// Empty: start at the first job of the group. Otherwise the cursor of the last reply.
+  std::string_view cursor{};
 };
 
 /// `cancelled` counts jobs that were waiting and are removed; `reserved` counts running jobs, which will
@@ -174,6 +180,7 @@ struct GroupCancelAnswer {
   uint64_t reserved = 0;
   /// The part of `cancelled` for each topic.
   std::map<std::string, uint64_t> cancelled_by_topic{};
+  std::string cursor{};  ///< where to continue; empty: all jobs of the group have been visited
 };
 
 /// New bounds for the done or dead jobs of a topic. The retention of a job is set when it ends; a trim

@@ -58,7 +58,9 @@ struct TurnRequest {
 enum class TurnOutcome : uint8_t {
   kTurned,
   kSkipped,  ///< turned, but without the job: the previous one is live
-  kChanged,  ///< the schedule is not as expected: nothing happened
+  /// Nothing happened: the schedule is not as expected. Or, of a batch with large jobs to replace, the engine
+  /// has done only a part, at least the first; the others are still due and are reported again.
+  kChanged,
 };
 
 struct TurnAnswer {

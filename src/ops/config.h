@@ -32,7 +32,7 @@ inline PerProtocol<Address> default_addresses() {
 /// All settings of a server. Config{} is the configuration of an empty file. The meaning, range and default
 /// of each value are in the table of ops/config_table.h.
 struct Config {
-  enum class Engine : uint8_t { kJournal, kMemory, kRedis };
+  enum class Engine : uint8_t { kJournal, kMemory, kRedis, kKafka };
   enum class Durability : uint8_t { kCommit, kInterval };
   enum class LogLevel : uint8_t { kDebug, kInfo, kWarn, kError, kOff };
   enum class LogFormat : uint8_t { kText, kJson };
@@ -41,6 +41,8 @@ struct Config {
     PerProtocol<Address> addresses = default_addresses();
     std::vector<std::string> hosts{};  ///< patterns as in HostNames
     Engine engine = Engine::kJournal;
+    /// The kafka engine is the redis engine with bodies in Kafka.
+    bool uses_redis() const { return engine == Engine::kRedis || engine == Engine::kKafka; }
     std::string data = "data";
     std::string backups;  ///< empty: a directory "backups" beside `data`
     Millis grace = std::chrono::seconds{10};
@@ -174,6 +176,15 @@ struct Config {
     Millis timeout = std::chrono::seconds{30};
     uint32_t in_flight = 50'000;
     std::map<std::string, std::string> settings{};  ///< of librdkafka, by name
+
+    // The kafka engine's.
+    std::string prefix = "delayq";
+    Millis horizon = std::chrono::minutes{5};
+    std::vector<Millis> ladder{std::chrono::minutes{5}, std::chrono::minutes{30}, std::chrono::hours{1},
+                               std::chrono::hours{6}, std::chrono::days{1}};
+    uint32_t partitions = 6;
+    uint32_t replication = 0;  ///< 0: as the brokers' default says
+    Millis outage = std::chrono::days{3};
 
     bool operator==(const Kafka&) const = default;
   };

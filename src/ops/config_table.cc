@@ -28,8 +28,7 @@ constexpr uint64_t kMaxJobs = 10'000'000'000;
 constexpr size_t kPathBytes = 4'095;
 
 /// In the order of the enumerators of Config.
-constexpr std::array<string_view, 3> kEngines{"journal", "memory", "redis"};
-constexpr std::array<string_view, 1> kLaterEngines{"kafka"};
+constexpr std::array<string_view, 4> kEngines{"journal", "memory", "redis", "kafka"};
 constexpr std::array<string_view, 2> kDurabilities{"commit", "interval"};
 constexpr std::array<string_view, 5> kLevels{"debug", "info", "warn", "error", "off"};
 constexpr std::array<string_view, 2> kFormats{"text", "json"};
@@ -95,12 +94,14 @@ const std::array kServer{
               "Host names that HTTP clients may use when no tokens are configured, besides localhost, "
               "numeric addresses and the name in http; *.example.com allows all names below it, * allows "
               "any. Reloaded on SIGHUP."},
-    ConfigRow{"server", "engine",
-              ChoiceField{kEngines, kLaterEngines,
-                          [](T& t, size_t v) { t.config.server.engine = static_cast<Config::Engine>(v); }},
-              "\"journal\"", "",
-              "Where jobs are stored: journal is durable, memory loses them when the server stops, redis is "
-              "shared by several servers."},
+    ConfigRow{
+        "server", "engine",
+        ChoiceField{
+            kEngines, {}, [](T& t, size_t v) { t.config.server.engine = static_cast<Config::Engine>(v); }},
+        "\"journal\"", "",
+        "Where jobs are stored: journal is durable, memory loses them when the server stops, redis is "
+        "shared by several servers, kafka is redis with the bodies of jobs that are due much later in "
+        "Kafka."},
     ConfigRow{"server", "data",
               TextField{1, kPathBytes, [](T& t, std::string v) { t.config.server.data = std::move(v); }},
               "\"data\"", "", "The journal's directory; created if it is missing."},

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
+#include "core/duration.h"
 #include "ops/config_table.h"
 #include "ops/field.h"
 
@@ -16,10 +19,71 @@ constexpr std::array<std::string_view, 4> kSaslNames{"none", "plain", "scram-sha
 
 constexpr size_t kFileNameBytes = 4'095;
 
+std::map<std::string, std::string>& settings_of(T& t) { return t.config.kafka.settings; }
+
+Status check_prefix(std::string_view prefix) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  if (prefix.find_first_not_of(kAllowed) == std::string_view::npos) return {};
+  return invalid("names of topics have only letters, digits, dots, underscores and hyphens");
+}
+
+Status check_ladder(const std::vector<std::string>& steps) {
+  if (steps.empty()) return invalid("at least one step is needed");
+  Millis last{0};
+  for (const std::string& each : steps) {
+    const Result<Millis> step = parse_duration(each);
+    if (!step.ok()) return invalid(step.error().detail);
+    if (*step <= last) return invalid("the steps must be in ascending order, each above 0");
+    last = *step;
+  }
+  return {};
+}
+
+/// Of server.engine = "kafka".
+std::vector<ConfigRow> kafka_engine_rows() {
+  return {
+      ConfigRow{
+          "kafka", "prefix",
+          TextField{1, 200, [](T& t, std::string v) { t.config.kafka.prefix = std::move(v); }, check_prefix},
+          "\"delayq\"", "",
+          "With server.engine = \"kafka\": the topics with bodies are PREFIX.delay.5m and so on. The same on "
+          "all servers of a deployment, and never changed."},
+      ConfigRow{
+          "kafka", "horizon", DurationField{0s, 24h * 30, [](T& t, Millis v) { t.config.kafka.horizon = v; }},
+          "\"5m\"", "",
+          "With server.engine = \"kafka\": bodies are back in Redis so long before their jobs are due."},
+      ConfigRow{"kafka", "ladder",
+                ListField{32, "durations",
+                          [](T& t, std::vector<std::string> v) {
+                            t.config.kafka.ladder.clear();
+                            for (const std::string& each : v)
+                              t.config.kafka.ladder.push_back(*parse_duration(each));
+                          },
+                          check_ladder},
+                "[\"5m\", \"30m\", \"1h\", \"6h\", \"1d\"]", "",
+                "With server.engine = \"kafka\": how long bodies wait in each of its topics, in ascending "
+                "order. The "
+                "same on all servers of a deployment; steps may be added at the end."},
+      ConfigRow{"kafka", "partitions",
+                NumberField{1, 10'000,
+                            [](T& t, uint64_t v) { t.config.kafka.partitions = static_cast<uint32_t>(v); }},
+                "6", "", "The partitions of these topics, if they do not exist yet."},
+      ConfigRow{
+          "kafka", "replication",
+          NumberField{0, 32, [](T& t, uint64_t v) { t.config.kafka.replication = static_cast<uint32_t>(v); }},
+          "0", "", "Their replicas; 0 means the default of the brokers."},
+      ConfigRow{"kafka", "outage",
+                DurationField{1h, 24h * 365, [](T& t, Millis v) { t.config.kafka.outage = v; }}, "\"3d\"", "",
+                "For so long all servers may be down without losing a body: these topics keep records for "
+                "their step "
+                "and this time, and a topic that does not is refused at the start."},
+  };
+}
+
 }  // namespace
 
 std::vector<ConfigRow> kafka_rows() {
-  return {
+  std::vector<ConfigRow> rows{
       ConfigRow{"kafka", "brokers",
                 TextField{0, 4'096, [](T& t, std::string v) { t.config.kafka.brokers = std::move(v); }},
                 "\"\"", "", "HOST:PORT,HOST:PORT of some brokers; they name the others. Empty: no Kafka."},
@@ -65,17 +129,13 @@ std::vector<ConfigRow> kafka_rows() {
                 NumberField{1, 1'000'000,
                             [](T& t, uint64_t v) { t.config.kafka.in_flight = static_cast<uint32_t>(v); }},
                 "50000", "", "Maximum number of jobs that are being written at the same time."},
-      ConfigRow{"kafka", "settings",
-                PairsField{200, "settings of librdkafka", [](T & t) -> auto& {return t.config.kafka.settings;
-}  // namespace
-}  // namespace delayq
-, "{}", "",
-    "Settings of librdkafka for all its clients, such as \"compression.codec\" = \"lz4\". Those that "
-    "delayq needs itself are refused."
-}
-,
-}
-;
+      ConfigRow{
+          "kafka", "settings", PairsField{200, "settings of librdkafka", settings_of}, "{}", "",
+          "Settings of librdkafka for all its clients, such as \"compression.codec\" = \"lz4\". Those that "
+          "delayq needs itself are refused."},
+  };
+  std::ranges::move(kafka_engine_rows(), std::back_inserter(rows));
+  return rows;
 }
 
 }  // namespace delayq

@@ -154,7 +154,7 @@ constexpr string_view kPool =
     "not needed: commands are pipelined over redis.connections, which stay open for as long as the server "
     "runs";
 constexpr string_view kSend = "not needed: redis.timeout is for sending and for the answer together";
-constexpr string_view kKafka = "not used: it is for the kafka engine, which is not yet in this version";
+constexpr string_view kKafka = "not used: the kafka engine has its own settings in [kafka]: sasl, user, password, tls, ladder";
 constexpr string_view kBuckets = "not needed: all jobs wait in one timing wheel, however many they are";
 constexpr string_view kTimer = "not needed: a job is handed over at its time, not at the next scan";
 constexpr string_view kBlock = "not needed: each pop says itself how long it waits";
@@ -216,7 +216,7 @@ constexpr std::array kKeys{
     SeedKey{"delayqcli.conn_max_lifetime", kDelayQ, Kind::kNumber, {}, kClients},
     // Kafka.
     SeedKey{"kafka.group_id", kGo, Kind::kText, {}, kKafka},
-    SeedKey{"kafka.bootstrap_servers", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafka.bootstrap_servers", kGo, Kind::kText, "kafka.brokers"},
     SeedKey{"kafka.security_protocol", kGo, Kind::kText, {}, kKafka},
     SeedKey{"kafka.sasl_mechanism", kGo, Kind::kText, {}, kKafka},
     SeedKey{"kafka.sasl_username", kGo, Kind::kText, {}, kKafka},
@@ -458,7 +458,24 @@ void tell_delivery(ConfigOutcome& outcome) {
   const Said* const delivery = last_said(outcome, kDefaults, "delivery");
   if (delivery == nullptr || !delivery->is_foreign) return;
   const std::string origin = delivery->origin;
-  if (outcome.config.server.engine == Config::Engine::kRedis) {
+  Settings& defaults = outcome.config.topics[std::string(kDefaultsName)];
+  if (outcome.config.server.engine == Config::Engine::kKafka) {
+    defaults.delivery = Delivery::kKafkaTopic;
+    defaults.redis_content.reset();
+    defaults.kafka_content = KafkaContent::kId;
+    for (Said& said : outcome.said) {
+      if (!said.is_foreign || said.section != kDefaults) continue;
+      if (said.key == "delivery") said.value = "\"kafka_topic\"";
+      if (said.key == "redis_content") said.key = "kafka_content";
+    }
+    outcome.warnings.push_back(fmt::format(
+        "{}: due ids are written to the Kafka topic that is named like their topic, as {} does, and jobs/get "
+        "answers the job until topics.\"*\".keep_done is over; --set 'topics.*.delivery=pull' lets "
+        "consumers pop jobs from delayq instead",
+        origin, outcome.form));
+    return;
+  }
+  if (outcome.config.server.uses_redis()) {
     outcome.warnings.push_back(fmt::format(
         "{}: due ids are written to the list of their topic in this Redis, as {} does, and jobs/get "
         "answers the job until topics.\"*\".keep_done is over; --set 'topics.*.delivery=pull' lets "
@@ -466,7 +483,6 @@ void tell_delivery(ConfigOutcome& outcome) {
         origin, outcome.form));
     return;
   }
-  Settings& defaults = outcome.config.topics[std::string(kDefaultsName)];
   defaults.delivery.reset();
   defaults.redis_content.reset();
   std::erase_if(outcome.said, [&](const Said& said) {
@@ -531,7 +547,7 @@ void tell_engine(ConfigOutcome& outcome) {
                     "journal keeps them "
                     "in the directory {} of this machine instead, and needs no Redis",
                     where->origin, url, outcome.config.redis.prefix, outcome.config.server.data));
-  } else if (outcome.config.server.engine != Config::Engine::kRedis) {
+  } else if (!outcome.config.server.uses_redis()) {
     outcome.warnings.push_back(fmt::format("{}: {} is not used: another engine was chosen by {}",
                                            where->origin, url, engine->origin));
   }

@@ -22,11 +22,16 @@ std::string encoded(const JobOptions& options) {
   return bytes;
 }
 
+Attempt attempt(uint32_t number, std::string_view options = {}) {
+  Random random{1};
+  return attempt_of(options, number, random);
+}
+
 TEST(Failures, TheTopicsPolicyDecides) {
   const EffectiveSettings topic = steps_of(3, {Millis{10}, Millis{20}});
-  EXPECT_EQ(judge({.attempts = 1}, topic, kNow, 0).retry_at, kNow + Millis{10});
-  EXPECT_EQ(judge({.attempts = 2}, topic, kNow, 0).retry_at, kNow + Millis{20});
-  const Verdict dead = judge({.attempts = 3}, topic, kNow, 0);
+  EXPECT_EQ(judge({.attempt = attempt(1)}, topic, kNow, 0).retry_at, kNow + Millis{10});
+  EXPECT_EQ(judge({.attempt = attempt(2)}, topic, kNow, 0).retry_at, kNow + Millis{20});
+  const Verdict dead = judge({.attempt = attempt(3)}, topic, kNow, 0);
   EXPECT_EQ(dead.retry_at, std::nullopt);
   EXPECT_EQ(dead.keep.until, kNow + Millis{5'000});
   EXPECT_EQ(dead.keep.count, 9U);
@@ -35,30 +40,31 @@ TEST(Failures, TheTopicsPolicyDecides) {
 TEST(Failures, TheJobsOwnWordGoesFirst) {
   const EffectiveSettings topic = steps_of(3, {Millis{10}});
   const std::string more = encoded({.attempts = 0});
-  EXPECT_EQ(judge({.options = more, .attempts = 100}, topic, kNow, 0).retry_at, kNow + Millis{10})
+  EXPECT_EQ(judge({.attempt = attempt(100, more)}, topic, kNow, 0).retry_at, kNow + Millis{10})
       << "its attempts, the topic's backoff";
   const std::string slower = encoded({.backoff = StepBackoff{{Millis{77}}}});
-  EXPECT_EQ(judge({.options = slower, .attempts = 1}, topic, kNow, 0).retry_at, kNow + Millis{77});
-  EXPECT_EQ(judge({.options = slower, .attempts = 3}, topic, kNow, 0).retry_at, std::nullopt)
+  EXPECT_EQ(judge({.attempt = attempt(1, slower)}, topic, kNow, 0).retry_at, kNow + Millis{77});
+  EXPECT_EQ(judge({.attempt = attempt(3, slower)}, topic, kNow, 0).retry_at, std::nullopt)
       << "its backoff, the topic's attempts";
 }
 
 TEST(Failures, AConsumersDelayReplacesTheBackoffNotTheCount) {
   const EffectiveSettings topic = steps_of(2, {Millis{10}});
-  EXPECT_EQ(judge({.attempts = 1, .delay = Millis{500}}, topic, kNow, 0).retry_at, kNow + Millis{500});
-  EXPECT_EQ(judge({.attempts = 1, .delay = Millis{0}}, topic, kNow, 0).retry_at, kNow);
-  EXPECT_EQ(judge({.attempts = 2, .delay = Millis{500}}, topic, kNow, 0).retry_at, std::nullopt);
+  EXPECT_EQ(judge({.attempt = attempt(1), .delay = Millis{500}}, topic, kNow, 0).retry_at,
+            kNow + Millis{500});
+  EXPECT_EQ(judge({.attempt = attempt(1), .delay = Millis{0}}, topic, kNow, 0).retry_at, kNow);
+  EXPECT_EQ(judge({.attempt = attempt(2), .delay = Millis{500}}, topic, kNow, 0).retry_at, std::nullopt);
 }
 
 TEST(Failures, AConsumerMaySayThatItIsHopeless) {
   const EffectiveSettings topic = steps_of(0, {Millis{10}});
-  EXPECT_EQ(judge({.attempts = 1, .delay = Millis{5}, .dead = true}, topic, kNow, 0).retry_at, std::nullopt);
+  EXPECT_EQ(judge({.attempt = attempt(1), .delay = Millis{5}, .dead = true}, topic, kNow, 0).retry_at,
+            std::nullopt);
 }
 
 TEST(Failures, DamagedOptionsFallBackToTheTopic) {
   const EffectiveSettings topic = steps_of(2, {Millis{10}});
-  EXPECT_EQ(judge({.options = "\xc1 not options", .attempts = 1}, topic, kNow, 0).retry_at,
-            kNow + Millis{10});
+  EXPECT_EQ(judge({.attempt = attempt(1, "\xc1 not options")}, topic, kNow, 0).retry_at, kNow + Millis{10});
 }
 
 }  // namespace

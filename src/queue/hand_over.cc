@@ -168,7 +168,7 @@ void HandOver::walk(Waiter& waiter) {
   if (waiter.found.jobs.empty()) {
     found_nothing(waiter);
   } else {
-    give_own_leases(waiter);
+    deliver(waiter);
   }
 }
 
@@ -242,7 +242,6 @@ void HandOver::serve(const TopicPtr& topic, int consumers) {
 void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {
   const EffectiveSettings& settings = *topic.settings;
   waiter.asked = count;
-  waiter.took_at = context_.now;
   waiter.took_after = wakes_;
   waiter.limited = settings.rate.count != 0;
   TakeRequest request;
@@ -251,6 +250,7 @@ void HandOver::take(Waiter& waiter, TopicState& topic, uint32_t count) {
   request.count = count;
   request.max_bytes = Limits::kPopBytes - waiter.found_bytes;
   request.lease_until = saturating_add(context_.now, waiter.lease.value_or(settings.lease));
+  request.own_leases = !waiter.lease;
   request.max_reserved = settings.concurrency;
   request.auto_ack = waiter.auto_ack;
   if (waiter.auto_ack) request.keep_done = keep_from(context_.now, settings.keep_done);
@@ -286,7 +286,7 @@ void HandOver::taken(Waiter& waiter, Result<TakeAnswer> result) {
   if (waiter.found.jobs.empty()) {
     found_nothing(waiter);
   } else {
-    give_own_leases(waiter);
+    deliver(waiter);
   }
   if (got_all && !was_walking) serve(topic, 2);
 }
@@ -302,7 +302,7 @@ void HandOver::cut(Waiter& waiter, const TopicPtr& topic) {
   if (is_empty) {
     found_nothing(waiter);
   } else {
-    give_own_leases(waiter);
+    deliver(waiter);
   }
   // The line is served later, by poll(): takes that were cut to nothing precede it and are repeated first.
   if (!was_walking) not_dry_.push_back(topic);
@@ -336,29 +336,6 @@ void HandOver::found_nothing(Waiter& waiter) {
 
 // ---- handing over
 
-void HandOver::give_own_leases(Waiter& waiter) {
-  if (waiter.lease || waiter.auto_ack || waiter.gone) return deliver(waiter);
-  std::vector<ExtendRequest> requests;
-  std::vector<size_t> places;
-  for (size_t i = 0; i < waiter.found.jobs.size(); ++i) {
-    const TakenJob& taken = waiter.found.jobs[i];
-    if (taken.job.options.empty()) continue;
-    const std::optional<Millis> own = decode_job_options(taken.job.options).lease;
-    if (!own) continue;
-    requests.push_back({{taken.job.topic, taken.lease}, saturating_add(waiter.took_at, *own), false});
-    places.push_back(i);
-  }
-  if (requests.empty()) return deliver(waiter);
-  context_.engine.extend(
-      context_.now, requests,
-      [this, &waiter, places = std::move(places)](const Result<std::vector<ExtendAnswer>>& extended) {
-        for (size_t i = 0; extended.ok() && i < places.size(); ++i) {
-          if ((*extended)[i]) waiter.found.jobs[places[i]].job.until = *(*extended)[i];
-        }
-        deliver(waiter);
-      });
-}
-
 void HandOver::deliver(Waiter& waiter) {
   if (waiter.gone) {
     give_back(waiter);
@@ -377,7 +354,9 @@ void HandOver::deliver(Waiter& waiter) {
     topic.lateness.record(late);
     context_.topics.total_lateness().record(late);
     context_.topics.count(&topic, Tally::kPopped, 1);
-    if (!waiter.auto_ack) taken.lease = lease_text({taken.job.topic, taken.lease}, *storage);
+    if (waiter.auto_ack) continue;
+    const Attempt attempt = attempt_of(taken.job.options, taken.job.attempts, random_);
+    taken.lease = lease_text({taken.job.topic, taken.lease}, attempt, *storage);
   }
   Reply<PopAnswer> reply = std::move(waiter.reply);
   PopAnswer found = std::move(waiter.found);

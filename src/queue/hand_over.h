@@ -4,6 +4,7 @@
 
 #include <absl/container/btree_map.h>
 
+#include "core/random.h"
 #include "queue/admission.h"
 #include "queue/verbs.h"
 #include "queue/waiters.h"
@@ -33,7 +34,8 @@ namespace delayq {
 /// own `seen`. If a topic was woken in the meantime, it walks again.
 class HandOver {
  public:
-  HandOver(Context& context, Admission& admission) : context_(context), admission_(admission) {}
+  HandOver(Context& context, Admission& admission, Random random)
+      : context_(context), admission_(admission), random_(random) {}
 
   /// Returns 0 when the request is refused; the reply then has the reason.
   WaiterId pop(const PopRequest& request, Reply<PopAnswer> reply);
@@ -89,8 +91,6 @@ class HandOver {
   /// The engine cut the answer before its first job (see TakeAnswer::is_cut): takes again.
   void ask_again(Waiter& waiter, const TopicPtr& topic);
   void found_nothing(Waiter& waiter);
-  /// Extends the leases of jobs that have a lease length of their own, then delivers.
-  void give_own_leases(Waiter& waiter);
   void deliver(Waiter& waiter);
   void fail(Waiter& waiter, const Error& error);
   void give_back(Waiter& waiter);
@@ -107,6 +107,7 @@ class HandOver {
 
   Context& context_;
   Admission& admission_;
+  Random random_;  ///< decides the jitter of jobs' own backoffs
   DeliveryListener* listener_ = nullptr;
   Waiters waiters_;
   std::vector<WaiterId> leaving_;

@@ -43,9 +43,6 @@ class LateEngine final : public support::ForwardingEngine {
               Reply<std::vector<ExtendAnswer>> reply) override {
     ForwardingEngine::extend(now, leases, late(std::move(reply)));
   }
-  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override {
-    ForwardingEngine::inspect(now, leases, late(std::move(reply)));
-  }
 
   bool poll(EngineListener& listener) override {
     bool any = ForwardingEngine::poll(listener);

@@ -18,7 +18,7 @@ using support::Taken;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Counts how often it is asked for jobs.
+/// Counts how often it is asked for jobs, and to extend leases.
 class CountingEngine final : public support::ForwardingEngine {
  public:
   using ForwardingEngine::ForwardingEngine;
@@ -26,7 +26,13 @@ class CountingEngine final : public support::ForwardingEngine {
     ++takes;
     ForwardingEngine::take(now, request, std::move(reply));
   }
+  void extend(Moment now, std::span<const ExtendRequest> leases,
+              Reply<std::vector<ExtendAnswer>> reply) override {
+    ++extends;
+    ForwardingEngine::extend(now, leases, std::move(reply));
+  }
   int takes = 0;
+  int extends = 0;
 };
 
 class HandOverTest : public testing::Test {
@@ -65,6 +71,14 @@ TEST_F(HandOverTest, ALeaseNamesItsTopicAndHasADeadline) {
   EXPECT_TRUE(taken.lease.starts_with("t/"));
   EXPECT_EQ(taken.job.until, at(60'000)) << "the default";
   EXPECT_EQ(taken.job.attempts, 1U);
+}
+
+TEST_F(HandOverTest, AJobsOwnLeaseNeedsOneCallOfTheEngine) {
+  queue_.push({.topic = "t", .options = {.lease = Millis{5'000}}});
+  queue_.push({.topic = "t", .options = {.name = "plain"}});
+  EXPECT_EQ(queue_.pop("t", 2).at(0).job.until, at(5'000));
+  EXPECT_EQ(engine_.takes, 1);
+  EXPECT_EQ(engine_.extends, 0);
 }
 
 TEST_F(HandOverTest, TheLeaseIsTheCallersThenTheJobsThenTheTopics) {

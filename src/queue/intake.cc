@@ -130,6 +130,7 @@ Status Intake::accept(const PushRequest& request, PushBatch& batch) {
     batch.encoded.clear();
     encode_job_options(request.options, batch.encoded);
     job.options = batch.options.copy(batch.encoded);
+    job.lease = request.options.lease.value_or(Millis::zero());
   }
   return {};
 }
@@ -329,6 +330,7 @@ Result<bool> Intake::accept(const RestoreItem& item, RestoreBatch& batch) {
     batch.encoded.clear();
     encode_job_options(item.options, batch.encoded);
     request.job.options = batch.texts.copy(batch.encoded);
+    request.lease = item.options.lease.value_or(Millis::zero());
   }
   return true;
 }

@@ -7,18 +7,15 @@
 #include <fmt/format.h>
 
 #include "queue/batch.h"
-#include "queue/job_options.h"
-#include "queue/lease_text.h"
 
 namespace delayq {
 
 Verdict judge(const Failure& failure, const EffectiveSettings& topic, Moment now, uint64_t random) {
   std::optional<Millis> delay;
   if (!failure.dead) {
-    const JobOptions own = decode_job_options(failure.options);
-    const RetryPolicy policy{own.attempts.value_or(topic.attempts),
-                             own.backoff ? *own.backoff : topic.backoff};
-    delay = next_delay(policy, failure.attempts, random);
+    const RetryPolicy policy{failure.attempt.limit.value_or(topic.attempts), topic.backoff};
+    delay = next_delay(policy, failure.attempt.number, random);
+    if (delay && failure.attempt.delay) delay = failure.attempt.delay;
     if (delay && failure.delay) delay = failure.delay;
   }
   if (!delay) return {std::nullopt, keep_from(now, topic.keep_dead)};
@@ -63,7 +60,7 @@ void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> repl
   TopicRuns runs;
   std::string_view last;
   for (size_t i = 0; i < items.size(); ++i) {
-    const Result<LeaseRef> lease = parse_lease(items[i].lease);
+    const Result<HeldLease> lease = parse_lease(items[i].lease);
     const Status outcome = check_reason(items[i].outcome);
     if (!lease.ok() || !outcome.ok()) {
       results[i] = in_verb("ack", lease.ok() ? outcome.error() : lease.error());
@@ -71,8 +68,9 @@ void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> repl
       continue;
     }
     places.keep();
-    const TopicRun& run = add_to_runs(runs, last, lease->topic, context_.topics);
-    requests.push_back({*lease, keep_from(context_.now, settings_of(run.topic).keep_done), items[i].outcome});
+    const TopicRun& run = add_to_runs(runs, last, lease->ref.topic, context_.topics);
+    requests.push_back(
+        {lease->ref, keep_from(context_.now, settings_of(run.topic).keep_done), items[i].outcome});
   }
   if (requests.empty()) return context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
   context_.engine.ack(context_.now, requests,
@@ -117,114 +115,63 @@ void Leases::ack_job(const JobRef& job, Reply<void> reply) {
                                        name_of(held.state))});
         }
         Arena storage;
-        const AckItem item{.lease = lease_text({held.topic, (*found)->lease}, storage)};
+        const AckItem item{.lease = lease_text({held.topic, (*found)->lease}, Attempt{}, storage)};
         ack({&item, 1}, [this, reply = std::move(reply)](const Result<std::vector<Status>>& results) mutable {
           context_.answer(reply, results.ok() ? results->front() : Status{results.error()});
         });
       });
 }
 
-// ---- nack: reads the jobs from the engine, decides what happens to them, then sends that to the engine
+// ---- nack
 
 struct Leases::NackBatch {
   struct Item {
-    std::string text;  ///< the text of the lease
-    LeaseRef lease;    ///< views into `text`
-    std::optional<Millis> delay;
-    std::string reason;
-    bool dead = false;
     size_t place = 0;  ///< index into the results
     TopicPtr topic;
     std::optional<Moment> retry_at;
   };
 
-  std::vector<Item> items;      ///< the valid ones; never moved, because of the views
-  std::vector<size_t> running;  ///< indexes of the items that were sent to the engine
+  std::vector<Item> items;  ///< those that were sent to the engine
   std::vector<Result<NackReceipt>> results;
-  Reply<std::vector<Result<NackReceipt>>> reply;
-  Steps steps;
 };
 
 void Leases::nack(std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply) {
   if (const Status size = check_batch("nack", items.size()); !size)
     return context_.refuse(reply, size.error());
-  auto batch = std::make_unique<NackBatch>();
-  batch->items.reserve(items.size());
-  std::vector<LeaseRef> leases;
-  for (size_t i = 0; i < items.size(); ++i) {
-    const NackItem& item = items[i];
-    const Result<LeaseRef> lease = parse_lease(item.lease);
+  NackBatch batch;
+  std::vector<NackRequest> requests;
+  for (const NackItem& item : items) {
+    const Result<HeldLease> lease = parse_lease(item.lease);
     Status status = lease.ok() ? check_reason(item.reason) : Status{lease.error()};
     if (status.ok() && item.delay) status = check_delay(*item.delay);
     if (!status) {
-      batch->results.emplace_back(in_verb("nack", status.error()));
+      batch.results.emplace_back(in_verb("nack", status.error()));
       continue;
     }
-    batch->results.emplace_back(stale("nack"));  // replaced when the engine knows the lease
-    NackBatch::Item& kept = batch->items.emplace_back();
-    kept.text = item.lease;
-    kept.lease = *parse_lease(kept.text);
-    kept.delay = item.delay;
-    kept.reason = item.reason;
-    kept.dead = item.dead;
-    kept.place = i;
-    kept.topic = context_.topics.find(kept.lease.topic);
-    leases.push_back(kept.lease);
+    const TopicPtr topic = context_.topics.find(lease->ref.topic);
+    const Verdict verdict =
+        judge({lease->attempt, item.delay, item.dead}, settings_of(topic), context_.now, nack_random_.next());
+    requests.push_back({lease->ref, verdict.retry_at, verdict.keep, item.reason});
+    batch.items.push_back({batch.results.size(), topic, verdict.retry_at});
+    batch.results.emplace_back(stale("nack"));  // replaced when the engine knows the lease
   }
-  if (leases.empty()) return context_.answer(reply, Result{std::move(batch->results)});
-  batch->reply = std::move(reply);
-  batch->steps = context_.begin_steps();
-  context_.engine.inspect(
-      context_.now, leases,
-      [this, batch = std::move(batch)](const Result<std::vector<LeaseInfo>>& running) mutable {
-        if (!running.ok()) {
-          fail(*batch, running.error());
-          return context_.answer(batch->reply, Result{std::move(batch->results)});
-        }
-        decide(std::move(batch), *running);
-      });
-}
-
-void Leases::fail(NackBatch& batch, const Error& error) {
-  for (const NackBatch::Item& item : batch.items) batch.results[item.place] = error;
-}
-
-void Leases::decide(std::unique_ptr<NackBatch> batch, const std::vector<LeaseInfo>& running) {
-  std::vector<NackRequest> requests;
-  size_t next = 0;
-  // `running` has the items in the same order, without those whose lease is stale.
-  for (size_t i = 0; i < batch->items.size() && next < running.size(); ++i) {
-    NackBatch::Item& item = batch->items[i];
-    const LeaseInfo& info = running[next];
-    if (info.lease != item.lease.lease || info.topic != item.lease.topic) continue;
-    ++next;
-    const Verdict verdict = judge({info.options, info.attempts, item.delay, item.dead},
-                                  settings_of(item.topic), context_.now, nack_random_.next());
-    item.retry_at = verdict.retry_at;
-    NackRequest& request = requests.emplace_back();
-    request.lease = item.lease;
-    request.retry_at = verdict.retry_at;
-    request.keep = verdict.keep;
-    request.reason = item.reason;
-    batch->running.push_back(i);
-  }
-  if (requests.empty()) return context_.answer(batch->reply, Result{std::move(batch->results)});
-  const Steps last_step = std::move(batch->steps);
+  if (requests.empty()) return context_.answer(reply, Result{std::move(batch.results)});
   context_.engine.nack(context_.now, requests,
-                       [this, batch = std::move(batch)](const Result<std::vector<NackOutcome>>& outcomes) {
-                         if (outcomes.ok()) {
-                           settle(*batch, *outcomes);
-                         } else {
-                           fail(*batch, outcomes.error());
-                         }
-                         context_.answer(batch->reply, Result{std::move(batch->results)});
+                       [this, batch = std::move(batch),
+                        reply = std::move(reply)](const Result<std::vector<NackOutcome>>& outcomes) mutable {
+                         settle(batch, outcomes);
+                         context_.answer(reply, Result{std::move(batch.results)});
                        });
 }
 
-void Leases::settle(NackBatch& batch, const std::vector<NackOutcome>& outcomes) {
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    const NackBatch::Item& item = batch.items[batch.running[i]];
-    const NackOutcome outcome = outcomes[i];
+void Leases::settle(NackBatch& batch, const Result<std::vector<NackOutcome>>& outcomes) {
+  for (size_t i = 0; i < batch.items.size(); ++i) {
+    const NackBatch::Item& item = batch.items[i];
+    if (!outcomes.ok()) {
+      batch.results[item.place] = outcomes.error();
+      continue;
+    }
+    const NackOutcome outcome = (*outcomes)[i];
     if (outcome == NackOutcome::kStale) continue;
     TopicState* topic = item.topic.get();
     context_.topics.count(topic, Tally::kNacked, 1);
@@ -244,13 +191,13 @@ void Leases::give_back(std::span<const GiveBackItem> items, Reply<uint64_t> repl
   std::vector<NackRequest> requests;
   std::vector<TopicPtr> topics;
   for (const GiveBackItem& item : items) {
-    const Result<LeaseRef> lease = parse_lease(item.lease);
+    const Result<HeldLease> lease = parse_lease(item.lease);
     if (!lease.ok()) continue;
     NackRequest& request = requests.emplace_back();
-    request.lease = *lease;
+    request.lease = lease->ref;
     request.retry_at = item.at;
     request.uncounted = true;
-    topics.push_back(context_.topics.find(lease->topic));
+    topics.push_back(context_.topics.find(lease->ref.topic));
   }
   if (requests.empty()) return context_.answer(reply, Result<uint64_t>{0});
   context_.engine.nack(context_.now, requests,
@@ -278,19 +225,19 @@ void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<
   TopicRuns runs;
   std::string_view last;
   for (const ExtendItem& item : items) {
-    const Result<LeaseRef> lease = parse_lease(item.lease);
+    const Result<HeldLease> lease = parse_lease(item.lease);
     const Status duration = item.duration ? check_lease(*item.duration) : Status{};
     if (!lease.ok() || !duration.ok()) {
       results.emplace_back(in_verb("extend", lease.ok() ? duration.error() : lease.error()));
       places.leave_out();
       continue;
     }
-    const TopicRun& run = add_to_runs(runs, last, lease->topic, context_.topics);
+    const TopicRun& run = add_to_runs(runs, last, lease->ref.topic, context_.topics);
     const Moment until = saturating_add(context_.now, item.duration.value_or(settings_of(run.topic).lease));
     places.keep();
     results.emplace_back(until);
     // Without a duration the lease must not become shorter: the current one may be long.
-    requests.push_back({*lease, until, !item.duration});
+    requests.push_back({lease->ref, until, !item.duration});
   }
   if (requests.empty()) return context_.answer(reply, Result{std::move(results)});
   const size_t count = requests.size();
@@ -318,7 +265,7 @@ void Leases::expire(std::vector<LeaseInfo> leases) {
   requests.reserve(leases.size());
   for (const LeaseInfo& info : leases) {
     const Verdict verdict =
-        judge({.options = info.options, .attempts = info.attempts},
+        judge({.attempt = attempt_of(info.options, info.attempts, expired_random_)},
               settings_of(context_.topics.find(info.topic)), context_.now, expired_random_.next());
     NackRequest& request = requests.emplace_back();
     request.lease = {info.topic, info.lease};

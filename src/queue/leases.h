@@ -8,14 +8,14 @@
 #include "core/random.h"
 #include "engine/requests.h"
 #include "queue/hand_over.h"
+#include "queue/lease_text.h"
 #include "queue/settings.h"
 
 namespace delayq {
 
 /// A failed attempt: a nack or an expired lease.
 struct Failure {
-  std::string_view options{};     ///< the job's own options, encoded
-  uint32_t attempts = 0;          ///< made so far, including the failed one
+  Attempt attempt{};
   std::optional<Millis> delay{};  ///< requested by the consumer instead of the backoff
   bool dead = false;              ///< the consumer requests that the job is not tried again
 };
@@ -55,9 +55,7 @@ class Leases {
 
  private:
   struct NackBatch;
-  void decide(std::unique_ptr<NackBatch> batch, const std::vector<LeaseInfo>& running);
-  void settle(NackBatch& batch, const std::vector<NackOutcome>& outcomes);
-  static void fail(NackBatch& batch, const Error& error);
+  void settle(NackBatch& batch, const Result<std::vector<NackOutcome>>& outcomes);
   void settle_expired(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes);
   const EffectiveSettings& settings_of(const TopicPtr& topic) const;
 

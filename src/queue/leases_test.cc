@@ -221,14 +221,32 @@ TEST_F(LeasesTest, JitterSpreadsJobsThatFailedTogether) {
 
 TEST(LeaseText, IsReadBackAsItWasWritten) {
   Arena storage;
-  EXPECT_EQ(lease_text({"t", "a/b"}, storage), "t/a/b");
-  EXPECT_EQ(parse_lease("t/a/b")->topic, "t");
-  EXPECT_EQ(parse_lease("t/a/b")->lease, "a/b") << "only the first slash divides";
+  const Attempt attempts[] = {{.number = 1},
+                              {.number = UINT32_MAX, .limit = UINT32_MAX, .delay = Limits::kMaxDelay},
+                              {.number = 3, .limit = 0},
+                              {.number = 3, .delay = Millis{0}}};
+  for (const Attempt& attempt : attempts) {
+    const std::string_view text = lease_text({"t", "m1"}, attempt, storage);
+    const HeldLease lease = parse_lease(text).value();
+    EXPECT_EQ(lease.ref.topic, "t");
+    EXPECT_EQ(lease.ref.lease, "m1");
+    EXPECT_EQ(lease.attempt, attempt) << text;
+  }
+  EXPECT_EQ(lease_text({"t", "m1"}, {.number = 2}, storage), "t/m1/2");
+  EXPECT_EQ(lease_text({"t", "m1"}, attempts[1], storage), "t/m1/4294967295a4294967295d3155760000000");
+}
+
+TEST(LeaseText, OfAnEarlierVersionIsAFirstAttempt) {
+  const HeldLease lease = parse_lease("t/m1").value();
+  EXPECT_EQ(lease.ref.lease, "m1");
+  EXPECT_EQ(lease.attempt, Attempt{});
 }
 
 TEST(LeaseText, SaysSoWhenItIsNoLease) {
-  for (const std::string_view bad : {"", "/", "t", "t/", "/m1"}) {
-    const Result<LeaseRef> lease = parse_lease(bad);
+  for (const std::string_view bad :
+       {"", "/", "//", "t", "t/", "t//1", "/m1", "/m1/1", "t/m1/", "t/m1/x", "t/m1/-1", "t/m1/1a", "t/m1/1d",
+        "t/m1/1d-5", "t/m1/1d3155760000001", "t/m1/1d1a1", "t/m1/4294967296", "t/m1/1/1", "t/m1/1 "}) {
+    const Result<HeldLease> lease = parse_lease(bad);
     ASSERT_FALSE(lease.ok()) << bad;
     EXPECT_THAT(lease.error().detail, testing::StartsWith("lease"));
   }

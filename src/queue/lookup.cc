@@ -356,6 +356,7 @@ constexpr uint32_t kStep = 1'000;
 struct Lookup::GroupSweep {
   std::string group;
   std::vector<std::string> topics;
+  std::string cursor;
   GroupCancelAnswer total;
   Reply<GroupCancelAnswer> reply;
   Steps steps;
@@ -386,14 +387,18 @@ void Lookup::cancel_group(std::string_view group, TopicPatterns topics, Reply<Gr
 }
 
 void Lookup::next_of_group(std::unique_ptr<GroupSweep> sweep) {
-  const GroupCancelRequest request{sweep->group, sweep->topics, kStep};
+  const std::string cursor = std::move(sweep->cursor);
+  const GroupCancelRequest request{sweep->group, sweep->topics, kStep, cursor};
   context_.engine.cancel_group(
       context_.now, request, [this, sweep = std::move(sweep)](const Result<GroupCancelAnswer>& step) mutable {
         if (!step.ok()) return context_.refuse(sweep->reply, step.error());
         sweep->total.cancelled += step->cancelled;
         sweep->total.reserved += step->reserved;
         count_cancelled(*step);
-        if (step->cancelled + step->reserved == kStep) return next_of_group(std::move(sweep));
+        if (!step->cursor.empty()) {
+          sweep->cursor = step->cursor;
+          return next_of_group(std::move(sweep));
+        }
         context_.answer(sweep->reply, Result{sweep->total});
       });
 }

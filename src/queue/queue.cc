@@ -73,7 +73,7 @@ struct Queue::Parts final : EngineListener {
   KnownTopics topics{settings.defaults()};
   Context context;
   Admission admission{context};
-  HandOver hand_over{context, admission};
+  HandOver hand_over{context, admission, Random{random.next()}};
   Intake intake{context, admission, hand_over, settings, Random{random.next()}};
   Schedules schedules{context, admission, intake, Random{random.next()}};
   Leases leases{context, hand_over, settings.defaults(), Random{random.next()}, Random{random.next()}};

@@ -43,9 +43,6 @@ class FailingEngine final : public support::ForwardingEngine {
               Reply<std::vector<ExtendAnswer>> reply) override {
     if (!fail(reply)) ForwardingEngine::extend(now, leases, std::move(reply));
   }
-  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override {
-    if (!fail(reply)) ForwardingEngine::inspect(now, leases, std::move(reply));
-  }
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override {
     if (!fail(reply)) ForwardingEngine::cancel(now, jobs, std::move(reply));
   }

@@ -292,37 +292,13 @@ std::optional<Moment> first_undecided(const ScheduleSpec& spec, const Recurrence
   return first;
 }
 
-/// How many occurrences there are from `first` to `last`, both included; counts up to Limits::kCatchUp.
-uint64_t count_occurrences(const ScheduleSpec& spec, const Recurrence& rule, Moment first, Moment last) {
-  if (last < first) return 0;
-  if (spec.every) {
-    return std::min<uint64_t>(static_cast<uint64_t>((last - first) / *spec.every) + 1, Limits::kCatchUp);
-  }
-  uint64_t count = 0;
-  for (std::optional<Moment> at = first; at && *at <= last && count < Limits::kCatchUp; ++count) {
-    at = rule.next_after(*at);
-  }
-  return count;
-}
-
-/// The earliest occurrence that Missed::kAll still makes.
-Moment first_to_catch_up(const Recurrence& rule, Moment first, Moment last) {
-  Moment earliest = last;
-  for (uint64_t count = 1; count < Limits::kCatchUp && earliest > first; ++count) {
-    const std::optional<Moment> before = rule.last_until(earliest - Millis{1});
-    if (!before || *before < first) break;
-    earliest = *before;
-  }
-  return earliest;
-}
-
 }  // namespace
 
 uint64_t count_undecided(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress,
                          Moment now) {
   if (has_all_runs(spec, progress)) return 0;
   const std::optional<Moment> first = first_undecided(spec, rule, progress);
-  return first ? count_occurrences(spec, rule, *first, spec.end ? std::min(now, *spec.end) : now) : 0;
+  return first ? rule.count(*first, spec.end ? std::min(now, *spec.end) : now, Limits::kCatchUp) : 0;
 }
 
 Moment next_occurrence(const ScheduleSpec& spec, const Recurrence& rule, const ScheduleProgress& progress) {
@@ -362,12 +338,12 @@ ScheduleStep step_schedule(const ScheduleSpec& spec, const Recurrence& rule, con
   bool is_made = true;
   if (spec.missed == Missed::kAll) {
     const bool is_catching_up = first <= progress.catch_up_until;
-    made = is_catching_up ? first : first_to_catch_up(rule, first, last);
+    made = is_catching_up ? first : rule.first_of_last(Limits::kCatchUp, first, last);
     step.progress.catch_up_until = is_catching_up ? progress.catch_up_until : last;
   } else if (spec.missed == Missed::kSkip) {
     is_made = now - last <= Limits::kMissedAfter;
   }
-  step.missed = count_occurrences(spec, rule, first, made) - (is_made ? 1 : 0);
+  step.missed = rule.count(first, made, Limits::kCatchUp) - (is_made ? 1 : 0);
   step.progress.missed += step.missed;
   step.progress.decided = made;
   step.if_skipped = step.progress;

@@ -519,6 +519,7 @@ bool Schedules::add_due(const StoredSchedule& stored, DueBatch& batch) {
     job.priority = spec->priority.value_or(item->topic->settings->priority);
     job.on_conflict = OnConflict::kKeep;
     job.outlet = outlet_of(spec->options);
+    job.lease = spec->options.lease.value_or(Millis::zero());
     if (spec->overlap != Overlap::kAllow && progress->previous != Moment{}) {
       item->previous_id = occurrence_id(spec->name, progress->previous);
       item->previous_topic = progress->previous_topic;

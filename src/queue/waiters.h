@@ -38,7 +38,6 @@ struct Waiter {
   size_t at = 0;            ///< the topic of the latest take
   uint32_t asked = 0;       ///< how many jobs that take asked for
   bool limited = false;     ///< that take is limited by a rate: unused tokens return to the bucket
-  Moment took_at{};         ///< the time of that take
   uint64_t took_after = 0;  ///< the number of wakes, of all topics, before that take
   uint64_t seen = 0;        ///< the number of wakes before its latest try; see HandOver
   PopAnswer found;

@@ -1,9 +1,10 @@
 """Servers and the Redis under them are killed, paused and cut off at random while producers and consumers work; a history
 of what was asked and answered says afterwards whether anything was lost, early, or handed to two at once.
 
-  tests/chaos/chaos.py [--topology sentinel|cluster|one|journal] [--seconds 600] [--seed n] [--servers 3] [--canary NAME [--among-faults]]
+  tests/chaos/chaos.py [--topology sentinel|cluster|one|journal] [--seconds 600] [--seed n] [--servers 3] [--schedules 1000]
+                       [--canary NAME [--among-faults]]
 
-A canary does by stealth what must not happen (loss, double, early), and the run must fail by it."""
+A canary does by stealth what must not happen (loss, double, early; twice and missing of schedules), and the run must fail by it."""
 import argparse
 import contextlib
 import datetime
@@ -22,7 +23,8 @@ import redis_topology
 from harness import Client, Refused, Server, wait_for
 from history import History, now_ms
 from keeping import Keeper
-from workers import Consumer, LEASE_MS, Producer, TOPICS, WebProducer, topic_of
+from ticks import TickConsumer, Ticks
+from workers import Consumer, LEASE_MS, Producer, TICKS, TOPICS, WebProducer, topic_of
 
 SETTLING = 60.0
 DRAINING = 90.0
@@ -44,6 +46,7 @@ class Chaos:
         self.last_received = time.monotonic()
         self.faults = {}
         self.deeds = 0  # of the canary
+        self.ticks = Ticks(self, options.schedules)
 
     def say(self, text):
         """For who reads the logs afterwards."""
@@ -55,7 +58,7 @@ class Chaos:
         self.is_over.wait(seconds)
 
     def start(self):
-        settings = [part for topic in TOPICS for part in ("--set", f"topics.{topic}.attempts=0", "--set",
+        settings = [part for topic in (*TOPICS, TICKS) for part in ("--set", f"topics.{topic}.attempts=0", "--set",
                                                           f"topics.{topic}.backoff=50ms")]
         if self.options.topology == "journal":
             self.servers = [Server(self.directory / "data", *settings, log=self.directory / "server0.log")]
@@ -159,7 +162,7 @@ class Chaos:
 
     def is_enough(self, passed):
         """A canary must have done something, and what comes early or twice is seen while it does; a loss is seen at the end."""
-        is_seen = self.deeds > 0 if self.options.canary == "loss" else bool(self.history.violations)
+        is_seen = self.deeds > 0 if self.options.canary in ("loss", "missing") else bool(self.history.violations)
         if self.options.canary is not None and not is_seen:
             return passed > max(self.options.seconds, CANARY_PATIENCE)
         return passed > self.options.seconds or bool(self.history.violations)
@@ -174,15 +177,20 @@ class Chaos:
                 try:
                     for command in self.stealthy_commands()[:20]:
                         client.send(command)
-                        deeds += client.read() in ("OK", "cancelled")
+                        deeds += client.read() in ("OK", "cancelled", command[-1].encode())
                 finally:
                     client.close()
             self.rest(0.05)
         return deeds
 
     def stealthy_commands(self):
+        if self.options.canary == "missing":
+            return [("SCHEDULE", "DEL", name) for name in self.ticks.names[:1]]
         with self.history.lock:
             jobs = list(self.history.jobs.items())
+        if self.options.canary == "twice":
+            done = [name for name, job in jobs if topic_of(name) == TICKS and job.over is not None and job.over.kept is not None]
+            return [("PUSH", TICKS, "0", name.split("@")[0], "ID", name) for name in done[-3:]]
         if self.options.canary == "double":
             return [("NACK", each.lease, "DELAY", "0") for _, job in jobs for each in job.handed
                     if each.fact.kept is not None and not each.is_over and each.until > now_ms() + LEASE_MS / 2]
@@ -201,6 +209,8 @@ class Chaos:
         workers = [Producer(self, number, random.Random(make.random())) for number in range(3)]
         workers.append(WebProducer(self, 3, random.Random(make.random())))
         consumers = [Consumer(self, number, random.Random(make.random())) for number in range(4)]
+        if self.ticks.names:
+            consumers += [TickConsumer(self, number, random.Random(make.random())) for number in range(4, 6)]
         keepers = [] if self.history.is_lossless else [Keeper(self, redis_topology.SHARDS[self.options.topology])]
         for thread in [*workers, *consumers, *keepers]:
             thread.start()
@@ -216,6 +226,13 @@ class Chaos:
         except AssertionError as never:
             self.history.violations.append(str(never))
         end = time.monotonic() + (DRAINING if self.options.canary is None else DRAINING / 6)
+        last_tick = int(time.time())
+        while time.monotonic() < end and self.ticks.missing(last_tick):
+            self.rest(0.1)
+        try:
+            self.ticks.stop()
+        except AssertionError as never:
+            self.history.violations.append(str(never))
         # All that is known to be there has come, and nothing has for longer than a lease and the longest delay last.
         while time.monotonic() < end and (self.history.unfinished() or time.monotonic() - self.last_handed() < 1):
             self.rest(0.1)
@@ -229,6 +246,7 @@ class Chaos:
         for consumer in consumers:
             consumer.join(SETTLING)
         self.history.finish()
+        self.ticks.finish(last_tick)
         if left:
             self.history.violations.append(f"{left} jobs are still there at the end")
         for thread in [*workers, *consumers, *keepers]:
@@ -277,21 +295,25 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--servers", type=int, default=3)
     parser.add_argument("--rate", type=float, default=100, help="pushes a second of each of four producers")
-    parser.add_argument("--canary", choices=("loss", "double", "early"))
+    parser.add_argument("--schedules", type=int, default=0, help="of 1 to 5 seconds each")
+    parser.add_argument("--canary", choices=("loss", "double", "early", "twice", "missing"))
     parser.add_argument("--among-faults", action="store_true", help="the canary acts while things break, too")
     options = parser.parse_args(arguments)
-    print(f"chaos: --topology {options.topology} --seconds {options.seconds:g} --seed {options.seed}", flush=True)
+    print(f"chaos: --topology {options.topology} --seconds {options.seconds:g} --seed {options.seed} --schedules {options.schedules} "
+          f"--rate {options.rate:g}", flush=True)
     chaos = Chaos(options)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process is left
     try:
         chaos.start()
+        chaos.ticks.start()
         chaos.run()
     finally:
         chaos.close()
     chaos.report()
     if options.canary is not None:
-        expected = {"loss": "is lost", "double": "two live leases", "early": "early"}[options.canary]
+        expected = {"loss": "is lost", "double": "two live leases", "early": "early", "twice": "made twice",
+                    "missing": "is missing"}[options.canary]
         found = any(expected in violation for violation in chaos.history.violations)
         print(f"the canary did it {chaos.deeds} times and was {'found' if found else 'NOT FOUND'}")
         return 0 if found else 1

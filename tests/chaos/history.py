@@ -28,8 +28,9 @@ class Fact:
 class Handed:
     """One hand-over of a job."""
 
-    def __init__(self, job, lease, asked, came, lease_ms):
+    def __init__(self, job, lease, asked, came, lease_ms, attempt=None):
         self.lease = lease
+        self.attempt = attempt  # None where it does not matter
         self.asked = asked  # when the consumer asked: the lease did not begin before
         self.came = came
         self.until = asked + lease_ms  # it is not over before
@@ -111,8 +112,16 @@ class History:
             job.over, job.over_at = self.note(Fact(OVER, job, asked)), now_ms()
             self.counts[how] += 1
 
+    # ---- schedules
+    def occurring(self, name, due):
+        """A job that a schedule has made: nobody has asked for its push, so it is known from its first hand-over on."""
+        with self.lock:
+            if name not in self.jobs:
+                self.jobs[name] = Job(name, due)
+                self.counts["occurrences"] = self.counts.get("occurrences", 0) + 1
+
     # ---- consumers
-    def received(self, name, lease, asked, lease_ms, due):
+    def received(self, name, lease, asked, lease_ms, due, attempt=None):
         """What was asked for before something happened may have been taken before it, and come late: from a server that
         was paused. It is then stale, which is for the server to say."""
         came = now_ms()
@@ -133,7 +142,12 @@ class History:
                 if not other.is_over and came < other.until and asked > other.came:
                     self.suspect(other.fact, f"{name} has two live leases: {other.lease} until {other.until}, and at {came} "
                                              f"{lease}, asked at {asked}")
-            handed = Handed(job, lease, asked, came, lease_ms)
+            for other in job.handed:
+                # A job counts its attempts. One that begins again was pushed again, unless Redis lost the attempt before.
+                if attempt is not None and other.attempt is not None and attempt <= other.attempt and asked > other.came:
+                    self.suspect(other.fact, f"{name} was made twice: it came as attempt {other.attempt} under {other.lease}, and as "
+                                             f"attempt {attempt} under {lease}")
+            handed = Handed(job, lease, asked, came, lease_ms, attempt)
             self.note(handed.fact)
             job.handed.append(handed)
 
@@ -156,7 +170,7 @@ class History:
             self.leases.clear()
             for job in self.jobs.values():
                 for handed in job.handed:
-                    handed.is_over = True
+                    handed.is_over, handed.attempt = True, None
 
     def ack_unanswered(self, name):
         """It may be done, or not."""

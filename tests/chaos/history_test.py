@@ -71,6 +71,38 @@ class HistoryTest(unittest.TestCase):
         self.assertEqual(self.finished(), [])
         self.assertEqual(set(self.history.by_redis.values()), {0})
 
+    def occur(self, lease, attempt):
+        self.history.occurring("s1@2026-11-18T16:00:00Z", now_ms() - 10)
+        self.history.received("s1@2026-11-18T16:00:00Z", lease, self.later(), 0, now_ms() - 10, attempt)
+
+    def test_an_occurrence_may_come_again_as_its_next_attempt(self):
+        self.occur("0.1", 1)
+        self.keep()
+        self.occur("0.2", 2)
+        self.keep()
+        self.assertEqual(self.judged(), [])
+
+    def test_an_occurrence_that_begins_again_was_made_twice(self):
+        self.occur("0.1", 1)
+        self.keep()
+        self.occur("0.2", 1)
+        self.keep()
+        self.assertIn("was made twice", self.judged()[0])
+
+    def test_an_occurrence_that_redis_lost_may_be_made_again(self):
+        self.occur("0.1", 1)
+        self.keep()
+        self.roll_back(0)
+        self.look(None)
+        self.occur("0.2", 1)
+        self.keep()
+        self.assertEqual(self.judged(), [])
+
+    def test_an_occurrence_that_is_early_is_noticed(self):
+        self.history.occurring("s1@2026-11-18T16:00:00Z", now_ms() + 5_000)
+        self.history.received("s1@2026-11-18T16:00:00Z", "0.1", self.later(), 0, now_ms() + 5_000, 1)
+        self.assertIn("early", self.judged()[0])
+
     def test_a_job_that_never_came_is_lost(self):
         self.push()
         self.assertEqual(self.history.unfinished(), 1)

@@ -31,6 +31,10 @@ inline void PrintTo(const EngineEntry& entry, std::ostream* out) { *out << entry
 /// topic and call it "t".
 class EngineContract : public testing::TestWithParam<EngineEntry> {
  protected:
+  EngineContract() {
+    if (GetParam().ticks_first) engine_.tick_before_verbs();
+  }
+
   /// Pushes a job that is due now and takes it.
   Taken reserve(const std::string& id, Millis lease = std::chrono::minutes{1}) {
     engine_.push(JobSpec("t", id).due_at(engine_.now()));

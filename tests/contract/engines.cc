@@ -88,8 +88,22 @@ constexpr EngineEntry redis_as(std::string_view name, std::unique_ptr<EngineUnde
           .make = make};
 }
 
+/// The kafka engine: the redis engine with a cold store.
+EngineEntry kafka_as(std::string_view name, std::unique_ptr<EngineUnderTest> (*make)()) {
+  EngineEntry entry = redis_as(name, make);
+  entry.ticks_first = true;
+  entry.model_seeds = 6;
+  return entry;
+}
+
 std::vector<EngineEntry> make_list() {
-  std::vector<EngineEntry> all{kMemory, kJournal, redis_as("redis", make_redis)};
+  std::vector<EngineEntry> all{kMemory, kJournal, redis_as("redis", make_redis),
+                               kafka_as("kafka", make_kafka),
+                               kafka_as("kafka_horizon_0", make_kafka_without_horizon)};
+  if (std::getenv("DELAYQ_BROKER") != nullptr) {
+    all.push_back(kafka_as("kafka_broker", make_kafka_broker));
+    all.push_back(kafka_as("kafka_broker_horizon_0", make_kafka_broker_without_horizon));
+  }
   if (has_topologies()) {
     all.push_back(redis_as("redis_sentinel", make_redis_sentinel));
     all.push_back(redis_as("redis_cluster", make_redis_cluster));

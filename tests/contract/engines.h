@@ -34,6 +34,9 @@ struct EngineEntry {
   /// Every verb does everything that a tick would do. Otherwise a verb only sees what is due: a job that is
   /// cancelled before a tick never was ready, and a clock that is set back without a tick has no effect.
   bool verbs_tick = true;
+  /// A verb sees that a job is due only after a tick and all that follows from it: the body of the job may
+  /// have to be fetched first. The drivers then tick before every verb.
+  bool ticks_first = false;
   /// How many seeds are compared with the model: fewer where a step takes longer.
   uint32_t model_seeds = 60;
   bool makes_backups = false;  ///< it makes backups itself, because the storage below it cannot

@@ -41,8 +41,10 @@ class QueueContract : public testing::TestWithParam<EngineEntry> {
   }
 
   std::unique_ptr<support::QueueDriver> make_queue(QueueConfig config) {
-    return std::make_unique<support::QueueDriver>(subject_->engine(), std::move(config),
-                                                  [this] { return subject_->pump(); });
+    auto queue = std::make_unique<support::QueueDriver>(subject_->engine(), std::move(config),
+                                                        [this] { return subject_->pump(); });
+    if (GetParam().ticks_first) queue->run_before_verbs();
+    return queue;
   }
 
   std::unique_ptr<EngineUnderTest> subject_ = GetParam().make();

@@ -220,12 +220,14 @@ TEST_P(RedisShards, AGroupIsCancelledInAllOfThem) {
   engine_.take("t", 50);
   uint64_t cancelled = 0;
   uint64_t reserved = 0;
+  std::string cursor;
   for (int calls = 0; calls < 10; ++calls) {
-    const GroupCancelAnswer answer = engine_.cancel_group("g", 3);
+    const GroupCancelAnswer answer = engine_.cancel_of_group({"g", kAllTopics, 3, cursor});
     ASSERT_LE(answer.cancelled + answer.reserved, 3U);
     cancelled += answer.cancelled;
     reserved += answer.reserved;
-    if (answer.cancelled + answer.reserved < 3) break;
+    cursor = answer.cursor;
+    if (cursor.empty()) break;
   }
   EXPECT_EQ(cancelled + reserved, 10U);
   EXPECT_EQ(engine_.count("t", JobState::kReserved), 50U);

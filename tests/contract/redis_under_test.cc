@@ -1,11 +1,15 @@
 #include "tests/contract/redis_under_test.h"
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 
+#include "engine/kafka/ladder.h"
 #include "engine/redis/redis_engine.h"
 #include "net/loop.h"
 #include "net/redis/client.h"
+#include "tests/support/fake_cold_store.h"
+#include "tests/support/kafka_process.h"
 #include "tests/support/redis_cluster.h"
 #include "tests/support/redis_process.h"
 #include "tests/support/redis_sentinels.h"
@@ -55,7 +59,10 @@ net::redis::ClientOptions to_cluster() {
 
 class RedisUnderTest final : public EngineUnderTest {
  public:
-  RedisUnderTest(net::redis::ClientOptions client, uint32_t shards) {
+  using MakeStore = std::function<std::unique_ptr<redis::ColdStore>(net::Loop& loop)>;
+
+  RedisUnderTest(net::redis::ClientOptions client, uint32_t shards, MakeStore make_store = {})
+      : make_store_(std::move(make_store)) {
     static int tests = 0;
     options_.prefix = "test" + std::to_string(++tests);
     options_.shards = redis::new_shards(options_.prefix, shards);
@@ -73,13 +80,17 @@ class RedisUnderTest final : public EngineUnderTest {
   Engine& engine() override { return *engine_; }
 
   bool pump() override {
-    const bool has_work = client_->outstanding() > 0;
+    const bool has_work = client_->outstanding() > 0 || (cold_store_ && cold_store_->outstanding() > 0);
     turn();
     return has_work;
   }
 
   void reopen() override {
     engine_.reset();
+    if (make_store_) {
+      cold_store_ = make_store_(loop_);
+      options_.cold_store = cold_store_.get();
+    }
     options_.server = "server" + std::to_string(++opened_);
     engine_ = std::make_unique<RedisEngine>(*client_, options_);
   }
@@ -89,13 +100,17 @@ class RedisUnderTest final : public EngineUnderTest {
  private:
   void turn() {
     loop_.finish_turn();
-    const bool is_waiting = client_ != nullptr && (client_->outstanding() > 0 || !client_->is_connected());
+    const bool is_waiting =
+        (client_ != nullptr && (client_->outstanding() > 0 || !client_->is_connected())) ||
+        (cold_store_ != nullptr && cold_store_->outstanding() > 0);
     loop_.wait_until(net::Loop::now() + (is_waiting ? kTurn : Millis{0}));
   }
 
   net::Loop loop_;
   RedisEngineOptions options_;
   std::unique_ptr<net::redis::Client> client_;
+  MakeStore make_store_;
+  std::unique_ptr<redis::ColdStore> cold_store_;
   std::unique_ptr<RedisEngine> engine_;
   int opened_ = 0;
 };
@@ -106,6 +121,66 @@ std::unique_ptr<EngineUnderTest> make_redis() { return std::make_unique<RedisUnd
 
 std::unique_ptr<EngineUnderTest> make_redis_shards() {
   return std::make_unique<RedisUnderTest>(to_server(), kManyShards);
+}
+
+namespace {
+
+std::unique_ptr<EngineUnderTest> over_shelf(const std::shared_ptr<support::ColdShelf>& shelf) {
+  return std::make_unique<RedisUnderTest>(
+      to_server(), 1, [shelf](net::Loop&) { return std::make_unique<support::FakeColdStore>(*shelf); });
+}
+
+/// Each test has its own topics on a broker that all share.
+std::unique_ptr<EngineUnderTest> over_broker(kafka::LadderOptions ladder) {
+  static support::KafkaProcess broker;
+  static int tests = 0;
+  ladder.prefix = "ladder" + std::to_string(++tests);
+  ladder.partitions = 1;
+  auto admin = kafka::open_admin(broker.client());
+  if (!admin.ok()) throw std::runtime_error(to_string(admin.error()));
+  if (const Status status = kafka::prepare_topics(**admin, ladder, std::chrono::seconds{30}); !status.ok())
+    throw std::runtime_error(to_string(status.error()));
+  return std::make_unique<RedisUnderTest>(to_server(), 1, [ladder](net::Loop& loop) {
+    const auto wakeup = [&loop] { loop.wake(); };
+    kafka::Ladder::Clients clients;
+    clients.producer = std::move(*kafka::open_producer({.client = broker.client(), .wakeup = wakeup}));
+    clients.consumer = std::move(*kafka::open_consumer({.client = broker.client(),
+                                                        .group = ladder.prefix,
+                                                        .topics = kafka::ladder_topics(ladder),
+                                                        .wakeup = wakeup}));
+    // The clock of these tests jumps.
+    clients.reader = std::move(*kafka::open_reader(
+        {.client = broker.client(), .timeout = std::chrono::days{36'525}, .wakeup = wakeup}));
+    return std::make_unique<kafka::Ladder>(ladder, std::move(clients));
+  });
+}
+
+kafka::LadderOptions without_horizon() {
+  kafka::LadderOptions ladder;
+  ladder.horizon = Millis{0};
+  ladder.steps = {Millis{1},      Millis{30},        Millis{1'000},
+                  Millis{30'000}, Millis{1'000'000}, Millis{86'400'000}};
+  return ladder;
+}
+
+}  // namespace
+
+std::unique_ptr<EngineUnderTest> make_kafka() {
+  auto shelf = std::make_shared<support::ColdShelf>();
+  const kafka::LadderOptions usual;
+  shelf->steps = usual.steps;
+  shelf->horizon = usual.horizon;
+  return over_shelf(shelf);
+}
+
+std::unique_ptr<EngineUnderTest> make_kafka_without_horizon() {
+  return over_shelf(std::make_shared<support::ColdShelf>());
+}
+
+std::unique_ptr<EngineUnderTest> make_kafka_broker() { return over_broker({}); }
+
+std::unique_ptr<EngineUnderTest> make_kafka_broker_without_horizon() {
+  return over_broker(without_horizon());
 }
 
 std::unique_ptr<EngineUnderTest> make_redis_sentinel() {

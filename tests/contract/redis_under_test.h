@@ -11,6 +11,13 @@ namespace delayq::contract {
 std::unique_ptr<EngineUnderTest> make_redis();
 /// The same with jobs in several shards, as on a cluster.
 std::unique_ptr<EngineUnderTest> make_redis_shards();
+/// The same with a cold store in memory, which has the steps of the kafka engine and its horizon.
+std::unique_ptr<EngineUnderTest> make_kafka();
+/// With a horizon of 0 and a first step of a millisecond: the body of every delayed job is in the cold store.
+std::unique_ptr<EngineUnderTest> make_kafka_without_horizon();
+/// Both over a real broker.
+std::unique_ptr<EngineUnderTest> make_kafka_broker();
+std::unique_ptr<EngineUnderTest> make_kafka_broker_without_horizon();
 /// With a master, two replicas and three sentinels.
 std::unique_ptr<EngineUnderTest> make_redis_sentinel();
 /// On a cluster of three masters with a replica each, in one shard and so on one master:

@@ -111,8 +111,8 @@ TEST_P(Rule02NothingLost, ManyLargeBodiesInOneBatch) {
 }
 
 TEST_P(Rule02NothingLost, WhateverFailsTheNumberOfJobsStays) {
-  constexpr int kJobs = 300;
-  for (int i = 0; i < kJobs; ++i) engine_.push(JobSpec("t", std::to_string(i)).due_at(at(i)));
+  constexpr int kPushed = 300;
+  for (int i = 0; i < kPushed; ++i) engine_.push(JobSpec("t", std::to_string(i)).due_at(at(i)));
   Random random(7);
   for (int64_t ms = 0; ms < 2'000; ms += 50) {
     engine_.go_to(at(ms));
@@ -135,9 +135,9 @@ TEST_P(Rule02NothingLost, WhateverFailsTheNumberOfJobsStays) {
     const TopicCounts counts = engine_.counts("t");
     ASSERT_EQ(counts.of(JobState::kDelayed) + counts.of(JobState::kReady) + counts.of(JobState::kReserved) +
                   counts.of(JobState::kDead),
-              uint64_t{kJobs});
+              uint64_t{kPushed});
   }
-  for (int i = 0; i < kJobs; ++i) EXPECT_TRUE(engine_.get("t", std::to_string(i))) << "job " << i;
+  for (int i = 0; i < kPushed; ++i) EXPECT_TRUE(engine_.get("t", std::to_string(i))) << "job " << i;
 }
 
 TEST_P(Rule02NothingLost, OnlyAckCancelAndPurgeTakeAway) {

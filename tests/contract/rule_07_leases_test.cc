@@ -1,5 +1,6 @@
 // Rule 7: a job is handed out under a lease with a deadline. Only the current lease can ack, nack or extend.
 // When the deadline passes, this is reported, and the job counts as failed once.
+#include <map>
 #include <set>
 
 #include "tests/contract/engine_contract.h"
@@ -20,7 +21,6 @@ class Rule07Leases : public EngineContract {
 
   /// No verb accepts the lease.
   void expect_stale(const Taken& taken) {
-    EXPECT_THAT(engine_.inspect({taken.ref()}), IsEmpty());
     EXPECT_FALSE(engine_.extend(taken, engine_.now() + Millis{1'000}));
     EXPECT_EQ(engine_.retry(taken, engine_.now()), NackOutcome::kStale);
     EXPECT_EQ(engine_.bury(taken), NackOutcome::kStale);
@@ -60,7 +60,6 @@ TEST_P(Rule07Leases, GoodUntilTheMillisecondBeforeItsDeadline) {
   const Taken taken = reserve("a", Millis{100});
   EXPECT_EQ(taken.job.until, at(100));
   engine_.go_to(at(99));
-  EXPECT_THAT(engine_.inspect({taken.ref()}), SizeIs(1));
   EXPECT_EQ(engine_.ack(taken), AckOutcome::kAcked);
 }
 
@@ -208,20 +207,6 @@ TEST_P(Rule07Leases, ExtendMayLeaveALaterDeadlineAsItIs) {
   engine_.tick();
   EXPECT_THAT(engine_.expired_news(), SizeIs(1));
   EXPECT_EQ(at_least(9'000), std::nullopt) << "too late";
-}
-
-TEST_P(Rule07Leases, InspectTellsWhatTheQueueMustKnow) {
-  engine_.push(JobSpec("t", "a").with_options("try hard"));
-  engine_.retry(engine_.take_one("t"), at(0));
-  const Taken a = engine_.take_one("t");
-  const Taken b = reserve("b");
-  const std::vector<LeaseInfo> infos = engine_.inspect({b.ref(), {"t", "nonsense"}, a.ref()});
-  ASSERT_THAT(infos, SizeIs(2)) << "what is stale is left out";
-  EXPECT_EQ(infos[0].lease, b.lease);
-  EXPECT_EQ(infos[1].lease, a.lease);
-  EXPECT_EQ(infos[1].topic, "t");
-  EXPECT_EQ(infos[1].options, "try hard");
-  EXPECT_EQ(infos[1].attempts, 2U);
 }
 
 TEST_P(Rule07Leases, WhatRanOutIsTold) {
@@ -374,6 +359,82 @@ TEST_P(Rule07Leases, MaxReservedHoldsForAutoAckToo) {
   request.auto_ack = true;
   EXPECT_THAT(engine_.take(request), SizeIs(1));
   EXPECT_THAT(engine_.take(request), SizeIs(1)) << "it did not stay reserved";
+}
+
+// ---- lease lengths of their own
+
+TakeRequest take_with_own_leases() {
+  TakeRequest request;
+  request.topic = "t";
+  request.count = 10;
+  request.lease_until = at(60'000);
+  request.own_leases = true;
+  return request;
+}
+
+using Deadlines = std::map<std::string, Moment>;
+
+Deadlines deadlines_of(const std::vector<Taken>& taken) {
+  Deadlines deadlines;
+  for (const Taken& each : taken) deadlines[each.job.id] = each.job.until;
+  return deadlines;
+}
+
+TEST_P(Rule07Leases, AJobsOwnLengthReplacesTheDeadline) {
+  engine_.push_all({JobSpec("t", "short").with_lease(Millis{5'000}), JobSpec("t", "plain"),
+                    JobSpec("t", "long").with_lease(std::chrono::hours{24})});
+  const std::vector<Taken> taken = engine_.take(take_with_own_leases());
+  EXPECT_EQ(deadlines_of(taken),
+            (Deadlines{{"short", at(5'000)}, {"plain", at(60'000)}, {"long", at(86'400'000)}}));
+  EXPECT_EQ(engine_.get("t", "short")->until, at(5'000));
+}
+
+TEST_P(Rule07Leases, AJobsOwnLengthCountsOnlyIfTheTakeSaysSo) {
+  engine_.push(JobSpec("t", "a").with_lease(Millis{5'000}));
+  TakeRequest request = take_with_own_leases();
+  request.own_leases = false;
+  EXPECT_EQ(deadlines_of(engine_.take(request)), (Deadlines{{"a", at(60'000)}}));
+}
+
+TEST_P(Rule07Leases, ALeaseOfTheJobsOwnLengthExpires) {
+  engine_.push(JobSpec("t", "short").with_lease(Millis{5'000}));
+  engine_.push(JobSpec("t", "plain"));
+  engine_.take(take_with_own_leases());
+  EXPECT_LE(engine_.tick(), at(5'000));
+  engine_.go_to(at(4'999));
+  engine_.tick();
+  EXPECT_THAT(engine_.expired_news(), IsEmpty()) << "too early";
+  engine_.go_to(at(5'000));
+  engine_.tick();
+  const std::vector<LeaseInfo> told = engine_.expired_news();
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(resolve_expired(told[0], at(5'000)), NackOutcome::kRetried);
+  EXPECT_EQ(engine_.state_of("t", "plain"), JobState::kReserved);
+}
+
+TEST_P(Rule07Leases, AJobKeepsItsOwnLengthThroughItsLife) {
+  engine_.push(JobSpec("t", "a").with_lease(Millis{5'000}));
+  const auto take = [this] { return deadlines_of(engine_.take(take_with_own_leases())); };
+  const Taken taken = engine_.take(take_with_own_leases()).at(0);
+  engine_.extend(taken, at(90'000));
+  engine_.retry(taken, at(0), "failed");
+  EXPECT_EQ(take(), (Deadlines{{"a", at(5'000)}})) << "retried";
+  engine_.push(JobSpec("t", "b").with_lease(Millis{5'000}));
+  const Taken buried = engine_.take(take_with_own_leases()).at(0);
+  engine_.bury(buried);
+  engine_.redrive("t", {"b"});
+  EXPECT_EQ(take(), (Deadlines{{"b", at(5'000)}})) << "redriven";
+  engine_.push(JobSpec("t", "b").or_replace());
+  EXPECT_EQ(take(), (Deadlines{{"b", at(60'000)}})) << "replaced by a job without one";
+}
+
+TEST_P(Rule07Leases, ARestoredJobHasItsOwnLengthAgain) {
+  engine_.push(JobSpec("t", "a").with_body("body"));
+  const SeenJob seen = *engine_.get("t", "a");
+  RestoreRequest request{support::view_of(seen), OnConflict::kReplace};
+  request.lease = Millis{7'000};
+  engine_.restore_all({request});
+  EXPECT_EQ(deadlines_of(engine_.take(take_with_own_leases())), (Deadlines{{"a", at(7'000)}}));
 }
 
 }  // namespace

@@ -82,9 +82,97 @@ TEST_P(Rule10Groups, ALargeGroupGoesInStepsPastWhatStays) {
         JobSpec(i % 3 == 0 ? "mine" : "theirs", std::to_string(i)).due_at(at(1'000)).in_group("g"));
   engine_.push_all(jobs);
   const std::vector<std::string> mine{"mine"};
-  for (const uint64_t expected : {70U, 70U, 60U, 0U})
-    EXPECT_EQ(engine_.cancel_group("g", 70, mine).cancelled, expected);
+  std::string cursor;
+  uint64_t cancelled = 0;
+  for (int calls = 0; calls < 100; ++calls) {
+    const GroupCancelAnswer step = engine_.cancel_of_group({"g", mine, 70, cursor});
+    ASSERT_LE(step.cancelled, 70U);
+    cancelled += step.cancelled;
+    cursor = step.cursor;
+    if (cursor.empty()) break;
+  }
+  EXPECT_EQ(cursor, "");
+  EXPECT_EQ(cancelled, 200U);
   EXPECT_EQ(engine_.counts("theirs").of(JobState::kDelayed), 400U);
+}
+
+/// A call looks at fewer jobs than the other topics have here. If each call passed over the same jobs again,
+/// the walk would never come to those that are meant.
+TEST_P(Rule10Groups, AStepDoesNotPassOverTheSameJobsAgain) {
+  constexpr uint64_t kMine = 1'000;
+  std::vector<JobSpec> jobs;
+  const auto add = [&](std::string_view topic, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i)
+      jobs.push_back(JobSpec(std::string(topic), std::to_string(i)).due_at(at(1'000)).in_group("g"));
+  };
+  // Whichever end a walk begins at, jobs of other topics come first.
+  add("theirs", 5'000);
+  add("mine", kMine);
+  add("others", 5'000);
+  engine_.push_all(jobs);
+  const std::vector<std::string> mine{"mine"};
+  std::string cursor;
+  uint64_t cancelled = 0;
+  uint64_t calls = 0;
+  do {
+    const GroupCancelAnswer step = engine_.cancel_of_group({"g", mine, 10, cursor});
+    cancelled += step.cancelled;
+    cursor = step.cursor;
+    ASSERT_LE(++calls, 200U);
+  } while (!cursor.empty());
+  EXPECT_EQ(cancelled, kMine);
+  EXPECT_EQ(engine_.counts("theirs").of(JobState::kDelayed), 5'000U);
+  EXPECT_EQ(engine_.counts("others").of(JobState::kDelayed), 5'000U);
+}
+
+TEST_P(Rule10Groups, AWalkGoesOnWhenTheJobsWhereItStoppedAreGone) {
+  std::vector<JobSpec> jobs;
+  for (int i = 0; i < 300; ++i)
+    jobs.push_back(
+        JobSpec(i % 2 == 0 ? "mine" : "theirs", std::to_string(i)).due_at(at(1'000)).in_group("g"));
+  engine_.push_all(jobs);
+  const std::vector<std::string> mine{"mine"};
+  const GroupCancelAnswer first = engine_.cancel_of_group({"g", mine, 50});
+  ASSERT_EQ(first.cancelled, 50U);
+  ASSERT_NE(first.cursor, "");
+  // All of the other topic, and half of what is left of this one.
+  engine_.purge("theirs", JobState::kDelayed);
+  uint64_t others = 0;
+  for (int i = 0; i < 300; i += 4)
+    others += engine_.cancel("mine", std::to_string(i)) == CancelOutcome::kCancelled ? 1 : 0;
+  uint64_t rest = 0;
+  std::string cursor = first.cursor;
+  while (!cursor.empty()) {
+    const GroupCancelAnswer step = engine_.cancel_of_group({"g", mine, 50, cursor});
+    rest += step.cancelled;
+    cursor = step.cursor;
+  }
+  EXPECT_EQ(50 + others + rest, 150U);
+  EXPECT_EQ(engine_.usage().jobs, 0U);
+}
+
+/// Cursors are bounded in number: the oldest walks start again.
+TEST_P(Rule10Groups, ManyWalksAtOnce) {
+  std::vector<JobSpec> jobs;
+  for (int i = 0; i < 400; ++i)
+    jobs.push_back(JobSpec("t", std::to_string(i)).due_at(at(1'000)).in_group("g"));
+  engine_.push_all(jobs);
+  std::vector<std::string> cursors(100);
+  uint64_t cancelled = 0;
+  for (std::string& cursor : cursors) {
+    const GroupCancelAnswer step = engine_.cancel_of_group({"g", kAllTopics, 1});
+    cancelled += step.cancelled;
+    cursor = step.cursor;
+  }
+  ASSERT_EQ(cancelled, 100U);
+  for (const std::string& cursor : cursors) {
+    const GroupCancelAnswer step = engine_.cancel_of_group({"g", kAllTopics, 1, cursor});
+    cancelled += step.cancelled;
+  }
+  for (const std::string_view nonsense : {"x", "1", "99999999999999999999", "0:0,1:", "7", ":", "-1"})
+    cancelled += engine_.cancel_of_group({"g", kAllTopics, 1, nonsense}).cancelled;
+  cancelled += engine_.cancel_group("g").cancelled;
+  EXPECT_EQ(cancelled, 400U);
 }
 
 TEST_P(Rule10Groups, WhatIsOverIsNotTouched) {
@@ -139,12 +227,14 @@ TEST_P(Rule10Groups, LargeGroupsInSteps) {
   engine_.take("t0", 100);
   uint64_t cancelled = 0;
   uint64_t reserved = 0;
+  std::string cursor;
   for (int calls = 0; calls < 100; ++calls) {
-    const GroupCancelAnswer answer = engine_.cancel_group("g", kStep);
+    const GroupCancelAnswer answer = engine_.cancel_of_group({"g", kAllTopics, kStep, cursor});
     ASSERT_LE(answer.cancelled + answer.reserved, kStep);
     cancelled += answer.cancelled;
     reserved += answer.reserved;
-    if (answer.cancelled + answer.reserved < kStep) break;
+    cursor = answer.cursor;
+    if (cursor.empty()) break;
   }
   EXPECT_EQ(cancelled, 4'900U);
   EXPECT_EQ(reserved, 100U);

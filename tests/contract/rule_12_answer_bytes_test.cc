@@ -111,6 +111,7 @@ TEST_P(Rule12TakeBytes, EachOutletIsBounded) {
 }
 
 TEST_P(Rule12TakeBytes, JobsThatHaveJustFallenDueAreBoundedToo) {
+  if (GetParam().ticks_first) GTEST_SKIP() << "here due jobs are ready before the take";
   for (const char* id : {"a", "b", "c", "d"})
     engine_.push(JobSpec("t", id).due_at(at(5)).with_body(std::string(10 * kKib, 'x')));
   engine_.go_to(at(5));

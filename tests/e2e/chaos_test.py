@@ -15,6 +15,9 @@ from history_test import HistoryTest  # noqa: F401  pylint: disable=unused-impor
 DEEP = unittest.skipUnless("DELAYQ_DEEP" in os.environ, "a stage of make test-deep")
 SECONDS = os.environ.get("DELAYQ_CHAOS_SECONDS", "20" if harness.SANITIZED else "60")
 
+# With fewer other jobs: two cores do no more.
+SCHEDULES = ("--schedules", "200") if harness.SANITIZED else ("--schedules", "1000", "--rate", "50")
+
 
 class Chaos(unittest.TestCase):
     def run_for(self, seconds, *arguments):
@@ -33,12 +36,20 @@ class Chaos(unittest.TestCase):
         self.run_for(8, "--topology", "journal", "--canary", "early")
 
     @DEEP
+    def test_an_occurrence_that_is_made_twice_would_be_noticed(self):
+        self.run_for(8, "--topology", "journal", "--schedules", "20", "--canary", "twice")
+
+    @DEEP
+    def test_an_occurrence_that_is_missing_would_be_noticed(self):
+        self.run_for(8, "--topology", "journal", "--schedules", "20", "--canary", "missing")
+
+    @DEEP
     def test_sentinel(self):
-        self.run_for(float(SECONDS) / 2, "--topology", "sentinel")
+        self.run_for(float(SECONDS) / 2, "--topology", "sentinel", *SCHEDULES)
 
     @DEEP
     def test_cluster(self):
-        self.run_for(float(SECONDS) / 2, "--topology", "cluster")
+        self.run_for(float(SECONDS) / 2, "--topology", "cluster", *SCHEDULES)
 
 
 if __name__ == "__main__":

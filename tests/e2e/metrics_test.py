@@ -98,6 +98,10 @@ class Metrics(harness.ServerTest):
                                      "--set", "kafka.brokers=127.0.0.1:1")
             there |= {re.sub(r"\{.*", "", name) for name in self.read()}
         self.assertEqual(asked - there, set())
+        # All that is said of schedules is shown. A histogram is shown by its buckets.
+        about_schedules = {name for name in there if name.startswith("delayq_schedule") and not name.endswith(("_sum", "_count"))}
+        self.assertEqual(len(about_schedules), 4)
+        self.assertEqual(about_schedules - asked, set())
 
     def test_events_come_as_things_change(self):
         web = socket.create_connection(("127.0.0.1", self.server.http_port), timeout=harness.DEADLINE)

@@ -105,6 +105,19 @@ class Migrate(MigrateTest):
         moments = sorted(datetime.datetime.fromisoformat(name.removeprefix("tick@").replace("Z", "+00:00")).timestamp() for name in ids(other))
         self.assertEqual(moments, [moments[0] + i for i in range(len(moments))], "none is missing, none is twice")
 
+    def test_what_the_targets_schedules_make_meanwhile_is_no_difference(self):
+        """So many that some are always made between the last look at the source and the count of the target."""
+        one = self.serve()
+        other = self.another("other")
+        client = self.connect(one)
+        for reply in client.ask_all([("SCHEDULE", "SET", f"s{i}", "CRON", "* * * * * *", "TOPIC", f"t{i % 3}", "BODY", "x",
+                                      "OVERLAP", "replace" if i % 2 else "allow") for i in range(300)]):
+            self.assertNotIsInstance(reply, harness.Refused)
+        client.ask_all([("PUSH", f"t{i % 3}", "1h", "x" * 1000) for i in range(20_000)])
+        for source, target in ((one, other), (other, one)):
+            told = self.migrate(self.url(source), self.url(target), "--yes", "--remove")
+            self.assertEqual(told["schedules"]["removed"], 300)
+
     def test_what_is_missing_at_the_end_is_told(self):
         one = self.serve()
         self.connect(one).ask("PUSH", "t", "1h", "x" * 2000, "ID", "large")

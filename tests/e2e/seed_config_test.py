@@ -116,12 +116,12 @@ class SeedConfig(harness.ServerTest):
         said = server.stop()[1]
         self.assertIn("due ids are written to the list of their topic in this Redis, as go-delay-queue does", said)
 
-    def test_an_engine_that_is_not_there_is_said_so(self):
+    def test_the_kafka_engine_is_chosen_on_the_command_line(self):
         name = self.write("go-delay-queue.conf")
-        done = self.run_program("-c", name, "-t", "kafka")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn('server.engine: "kafka" is not yet in this version: use journal or memory or redis', done.stderr)
-        self.assertEqual(os.listdir(self.directory), [name], "something was started")
+        done = self.run_program("config", "check", "-c", name, "-t", "kafka", "--print")
+        self.assertIn('engine = "kafka"', done.stdout + done.stderr)
+        self.assertIn('brokers = "127.0.0.1:9093"', done.stdout + done.stderr)
+        self.assertIn('delivery = "kafka_topic"', done.stdout + done.stderr)
 
     def test_callback(self):
         port = free_port()

@@ -215,16 +215,6 @@ void CheckedEngine::extend(Moment now, std::span<const ExtendRequest> leases,
       });
 }
 
-void CheckedEngine::inspect(Moment now, std::span<const LeaseRef> leases,
-                            Reply<std::vector<LeaseInfo>> reply) {
-  const Translated<LeaseRef> ours(world_.model, leases);
-  run_same<std::vector<LeaseInfo>>(
-      "inspect", now, Promise::kNothing, std::move(reply),
-      [&](Engine& engine, Reply<std::vector<LeaseInfo>> done) {
-        engine.inspect(now, &engine == &world_.real ? leases : std::span(ours.all()), std::move(done));
-      });
-}
-
 // ---- by id, by group, by topic
 
 void CheckedEngine::cancel(Moment now, std::span<const JobRef> jobs,
@@ -239,7 +229,11 @@ void CheckedEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                  Reply<GroupCancelAnswer> reply) {
   run_same<GroupCancelAnswer>("cancel_group", now, Promise::kChanges, std::move(reply),
                               [&](Engine& engine, Reply<GroupCancelAnswer> done) {
-                                engine.cancel_group(now, request, std::move(done));
+                                // Cursors are each engine's own. The model starts again: what it has
+                                // cancelled is no longer in the group.
+                                GroupCancelRequest its = request;
+                                if (&engine != &world_.real) its.cursor = {};
+                                engine.cancel_group(now, its, std::move(done));
                               });
 }
 

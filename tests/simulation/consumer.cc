@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "queue/lease_text.h"
+
 namespace delayq::simulation {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr size_t kRememberedLeases = 40;
 constexpr size_t kMostWaiting = 12;
 constexpr WaiterId kNobody = UINT64_MAX;  // names no waiter: who delivers does not wait
 
-std::string_view engine_part(std::string_view lease) { return lease.substr(lease.find('/') + 1); }
+std::string_view engine_part(std::string_view lease) { return parse_lease(lease)->ref.lease; }
 
 }  // namespace
 

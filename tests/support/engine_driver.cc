@@ -111,11 +111,6 @@ std::vector<ExtendAnswer> EngineDriver::extend_all(const std::vector<ExtendReque
       "extend", [&](auto reply) { engine_->extend(now_, leases, std::move(reply)); });
 }
 
-std::vector<LeaseInfo> EngineDriver::inspect(const std::vector<LeaseRef>& leases) {
-  return must<std::vector<LeaseInfo>>("inspect",
-                                      [&](auto reply) { engine_->inspect(now_, leases, std::move(reply)); });
-}
-
 // ---- by id, by group, by topic
 
 CancelOutcome EngineDriver::cancel(std::string_view topic, std::string_view id) {
@@ -127,10 +122,22 @@ std::vector<CancelOutcome> EngineDriver::cancel_all(const std::vector<JobRef>& j
                                           [&](auto reply) { engine_->cancel(now_, jobs, std::move(reply)); });
 }
 
+GroupCancelAnswer EngineDriver::cancel_of_group(const GroupCancelRequest& request) {
+  return must<GroupCancelAnswer>("cancel_group",
+                                 [&](auto reply) { engine_->cancel_group(now_, request, std::move(reply)); });
+}
+
 GroupCancelAnswer EngineDriver::cancel_group(std::string_view group, uint32_t max, TopicPatterns topics) {
-  return must<GroupCancelAnswer>("cancel_group", [&](auto reply) {
-    engine_->cancel_group(now_, {group, topics, max}, std::move(reply));
-  });
+  GroupCancelAnswer sum;
+  do {
+    const std::string cursor = sum.cursor;
+    GroupCancelAnswer step = cancel_of_group({group, topics, max, cursor});
+    sum.cancelled += step.cancelled;
+    sum.reserved += step.reserved;
+    for (const auto& [topic, cancelled] : step.cancelled_by_topic) sum.cancelled_by_topic[topic] += cancelled;
+    sum.cursor = std::move(step.cursor);
+  } while (!sum.cursor.empty());
+  return sum;
 }
 
 RescheduleOutcome EngineDriver::reschedule(std::string_view topic, std::string_view id, Moment due) {

@@ -28,6 +28,10 @@ class EngineDriver : public EngineListener {
   void attach(Engine& engine) { engine_ = &engine; }
   Engine& engine() { return *engine_; }
 
+  /// From now on tick() is called before every verb, as a server does that is never busy: for engines that
+  /// need it to see what is due.
+  void tick_before_verbs() { ticks_first_ = true; }
+
   // ---- the clock
   Moment now() const { return now_; }
   void go_to(Moment moment) { now_ = moment; }
@@ -51,13 +55,15 @@ class EngineDriver : public EngineListener {
   std::vector<NackOutcome> nack_all(const std::vector<NackRequest>& leases);
   bool extend(const Taken& taken, Moment until);
   std::vector<ExtendAnswer> extend_all(const std::vector<ExtendRequest>& leases);
-  std::vector<LeaseInfo> inspect(const std::vector<LeaseRef>& leases);
 
   // ---- by id, by group, by topic
   CancelOutcome cancel(std::string_view topic, std::string_view id);
   std::vector<CancelOutcome> cancel_all(const std::vector<JobRef>& jobs);
+  /// Runs the whole walk, in steps of `max`. Returns the sum of its answers.
   GroupCancelAnswer cancel_group(std::string_view group, uint32_t max = 1'000'000,
                                  TopicPatterns topics = kAllTopics);
+  /// One call.
+  GroupCancelAnswer cancel_of_group(const GroupCancelRequest& request);
   RescheduleOutcome reschedule(std::string_view topic, std::string_view id, Moment due);
   std::vector<RescheduleOutcome> reschedule_all(const std::vector<RescheduleRequest>& jobs);
   uint64_t redrive(std::string_view topic, const std::vector<std::string_view>& ids);
@@ -118,6 +124,7 @@ class EngineDriver : public EngineListener {
   /// Calls `verb` with a Reply, waits for the result and returns it.
   template <class T, class Verb>
   Result<T> ask(std::string_view name, Verb verb) {
+    if (ticks_first_) tick();
     auto waiting = std::make_shared<Waiting<T>>();
     verb(Reply<T>([waiting](Result<T> answer) { waiting->receive(std::move(answer)); }));
     waiting->call_is_over = true;
@@ -157,6 +164,7 @@ class EngineDriver : public EngineListener {
   Engine* engine_;
   std::function<bool()> pump_;
   Moment now_ = kStart;
+  bool ticks_first_ = false;
   std::set<std::string> ready_news_;
   std::set<std::string> callback_news_;
   std::vector<LeaseInfo> expired_news_;

@@ -42,6 +42,7 @@ class FakePlace {
     std::string body;
     uint64_t made = 0;
     bool moving = false;
+    std::string overlap = "allow";
     bool operator==(const Schedule&) const = default;
   };
 
@@ -136,7 +137,9 @@ class FakePlace {
   resp::Value schedule(const Words& command) {
     if (command[1] == "LIST") {
       std::vector<resp::Value> all;
-      for (const auto& each : schedules) all.push_back(array({text("topic"), text(each.second.topic)}));
+      for (const auto& [name, each] : schedules)
+        all.push_back(array({text("name"), text(name), text("topic"), text(each.topic), text("overlap"),
+                             text(each.overlap), text("occurrences_made"), number(each.made)}));
       return array({text(""), array(std::move(all))});
     }
     const auto found = schedules.find(command[2]);

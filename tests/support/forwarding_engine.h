@@ -36,9 +36,6 @@ class ForwardingEngine : public Engine {
               Reply<std::vector<ExtendAnswer>> reply) override {
     inner_.extend(now, leases, std::move(reply));
   }
-  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override {
-    inner_.inspect(now, leases, std::move(reply));
-  }
 
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override {
     inner_.cancel(now, jobs, std::move(reply));

@@ -24,6 +24,7 @@ struct JobSpec {
   JobSpec& due_at(Moment moment) { return due = moment, *this; }
   JobSpec& with_body(std::string bytes) { return body = std::move(bytes), *this; }
   JobSpec& with_options(std::string bytes) { return options = std::move(bytes), *this; }
+  JobSpec& with_lease(Millis length) { return lease = length, *this; }
   JobSpec& in_group(std::string name) { return group = std::move(name), *this; }
   JobSpec& with_priority(uint32_t value) { return priority = value, *this; }
   JobSpec& or_replace() { return on_conflict = OnConflict::kReplace, *this; }
@@ -33,7 +34,17 @@ struct JobSpec {
 
   /// Valid as long as this object.
   NewJob view() const {
-    return {topic, id, group, body, options, due, priority, on_conflict, unique_across_topics, outlet};
+    return {.topic = topic,
+            .id = id,
+            .group = group,
+            .body = body,
+            .options = options,
+            .due = due,
+            .priority = priority,
+            .on_conflict = on_conflict,
+            .unique_across_topics = unique_across_topics,
+            .outlet = outlet,
+            .lease = lease};
   }
 
   std::string topic;
@@ -46,6 +57,7 @@ struct JobSpec {
   OnConflict on_conflict = OnConflict::kReject;
   bool unique_across_topics = false;
   Outlet outlet = Outlet::kTopic;
+  Millis lease{};
 };
 
 inline std::vector<NewJob> views(const std::vector<JobSpec>& jobs) {

@@ -40,6 +40,9 @@ class QueueDriver {
   explicit QueueDriver(Engine& engine, QueueConfig config = {}, std::function<bool()> pump = {});
 
   Queue& queue() { return *queue_; }
+  /// From now on run() is called before every verb, as a server does that is never busy: for engines that
+  /// need it to see what is due.
+  void run_before_verbs() { runs_first_ = true; }
 
   // ---- the clock
   Moment now() const { return now_; }
@@ -84,6 +87,7 @@ class QueueDriver {
   /// Calls `verb` with a Reply, waits for the result and returns it.
   template <class T, class Verb>
   Result<T> ask(std::string_view name, Verb verb) {
+    if (runs_first_) run();
     auto waiting = std::make_shared<Waiting<T>>();
     verb(Reply<T>([waiting](Result<T> answer) { waiting->receive(std::move(answer)); }));
     waiting->call_is_over = true;
@@ -116,6 +120,7 @@ class QueueDriver {
 
   std::function<bool()> pump_;
   Moment now_ = kStart;
+  bool runs_first_ = false;
   std::unique_ptr<Queue> queue_;
 };
 

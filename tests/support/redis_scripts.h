@@ -38,10 +38,13 @@ class ScriptTest : public testing::Test {
     return "test" + std::to_string(++tests);
   }
 
+  /// What scripts are told about the server that calls them.
+  std::string sender_ = "0@me";
+
   /// The arguments that all scripts about a topic get first.
   Arguments about(std::string_view topic, int64_t now = kNow) const {
     Arguments arguments;
-    arguments.number(now).text(topic).text(channel_).text("0@me");
+    arguments.number(now).text(topic).text(channel_).text(sender_);
     return arguments;
   }
   /// Runs a script on the keys of this topic, with its own arguments after the four common ones.
@@ -93,7 +96,7 @@ class ScriptTest : public testing::Test {
   /// Stores a job in its state, with restore.lua.
   resp::Value store(const Job& job, OnConflict policy = OnConflict::kReject, uint32_t keep = 1'000) {
     Arguments arguments = about(job.topic);
-    const RecordPieces record = write_job(job, arguments.storage());
+    const RecordPieces record = write_job(job, Millis::zero(), arguments.storage());
     arguments.text(job.id)
         .text(record.before)
         .text(record.after)

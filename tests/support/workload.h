@@ -62,7 +62,6 @@ class Workload {
   void nack(Step& step);
   void resolve_expired(Step& step);
   void extend(Step& step);
-  void inspect(Step& step);
   void cancel(Step& step);
   void cancel_group(Step& step);
   void reschedule(Step& step);
@@ -97,6 +96,7 @@ class Workload {
   Keep keep();
   JobSpec job();
   SeenJob old_job();
+  Millis own_lease();
   std::string bytes(uint32_t most);
   const std::string& topic() { return topics_[random_.below(topics_.size())]; }
   const std::string& id() { return ids_[random_.below(ids_.size())]; }

@@ -40,6 +40,8 @@ bool Conversation::continues_batch(std::span<const std::string_view> words) cons
       return (pop_topics_.size() == 1 && !host_.queue.has_parts()) ||
              (same_word(words[0], "POP") &&
               std::equal(words.begin() + 1, words.end(), pop_words_.begin(), pop_words_.end()));
+    case BatchKind::kSetSchedule:
+      return sets_another_schedule(words);
     default:
       return true;
   }
@@ -67,6 +69,8 @@ void Conversation::flush() {
       return flush_cancels();
     case BatchKind::kReschedule:
       return flush_reschedules();
+    case BatchKind::kSetSchedule:
+      return flush_schedules();
   }
 }
 

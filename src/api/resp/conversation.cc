@@ -286,6 +286,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
     default:
       break;
   }
+  if (verb == Verb::kScheduleSet) return set_schedule(arguments);
   flush();
   answer_kind_ = kind_of_answer(verb);
   if (verb >= Verb::kSchedule && verb <= Verb::kScheduleNext) return schedule(verb, arguments);

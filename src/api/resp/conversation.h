@@ -124,7 +124,17 @@ class Conversation final : public api::Conversation {
   bool run_transaction(const CommandSpec& exec, std::span<const std::string_view> words);
 
   // ---- batches (batches.cc): consecutive commands of one kind
-  enum class BatchKind : uint8_t { kNone, kPush, kPop, kAck, kNack, kExtend, kCancel, kReschedule };
+  enum class BatchKind : uint8_t {
+    kNone,
+    kPush,
+    kPop,
+    kAck,
+    kNack,
+    kExtend,
+    kCancel,
+    kReschedule,
+    kSetSchedule
+  };
   void begin_batch(BatchKind kind);
   /// False: the batch must be given to the queue before this command can be, because it may need several
   /// steps.
@@ -139,6 +149,7 @@ class Conversation final : public api::Conversation {
   void flush_extends();
   void flush_cancels();
   void flush_reschedules();
+  void flush_schedules();
 
   // ---- the verbs that are batched: each adds to its batch
   Status push(Arguments& arguments);
@@ -153,7 +164,10 @@ class Conversation final : public api::Conversation {
 
   // ---- recurring jobs (schedules.cc)
   Status schedule(Verb verb, Arguments& arguments);
+  /// Adds to its batch.
   Status set_schedule(Arguments& arguments);
+  /// Whether a command sets a schedule that the batch does not set.
+  bool sets_another_schedule(std::span<const std::string_view> words) const;
   Status list_schedules(Arguments& arguments);
   Status next_of_schedule(Arguments& arguments);
   Status next_of_rule(Arguments& arguments);
@@ -217,6 +231,7 @@ class Conversation final : public api::Conversation {
   std::vector<ExtendItem> extends_;
   std::vector<JobRef> cancels_;
   std::vector<RescheduleItem> reschedules_;
+  std::vector<ScheduleSpec> schedules_;  ///< each has another name
 };
 
 }  // namespace delayq::resp

@@ -17,6 +17,8 @@ namespace delayq::resp {
 namespace {
 
 constexpr uint32_t kShownOccurrences = 5;
+/// SETs of one pipeline that are stored by one commit.
+constexpr size_t kMostSets = 128;
 
 /// The members of a map, which is written when all are known.
 class Members {
@@ -168,8 +170,6 @@ Status take_count(Arguments& arguments, uint32_t& count, uint32_t most) {
 Status Conversation::schedule(Verb verb, Arguments& arguments) {
   const TopicPatterns topics = front_.access.topics_of(caller_);
   switch (verb) {
-    case Verb::kScheduleSet:
-      return set_schedule(arguments);
     case Verb::kScheduleList:
       return list_schedules(arguments);
     case Verb::kScheduleNext:
@@ -247,16 +247,34 @@ Status Conversation::set_schedule(Arguments& arguments) {
   spec.body = *body;
   spec.priority = job.priority;
   spec.options = std::move(job.options);
-  host_.queue.set_schedule(now_, spec, front_.access.topics_of(caller_),
-                           respond<ScheduleReceipt>([](Writer& writer, const ScheduleReceipt& receipt) {
-                             Members members;
-                             members.add("result", std::string_view(receipt.is_new        ? "created"
-                                                                    : receipt.has_changed ? "updated"
-                                                                                          : "unchanged"));
-                             add_schedule(members, receipt.schedule, false);
-                             members.write(writer);
-                           }));
+  begin_batch(BatchKind::kSetSchedule);
+  schedules_.push_back(std::move(spec));
   return {};
+}
+
+bool Conversation::sets_another_schedule(std::span<const std::string_view> words) const {
+  if (words.size() < 3 || !same_word(words[0], "SCHEDULE") || !same_word(words[1], "SET")) return false;
+  return schedules_.size() < kMostSets &&
+         std::none_of(schedules_.begin(), schedules_.end(),
+                      [name = words[2]](const ScheduleSpec& spec) { return spec.name == name; });
+}
+
+/// Each is a verb of several steps by itself. They have different names, so it does not matter which of them
+/// takes effect first; the next command waits for all of them.
+void Conversation::flush_schedules() {
+  answer_kind_ = api::AnswerKind::kShort;
+  for (const ScheduleSpec& spec : schedules_) {
+    host_.queue.set_schedule(now_, spec, front_.access.topics_of(caller_),
+                             respond<ScheduleReceipt>([](Writer& writer, const ScheduleReceipt& receipt) {
+                               Members members;
+                               members.add("result", std::string_view(receipt.is_new        ? "created"
+                                                                      : receipt.has_changed ? "updated"
+                                                                                            : "unchanged"));
+                               add_schedule(members, receipt.schedule, false);
+                               members.write(writer);
+                             }));
+  }
+  schedules_.clear();
 }
 
 Status Conversation::list_schedules(Arguments& arguments) {

@@ -317,6 +317,74 @@ TEST_F(RespSchedules, command_tells_of_it_once) {
 
 // ---- tokens
 
+/// The words of a SET, as one command.
+std::string set_of(std::string_view name, std::string_view body) {
+  std::string bytes;
+  append_command(bytes, {"SCHEDULE", "SET", name, "CRON", "0 * * * *", "TOPIC", "t", "BODY", body});
+  return bytes;
+}
+
+TEST_F(RespSchedules, sets_of_one_pipeline_go_together) {
+  const std::string sets = set_of("a", "1") + set_of("b", "1") + set_of("c", "1");
+  const std::string bytes = sets + pipeline({{"SCHEDULE", "DEL", "b"}, {"PING"}});
+  EXPECT_EQ(client.conversation().read(bytes), sets.size()) << "without an answer in between";
+  EXPECT_FALSE(client.conversation().wants_input()) << "what comes behind them waits for all of them";
+  std::string replies = client.hear();
+  replies += client.say(bytes.substr(sets.size()));
+  EXPECT_THAT(replies, HasSubstr("name\r\n$1\r\na\r\n"));
+  EXPECT_LT(replies.find("\r\na\r\n"), replies.find("\r\nb\r\n"));
+  EXPECT_LT(replies.find("\r\nb\r\n"), replies.find("\r\nc\r\n"));
+  EXPECT_TRUE(replies.ends_with("+OK\r\n+PONG\r\n")) << replies;
+  EXPECT_EQ(text(ask({"SCHEDULE", "GET", "b"}), "name"), "(none)");
+  EXPECT_EQ(text(ask({"SCHEDULE", "GET", "c"}), "state"), "active");
+}
+
+TEST_F(RespSchedules, sets_of_one_name_take_effect_in_their_order) {
+  const std::string first = set_of("a", "1") + set_of("b", "1");
+  const std::string bytes = first + set_of("a", "2") + set_of("a", "3");
+  EXPECT_EQ(client.conversation().read(bytes), first.size());
+  client.hear();
+  client.say(bytes.substr(first.size()));
+  EXPECT_EQ(text(ask({"SCHEDULE", "GET", "a"}), "body"), "3");
+}
+
+TEST_F(RespSchedules, a_wrong_set_amid_others_is_answered_in_its_place) {
+  const std::string replies =
+      client.say(set_of("a", "1") +
+                 pipeline({{"SCHEDULE", "SET", "x", "CRON", "0 * * * *", "TOPIC", "t"},
+                           {"SCHEDULE", "SET", "y", "CRON", "nonsense", "TOPIC", "t", "BODY", "b"},
+                           {"SCHEDULE", "SET", "z"}}) +
+                 set_of("b", "1"));
+  const size_t a = replies.find("\r\na\r\n");
+  const size_t missing = replies.find("-INVALID BODY: is missing");
+  const size_t nonsense = replies.find("nonsense");
+  const size_t b = replies.find("\r\nb\r\n");
+  ASSERT_NE(a, std::string::npos) << replies;
+  ASSERT_NE(b, std::string::npos) << replies;
+  EXPECT_LT(a, missing);
+  EXPECT_LT(missing, nonsense);
+  EXPECT_LT(nonsense, b);
+}
+
+TEST_F(RespSchedules, many_sets_go_in_batches_that_are_bounded) {
+  std::string bytes;
+  for (int i = 0; i < 500; ++i) bytes += set_of(fmt::format("s{}", i), "b");
+  const size_t taken = client.conversation().read(bytes);
+  EXPECT_GT(taken, bytes.size() / 10);
+  EXPECT_LT(taken, bytes.size() / 2);
+  client.hear();
+  client.say(bytes.substr(taken));
+  EXPECT_EQ(text(ask({"SCHEDULE", "GET", "s499"}), "state"), "active");
+}
+
+TEST_F(RespSchedules, sets_of_a_transaction_take_effect_in_their_order) {
+  std::string bytes = pipeline({{"MULTI"}}) + set_of("a", "1") + set_of("b", "1") + set_of("a", "2") +
+                      pipeline({{"SCHEDULE", "GET", "a"}, {"EXEC"}});
+  std::string replies = client.say(bytes);
+  for (int turns = 0; turns < 9; ++turns) replies += client.say(std::string_view());
+  EXPECT_THAT(replies, HasSubstr("body\r\n$1\r\n2\r\n"));
+}
+
 class RespScheduleTokens : public RespSchedules {
  protected:
   RespScheduleTokens() {

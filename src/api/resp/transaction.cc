@@ -99,7 +99,8 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     if (!wants_input()) return false;
     execute(transaction.take());
     ++requests_;
-    if (batch_ == BatchKind::kNack || batch_ == BatchKind::kPop) flush();  // they may need several steps
+    // These may need several steps.
+    if (batch_ == BatchKind::kNack || batch_ == BatchKind::kPop || batch_ == BatchKind::kSetSchedule) flush();
   }
   flush();
   transaction_.reset();

@@ -260,11 +260,10 @@ void Cleaner::carry_group(const RecordView& record, const Location& location) {
 void Cleaner::carry_schedule(const RecordView& record, const Location& location) {
   const auto old = parse_schedule(record.payload);
   ScheduleBook::Entry* entry = old ? store_.schedules.find_number(old->fixed.number) : nullptr;
-  if (entry == nullptr || entry->mark.definition != location) return;
-  const StoredSchedule& schedule = entry->schedule;
-  ScheduleView view{old->fixed, schedule.name, schedule.progress, schedule.definition};
-  view.fixed.revision = schedule.revision;
-  view.fixed.next_ms = to_unix_ms(schedule.next);
+  if (entry == nullptr || entry->mark().definition != location) return;
+  ScheduleView view{old->fixed, entry->name(), entry->progress(), entry->definition()};
+  view.fixed.revision = entry->revision();
+  view.fixed.next_ms = to_unix_ms(entry->next());
   const Location copied =
       log_.append(kStreamCount - 1, RecordType::kSchedule, payload_size(view),
                   [&](std::span<std::byte> payload, Lsn) { write_payload(payload, view); });
@@ -274,8 +273,8 @@ void Cleaner::carry_schedule(const RecordView& record, const Location& location)
 void Cleaner::carry_turned(const RecordView& record, const Location& location) {
   const auto turned = parse_turned(record.payload);
   ScheduleBook::Entry* entry = turned ? store_.schedules.find_number(turned->fixed.number) : nullptr;
-  if (entry == nullptr || entry->mark.turned != location) return;
-  store_.schedules.set_turned_record(*entry, copy(stream_until(entry->schedule.next), record));
+  if (entry == nullptr || entry->mark().turned != location) return;
+  store_.schedules.set_turned_record(*entry, copy(stream_until(entry->next()), record));
 }
 
 Location Cleaner::copy(uint16_t stream, const RecordView& record) {

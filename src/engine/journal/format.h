@@ -144,7 +144,8 @@ struct JobPayload {
   uint8_t topic_size;
   uint8_t id_size;
   uint8_t group_size;
-  std::array<uint8_t, 7> zero;
+  std::array<uint8_t, 3> zero;
+  uint32_t lease_ms;  ///< the job's own lease length; 0: none, or written before jobs had this field
 };
 static_assert(sizeof(JobPayload) == 64);
 

@@ -15,7 +15,7 @@ class GroupTableTest : public testing::Test {
     return slot;
   }
   std::vector<Slot> members(std::string_view group, size_t max = 100) {
-    return groups.members(group, max, [](const Entry&) { return true; });
+    return groups.members(group, {}, max, [](const Entry&) { return true; }).members;
   }
 
   JobTable jobs;
@@ -36,7 +36,43 @@ TEST_F(GroupTableTest, only_wanted_members_count) {
   const Slot a = add("g");
   add("g");
   jobs[a].priority = 5;
-  EXPECT_EQ(groups.members("g", 1, [](const Entry& entry) { return entry.priority == 5; }), std::vector{a});
+  EXPECT_EQ(groups.members("g", {}, 1, [](const Entry& entry) { return entry.priority == 5; }).members,
+            std::vector{a});
+}
+
+TEST_F(GroupTableTest, a_walk_goes_on_where_it_was) {
+  const auto all = [](const Entry&) { return true; };
+  const Slot a = add("g");
+  const Slot b = add("g");
+  const Slot c = add("g");
+  const GroupTable::Page first = groups.members("g", {}, 1, all);
+  EXPECT_EQ(first.members, std::vector{c});
+  groups.remove(b);  // where it would go on
+  add("g");          // too late for this walk
+  const GroupTable::Page second = groups.members("g", first.cursor, 9, all);
+  EXPECT_EQ(second.members, std::vector{a});
+  EXPECT_EQ(second.cursor, "");
+  EXPECT_EQ(groups.members("g", first.cursor, 9, all).members.size(), 3U) << "a cursor is used once";
+}
+
+TEST_F(GroupTableTest, a_walk_whose_rest_is_gone_is_at_its_end) {
+  const auto all = [](const Entry&) { return true; };
+  const Slot a = add("g");
+  add("g");
+  const GroupTable::Page first = groups.members("g", {}, 1, all);
+  groups.remove(a);
+  const GroupTable::Page second = groups.members("g", first.cursor, 9, all);
+  EXPECT_TRUE(second.members.empty());
+  EXPECT_EQ(second.cursor, "");
+}
+
+TEST_F(GroupTableTest, a_cursor_of_another_group_is_not_followed) {
+  const auto all = [](const Entry&) { return true; };
+  add("g");
+  add("g");
+  const Slot other = add("h");
+  const GroupTable::Page first = groups.members("g", {}, 1, all);
+  EXPECT_EQ(groups.members("h", first.cursor, 9, all).members, std::vector{other});
 }
 
 TEST_F(GroupTableTest, members_leave_from_either_end_and_from_the_middle) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -45,9 +46,9 @@ struct Entry {
   uint64_t has_callback : 1;
   uint64_t : 2;
   uint64_t until_ms : 48;
-  uint64_t : 16;
+  uint64_t own_lease_low : 16;  ///< see own_lease()
   uint64_t seq : 48;
-  uint64_t : 16;
+  uint64_t own_lease_high : 16;
   Location location;  ///< of the job's record
   uint32_t priority;
   uint32_t attempts;
@@ -61,6 +62,14 @@ struct Entry {
   void set_state(JobState state) { state_bits = static_cast<uint64_t>(state) & 7; }
   Outlet outlet() const { return has_callback ? Outlet::kCallback : Outlet::kTopic; }
   Moment due() const { return from_unix_ms(static_cast<int64_t>(due_ms)); }
+  /// The job's own lease length; zero: none.
+  Millis own_lease() const {
+    return Millis{static_cast<int64_t>(uint64_t{own_lease_high} << 16 | uint64_t{own_lease_low})};
+  }
+  void set_own_lease(uint32_t ms) {
+    own_lease_low = static_cast<uint16_t>(ms);
+    own_lease_high = static_cast<uint16_t>(ms >> 16U);
+  }
   Moment until() const { return from_unix_ms(static_cast<int64_t>(until_ms)); }
 };
 static_assert(sizeof(Entry) == 80);
@@ -70,6 +79,11 @@ inline constexpr int64_t kLatestMs = (int64_t{1} << 48) - 1;
 constexpr uint64_t to_stored_ms(Moment moment) {
   const int64_t ms = to_unix_ms(moment);
   return static_cast<uint64_t>(ms < 0 ? 0 : ms > kLatestMs ? kLatestMs : ms);
+}
+
+/// A lease length in the 32 bits that records and entries have for it. (Limits::kMaxLease is far below that.)
+constexpr uint32_t to_lease_ms(Millis lease) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(lease.count(), 0, UINT32_MAX));
 }
 
 /// Data that most jobs do not have: group, lease, and records later than the job record.

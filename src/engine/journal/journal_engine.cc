@@ -212,6 +212,7 @@ Location JournalEngine::write_job(const NewJob& job, StatePayload& state, Moment
     fixed.topic_size = static_cast<uint8_t>(job.topic.size());
     fixed.id_size = static_cast<uint8_t>(job.id.size());
     fixed.group_size = static_cast<uint8_t>(job.group.size());
+    fixed.lease_ms = to_lease_ms(job.lease);
     std::byte* out = payload.data();
     std::memcpy(out, &fixed, sizeof fixed);
     out += sizeof fixed;

@@ -59,7 +59,6 @@ class JournalEngine final : public Engine {
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
   void extend(Moment now, std::span<const ExtendRequest> leases,
               Reply<std::vector<ExtendAnswer>> reply) override;
-  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
 
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
   void cancel_group(Moment now, const GroupCancelRequest& request, Reply<GroupCancelAnswer> reply) override;

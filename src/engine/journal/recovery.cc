@@ -142,7 +142,7 @@ void Replay::apply_job(const Waiting& waiting) {
     store_.erase(old);
   }
   const Slot slot = store_.insert({waiting.id_key, topic, job.fixed.state, job.fixed.priority,
-                                   !job.options.empty(), job.group, waiting.location});
+                                   !job.options.empty(), job.group, waiting.location, job.fixed.lease_ms});
   if (early_outcomes_.empty()) return;
   if (const auto outcome = early_outcomes_.find(waiting.seq); outcome != early_outcomes_.end()) {
     store_.set_outcome_record(slot, outcome->second, false);
@@ -158,7 +158,7 @@ void Replay::apply_gone(const Waiting& waiting) {
     if (const uint32_t actual = store_.jobs[slot].location.segment; actual != named) clean_first(actual);
     store_.erase(slot);
   } else if (ScheduleBook::Entry* schedule = store_.schedules.find_number(waiting.seq)) {
-    if (const uint32_t actual = schedule->mark.definition.segment; actual != named) clean_first(actual);
+    if (const uint32_t actual = schedule->mark().definition.segment; actual != named) clean_first(actual);
     store_.schedules.erase(*schedule);
   } else if (const auto replaced = replaced_.find(waiting.seq); replaced != replaced_.end()) {
     if (replaced->second != named) clean_first(replaced->second);
@@ -180,7 +180,7 @@ void Replay::apply_settings(const Waiting& waiting) {
 void Replay::apply_schedule(const Waiting& waiting) {
   const auto view = parse_schedule(waiting.record.payload);
   const ScheduleBook::Entry* known = store_.schedules.find_number(waiting.seq);
-  if (known != nullptr && known->schedule.name != view->name) return;  // we have written no such record
+  if (known != nullptr && known->name() != view->name) return;  // we have written no such record
   const ScheduleMark before = store_.schedules.define(*view, waiting.location);
   if (before.number == 0) return;
   if (before.number != waiting.seq) {

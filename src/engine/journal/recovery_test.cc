@@ -69,7 +69,7 @@ TEST_F(RecoveryTest, a_job_record_is_a_job) {
   EXPECT_EQ(entry.location.offset, segment.last());
   EXPECT_EQ(entry.location.size, segment.size() - segment.last());
   EXPECT_EQ(store.segments.live_bytes(), entry.location.size);
-  EXPECT_EQ(store.groups.members("g", 10, [](const Entry&) { return true; }).size(), 1U);
+  EXPECT_EQ(store.groups.members("g", {}, 10, [](const Entry&) { return true; }).members.size(), 1U);
   EXPECT_EQ(recovered.next_lsn, segment.next_lsn());
   EXPECT_EQ(recovered.records, 2U);
 }

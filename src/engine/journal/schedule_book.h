@@ -2,12 +2,17 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include <absl/container/btree_set.h>
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include "engine/journal/format.h"
+#include "engine/journal/schedule_texts.h"
 #include "engine/journal/segments.h"
-#include "engine/schedule_table.h"
+#include "engine/journal/topic_table.h"
+#include "engine/schedules.h"
 
 namespace delayq::journal {
 
@@ -21,18 +26,45 @@ struct ScheduleMark {
 /// The schedules of the journal engine, with the needed bytes of their records. Definitions stay in RAM: a
 /// due schedule is reported without a read.
 ///
+/// A restart must not take much longer than with as many jobs. So entries and the texts that recovery finds
+/// are in large pages, look-ups are by hash, and the order of the names is made when somebody asks for it.
+///
 /// While recovering, nothing waits to be reported; go_live() changes that.
 class ScheduleBook {
  public:
-  using Table = ScheduleTable<ScheduleMark>;
-  using Entry = Table::Entry;
+  class Entry {
+   public:
+    std::string_view name() const { return {texts_, name_size_}; }
+    std::string_view definition() const { return {texts_ + name_size_, definition_size_}; }
+    std::string_view progress() const { return progress_.view(); }
+    uint64_t revision() const { return revision_; }
+    Moment next() const { return next_; }
+    const ScheduleMark& mark() const { return mark_; }
+    StoredSchedule stored() const;
+
+   private:
+    friend class ScheduleBook;
+
+    char* texts_ = nullptr;  ///< name and definition
+    uint32_t definition_size_ = 0;
+    uint8_t name_size_ = 0;       ///< 0: the entry is free
+    bool has_own_texts_ = false;  ///< they are an allocation of their own, not in large pages
+    uint32_t place_ = 0;          ///< in the heap; kNowhere
+    uint64_t revision_ = 0;
+    Moment next_ = kNever;
+    ScheduleMark mark_;
+    ShortText<44> progress_;
+  };
 
   /// `segments` must outlive the book.
   explicit ScheduleBook(Segments& segments) : segments_(segments) {}
+  ScheduleBook(const ScheduleBook&) = delete;
+  ScheduleBook& operator=(const ScheduleBook&) = delete;
+  ~ScheduleBook() { clear(); }
 
-  uint64_t size() const { return table_.size(); }
-  Entry* find(std::string_view name) { return table_.find(name); }
-  const Entry* find(std::string_view name) const { return table_.find(name); }
+  uint64_t size() const { return by_name_.size(); }
+  Entry* find(std::string_view name);
+  const Entry* find(std::string_view name) const;
   /// nullptr: there is none of that number (any more).
   Entry* find_number(uint64_t number) const;
 
@@ -46,27 +78,75 @@ class ScheduleBook {
   /// Compaction has copied a record: all of the schedule as it is now, or its changeable part.
   void set_definition_record(Entry& entry, const Location& location) { set_records(entry, location, {}); }
   void set_turned_record(Entry& entry, const Location& location) {
-    set_records(entry, entry.mark.definition, location);
+    set_records(entry, entry.mark_.definition, location);
   }
 
   /// Ends recovery.
   void go_live();
 
-  /// See ScheduleTable.
-  std::vector<StoredSchedule> take_due(Moment now) { return table_.take_due(now); }
-  Moment next_report() const { return table_.next_report(); }
-  SchedulePage page(const ScheduleListRequest& request) const { return table_.page(request); }
+  /// Copies of the schedules that must be reported at `now`, within the bounds of one report. Each is due
+  /// again after kDueScheduleReminder, unless it is turned before.
+  std::vector<StoredSchedule> take_due(Moment now);
+  /// When take_due() has something to return; kNever: as things are, not at all.
+  Moment next_report() const { return heap_.empty() ? kNever : heap_.front().at; }
+  SchedulePage page(const ScheduleListRequest& request);
 
   uint64_t memory_bytes() const;
 
  private:
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+  static constexpr size_t kMostTextBytes = LargePages::kChunkBytes / 8;
+
+  struct NameHash : TextHash {
+    using is_transparent = void;
+    using TextHash::operator();
+    size_t operator()(const Entry* entry) const { return TextHash::operator()(entry->name()); }
+  };
+  static std::string_view text_of(std::string_view text) { return text; }
+  static std::string_view text_of(const Entry* entry) { return entry->name(); }
+  struct NameEqual {
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return text_of(a) == text_of(b);
+    }
+  };
+  struct ByName {
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return text_of(a) < text_of(b);
+    }
+  };
+  /// A heap by `at`: the first one is at the front.
+  struct Report {
+    Moment at;
+    Entry* entry;
+  };
+
+  /// Without schedules nothing is kept of their memory.
+  void clear();
+  std::vector<Entry*> sorted_by_name() const;
+  Entry& find_or_add(const ScheduleView& schedule);
+  void set_texts(Entry& entry, std::string_view name, std::string_view definition);
+  void free_texts(Entry& entry);
   void set_records(Entry& entry, const Location& definition, const Location& turned);
-  void set_next(Entry& entry, int64_t next_ms);
-  static uint64_t text_bytes(const Entry& entry);
+  void set_next(Entry& entry, Moment next);
+  void report(Entry& entry, Moment at);
+  void put(uint32_t place, const Report& report);
+  void sift_up(uint32_t place);
+  void sift_down(uint32_t place);
 
   Segments& segments_;
-  Table table_;
+  LargePages entries_;          ///< entries, which are used again, and returned with the last schedule
+  LargePages recovered_texts_;  ///< of definitions that are as recovery found them
+  std::vector<Entry*> all_;     ///< entries in use and free ones, in the order in which they were made
+  std::vector<Entry*> free_;
+  absl::flat_hash_set<Entry*, NameHash, NameEqual> by_name_;
   absl::flat_hash_map<uint64_t, Entry*> by_number_;
+  absl::btree_set<Entry*, ByName> in_order_;
+  bool is_ordered_ = false;  ///< in_order_ has all
+  std::vector<Report> heap_;
   uint64_t text_bytes_ = 0;
   bool is_live_ = false;
 };

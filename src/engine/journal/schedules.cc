@@ -8,8 +8,8 @@ namespace delayq::journal {
 
 namespace {
 
-bool is_redefined(const TurnRequest& request, const StoredSchedule& known) {
-  return request.definition && *request.definition != known.definition;
+bool is_redefined(const TurnRequest& request, const ScheduleBook::Entry& known) {
+  return request.definition && *request.definition != known.definition();
 }
 
 /// What the records of a turn take at most.
@@ -43,7 +43,7 @@ void JournalEngine::turn(Moment now, std::span<const TurnRequest> requests,
 
 TurnAnswer JournalEngine::turn_one(const TurnRequest& request, Moment now) {
   ScheduleBook::Entry* entry = store_.schedules.find(request.name);
-  if ((entry == nullptr ? 0 : entry->schedule.revision) != request.expected) return {TurnOutcome::kChanged};
+  if ((entry == nullptr ? 0 : entry->revision()) != request.expected) return {TurnOutcome::kChanged};
   TurnAnswer turned;
   Slot previous =
       request.job && request.previous ? store_.find(request.previous->topic, request.previous->id) : kNoSlot;
@@ -52,8 +52,8 @@ TurnAnswer JournalEngine::turn_one(const TurnRequest& request, Moment now) {
   const bool pushes = request.job && turned.outcome != TurnOutcome::kSkipped;
 
   // More than one record: all of them, or none, after a crash.
-  const bool is_group = (pushes || (entry != nullptr && is_redefined(request, entry->schedule))) &&
-                        !is_planted(Canary::kSplitTurn);
+  const bool is_group =
+      (pushes || (entry != nullptr && is_redefined(request, *entry))) && !is_planted(Canary::kSplitTurn);
   if (is_group) log_.begin_group(bytes_for(request));
   if (pushes) {
     turned.has_replaced = previous != kNoSlot && request.overlap == Overlap::kReplace &&
@@ -64,7 +64,7 @@ TurnAnswer JournalEngine::turn_one(const TurnRequest& request, Moment now) {
   const bool is_lost = pushes && is_planted(Canary::kUnwrittenTurn);
   if (request.revision == 0) {
     if (entry != nullptr) remove_schedule(*entry);
-  } else if (entry == nullptr || is_redefined(request, entry->schedule)) {
+  } else if (entry == nullptr || is_redefined(request, *entry)) {
     write_schedule(request, turned.outcome);
   } else {
     write_turned(*entry, request, turned.outcome, is_lost);
@@ -74,7 +74,7 @@ TurnAnswer JournalEngine::turn_one(const TurnRequest& request, Moment now) {
 }
 
 void JournalEngine::remove_schedule(ScheduleBook::Entry& entry) {
-  const ScheduleMark mark = entry.mark;
+  const ScheduleMark mark = entry.mark();
   store_.schedules.erase(entry);
   write_gone(mark.number, mark.definition.segment);
 }
@@ -100,8 +100,8 @@ void JournalEngine::write_turned(ScheduleBook::Entry& entry, const TurnRequest& 
                                  bool is_lost) {
   TurnedView view{};
   view.progress = outcome == TurnOutcome::kSkipped ? request.progress_if_skipped : request.progress;
-  view.fixed = {entry.mark.number, request.revision, to_unix_ms(request.next)};
-  Location location = entry.mark.turned;
+  view.fixed = {entry.mark().number, request.revision, to_unix_ms(request.next)};
+  Location location = entry.mark().turned;
   if (!is_lost) {
     location = log_.append(kHeadStream, RecordType::kTurned, payload_size(view),
                            [&](std::span<std::byte> payload, Lsn) { write_payload(payload, view); });
@@ -114,7 +114,7 @@ void JournalEngine::get_schedule(Moment now, std::string_view name,
   using Answer = std::optional<StoredSchedule>;
   if (!failure_) make_due(now);
   const ScheduleBook::Entry* entry = store_.schedules.find(name);
-  answer(std::move(reply), Result<Answer>(entry == nullptr ? Answer{} : Answer{entry->schedule}));
+  answer(std::move(reply), Result<Answer>(entry == nullptr ? Answer{} : Answer{entry->stored()}));
 }
 
 void JournalEngine::list_schedules(Moment now, const ScheduleListRequest& request,

@@ -18,6 +18,7 @@ Slot Store::insert(const NewEntry& fresh) {
   entry.has_callback = (fresh.state.flags & kHasCallback) != 0;
   entry.has_options = fresh.has_options;
   entry.priority = fresh.priority;
+  entry.set_own_lease(fresh.lease_ms);
   entry.location = fresh.location;
   segments.keep(fresh.location);
   ids.insert(fresh.key, slot);

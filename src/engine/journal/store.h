@@ -34,6 +34,7 @@ class Store {
     bool has_options;
     std::string_view group;
     Location location;
+    uint32_t lease_ms = 0;  ///< see JobPayload
   };
 
   /// REQUIRES: no job has that id in that topic.

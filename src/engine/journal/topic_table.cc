@@ -218,6 +218,9 @@ void GroupTable::remove(Slot slot) {
   Extra* extra = jobs_.find_extra(slot);
   if (extra == nullptr || extra->group == Extra{}.group) return;
   Group& group = groups_[extra->group];
+  for (Cursor& cursor : cursors_) {
+    if (cursor.slot == slot) cursor.slot = extra->group_next;
+  }
   if (extra->group_previous != kNoSlot) {
     jobs_.extra(extra->group_previous).group_next = extra->group_next;
   } else {
@@ -232,6 +235,24 @@ void GroupTable::remove(Slot slot) {
   extra->group = Extra{}.group;
   extra->group_previous = extra->group_next = kNoSlot;
   jobs_.trim_extra(slot);
+}
+
+/// Each cursor is used once.
+Slot GroupTable::start(std::string_view group, std::string_view cursor) {
+  const std::optional<uint64_t> number = ListCursors::parse(cursor);
+  const auto found = std::find_if(cursors_.begin(), cursors_.end(),
+                                  [&](const Cursor& known) { return known.number == number; });
+  if (found == cursors_.end()) return first(group);
+  const Slot slot = found->slot;
+  cursors_.erase(found);
+  if (slot == kNoSlot) return kNoSlot;
+  return groups_[jobs_.extra(slot).group].name == group ? slot : first(group);
+}
+
+std::string GroupTable::add_cursor(Slot slot) {
+  if (cursors_.size() == kMostCursors) cursors_.erase(cursors_.begin());
+  cursors_.push_back({++last_cursor_, slot});
+  return std::to_string(last_cursor_);
 }
 
 }  // namespace delayq::journal

@@ -180,24 +180,45 @@ class GroupTable {
   void add(std::string_view group, Slot slot);
   /// No-op for a job without a group.
   void remove(Slot slot);
-  /// Returns up to `max` members for which wanted(entry) is true, the latest first.
+
+  struct Page {
+    std::vector<Slot> members;
+    std::string cursor;  ///< of the next page; empty: this is the last one
+  };
+  /// Returns up to `max` members for which wanted(entry) is true, the latest first, among a bounded number
+  /// that it looks at. `cursor` is that of the page before, or empty. A walk sees every member that stays in
+  /// the group; if its cursor was dropped (many walks were begun since), it starts again.
   template <class Wanted>
-  std::vector<Slot> members(std::string_view group, size_t max, Wanted&& wanted) const {
-    std::vector<Slot> slots;
-    for (Slot slot = first(group); slot != kNoSlot && slots.size() < max;
-         slot = jobs_.find_extra(slot)->group_next) {
-      if (wanted(jobs_[slot])) slots.push_back(slot);
+  Page members(std::string_view group, std::string_view cursor, size_t max, Wanted&& wanted) {
+    Page page;
+    Slot slot = start(group, cursor);
+    for (uint32_t looked = 0; slot != kNoSlot && page.members.size() < max && looked < kMostLookedAt;
+         ++looked, slot = jobs_.find_extra(slot)->group_next) {
+      if (wanted(jobs_[slot])) page.members.push_back(slot);
     }
-    return slots;
+    if (slot != kNoSlot) page.cursor = add_cursor(slot);
+    return page;
   }
 
   uint64_t memory_bytes() const { return groups_.capacity() * sizeof(Group) + by_name_.capacity() * 24; }
+
+  /// The bounds of one page, and of the walks at once.
+  static constexpr uint32_t kMostLookedAt = 4'096;
+  static constexpr size_t kMostCursors = 64;
 
  private:
   struct Group {
     std::string name;
     Slot first = kNoSlot;
   };
+  /// Where a walk goes on. When that job leaves its group, the cursor moves to the next one.
+  struct Cursor {
+    uint64_t number = 0;
+    Slot slot = kNoSlot;  ///< kNoSlot: the walk is at its end
+  };
+
+  Slot start(std::string_view group, std::string_view cursor);
+  std::string add_cursor(Slot slot);
 
   Slot first(std::string_view group) const {
     const auto found = by_name_.find(group);
@@ -208,6 +229,8 @@ class GroupTable {
   std::vector<Group> groups_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<std::string, uint32_t, TextHash, TextEqual> by_name_;
+  std::vector<Cursor> cursors_;  ///< by number
+  uint64_t last_cursor_ = 0;
 };
 
 }  // namespace delayq::journal

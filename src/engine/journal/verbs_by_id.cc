@@ -100,13 +100,14 @@ void JournalEngine::cancel_group(Moment now, const GroupCancelRequest& request,
                                  Reply<GroupCancelAnswer> reply) {
   if (!begin(now, reply)) return;
   const bool is_for_all = covers_all(request.topics);
-  const std::vector<Slot> members =
-      store_.groups.members(request.group, request.max, [&](const Entry& entry) {
+  const GroupTable::Page page =
+      store_.groups.members(request.group, request.cursor, request.max, [&](const Entry& entry) {
         return is_live(entry.state()) && !entry.cancel_requested &&
                (is_for_all || covers(request.topics, store_.topics[entry.topic].name));
       });
   GroupCancelAnswer result;
-  for (const Slot slot : members) {
+  result.cursor = page.cursor;
+  for (const Slot slot : page.members) {
     const TopicNumber topic = store_.jobs[slot].topic;
     if (cancel_one(slot) != CancelOutcome::kCancelled) {
       ++result.reserved;

@@ -55,9 +55,10 @@ PushAnswer JournalEngine::restore_one(const RestoreRequest& request, Moment now)
   record.body = job.body;
   record.options = job.options;
   record.priority = job.priority;
+  record.lease = request.lease;
   const Location location = write_job(record, state, job.pushed);
-  const Slot slot =
-      store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
+  const Slot slot = store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location,
+                                   to_lease_ms(request.lease)});
   if (outcome.segment != 0) store_.set_outcome_record(slot, outcome, false);
   if (old_seq != 0) write_gone(old_seq, old_segment);
   if (answer.state == JobState::kReady) announce(slot);
@@ -76,7 +77,7 @@ Location JournalEngine::write_first_outcome(StatePayload& state, std::string_vie
                      });
 }
 
-// push, take, ack, nack, extend, inspect: the transitions of a job's life.
+// push, take, ack, nack, extend: the transitions of a job's life.
 
 namespace {
 
@@ -160,8 +161,8 @@ PushAnswer JournalEngine::push_one(const NewJob& job, SlotKey key, Moment now) {
   state.state = answer.state;
   state.flags = job.outlet == Outlet::kCallback ? kHasCallback : 0;
   const Location location = write_job(job, state, now);
-  const Slot slot =
-      store_.insert({key, topic, state, job.priority, !job.options.empty(), job.group, location});
+  const Slot slot = store_.insert(
+      {key, topic, state, job.priority, !job.options.empty(), job.group, location, to_lease_ms(job.lease)});
   // The kGone record comes after the new job's record: if a crash tears it off, the new job still
   // replaces the old one.
   if (old_seq != 0) write_gone(old_seq, old_segment);
@@ -204,7 +205,10 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
     StatePayload state = store_.state_of(slot);
     if (state.attempts != UINT32_MAX) ++state.attempts;
     state.state = JobState::kReserved;
-    state.until_ms = static_cast<int64_t>(to_stored_ms(request.lease_until));
+    const Millis own = store_.jobs[slot].own_lease();
+    const bool has_own = request.own_leases && own > Millis::zero();
+    state.until_ms =
+        static_cast<int64_t>(to_stored_ms(has_own ? saturating_add(now, own) : request.lease_until));
     state.lease = ++next_lease_;
     add_locations(slot, wanted);
     const uint32_t priority = store_.jobs[slot].priority;
@@ -388,30 +392,6 @@ void JournalEngine::extend(Moment now, std::span<const ExtendRequest> leases,
     move(slot, next);
   }
   answer_when_durable(std::move(reply), std::move(extended));
-}
-
-void JournalEngine::inspect(Moment now, std::span<const LeaseRef> leases,
-                            Reply<std::vector<LeaseInfo>> reply) {
-  if (!begin(now, reply)) return;
-  std::vector<LeaseInfo> infos;
-  std::vector<Location> wanted;
-  for (const LeaseRef& ref : leases) {
-    const Slot slot = find_lease(ref, now);
-    if (slot == kNoSlot) continue;
-    const Entry& entry = store_.jobs[slot];
-    infos.push_back({std::string(ref.topic), std::string(ref.lease), {}, entry.attempts});
-    wanted.push_back(entry.has_options ? entry.location : Location{});
-  }
-  reader_.read(wanted,
-               [this, infos = std::move(infos), reply = std::move(reply)](RecordReader::Found found) mutable {
-                 if (!found.status.ok())
-                   return answer(std::move(reply), Result<std::vector<LeaseInfo>>(found.status.error()));
-                 for (size_t i = 0; i < infos.size(); ++i) {
-                   const auto job = found.records[i] ? parse_job(found.records[i]->payload) : std::nullopt;
-                   if (job) infos[i].options = job->options;
-                 }
-                 answer(std::move(reply), Result<std::vector<LeaseInfo>>(std::move(infos)));
-               });
 }
 
 }  // namespace delayq::journal

@@ -34,6 +34,7 @@ struct StoredJob {
   Moment ended{};  ///< done and dead: when the job ended; unset if it was restored in that state
   bool cancel_requested = false;
   Outlet outlet = Outlet::kTopic;
+  Millis own_lease{};        ///< zero: none
   bool expiry_told = false;  ///< the lease's expiry has been reported to the queue
   uint64_t sequence = 0;     ///< push order; unique
   uint64_t entered = 0;      ///< order of entering its state; unique

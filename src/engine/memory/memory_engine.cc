@@ -11,6 +11,7 @@ namespace delayq {
 namespace {
 
 constexpr uint32_t kTransitionsPerTick = 10'000;
+constexpr uint32_t kMostOfGroup = 4'096;  ///< jobs of a group that one call looks at
 
 LeaseInfo lease_info(const memory::StoredJob& job) {
   return {job.topic, memory::lease_text(job.lease), job.options, job.attempts};
@@ -105,6 +106,7 @@ PushAnswer MemoryEngine::push_one(Moment now, const NewJob& job) {
   fresh.options = job.options;
   fresh.priority = job.priority;
   fresh.outlet = job.outlet;
+  fresh.own_lease = job.lease;
   fresh.due = job.due;
   fresh.pushed = now;
   fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
@@ -131,6 +133,7 @@ PushAnswer MemoryEngine::restore_one(Moment now, const RestoreRequest& request) 
     jobs_.erase(*existing);
   }
   StoredJob fresh = memory::stored(job);
+  fresh.own_lease = request.lease;
   if (is_live(job.state)) {
     fresh.state = job.due <= now ? JobState::kReady : JobState::kDelayed;
     fresh.until = Moment{};
@@ -159,7 +162,8 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
     jobs_.update(job, [&](StoredJob& changed) {
       changed.state = JobState::kReserved;
       if (changed.attempts != UINT32_MAX) changed.attempts += 1;
-      changed.until = request.lease_until;
+      const bool has_own = request.own_leases && changed.own_lease > Millis::zero();
+      changed.until = has_own ? saturating_add(now, changed.own_lease) : request.lease_until;
       changed.lease = ++last_lease_;
       changed.expiry_told = false;
     });
@@ -255,16 +259,6 @@ void MemoryEngine::extend(Moment now, std::span<const ExtendRequest> leases,
   answer<std::vector<ExtendAnswer>>(reply, std::move(extended));
 }
 
-void MemoryEngine::inspect(Moment now, std::span<const LeaseRef> leases,
-                           Reply<std::vector<LeaseInfo>> reply) {
-  catch_up(now);
-  std::vector<LeaseInfo> infos;
-  for (const LeaseRef& lease : leases) {
-    if (const StoredJob* job = current(now, lease)) infos.push_back(lease_info(*job));
-  }
-  answer<std::vector<LeaseInfo>>(reply, std::move(infos));
-}
-
 // ---- by id, by group, by topic
 
 void MemoryEngine::cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) {
@@ -294,10 +288,16 @@ void MemoryEngine::cancel_group(Moment now, const GroupCancelRequest& request,
   catch_up(now);
   GroupCancelAnswer cancelled;
   std::vector<StoredJob*> members;  // cancelling removes them from the group
-  for (const auto& [sequence, job] : jobs_.group(request.group)) {
+  const memory::JobTable::InOrder& group = jobs_.group(request.group);
+  auto next = group.upper_bound(memory::parse_number(request.cursor).value_or(0));
+  uint64_t last = 0;
+  for (uint32_t looked = 0; next != group.end() && looked < kMostOfGroup; ++next, ++looked) {
     if (members.size() == request.max) break;
+    const auto& [sequence, job] = *next;
     if (!job->cancel_requested && covers(request.topics, job->topic)) members.push_back(job);
+    last = sequence;
   }
+  if (next != group.end()) cancelled.cursor = std::to_string(last);
   for (StoredJob* job : members) {
     if (job->state == JobState::kReserved) {
       job->cancel_requested = true;

@@ -1,5 +1,6 @@
 #include "engine/redis/lease.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -67,6 +68,30 @@ std::optional<ListCursor> read_cursor(std::string_view text, JobState state, uin
   // Only the exact text is accepted.
   if (!is_place(state, cursor.place) || write_cursor(state, cursor) != text) return std::nullopt;
   return cursor;
+}
+
+std::string write_group_cursor(std::span<const uint32_t> shards, const GroupCursor& places) {
+  std::string text;
+  for (const uint32_t shard : shards) {
+    const auto place = places.find(shard);
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}:{}", shard, place == places.end() ? "0" : place->second);
+  }
+  return text;
+}
+
+std::optional<GroupCursor> read_group_cursor(std::string_view text, uint32_t shards) {
+  GroupCursor places;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const size_t colon = std::min(item.find(':'), item.size());
+    const std::optional<uint64_t> shard = read_number(item.substr(0, colon));
+    const std::optional<uint64_t> place = read_number(item.substr(std::min(colon + 1, item.size())));
+    if (!shard || *shard >= shards || !place) return std::nullopt;
+    places[static_cast<uint32_t>(*shard)] = std::to_string(*place);
+  }
+  return places;
 }
 
 }  // namespace delayq::redis

@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,5 +56,14 @@ struct ListCursor {
 std::string write_cursor(JobState state, const ListCursor& cursor);
 /// nullopt: not a cursor of a listing of this state.
 std::optional<ListCursor> read_cursor(std::string_view text, JobState state, uint32_t shards);
+
+/// Where cancel_group continues in each shard that may have more jobs of the group. The text is
+/// "<shard>:<place>,...", for example "3:1024,7:0"; it is empty when there is no such shard.
+using GroupCursor = std::map<uint32_t, std::string>;
+
+/// Shards without a place are visited from their start.
+std::string write_group_cursor(std::span<const uint32_t> shards, const GroupCursor& places);
+/// nullopt: not such a cursor.
+std::optional<GroupCursor> read_group_cursor(std::string_view text, uint32_t shards);
 
 }  // namespace delayq::redis

@@ -43,8 +43,6 @@ TEST_F(LeaseScripts, AnotherNonceIsAnotherLease) {
   EXPECT_EQ(said(nack(theirs, ms(30))), "[3]");
   EXPECT_EQ(said(nack(theirs, ms(30), "0", "0", "why", kExpired)), "[3]");
   EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(theirs, {ms(90'000), "0"}))), "[0]");
-  EXPECT_EQ(text_of(run(scripts::kInspect, "t", words_of(theirs))), "[nil 0 nil nil]");
-  EXPECT_EQ(said(run(scripts::kInspect, "t", words_of(a))), "[1 ]");
   EXPECT_EQ(said(run(scripts::kCancel, "t", {"a"})), "[1]");
   EXPECT_TRUE(record_of("a").cancel_requested);
   EXPECT_EQ(record_of("a").nonce, kNonce) << "a cancel does not change the lease";
@@ -226,14 +224,6 @@ TEST_F(LeaseScripts, ExtendMovesTheDeadlineBothWays) {
   EXPECT_EQ(record_of("a").until, from_unix_ms(kNow + 20));
 }
 
-TEST_F(LeaseScripts, InspectTellsAndChangesNothing) {
-  const std::string a = lease_of(spec("a", kNow).with_options("how"), kNow + 100);
-  const std::string before = text_of(server().command({"HGETALL", key(Key::kPool)}));
-  EXPECT_EQ(said(run(scripts::kInspect, "t", {"999", "0", a, "0"})), "[nil nil 1 how]");
-  EXPECT_EQ(said(run(scripts::kInspect, "t", words_of(a), kNow + 100)), "[nil nil]") << "it has run out";
-  EXPECT_EQ(text_of(server().command({"HGETALL", key(Key::kPool)})), before);
-}
-
 // ---- how much one call reads
 
 class LargeLeases : public LeaseScripts {
@@ -288,10 +278,6 @@ TEST_F(LargeLeases, ExtendDoesTheFirstFew) {
             "[1700000000300 1700000000300 1700000000300 1700000000300]");
   EXPECT_EQ(record_of("d").until, from_unix_ms(kNow + 300));
   EXPECT_EQ(record_of("e").until, from_unix_ms(kNow + 60'000));
-}
-
-TEST_F(LargeLeases, InspectDoesTheFirstFew) {
-  EXPECT_EQ(said(run(scripts::kInspect, "t", with(leases(), {}))), "[1  1  1  1 ]");
 }
 
 TEST_F(LargeLeases, ALeaseWhoseRecordIsGoneIsStale) {

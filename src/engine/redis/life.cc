@@ -81,6 +81,7 @@ void RedisEngine::push(Moment now, std::span<const NewJob> jobs, Reply<std::vect
     for (const uint32_t item : bundle.items) {
       add(arguments, jobs[item], now);
       is_any_ready |= jobs[item].due <= now;
+      expect_delayed(now, bundle.shard, jobs[item].due);
     }
     if (is_any_ready) expect_ready(bundle.shard, bundle.topic);
     if (in_strict_order) send_all_joint();
@@ -98,6 +99,9 @@ constexpr uint32_t kTakenPerCall = redis::JointCall::kMostCounted;
 /// slow, the next take continues. Until then the order is right only among the jobs that have become ready.
 constexpr uint32_t kDueBefore = 1'000;
 constexpr size_t kMostAsked = 10'000;
+// The ways in which scripts/take.lua hands jobs out.
+constexpr int64_t kAutoAck = 1;
+constexpr int64_t kOwnLeases = 2;
 /// Scripts calculate in doubles.
 constexpr uint64_t kMostBytes = uint64_t{1} << 53;
 
@@ -144,7 +148,9 @@ void RedisEngine::take_from_next(const std::shared_ptr<Taking>& taking) {
   const int64_t numbers[] = {static_cast<int64_t>(request.outlet),
                              redis::to_stored(request.lease_until),
                              share_of(request.max_reserved, shard),
-                             request.auto_ack ? 1 : 0,
+                             request.auto_ack     ? kAutoAck
+                             : request.own_leases ? kOwnLeases
+                                                  : 0,
                              redis::to_stored(request.keep_done.until),
                              share_of(request.keep_done.count, shard),
                              kDueBefore,
@@ -238,9 +244,6 @@ namespace {
 constexpr uint32_t kExpired = 1;
 constexpr uint32_t kUncounted = 2;
 
-const LeaseRef& ref_of(const LeaseRef& lease) { return lease; }
-const LeaseRef& ref_of(const auto& request) { return request.lease; }
-
 /// For scripts whose leases have no common argument.
 constexpr auto kNoNumbers = [](const auto&, uint32_t) { return std::array<int64_t, 0>{}; };
 
@@ -248,15 +251,15 @@ constexpr auto kNoNumbers = [](const auto&, uint32_t) { return std::array<int64_
 
 template <class T, class Request, class Numbers, class Add, class Read>
 void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
-                              Gather<T>& gather, Numbers numbers, Add add, Read read, redis::Share share) {
+                              Gather<T>& gather, Numbers numbers, Add add, Read read) {
   std::vector<std::pair<uint32_t, Lease>> current;  // position in the batch, lease
   current.reserve(requests.size());
   for (uint32_t i = 0; i < requests.size(); ++i) {
-    if (const auto lease = redis::read_lease(ref_of(requests[i]).lease, keys_.shards()))
+    if (const auto lease = redis::read_lease(requests[i].lease.lease, keys_.shards()))
       current.emplace_back(i, *lease);
   }
   const auto where = [&](const std::pair<uint32_t, Lease>& each) {
-    return std::pair(each.second.shard, ref_of(requests[each.first]).topic);
+    return std::pair(each.second.shard, requests[each.first].lease.topic);
   };
   for (const Bundle& bundle : redis::make_bundles(current, where)) {
     for (auto item = bundle.items.begin(); item != bundle.items.end();) {
@@ -266,7 +269,7 @@ void RedisEngine::send_leases(const net::redis::Script& script, Moment now, std:
       };
       const auto end = std::find_if(item, bundle.items.end(), is_other);
       const redis::Terms terms{.script = script,
-                               .share = share,
+                               .share = redis::Share::kOneEach,
                                .shard = bundle.shard,
                                .topic = bundle.topic,
                                .now = now,
@@ -304,6 +307,7 @@ void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
     if (request.retry_at) {
       arguments.moment(*request.retry_at);
       if (*request.retry_at <= now) expect_ready(shard, request.lease.topic);
+      expect_delayed(now, shard, *request.retry_at);
     } else {
       arguments.text({});
     }
@@ -333,34 +337,6 @@ void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases,
     return true;
   };
   send_leases(redis::scripts::kExtend, now, leases, *gather, kNoNumbers, add, read);
-  gather->close(answers_);
-}
-
-void RedisEngine::inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) {
-  // Every lease has a place until all calls have replies; then the stale ones are removed.
-  auto only_current = [reply = std::move(reply)](Result<std::vector<LeaseInfo>> all) mutable {
-    if (all.ok()) std::erase_if(*all, [](const LeaseInfo& info) { return info.lease.empty(); });
-    reply(std::move(all));
-  };
-  auto gather =
-      Gather<std::vector<LeaseInfo>>::make(std::vector<LeaseInfo>(leases.size()), std::move(only_current));
-  std::vector<std::string> texts;
-  for (const LeaseRef& lease : leases) texts.emplace_back(lease.lease);
-  const auto read = [texts = std::move(texts)](const resp::Value& value, const std::string& topic,
-                                               const Bundle& bundle, std::vector<LeaseInfo>& all) {
-    if (value.items.size() != 2 * bundle.items.size() + 2) return false;
-    for (size_t i = 0; i < bundle.items.size(); ++i) {
-      const resp::Value& attempts = value.items[2 * i + 2];
-      const uint32_t place = bundle.items[i];
-      if (attempts.type != resp::Value::Type::kInteger) continue;
-      all[place] = {topic, texts[place], value.items[2 * i + 3].text,
-                    static_cast<uint32_t>(attempts.integer)};
-    }
-    return true;
-  };
-  send_leases(
-      redis::scripts::kInspect, now, leases, *gather, kNoNumbers,
-      [](Arguments&, const LeaseRef&, uint32_t) {}, read, redis::Share::kTwoEach);
   gather->close(answers_);
 }
 
@@ -399,6 +375,7 @@ void RedisEngine::reschedule(Moment now, std::span<const RescheduleRequest> jobs
     for (const uint32_t item : bundle.items) {
       arguments.text(jobs[item].job.id).moment(jobs[item].due);
       if (jobs[item].due <= now) expect_ready(bundle.shard, bundle.topic);
+      expect_delayed(now, bundle.shard, jobs[item].due);
     }
   }
   gather->close(answers_);

@@ -72,7 +72,8 @@ TEST_F(LifeScripts, PushMeetsAJobThatRuns) {
   EXPECT_EQ(said(push({spec("a")})), "[0 3 2 1700000000000]");
   EXPECT_EQ(said(push({spec("a").or_keep()})), "[0 2 2 1700000000000]");
   EXPECT_EQ(said(push({spec("a").or_replace()})), "[0 1 0 1700000000500]");
-  EXPECT_EQ(said(run(scripts::kInspect, "t", words_of(lease))), "[nil nil]") << "the lease has ended with it";
+  EXPECT_EQ(said(run(scripts::kExtend, "t", words_of(lease, {"1800000000000", "0"}))), "[0]")
+      << "the lease has ended with it";
   EXPECT_THAT(names(), UnorderedElementsAre("job:t", "delay:t", "topics", "seq", "next"));
 }
 

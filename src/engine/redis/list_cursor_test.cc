@@ -39,5 +39,21 @@ TEST(ListCursor, WhatNoListingAnswered) {
   EXPECT_FALSE(read_cursor("4.0.2d31", JobState::kDead, 1)) << "negative";
 }
 
+TEST(GroupCursor, ComesBackAsItWas) {
+  const std::vector<uint32_t> shards{0, 3};
+  const GroupCursor places{{3, "18446744073709551615"}, {5, "7"}};
+  const std::string text = write_group_cursor(shards, places);
+  EXPECT_EQ(text, "0:0,3:18446744073709551615");
+  EXPECT_EQ(read_group_cursor(text, 4), (GroupCursor{{0, "0"}, {3, "18446744073709551615"}}));
+  EXPECT_EQ(read_group_cursor(text, 3), std::nullopt) << "there is no such shard";
+  EXPECT_EQ(write_group_cursor({}, places), "");
+}
+
+TEST(GroupCursor, WhatNoCallAnswered) {
+  for (const std::string_view text : {"0", ":", "0:", ":0", ",0:0", "0:-1", "0:x", "a:0", "0:0:0"}) {
+    EXPECT_EQ(read_group_cursor(text, 4), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace delayq::redis

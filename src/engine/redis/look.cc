@@ -27,21 +27,64 @@ void RedisEngine::get(Moment now, const JobRef& job, Reply<std::optional<FoundJo
   const redis::TopicKeys keys = keys_.topic(shard, job.topic);
   Arguments arguments = arguments_for(now, shard, job.topic);
   arguments.text(job.id);
-  auto gather = Gather<std::optional<FoundJob>>::make(std::nullopt, std::move(reply));
   run(redis::scripts::kGet, keys.all(), arguments,
-      gather->expect([shard, topic = std::string(job.topic), id = std::string(job.id)](
-                         resp::Value& value, std::optional<FoundJob>& found) -> Status {
-        if (value.items.empty()) return {};
-        const auto record = value.items.size() == 2 ? redis::read_record(value.items[1].text) : std::nullopt;
-        if (!record) return not_understood("get");
-        found.emplace();
+      [this, shard, topic = std::string(job.topic), id = std::string(job.id),
+       reply = std::move(reply)](const Result<resp::Value>& value) mutable {
+        if (!value.ok()) return reply(value.error());
+        if (value->items.empty()) return reply(std::optional<FoundJob>());
+        const auto record =
+            value->items.size() == 2 ? redis::read_record(value->items[1].text) : std::nullopt;
+        if (!record) return reply(not_understood("get"));
+        auto found = std::make_shared<FoundJob>();
         found->job = redis::copy_job(*record, topic, id, true, found->storage);
-        found->job.state = static_cast<JobState>(value.items[0].integer);
+        found->job.state = static_cast<JobState>(value->items[0].integer);
         if (record->state == JobState::kReserved)
           found->lease = found->storage.copy(redis::lease_text({shard, record->lease, record->nonce}));
-        return {};
-      }));
-  gather->close(answers_);
+        if (!record->cold) return reply(std::optional(std::move(*found)));
+        fetch_bodies({{&found->job, *record->cold}}, found->storage,
+                     [found, reply = std::move(reply)](const Status& status) mutable {
+                       if (!status.ok()) return reply(status.error());
+                       reply(std::optional(std::move(*found)));
+                     });
+      });
+}
+
+/// Look-ups of bodies for one verb.
+struct RedisEngine::Bodies {
+  size_t open = 0;
+  std::optional<Error> error;
+  absl::AnyInvocable<void(Status)> done;
+
+  void end_one() {
+    if (--open > 0) return;
+    if (error) return done(std::move(*error));
+    done({});
+  }
+};
+
+void RedisEngine::fetch_bodies(const std::vector<ColdJob>& jobs, Arena& storage,
+                               absl::AnyInvocable<void(Status)> done) {
+  if (cold_ == nullptr) {
+    return done(Error{ErrorCode::kUnavailable, "get",
+                      "the body of this job is in Kafka, and this server does not use it: set "
+                      "server.engine = \"kafka\""});
+  }
+  auto bodies = std::make_shared<Bodies>();
+  bodies->open = 1;
+  bodies->done = std::move(done);
+  for (const ColdJob& each : jobs) {
+    ++bodies->open;
+    cold_->fetch(each.body, std::string(each.job->topic), std::string(each.job->id),
+                 [bodies, &storage, job = each.job](const Result<std::string>& body) {
+                   if (body.ok()) {
+                     job->body = storage.copy(*body);
+                   } else {
+                     bodies->error = Error{ErrorCode::kUnavailable, "get", body.error().detail};
+                   }
+                   bodies->end_one();
+                 });
+  }
+  bodies->end_one();
 }
 
 struct RedisEngine::Locating {
@@ -100,7 +143,8 @@ struct RedisEngine::Listing {
   Reply<JobPage> reply;
   ListCursor cursor;
   JobPage page;
-  size_t bytes = 0;  ///< of the records in it
+  size_t bytes = 0;                        ///< of the records in it, with bodies in the cold store
+  std::map<size_t, redis::ColdBody> cold;  ///< by position in the page
 
   /// Adds the reply of a shard. Returns false if it is malformed.
   bool read(const resp::Value& answer) {
@@ -112,6 +156,9 @@ struct RedisEngine::Listing {
       page.jobs.push_back(redis::copy_job(*record, topic, said[i].text, with_bodies, page.storage));
       page.jobs.back().state = state;
       bytes += said[i + 1].text.size();
+      if (!with_bodies || !record->cold) continue;
+      cold[page.jobs.size() - 1] = *record->cold;
+      bytes += record->cold->bytes;
     }
     cursor.place.clear();
     for (const resp::Value& word : said[2].items)
@@ -160,14 +207,23 @@ void RedisEngine::list_next(const std::shared_ptr<Listing>& listing) {
           return listing->reply(not_understood("list"));
         ListCursor& cursor = listing->cursor;
         const bool is_shard_done = cursor.place.empty();
-        if (is_shard_done && ++cursor.shard == keys_.shards())
-          return listing->reply(std::move(listing->page));
+        if (is_shard_done && ++cursor.shard == keys_.shards()) return finish_listing(listing);
         // The same bound applies to a page: with a nearly empty shard before, it is not much larger.
         const bool has_room = listing->page.jobs.size() < listing->limit && listing->bytes < kBytesPerCall;
         if (is_shard_done && has_room) return list_next(listing);
         listing->page.cursor = redis::write_cursor(listing->state, cursor);
-        listing->reply(std::move(listing->page));
+        finish_listing(listing);
       });
+}
+
+void RedisEngine::finish_listing(const std::shared_ptr<Listing>& listing) {
+  if (listing->cold.empty()) return listing->reply(std::move(listing->page));
+  std::vector<ColdJob> jobs;
+  for (const auto& [place, body] : listing->cold) jobs.push_back({&listing->page.jobs[place], body});
+  fetch_bodies(jobs, listing->page.storage, [listing](const Status& status) {
+    if (!status.ok()) return listing->reply(status.error());
+    listing->reply(std::move(listing->page));
+  });
 }
 
 // ---- counts, topics, forecast
@@ -188,8 +244,7 @@ constexpr uint32_t kBinsPerCall = 2'000;
 
 bool RedisEngine::note_topics(uint32_t shard, const resp::Value& answer) {
   if (answer.items.size() < 2) return false;
-  const resp::Value& next = answer.items[0];
-  if (next.type == resp::Value::Type::kBulk) driving_.set_next(shard, redis::read_moment(next.text));
+  note_next(shard, answer.items[0]);
   const std::vector<resp::Value>& told = answer.items[1].items;
   for (size_t i = 0; i + 1 < told.size(); i += 2) {
     if ((told[i + 1].integer & 1) != 0) note_ready(shard, told[i].text, Outlet::kTopic);

@@ -10,7 +10,10 @@ namespace {
 
 constexpr int64_t kFarthest = (int64_t{1} << 53) - 1;
 constexpr uint32_t kHeadItems = 12;
+constexpr uint32_t kMostHeadItems = 13;  ///< with a lease length of its own
 constexpr uint32_t kTailItems = 3;
+constexpr uint32_t kColdItems = 6;
+constexpr uint32_t kColdRecordItems = 7;
 // A number takes at most nine bytes, the head of an array or a text at most five.
 constexpr size_t kNumberBytes = 9;
 constexpr size_t kTextHead = 5;
@@ -48,9 +51,14 @@ class Reader {
     at_ += size;
     return text;
   }
-  void array_of(uint32_t items) {
-    if (!is(MP_ARRAY) || mp_check_array(at_, end_) > 0 || mp_decode_array(&at_) != items) ok_ = false;
+  /// Returns the number of items, between `least` and `most`.
+  uint32_t array_of(uint32_t least, uint32_t most) {
+    if (!is(MP_ARRAY) || mp_check_array(at_, end_) > 0) return reject<uint32_t>();
+    const uint32_t items = mp_decode_array(&at_);
+    return items >= least && items <= most ? items : reject<uint32_t>();
   }
+  void array_of(uint32_t items) { (void)array_of(items, items); }
+  bool is_array() const { return is(MP_ARRAY); }
   bool ok() const { return ok_; }
 
  private:
@@ -65,6 +73,18 @@ class Reader {
   const char* end_;
   bool ok_ = true;
 };
+
+ColdBody read_place(Reader& reader) {
+  ColdBody cold;
+  reader.array_of(kColdItems);
+  cold.version = static_cast<uint32_t>(reader.number());
+  cold.hops = static_cast<uint32_t>(reader.number());
+  cold.place.step = static_cast<uint32_t>(reader.number());
+  cold.place.partition = static_cast<int32_t>(reader.number());
+  cold.place.offset = static_cast<int64_t>(reader.number());
+  cold.bytes = reader.number();
+  return cold;
+}
 
 }  // namespace
 
@@ -84,7 +104,7 @@ Moment read_moment(std::string_view text) {
 std::optional<Record> read_record(std::string_view bytes) {
   Reader reader(bytes);
   Record record;
-  reader.array_of(kHeadItems);
+  const uint32_t head_items = reader.array_of(kHeadItems, kMostHeadItems);
   if (reader.number() != kRecordVersion) return std::nullopt;
   const uint64_t state = reader.number();
   record.state = static_cast<JobState>(state);
@@ -101,10 +121,15 @@ std::optional<Record> read_record(std::string_view bytes) {
   record.cancel_requested = (flags & kFlagCancelRequested) != 0;
   record.nonce = flags >> 1;
   record.outcome = reader.text();
+  if (head_items == kMostHeadItems) (void)reader.number();  // Only scripts need the job's own lease length.
   reader.array_of(kTailItems);
   record.group = reader.text();
   record.options = reader.text();
-  record.body = reader.text();
+  if (reader.is_array()) {
+    record.cold = read_place(reader);
+  } else {
+    record.body = reader.text();
+  }
   if (!reader.ok() || state >= kJobStateCount || outlet >= kOutletCount) return std::nullopt;
   return record;
 }
@@ -121,12 +146,44 @@ bool read_turn(std::string_view bytes, StoredSchedule& schedule) {
   return reader.ok() && !revision.empty() && problem == std::errc{} && stop == end;
 }
 
-RecordPieces write_job(const Job& job, Arena& storage) {
+std::string write_cold(const ColdRecord& record) {
+  const size_t texts =
+      record.deployment.size() + record.topic.size() + record.id.size() + record.record.size();
+  std::string bytes(texts + 5 * kTextHead + 3 * kNumberBytes, '\0');
+  char* at = mp_encode_array(bytes.data(), kColdRecordItems);
+  at = mp_encode_uint(at, kRecordVersion);
+  at = put_text(at, record.deployment);
+  at = put_text(at, record.topic);
+  at = put_text(at, record.id);
+  at = mp_encode_uint(at, record.version);
+  at = mp_encode_uint(at, record.hops);
+  at = put_text(at, record.record);
+  bytes.resize(static_cast<size_t>(at - bytes.data()));
+  return bytes;
+}
+
+std::optional<ColdRecord> read_cold(std::string_view bytes) {
+  Reader reader(bytes);
+  ColdRecord record;
+  reader.array_of(kColdRecordItems);
+  if (reader.number() != kRecordVersion) return std::nullopt;
+  record.deployment = reader.text();
+  record.topic = reader.text();
+  record.id = reader.text();
+  record.version = static_cast<uint32_t>(reader.number());
+  record.hops = static_cast<uint32_t>(reader.number());
+  record.record = reader.text();
+  if (!reader.ok()) return std::nullopt;
+  return record;
+}
+
+RecordPieces write_job(const Job& job, Millis own_lease, Arena& storage) {
   const bool is_kept = !is_live(job.state);
+  const bool has_own_lease = own_lease > Millis::zero();
   const size_t texts = job.outcome.size() + job.group.size() + job.options.size() + job.body.size();
   const std::span<char> room =
-      storage.allocate(texts + 2 * kTextHead + 4 * kTextHead + (kHeadItems - 2) * kNumberBytes);
-  char* at = mp_encode_array(room.data(), kHeadItems);
+      storage.allocate(texts + 2 * kTextHead + 4 * kTextHead + (kMostHeadItems - 2) * kNumberBytes);
+  char* at = mp_encode_array(room.data(), has_own_lease ? kMostHeadItems : kHeadItems);
   at = mp_encode_uint(at, kRecordVersion);
   at = mp_encode_uint(at, is_kept ? static_cast<uint64_t>(job.state) : 0);
   at = mp_encode_uint(at, job.priority);
@@ -139,6 +196,7 @@ RecordPieces write_job(const Job& job, Arena& storage) {
   at = put_moment(at, is_kept ? job.until : Moment{});
   at = mp_encode_uint(at, 0);  // flags
   at = put_text(at, job.outcome);
+  if (has_own_lease) at = mp_encode_uint(at, static_cast<uint64_t>(own_lease.count()));
   at = mp_encode_array(at, kTailItems);
   at = put_text(at, job.group);
   at = put_text(at, job.options);
@@ -156,7 +214,7 @@ RecordPieces write_new_job(const NewJob& job, Moment now, Arena& storage) {
   fresh.due = job.due;
   fresh.pushed = now;
   fresh.outlet = job.outlet;
-  return write_job(fresh, storage);
+  return write_job(fresh, job.lease, storage);
 }
 
 Job copy_job(const Record& record, std::string_view topic, std::string_view id, bool with_body,

@@ -54,7 +54,7 @@ TEST(Record, OnlyKeptJobsKeepStateAndUntil) {
     SCOPED_TRACE(name_of(state));
     job.state = state;
     Arena storage;
-    const std::string bytes = joined(write_job(job, storage), 1);
+    const std::string bytes = joined(write_job(job, Millis::zero(), storage), 1);
     const std::optional<Record> record = read_record(bytes);
     ASSERT_TRUE(record);
     EXPECT_EQ(record->state, is_live(state) ? JobState::kDelayed : state);
@@ -77,7 +77,7 @@ TEST(Record, MomentsThatADoubleCannotTellApartAreNever) {
 
 TEST(Record, ALaterVersionIsNotGuessed) {
   Arena storage;
-  std::string bytes = joined(write_job(Job{}, storage), 1);
+  std::string bytes = joined(write_job(Job{}, Millis::zero(), storage), 1);
   ASSERT_TRUE(read_record(bytes));
   bytes[1] = kRecordVersion + 1;
   EXPECT_FALSE(read_record(bytes));
@@ -87,13 +87,13 @@ TEST(Record, WhatIsCutOffIsNone) {
   Job job;
   job.body = "body";
   Arena storage;
-  const std::string bytes = joined(write_job(job, storage), 1);
+  const std::string bytes = joined(write_job(job, Millis::zero(), storage), 1);
   for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(read_record(bytes.substr(0, size))) << size;
 }
 
 TEST(Record, CountsBeyondAllBoundsAreRefused) {
   Arena storage;
-  const std::string bytes = joined(write_job(Job{}, storage), 1);
+  const std::string bytes = joined(write_job(Job{}, Millis::zero(), storage), 1);
   const std::string many("\xdd\xff\xff\xff\xff", 5);
   EXPECT_FALSE(read_record(many + bytes.substr(1)));
   for (size_t place = 1; place < bytes.size(); ++place) {
@@ -104,7 +104,7 @@ TEST(Record, CountsBeyondAllBoundsAreRefused) {
 
 TEST(Record, AnyByteAnywhereIsReadOrRefused) {
   Arena storage;
-  const std::string bytes = joined(write_job(Job{}, storage), 1);
+  const std::string bytes = joined(write_job(Job{}, Millis::zero(), storage), 1);
   for (size_t place = 0; place < bytes.size(); ++place) {
     for (int byte = 0; byte < 256; ++byte) {
       std::string changed = bytes;
@@ -119,7 +119,7 @@ TEST(Record, AnyByteAnywhereIsReadOrRefused) {
 
 RC_GTEST_PROP(Record, AnyBytesAreReadOrRefused, (const std::string& noise, uint8_t place)) {
   Arena storage;
-  std::string bytes = joined(write_job(Job{}, storage), 1);
+  std::string bytes = joined(write_job(Job{}, Millis::zero(), storage), 1);
   bytes.replace(place % bytes.size(), noise.size(), noise);
   // Whatever the record says, the body must lie within the bytes.
   if (const std::optional<Record> record = read_record(bytes); record && !record->body.empty()) {

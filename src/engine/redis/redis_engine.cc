@@ -43,8 +43,10 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
       hints_(keys_.shards()),
       random_(siphash128(kNonces, options_.server).low),
       nonce_(random_.between(1, redis::kMostNonce)) {
+  sender_ = options_.server;
+  if (options_.cold_store != nullptr && !options_.only_looks) open_cold_store();
   for (uint32_t shard = 0; shard < keys_.shards(); ++shard)
-    senders_.push_back(fmt::format("{}@{}", shard, options_.server));
+    senders_.push_back(fmt::format("{}@{}", shard, sender_));
   if (options_.only_looks) return;
   client_.subscribe(
       channel_,
@@ -55,6 +57,24 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
         if (!alive.expired()) look_at_everything();
       });
   check_layout();
+}
+
+void RedisEngine::open_cold_store() {
+  redis::ColdTier::Redis redis;
+  redis.deployment = options_.prefix;
+  redis.shards = keys_.shards();
+  redis.shard_of = [this](std::string_view id) { return keys_.shard_of(id); };
+  redis.arguments = [this](Moment now, uint32_t shard) { return arguments_for(now, shard, {}); };
+  redis.run = [this](const Script& script, uint32_t shard, const Arguments& arguments, Answer answer) {
+    run(script, shard_keys(shard).all(), arguments,
+        [this, shard, answer = std::move(answer)](Result<resp::Value> value) mutable {
+          if (value.ok()) note_topics(shard, *value);
+          answer(std::move(value));
+        });
+  };
+  cold_ = std::make_unique<redis::ColdTier>(*options_.cold_store, std::move(redis), random_.next());
+  // Scripts read it there (prelude_delay.lua).
+  sender_ += fmt::format(" {}", cold_->least().count());
 }
 
 void RedisEngine::check_layout() {
@@ -156,12 +176,19 @@ void RedisEngine::send_all_joint() {
 
 bool RedisEngine::note(uint32_t shard, std::string_view topic, const resp::Value& answer) {
   if (answer.type != resp::Value::Type::kArray || answer.items.size() < 2) return false;
-  const resp::Value& next = answer.items[0];
-  if (next.type == resp::Value::Type::kBulk) driving_.set_next(shard, redis::read_moment(next.text));
+  note_next(shard, answer.items[0]);
   const int64_t outlets = answer.items[1].integer;
   if ((outlets & kOwnOutlet) != 0) note_ready(shard, topic, Outlet::kTopic);
   if ((outlets & kCallbackOutlet) != 0) note_ready(shard, topic, Outlet::kCallback);
   return true;
+}
+
+void RedisEngine::note_next(uint32_t shard, const resp::Value& next) {
+  if (next.type != resp::Value::Type::kBulk) return;
+  const Moment moment = redis::read_moment(next.text);
+  driving_.set_next(shard, moment);
+  // It may be now because a body is missing, and the answer of another call may say a later time.
+  if (cold_ != nullptr && moment <= now_) wished_shards_.insert(shard);
 }
 
 void RedisEngine::note_ready(uint32_t shard, std::string_view topic, Outlet outlet) {
@@ -174,8 +201,8 @@ Error RedisEngine::not_understood(std::string_view script) {
 }
 
 void RedisEngine::set_wakeup(std::function<void()> wakeup) {
-  // Never called: replies of Redis arrive while the loop runs, and poll() is called after each turn.
-  (void)wakeup;
+  // Replies of Redis arrive while the loop runs, and poll() is called after each turn.
+  if (cold_ != nullptr) cold_->set_wakeup(std::move(wakeup));
 }
 
 // ---- background work: processes what is due in its shards, and listens to other servers
@@ -199,6 +226,10 @@ constexpr uint32_t kMendedPerCall = 500;
 constexpr uint32_t kMendedBytesPerCall = 4 * 1024 * 1024;
 /// an expired lease is reported again after this time if it was not resolved
 constexpr Millis kTellAgain{5'000};
+
+/// Entries of a shard's head that are about the cold store.
+constexpr char kCool = 'c';
+constexpr char kWarm = 'w';
 
 /// "3@name:rest" -> 3, "name", "rest".
 struct News {
@@ -240,8 +271,22 @@ Moment RedisEngine::tick(Moment now) {
   }
   refresh_usage(now);
   look_for_missed(now);
+  Moment next = driving_.next_round();
+  if (cold_ != nullptr) {
+    now_ = now;
+    for (const uint32_t shard : std::exchange(far_shards_, {})) look_at_cold(now, shard, kCool);
+    for (const uint32_t shard : std::exchange(wished_shards_, {})) look_at_cold(now, shard, kWarm);
+    next = std::min(next, cold_->tick(now));
+  }
   // The replies of a round wake the loop by themselves.
-  return std::max(now, driving_.next_round());
+  return std::max(now, next);
+}
+
+void RedisEngine::look_at_cold(Moment now, uint32_t shard, char what) {
+  // One server is enough: the driver.
+  if (cold_ == nullptr || !driving_.is_mine(shard)) return;
+  if (what == kCool) cold_->cool(now, shard);
+  if (what == kWarm) cold_->fulfil(now, shard);
 }
 
 void RedisEngine::begin_round(uint32_t shard, Moment now) {
@@ -249,7 +294,10 @@ void RedisEngine::begin_round(uint32_t shard, Moment now) {
   const std::string driver = keys_.in_shard(shard, "driver");
   const std::string next = keys_.in_shard(shard, "next");
   const std::string alarm = keys_.in_shard(shard, "alarm");
-  const std::string_view keys[] = {driver, next, alarm};
+  const std::string cool = keys_.in_shard(shard, "cool");
+  const std::string warm = keys_.in_shard(shard, "warm");
+  const std::string_view all[] = {driver, next, alarm, cool, warm};
+  const std::span<const std::string_view> keys(all, cold_ != nullptr ? 5 : 3);
   Arguments arguments;
   arguments.moment(now).text(options_.server).number(driving_.hold().count()).number(kEntriesPerRound);
   run(redis::scripts::kHead, keys, arguments,
@@ -281,7 +329,8 @@ void RedisEngine::end_call(uint32_t shard) {
 }
 
 void RedisEngine::look_at(uint32_t shard, std::string_view entry) {
-  if (entry.size() < 2) return;
+  if (entry.size() == 1) return look_at_cold(driving_.round_time(shard), shard, entry.front());
+  if (entry.empty()) return;
   std::string topic(entry.substr(1));
   const TopicKeys keys = keys_.topic(shard, topic);
   Arguments arguments = arguments_for(driving_.round_time(shard), shard, topic);
@@ -325,7 +374,7 @@ void RedisEngine::hear(std::string_view message) {
     return;
   }
   const std::optional<News> news = read_news(message.substr(1));
-  const bool is_known = news && news->server == options_.server && !doubt_.is_listening();
+  const bool is_known = news && news->server == sender_ && !doubt_.is_listening();
   if (!news || is_known) return;
   if (message.front() == 'e') {
     driving_.note_earlier(news->shard, redis::read_moment(news->rest));
@@ -431,6 +480,7 @@ bool RedisEngine::poll(EngineListener& listener) {
   bool any = !answers.empty();
   for (auto& give : answers) give();
   any |= client_.poll() > 0;
+  if (cold_ != nullptr) any |= cold_->poll();
   const auto ready_topics = std::exchange(ready_topics_, {});
   for (const auto& [topic, outlet] : ready_topics) listener.on_ready(topic, outlet);
   std::vector<LeaseInfo> ended = std::exchange(ended_, {});

@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "engine/engine.h"
 #include "engine/redis/arguments.h"
+#include "engine/redis/cold_tier.h"
 #include "engine/redis/driving.h"
 #include "engine/redis/explain.h"
 #include "engine/redis/joint_call.h"
@@ -31,6 +32,9 @@ struct RedisEngineOptions {
   /// Read-only: drives nothing, does not listen to news and writes no layout. Only load_settings() and
   /// topics() may be called; they then write nothing.
   bool only_looks = false;
+  /// Keeps the bodies of jobs that are due much later; null: all bodies are in Redis. The same for all
+  /// servers of the deployment. It must outlive the engine, and only the engine may use it.
+  redis::ColdStore* cold_store = nullptr;
 };
 
 /// Stores jobs in Redis, shared by any number of servers. Every transition is one script on
@@ -59,6 +63,8 @@ class RedisEngine final : public Engine {
   uint64_t mended() const { return mended_; }
   /// The same of schedules (mend_schedules.lua).
   uint64_t mended_schedules() const { return mended_schedules_; }
+  /// Null: there is no cold store.
+  const redis::ColdTier* cold_tier() const { return cold_.get(); }
 
   // ---- a job's life (life.cc)
   void push(Moment now, std::span<const NewJob> jobs, Reply<std::vector<PushAnswer>> reply) override;
@@ -69,7 +75,6 @@ class RedisEngine final : public Engine {
   void nack(Moment now, std::span<const NackRequest> leases, Reply<std::vector<NackOutcome>> reply) override;
   void extend(Moment now, std::span<const ExtendRequest> leases,
               Reply<std::vector<ExtendAnswer>> reply) override;
-  void inspect(Moment now, std::span<const LeaseRef> leases, Reply<std::vector<LeaseInfo>> reply) override;
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override;
   void reschedule(Moment now, std::span<const RescheduleRequest> jobs,
                   Reply<std::vector<RescheduleOutcome>> reply) override;
@@ -129,6 +134,20 @@ class RedisEngine final : public Engine {
   /// The arguments that every script about a topic gets first (see scripts/prelude.lua). Its
   /// own arguments follow.
   redis::Arguments arguments_for(Moment now, uint32_t shard, std::string_view topic) const;
+  void open_cold_store();
+  /// A call that is about to be sent gives a job this due time. If it is due much later, its body moves to
+  /// the cold store.
+  void expect_delayed(Moment now, uint32_t shard, Moment due) {
+    if (cold_ != nullptr && redis::time_left(now, due) >= cold_->least()) far_shards_.insert(shard);
+  }
+  /// Reads the bodies of these jobs from the cold store into `storage`, and then calls `done`. Jobs and
+  /// storage must live as long.
+  struct ColdJob {
+    Job* job;
+    redis::ColdBody body;
+  };
+  struct Bodies;
+  void fetch_bodies(const std::vector<ColdJob>& jobs, Arena& storage, absl::AnyInvocable<void(Status)> done);
   /// The reply of every such script begins with two values: when its shard must be visited next, if this
   /// changed, and which outlets got ready jobs. Records both. Returns false if the reply is malformed.
   bool note(uint32_t shard, std::string_view topic, const resp::Value& answer);
@@ -138,6 +157,8 @@ class RedisEngine final : public Engine {
     hints_.note_ready(shard, topic, Outlet::kTopic);
     hints_.note_ready(shard, topic, Outlet::kCallback);
   }
+  /// A script said when the shard must be visited next.
+  void note_next(uint32_t shard, const resp::Value& next);
   /// The topic has new ready jobs in that shard: notifies the listener, and takes will ask the shard.
   void note_ready(uint32_t shard, std::string_view topic, Outlet outlet);
   /// The reply handler for the call of a bundle; `gather` combines it with the others. `read` adds the
@@ -174,8 +195,7 @@ class RedisEngine final : public Engine {
   /// the call, an array that must be equal for all leases in one call.
   template <class T, class Request, class Numbers, class Add, class Read>
   void send_leases(const net::redis::Script& script, Moment now, std::span<const Request> requests,
-                   redis::Gather<T>& gather, Numbers numbers, Add add, Read read,
-                   redis::Share share = redis::Share::kOneEach);
+                   redis::Gather<T>& gather, Numbers numbers, Add add, Read read);
   /// The error for a reply that does not match the RETURNS of its script.
   static Error not_understood(std::string_view script);
 
@@ -210,6 +230,7 @@ class RedisEngine final : public Engine {
   void send_share(const std::shared_ptr<Sweep>& sweep, uint32_t shard, uint32_t share);
   struct Listing;
   void list_next(const std::shared_ptr<Listing>& listing);
+  void finish_listing(const std::shared_ptr<Listing>& listing);
   struct Locating;
   void locate_next(const std::shared_ptr<Locating>& locating);
   struct Forecasting;
@@ -248,6 +269,8 @@ class RedisEngine final : public Engine {
   void mend_next(const std::shared_ptr<Mending>& mending);
   void begin_round(uint32_t shard, Moment now);
   void head_came(uint32_t shard, const Result<resp::Value>& answer);
+  /// What a shard's head said about the cold store, or a verb of this server made necessary.
+  void look_at_cold(Moment now, uint32_t shard, char what);
   /// Processes a due entry of the shard's head: "d", "l" or "k", and a topic.
   void look_at(uint32_t shard, std::string_view entry);
   void end_call(uint32_t shard);
@@ -279,6 +302,10 @@ class RedisEngine final : public Engine {
   redis::Driving driving_;
   redis::Hints hints_;
   redis::Doubt doubt_;
+  std::unique_ptr<redis::ColdTier> cold_;
+  Moment now_ = Moment::min();        ///< of the last tick
+  std::set<uint32_t> wished_shards_;  ///< may need bodies from the cold store
+  std::set<uint32_t> far_shards_;     ///< may have bodies that are to be moved to the cold store
   /// Topics that were taken from, and topics of calls that got no reply. They are announced at once after a
   /// reconnect; look_for_missed() finds the others.
   std::set<std::pair<std::string, Outlet>> asked_topics_;
@@ -288,6 +315,7 @@ class RedisEngine final : public Engine {
   std::string problem_;
   /// the deployment does not have the layout that this server expects
   std::optional<Error> refused_;
+  std::string sender_;                         ///< the name of this server in its news
   std::vector<std::string> senders_;           ///< by shard: the sender in this server's news
   std::vector<redis::JointCall> joint_calls_;  ///< not sent yet; one for each topic in a shard
   std::shared_ptr<char> alive_ = std::make_shared<char>();

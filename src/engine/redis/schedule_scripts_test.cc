@@ -169,6 +169,86 @@ TEST_F(ScheduleScripts, ReplaceLeavesNoTraceOfTheJobBefore) {
   EXPECT_THAT(names(), UnorderedElementsAre("seq")) << "nothing is left of all that";
 }
 
+/// A turn of a schedule of that name whose job before is there.
+class TurnsWithALargeJobBefore : public ScheduleScripts {
+ protected:
+  static constexpr size_t kLarge = size_t{1} << 20;
+
+  Turn after(const std::string& name, int overlap) {
+    turn({defined(name, kNow)});
+    Turn next = occurs(kNow + 900);
+    next.name = name;
+    next.job->id = id(kNow + 900, name);
+    next.overlap = overlap;
+    next.previous_topic = "old";
+    next.previous = id(kNow, name);
+    return next;
+  }
+  JobSpec large(const std::string& name, int64_t due = kNow) {
+    return JobSpec("old", id(kNow, name)).due_at(from_unix_ms(due)).with_body(std::string(kLarge, 'x'));
+  }
+  /// How often records were read.
+  int64_t reads() {
+    const std::string stats = server().command({"INFO", "commandstats"}).text;
+    const size_t at = stats.find("cmdstat_hmget:calls=");
+    return at == std::string::npos ? 0 : std::stoll(stats.substr(at + 20));
+  }
+  /// What a turn that skips says. It must not read the large record.
+  std::string skipped(const std::string& name) {
+    const Turn next = after(name, 1);
+    const int64_t before = reads();
+    const std::string said = outcomes(turn({next}));
+    EXPECT_EQ(reads(), before) << name;
+    return said;
+  }
+};
+
+TEST_F(TurnsWithALargeJobBefore, ItsPlacesTellWhetherItIsLive) {
+  EXPECT_EQ(skipped("none"), "[0 0 0]");
+  push({large("delayed", kNow + 500)});
+  EXPECT_EQ(skipped("delayed"), "[1 0 0]");
+  push({large("ready")});
+  EXPECT_EQ(skipped("ready"), "[1 0 0]");
+  push({large("reserved")});
+  take({}, kNow, "old");
+  EXPECT_EQ(skipped("reserved"), "[1 0 0]");
+  // Done and kept; and what is left of a job whose places were all lost.
+  push({large("done")});
+  take({.is_auto = true, .keep_until = kNow + 60'000, .keep_count = 10}, kNow, "old");
+  EXPECT_EQ(skipped("done"), "[0 0 0]");
+  push({large("lost")});
+  command({"DEL", key(Key::kReady, "old")});
+  EXPECT_EQ(skipped("lost"), "[0 0 0]");
+}
+
+TEST_F(TurnsWithALargeJobBefore, ThoseThatAreReplacedAreReadAFewAtATime) {
+  std::vector<Turn> turns;
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "s" + std::to_string(i);
+    push({large(name)});
+    turns.push_back(after(name, 2));
+  }
+  size_t calls = 0;
+  for (; !turns.empty() && calls < 12; ++calls) {
+    const resp::Value answer = turn(turns);
+    std::vector<Turn> left;
+    for (size_t i = 0; i < turns.size(); ++i) {
+      if (answer.items.at(3 + 3 * i).integer == 2) left.push_back(turns[i]);
+    }
+    ASSERT_LT(left.size(), turns.size()) << "each call does at least one";
+    ASSERT_GE(left.size() + 4, turns.size()) << "four of a megabyte";
+    turns = std::move(left);
+  }
+  EXPECT_TRUE(turns.empty());
+  EXPECT_EQ(calls, 4U);
+  EXPECT_EQ(command({"EXISTS", key(Key::kPool, "old")}), "0") << "all were replaced";
+}
+
+TEST_F(TurnsWithALargeJobBefore, OneThatIsLargerThanACallMayReadIsReplaced) {
+  push({JobSpec("old", id(kNow)).due_at(from_unix_ms(kNow)).with_body(std::string(6 * kLarge, 'x'))});
+  EXPECT_EQ(outcomes(turn({after("s", 2)})), "[0 0 1]");
+}
+
 TEST_F(ScheduleScripts, AFailedTurnIsNoHindranceToTheOthers) {
   turn({defined("s", kNow), defined("other", kNow)});
   overwrite(key(Key::kReady));

@@ -106,6 +106,7 @@ void RedisEngine::turn(Moment now, std::span<const TurnRequest> requests,
     std::set<std::string> topics;
     for (const uint32_t item : bundle.items) {
       add_turn(arguments, requests[item], now);
+      if (requests[item].job) expect_delayed(now, bundle.shard, requests[item].job->due);
       if (!requests[item].job || requests[item].job->due > now) continue;
       expect_ready(bundle.shard, requests[item].job->topic);
       topics.emplace(requests[item].job->topic);

@@ -9,7 +9,6 @@ std::string_view redis_take();
 std::string_view redis_ack();
 std::string_view redis_nack();
 std::string_view redis_extend();
-std::string_view redis_inspect();
 std::string_view redis_cancel();
 std::string_view redis_reschedule();
 std::string_view redis_head();
@@ -40,6 +39,11 @@ std::string_view redis_schedule();
 std::string_view redis_schedules();
 std::string_view redis_alarm();
 std::string_view redis_mend_schedules();
+std::string_view redis_cooling();
+std::string_view redis_cool();
+std::string_view redis_peek();
+std::string_view redis_warm();
+std::string_view redis_wishes();
 }  // namespace delayq::embedded
 
 namespace delayq::redis::scripts {
@@ -51,7 +55,6 @@ inline const Script kTake{"take", embedded::redis_take()};
 inline const Script kAck{"ack", embedded::redis_ack()};
 inline const Script kNack{"nack", embedded::redis_nack()};
 inline const Script kExtend{"extend", embedded::redis_extend()};
-inline const Script kInspect{"inspect", embedded::redis_inspect()};
 inline const Script kCancel{"cancel", embedded::redis_cancel()};
 inline const Script kReschedule{"reschedule", embedded::redis_reschedule()};
 inline const Script kHead{"head", embedded::redis_head()};
@@ -82,5 +85,11 @@ inline const Script kSchedule{"schedule", embedded::redis_schedule()};
 inline const Script kSchedules{"schedules", embedded::redis_schedules()};
 inline const Script kAlarm{"alarm", embedded::redis_alarm()};
 inline const Script kMendSchedules{"mend_schedules", embedded::redis_mend_schedules()};
+// Of the cold store.
+inline const Script kCooling{"cooling", embedded::redis_cooling()};
+inline const Script kCool{"cool", embedded::redis_cool()};
+inline const Script kPeek{"peek", embedded::redis_peek()};
+inline const Script kWarm{"warm", embedded::redis_warm()};
+inline const Script kWishes{"wishes", embedded::redis_wishes()};
 
 }  // namespace delayq::redis::scripts

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kRestoredItems = 3;
 
 void add(Arguments& arguments, const RestoreRequest& request, uint32_t keep_count) {
-  const redis::RecordPieces record = redis::write_job(request.job, arguments.storage());
+  const redis::RecordPieces record = redis::write_job(request.job, request.lease, arguments.storage());
   arguments.view(request.job.id).view(record.before).view(record.after);
   arguments.number(static_cast<uint32_t>(request.on_conflict)).number(keep_count);
 }
@@ -50,8 +50,10 @@ void RedisEngine::restore(Moment now, std::span<const RestoreRequest> jobs,
   };
   for (const Bundle& bundle : redis::make_bundles(jobs, where, bytes, false)) {
     Arguments arguments = arguments_for(now, bundle.shard, bundle.topic);
-    for (const uint32_t item : bundle.items)
+    for (const uint32_t item : bundle.items) {
       add(arguments, jobs[item], share_of(jobs[item].keep_count, bundle.shard));
+      expect_delayed(now, bundle.shard, jobs[item].job.due);
+    }
     expect_ready(bundle.shard, bundle.topic);
     send(redis::scripts::kRestore, bundle, arguments, *gather, read_restored);
   }
@@ -97,6 +99,7 @@ struct RedisEngine::Swept {
   uint64_t jobs = 0;
   uint64_t reserved = 0;                     ///< for cancel_group: not included in `jobs`
   std::map<std::string, uint64_t> by_topic;  ///< for cancel_group
+  std::string cursor;                        ///< for cancel_group: see write_group_cursor()
 };
 
 /// Works in rounds over the shards that may have such jobs; each gets its share of the remaining number.
@@ -114,9 +117,9 @@ struct RedisEngine::Sweep {
   absl::AnyInvocable<void(Result<Swept>)> done;
 
   Swept swept;
-  std::vector<uint32_t> shards;             ///< may have such jobs
-  std::map<uint32_t, std::string> cursors;  ///< for cancel_group, by shard: where to continue
-  size_t calls = 0;                         ///< calls of this round without a reply
+  std::vector<uint32_t> shards;  ///< may have such jobs
+  redis::GroupCursor cursors;    ///< for cancel_group, by shard: where to continue
+  size_t calls = 0;              ///< calls of this round without a reply
   std::optional<Error> error;
 
   void count(uint64_t jobs) { left -= static_cast<uint32_t>(std::min<uint64_t>(left, jobs)); }
@@ -151,7 +154,10 @@ struct RedisEngine::Sweep {
 
 void RedisEngine::sweep(const std::shared_ptr<Sweep>& sweep) {
   if (sweep->error) return sweep->done(std::move(*sweep->error));
-  if (sweep->left == 0 || sweep->shards.empty()) return sweep->done(std::move(sweep->swept));
+  if (sweep->left == 0 || sweep->shards.empty()) {
+    sweep->swept.cursor = redis::write_group_cursor(sweep->shards, sweep->cursors);
+    return sweep->done(std::move(sweep->swept));
+  }
   const std::vector<uint32_t> shards = std::exchange(sweep->shards, {});
   const auto count = static_cast<uint32_t>(shards.size());
   const uint32_t left = sweep->left;
@@ -200,13 +206,19 @@ void RedisEngine::cancel_group(Moment now, const GroupCancelRequest& request,
     return answer<GroupCancelAnswer>(reply, GroupCancelAnswer{});
   auto done = [reply = std::move(reply)](Result<Swept> swept) mutable {
     if (!swept.ok()) return reply(swept.error());
-    reply(GroupCancelAnswer{swept->jobs, swept->reserved, std::move(swept->by_topic)});
+    reply(GroupCancelAnswer{swept->jobs, swept->reserved, std::move(swept->by_topic),
+                            std::move(swept->cursor)});
   };
   const auto task = std::make_shared<Sweep>(redis::scripts::kCancelGroup, now, keys_.shards());
   task->more = {std::string(request.group)};
   task->left = request.max;
   task->patterns = {request.topics.begin(), request.topics.end()};
   task->done = std::move(done);
+  if (auto places = redis::read_group_cursor(request.cursor, keys_.shards()); places && !places->empty()) {
+    task->shards.clear();
+    for (const auto& [shard, place] : *places) task->shards.push_back(shard);
+    task->cursors = std::move(*places);
+  }
   sweep(task);
 }
 

@@ -29,6 +29,7 @@ local function look(id, member)
     if record then
       at, head = cmsgpack.unpack_one(record)
       bytes = bytes - #record
+      if with_bodies and is_cold(head) then bytes = bytes - cold_of(record, at)[6] end
     end
     if not head or not is_there(state, member, head) then
       remove_trace(state, id, member, head)

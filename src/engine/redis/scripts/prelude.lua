@@ -1,7 +1,8 @@
 -- Comes before every script: the keys and arguments that all scripts about a topic get, and the record format.
 --
 -- KEYS  as in keys.h: 14 keys of one topic in one shard. (Scripts about a whole shard have others, and say so.)
--- ARGV  1 now in ms   2 topic   3 channel of the news   4 shard and server, "3@name"   5... the script's own
+-- ARGV  1 now in ms   2 topic   3 channel of the news   4 shard and server, "3@name"; a server with a cold store adds a
+--       space and the delay in ms from which on it moves jobs there   5... the script's own
 -- RETURNS of every script that calls answer(): an array of
 --   1 when the shard must be visited next, in ms, as text; "" for never; nil if that has not changed
 --   2 which outlets got ready jobs: 1 the topic's own, 2 callbacks, 3 both, 0 none
@@ -12,14 +13,27 @@ local call = redis.call
 
 -- Places in a record's head, and its states. A waiting job is delayed or ready: ready unless it is in DELAY.
 local STATE, PRIORITY, DUE, PUSHED, PLACE, OUTLET, ATTEMPTS, LEASE, UNTIL, FLAGS, OUTCOME = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+local OWN_LEASE = 13 -- only in jobs that have one
 local WAITING, RESERVED, IS_DONE, IS_DEAD = 0, 2, 3, 4
 -- Bit 0 of the flags. In a reserved job the bits above it are the nonce of its lease.
 local CANCEL_REQUESTED = 1
+-- The flags of a waiting job whose body is in the cold store: the last item of its tail says where (record.h).
+local COLD = 2
+local function is_cold(head)
+  return head[FLAGS] == COLD and head[STATE] == WAITING
+end
 
 -- Returns the head of a record as a table, and its tail unchanged.
 local function open(record)
   local at, head = cmsgpack.unpack_one(record)
   return head, string.sub(record, at + 1)
+end
+
+-- Returns where the body of a cold job is: {version, hops, step, partition, offset, bytes of the body}. The tail begins
+-- after `at` bytes.
+local function cold_of(record, at)
+  local _, _, _, place = cmsgpack.unpack_limit(record, 3, at + 1)
+  return place
 end
 
 local function store(id, head, tail)
@@ -89,8 +103,14 @@ local function wake_anew(kind, from)
   is_next_changed = true
 end
 
--- Returns the time of the shard's next visit, for answer(). Publishes it if this topic made it earlier.
+-- Returns the time of the shard's next visit, for answer(). Publishes it if this topic made it earlier, or if the driver
+-- must fetch a body at once.
+local is_wished = false
 local function next_wake()
+  if is_wished then
+    call('PUBLISH', CHANNEL, 'e' .. SENDER .. ':' .. ARGV[1])
+    return ARGV[1]
+  end
   if not is_next_changed then return false end
   local first = call('ZRANGE', NEXT, 0, 0, 'WITHSCORES')
   if not first[1] then return '' end

@@ -60,11 +60,15 @@ local function move_due(most)
     if moved_bytes >= ENOUGH_BYTES then return true end
     local records, bytes = records_of(ids, ENOUGH_BYTES - moved_bytes)
     moved, moved_bytes = moved + #records, moved_bytes + bytes
-    local lines = {}
+    local lines, cold = {}, {}
     for i, record in ipairs(records) do
       if record then
         local _, head = cmsgpack.unpack_one(record)
-        if head[STATE] == WAITING then line_up(lines, ids[i], head) end
+        if is_cold(head) then
+          cold[#cold + 1] = ids[i]
+        elseif head[STATE] == WAITING then
+          line_up(lines, ids[i], head)
+        end
       end
     end
     -- Jobs are removed from the delay stage only after they are in a line: if another program uses the key of the
@@ -72,6 +76,7 @@ local function move_due(most)
     go_on_when_full(NEXT)
     for outlet, members in pairs(lines) do ready(outlet, members) end
     take_due(#records)
+    if #cold > 0 then postpone(cold) end
   end
   return #due_ids(1) > 0
 end
@@ -144,19 +149,23 @@ local function leave_group(id, tail)
   if group ~= '' then call('SREM', GROUPS .. group, TOPIC .. '/' .. id) end
 end
 
--- Puts a job of the pool that is in no other place into the delay stage or a line, by its due time.
+-- Puts a job of the pool that is in no other place into the delay stage or a line, by its due time. One without its body
+-- stays in the delay stage.
 local function settle(id, head)
   local due = head[DUE]
-  if due <= NOW then
+  if due <= NOW and head[FLAGS] ~= COLD then
     ready(head[OUTLET], {0, rank(head) .. id})
   else
     delay({due, id}, due)
   end
 end
 
--- Makes a job that is in no place wait for `due`, or ready at once.
+-- Makes a job that is in no place wait for `due`, or ready at once. If its body is in the cold store, it may be needed
+-- earlier than it would come back by itself.
 local function wait(id, head, tail, due)
-  head[STATE], head[DUE], head[UNTIL], head[LEASE], head[FLAGS] = WAITING, due, 0, 0, 0
+  local flags = is_cold(head) and COLD or 0
+  if flags == COLD and due < head[DUE] then wish({id}) end
+  head[STATE], head[DUE], head[UNTIL], head[LEASE], head[FLAGS] = WAITING, due, 0, 0, flags
   settle(id, head)
   store(id, head, tail)
 end

@@ -7,7 +7,7 @@ local TRIALS = {
   -- DEL comes first: it removes what the others write.
   {'DEL', KEYS[1]},
   {'EXISTS', KEYS[1]}, {'GET', KEYS[1]}, {'PTTL', KEYS[1]}, {'SET', KEYS[1], '1'}, {'INCRBY', KEYS[1], 1}, {'DEL', KEYS[1]},
-  {'HSET', KEYS[1], 'a', 1}, {'HSETNX', KEYS[1], 'a', 1}, {'HGET', KEYS[1], 'a'}, {'HMGET', KEYS[1], 'a'}, {'HLEN', KEYS[1]}, {'HEXISTS', KEYS[1], 'a'},
+  {'HSET', KEYS[1], 'a', 1}, {'HSETNX', KEYS[1], 'a', 1}, {'HGET', KEYS[1], 'a'}, {'HMGET', KEYS[1], 'a'}, {'HLEN', KEYS[1]}, {'HEXISTS', KEYS[1], 'a'}, {'HSTRLEN', KEYS[1], 'a'},
   {'HSCAN', KEYS[1], 0},
   {'HDEL', KEYS[1], 'a'}, {'DEL', KEYS[1]},
   {'SADD', KEYS[1], 'a'}, {'SSCAN', KEYS[1], 0}, {'SREM', KEYS[1], 'a'}, {'DEL', KEYS[1]},

@@ -1,13 +1,15 @@
 -- Hands out the first ready jobs of a topic, under leases or, with auto-ack, as done.
 -- KEYS  prelude.lua
 -- ARGV  5 outlet   6 the leases' deadline   7 maximum of reserved jobs, 0 for no limit
---       8 1 for auto-ack, and then   9 end of retention and   10 how many done jobs are kept, 0 and 0 for none
+--       8 1 for auto-ack, 2 if jobs with a lease length of their own get that from now on, instead of 6; otherwise 0
+--       with auto-ack   9 end of retention and   10 how many done jobs are kept, 0 and 0 for none
 --       11 how many delayed jobs may become ready first, besides   12 stop at this many bytes of records
 --       13 the nonce of the leases   14 how many jobs to take at most
 -- RETURNS prelude.lua; 3... id and record of each job; a last 1 if the bytes, or the number of jobs that may become
 --         ready first, ended it: there may be more then, even if it returns none
 local outlet, deadline, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local is_auto, keep_until, keep_count = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[10])
+local is_own = ARGV[8] == '2'
 local most_bytes, nonce, count = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
 local said = {false, 0}
 
@@ -32,7 +34,7 @@ if room > 0 then
     local id = ids[i]
     if record and not is_found[id] then
       local head, tail = open(record)
-      local is_ready = head[STATE] == WAITING
+      local is_ready = head[STATE] == WAITING and head[FLAGS] ~= COLD
       if is_ready and head[DUE] > NOW then
         is_ready = string.sub(members[i], 1, RANK_BYTES) == rank(head)
       end
@@ -59,21 +61,23 @@ end
 
 local function lease_all()
   local lease = lease_numbers()
-  local fields, held, leases = {}, {}, {}
+  local fields, held, leases, first_end = {}, {}, {}, math.huge
   for i, id in ipairs(ids) do
     local head, tail = heads[i], tails[i]
-    head[STATE], head[ATTEMPTS], head[LEASE], head[UNTIL] = RESERVED, head[ATTEMPTS] + 1, lease + i, deadline
+    local lease_end = is_own and head[OWN_LEASE] and NOW + head[OWN_LEASE] or deadline
+    head[STATE], head[ATTEMPTS], head[LEASE], head[UNTIL] = RESERVED, head[ATTEMPTS] + 1, lease + i, lease_end
     head[FLAGS] = 2 * nonce
     local record = cmsgpack.pack(head) .. tail
     local at = 2 * i
     fields[at - 1], fields[at] = id, record
     held[at - 1], held[at] = lease + i, id
-    leases[at - 1], leases[at] = ARGV[6], id
+    leases[at - 1], leases[at] = lease_end, id
+    first_end = math.min(first_end, lease_end)
     said[at + 1], said[at + 2] = id, record
   end
   call('ZADD', LEASES, unpack(leases))
   call('ZADD', HELD, unpack(held))
-  wake_by('l', deadline)
+  wake_by('l', first_end)
   call('HSET', POOL, unpack(fields))
 end
 

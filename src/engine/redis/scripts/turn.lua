@@ -8,7 +8,11 @@
 --       16 due in ms   17 its group, '' for none
 -- RETURNS 1 as prelude.lua   2 topics that got ready jobs, each with its outlets   3 the next alarm (prelude_schedules.lua)
 --         4... three for each turn: 0 turned | 1 skipped | 2 changed, 0 created | 2 kept, and 1 when the job before was
---         cancelled; or -1, an error, and 0 when nothing happened because a key of the topic is not as it should be
+--         cancelled; or -1, an error, and 0 when nothing happened because a key of the topic is not as it should be.
+--         2 also when it was left for another call, because the turns before it have read enough: nothing happened
+--
+-- Of the job before, only the head is of interest, but Redis reads a field of a hash as a whole, body included. So its places
+-- tell where it is, and its record is read only if it is small or about to be cancelled; those bytes are bounded.
 --
 -- Redis does not undo what a script wrote before it failed. A turn must not end between job and schedule: the occurrence would
 -- come twice, or never. So each turn reads a job and all keys that it is about to write, and fails there if one belongs to
@@ -39,12 +43,41 @@ local function is_current(name, expected)
   return revision == expected
 end
 
--- The job before, if it is live.
+local SMALL_BYTES = 4096
+local unread = ENOUGH_BYTES
+-- Whether the call may read so many bytes more. The first turn may always.
+local function may_read(bytes, is_first)
+  if bytes > unread and not is_first then return false end
+  unread = unread - bytes
+  return true
+end
+
+-- The state of the job before: WAITING, RESERVED, or nil when it is not live; and the bytes of its record.
+local function state_of_previous(topic, id)
+  if id == '' then return nil, 0 end
+  enter(topic)
+  local bytes = call('HSTRLEN', POOL, id)
+  if bytes == 0 then return nil, 0 end
+  if bytes <= SMALL_BYTES then
+    local job = find({id})[id]
+    if not job or job[2][STATE] >= IS_DONE then return nil, bytes end
+    return job[2][STATE], bytes
+  end
+  if call('ZSCORE', DELAY, id) then return WAITING, bytes end
+  if call('ZSCORE', HELD, id) then return RESERVED, bytes end
+  for _, place in ipairs({KEPT, DONE, DEAD}) do
+    if call('ZSCORE', place, id) then return nil, bytes end
+  end
+  -- In a line, unless these are empty: then it is the record of a job whose places were lost.
+  if call('EXISTS', READY, CALLED) == 0 then return nil, bytes end
+  return WAITING, bytes
+end
+
+-- The job before, which is about to be cancelled.
 local function find_previous(topic, id)
-  if id == '' then return nil end
   enter(topic)
   local job = find({id})[id]
-  if not job or job[2][STATE] >= IS_DONE then return nil end
+  if not job or job[2][STATE] ~= WAITING then return nil end
   check_topic()
   local group = group_of(job[3])
   if group ~= '' then call('SREM', GROUPS .. group, '') end
@@ -52,23 +85,28 @@ local function find_previous(topic, id)
 end
 
 -- Returns what is said of the turn at that place of ARGV.
-local function turn(at, number)
+local function turn(at, number, is_first)
   local name, expected, revision, overlap = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 9]
   local topic, id, group = ARGV[at + 12], ARGV[at + 13], ARGV[at + 17]
   if not is_current(name, expected) then return 2, 0, 0 end
   local outcome, pushed, has_replaced = 0, 0, 0
   if id ~= '' then
-    local previous = overlap ~= '0' and find_previous(ARGV[at + 10], ARGV[at + 11])
-    if previous and overlap == '1' then
+    local state, bytes
+    if overlap ~= '0' then state, bytes = state_of_previous(ARGV[at + 10], ARGV[at + 11]) end
+    if state and overlap == '1' then
       outcome = 1
     else
+      local is_replaced = state == WAITING and overlap == '2'
+      enter(topic)
+      if not may_read((is_replaced and bytes or 0) + call('HSTRLEN', POOL, id), is_first) then return 2, 0, 0 end
+      local previous = is_replaced and find_previous(ARGV[at + 10], ARGV[at + 11])
       enter(topic)
       check_topic()
       local existing = call('HGET', POOL, id)
       if existing then open(existing) end
       if group ~= '' then call('SREM', GROUPS .. group, '') end
       -- From here on nothing fails.
-      if previous and previous[2][STATE] == WAITING then
+      if previous then
         enter(ARGV[at + 10])
         erase({previous})
         depart(told)
@@ -101,7 +139,7 @@ end
 local place = 0
 if stores_more then place = numbers(count) else go_on_when_full(NEXT) end
 for i = 1, count do
-  local is_done, outcome, pushed, has_replaced = pcall(turn, 4 + (i - 1) * EACH, place + i)
+  local is_done, outcome, pushed, has_replaced = pcall(turn, 4 + (i - 1) * EACH, place + i, i == 1)
   if not is_done then
     outcome, pushed, has_replaced = -1, type(outcome) == 'table' and outcome.err or tostring(outcome), 0
   end
