@@ -154,7 +154,8 @@ constexpr string_view kPool =
     "not needed: commands are pipelined over redis.connections, which stay open for as long as the server "
     "runs";
 constexpr string_view kSend = "not needed: redis.timeout is for sending and for the answer together";
-constexpr string_view kKafka = "not used: the kafka engine has its own settings in [kafka]: sasl, user, password, tls, ladder";
+constexpr string_view kKafka =
+    "not used: the kafka engine has its own settings in [kafka]: sasl, user, password, tls, ladder";
 constexpr string_view kBuckets = "not needed: all jobs wait in one timing wheel, however many they are";
 constexpr string_view kTimer = "not needed: a job is handed over at its time, not at the next scan";
 constexpr string_view kBlock = "not needed: each pop says itself how long it waits";
