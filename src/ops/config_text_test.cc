@@ -56,6 +56,8 @@ TEST(ConfigText, example_says_the_defaults_without_its_comments) {
   ASSERT_EQ(config.schedules.size(), 1u);
   EXPECT_EQ(config.schedules.begin()->second.topic, "report");
   config.schedules.clear();
+  EXPECT_EQ(config.kafka_intakes.size(), 1u);
+  config.kafka_intakes.clear();
   ASSERT_EQ(config.tokens.size(), 1u);
   EXPECT_EQ(config.tokens[0].name, "shop");
   config.tokens.clear();
