@@ -104,6 +104,7 @@ class LibraryConsumer final : public Consumer {
   std::optional<Status> committed_;
   bool may_have_more_ = false;
   bool is_cut_off_ = false;
+  bool was_assigned_ = false;                                       ///< at least once
   std::string last_error_;                                          ///< of the connections
   std::map<std::string, std::string, std::less<>> topic_troubles_;  ///< by topic; "" for the group
 };
@@ -118,6 +119,12 @@ LibraryConsumer::~LibraryConsumer() {
   records_.reset();
   events_.reset();
   closing_.reset();
+  // Before the first assignment librdkafka 2.0.2 may abort the program here (its issue 4312, cooperative-sticky): then the
+  // handle is left to the end of the process.
+  if (!was_assigned_) {
+    (void)handle_.release();
+    return;
+  }
   // Without this flag it would leave the group in an orderly way, and wait for the network.
   rd_kafka_destroy_flags(handle_.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
@@ -239,6 +246,7 @@ void LibraryConsumer::rebalanced(rd_kafka_resp_err_t kind,
     const LibraryError error(rd_kafka_incremental_assign(handle_.get(), &partitions));
     if (error != nullptr) topic_troubles_[""] = rd_kafka_error_string(error.get());
     change.kind = Rebalance::Kind::kAssigned;
+    was_assigned_ = true;
   } else if (kind == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS && rd_kafka_assignment_lost(handle_.get()) == 0) {
     revoked_.reset(rd_kafka_topic_partition_list_copy(&partitions));
     change.kind = Rebalance::Kind::kRevoked;

@@ -152,7 +152,7 @@ callback_secrets = ["hunter2!"]
       ElementsAre(
           R"(a.toml:2: server.resp: "nowhere" is not an address: use "host:port", ":port" or "[::1]:port")",
           "a.toml:3: server.engin: unknown key: did you mean engine?",
-          R"(a.toml:4: server.engine: "sqlite" is unknown: use journal or memory or redis or kafka)",
+          R"(a.toml:4: server.engine: "sqlite" is not known: use journal or memory or redis or kafka)",
           R"(a.toml:5: server.grace: "2h" is out of range: 0s to 1h is allowed)",
           R"(a.toml:7: limits.body: "65MiB" is out of range: 1B to 64MiB is allowed)",
           "a.toml:8: limits.topics: -1 is not allowed: use a whole number from 1 to 10000000",

@@ -107,17 +107,18 @@ TEST(SeedConfig, go_delay_queue) {
   expected.redis.database = 1;
   expected.redis.connect_timeout = seconds{5};
   expected.redis.timeout = seconds{5};
+  expected.kafka.brokers = "127.0.0.1:9093";
   expected.topics["*"] = {.keep_done = Retention{std::chrono::hours{24}, 1'000'000},
                           .delivery = Delivery::kRedisList,
                           .redis_content = RedisContent::kId};
   EXPECT_EQ(outcome.config, expected);
-  // All 28 keys but the address and Redis's, which are told for another reason, two timeouts of it and four
-  // of Redis, three of the log and the time for which jobs are kept. (An empty password is none.)
-  EXPECT_THAT(outcome.warnings, SizeIs(16 + 3));
+  // All 28 keys but the brokers, the address and Redis's, which are told for another reason, two timeouts of
+  // it and four of Redis, three of the log and the time for which jobs are kept. (An empty password is none.)
+  EXPECT_THAT(outcome.warnings, SizeIs(15 + 3));
   EXPECT_THAT(outcome.warnings,
               Contains(HasSubstr("due ids are written to the list of their topic in this Redis")));
   EXPECT_THAT(outcome.warnings,
-              Contains(HasSubstr("kafkaqueue.delay_durations: not used: it is for the kafka")));
+              Contains(HasSubstr("kafkaqueue.delay_durations: not used: the kafka engine has")));
   EXPECT_THAT(outcome.warnings, Contains(HasSubstr("f:4: 0.0.0.0:9277 can be reached from other machines")));
   EXPECT_THAT(outcome.warnings.back(), HasSubstr("jobs are kept in this Redis (redis://127.0.0.1:6379)"));
 }
