@@ -181,8 +181,8 @@ TEST_F(ToKafka, WhatIsRefusedInABatchIsWrittenAgainAloneAndOnlyTheCulpritFails) 
   for (int rounds = 0; rounds < 3; ++rounds) {
     settle();
     ASSERT_THAT(producer_.open(), SizeIs(1)) << "one by one";
-    seen.push_back(producer_.open()[0].headers.at("delayq-id"));
-    EXPECT_EQ(producer_.open()[0].headers.at("delayq-attempt"), "1") << "that was not counted";
+    seen.push_back(producer_.open()[0].headers.at("delayq-job-id"));
+    EXPECT_EQ(producer_.open()[0].headers.at("delayq-job-attempt"), "1") << "that was not counted";
     if (seen.back() == "large") {
       producer_.fail(too_large);
     } else {

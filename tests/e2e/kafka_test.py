@@ -68,12 +68,12 @@ class Delivery(KafkaTest):
         client.ask("PUSH", topic, "50ms", body, "ID", "a-1", "GROUP", "customer")
         record = self.kafka.read(topic, 1)[0]
         self.assertEqual((record.key, record.value), (b"a-1", body))
-        self.assertEqual(set(record.headers), {"delayq-id", "delayq-topic", "delayq-due", "delayq-attempt"})
-        self.assertEqual((record.headers["delayq-id"], record.headers["delayq-topic"], record.headers["delayq-attempt"]),
+        self.assertEqual(set(record.headers), {"delayq-job-id", "delayq-job-topic", "delayq-job-due", "delayq-job-attempt"})
+        self.assertEqual((record.headers["delayq-job-id"], record.headers["delayq-job-topic"], record.headers["delayq-job-attempt"]),
                          (b"a-1", topic.encode(), b"1"))
         self.until_settled(client, topic)
         job = self.job(client, topic, "a-1")
-        self.assertRegex(record.headers["delayq-due"], rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertRegex(record.headers["delayq-job-due"], rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
         self.assertEqual(job["outcome"], f"{topic}[0]@0".encode())
         self.assertEqual(job["state"], b"done")
         with self.assertRaisesRegex(harness.Refused, "written to Kafka"):
