@@ -119,8 +119,8 @@ LibraryConsumer::~LibraryConsumer() {
   records_.reset();
   events_.reset();
   closing_.reset();
-  // Before the first assignment librdkafka 2.0.2 may abort the program here (its issue 4312, cooperative-sticky): then the
-  // handle is left to the end of the process.
+  // Before the first assignment librdkafka 2.0.2 may abort the program here (its issue 4312,
+  // cooperative-sticky): then the handle is left to the end of the process.
   if (!was_assigned_) {
     (void)handle_.release();
     return;

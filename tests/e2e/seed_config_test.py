@@ -94,7 +94,7 @@ class SeedConfig(harness.ServerTest):
         said = server.stop()[1]
         self.assertIn(f"{name}:4: 0.0.0.0:{port} can be reached from other machines without authentication: "
                       f"listening on 127.0.0.1:{port} instead", said)
-        self.assertIn("kafkaqueue.delay_durations: not used: it is for the kafka engine", said)
+        self.assertIn("kafkaqueue.delay_durations: not used: the kafka engine has its own settings", said)
         self.assertIn("redis://127.0.0.1:6379 is not used: another engine was chosen by command line", said)
         self.assertTrue((self.directory / "logs" / "delay-queue.log").exists())
 
