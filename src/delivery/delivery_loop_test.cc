@@ -112,7 +112,7 @@ struct KafkaTopics {
   void break_off() { producer.fail_all(support::FakeProducer::away()); }
 
   support::FakeProducer producer;
-  KafkaSink sink{{}};
+  KafkaSink sink{{.lease = seconds{30}}};  // as long as those of the others
 };
 
 /// What holds for every sink: the same cases for callbacks, for Redis and for Kafka.
