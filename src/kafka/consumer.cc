@@ -210,7 +210,8 @@ void LibraryConsumer::hear(rd_kafka_event_t& event) {
       }
       break;
     case RD_KAFKA_EVENT_STATS:
-      if (has_connection(rd_kafka_event_stats(&event))) is_cut_off_ = false;
+      // Both ways: that all brokers are down is reported once only, and older statistics may come after it.
+      is_cut_off_ = !has_connection(rd_kafka_event_stats(&event));
       break;
     case RD_KAFKA_EVENT_OFFSET_COMMIT:
       if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {

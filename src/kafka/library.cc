@@ -156,11 +156,11 @@ Result<Conf> make_conf(const ClientOptions& options, std::initializer_list<Setti
     return {};
   };
   if (Status status = set_all(defaults); !status) return status.error();
-  for (const auto& [name, value] : options.settings) {
+  for (const auto& setting : options.settings) {
     const auto reserved = std::find_if(kReserved.begin(), kReserved.end(),
-                                       [&](const SettingPair& row) { return row.first == name; });
+                                       [&](const SettingPair& row) { return row.first == setting.first; });
     if (reserved != kReserved.end())
-      return of_setting(name, fmt::format("this cannot be set here: {}", reserved->second));
+      return of_setting(setting.first, fmt::format("this cannot be set here: {}", reserved->second));
   }
   if (Status status = set_all(options.settings); !status) return status.error();
   if (Status status = set_all(named_settings(options)); !status) return status.error();
