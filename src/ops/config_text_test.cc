@@ -56,7 +56,12 @@ TEST(ConfigText, example_says_the_defaults_without_its_comments) {
   ASSERT_EQ(config.schedules.size(), 1u);
   EXPECT_EQ(config.schedules.begin()->second.topic, "report");
   config.schedules.clear();
-  EXPECT_EQ(config.kafka_intakes.size(), 1u);
+  ASSERT_EQ(config.kafka_intakes.size(), 1u);
+  Config::KafkaIntake intake = config.kafka_intakes.at("orders");
+  EXPECT_EQ(intake.topics, std::vector<std::string>{"orders"});
+  intake.topics.clear();
+  intake.backoff.reset();
+  EXPECT_EQ(intake, Config::KafkaIntake{});
   config.kafka_intakes.clear();
   ASSERT_EQ(config.tokens.size(), 1u);
   EXPECT_EQ(config.tokens[0].name, "shop");
