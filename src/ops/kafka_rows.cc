@@ -1,5 +1,6 @@
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "core/duration.h"
 #include "ops/config_table.h"
@@ -37,9 +38,7 @@ Status check_ladder(const std::vector<std::string>& steps) {
   return {};
 }
 
-}  // namespace
-
-std::vector<ConfigRow> kafka_rows() {
+std::vector<ConfigRow> broker_rows() {
   return {
       ConfigRow{"kafka", "brokers",
                 TextField{0, 4'096, [](T& t, std::string v) { t.config.kafka.brokers = std::move(v); }},
@@ -90,6 +89,11 @@ std::vector<ConfigRow> kafka_rows() {
           "kafka", "settings", PairsField{200, "settings of librdkafka", settings_of}, "{}", "",
           "Settings of librdkafka for all its clients, such as \"compression.codec\" = \"lz4\". Those that "
           "delayq needs itself are refused."},
+  };
+}
+
+std::vector<ConfigRow> engine_rows() {
+  return {
       ConfigRow{
           "kafka", "prefix",
           TextField{1, 200, [](T& t, std::string v) { t.config.kafka.prefix = std::move(v); }, check_prefix},
@@ -126,6 +130,14 @@ std::vector<ConfigRow> kafka_rows() {
                 "their step "
                 "and this time, and a topic that does not is refused at the start."},
   };
+}
+
+}  // namespace
+
+std::vector<ConfigRow> kafka_rows() {
+  std::vector<ConfigRow> rows = broker_rows();
+  for (ConfigRow& row : engine_rows()) rows.push_back(std::move(row));
+  return rows;
 }
 
 }  // namespace delayq
