@@ -28,6 +28,7 @@ constexpr Millis kTurn{100};
 
 net::redis::ClientOptions to(const std::vector<uint16_t>& ports) {
   net::redis::ClientOptions options;
+  options.reply_timeout = std::chrono::seconds{60};  // A busy machine is not a fault.
   for (const uint16_t port : ports) options.addresses.push_back({"127.0.0.1", port});
   return options;
 }

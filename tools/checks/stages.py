@@ -67,6 +67,8 @@ def script(path, **environment):
 DEEP = (
     Stage("unit", "unit tests, the contract and a second of every benchmark, optimised as users run it",
           (build("release"), tests("release", "-L 'unit|bench'"))),
+    Stage("broker", "the contract suite with the kafka engine over a real broker",
+          (build("release", "contract_test"), tests("release", "-L broker"))),
     Stage("kills", "the server killed 50 times under load",
           (build("release", "delayq"), script("tests/e2e/crash_loop.py", DELAYQ_KILLS="50"))),
     Stage("package", "the Debian package installed, upgraded and removed in a system of its own",
@@ -100,6 +102,7 @@ GUARDS = {
     "src/queue/": ("model", "simulation"),
     "src/engine/journal/": ("kills", "simulation", "fuzz", "model"),
     "src/engine/redis/": ("chaos", "model"),
+    "src/engine/kafka/": ("broker",),
     "src/delivery/": ("tsan-e2e",),
     "packaging/": ("package",),
 }
