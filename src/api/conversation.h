@@ -65,7 +65,7 @@ enum class AnswerKind : uint8_t {
 inline constexpr size_t kBytesPerByteInJson = 6;
 
 /// One connection, in any protocol: requests take effect in their order, replies are sent in the same order,
-/// and pops may wait. A pop that waits and a verb of several steps (queue/sequence.h) hold up later requests
+/// and pops may wait. A pop that waits and a verb of several steps (queue/verbs.h) hold up later requests
 /// of their connection.
 class Conversation : public net::Protocol, public std::enable_shared_from_this<Conversation> {
  public:

@@ -15,7 +15,6 @@
 #include "core/time.h"
 #include "core/token.h"
 #include "ops/address.h"
-#include "queue/config.h"
 #include "queue/schedule.h"
 #include "queue/settings.h"
 
