@@ -44,7 +44,7 @@ Reading read_request(std::string_view& input, ReceivedRequest& request);
 /// An answer's bytes, ready to be sent to any number of requests.
 std::string http_answer(int status, std::string_view body);
 
-// ---- requests as `delayq listen` prints them (listen_verb.cc)
+// ---- requests as `delayq listen` prints them (consumer_verbs.cc)
 
 /// A line for a person: time, request, the fields of the job, whether the signature is right, and the
 /// beginning of the body.
