@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "core/address.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "ops/address.h"
 #include "resp/value.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library is called so

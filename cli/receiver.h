@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/address.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "ops/address.h"
 #include "signing/signature.h"
 
 namespace delayq::cli {

@@ -15,7 +15,7 @@
 #include "api/http/idempotency.h"
 #include "api/http/metrics.h"
 #include "api/http/streams.h"
-#include "core/host_names.h"
+#include "core/address.h"
 #include "net/http_reader.h"
 
 namespace delayq::http {
