@@ -12,6 +12,7 @@
 #include <absl/container/btree_map.h>
 #include <absl/container/flat_hash_map.h>
 
+#include "engine/engine.h"
 #include "queue/settings.h"
 #include "queue/verbs.h"
 
