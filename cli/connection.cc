@@ -104,8 +104,6 @@ namespace {
 
 constexpr size_t kChunk = size_t{256} << 10;
 
-Error unavailable(std::string detail) { return {ErrorCode::kUnavailable, {}, std::move(detail)}; }
-
 /// "connection refused", as it reads within a sentence.
 std::string reason(int error) {
   std::string text = std::generic_category().message(error);
