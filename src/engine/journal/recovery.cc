@@ -8,7 +8,6 @@
 
 #include "core/text.h"
 #include "engine/journal/canary.h"
-#include "engine/journal/manifest.h"
 #include "engine/journal/segments.h"
 
 namespace delayq::journal {

@@ -8,7 +8,7 @@
 
 #include "core/result.h"
 #include "engine/journal/disk.h"
-#include "engine/journal/manifest.h"
+#include "engine/journal/segments.h"
 #include "engine/journal/store.h"
 
 namespace delayq::journal {

@@ -5,7 +5,6 @@
 
 #include "core/random.h"
 #include "engine/journal/format.h"
-#include "engine/journal/id_index.h"
 #include "engine/journal/job_table.h"
 #include "engine/journal/schedule_book.h"
 #include "engine/journal/segments.h"
