@@ -17,6 +17,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "core/job.h"
+#include "core/random.h"
 #include "core/siphash.h"
 #include "core/time.h"
 
@@ -340,6 +341,12 @@ class SlotMap {
   std::array<Shard, kShards> shards_;
   uint64_t cells_ = 0;  ///< of all shards
 };
+
+/// For tables by the number of a job or of a schedule.
+inline SlotKey number_key(uint64_t number) {
+  const uint64_t mixed = mix64(number);
+  return {mixed, static_cast<uint32_t>(mixed >> 32)};
+}
 
 /// Finds jobs by id, in one topic or in all topics, with one table.
 ///
