@@ -50,20 +50,26 @@ void ConfiguredSchedules::set(const std::string& name) {
       });
 }
 
-void ConfiguredSchedules::look_for_others(std::string after) {
+void ConfiguredSchedules::look_through(std::string after, Broken broken) {
   queue_.list_schedules(
       now_(), {.after = after, .limit = Limits::kPageJobs}, kAllTopics,
-      [this, alive = std::weak_ptr(alive_), generation = generation_](const Result<ScheduleViews>& page) {
+      [this, alive = std::weak_ptr(alive_), generation = generation_,
+       broken = std::move(broken)](const Result<ScheduleViews>& page) mutable {
         // After an error the next reload looks again.
         if (alive.expired() || generation != generation_ || !page.ok()) return;
         for (const ScheduleView& seen : page->schedules) {
           const std::string name{seen.spec.name};
+          if (!seen.problem.empty() && ++broken.count == 1)
+            broken.first = fmt::format("{} makes no jobs: {}", quote(name), seen.problem);
           if (!seen.spec.from_configuration || wanted_.contains(name) || !told_.insert(name).second) continue;
           tell_(false, fmt::format("schedule {} is no longer in the configuration; it is left as it is: "
                                    "delayq schedule remove {}",
                                    quote(name), name));
         }
-        if (!page->cursor.empty()) look_for_others(page->cursor);
+        if (!page->cursor.empty()) return look_through(page->cursor, std::move(broken));
+        if (broken.count == 1) tell_(true, "schedule " + broken.first);
+        if (broken.count > 1)
+          tell_(true, fmt::format("{} schedules make no jobs; schedule {}", broken.count, broken.first));
       });
 }
 
