@@ -16,6 +16,8 @@ namespace {
 /// A bound on the rounds of one turn: calls that are answered as fast as they are made would otherwise
 /// continue as long as there are jobs, and no socket would be read meanwhile.
 constexpr int kMostRounds = 64;
+/// The same in time: rounds of a thousand schedules that make up for what they missed are long.
+constexpr Millis kLongestTurn{4};
 
 /// An intake needs some time to commit and to leave its group, also when no consumer is waited for.
 constexpr Millis kShortestIntakeStop = std::chrono::seconds{2};
@@ -287,7 +289,8 @@ Moment Server::to_local(Moment moment) const {
 }
 
 Moment Server::work() {
-  Moment now{};
+  const Moment begun = this->now();
+  Moment now = begun;
   for (int round = 0; round < kMostRounds; ++round) {
     deliveries_->hear();
     now = this->now();  // read after hear(), so that no requested delay is too short
@@ -296,6 +299,7 @@ Moment Server::work() {
     is_busy |= deliveries_->poll(now);
     is_busy |= intakes_->poll(now);
     if (!is_busy) return next;
+    if (now - begun > kLongestTurn) break;
   }
   return now;
 }
