@@ -508,7 +508,9 @@ TEST_P(Rule16Recurring, NoneIsSetWithoutRoom) {
   QueueConfig config;
   config.memory_bytes = 1;
   restart(config);
-  queue_->must<void>("ready", [&](auto reply) { queue_->queue().ready(queue_->now(), std::move(reply)); });
+  // The figures of some engines lag behind; this brings them up to date, and may itself find too much.
+  static_cast<void>(queue_->ask<void>(
+      "ready", [&](auto reply) { queue_->queue().ready(queue_->now(), std::move(reply)); }));
   ScheduleSpec another = every(seconds{10});
   another.name = "another";
   const Result<ScheduleReceipt> refused = set(another);
