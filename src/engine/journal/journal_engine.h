@@ -13,7 +13,6 @@
 #include "engine/journal/cleaner.h"
 #include "engine/journal/disk.h"
 #include "engine/journal/log.h"
-#include "engine/journal/record_reader.h"
 #include "engine/journal/store.h"
 
 namespace delayq::journal {

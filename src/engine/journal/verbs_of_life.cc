@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/journal/job_table.h"
 #include "engine/journal/journal_engine.h"
-#include "engine/journal/lease_text.h"
 
 namespace delayq::journal {
 
