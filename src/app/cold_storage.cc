@@ -12,7 +12,7 @@ namespace delayq {
 namespace {
 
 /// The same problem is logged again after this time at the earliest.
-constexpr Millis kProblemPause = std::chrono::seconds{10};
+constexpr Millis kColdProblemPause = std::chrono::seconds{10};
 
 }  // namespace
 
@@ -65,7 +65,7 @@ std::string ColdStorage::describe() const {
 void ColdStorage::look(const redis::ColdTier& tier, const std::function<void(bool, std::string_view)>& tell) {
   const std::string_view trouble = ladder_->trouble().empty() ? tier.problem() : ladder_->trouble();
   const auto now = net::Loop::steady_now();
-  if (trouble == told_ || (!told_.empty() && now - told_at_ < kProblemPause)) return;
+  if (trouble == told_ || (!told_.empty() && now - told_at_ < kColdProblemPause)) return;
   told_ = trouble;
   told_at_ = now;
   if (trouble.empty()) return tell(false, fmt::format("Kafka at {} is back", options_.client.brokers));

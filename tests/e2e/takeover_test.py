@@ -406,6 +406,7 @@ class TakeoverFromKafka(TakeoverTest):
         self.assertEqual((last["kept"], last["removed"], last["left"]), (40, 40, 0))
         self.assertEqual({key.decode() for key in self.source.scan_iter()}, {"delay_job:old0", "delay_job:old1"})
         self.assertEqual(self.kafka.committed(self.group, "delay_topic_1h"), {0: 2}, "its offsets stay as they were")
+        self.source.delete("delay_job:old0", "delay_job:old1")
         self.assertEqual(self.take_over("go-delay-queue", *where)["gone"], 41)
 
     def test_a_running_one_is_refused(self):
