@@ -107,6 +107,7 @@ void Server::start_http() {
   http_endpoint_->dialects = options_.dialects;
   http_endpoint_->webhooks = [this] { return webhooks_->figures(); };
   http_endpoint_->redis = [this] { return storage_->redis_figures(); };
+  http_endpoint_->ladder = [this] { return storage_->ladder_figures(); };
   http_endpoint_->redis_delivery = [this] { return redis_delivery_->figures(); };
   http_endpoint_->kafka_delivery = [this] { return kafka_delivery_->figures(); };
   http_endpoint_->kafka_intakes = [this] { return intakes_->figures(); };
