@@ -163,14 +163,19 @@ void write(uint64_t value, char* out, size_t digits) {
   for (size_t i = digits; i-- > 0; value >>= 5) out[i] = kAlphabet[value & 31];
 }
 
-std::optional<uint64_t> read(std::string_view text) {
+struct Digits {
   uint64_t value = 0;
+  int8_t signs = 0;  ///< negative when a letter is not a digit
+};
+
+Digits read(std::string_view text) {
+  Digits read;
   for (const char letter : text) {
     const int8_t digit = kValues[static_cast<uint8_t>(letter)];
-    if (digit < 0) return std::nullopt;
-    value = value << 5 | static_cast<uint64_t>(digit);
+    read.signs = static_cast<int8_t>(read.signs | digit);
+    read.value = read.value << 5 | (static_cast<uint64_t>(digit) & 31);
   }
-  return value;
+  return read;
 }
 
 }  // namespace
@@ -184,15 +189,15 @@ LeaseText format_lease(const LeaseNumber& number) {
 
 std::optional<LeaseNumber> parse_lease(std::string_view text) {
   if (text.size() != std::tuple_size_v<LeaseText>) return std::nullopt;
-  const auto seq = read(text.substr(0, kSeqDigits));
-  const auto lease = read(text.substr(kSeqDigits));
-  if (!seq || !lease) return std::nullopt;
-  const LeaseNumber number{*seq, *lease};
+  const Digits seq = read(text.substr(0, kSeqDigits));
+  const Digits lease = read(text.substr(kSeqDigits));
+  if ((seq.signs | lease.signs) < 0) return std::nullopt;
   // Each lease has exactly one text: digits that do not fit are rejected, not ignored.
-  if (const LeaseText again = format_lease(number); std::string_view(again.data(), again.size()) != text) {
-    return std::nullopt;
-  }
-  return number;
+  constexpr uint64_t kSeqEnd = uint64_t{1} << 48;
+  constexpr int8_t kFirstLeaseDigitEnd = 1 << (64 - 5 * (kLeaseDigits - 1));
+  const bool fits =
+      seq.value < kSeqEnd && kValues[static_cast<uint8_t>(text[kSeqDigits])] < kFirstLeaseDigitEnd;
+  return fits ? std::optional(LeaseNumber{seq.value, lease.value}) : std::nullopt;
 }
 
 }  // namespace delayq::journal

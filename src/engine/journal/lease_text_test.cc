@@ -35,6 +35,15 @@ TEST(LeaseText, one_lease_has_one_text) {
   std::string text = text_of({1, UINT64_MAX});
   text[10] = 'z';
   EXPECT_FALSE(parse_lease(text));
+  text[10] = 'f';
+  EXPECT_TRUE(parse_lease(text));
+  text[10] = 'g';
+  EXPECT_FALSE(parse_lease(text));
+  // So can that of the number.
+  text = text_of({(uint64_t{1} << 48) - 1, 1});
+  ASSERT_EQ(text[0], '7');
+  text[0] = '8';
+  EXPECT_FALSE(parse_lease(text));
   EXPECT_FALSE(parse_lease("A" + text_of({1, 2}).substr(1)));
 }
 

@@ -393,6 +393,7 @@ void RecordReader::plan(const std::vector<Location>& wanted, Request& request) {
   std::vector<uint32_t> order;
   order.reserve(wanted.size());
   for (uint32_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].segment == 0) continue;
     const Segment* segment = segments_.find(wanted[i].segment);
     if (segment == nullptr) continue;
     Piece& piece = request.pieces[i];
