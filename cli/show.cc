@@ -55,7 +55,7 @@ std::string human_name(std::string_view name) {
 bool show_map(const Session& session, const resp::Value& map) {
   if (!is_map(map)) return false;
   if (session.json) {
-    session.world.out << map_as_json(map) << "\n";
+    session.say_json(map_as_json(map));
     return true;
   }
   size_t width = 0;

@@ -43,8 +43,11 @@ Result<resp::Value> ask(const Transport& transport, const Words& command, Millis
 }
 
 void Session::say(std::string_view human, std::string_view machine) const {
-  world.out << (json ? machine : human) << "\n";
+  if (json) return say_json(machine);
+  world.out << human << "\n";
 }
+
+void Session::say_json(std::string_view line) const { world.out << printable_json(line) << "\n"; }
 
 std::string Session::when(int64_t unix_ms) const { return relative(world.now(), from_unix_ms(unix_ms)); }
 
