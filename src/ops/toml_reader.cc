@@ -1,8 +1,8 @@
-#include "ops/toml_reader.h"
-
 #include <algorithm>
 
 #include <fmt/format.h>
+
+#include "ops/field.h"
 
 // A syntax error is a value like every other error.
 #define TOML_EXCEPTIONS 0
