@@ -106,6 +106,22 @@ class KafkaEngine(RedisTest):
         self.assertEqual(self.take(client, "t", 1, seconds=8), {}, "nothing at the old time")
         self.wait_until_cold("t", ["later", "replaced"])
 
+    def test_foreign_records_in_the_ladder_hold_up_nothing(self):
+        client = self.connect(self.server("--set", "kafka.ladder=1s,2s", "--set", "kafka.horizon=4s"))
+        for step in ("1s", "2s"):
+            for partition in (0, 1):
+                self.kafka.write(f"{self.ladder}.delay.{step}", [b"far", b"", None, b"negative", b"none", b"text"], partition=partition, headers=[
+                    {"delayq-release": str((1 << 63) - 1).encode()}, {"delayq-release": b"4102444800000"}, {"delayq-release": b"5"},
+                    {"delayq-release": b"-5"}, {}, {"delayq-release": b"soon"}])
+        ids = [f"job{i}" for i in range(20)]
+        for each in ids:
+            client.ask("PUSH", "t", "12s", BODY, "ID", each)
+        due = now_ms() + 12_000
+        self.wait_until_cold("t", ids)
+        self.wait_for(lambda: not any(self.is_cold("t", each) for each in ids), "the bodies are back in Redis")
+        self.assertLess(now_ms(), due, "before the jobs are due")
+        self.assertEqual(sorted(self.take(client, "t", 20)), sorted(ids))
+
     def test_kafka_away(self):
         server = self.server()
         client = self.connect(server)

@@ -214,6 +214,7 @@ bool Ladder::poll() {
 }
 
 bool Ladder::read() {
+  if (now_ == Moment::min()) return false;  // what comes is compared with the time
   bool any = false;
   for (int i = 0; i < kReadsPerPoll; ++i) {
     const Polled polled = clients_.consumer->poll(kRecordsPerRead, kBytesPerRead);
@@ -234,8 +235,11 @@ void Ladder::take(const InputRecord& record) {
   if (partition.next < 0) partition.committed = record.offset;
   partition.next = record.offset + 1;
   const std::optional<Moment> release = release_of(record);
-  // A record without our header is of somebody else: it is skipped.
-  if (!release || !record.value) return;
+  // A record without our header is of somebody else: it is skipped. So is one that would wait for longer than
+  // its step: the records behind it would wait, too. If it is ours after all, because the clock was set back,
+  // its body is read at its place when its job is due.
+  if (!release || !record.value || time_left(now_, *release) > options_.steps[name->first] + options_.horizon)
+    return;
   partition.waiting.push_back({record.offset, *release, std::string(*record.value)});
   partition.waiting_bytes += record.value->size();
 }
