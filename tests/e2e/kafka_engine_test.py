@@ -97,6 +97,13 @@ class KafkaEngine(RedisTest):
             self.serve(*options)
         return str(failed.exception)
 
+    def test_three_brokers_that_learn_of_new_topics_one_after_the_other(self):
+        with Kafka(brokers=3) as kafka:
+            for i in range(8):
+                server = self.server("--set", f"kafka.brokers={kafka.addresses()}", "--set", f"kafka.prefix={self.ladder}.{i}", "--set",
+                                     f"redis.prefix=d{i}", "--set", "kafka.replication=3", *SHORT)
+                self.assertEqual(server.stop()[0], 0)
+
     def test_a_retention_that_would_lose_bodies_is_refused(self):
         self.kafka.create(f"{self.ladder}.delay.1s", retention_ms=3_600_000)
         said = self.refusal("--engine", "kafka", "--redis", self.topology.url, "--set", f"kafka.brokers={self.kafka.addresses()}",
