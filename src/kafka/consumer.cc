@@ -90,6 +90,7 @@ class LibraryConsumer final : public AssignedConsumer {
  private:
   void wake_by(rd_kafka_queue_t* queue);
   void hear_events();
+  void hear_closing();
   void hear(rd_kafka_event_t& event);
   void hear_error(const rd_kafka_message_t& message);
   void rebalanced(rd_kafka_resp_err_t kind, const rd_kafka_topic_partition_list_t& partitions);
@@ -165,7 +166,7 @@ Polled LibraryConsumer::poll(size_t max_records, size_t max_bytes) {
   hear_events();
   polled.committed = std::exchange(committed_, std::nullopt);
   if (closing_ != nullptr) {
-    rd_kafka_queue_poll_callback(closing_.get(), 0);
+    hear_closing();
     polled.rebalance = next_change();
     may_have_more_ = polled.rebalance.has_value();
     return polled;
@@ -209,6 +210,17 @@ void LibraryConsumer::hear_events() {
     const Event event(rd_kafka_queue_poll(events_.get(), 0));
     if (event == nullptr) return;
     hear(*event);
+  }
+}
+
+/// Until a rebalance. Records that were under way are dropped: rd_kafka_queue_poll_callback() would end the
+/// program when it finds one.
+void LibraryConsumer::hear_closing() {
+  while (changes_.empty()) {
+    const Event event(rd_kafka_queue_poll(closing_.get(), 0));
+    if (event == nullptr) return;
+    if (rd_kafka_event_type(event.get()) != RD_KAFKA_EVENT_REBALANCE) continue;
+    rebalanced(rd_kafka_event_error(event.get()), *rd_kafka_event_topic_partition_list(event.get()));
   }
 }
 

@@ -206,6 +206,13 @@ class KafkaEngine(RedisTest):
             self.serve(*options)
         return str(failed.exception)
 
+    def test_three_brokers_that_learn_of_new_topics_one_after_the_other(self):
+        with Kafka(brokers=3) as kafka:
+            for i in range(8):
+                server = self.server("--set", f"kafka.brokers={kafka.addresses()}", "--set", f"kafka.prefix={self.ladder}.{i}", "--set",
+                                     f"redis.prefix=d{i}", "--set", "kafka.replication=3", *SHORT)
+                self.assertEqual(server.stop()[0], 0)
+
     def refused_topic(self, **config):
         """What the server says of a topic that was made by hand."""
         self.ladder = f"ladder{now_ms()}"
