@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "core/duration.h"
+#include "engine/redis/record.h"
 
 namespace delayq::kafka {
 
@@ -238,7 +239,8 @@ void Ladder::take(const InputRecord& record) {
   // A record without our header is of somebody else: it is skipped. So is one that would wait for longer than
   // its step: the records behind it would wait, too. If it is ours after all, because the clock was set back,
   // its body is read at its place when its job is due.
-  if (!release || !record.value || time_left(now_, *release) > options_.steps[name->first] + options_.horizon)
+  if (!release || !record.value ||
+      redis::time_left(now_, *release) > options_.steps[name->first] + options_.horizon)
     return;
   partition.waiting.push_back({record.offset, *release, std::string(*record.value)});
   partition.waiting_bytes += record.value->size();
