@@ -309,6 +309,7 @@ class Takeover(TakeoverTest):
     def test_a_redis_that_cannot_be_read_is_told_with_what_is_right(self):
         self.redis.ask("CONFIG", "SET", "requirepass", "hush-hush")
         host = f"127.0.0.1:{self.redis.port}"
+        free = redis_topology.free_ports(1)[0]
         for url, words in [(f"redis://{host}", "NOAUTH"), (f"redis://:wr0ng@{host}", "WRONGPASS"),
                            (f"redis://:hush-hush@{host}/99", "DB index is out of range"),
                            (f"rediss://:hush-hush@{host}", "does not answer in TLS"),
