@@ -32,20 +32,20 @@ constexpr int kFailedExit = 1;
 constexpr uint32_t kMaxWorkers = 1'000;
 
 void show_as_json(const Session& session, const Popped& job) {
-  session.say({}, json::Object()
-                      .text("lease", job.lease)
-                      .text("topic", job.topic)
-                      .text("id", job.id)
-                      .text("body", job.body)
-                      .number("attempt", job.attempt)
-                      .number("due_ms", job.due_ms)
-                      .finish());
+  json::Object object;
+  object.text("lease", job.lease).text("topic", job.topic).text("id", job.id).text("body", job.body);
+  object.number("attempt", job.attempt).number("due_ms", job.due_ms);
+  if (!job.headers.empty()) object.raw("headers", named_texts_as_json(job.headers));
+  session.say({}, object.finish());
 }
 
-std::vector<std::string> row_of(const Session& session, const Popped& job) {
-  return {printable(job.lease, kShownBytes), printable(job.topic, kShownBytes),
-          printable(job.id, kShownBytes),    grouped(job.attempt),
-          session.when(job.due_ms),          printable(job.body, kShownBytes)};
+std::vector<std::string> row_of(const Session& session, const Popped& job, bool with_headers) {
+  std::vector<std::string> row{printable(job.lease, kShownBytes), printable(job.topic, kShownBytes),
+                               printable(job.id, kShownBytes), grouped(job.attempt),
+                               session.when(job.due_ms)};
+  if (with_headers) row.push_back(shown_texts(job.headers, kShownBytes));
+  row.push_back(printable(job.body, kShownBytes));
+  return row;
 }
 
 /// The duration of an option, which is named in the error.
@@ -98,6 +98,7 @@ class Pop final : public Verb {
     append_option(command, "WAIT", wait_);
     append_option(command, "LEASE", lease_);
     if (autoack_) command.emplace_back("AUTOACK");
+    command.emplace_back("HEADERS");
     // A malformed duration is refused by the server at once.
     const Result<Millis> wait = parse_duration(wait_.value_or("0"));
     const Result<resp::Value> reply = session.ask(command, wait ? *wait : Millis{});
@@ -110,18 +111,24 @@ class Pop final : public Verb {
  private:
   static Status show(const Session& session, const resp::Value& reply) {
     if (reply.type != resp::Value::Type::kArray) return unexpected_reply();
-    Table table;
-    table.row({"LEASE", "TOPIC", "ID", "ATTEMPT", "DUE", "BODY"});
+    std::vector<Popped> jobs;
+    bool with_headers = false;
     for (const resp::Value& item : reply.items) {
-      const std::optional<Popped> job = popped_of(item);
+      std::optional<Popped> job = popped_of(item);
       if (!job) return unexpected_reply();
-      if (session.json) {
-        show_as_json(session, *job);
-      } else {
-        table.row(row_of(session, *job));
-      }
+      with_headers |= !job->headers.empty();
+      jobs.push_back(std::move(*job));
     }
-    if (session.json) return {};
+    if (session.json) {
+      for (const Popped& job : jobs) show_as_json(session, job);
+      return {};
+    }
+    Table table;
+    std::vector<std::string> titles{"LEASE", "TOPIC", "ID", "ATTEMPT", "DUE"};
+    if (with_headers) titles.emplace_back("HEADERS");
+    titles.emplace_back("BODY");
+    table.row(std::move(titles));
+    for (const Popped& job : jobs) table.row(row_of(session, job, with_headers));
     session.world.out << (reply.items.empty() ? "nothing is ready\n" : table.text());
     return {};
   }
@@ -181,12 +188,13 @@ class Pop final : public Verb {
 }  // namespace
 
 std::optional<Popped> popped_of(const resp::Value& job) {
-  if (job.type != resp::Value::Type::kArray || job.items.size() != 6) return std::nullopt;
+  if (job.type != resp::Value::Type::kArray || job.items.size() != 7) return std::nullopt;
   const std::optional<int64_t> attempt = number_in(job.items[4]);
   const std::optional<int64_t> due_ms = number_in(job.items[5]);
-  if (!attempt || !due_ms) return std::nullopt;
-  return Popped{job.items[0].text, job.items[1].text, job.items[2].text,
-                job.items[3].text, *attempt,          *due_ms};
+  std::optional<NamedTexts> headers = named_texts(job.items[6]);
+  if (!attempt || !due_ms || !headers) return std::nullopt;
+  return Popped{job.items[0].text, job.items[1].text, job.items[2].text,  job.items[3].text,
+                *attempt,          *due_ms,           std::move(*headers)};
 }
 
 void add_pop_verbs(Verbs& verbs) {

@@ -326,7 +326,8 @@ The token, unless \fB\-\-token\fR is given.
 The certificates to trust, unless \fB\-\-ca\fR is given.
 .PP
 A command that is run for a job by \fB\-\-exec\fR has its body on standard input, and
-\fBDELAYQ_TOPIC\fR, \fBDELAYQ_ID\fR, \fBDELAYQ_ATTEMPT\fR, \fBDELAYQ_LEASE\fR and \fBDELAYQ_DUE_AT\fR.
+\fBDELAYQ_TOPIC\fR, \fBDELAYQ_ID\fR, \fBDELAYQ_ATTEMPT\fR, \fBDELAYQ_LEASE\fR and \fBDELAYQ_DUE_AT\fR;
+each header of the job is \fBDELAYQ_HEADER_\fINAME\fR.
 The settings of the server are in variables, too: see the reference of the configuration.
 .SH EXAMPLES
 .nf

@@ -106,6 +106,13 @@ void JobFlags::add_to(CLI::App& app) {
   app.add_option("--callback", callback_, "Call this URL when the job is due; it is then never popped");
   app.add_option("--callback-method", method_, "POST, PUT, PATCH or DELETE; default the topic's");
   app.add_option("--callback-format", format_, "webhook, cloudevents or callback-api; default the topic's");
+  app.add_option("--header", headers_, "A header of the job, for its consumer; may be given several times")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string& text) {
+        return text.find('=') == std::string::npos ? "expected NAME=VALUE" : std::string();
+      });
 }
 
 void JobFlags::append_to(Words& command) const {
@@ -117,6 +124,10 @@ void JobFlags::append_to(Words& command) const {
   append_option(command, "CALLBACK", callback_);
   append_option(command, "METHOD", method_);
   append_option(command, "FORMAT", format_);
+  for (const std::string& header : headers_) {
+    const size_t sign = header.find('=');
+    command.insert(command.end(), {"HEADER", header.substr(0, sign), header.substr(sign + 1)});
+  }
 }
 
 Result<std::string> read_body(std::istream& in) {
@@ -154,6 +165,9 @@ constexpr size_t kShownValue = 2'000;
 constexpr std::array<std::string_view, 8> kTexts{"topic", "id",      "state",    "body",
                                                  "group", "outcome", "callback", "name"};
 constexpr std::array<std::string_view, 3> kBooleans{"paused", "cancel_requested", "from_configuration"};
+
+/// The field whose value is a map.
+constexpr std::string_view kHeaders = "headers";
 
 template <size_t kSize>
 bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view name) {
@@ -200,6 +214,11 @@ bool show_map(const Session& session, const resp::Value& map) {
   for (size_t i = 0; i < map.items.size(); i += 2) {
     const std::string& name = map.items[i].text;
     const resp::Value& value = map.items[i + 1];
+    const std::optional<NamedTexts> texts = name == kHeaders ? named_texts(value) : std::nullopt;
+    if (texts) {
+      session.world.out << fmt::format("{:<{}}  {}\n", name, width, shown_texts(*texts, kShownValue));
+      continue;
+    }
     const std::optional<int64_t> number = is_one_of(kTexts, name) ? std::nullopt : number_in(value);
     session.world.out << fmt::format(
         "{:<{}}  {}\n", human_name(name), width,
@@ -208,12 +227,39 @@ bool show_map(const Session& session, const resp::Value& map) {
   return true;
 }
 
+std::optional<NamedTexts> named_texts(const resp::Value& map) {
+  if (!is_map(map)) return std::nullopt;
+  NamedTexts texts;
+  for (size_t i = 0; i < map.items.size(); i += 2)
+    texts.emplace_back(map.items[i].text, map.items[i + 1].text);
+  return texts;
+}
+
+std::string named_texts_as_json(const NamedTexts& texts) {
+  json::Object object;
+  for (const auto& [name, value] : texts) object.text(name, value);
+  return object.finish();
+}
+
+std::string shown_texts(const NamedTexts& texts, size_t most_bytes) {
+  std::string line;
+  for (const auto& [name, value] : texts) {
+    if (!line.empty()) line += ", ";
+    line.append(name).append("=").append(value);
+  }
+  return printable(line, most_bytes);
+}
+
 std::string map_as_json(const resp::Value& map) {
   json::Object object;
   if (!is_map(map)) return object.finish();
   for (size_t i = 0; i < map.items.size(); i += 2) {
     const std::string& name = map.items[i].text;
     const resp::Value& value = map.items[i + 1];
+    if (const auto texts = name == kHeaders ? named_texts(value) : std::nullopt) {
+      object.raw(name, named_texts_as_json(*texts));
+      continue;
+    }
     const std::optional<int64_t> number = is_one_of(kTexts, name) ? std::nullopt : number_in(value);
     if (!number) {
       object.text(name, value.text);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/cli.h"
@@ -121,14 +122,15 @@ std::optional<int64_t> number_in(const resp::Value& value);
 /// written.
 class JobFlags {
  public:
-  /// --priority, --attempts, --backoff, --lease, --group, --callback and its kin. CLI11 keeps the addresses
-  /// of the members.
+  /// --priority, --attempts, --backoff, --lease, --group, --callback and its kin, --header. CLI11 keeps the
+  /// addresses of the members.
   void add_to(CLI::App& app);
   /// The same as the server's words.
   void append_to(Words& command) const;
 
  private:
   std::optional<std::string> priority_, attempts_, backoff_, lease_, group_, callback_, method_, format_;
+  std::vector<std::string> headers_;  ///< NAME=VALUE
 };
 
 /// Reads all of the input, but not much more than the largest body.
@@ -142,6 +144,14 @@ Result<std::string> given_body(const Session& session, const std::string& given,
 /// Shows a job or statistics, which are a map of fields: one per line for a person, one object for a program.
 /// Returns false if the reply is not a map.
 bool show_map(const Session& session, const resp::Value& map);
+
+/// The pairs of a map of texts; nullopt if it is not such a map.
+using NamedTexts = std::vector<std::pair<std::string_view, std::string_view>>;
+std::optional<NamedTexts> named_texts(const resp::Value& map);
+/// As one JSON object of texts.
+std::string named_texts_as_json(const NamedTexts& texts);
+/// On one line: "a=1, b=2".
+std::string shown_texts(const NamedTexts& texts, size_t most_bytes);
 
 /// A map as one JSON object. Fields that count or measure are numbers, those that say yes or no booleans, and
 /// all others texts, even when they look like numbers.

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <span>
 #include <sstream>
 #include <unistd.h>
@@ -117,33 +118,15 @@ class VerbsTest : public testing::Test {
 
 TEST_F(VerbsTest, push_sends_what_it_was_given) {
   replies_ = "$1\r\n7\r\n";
-  ASSERT_TRUE(run({"push",
-                   "order",
-                   "30m",
-                   "[1,2]",
-                   "--id",
-                   "7",
-                   "--priority",
-                   "1",
-                   "--attempts",
-                   "3",
-                   "--backoff",
-                   "1s,2s",
-                   "--lease",
-                   "1m",
-                   "--group",
-                   "g",
-                   "--callback",
-                   "http://x",
-                   "--callback-method",
-                   "PUT",
-                   "--callback-format",
-                   "cloudevents",
-                   "--replace"}));
-  EXPECT_THAT(sent_,
-              ElementsAre(ElementsAre("PUSH", "order", "30m", "[1,2]", "ID", "7", "PRI", "1", "ATTEMPTS", "3",
-                                      "BACKOFF", "1s,2s", "LEASE", "1m", "GROUP", "g", "CALLBACK", "http://x",
-                                      "METHOD", "PUT", "FORMAT", "cloudevents", "REPLACE")));
+  std::istringstream words(
+      "push order 30m [1,2] --id 7 --priority 1 --attempts 3 --backoff 1s,2s --lease 1m --group g --callback "
+      "http://x --callback-method PUT --callback-format cloudevents --header tenant=acme --header sum=a=b "
+      "--replace");
+  ASSERT_TRUE(run({std::istream_iterator<std::string>(words), {}}));
+  EXPECT_THAT(sent_, ElementsAre(ElementsAre("PUSH", "order", "30m", "[1,2]", "ID", "7", "PRI", "1",
+                                             "ATTEMPTS", "3", "BACKOFF", "1s,2s", "LEASE", "1m", "GROUP", "g",
+                                             "CALLBACK", "http://x", "METHOD", "PUT", "FORMAT", "cloudevents",
+                                             "HEADER", "tenant", "acme", "HEADER", "sum", "a=b", "REPLACE")));
   EXPECT_EQ(output(), "7\n");
 }
 
@@ -167,7 +150,7 @@ TEST_F(VerbsTest, lists_take_words_in_brackets_as_they_are) {
   ASSERT_TRUE(run({"redrive", "order", "[a,b]", "\x02", "c"}));
   EXPECT_THAT(sent_.back(), ElementsAre("REDRIVE", "order", "ID", "[a,b]", "\x02", "c"));
   ASSERT_TRUE(run({"pop", "[x]"}));
-  EXPECT_THAT(sent_.back(), ElementsAre("POP", "[x]"));
+  EXPECT_THAT(sent_.back(), ElementsAre("POP", "[x]", "HEADERS"));
   ASSERT_TRUE(run({"push", "t", "0", "[1,2]", "--group=[a]", "--id", "[]"}));
   EXPECT_THAT(sent_.back(), ElementsAre("PUSH", "t", "0", "[1,2]", "ID", "[]", "GROUP", "[a]"));
 }
@@ -290,12 +273,16 @@ TEST_F(VerbsTest, server_errors_keep_their_code) {
 }
 
 constexpr std::string_view kPopped =
-    "*1\r\n*6\r\n$2\r\nL1\r\n$5\r\norder\r\n$1\r\n7\r\n$2\r\nhi\r\n:2\r\n:1896076797700\r\n";
+    "*1\r\n*7\r\n$2\r\nL1\r\n$5\r\norder\r\n$1\r\n7\r\n$2\r\nhi\r\n:2\r\n:1896076797700\r\n*0\r\n";
+constexpr std::string_view kPoppedWithHeaders =
+    "*1\r\n*7\r\n$2\r\nL1\r\n$5\r\norder\r\n$1\r\n7\r\n$2\r\nhi\r\n:2\r\n:1896076797700\r\n"
+    "%2\r\n$6\r\ntenant\r\n$4\r\nacme\r\n$4\r\nnote\r\n$0\r\n\r\n";
 
 TEST_F(VerbsTest, pop_shows_a_table_or_lines_of_json) {
   replies_ = kPopped;
   ASSERT_TRUE(run({"pop", "order", "mail", "--count", "5", "--lease", "1m", "--autoack"}));
-  EXPECT_THAT(sent_.back(), ElementsAre("POP", "order", "mail", "COUNT", "5", "LEASE", "1m", "AUTOACK"));
+  EXPECT_THAT(sent_.back(),
+              ElementsAre("POP", "order", "mail", "COUNT", "5", "LEASE", "1m", "AUTOACK", "HEADERS"));
   EXPECT_EQ(output(),
             "LEASE  TOPIC  ID  ATTEMPT  DUE       BODY\n"
             "L1     order   7        2  2.3s ago  hi\n");
@@ -310,10 +297,37 @@ TEST_F(VerbsTest, pop_shows_a_table_or_lines_of_json) {
   EXPECT_EQ(output(), "");
 }
 
+TEST_F(VerbsTest, pop_shows_headers_if_there_are_any) {
+  for (const bool json : {false, true}) {
+    replies_ = kPoppedWithHeaders;
+    json_ = json;
+    ASSERT_TRUE(run({"pop", "order"}));
+    EXPECT_THAT(output(), HasSubstr(json ? ",\"headers\":{\"tenant\":\"acme\",\"note\":\"\"}}\n"
+                                         : "HEADERS             BODY\nL1     order   7        2  2.3s ago  "
+                                           "tenant=acme, note=  hi\n"));
+  }
+}
+
+TEST_F(VerbsTest, schedule_set_sends_headers) {
+  replies_ = "*2\r\n$4\r\nname\r\n$1\r\ns\r\n";
+  ASSERT_TRUE(run({"schedule", "set", "s", "x", "--every", "1h", "--topic", "t", "--header", "a="}));
+  EXPECT_THAT(sent_.back(), ElementsAre("SCHEDULE", "SET", "s", "TOPIC", "t", "BODY", "x", "EVERY", "1h",
+                                        "HEADER", "a", ""));
+  EXPECT_THROW(static_cast<void>(run({"push", "order", "1s", "x", "--header", "tenant"})), CLI::ParseError);
+}
+
+TEST_F(VerbsTest, get_shows_headers) {
+  for (const bool json : {false, true}) {
+    replies_ = "%1\r\n$7\r\nheaders\r\n%1\r\n$6\r\ntenant\r\n$2\r\n42\r\n";
+    ASSERT_TRUE((json_ = json, run({"get", "order", "7"})));
+    EXPECT_EQ(output(), json ? "{\"headers\":{\"tenant\":\"42\"}}\n" : "headers  tenant=42\n");
+  }
+}
+
 TEST_F(VerbsTest, bpop_waits_and_so_does_its_socket) {
   replies_ = "*0\r\n*0\r\n";
   ASSERT_TRUE(run({"bpop", "order"}));
-  EXPECT_THAT(sent_.back(), ElementsAre("POP", "order", "WAIT", "1h"));
+  EXPECT_THAT(sent_.back(), ElementsAre("POP", "order", "WAIT", "1h", "HEADERS"));
   EXPECT_EQ(wait_, std::chrono::hours{1});
   EXPECT_EQ(output(), "nothing is ready\n");
   ASSERT_TRUE(run({"pop", "order", "--wait", "5s"}));

@@ -146,6 +146,16 @@ void Shop::report(const Popped& job, const Child::End& end, const Status& settle
                      << std::flush;
 }
 
+/// "TRACE_ID" for the header "trace-id". No two headers of a job get the same name.
+std::string variable_of(std::string_view header) {
+  std::string name(header);
+  for (char& c : name) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    if (c == '-' || c == '.') c = '_';
+  }
+  return name;
+}
+
 /// One command at a time.
 class Worker {
  public:
@@ -182,6 +192,7 @@ class Worker {
     command.insert(command.end(), order.topics.begin(), order.topics.end());
     append_option(command, "LEASE", format_duration(order.lease));
     if (wait > Millis::zero()) append_option(command, "WAIT", format_duration(wait));
+    command.emplace_back("HEADERS");
     return ask(transport_, command, wait);
   }
 
@@ -196,8 +207,12 @@ class Worker {
   }
 
   static std::vector<std::string> environment(const Popped& job) {
-    return {"DELAYQ_TOPIC=" + job.topic, "DELAYQ_ID=" + job.id, fmt::format("DELAYQ_ATTEMPT={}", job.attempt),
-            "DELAYQ_LEASE=" + job.lease, "DELAYQ_DUE_AT=" + format_moment(from_unix_ms(job.due_ms))};
+    std::vector<std::string> variables{
+        "DELAYQ_TOPIC=" + job.topic, "DELAYQ_ID=" + job.id, fmt::format("DELAYQ_ATTEMPT={}", job.attempt),
+        "DELAYQ_LEASE=" + job.lease, "DELAYQ_DUE_AT=" + format_moment(from_unix_ms(job.due_ms))};
+    for (const auto& [name, value] : job.headers)
+      variables.push_back(fmt::format("DELAYQ_HEADER_{}={}", variable_of(name), value));
+    return variables;
   }
 
   void work_on(const Popped& job) {

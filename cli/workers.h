@@ -10,7 +10,7 @@
 
 namespace delayq::cli {
 
-/// A job as POP hands it over: [lease, topic, id, body, attempt, due_ms].
+/// A job as POP ... HEADERS hands it over: [lease, topic, id, body, attempt, due_ms, headers].
 struct Popped {
   const std::string& lease;
   const std::string& topic;
@@ -18,6 +18,7 @@ struct Popped {
   const std::string& body;
   int64_t attempt;
   int64_t due_ms;
+  NamedTexts headers;
 };
 
 /// Refers to `job`, which must live longer; nullopt if it is not a job.
@@ -41,7 +42,8 @@ struct WorkReport {
 };
 
 /// Runs the command for each job: its body on standard input, DELAYQ_TOPIC, DELAYQ_ID, DELAYQ_ATTEMPT,
-/// DELAYQ_LEASE and DELAYQ_DUE_AT in the environment. Acks when it exits with 0, nacks otherwise.
+/// DELAYQ_LEASE, DELAYQ_DUE_AT and DELAYQ_HEADER_NAME for each header in the environment. Acks when it exits
+/// with 0, nacks otherwise.
 ///
 /// After SIGINT or SIGTERM no more jobs are taken and running commands may finish; a second signal is passed
 /// on to them. Changes the signal handling of the whole process, so the process must do nothing else.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/version.h"
+#include "core/arena.h"
 #include "core/limits.h"
 #include "core/text.h"
 
@@ -397,8 +398,9 @@ void ConfiguredSchedules::set(const std::string& name) {
         if (alive.expired() || generation != generation_) return;
         if (!found.ok()) return settled(&found.error());
         const bool is_of_client = found->has_value() && !(*found)->spec.from_configuration;
+        Arena texts;
         queue_.set_schedule(
-            now_(), wanted_.at(name).spec(name), kAllTopics,
+            now_(), wanted_.at(name).spec(name, texts), kAllTopics,
             [this, name, settled, is_of_client, alive](const Result<ScheduleReceipt>& receipt) {
               if (receipt.ok() && is_of_client && !alive.expired())
                 tell_(false, fmt::format("schedule {} was set by a client: the configuration replaces it",

@@ -7,7 +7,7 @@
 
 #include "core/moment.h"
 #include "delivery/sink.h"
-#include "queue/carried_record.h"
+#include "queue/job_headers.h"
 #include "queue/job_options.h"
 
 namespace delayq::delivery {
@@ -176,7 +176,7 @@ Status KafkaSink::write(const Origin& origin, Lane& lane, const SinkJob& each) {
     headers_.push_back({kJobDue, due_text(job.due)});
     headers_.push_back({kJobAttempt, std::string_view(attempt.data(), attempt.size())});
   }
-  if (!options.carried.empty()) carry(options.carried, settings.kafka_content, record);
+  if (!options.headers.empty()) add_headers(options.headers, settings.kafka_content, record);
   record.headers = headers_;
   uint32_t token = static_cast<uint32_t>(flights_.size());
   if (free_.empty()) {
@@ -201,12 +201,12 @@ Status KafkaSink::write(const Origin& origin, Lane& lane, const SinkJob& each) {
   return {};
 }
 
-void KafkaSink::carry(std::string_view bytes, KafkaContent content, kafka::Record& record) {
-  const std::optional<CarriedRecord> carried = decode_carried_record(bytes);
-  if (!carried) return;
-  record.key = carried->key;
-  if (carried->is_tombstone && content == KafkaContent::kBody) record.value.reset();
-  for (const CarriedRecord::Header& header : carried->headers) {
+void KafkaSink::add_headers(std::string_view encoded, KafkaContent content, kafka::Record& record) {
+  const std::optional<JobHeaders> given = decode_job_headers(encoded);
+  if (!given) return;
+  if (given->is_record) record.key = given->key;
+  if (given->is_tombstone && content == KafkaContent::kBody) record.value.reset();
+  for (const JobHeaders::Header& header : given->headers) {
     // Of an earlier job: this one has its own.
     const bool is_own = header.name == kJobId || header.name == kJobTopic || header.name == kJobDue ||
                         header.name == kJobAttempt;

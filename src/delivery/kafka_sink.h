@@ -30,8 +30,8 @@ struct KafkaSinkOptions {
 /// Their names differ from those that an intake reads: who sends a record back with all its headers says
 /// nothing about its next job.
 ///
-/// A job that was a Kafka record (JobOptions::carried) leaves as it came: with the record's key and headers,
-/// and without a value if it had none. JobOptions::kafka_topic overrides the topic.
+/// Then follow the headers of the job. A job that was a Kafka record leaves as it came: with the record's key
+/// and headers, and without a value if it had none. JobOptions::kafka_topic overrides the topic.
 ///
 /// At least once: a job is done only when all in-sync replicas have it. When brokers are away for longer than
 /// the producer's timeout, jobs are given back to their places in line and written again later, though the
@@ -104,7 +104,7 @@ class KafkaSink final : public Sink {
   /// Returns what became of it at once.
   Status write(const Origin& origin, Lane& lane, const SinkJob& each);
   /// Lets the record leave as the Kafka record came that the job was made of.
-  void carry(std::string_view bytes, KafkaContent content, kafka::Record& record);
+  void add_headers(std::string_view encoded, KafkaContent content, kafka::Record& record);
   std::string_view due_text(Moment due);
   /// Where the record is: "orders[3]@1207".
   std::string_view place_text(std::string_view topic, const kafka::Confirmation& confirmation);

@@ -6,7 +6,7 @@
 #include "delivery/delivery_loop.h"
 #include "delivery/sink.h"
 #include "engine/memory/memory_engine.h"
-#include "queue/carried_record.h"
+#include "queue/job_headers.h"
 #include "tests/support/fake_producer.h"
 #include "tests/support/queue_driver.h"
 
@@ -116,15 +116,16 @@ TEST_F(ToKafka, SettingsChooseTopicKeyAndContent) {
 }
 
 TEST_F(ToKafka, OurHeadersCanBeLeftOutButNotThoseOfTheJob) {
-  CarriedRecord record;
+  JobHeaders record;
+  record.is_record = true;
   record.headers = {{"trace", "1"}};
   std::string carried;
-  ASSERT_TRUE(encode_carried_record(record, carried).ok());
+  encode_job_headers(record, carried);
   for (const auto& [topic, headers] :
        {std::pair{"id", KafkaHeaders::kId}, std::pair{"none", KafkaHeaders::kNone}}) {
     set(topic, {.kafka_headers = headers});
     push(topic, "plain");
-    queue_.push({.topic = topic, .id = "came", .at = at(0), .options = {.carried = carried}});
+    queue_.push({.topic = topic, .id = "came", .at = at(0), .options = {.headers = carried}});
     settle();
   }
   ASSERT_THAT(producer_.open(), SizeIs(4));
@@ -136,16 +137,17 @@ TEST_F(ToKafka, OurHeadersCanBeLeftOutButNotThoseOfTheJob) {
 
 TEST_F(ToKafka, AJobThatWasARecordLeavesAsItCame) {
   set("order", {});
-  CarriedRecord record;
+  JobHeaders record;
+  record.is_record = true;
   record.key = "customer";
   record.headers = {{"trace", "1"}, {"delayq-job-id", "of an earlier job"}, {"none", std::nullopt}};
   std::string carried;
-  ASSERT_TRUE(encode_carried_record(record, carried).ok());
-  JobOptions options{.kafka_topic = "elsewhere", .carried = carried};
+  encode_job_headers(record, carried);
+  JobOptions options{.kafka_topic = "elsewhere", .headers = carried};
   queue_.push({.topic = "order", .id = "1", .body = "x", .at = at(0), .options = options});
   std::string keyless;
-  ASSERT_TRUE(encode_carried_record({.key = {}, .is_tombstone = true, .headers = {}}, keyless).ok());
-  queue_.push({.topic = "order", .id = "2", .at = at(0), .options = {.carried = keyless}});
+  encode_job_headers({.is_record = true, .key = {}, .is_tombstone = true, .headers = {}}, keyless);
+  queue_.push({.topic = "order", .id = "2", .at = at(0), .options = {.headers = keyless}});
   settle();
   ASSERT_THAT(producer_.open(), SizeIs(2));
   const FakeProducer::Made& first = producer_.open()[0];
@@ -162,6 +164,25 @@ TEST_F(ToKafka, AJobThatWasARecordLeavesAsItCame) {
   producer_.confirm_all();
   settle();
   EXPECT_EQ(queue_.get("order", "1")->outcome, "elsewhere[3]@40");
+}
+
+TEST_F(ToKafka, HeadersOfAJobFollowThoseThatDescribeIt) {
+  set("order", {});
+  set("whole", {.kafka_content = KafkaContent::kJob});
+  std::string headers;
+  encode_job_headers(std::vector<JobHeader>{{"traceparent", "00-4bf9"}, {"Tenant", ""}}, headers);
+  for (const std::string_view topic : {"order", "whole"}) {
+    queue_.push({.topic = topic, .id = "1", .body = "x", .at = at(0), .options = {.headers = headers}});
+  }
+  settle();
+  ASSERT_THAT(producer_.open(), SizeIs(2));
+  const FakeProducer::Made& body = producer_.open()[0];
+  EXPECT_EQ(body.key, "1") << "the topic's settings say the key";
+  EXPECT_EQ(body.headers.at("traceparent"), "00-4bf9");
+  EXPECT_EQ(body.headers.at("Tenant"), "");
+  EXPECT_THAT(body.headers, SizeIs(6));
+  EXPECT_THAT(producer_.open()[1].value.value_or(""),
+              HasSubstr(R"("headers":{"traceparent":"00-4bf9","Tenant":""}})"));
 }
 
 TEST_F(ToKafka, AJobIsDoneWhenItIsConfirmedAndSaysWhereItIs) {

@@ -7,6 +7,7 @@
 #include "core/limits.h"
 #include "core/moment.h"
 #include "json/writer.h"
+#include "queue/job_headers.h"
 #include "queue/job_options.h"
 
 namespace delayq::delivery {
@@ -263,6 +264,11 @@ std::string job_text(const Job& job) {
   const JobOptions options = decode_job_options(job.options);
   if (!options.name.empty()) json.key("name").text(options.name);
   if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
+  if (const auto headers = visible_headers(options.headers); !headers.empty()) {
+    json.key("headers").begin_object();
+    for (const JobHeader& header : headers) json.key(header.name).text(header.value);
+    json.end_object();
+  }
   json.end_object();
   return text;
 }

@@ -72,6 +72,11 @@ class Object {
     writer_.bytes(name, value);
     return *this;
   }
+  /// REQUIRES: well-formed JSON.
+  Object& raw(std::string_view name, std::string_view value) {
+    writer_.key(name).raw(value);
+    return *this;
+  }
   Object& number(std::string_view name, int64_t value) {
     writer_.key(name).number(value);
     return *this;

@@ -72,19 +72,30 @@ Status apply_to_topic(Config& config, const std::string& name, std::string_view 
   return status;
 }
 
+/// The row of the table that has this key: "settings" for "settings.linger.ms". Null: none.
+const ConfigRow* find_table(std::string_view section, std::string_view key) {
+  const ConfigRow* const row = find_row(section, key.substr(0, key.find('.')));
+  const bool is_table = row != nullptr && std::holds_alternative<PairsField>(row->field);
+  return is_table && key.size() > row->key.size() + 1 ? row : nullptr;
+}
+
 Status apply_to_schedule(Config& config, const std::string& name, std::string_view key, const Given& given) {
   if (Status status = check_schedule_name(name); !status) return status;
   if (key.empty() && given.kind != Given::Kind::kTable) return invalid("this is a section: [schedules.NAME]");
   Config::Schedule& schedule = config.schedules[name];
   if (key.empty()) return {};  // check_schedules() reports what is missing
   const ConfigRow* const row = find_row(kSchedulesSection, key);
+  const ConfigRow* const table = find_table(kSchedulesSection, key);
+  FieldTarget target{.config = config, .schedule = &schedule};
   Status status;
-  if (row == nullptr && key.find('.') != std::string_view::npos) {
+  if (table != nullptr) {
+    const std::string pair(key.substr(table->key.size() + 1));
+    status = read_pair(std::get<PairsField>(table->field), pair, given, target);
+  } else if (row == nullptr && key.find('.') != std::string_view::npos) {
     status = invalid(R"(unknown key: a name with dots needs quotes, as in [schedules."report.daily"])");
   } else if (row == nullptr) {
     status = invalid(unknown_key(kSchedulesSection, key));
   } else {
-    FieldTarget target{.config = config, .schedule = &schedule};
     status = read_field(row->field, given, target);
   }
   if (!status) schedule.is_incomplete = true;
@@ -137,13 +148,6 @@ Status apply_to_token(Config& config, std::span<const std::string> path, const G
   if (is_empty) return {};  // check_config() reports what is missing
   FieldTarget target{config, nullptr, &config.tokens[index]};
   return read_field(row->field, given, target);
-}
-
-/// The row of the table that has this key: "settings" for "settings.linger.ms". Null: none.
-const ConfigRow* find_table(std::string_view section, std::string_view key) {
-  const ConfigRow* const row = find_row(section, key.substr(0, key.find('.')));
-  const bool is_table = row != nullptr && std::holds_alternative<PairsField>(row->field);
-  return is_table && key.size() > row->key.size() + 1 ? row : nullptr;
 }
 
 /// Finds the row of a path and lets it read the value.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/address.h"
+#include "core/arena.h"
 #include "core/result.h"
 #include "core/served.h"
 #include "core/time.h"
@@ -253,14 +254,15 @@ struct Config {
     std::string callback{};
     std::string callback_method{};
     std::optional<CallbackFormat> callback_format{};
+    std::map<std::string, std::string> headers{};
     /// One of its values could not be read. That is an error already: how the others go together is not
     /// known.
     bool is_incomplete = false;
 
     bool operator==(const Schedule&) const = default;
 
-    /// The views point into this and into `name`.
-    ScheduleSpec spec(std::string_view name) const;
+    /// The views point into this, into `name` and into `texts`.
+    ScheduleSpec spec(std::string_view name, Arena& texts) const;
   };
 
   Server server;

@@ -120,7 +120,8 @@ std::vector<std::string> check_schedules(const Config& config, Moment now) {
     if (!has_rule) miss("cron or every");
     if (schedule.topic.empty()) miss("topic");
     if (!has_rule || schedule.topic.empty()) continue;
-    const Status status = check_schedule(schedule.spec(name), now, limits);
+    Arena texts;
+    const Status status = check_schedule(schedule.spec(name, texts), now, limits);
     if (status.ok()) continue;
     const Error& error = status.error();
     errors.push_back(
@@ -181,6 +182,7 @@ std::vector<std::string> check_config(const Config& config, bool all_was_read) {
 namespace {
 
 constexpr std::string_view kPrefix = "DELAYQ_";
+constexpr std::string_view kHeaderPrefix = "DELAYQ_HEADER_";
 
 /// Read by clients, or set for the commands that `pop --exec` runs.
 constexpr std::array<std::string_view, 8> kOthers{"DELAYQ_RESP",  "DELAYQ_TOKEN", "DELAYQ_CA",
@@ -228,7 +230,8 @@ std::vector<std::string> check_environment(std::span<const std::pair<std::string
   for (const auto& [name, value] : variables) {
     const bool is_ours = name.starts_with(kPrefix);
     const bool is_known = std::find(known.begin(), known.end(), name) != known.end() ||
-                          std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+                          std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end() ||
+                          name.starts_with(kHeaderPrefix);
     if (!is_ours || is_known || is_of_kubernetes(name, value)) continue;
     const std::string_view section = section_of(name);
     if (is_repeated(section)) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/config.h"
+#include "queue/job_headers.h"
 
 namespace delayq {
 namespace {
@@ -44,6 +45,7 @@ lease = "5m"
 callback = "https://shop.example/hook"
 callback_method = "PUT"
 callback_format = "cloudevents"
+headers = { tenant = "acme", "a.b" = "x" }
 [schedules."report.often"]
 every = "15m"
 topic = "report"
@@ -53,7 +55,8 @@ topic = "report"
   EXPECT_THAT(check_schedules(outcome.config, kScheduleNow), IsEmpty());
   EXPECT_EQ(queue_config(outcome.config).schedules, 7u);
   ASSERT_EQ(outcome.config.schedules.size(), 2u);
-  const ScheduleSpec spec = outcome.config.schedules.at("nightly-report").spec("nightly-report");
+  Arena texts;
+  const ScheduleSpec spec = outcome.config.schedules.at("nightly-report").spec("nightly-report", texts);
   ScheduleSpec wanted;
   wanted.name = "nightly-report";
   wanted.cron = "0 2 * * *";
@@ -74,6 +77,9 @@ topic = "report"
   wanted.options.callback = "https://shop.example/hook";
   wanted.options.method = "PUT";
   wanted.options.format = CallbackFormat::kCloudEvents;
+  std::string headers;
+  encode_job_headers(std::vector<JobHeader>{{"a.b", "x"}, {"tenant", "acme"}}, headers);
+  wanted.options.headers = headers;
   wanted.from_configuration = true;
   EXPECT_EQ(spec, wanted);
 }
@@ -113,6 +119,11 @@ every = "1m"
 colour = 1
 [schedules."no spaces"]
 every = "1m"
+[schedules.j]
+every = "1m"
+topic = "t"
+[schedules.j.headers]
+Host = "x"
 )"),
       ElementsAre(StartsWith("a.toml:2: schedules.a.cron: "), StartsWith("a.toml:6: schedules.b.zone: "),
                   StartsWith("a.toml:7: schedules.b.topic: "),
@@ -126,7 +137,8 @@ every = "1m"
                   "a.toml:23: schedules.\"f\": cron or every is missing",
                   "a.toml:24: schedules.\"g\": cron or every is missing",
                   "a.toml:24: schedules.\"g\": topic is missing",
-                  StartsWith("a.toml:27: schedules.\"h\".zone: zone belongs to a cron rule")));
+                  StartsWith("a.toml:27: schedules.\"h\".zone: zone belongs to a cron rule"),
+                  StartsWith("a.toml:38: schedules.\"j\".headers.Host: ")));
 }
 
 TEST(ScheduleConfig, a_name_is_there_once_and_with_dots_in_quotes) {

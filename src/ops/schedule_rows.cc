@@ -2,6 +2,7 @@
 #include "calendar/zone.h"
 #include "core/limits.h"
 #include "ops/config_table.h"
+#include "queue/job_headers.h"
 
 namespace delayq {
 
@@ -89,6 +90,11 @@ void add_job(std::vector<ConfigRow>& rows) {
                       {},
                       [](T& t, size_t v) { t.schedule->callback_format = static_cast<CallbackFormat>(v); }},
           "", "\"webhook\"", "The format of the calls; none means as the topic says."));
+  rows.push_back(
+      row("headers",
+          PairsField{HeaderLimits::kHeaders, "headers",
+                     [](T& t) -> std::map<std::string, std::string>& { return t.schedule->headers; }},
+          "{}", "", "The headers of the jobs: { tenant = \"acme\" }, or [schedules.NAME.headers]."));
 }
 
 }  // namespace
@@ -100,7 +106,7 @@ std::vector<ConfigRow> schedule_rows() {
   return rows;
 }
 
-ScheduleSpec Config::Schedule::spec(std::string_view name) const {
+ScheduleSpec Config::Schedule::spec(std::string_view name, Arena& texts) const {
   ScheduleSpec spec;
   spec.name = name;
   spec.every = every;
@@ -122,6 +128,11 @@ ScheduleSpec Config::Schedule::spec(std::string_view name) const {
   spec.options.callback = callback;
   spec.options.method = callback_method;
   spec.options.format = callback_format;
+  std::vector<JobHeader> given;
+  for (const auto& [header, value] : headers) given.push_back({header, value});
+  std::string encoded;
+  encode_job_headers(given, encoded);
+  spec.options.headers = texts.copy(encoded);
   spec.from_configuration = true;
   return spec;
 }

@@ -28,7 +28,7 @@ Status check_job(const PushRequest& request, Moment now, const Limits& limits) {
   }
   if (Status status = check_body(request.body.size(), limits.body_bytes); !status) return status;
   if (Status status = check_when(request, now); !status) return status;
-  return request.options.says_nothing() ? Status{} : check_job_options(request.options);
+  return request.options.says_nothing() ? Status{} : check_new_options(request.options);
 }
 
 Moment due_of(const PushRequest& request, Moment now) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/limits.h"
-#include "queue/carried_record.h"
+#include "queue/job_headers.h"
 #include "queue/msgpack.h"
 
 namespace delayq {
@@ -21,7 +21,8 @@ enum class Field : uint64_t {
   kFormat = 6,
   kName = 7,
   kKafkaTopic = 8,
-  kCarried = 9,
+  kKafkaRecord = 9,  ///< the headers, of a job that was a Kafka record
+  kHeaders = 10,
 };
 
 constexpr size_t kContentTypeBytes = 255;
@@ -68,8 +69,9 @@ void read_field(uint64_t field, MsgpackReader& reader, JobOptions& options) {
     case Field::kKafkaTopic:
       options.kafka_topic = reader.text();
       return;
-    case Field::kCarried:
-      options.carried = reader.text();
+    case Field::kKafkaRecord:
+    case Field::kHeaders:
+      options.headers = reader.text();
       return;
   }
   reader.skip();
@@ -97,11 +99,16 @@ Status check_job_options(const JobOptions& options) {
     if (Status status = check_kafka_topic(options.kafka_topic); !status)
       return about_field("kafka_topic", status.error());
   }
-  const bool is_carried = options.carried.size() <= kCarriedBytes && decode_carried_record(options.carried);
-  if (!options.carried.empty() && !is_carried)
-    return invalid("kafka_record", "kafka_record is not the key and the headers of a record");
+  if (!options.headers.empty()) {
+    if (Status status = check_job_headers(options.headers); !status) return status;
+  }
   if (Status status = check_text("name", options.name, kNameBytes); !status) return status;
   return check_text("content_type", options.content_type, kContentTypeBytes);
+}
+
+Status check_new_options(const JobOptions& options) {
+  if (Status status = check_job_options(options); !status) return status;
+  return options.headers.empty() ? Status{} : check_header_names(options.headers);
 }
 
 void encode_job_options(const JobOptions& options, std::string& out) {
@@ -110,7 +117,7 @@ void encode_job_options(const JobOptions& options, std::string& out) {
                          options.lease.has_value() + !options.callback.empty() +
                          !options.content_type.empty() + !options.method.empty() +
                          options.format.has_value() + !options.name.empty() + !options.kafka_topic.empty() +
-                         !options.carried.empty();
+                         !options.headers.empty();
   MsgpackWriter writer{out};
   const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
   writer.map(pairs);
@@ -123,7 +130,9 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (options.format) key(Field::kFormat), writer.text(name_of(*options.format));
   if (!options.name.empty()) key(Field::kName), writer.text(options.name);
   if (!options.kafka_topic.empty()) key(Field::kKafkaTopic), writer.text(options.kafka_topic);
-  if (!options.carried.empty()) key(Field::kCarried), writer.text(options.carried);
+  if (options.headers.empty()) return;
+  key(are_of_record(options.headers) ? Field::kKafkaRecord : Field::kHeaders);
+  writer.text(options.headers);
 }
 
 JobOptions decode_job_options(std::string_view bytes) {

@@ -24,13 +24,14 @@ struct JobOptions {
   std::string_view name{};  ///< a label for humans; nothing depends on it
   /// Where the job goes when its topic delivers to Kafka; empty: as the topic says.
   std::string_view kafka_topic{};
-  /// The key and the headers of the Kafka record that it was made of, encoded: queue/carried_record.h.
-  std::string_view carried{};
+  /// Its headers, or the key and the headers of the Kafka record that it was made of, encoded:
+  /// queue/job_headers.h.
+  std::string_view headers{};
 
   /// Whether no option is set, as for most jobs.
   bool says_nothing() const {
     return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && method.empty() &&
-           !format && name.empty() && kafka_topic.empty() && carried.empty();
+           !format && name.empty() && kafka_topic.empty() && headers.empty();
   }
   bool operator==(const JobOptions&) const = default;
 };
@@ -42,6 +43,8 @@ constexpr Outlet outlet_of(const JobOptions& options) {
 
 /// OK, or the first option that is out of range.
 Status check_job_options(const JobOptions& options);
+/// The same for a job that is pushed now: some names of headers are reserved (check_header_names()).
+Status check_new_options(const JobOptions& options);
 
 /// Appends MessagePack to `out`; appends nothing when no option is set.
 void encode_job_options(const JobOptions& options, std::string& out);

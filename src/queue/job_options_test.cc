@@ -30,7 +30,7 @@ JobOptions everything() {
           .format = CallbackFormat::kCallbackApi,
           .name = "close an order",
           .kafka_topic = "orders.late",
-          .carried = kCarried};
+          .headers = kCarried};
 }
 
 TEST(JobOptions, NothingSaidTakesNoRoom) {
@@ -44,7 +44,7 @@ TEST(JobOptions, EachFieldComesBackAlone) {
        {JobOptions{.attempts = 0}, JobOptions{.backoff = all.backoff}, JobOptions{.lease = all.lease},
         JobOptions{.callback = all.callback}, JobOptions{.content_type = all.content_type},
         JobOptions{.method = all.method}, JobOptions{.format = all.format}, JobOptions{.name = all.name},
-        JobOptions{.kafka_topic = all.kafka_topic}, JobOptions{.carried = all.carried}, all}) {
+        JobOptions{.kafka_topic = all.kafka_topic}, JobOptions{.headers = all.headers}, all}) {
     const std::string bytes = encoded_options(one);
     EXPECT_EQ(decode_job_options(bytes), one);
   }
@@ -81,7 +81,7 @@ TEST(JobOptions, ChecksNameTheField) {
                                                       {{.callback = long_text}, "callback"},
                                                       {{.content_type = "a\nb"}, "content_type"},
                                                       {{.kafka_topic = "a b"}, "kafka_topic"},
-                                                      {{.carried = "no record"}, "kafka_record"},
+                                                      {{.headers = "no headers"}, "headers"},
                                                       {{.name = "a\nb"}, "name"}};
   for (const auto& [options, field] : cases) {
     const Status status = check_job_options(options);

@@ -8,6 +8,7 @@
 #include "queue/hand_over.h"
 #include "queue/intake.h"
 #include "queue/janitor.h"
+#include "queue/job_headers.h"
 #include "queue/leases.h"
 #include "queue/lookup.h"
 #include "queue/schedules.h"
@@ -198,9 +199,9 @@ WaiterId Queue::pop(Moment now, const PopRequest& request, Reply<PopAnswer> repl
 }
 
 uint64_t Queue::most_bytes(const PopRequest& request) const {
-  // An answer ends after the job that reaches the bound, so it may exceed it by one body.
-  const uint64_t body = parts_->context.config.limits.body_bytes;
-  return std::min(request.count * body, Limits::kPopBytes + body);
+  // An answer ends after the job that reaches the bound, so it may exceed it by one job.
+  const uint64_t job = parts_->context.config.limits.body_bytes + HeaderLimits::kAllBytes;
+  return std::min(request.count * job, Limits::kPopBytes + job);
 }
 
 bool Queue::drop_waiter(Moment now, WaiterId waiter) {

@@ -161,7 +161,7 @@ Status check_schedule(const ScheduleSpec& spec, Moment now, const Limits& limits
     if (Status status = check_group(spec.group); !status) return status;
   }
   if (Status status = check_rule(spec, now); !status) return status;
-  return spec.options.says_nothing() ? Status{} : check_job_options(spec.options);
+  return spec.options.says_nothing() ? Status{} : check_new_options(spec.options);
 }
 
 Status check_progress(const ScheduleProgress& progress) {

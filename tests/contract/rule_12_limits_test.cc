@@ -1,5 +1,7 @@
 // Rule 12: a value over its limit is an error that names the field, and nothing is stored; up to the
 // limit everything works.
+#include "queue/job_headers.h"
+#include "queue/job_options.h"
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {
@@ -37,6 +39,62 @@ TEST_P(Rule12Limits, AboveTheLimitNamesTheField) {
   expect_refused({.topic = "t", .at = at(0) + Limits::kMaxDelay + Millis{1}}, ErrorCode::kInvalid, "at");
   expect_refused({.topic = "t", .delay = Millis{1}, .at = at(1)}, ErrorCode::kInvalid, "");
   expect_refused({.topic = "t", .options = {.lease = Millis{1}}}, ErrorCode::kInvalid, "lease");
+}
+
+TEST_P(Rule12Limits, HeadersAreNamed) {
+  const std::string large(HeaderLimits::kValueBytes + 1, 'v');
+  for (const auto& [header, field] : {std::pair{JobHeader{"tenant", large}, "headers.tenant"},
+                                      {JobHeader{"tenant", "a\r\nHost: b"}, "headers.tenant"},
+                                      {JobHeader{"Host", "b"}, "headers.Host"},
+                                      {JobHeader{"no name", "b"}, "headers"}}) {
+    std::string encoded;
+    encode_job_headers({&header, 1}, encoded);
+    expect_refused({.topic = "t", .options = {.headers = encoded}}, ErrorCode::kInvalid, field);
+  }
+}
+
+TEST_P(Rule12Limits, HeadersUpToTheLimitStayThroughTheWholeLife) {
+  const std::string value(HeaderLimits::kValueBytes - 1, 'v');
+  const auto headers_with = [&value](std::string_view first) {
+    std::string encoded;
+    encode_job_headers(std::vector<JobHeader>{{first, value}, {"b", value}, {"C", value}, {"d", value}},
+                       encoded);
+    return encoded;
+  };
+  const std::string first = headers_with("a");
+  const std::string second = headers_with("x");
+  const auto expect_headers = [this](const std::string& wanted) {
+    const std::optional<support::SeenJob> job = queue_->get("t", "1");
+    ASSERT_TRUE(job);
+    EXPECT_EQ(visible_headers(decode_job_options(job->options).headers), visible_headers(wanted));
+  };
+  queue_->push({.topic = "t", .id = "1", .delay = Millis{10}, .options = {.headers = first}});
+  expect_headers(first);
+  if (GetParam().durable) restart();
+  expect_headers(first);
+  queue_->push({.topic = "t",
+                .id = "1",
+                .delay = Millis{10},
+                .on_conflict = OnConflict::kReplace,
+                .options = {.headers = second}});
+  expect_headers(second);
+  queue_->push({.topic = "t", .id = "1", .on_conflict = OnConflict::kKeep, .options = {.headers = first}});
+  expect_headers(second);
+  queue_->run_to(at(10));
+  const Taken taken = queue_->pop_one("t");
+  EXPECT_EQ(visible_headers(decode_job_options(taken.job.options).headers), visible_headers(second));
+  ASSERT_TRUE(queue_->nack({.lease = taken.lease, .delay = Millis{0}}).ok());
+  ASSERT_TRUE(queue_->nack({.lease = queue_->pop_one("t").lease, .dead = true}).ok());
+  expect_headers(second);
+  if (GetParam().durable) restart();
+  queue_->go_to(std::max(queue_->now(), at(10)));
+  EXPECT_EQ(queue_->must<uint64_t>("redrive",
+                                   [this](Reply<uint64_t> reply) {
+                                     queue_->queue().redrive_all(queue_->now(), "t", std::move(reply));
+                                   }),
+            1U);
+  EXPECT_EQ(visible_headers(decode_job_options(queue_->pop_one("t").job.options).headers),
+            visible_headers(second));
 }
 
 TEST_P(Rule12Limits, UpToTheLimitEverythingWorks) {

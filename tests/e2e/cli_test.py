@@ -106,6 +106,10 @@ class ExecTest(CliTest):
         self.assertRegex(done.stdout, r"^body\|order\|good\|1\|\d{4}-.*Z\n$")
         self.assertEqual(self.state("order", "good")["state"], b"done")
 
+        self.client.ask("PUSH", "order", "0", "body", "HEADER", "trace-id", "a=b $(x)", "HEADER", "b.C", "")
+        done = self.run_cli("pop", "order", "--exec", 'echo "$DELAYQ_HEADER_TRACE_ID|${DELAYQ_HEADER_B_C-missing}|"')
+        self.assertEqual(done.stdout, "a=b $(x)||\n")
+
         self.client.ask("PUSH", "order", "0", "body", "ID", "bad")
         done = self.run_cli("pop", "order", "--exec", "echo the bank is closed >&2; exit 75")
         self.assertEqual(done.returncode, 1)

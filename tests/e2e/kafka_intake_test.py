@@ -69,6 +69,15 @@ class KafkaIntake(harness.ServerTest):
         self.assertGreaterEqual(second.timestamp, sent + 500)
         self.assertEqual([(record.value, record.key) for record in KAFKA.read(other, 1)], [(b"three", b"k3")])
 
+    def test_headers_of_a_record_are_those_of_its_job(self):
+        source = self.topic("in")
+        server = self.start(source, topic="popped")
+        KAFKA.write(source, [b"one"], headers=[{"traceparent": b"00-1", "binary": b"\xff", "none": None, "host": b"x"}])
+        client = self.connect(server)
+        job = client.ask("POP", "popped", "WAIT", "10s", "HEADERS")[0]
+        headers = job[6] if isinstance(job[6], dict) else dict(zip(job[6][::2], job[6][1::2]))
+        self.assertEqual({bytes(name): bytes(value) for name, value in headers.items()}, {b"traceparent": b"00-1", b"host": b"x"})
+
     def test_cancel_and_reschedule_of_what_is_delayed(self):
         source, target = self.topic("in"), self.topic("out")
         server = self.start(source, *self.delivering("late", target), topic="late")

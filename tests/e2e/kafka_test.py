@@ -86,6 +86,11 @@ class Delivery(KafkaTest):
         self.assertEqual(job["state"], b"done")
         with self.assertRaisesRegex(harness.Refused, "written to Kafka"):
             client.ask("POP", topic)
+        client.ask("PUSH", topic, "0", body, "HEADER", "traceparent", "00-1", "HEADER", "Tenant", "")
+        record = self.kafka.read(topic, 2)[1]
+        self.assertEqual((record.headers["traceparent"], record.headers["Tenant"], len(record.headers)), (b"00-1", b"", 6))
+        with self.assertRaisesRegex(harness.Refused, "headers.delayq-job-id"):
+            client.ask("PUSH", topic, "0", body, "HEADER", "delayq-job-id", "x")
 
     def test_contents_and_keys(self):
         server = self.start()

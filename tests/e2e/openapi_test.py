@@ -228,17 +228,18 @@ class EveryMember(Asking):
                     "redis_key": "orders", "redis_content": "id", "redis_maxlen": 9,
                     "kafka_topic": "orders", "kafka_key": "group", "kafka_content": "job", "kafka_headers": "id",
                     "callback": "http://x", "callback_method": "PUT", "callback_timeout": "1s", "callback_format": "cloudevents"}
-        labelled = {"topic": "e", "id": "n", "state": "delayed", "due_at": "2030-01-31T08:00:00Z", "body": 1, "name": "label"}
+        labelled = {"topic": "e", "id": "n", "state": "delayed", "due_at": "2030-01-31T08:00:00Z", "body": 1, "name": "label",
+                    "kafka_topic": "orders", "kafka_record_base64": "kQA="}
         lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled]
         self.ask("POST", "/v1/import", "".join(json.dumps(line) + "\n" for line in lines).encode(), openapi.LINES)
         said = {"id": "own", "group": "g", "attempts": 2, "backoff": "1s", "lease": "1m"}
-        self.ask("POST", "/v1/topics/f/jobs", {"body": 1, **said})
+        self.ask("POST", "/v1/topics/f/jobs", {"body": 1, "headers": {"traceparent": "00-1"}, **said})
         called = {"id": "called", "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents"}
-        self.ask("POST", "/v1/topics/h/jobs", {"body": 1, **called})
+        self.ask("POST", "/v1/topics/h/jobs", {"body": 1, "headers": {"tenant": "acme"}, **called})
         self.ask("GET", "/v1/topics/h/jobs/called")
         for body in (b"text", b"\xff"):
             self.ask("POST", "/v1/topics/f/jobs", body, "text/plain")
-        self.pop("f")
+        self.assertEqual(self.pop("f")["headers"], {"traceparent": "00-1"})
         self.ask("DELETE", "/v1/topics/f/jobs/own")
         self.ask("POST", "/v1/topics/g/jobs", {"body": 1})
         self.ask("POST", "/v1/nack", {"leases": [self.pop("g")["lease"]], "dead": True, "reason": "no"})
@@ -249,7 +250,7 @@ class EveryMember(Asking):
 
     def tell_of_schedules(self):
         said = {"group": "g", "priority": 1, "attempts": 2, "backoff": "1s", "lease": "1m",
-                "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents"}
+                "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents", "headers": {"tenant": "acme"}}
         rule = {"cron": "* * * * * *", "zone": "Asia/Shanghai", "start": "2020-01-01T00:00:00Z", "end": "2090-01-01T00:00:00Z",
                 "runs": 1, "jitter": "1ms", "overlap": "skip", "missed": "all"}
         for status in (201, 200):
@@ -290,7 +291,7 @@ class EveryMember(Asking):
         line = {"schedule": "s", "topic": "s", "cron": "@daily", "zone": "UTC", "runs": 9, "start": "2020-01-01T00:00:00Z", "end": "2090-01-01T00:00:00Z",
                 "jitter": "1s", "overlap": "skip", "missed": "all", "priority": 1, "group": "g", "body": 1, "max_attempts": 1, "backoff": "1s",
                 "lease": "1m", "callback": "http://x", "callback_method": "PUT", "callback_format": "cloudevents", "content_type": "text/plain",
-                "name": "label", "from_configuration": True, "progress": progress}
+                "name": "label", "headers": {"tenant": "acme"}, "from_configuration": True, "progress": progress}
         lines = [line, {"schedule": "s", "moving": True}]
         _, answer = self.ask("POST", "/v1/import?on_conflict=replace", "".join(json.dumps(one) + "\n" for one in lines).encode(), openapi.LINES)
         self.assertEqual([one["result"] for one in answer["results"]], ["replaced", "replaced"])

@@ -249,6 +249,28 @@ topics = ["other", "own", "pay"]
         seen, = receiver.seen
         self.assertEqual((seen.method, seen.path, seen.body), ("PUT", "/own", b"hello"))
 
+    def test_headers_of_the_job_are_sent_and_replace_nothing(self):
+        server, receiver = self.serve(), self.receive()
+        self.hook(server, "order", receiver)
+        given = {"traceparent": "00-4bf9-01", "X-Empty": "", "note": 'a "b" 100%; c', "name": "Zo\u00eb"}
+        self.push(server, "order", id="7", headers=given)
+        self.push(server, "order", id="8")
+        for name in ("7", "8"):
+            self.wait_for_state(server, "order", name, "done")
+        by_id = {seen.headers["delayq-job-id"]: seen for seen in receiver.seen}
+        seen, plain = by_id["7"], by_id["8"]
+        more = {name: value for name, value in seen.headers.items() if name not in plain.headers}
+        self.assertEqual(more, {"traceparent": "00-4bf9-01", "x-empty": "", "note": given["note"],
+                                "name": given["name"].encode().decode("latin-1")}, "http.server reads Latin-1")
+        self.assertEqual(seen.headers["content-type"], "application/json")
+        self.assertEqual(self.job(server, "order", "7")["headers"], given)
+        for name in ("Host", "content_length", "Transfer-Encoding", "webhook-signature", "delayq-topic", "Authorization"):
+            problem = self.ask(server, "POST", "/v1/topics/order/jobs", {"body": 1, "headers": {name: "1"}}, expected=(400,))
+            self.assertEqual(problem["field"], f"headers.{name}")
+        for value in ("a\r\nHost: b", "a\nb", "\x00", " a"):
+            problem = self.ask(server, "POST", "/v1/topics/order/jobs", {"body": 1, "headers": {"a": value}}, expected=(400,))
+            self.assertEqual(problem["field"], "headers.a")
+
     def test_cloud_events(self):
         server, receiver = self.serve(), self.receive()
         self.hook(server, "order", receiver, callback_format="cloudevents")

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/kafka/record_job.h"
-#include "queue/carried_record.h"
+#include "queue/job_headers.h"
 #include "queue/job_options.h"
 
 namespace {
@@ -37,6 +37,20 @@ delayq::kafka::InputRecord record_of(std::string_view text) {
   return record;
 }
 
+/// Any bytes as stored headers: what consumers see is within the bounds, and is the same when it is stored
+/// again.
+void check_bytes(std::string_view text) {
+  (void)delayq::check_job_headers(text);
+  (void)delayq::check_header_names(text);
+  const auto visible = delayq::visible_headers(text);
+  if (!delayq::are_of_record(text) && !delayq::check_job_headers(text).ok()) return;
+  std::string encoded;
+  delayq::encode_job_headers(visible, encoded);
+  if (visible.empty() != encoded.empty()) __builtin_trap();
+  if (!visible.empty() && !delayq::check_job_headers(encoded).ok()) __builtin_trap();
+  if (delayq::visible_headers(encoded) != visible) __builtin_trap();
+}
+
 void check(const delayq::kafka::InputRecord& record, const Rules& rules) {
   delayq::Arena texts;
   const auto job = job_of(record, rules, texts);
@@ -47,8 +61,10 @@ void check(const delayq::kafka::InputRecord& record, const Rules& rules) {
   if (!job->id || (job->delay && job->at)) __builtin_trap();
   if (job->delay && *job->delay < delayq::Millis::zero()) __builtin_trap();
   if (rules.carries) {
-    const auto carried = delayq::decode_carried_record(job->options.carried);
-    if (!carried || carried->headers.size() > record.headers.size() + 1) __builtin_trap();
+    const auto carried = delayq::decode_job_headers(job->options.headers);
+    if (!carried || !carried->is_record || carried->headers.size() > record.headers.size() + 1)
+      __builtin_trap();
+    check_bytes(job->options.headers);
   }
   if (!delayq::check_job_options(job->options).ok()) __builtin_trap();
   delayq::Arena more;
@@ -68,6 +84,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   rules.carries = false;
   rules.delays_from_arrival = true;
   check(record, rules);
-  (void)delayq::decode_carried_record(text);
+  check_bytes(text);
   return 0;
 }

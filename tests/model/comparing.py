@@ -99,6 +99,8 @@ class Comparing:
     def compare_body(job, seen):
         if "body" in seen and seen["body"] != job.body:
             raise Difference(f"body of {job.topic}/{job.id} is {seen['body']!r}, and should be {job.body!r}")
+        if seen.get("headers", job.headers) != job.headers:
+            raise Difference(f"headers of {job.topic}/{job.id} are {seen['headers']!r}, and should be {job.headers!r}")
         if seen.get("shown"):
             name, value = as_json(job.body)
             if seen["shown"].get(name, seen) != value:

@@ -32,6 +32,11 @@ def duration(length):
     return f"{length}ms"
 
 
+def texts_of(flat):
+    """A map as RESP2 has it."""
+    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+
+
 def spell_backoff(steps):
     return ",".join(duration(step) for step in steps)
 
@@ -100,6 +105,8 @@ class RespDoor:
                                   ("lease", "LEASE", duration), ("group", "GROUP", str)):
             if name in job:
                 words += [word, spell(job[name])]
+        for name, value in job.get("headers", {}).items():
+            words += ["HEADER", name, value]
         words += [job["on_conflict"].upper()] if job.get("on_conflict", "reject") != "reject" else []
         words += ["UNIQUE"] if job.get("unique") else []
         return words, lambda reply: {"id": reply.decode()}
@@ -110,10 +117,11 @@ class RespDoor:
         words += ["WAIT", duration(wait)] if wait else []
         words += ["LEASE", duration(lease)] if lease else []
         words += ["AUTOACK"] if auto else []
+        words += ["HEADERS"] if len(topics) == 1 else []
 
         def understand(reply):
             return [{"lease": (job[0] or b"").decode(), "topic": job[1].decode(), "id": job[2].decode(), "body": job[3],
-                     "attempt": job[4], "due": job[5]} for job in reply or []]
+                     "attempt": job[4], "due": job[5], **({"headers": texts_of(job[6])} if len(job) > 6 else {})} for job in reply or []]
         return words, understand
 
     @staticmethod
@@ -142,7 +150,7 @@ class RespDoor:
                  "group": job.get("group", b"").decode(), "until": job.get("until_ms"),
                  "outcome": job.get("outcome", b"").decode(), "cancel_requested": bool(job.get("cancel_requested"))}
         if "body" in job:
-            found["body"] = job["body"]
+            found |= {"body": job["body"], "headers": texts_of(job.get("headers", []))}
         return found
 
     def get(self, topic, name):
@@ -263,6 +271,7 @@ class HttpDoor:
             pass
         if "unique" in fields:
             fields["unique"] = "true" if fields["unique"] else "false"
+        fields |= {f"headers[{name}]": value for name, value in fields.pop("headers", {}).items()}
         query = "?" + urlencode(fields) if fields else ""
         return (way[0], way[1] + query, job["body"], headers | {"Content-Type": "application/octet-stream"}), understand
 
@@ -277,7 +286,9 @@ class HttpDoor:
             jobs = []
             for job in answer["jobs"]:
                 found = {"lease": job.get("lease", ""), "topic": job["topic"], "id": job["id"], "attempt": job["attempt"],
-                         "due": milliseconds(job["due_at"]), "shown": {key: job[key] for key in ("body", "body_base64") if key in job}}
+                         "due": milliseconds(job["due_at"]), "headers": job.get("headers", {}),
+                         **({"headers": job.get("headers", {})} if "body" in job or "body_base64" in job else {}),
+                "shown": {key: job[key] for key in ("body", "body_base64") if key in job}}
                 if "lease_until" in job:
                     found["until"] = milliseconds(job["lease_until"])
                 jobs.append(found)

@@ -9,7 +9,7 @@ from rules import LIVE, STATES, Difference, Rules, Span
 
 TOPICS = ("a", "b", "mail.x", "ä:1")
 NAMES = [f"job-{number}" for number in range(14)]
-GROUPS = ("g1", "g2")
+GROUPS, HEADERS = ("g1", "g2"), ({"tenant": "acme"}, {"traceparent": "00-1", "Note": "grün, 100 %", "empty": ""})
 BODIES = (b'{"uid": 1}', b"12", b'"text"', b"[1, 2]", b"null", b"plain text", b"\xff\x00\xfe", "grün".encode(), b"")
 PAST = 1_577_836_800_000  # 2020
 HOUR = 3_600_000
@@ -37,7 +37,7 @@ class Player(Comparing):
                                      ("lease", 0.2, lambda: self.random.choice((HOUR, 600_000))),
                                      ("group", 0.3, lambda: self.random.choice(GROUPS)),
                                      ("on_conflict", 0.5, lambda: self.random.choice(("reject", "keep", "replace"))),
-                                     ("unique", 0.1, lambda: True)):
+                                     ("unique", 0.1, lambda: True), ("headers", 0.2, lambda: self.random.choice(HEADERS))):
             if self.random.random() < chance:
                 job[name] = choose()
         if self.random.random() < 0.05:
@@ -70,7 +70,7 @@ class Player(Comparing):
             stored = met
         else:
             due = Span(job["at"], job["at"]) if "at" in job else self.span + job.get("delay", 0)
-            more = {key: job[key] for key in ("priority", "group", "backoff") if key in job}
+            more = {key: job[key] for key in ("priority", "group", "backoff", "headers") if key in job}
             stored = self.rules.push(job["topic"], answer["id"], job["body"], due, self.span, max_attempts=job.get("attempts"),
                                      own_lease=job.get("lease"), **more)
             if job.get("delay") == 0:
@@ -481,7 +481,7 @@ class Player(Comparing):
         door, topic = self.door(RespDoor), self.random.choice(TOPICS)
         words = self.random.choice((
             ("PUSH", topic, "1x", "b", "ID", "job-0"), ("PUSH", topic, "0", "b", "ID", ""), ("PUSH", topic, "0", "b", "ID", "i" * 256),
-            ("PUSH", "t" * 201, "0", "b"), ("PUSH", "a b", "0", "b"), ("PUSH", topic, "0", "b", "PRI", "-1"),
+            ("PUSH", "t" * 201, "0", "b"), ("PUSH", "a b", "0", "b"), ("PUSH", topic, "0", "b", "PRI", "-1"), ("PUSH", topic, "0", "b", "HEADER", "Host", "x"),
             ("PUSH", topic, "0", "b", "ATTEMPTS", "1000001"), ("PUSH", topic, "0", "b", "LEASE", "99ms"),
             ("PUSH", topic, "0", "b", "BACKOFF", "often"), ("PUSH", topic, "40000d", "b"), ("POP", topic, "COUNT", "0"),
             ("POP", topic, "COUNT", "1001"), ("POP", topic, "WAIT", "2h"), ("POP", topic, "LEASE", "25h"),

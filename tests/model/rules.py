@@ -41,6 +41,7 @@ class Job:
     number: int  # in the order of pushes
     priority: int
     group: str = ""
+    headers: dict = field(default_factory=dict)
     max_attempts: Optional[int] = None
     backoff: Optional[list] = None
     own_lease: Optional[int] = None

@@ -4,6 +4,16 @@
 
 namespace delayq::simulation {
 
+namespace {
+
+/// {"tenant": "acme"}, as queue/job_headers.h encodes it.
+constexpr std::string_view kHeaders =
+    "\x93\x04\xa6"
+    "tenant\xa4"
+    "acme";
+
+}  // namespace
+
 /// A push request with the texts that it points to.
 struct Producer::Draft {
   std::string topic;
@@ -40,7 +50,10 @@ Producer::Draft Producer::draft() {
   if (scene_.chance(15)) request.options.attempts = static_cast<uint32_t>(scene_.random().below(4));
   if (scene_.chance(10)) request.options.backoff = StepBackoff{{Millis{5}, Millis{50}}};
   if (scene_.chance(10)) request.options.lease = Millis{100 + scene_.random().below(900)};
-  if (scene_.chance(5)) request.options.content_type = "text/plain";
+  if (scene_.chance(5)) {
+    request.options.content_type = "text/plain";
+    request.options.headers = kHeaders;
+  }
   if (scene_.chance(20)) request.options.callback = "http://receiver.example/";
   const uint64_t policy = scene_.random().below(10);
   request.on_conflict = policy < 5   ? OnConflict::kReplace

@@ -10,6 +10,7 @@ namespace delayq::http {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 using Answer = HttpClient::Answer;
@@ -81,6 +82,47 @@ TEST_F(HttpTest, bodies_come_back_as_they_were) {
               HasSubstr(R"("body":"{not json","content_type":"text/plain")"));
   ask("POST", "/v1/topics/t/jobs", "\xff\xfe", "application/octet-stream");
   EXPECT_THAT(ask("POST", "/v1/topics/t/pop").body, HasSubstr(R"("body_base64":"//4=")"));
+}
+
+TEST_F(HttpTest, headers_of_a_job_come_back) {
+  ask("PUT", "/v1/topics/t/jobs/a", R"({"body":1,"headers":{"traceparent":"00-1","Note":"\u00fc \"x\""}})");
+  constexpr std::string_view kSeen = R"("headers":{"traceparent":"00-1","Note":"ü \"x\""})";
+  EXPECT_THAT(ask("GET", "/v1/topics/t/jobs/a").body, HasSubstr(kSeen));
+  EXPECT_THAT(ask("GET", "/v1/topics/t/jobs?state=ready").body, Not(HasSubstr("headers")));
+  EXPECT_THAT(ask("GET", "/v1/topics/t/jobs?state=ready&bodies=true").body, HasSubstr(kSeen));
+  EXPECT_THAT(ask("POST", "/v1/topics/t/pop", R"({"ack":"auto"})").body, HasSubstr(kSeen));
+  ask("POST", "/v1/topics/t/jobs?id=raw&headers[tenant]=acme%20ltd&headers%5Bx.y%5D=", "text", "text/plain");
+  EXPECT_THAT(ask("GET", "/v1/topics/t/jobs/raw").body,
+              HasSubstr(R"("content_type":"text/plain","headers":{"tenant":"acme ltd","x.y":""})"));
+  ask("PUT", "/v1/topics/t/jobs/raw", R"({"body":1})");
+  EXPECT_THAT(ask("GET", "/v1/topics/t/jobs/raw").body, Not(HasSubstr("headers"))) << "replaced as a whole";
+  ask("POST", "/v1/jobs",
+      R"([{"topic":"b","id":"1","body":1,"headers":{"n":"1"}},{"topic":"b","id":"2","body":1},)"
+      R"({"topic":"b","id":"3","body":1,"headers":null},{"topic":"b","id":"4","body":1,"headers":{}}])");
+  EXPECT_THAT(ask("GET", "/v1/topics/b/jobs/1").body, HasSubstr(R"("headers":{"n":"1"})"));
+  for (const std::string_view id : {"2", "3", "4"})
+    EXPECT_THAT(ask("GET", fmt::format("/v1/topics/b/jobs/{}", id)).body, Not(HasSubstr("headers")));
+}
+
+TEST_F(HttpTest, bad_headers_are_named) {
+  const auto field = [this](std::string_view headers) {
+    return ask("POST", "/v1/topics/t/jobs", fmt::format(R"({{"body":1,"headers":{}}})", headers)).body;
+  };
+  EXPECT_THAT(field("7"), HasSubstr(R"("field":"headers")"));
+  EXPECT_THAT(field(R"({"a":7})"), HasSubstr(R"("field":"headers.a")"));
+  EXPECT_THAT(field(R"({"a":null})"), HasSubstr(R"("field":"headers.a")"));
+  EXPECT_THAT(field(R"({"a":"1","a":"2"})"), HasSubstr(R"("field":"headers.a")"));
+  EXPECT_THAT(field(R"({"a-b":"1","A_B":"2"})"), HasSubstr(R"("field":"headers.A_B")"));
+  EXPECT_THAT(field(R"({"a":"x\r\nHost: y"})"), HasSubstr(R"("field":"headers.a")"));
+  EXPECT_THAT(field(R"({"a":"\ud800"})"), HasSubstr(R"("field":"headers.a")"));
+  EXPECT_THAT(field(R"({"a:b":"1"})"), HasSubstr(R"("field":"headers")"));
+  EXPECT_THAT(field(R"({"Content-Length":"1"})"), HasSubstr(R"("field":"headers.Content-Length")"));
+  EXPECT_THAT(ask("POST", "/v1/topics/t/jobs?headers=x", "b", "text/plain").body,
+              HasSubstr("headers: in a query this is written as headers[NAME]=VALUE"));
+  EXPECT_THAT(ask("POST", "/v1/topics/t/jobs?headers[a=x", "b", "text/plain").body,
+              HasSubstr("headers[a: there is no"));
+  EXPECT_THAT(ask("POST", "/v1/topics/t/jobs?headers[a]=1&headers[a]=2", "b", "text/plain").status, 400);
+  EXPECT_THAT(ask("GET", "/v1/topics/t").body, HasSubstr(R"("ready":0)"));
 }
 
 TEST_F(HttpTest, a_batch_answers_for_each) {

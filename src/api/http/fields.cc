@@ -183,6 +183,43 @@ std::optional<std::vector<std::string_view>> Fields::texts(std::string_view name
   return all;
 }
 
+std::vector<Fields::NamedText> Fields::named_texts(std::string_view name) {
+  if (is_query_) return named_in_query(name);
+  std::vector<NamedText> all;
+  const std::optional<json::Slice> value = take(name);
+  if (!value) return all;
+  if (value->type != json::Type::kObject) {
+    note(name, fmt::format("expected an object of strings, got {}", name_of(value->type)));
+    return all;
+  }
+  for (json::Member& member : json::members_of(*value)) {
+    const std::string_view inner = keep(std::move(member.name));
+    const std::string path = fmt::format("{}.{}", name, inner);
+    if (member.value.type != json::Type::kString) {
+      note(path, fmt::format("expected a string, got {}", name_of(member.value.type)));
+    } else if (const auto text = read_text(path, member.value)) {
+      all.emplace_back(inner, *text);
+    }
+  }
+  return all;
+}
+
+std::vector<Fields::NamedText> Fields::named_in_query(std::string_view name) {
+  ask(name);
+  std::vector<NamedText> all;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    std::string_view inner = members_[i].name;
+    if (!inner.starts_with(name)) continue;
+    inner.remove_prefix(name.size());
+    const bool is_named = inner.starts_with('[') && inner.ends_with(']');
+    if (!is_named && !inner.empty()) continue;
+    taken_[i] = true;
+    if (inner.empty()) note(name, fmt::format("in a query this is written as {}[NAME]=VALUE", name));
+    if (is_named) all.emplace_back(inner.substr(1, inner.size() - 2), members_[i].value.text);
+  }
+  return all;
+}
+
 std::optional<Backoff> Fields::backoff(std::string_view name) {
   std::string text;
   bool is_array = false;

@@ -41,6 +41,10 @@ class Fields {
   std::optional<Backoff> backoff(std::string_view name);  ///< "10s,1m" or ["10s", "1m"]
   std::optional<json::Slice> value(std::string_view name);
   std::optional<std::vector<std::string_view>> texts(std::string_view name);
+  /// An object whose members are all texts, with any names, in their order; null is like a missing one. In a
+  /// query each is written as "name[NAME]=text".
+  using NamedText = std::pair<std::string_view, std::string_view>;
+  std::vector<NamedText> named_texts(std::string_view name);
   /// An object within this one. close() notes its problems here, under "outer.inner".
   std::optional<Fields> object(std::string_view name);
   void close(Fields& inner);
@@ -48,6 +52,8 @@ class Fields {
   /// The names of the members that are null, for calls in which that means more than a missing member.
   std::vector<std::string_view> nulls() const;
 
+  /// Keeps a text for as long as this object lives.
+  std::string_view keep(std::string text);
   void note(std::string_view field, std::string_view problem);
   /// To be called last. Returns an error about a member that was not taken, or the first problem.
   Status finish();
@@ -65,7 +71,7 @@ class Fields {
   /// The text of a string, or the digits of a number.
   std::optional<std::string_view> plain(std::string_view name, bool allow_number);
   std::optional<std::string_view> read_text(std::string_view name, const json::Slice& string);
-  std::string_view keep(std::string text);
+  std::vector<NamedText> named_in_query(std::string_view name);
   Error unknown(std::string_view name) const;
 
   std::vector<json::Member> members_;

@@ -16,7 +16,7 @@ namespace delayq::http {
 /// Reads everything about a job but its body and topic. If `job` already has an id, it is the one of the
 /// path.
 void read_job(Fields& fields, PushRequest& job);
-/// Attempts, backoff, lease and the callback: of a job, or of the jobs that a schedule makes.
+/// Attempts, backoff, lease, the callback and the headers: of a job, or of the jobs that a schedule makes.
 void read_options(Fields& fields, JobOptions& options);
 /// "callback_format", where it is given.
 std::optional<CallbackFormat> read_format(Fields& fields);
@@ -41,9 +41,12 @@ void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt
 void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result);
 /// A job's fields, as every answer with jobs shows them.
 void write_job(json::Writer& json, const Job& job, bool with_body);
-/// "body": a JSON value as it was written, other text as a string; otherwise "body_base64".
+/// "body": a JSON value as it was written, other text as a string; otherwise "body_base64". Then "headers",
+/// if the job has some.
 void write_job_body(json::Writer& json, const Job& job);
 void write_body(json::Writer& json, std::string_view body, std::string_view content_type);
+/// "headers", as consumers see them; nothing without any.
+void write_headers(json::Writer& json, std::string_view encoded);
 /// What /v1/stats and /v1/topics show, and /v1/events when it changes.
 void write_totals(json::Writer& json, const TotalStats& stats);
 void write_topic(json::Writer& json, const TopicSummary& topic);

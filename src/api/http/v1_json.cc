@@ -9,6 +9,7 @@
 #include "core/moment.h"
 #include "core/text.h"
 #include "json/writer.h"
+#include "queue/job_headers.h"
 #include "queue/job_options.h"
 
 namespace delayq::http {
@@ -162,6 +163,22 @@ void read_job(Fields& fields, PushRequest& job) {
   if (const auto conflict = read_on_conflict(fields)) job.on_conflict = *conflict;
 }
 
+namespace {
+
+/// "headers": {"traceparent": "..."}. The queue checks them.
+void read_headers(Fields& fields, JobOptions& options) {
+  const std::vector<Fields::NamedText> given = fields.named_texts("headers");
+  if (given.empty()) return;
+  std::vector<JobHeader> headers;
+  headers.reserve(given.size());
+  for (const auto& [name, value] : given) headers.push_back({name, value});
+  std::string encoded;
+  encode_job_headers(headers, encoded);
+  options.headers = fields.keep(std::move(encoded));
+}
+
+}  // namespace
+
 void read_options(Fields& fields, JobOptions& options) {
   options.attempts = fields.small_number("attempts");
   options.backoff = fields.backoff("backoff");
@@ -169,6 +186,7 @@ void read_options(Fields& fields, JobOptions& options) {
   if (const auto callback = fields.text("callback")) options.callback = *callback;
   if (const auto method = fields.text("callback_method")) options.method = *method;
   options.format = read_format(fields);
+  read_headers(fields, options);
 }
 
 std::optional<CallbackFormat> read_format(Fields& fields) {
@@ -251,9 +269,18 @@ void write_totals(json::Writer& json, const TotalStats& stats) {
 }
 
 void write_job_body(json::Writer& json, const Job& job) {
-  const std::string_view type =
-      job.options.empty() ? std::string_view() : decode_job_options(job.options).content_type;
-  write_body(json, job.body, type);
+  if (job.options.empty()) return write_body(json, job.body, {});
+  const JobOptions options = decode_job_options(job.options);
+  write_body(json, job.body, options.content_type);
+  write_headers(json, options.headers);
+}
+
+void write_headers(json::Writer& json, std::string_view encoded) {
+  const std::vector<JobHeader> headers = visible_headers(encoded);
+  if (headers.empty()) return;
+  json.key("headers").begin_object();
+  for (const JobHeader& header : headers) json.key(header.name).text(header.value);
+  json.end_object();
 }
 
 void write_body(json::Writer& json, std::string_view body, std::string_view content_type) {

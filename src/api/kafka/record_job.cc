@@ -11,7 +11,7 @@
 #include "core/moment.h"
 #include "core/random.h"
 #include "core/text.h"
-#include "queue/carried_record.h"
+#include "queue/job_headers.h"
 
 namespace delayq::intake {
 
@@ -150,7 +150,8 @@ Result<uint32_t> retries_of(const Said& said, const Rules& rules) {
 
 Result<PushRequest> job_of(const kafka::InputRecord& record, const Rules& rules, Arena& texts) {
   Said said;
-  CarriedRecord carried;
+  JobHeaders carried;
+  carried.is_record = true;
   for (const kafka::InputHeader& header : record.headers) {
     if (auto* const place = said.place_of(header.name, rules.headers)) {
       *place = header.value.value_or(std::string_view());
@@ -183,8 +184,9 @@ Result<PushRequest> job_of(const kafka::InputRecord& record, const Rules& rules,
     carried.headers.push_back({rules.headers.retries, texts.copy(count)});
   }
   std::string encoded;
-  if (const Status status = encode_carried_record(carried, encoded); !status) return status.error();
-  push.options.carried = texts.copy(encoded);
+  encode_job_headers(carried, encoded);
+  if (const Status status = check_job_headers(encoded); !status) return status.error();
+  push.options.headers = texts.copy(encoded);
   return push;
 }
 

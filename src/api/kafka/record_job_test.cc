@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "queue/carried_record.h"
+#include "queue/job_headers.h"
 #include "tests/support/fake_kafka.h"
 
 namespace delayq::intake {
@@ -35,12 +35,12 @@ class JobOf : public testing::Test {
     const auto job = read(spec);
     return job.ok() ? "accepted" : job.error().detail;
   }
-  CarriedRecord carried(const RecordSpec& spec) {
+  JobHeaders carried(const RecordSpec& spec) {
     const auto job = read(spec);
     EXPECT_TRUE(job.ok()) << refusal(spec);
-    const auto decoded = decode_carried_record(job->options.carried);
+    const auto decoded = decode_job_headers(job->options.headers);
     EXPECT_TRUE(decoded);
-    return decoded.value_or(CarriedRecord{});
+    return decoded.value_or(JobHeaders{});
   }
 
   Rules rules_;
@@ -103,9 +103,9 @@ TEST_F(JobOf, HeadersMayHaveOtherNames) {
   const auto job = read(with({{"x-deliver-at", "1896076800"}, {"delayq-at", "other"}}));
   ASSERT_TRUE(job.ok());
   EXPECT_EQ(job->at, from_unix_ms(1'896'076'800'000));
-  const auto kept = decode_carried_record(job->options.carried);
+  const auto kept = decode_job_headers(job->options.headers);
   ASSERT_TRUE(kept);
-  EXPECT_EQ(kept->headers, (std::vector<CarriedRecord::Header>{{"delayq-at", "other"}}));
+  EXPECT_EQ(kept->headers, (std::vector<JobHeaders::Header>{{"delayq-at", "other"}}));
 }
 
 TEST_F(JobOf, BadHeadersAreRefusedByName) {
@@ -128,11 +128,11 @@ TEST_F(JobOf, BadHeadersAreRefusedByName) {
 TEST_F(JobOf, KeyAndForeignHeadersTravel) {
   RecordSpec spec = with({{"trace", "1"}, {"delayq-delay", "1s"}, {"none", std::nullopt}, {"trace", "2"}});
   spec.key = "customer-1";
-  CarriedRecord record = carried(spec);
+  JobHeaders record = carried(spec);
   EXPECT_EQ(record.key, "customer-1");
   EXPECT_FALSE(record.is_tombstone);
   EXPECT_EQ(record.headers,
-            (std::vector<CarriedRecord::Header>{{"trace", "1"}, {"none", std::nullopt}, {"trace", "2"}}));
+            (std::vector<JobHeaders::Header>{{"trace", "1"}, {"none", std::nullopt}, {"trace", "2"}}));
 
   spec.value.reset();
   spec.key.reset();
@@ -141,11 +141,11 @@ TEST_F(JobOf, KeyAndForeignHeadersTravel) {
   EXPECT_FALSE(record.key);
 
   rules_.carries = false;
-  EXPECT_EQ(read(spec)->options.carried, "");
+  EXPECT_EQ(read(spec)->options.headers, "");
 }
 
 TEST_F(JobOf, WhatIsTooLargeToTravelIsRefused) {
-  RecordSpec spec = with({{"trace", std::string(kCarriedBytes, 'x')}});
+  RecordSpec spec = with({{"trace", std::string(HeaderLimits::kRecordBytes, 'x')}});
   const auto job = read(spec);
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.error().code, ErrorCode::kTooLarge);
@@ -156,16 +156,16 @@ TEST_F(JobOf, WhatIsTooLargeToTravelIsRefused) {
 TEST_F(JobOf, RetriesFollowTheBackoffAndAreCounted) {
   rules_.retry = RetryRule{3, StepBackoff{{10s, 1min}}};
   EXPECT_EQ(read(with({}))->at, kStamp + 10s);
-  EXPECT_EQ(carried(with({})).headers, (std::vector<CarriedRecord::Header>{{"delayq-retries", "1"}}));
+  EXPECT_EQ(carried(with({})).headers, (std::vector<JobHeaders::Header>{{"delayq-retries", "1"}}));
   const RecordSpec again = with({{"delayq-retries", "2"}, {"other", "x"}});
   EXPECT_EQ(read(again)->at, kStamp + 1min);
   EXPECT_EQ(carried(again).headers,
-            (std::vector<CarriedRecord::Header>{{"other", "x"}, {"delayq-retries", "3"}}));
+            (std::vector<JobHeaders::Header>{{"other", "x"}, {"delayq-retries", "3"}}));
   EXPECT_THAT(refusal(with({{"delayq-retries", "3"}})), HasSubstr("come back 3 times"));
   EXPECT_THAT(refusal(with({{"delayq-retries", "x"}})), HasSubstr("delayq-retries"));
   EXPECT_EQ(read(with({{"delayq-retries", "1"}, {"delayq-delay", "1s"}}))->at, kStamp + 1s);
   rules_.carries = false;
-  EXPECT_EQ(carried(again).headers, (std::vector<CarriedRecord::Header>{{"delayq-retries", "3"}}));
+  EXPECT_EQ(carried(again).headers, (std::vector<JobHeaders::Header>{{"delayq-retries", "3"}}));
 }
 
 TEST_F(JobOf, TheSameRecordGivesTheSameJobWheneverItIsRead) {

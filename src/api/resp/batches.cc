@@ -7,6 +7,7 @@
 
 #include "api/resp/conversation.h"
 #include "api/verbs.h"
+#include "queue/job_options.h"
 
 namespace delayq::resp {
 
@@ -78,6 +79,7 @@ void Conversation::flush() {
 
 Status Conversation::push(Arguments& arguments) {
   PushRequest job;
+  headers_.clear();
   job.topic = arguments.take();
   const Result<Millis> delay = arguments.duration("delay");
   if (!delay.ok()) return delay.error();
@@ -94,6 +96,7 @@ Status Conversation::push(Arguments& arguments) {
     job.delay.reset();
   }
   begin_batch(BatchKind::kPush);
+  if (!headers_.empty()) job.options.headers = take_headers();
   pushes_.push_back(std::move(job));
   if (pushes_.size() >= kLargestBatch) flush();
   return {};
@@ -132,7 +135,19 @@ Status Conversation::job_options(Arguments& arguments, PushRequest& job) {
     job.options.format = *format;
     return {};
   }
+  if (arguments.take_word("HEADER")) {
+    if (arguments.size() < 2) return invalid("HEADER", "HEADER: a name and a value are needed behind it");
+    const std::string_view name = arguments.take();
+    headers_.push_back({name, arguments.take()});
+  }
   return {};
+}
+
+std::string_view Conversation::take_headers() {
+  std::string encoded;
+  encode_job_headers(headers_, encoded);
+  headers_.clear();
+  return texts_.emplace_front(std::move(encoded));
 }
 
 void Conversation::flush_pushes() {
@@ -147,6 +162,7 @@ void Conversation::flush_pushes() {
                      });
                    });
   pushes_.clear();
+  texts_.clear();
 }
 
 // ---- what a lease allows
@@ -314,14 +330,14 @@ void Conversation::write_rescheduled(Writer& writer, RescheduleOutcome outcome) 
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kOptions{"COUNT", "WAIT", "LEASE", "AUTOACK"};
+constexpr std::array<std::string_view, 5> kOptions{"COUNT", "WAIT", "LEASE", "AUTOACK", "HEADERS"};
 
 bool is_option(std::string_view word) {
   return std::any_of(kOptions.begin(), kOptions.end(),
                      [&](std::string_view name) { return same_word(word, name); });
 }
 
-Status read_options(Arguments& arguments, PopRequest& request) {
+Status read_options(Arguments& arguments, PopRequest& request, bool& with_headers) {
   while (!arguments.empty()) {
     Status status;
     if (arguments.take_word("COUNT")) {
@@ -332,6 +348,8 @@ Status read_options(Arguments& arguments, PopRequest& request) {
       status = keep(arguments.duration("LEASE"), request.lease);
     } else if (arguments.take_word("AUTOACK")) {
       request.auto_ack = true;
+    } else if (arguments.take_word("HEADERS")) {
+      with_headers = true;
     } else {
       break;
     }
@@ -340,19 +358,23 @@ Status read_options(Arguments& arguments, PopRequest& request) {
   return {};
 }
 
+/// The number of values is a constant, so that "*6" is not computed for each job.
+template <bool kWithHeaders>
 void write_job(Writer& writer, const TakenJob& taken) {
-  writer.array(6);
+  writer.array(kWithHeaders ? 7 : 6);
   writer.bulk(taken.lease);
   writer.bulk(taken.job.topic);
   writer.bulk(taken.job.id);
   writer.bulk(taken.job.body);
   writer.integer(taken.job.attempts);
   writer.integer(to_unix_ms(taken.job.due));
+  if constexpr (kWithHeaders) write_headers(writer, decode_job_options(taken.job.options).headers);
 }
 
-void write_jobs(Writer& writer, std::span<const TakenJob> jobs) {
+void write_jobs(Writer& writer, std::span<const TakenJob> jobs, bool with_headers) {
   writer.array(jobs.size());
-  for (const TakenJob& taken : jobs) write_job(writer, taken);
+  for (const TakenJob& taken : jobs)
+    with_headers ? write_job<true>(writer, taken) : write_job<false>(writer, taken);
 }
 
 }  // namespace
@@ -361,6 +383,7 @@ void write_jobs(Writer& writer, std::span<const TakenJob> jobs) {
 struct Conversation::Pops {
   std::vector<std::string> topics;
   PopRequest each;  ///< without its topics
+  bool with_headers = false;
   ReplyPlace place{};
   uint32_t left = 0;  ///< not answered yet
   size_t done = 0;    ///< answered
@@ -380,7 +403,9 @@ Status Conversation::pop(Arguments& arguments) {
   pop_topics_.assign(1, arguments.take());
   while (!arguments.empty() && !is_option(arguments.front())) pop_topics_.push_back(arguments.take());
   pop_ = PopRequest{};
-  if (Status status = read_options(arguments, pop_); !status.ok() || !arguments.empty()) return status;
+  pops_with_headers_ = false;
+  if (Status status = read_options(arguments, pop_, pops_with_headers_); !status.ok() || !arguments.empty())
+    return status;
   for (const std::string_view topic : pop_topics_) {
     if (Status status = front_.access.check(caller_, only(Scope::kConsume), topic); !status.ok())
       return status;
@@ -390,7 +415,7 @@ Status Conversation::pop(Arguments& arguments) {
   if (transaction_)
     pop_.wait = Millis::zero();  // as in Redis: the next commands of the same EXEC cannot wait
   if (pop_.wait > Millis::zero()) {
-    ask(pop_);
+    ask(pop_, pops_with_headers_);
     return {};
   }
   pop_words_.assign(words.begin(), words.end());
@@ -399,21 +424,22 @@ Status Conversation::pop(Arguments& arguments) {
 }
 
 void Conversation::flush_pops() {
-  if (pop_count_ == 1) return ask(pop_);
+  if (pop_count_ == 1) return ask(pop_, pops_with_headers_);
   auto pops = std::make_shared<Pops>();
   pops->topics.assign(pop_topics_.begin(), pop_topics_.end());
   pops->each = pop_;
+  pops->with_headers = pops_with_headers_;
   pops->place = reserve(pop_count_);
   pops->left = pop_count_;
   ask_together(pops);
 }
 
-void Conversation::ask(const PopRequest& request) {
+void Conversation::ask(const PopRequest& request, bool with_headers) {
   const ReplyPlace place = reserve();
-  const auto popped = [this, place](const Result<PopAnswer>& result) {
+  const auto popped = [this, place, with_headers](const Result<PopAnswer>& result) {
     answer(place, [&](Writer& writer) {
       if (!result.ok()) return write_error(writer, result.error());
-      write_jobs(writer, result->jobs);
+      write_jobs(writer, result->jobs, with_headers);
     });
   };
   const Status status = ask_for_jobs(now_, request, place, popped);
@@ -439,7 +465,7 @@ void Conversation::popped_together(const std::shared_ptr<Pops>& pops, const Resu
   const auto write = [&](Writer& writer, size_t) {
     if (!popped.ok()) return write_error(writer, popped.error());
     const size_t share = std::min<size_t>(count, jobs.size());
-    write_jobs(writer, jobs.first(share));
+    write_jobs(writer, jobs.first(share), pops->with_headers);
     jobs = jobs.subspan(share);
   };
   const size_t served = (jobs.size() + count - 1) / count;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <forward_list>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "api/conversation.h"
 #include "api/resp/command_table.h"
 #include "core/result.h"
+#include "queue/job_headers.h"
 #include "queue/queue.h"
 #include "resp/command_parser.h"
 #include "resp/writer.h"
@@ -200,7 +202,9 @@ class Conversation final : public api::Conversation {
   Status push(Arguments& arguments);
   Status push_options(Arguments& arguments, PushRequest& job);
   /// The options of PUSH that say how the job is handled, whenever it is due. Takes one if it is there.
-  static Status job_options(Arguments& arguments, PushRequest& job);
+  Status job_options(Arguments& arguments, PushRequest& job);
+  /// The HEADERs that job_options() took, encoded; forgets them. Kept until the batch is flushed.
+  std::string_view take_headers();
   Status ack(Arguments& arguments);
   Status nack(Arguments& arguments);
   Status extend(Arguments& arguments);
@@ -220,7 +224,7 @@ class Conversation final : public api::Conversation {
   // ---- the others (consuming.cc, looking.cc, transferring.cc, greeting.cc)
   Status pop(Arguments& arguments);
   struct Pops;
-  void ask(const PopRequest& request);
+  void ask(const PopRequest& request, bool with_headers);
   void ask_together(const std::shared_ptr<Pops>& pops);
   void popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped);
   Status get(Arguments& arguments);
@@ -265,10 +269,13 @@ class Conversation final : public api::Conversation {
 
   BatchKind batch_ = BatchKind::kNone;
   std::vector<PushRequest> pushes_;
+  std::vector<JobHeader> headers_;           ///< of the command that is being read
+  std::forward_list<std::string> texts_;     ///< made for the batch
   std::vector<std::string_view> pop_words_;  ///< of the pops in the batch, which are all the same
   std::vector<std::string_view> pop_topics_;
   PopRequest pop_;
-  uint32_t pop_count_ = 0;                          ///< how many pops
+  uint32_t pop_count_ = 0;  ///< how many pops
+  bool pops_with_headers_ = false;
   std::vector<std::shared_ptr<Pops>> paused_pops_;  ///< until the client has read what it got so far
   std::vector<AckItem> acks_;
   std::vector<uint32_t> acks_per_command_;
@@ -278,5 +285,8 @@ class Conversation final : public api::Conversation {
   std::vector<RescheduleItem> reschedules_;
   std::vector<ScheduleSpec> schedules_;  ///< each has another name
 };
+
+/// A job's headers as consumers see them, as a map.
+void write_headers(Writer& writer, std::string_view encoded);
 
 }  // namespace delayq::resp

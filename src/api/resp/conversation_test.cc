@@ -10,7 +10,9 @@
 namespace delayq::resp {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 using Client = support::RespClient;
@@ -57,6 +59,79 @@ TEST_F(ConversationTest, every_option_of_push_reaches_the_job) {
   EXPECT_EQ(client.say({"PUSH", "t", "0", "b2", "ID", "a", "REPLACE"}), "$1\r\na\r\n");
   EXPECT_THAT(client.say({"PUSH", "other", "0", "b", "ID", "a", "UNIQUE"}), StartsWith("-CONFLICT "));
   EXPECT_THAT(client.say({"GET", "a"}), HasSubstr("$2\r\nb2\r\n"));
+}
+
+TEST_F(ConversationTest, headers_reach_those_who_ask_for_them) {
+  EXPECT_EQ(
+      client.say({"PUSH", "t", "0", "b", "header", "traceparent", "00-1", "ID", "a", "HEADER", "Tenant", ""}),
+      "$1\r\na\r\n");
+  client.say({"PUSH", "t", "0", "b", "ID", "b"});
+  constexpr std::string_view kHeaders =
+      "*4\r\n$11\r\ntraceparent\r\n$4\r\n00-1\r\n$6\r\nTenant\r\n$0\r\n\r\n";
+  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr(fmt::format("$7\r\nheaders\r\n{}", kHeaders)));
+  EXPECT_THAT(client.say({"GET", "t", "b"}), Not(HasSubstr("headers")));
+  EXPECT_THAT(client.say({"LIST", "t", "ready"}), Not(HasSubstr("headers")));
+  const std::string old = client.say({"POP", "t"});
+  EXPECT_THAT(old, StartsWith("*1\r\n*6\r\n$"));
+  EXPECT_THAT(old, Not(HasSubstr("traceparent")));
+  client.say({"NACK", lease_in(old), "DELAY", "0"});
+  const std::string popped = client.say({"POP", "t", "COUNT", "2", "HEADERS"});
+  EXPECT_THAT(popped, StartsWith("*2\r\n*7\r\n$"));
+  EXPECT_THAT(popped, HasSubstr(fmt::format(":1700000000000\r\n{}", kHeaders)));
+  EXPECT_THAT(popped, EndsWith(":1\r\n:1700000000000\r\n*0\r\n"));
+  EXPECT_THAT(client.say({"HELLO", "3"}), StartsWith("%"));
+  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("$7\r\nheaders\r\n%2\r\n$11\r\n"));
+}
+
+TEST_F(ConversationTest, pops_with_and_without_headers_are_not_joined) {
+  client.say({"PUSH", "t", "0", "1", "HEADER", "n", "1"});
+  client.say({"PUSH", "t", "0", "2", "HEADER", "n", "2"});
+  client.say({"PUSH", "t", "0", "3", "HEADER", "n", "3"});
+  std::string commands;
+  append_command(commands, {"POP", "t", "HEADERS"});
+  append_command(commands, {"POP", "t", "HEADERS"});
+  append_command(commands, {"POP", "t"});
+  const std::string replies = client.send(commands);
+  EXPECT_THAT(replies, StartsWith("*1\r\n*7\r\n"));
+  EXPECT_THAT(replies, HasSubstr("*2\r\n$1\r\nn\r\n$1\r\n1\r\n*1\r\n*7\r\n"));
+  EXPECT_THAT(replies, HasSubstr("*2\r\n$1\r\nn\r\n$1\r\n2\r\n*1\r\n*6\r\n"));
+}
+
+TEST_F(ConversationTest, each_push_of_a_pipeline_has_its_own_headers) {
+  std::string commands;
+  append_command(commands, {"PUSH", "t", "0", "b", "ID", "1", "HEADER", "n", "first"});
+  append_command(commands, {"PUSH", "t", "0", "b", "ID", "2"});
+  append_command(commands, {"PUSH", "t", "0", "b", "ID", "3", "HEADER", "n", "third", "WHAT"});
+  append_command(commands, {"PUSH", "t", "0", "b", "ID", "4", "HEADER", "n", "fourth"});
+  client.send(commands);
+  EXPECT_THAT(client.say({"GET", "t", "1"}), HasSubstr("$5\r\nfirst\r\n"));
+  EXPECT_THAT(client.say({"GET", "t", "2"}), Not(HasSubstr("headers")));
+  EXPECT_EQ(client.say({"GET", "t", "3"}), "$-1\r\n");
+  EXPECT_THAT(client.say({"GET", "t", "4"}), HasSubstr("*2\r\n$1\r\nn\r\n$6\r\nfourth\r\n"));
+  client.say({"PUSH", "t", "0", "b", "ID", "1", "REPLACE"});
+  EXPECT_THAT(client.say({"GET", "t", "1"}), Not(HasSubstr("headers")));
+}
+
+TEST_F(ConversationTest, bad_headers_are_named) {
+  EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "HEADER", "a"}), StartsWith("-INVALID HEADER: "));
+  EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "HEADER", "a", "1", "HEADER", "A", "2"}),
+              StartsWith("-INVALID headers.A: "));
+  EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "HEADER", "a b", "1"}), StartsWith("-INVALID headers: "));
+  EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "HEADER", "a", "1\r\nHost: x"}),
+              StartsWith("-INVALID headers.a: "));
+  EXPECT_THAT(client.say({"PUSH", "t", "0", "b", "HEADER", "Host", "x"}),
+              StartsWith("-INVALID headers.Host: "));
+  EXPECT_EQ(client.say({"POP", "t"}), "*0\r\n") << "nothing was stored";
+}
+
+TEST_F(ConversationTest, headers_of_a_transaction_stay_with_their_jobs) {
+  for (const char* const id : {"1", "2"}) {
+    client.say({"MULTI"});
+    client.say({"PUSH", "t", "0", "b", "ID", id, "HEADER", "n", id});
+    client.say({"PUSH", "t", "0", "b", "HEADER", "n", "other"});
+    EXPECT_THAT(client.say({"EXEC"}), StartsWith("*2\r\n$1\r\n"));
+    EXPECT_THAT(client.say({"GET", "t", id}), HasSubstr(fmt::format("$1\r\nn\r\n$1\r\n{}\r\n", id)));
+  }
 }
 
 TEST_F(ConversationTest, nack_retries_later_or_never) {

@@ -7,6 +7,7 @@
 #include "api/transfer/line.h"
 #include "api/verbs.h"
 #include "core/text.h"
+#include "queue/job_headers.h"
 #include "queue/job_options.h"
 
 namespace delayq::resp {
@@ -27,9 +28,11 @@ void field(Writer& writer, std::string_view name, std::string_view value) {
 void write_job(Writer& writer, const Job& job, bool with_body) {
   const bool has_until = job.until != Moment{};
   const bool has_callback = job.outlet == Outlet::kCallback;
+  const JobOptions options = with_body || has_callback ? decode_job_options(job.options) : JobOptions{};
+  const bool has_headers = with_body && !options.headers.empty();
   size_t fields = 7;
-  for (const bool there :
-       {with_body, !job.group.empty(), has_until, has_callback, !job.outcome.empty(), job.cancel_requested}) {
+  for (const bool there : {with_body, !job.group.empty(), has_until, has_callback, !job.outcome.empty(),
+                           job.cancel_requested, has_headers}) {
     fields += there ? 1 : 0;
   }
   writer.map(fields);
@@ -43,9 +46,13 @@ void write_job(Writer& writer, const Job& job, bool with_body) {
   field(writer, "priority", job.priority);
   if (!job.group.empty()) field(writer, "group", job.group);
   if (has_until) field(writer, "until_ms", static_cast<uint64_t>(to_unix_ms(job.until)));
-  if (has_callback) field(writer, "callback", decode_job_options(job.options).callback);
+  if (has_callback) field(writer, "callback", options.callback);
   if (!job.outcome.empty()) field(writer, "outcome", job.outcome);
   if (job.cancel_requested) field(writer, "cancel_requested", uint64_t{1});
+  if (has_headers) {
+    writer.bulk("headers");
+    write_headers(writer, options.headers);
+  }
 }
 
 constexpr size_t kCountFields = kJobStateCount + kTallyCount + 3;
@@ -75,6 +82,15 @@ bool is_selecting_option(std::string_view word) {
 void write_count(Writer& writer, uint64_t count) { writer.integer(static_cast<int64_t>(count)); }
 
 }  // namespace
+
+void write_headers(Writer& writer, std::string_view encoded) {
+  const std::vector<JobHeader> headers = visible_headers(encoded);
+  writer.map(headers.size());
+  for (const JobHeader& header : headers) {
+    writer.bulk(header.name);
+    writer.bulk(header.value);
+  }
+}
 
 Status Conversation::get(Arguments& arguments) {
   auto found = respond<std::optional<FoundJob>>([](Writer& writer, const std::optional<FoundJob>& job) {

@@ -26,6 +26,9 @@ class Members {
   void add(std::string_view name, std::string_view text) { all_.emplace_back(name, text); }
   void add_made(std::string_view name, std::string text) { all_.emplace_back(name, std::move(text)); }
   void add(std::string_view name, uint64_t number) { all_.emplace_back(name, static_cast<int64_t>(number)); }
+  void add_headers(std::string_view encoded) {
+    if (!encoded.empty()) all_.emplace_back("headers", Headers{encoded});
+  }
   void add(std::string_view name, Moment moment) { all_.emplace_back(name, to_unix_ms(moment)); }
 
   void write(Writer& writer) const {
@@ -36,6 +39,8 @@ class Members {
         writer.integer(*number);
       } else if (const auto* const made = std::get_if<std::string>(&value)) {
         writer.bulk(*made);
+      } else if (const auto* const headers = std::get_if<Headers>(&value)) {
+        write_headers(writer, headers->encoded);
       } else {
         writer.bulk(std::get<std::string_view>(value));
       }
@@ -43,7 +48,12 @@ class Members {
   }
 
  private:
-  std::vector<std::pair<std::string_view, std::variant<std::string_view, std::string, int64_t>>> all_;
+  struct Headers {
+    std::string_view encoded;
+  };
+
+  std::vector<std::pair<std::string_view, std::variant<std::string_view, std::string, int64_t, Headers>>>
+      all_;
 };
 
 void add_rule(Members& members, const ScheduleSpec& spec) {
@@ -88,7 +98,10 @@ void add_schedule(Members& members, const ScheduleView& view, bool with_body) {
   if (!view.is_readable()) return members.add("problem", view.problem);
   members.add("state", name_of(view.state));
   members.add("topic", spec.topic);
-  if (with_body) members.add("body", spec.body);
+  if (with_body) {
+    members.add("body", spec.body);
+    members.add_headers(spec.options.headers);
+  }
   add_rule(members, spec);
   add_template(members, spec);
   if (view.next != kNever) {
@@ -213,6 +226,7 @@ Status Conversation::schedule(Verb verb, Arguments& arguments) {
 Status Conversation::set_schedule(Arguments& arguments) {
   ScheduleSpec spec;
   PushRequest job;  // for the options that are those of PUSH
+  headers_.clear();
   std::optional<std::string_view> body;
   const auto take_option = [&]() -> Status {
     const size_t before = arguments.size();
@@ -235,7 +249,9 @@ Status Conversation::set_schedule(Arguments& arguments) {
   Once once;
   while (!arguments.empty()) {
     const size_t before = arguments.size();
-    if (Status status = once.take(arguments, take_option); !status.ok()) return status;
+    const bool may_repeat = same_word(arguments.front(), "HEADER");
+    if (Status status = may_repeat ? take_option() : once.take(arguments, take_option); !status.ok())
+      return status;
     if (arguments.size() == before) return {};  // not understood: the caller says so
   }
   if (spec.topic.empty()) return invalid("TOPIC", "TOPIC: is missing: the jobs need one");
@@ -248,6 +264,7 @@ Status Conversation::set_schedule(Arguments& arguments) {
   spec.priority = job.priority;
   spec.options = std::move(job.options);
   begin_batch(BatchKind::kSetSchedule);
+  if (!headers_.empty()) spec.options.headers = take_headers();
   schedules_.push_back(std::move(spec));
   return {};
 }
@@ -275,6 +292,7 @@ void Conversation::flush_schedules() {
                              }));
   }
   schedules_.clear();
+  texts_.clear();
 }
 
 Status Conversation::list_schedules(Arguments& arguments) {

@@ -50,6 +50,25 @@ class RespSchedules : public support::RespTest {
   std::vector<std::string> replies_;
 };
 
+TEST_F(RespSchedules, its_jobs_have_its_headers) {
+  const Value set = ask({"SCHEDULE", "SET", "s", "EVERY", "1h", "HEADER", "tenant", "acme", "TOPIC", "t",
+                         "BODY", "b", "HEADER", "note", "x"});
+  EXPECT_EQ(text(set, "result"), "created");
+  const Value shown = ask({"SCHEDULE", "GET", "s"});
+  const Value* const headers = shown.find("headers");
+  ASSERT_NE(headers, nullptr);
+  EXPECT_EQ(text(*headers, "tenant"), "acme");
+  EXPECT_EQ(text(*headers, "note"), "x");
+  const std::string id = text(ask({"SCHEDULE", "RUN", "s"}), "id");
+  EXPECT_EQ(text(*ask({"GET", "t", id}).find("headers"), "tenant"), "acme");
+  EXPECT_EQ(text(ask({"SCHEDULE", "SET", "s", "EVERY", "1h", "TOPIC", "t", "BODY", "b"}), "result"),
+            "updated");
+  EXPECT_EQ(ask({"SCHEDULE", "GET", "s"}).find("headers"), nullptr);
+  EXPECT_THAT(
+      client.say({"SCHEDULE", "SET", "s", "EVERY", "1h", "TOPIC", "t", "BODY", "b", "HEADER", "cookie", "x"}),
+      StartsWith("-INVALID headers.cookie: "));
+}
+
 TEST_F(RespSchedules, makes_a_job_at_each_occurrence) {
   const Value set = ask({"schedule", "set", "hourly", "cron", "0 * * * *", "topic", "t", "body", "b"});
   EXPECT_EQ(text(set, "result"), "created");

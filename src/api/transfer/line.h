@@ -23,7 +23,7 @@
 ///   {"topic":"order","id":"7","state":"delayed","due_at":"2030-01-31T08:00:00.000Z","pushed_at":"...",
 ///    "attempts":0,"priority":1024,"group":"customer:1","body":{"uid":1},"max_attempts":3,"backoff":"30s",
 ///    "lease":"2m","callback":"http://...","callback_method":"PUT","callback_format":"cloudevents",
-///    "content_type":"...","name":"...","outcome":"...","kept_until":"..."}
+///    "content_type":"...","name":"...","headers":{"traceparent":"..."},"outcome":"...","kept_until":"..."}
 ///
 /// A body is under "body" when it is a JSON value that fits in a line, byte for byte; else under "body_text"
 /// when it is text (in UTF-8, with few escapes); else under "body_base64". An outcome that is not UTF-8 is

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "json/reader.h"
+#include "queue/job_headers.h"
 
 namespace delayq::transfer {
 namespace {
@@ -138,12 +139,37 @@ TEST(Line, OptionsComeBack) {
   options.content_type = "text/plain; charset=utf-8";
   options.name = "关闭订单";
   options.kafka_topic = "orders.late";
-  options.carried = std::string_view("\x93\x02\xa4name\xc2", 8);
+  std::string headers;
+  encode_job_headers(std::vector<JobHeader>{{"traceparent", "00-1"}, {"Note", "\"ü\""}}, headers);
+  options.headers = headers;
   std::string encoded;
   encode_job_options(options, encoded);
   Job job = simple_job();
   job.options = encoded;
   expect_round_trip(job);
+  EXPECT_THAT(line_of(job), HasSubstr(R"("headers":{"traceparent":"00-1","Note":"\"ü\""})"));
+
+  options.headers = std::string_view("\x93\x02\xa4name\xc2", 8);
+  encoded.clear();
+  encode_job_options(options, encoded);
+  job.options = encoded;
+  expect_round_trip(job);
+  EXPECT_THAT(line_of(job), HasSubstr("kafka_record_base64"));
+}
+
+TEST(Line, BadHeadersAreNamed) {
+  const auto refusal = [](std::string_view headers) {
+    const auto line = parse_line(fmt::format(
+        R"({{"topic":"t","id":"7","state":"ready","due_at":"2030-01-31T08:00:00.000Z","body":1,{}}})",
+        headers));
+    return line.ok() ? std::string() : line.error().field;
+  };
+  EXPECT_EQ(refusal(R"("headers":{"a":"1"})"), "");
+  EXPECT_EQ(refusal(R"("headers":7)"), "headers");
+  EXPECT_EQ(refusal(R"("headers":{"a":1})"), "headers.a");
+  EXPECT_EQ(refusal(R"("headers":{"a":"\ud800"})"), "headers.a");
+  EXPECT_EQ(refusal(R"("headers":{},"kafka_record_base64":"kQA=")"), "headers");
+  EXPECT_EQ(refusal(R"("kafka_record_base64":"kQQ=")"), "kafka_record_base64") << "headers of a push";
 }
 
 TEST(Line, SettingsComeBack) {

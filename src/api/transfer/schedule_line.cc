@@ -2,10 +2,59 @@
 #include "core/duration.h"
 #include "core/encoding.h"
 #include "core/moment.h"
+#include "queue/job_headers.h"
 
 namespace delayq::transfer {
 
 // ---- parts that jobs have, too
+
+namespace {
+
+/// Those of a Kafka record may be any bytes, and one name may be there several times.
+void write_headers(json::Writer& json, std::string_view encoded) {
+  if (encoded.empty()) return;
+  if (are_of_record(encoded)) {
+    json.key("kafka_record_base64").text(to_base64(encoded));
+    return;
+  }
+  json.key("headers").begin_object();
+  for (const JobHeader& header : visible_headers(encoded)) json.key(header.name).text(header.value);
+  json.end_object();
+}
+
+std::string_view read_headers(Members& members) {
+  const json::Slice* const object = members.find("headers");
+  const std::optional<std::string_view> record = members.text("kafka_record_base64");
+  if (object != nullptr && record) members.note("headers", "cannot be given beside kafka_record_base64");
+  if (record) {
+    const std::string_view encoded = members.decoded("kafka_record_base64", *record);
+    if (!encoded.empty() && !are_of_record(encoded))
+      members.note("kafka_record_base64", "this is not the key and the headers of a record");
+    return encoded;
+  }
+  if (object == nullptr) return {};
+  if (object->type != json::Type::kObject) {
+    members.note("headers", fmt::format("expected an object, got {}", name_of(object->type)));
+    return {};
+  }
+  std::deque<std::string>& texts = members.texts();
+  std::vector<JobHeader> headers;
+  for (json::Member& member : json::members_of(*object)) {
+    const std::string_view name = texts.emplace_back(std::move(member.name));
+    const bool is_text = member.value.type == json::Type::kString;
+    Result<std::string> text = is_text ? json::text_of(member.value) : invalid("expected a string");
+    if (!text.ok()) {
+      members.note(fmt::format("headers.{}", name), text.error().detail);
+      return {};
+    }
+    headers.push_back({name, texts.emplace_back(std::move(*text))});
+  }
+  std::string encoded;
+  encode_job_headers(headers, encoded);
+  return texts.emplace_back(std::move(encoded));
+}
+
+}  // namespace
 
 void write_options(json::Writer& json, const JobOptions& options) {
   if (options.attempts) json.key("max_attempts").number(uint64_t{*options.attempts});
@@ -17,7 +66,7 @@ void write_options(json::Writer& json, const JobOptions& options) {
   if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
   if (!options.name.empty()) json.key("name").text(options.name);
   if (!options.kafka_topic.empty()) json.key("kafka_topic").text(options.kafka_topic);
-  if (!options.carried.empty()) json.key("kafka_record_base64").text(to_base64(options.carried));
+  write_headers(json, options.headers);
 }
 
 std::string_view read_body(Members& members) {
@@ -42,8 +91,7 @@ void read_options(Members& members, JobOptions& options) {
   options.content_type = members.text("content_type").value_or(std::string_view());
   options.name = members.text("name").value_or(std::string_view());
   options.kafka_topic = members.text("kafka_topic").value_or(std::string_view());
-  if (const auto base64 = members.text("kafka_record_base64"))
-    options.carried = members.decoded("kafka_record_base64", *base64);
+  options.headers = read_headers(members);
 }
 
 // ---- schedules

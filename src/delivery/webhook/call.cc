@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "json/reader.h"
 #include "json/writer.h"
+#include "queue/job_headers.h"
 
 namespace delayq::webhook {
 
@@ -32,14 +33,22 @@ bool has_control_character(std::string_view text) {
 }  // namespace
 
 void HeaderLines::add(std::string_view name, std::string_view value) {
-  if (value.empty()) return;
+  if (!value.empty()) add_even_empty(name, value);
+}
+
+void HeaderLines::add_even_empty(std::string_view name, std::string_view value) {
   // A colon would end the name.
   if (name.empty() || name.find_first_of(": ;") != std::string_view::npos || has_control_character(name) ||
       has_control_character(value)) {
     is_valid_ = false;
     return;
   }
-  lines_.append(name).append(": ").append(value);
+  lines_.append(name);
+  if (value.empty()) {
+    lines_ += ';';
+  } else {
+    lines_.append(": ").append(value);
+  }
   lines_ += '\0';
 }
 
@@ -250,6 +259,10 @@ Call make_call(const Job& job, const JobOptions& options, const CallRoute& route
   call.headers.add("delayq-job-id", header_text(job.id));
   call.headers.add("delayq-attempt", std::to_string(job.attempts));
   call.headers.add("delayq-due", format_moment(job.due));
+  // A record that came from Kafka may have any name, and an imported job one that is reserved by now.
+  for (const JobHeader& header : visible_headers(options.headers)) {
+    if (!is_reserved_header(header.name)) call.headers.add_even_empty(header.name, header.value);
+  }
   return call;
 }
 

@@ -27,12 +27,14 @@ class HeaderLines {
   /// Adds nothing for an empty value. A line end or another control character in either would let a job write
   /// headers of its own: then the lines are not valid(), and the call is refused (CallError::kBadCall).
   void add(std::string_view name, std::string_view value);
+  /// The same, but an empty value is sent, too.
+  void add_even_empty(std::string_view name, std::string_view value);
   void reserve(size_t bytes) { lines_.reserve(bytes); }
 
   bool valid() const { return is_valid_; }
   /// The value of the first line with this name, for tests and messages; names are compared as they are.
   std::optional<std::string_view> find(std::string_view name) const;
-  /// "name: value" with a zero byte after each line.
+  /// "name: value", or "name;" for an empty value, with a zero byte after each line: libcurl's form.
   const std::string& lines() const { return lines_; }
 
  private:

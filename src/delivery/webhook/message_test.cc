@@ -2,6 +2,7 @@
 
 #include "core/limits.h"
 #include "delivery/webhook/call.h"
+#include "queue/job_headers.h"
 
 namespace delayq::webhook {
 namespace {
@@ -83,6 +84,35 @@ TEST_F(Message, TheJobsOwnWordGoesFirst) {
   EXPECT_EQ(call.method, "DELETE");
   EXPECT_EQ(header(call, "content-type"), "text/plain");
   EXPECT_EQ(header(call, "ce-specversion"), "1.0");
+}
+
+TEST_F(Message, HeadersOfTheJobAreSentButNeverThoseOfTheCall) {
+  JobHeaders record;
+  record.is_record = true;
+  record.headers = {{"traceparent", "00-1"},
+                    {"empty", ""},
+                    {"Content-Type", "text/evil"},
+                    {"content_type", "x"},
+                    {"HOST", "evil"},
+                    {"webhook_signature", "v1,x"},
+                    {"Transfer.Encoding", "chunked"},
+                    {"delayq-topic", "other"},
+                    {"x-forwarded-for", "::1"},
+                    {"bad name", "x"},
+                    {"two", "a\r\nHost: x"},
+                    {"Authorization", "Basic eA=="}};
+  std::string encoded;
+  encode_job_headers(record, encoded);
+  options_.headers = encoded;
+  const Call plain = [&] {
+    options_.headers = {};
+    return make();
+  }();
+  options_.headers = encoded;
+  const Call call = make();
+  EXPECT_TRUE(call.headers.valid());
+  EXPECT_EQ(call.headers.lines(),
+            plain.headers.lines() + std::string("traceparent: 00-1") + '\0' + "empty;" + '\0');
 }
 
 TEST_F(Message, CloudEventsInBinaryMode) {
