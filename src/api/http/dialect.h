@@ -165,6 +165,8 @@ struct Dialect {
   /// A refusal in the words of the dialect. `status` is 0 when a handler refused; otherwise it is the HTTP
   /// status.
   Response (*refusal)(const Error& error, int status);
+  /// Its answers are the same for everyone and change nothing, so pages of other sites may link to them.
+  bool is_public = false;
 
   /// Whether a request's target is one of its paths, or would be if it had more of them.
   bool owns(std::string_view target) const;

@@ -14,6 +14,9 @@ struct Response {
   std::string_view content_type = "application/json";  ///< a constant
   std::string headers;                                 ///< further ones, each with its line's end
   std::string body;
+  std::string_view cache = "no-store";  ///< Cache-Control; a constant
+  bool is_gzipped =
+      false;  ///< the body is compressed already; it is sent plain to clients that do not accept that
 };
 
 /// How a response is written.

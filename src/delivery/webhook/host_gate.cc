@@ -18,6 +18,18 @@ HostGate::Room HostGate::room(const std::string& name, Moment now) {
   return {options_.per_host - std::min(options_.per_host, host.calls), std::nullopt};
 }
 
+HostGate::View HostGate::look(const std::string& name, Moment now) const {
+  const auto found = hosts_.find(name);
+  if (found == hosts_.end()) return {};
+  const HostState& host = found->second;
+  View view{Breaker::kClosed, std::nullopt, host.failures, host.calls};
+  if (!host.is_open) return view;
+  const Moment until = std::min(host.open_until, saturating_add(now, options_.cooldown));
+  view.breaker = until > now ? Breaker::kOpen : Breaker::kHalfOpen;
+  if (until > now) view.open_until = until;
+  return view;
+}
+
 void HostGate::enter(const std::string& name, Moment now, uint32_t calls) {
   if (hosts_.size() >= options_.hosts) make_room();
   HostState& host = hosts_[name];

@@ -46,6 +46,16 @@ class HostGate {
   /// A call has ended. `failed`: the host itself failed.
   void leave(const std::string& host, Moment now, bool failed);
 
+  enum class Breaker : uint8_t { kClosed, kOpen, kHalfOpen };
+  struct View {
+    Breaker breaker = Breaker::kClosed;
+    std::optional<Moment> open_until;  ///< only of one that is open
+    uint32_t failures = 0;             ///< in a row
+    uint32_t calls = 0;                ///< under way
+  };
+  /// For people; a host that is not remembered has had no failure since its last success.
+  View look(const std::string& host, Moment now) const;
+
   /// How many have a breaker that is not closed.
   size_t open_hosts() const { return open_; }
   size_t size() const { return hosts_.size(); }

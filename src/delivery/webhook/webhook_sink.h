@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "delivery/sink.h"
 #include "delivery/webhook/call.h"
+#include "delivery/webhook/call_book.h"
 #include "delivery/webhook/host_gate.h"
 #include "delivery/webhook/message.h"
 #include "queue/queue.h"
@@ -75,6 +76,8 @@ class WebhookSink final : public delivery::Sink {
   /// Called for each call that failed.
   void set_log(std::function<void(const FailedCall&)> log) { log_ = std::move(log); }
   WebhookFigures figures() const;
+  /// The hosts that were called and the last failures, at most `limit` of each.
+  CallbackReport report(Moment now, size_t limit) const;
 
  private:
   /// A job, and its call, until that ends.
@@ -124,6 +127,7 @@ class WebhookSink final : public delivery::Sink {
   Moment next_check_ = kNever;
   absl::flat_hash_map<std::string, signing::Signer> signers_;  ///< by their secrets
   std::function<void(const FailedCall&)> log_;
+  CallBook book_;
   WebhookFigures figures_;  ///< of calls; those of jobs are in the ledger
 };
 
