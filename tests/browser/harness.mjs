@@ -11,7 +11,7 @@ import {join} from 'node:path';
 const require = createRequire(join(process.env.NODE_PATH, 'x.js'));
 const {chromium} = require('playwright-core');
 export const axe = require('axe-core');
-export const deadline = 30_000;
+export const deadline = Number(process.env.DELAYQ_DEADLINE ?? 30_000);
 
 const program = process.env.DELAYQ;
 export const launch = () => chromium.launch({executablePath: process.env.DELAYQ_CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb']});

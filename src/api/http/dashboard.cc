@@ -67,18 +67,19 @@ Status page_file(const Call& call) {
   return send_file(call, call.names[0], "public, max-age=31536000, immutable");
 }
 
-Response refusal(const Error& error, int status) { return v1().refusal(error, status); }
+Response refuse_page(const Error& error, int status) { return v1().refusal(error, status); }
 
+/// "/" has no parts, so its pattern is empty.
 constexpr std::array kPageRoutes{
-    Dialect::Route{"GET", "/", &page, 0, api::Reach::kNone, api::AnswerKind::kNames}};
+    Dialect::Route{"GET", "", &page, 0, api::Reach::kNone, api::AnswerKind::kNames}};
 constexpr std::array kFileRoutes{
     Dialect::Route{"GET", "/ui/{name}", &page_file, 0, api::Reach::kNone, api::AnswerKind::kNames}};
 
 }  // namespace
 
 std::span<const Dialect* const> dashboard() {
-  static constexpr Dialect kPages{"/", kPageRoutes, &refusal, true};
-  static constexpr Dialect kFiles{"/ui", kFileRoutes, &refusal, true};
+  static constexpr Dialect kPages{"/", kPageRoutes, &refuse_page, true};
+  static constexpr Dialect kFiles{"/ui", kFileRoutes, &refuse_page, true};
   static constexpr std::array<const Dialect*, 2> kBoth{&kPages, &kFiles};
   return kBoth;
 }
