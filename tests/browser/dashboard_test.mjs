@@ -138,13 +138,13 @@ describe('jobs', () => {
     await until('ten jobs', async () => (await rows.count()) === 10);
     await page.getByLabel('The id begins with').fill('');
     await button(page, 'Due between…').click();
-    await page.getByLabel('Due before').fill(new Date(Date.now() + 26 * 3_600_000).toISOString().slice(0, 19));
-    await page.getByLabel('Due after').fill(new Date(Date.now() + 12 * 3_600_000).toISOString().slice(0, 19));
+    await page.getByLabel('Due before').fill(new Date(Date.now() + 26 * 3_600_000).toISOString().slice(0, 16));
+    await page.getByLabel('Due after').fill(new Date(Date.now() + 12 * 3_600_000).toISOString().slice(0, 16));
     await until('those of tomorrow', async () => (await rows.count()) === 60 && (await rows.first().getAttribute('data-job')) >= 'm060');
   });
 
   test('cancel', async (t) => {
-    const page = await open(t, 'topics/order/jobs/order%3A1');
+    const page = await open(t, 'topics/order/jobs/order%3A1', {mayFail: /404/});
     await button(page, 'Cancel…').click();
     await button(page, 'Cancel the job').click();
     await see(page, 'order:1 is cancelled.');
@@ -154,7 +154,7 @@ describe('jobs', () => {
   test('reschedule with the date picker, then run now', async (t) => {
     const page = await open(t, 'topics/order/jobs/order%3A2');
     await button(page, 'Reschedule…').click();
-    await page.getByLabel('Due at (Europe/Berlin)').fill('2031-02-03T09:30:00');
+    await page.getByLabel('Due at (Europe/Berlin)').fill('2031-02-03T09:30');
     await button(page, 'Move').click();
     await see(page, /^Due in/);
     assert.equal((await server.ask('GET', 'v1/topics/order/jobs/order:2')).due_at, '2031-02-03T08:30:00.000Z');

@@ -19,15 +19,16 @@ async function fill() {
   })();
   const jobs = [];
   const add = (topic, count, most, shape = 1) => {
-    for (let n = 0; n < count; ++n) jobs.push({topic, id: `${topic}:${10_000 + n}`, body: {order: 10_000 + n, total: Math.round(random() * 9000) / 100}, delay: `${Math.round(30 + most * random() ** shape)}s`});
+    for (let n = 0; n < count; ++n) jobs.push({topic, id: `${topic}:${10_000 + jobs.length}`, body: {order: 10_000 + n, total: Math.round(random() * 9000) / 100}, delay: `${Math.round(30 + most * random() ** shape)}s`});
   };
-  add('order.close', 2400, 3500, 0.8);
+  add('order.close', 1300, 3500);
+  add('order.close', 900, 1800, 0.5);
   add('reminder', 900, 86_000);
   add('trial.end', 700, 29 * 86_400);
   add('payment.retry', 320, 3400, 2);
   add('mail', 260, 3500);
   for (let at = 0; at < jobs.length; at += 1000) await server.ask('POST', 'v1/jobs', jobs.slice(at, at + 1000));
-  await server.ask('PUT', 'v1/schedules/cleanup', {topic: 'cleanup', every: '30s', body: {}});
+  await server.ask('PUT', 'v1/schedules/cleanup', {topic: 'cleanup', every: '10s', body: {}});
   await server.ask('PUT', 'v1/schedules/nightly-report', {topic: 'report', cron: '30 2 * * *', zone: 'Europe/Berlin', body: {kind: 'daily'}});
   await server.ask('PUT', 'v1/schedules/invoices', {topic: 'invoice', cron: '0 9 1 * *', zone: 'Asia/Shanghai', body: {kind: 'monthly'}, overlap: 'skip'});
   await server.ask('PUT', 'v1/schedules/weekly-digest', {topic: 'mail', cron: '0 8 * * 1', zone: 'America/New_York', body: {kind: 'digest'}});
@@ -53,7 +54,7 @@ function live() {
       loops.push(forever(async () => {
         const {jobs} = await server.ask('POST', `v1/topics/${topic}/pop`, {count: 20, wait: '5s'});
         const leases = jobs.map((job) => job.lease);
-        if (leases.length > 4) await server.ask('POST', 'v1/nack', {leases: leases.splice(0, 1), delay: '3s', reason: 'busy'});
+        if (leases.length > 4) await server.ask('POST', 'v1/nack', {leases: leases.splice(0, 1), delay: '1s', reason: 'busy'});
         if (leases.length) await server.ask('POST', 'v1/ack', {leases});
       }));
     }
@@ -90,7 +91,7 @@ const pages = new Map();
 for (const [, , options] of all) {
   const key = JSON.stringify(options);
   if (pages.has(key)) continue;
-  const context = await browser.newContext({viewport: {width: 1440, height: 900}, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options});
+  const context = await browser.newContext({viewport: {width: 1280, height: 800}, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options});
   const page = await context.newPage();
   await page.goto(server.url);
   pages.set(key, page);
