@@ -28,16 +28,16 @@ void CallBook::note_failure(PastFailure failure) {
   failures_.push_front(std::move(failure));
 }
 
-CallbackReport CallBook::report(const HostGate& gate, Moment now, size_t limit) const {
+CallbackReport CallBook::report(absl::FunctionRef<HostView(const std::string& host)> look,
+                                size_t limit) const {
   CallbackReport report;
   report.hosts.reserve(hosts_.size());
   for (const auto& [name, entry] : hosts_)
-    report.hosts.push_back(
-        {name, gate.look(name, now), 0, entry.calls, entry.failed, entry.micros, entry.last_call});
+    report.hosts.push_back({name, look(name), 0, entry.calls, entry.failed, entry.micros, entry.last_call});
   const size_t count = std::min(limit, report.hosts.size());
   const auto rank = [](const HostReport& host) {
-    return std::tuple(host.gate.breaker == HostGate::Breaker::kClosed, host.gate.failures == 0,
-                      UINT64_MAX - host.calls, std::string_view(host.host));
+    return std::tuple(host.gate.breaker == Breaker::kClosed, host.gate.failures == 0, UINT64_MAX - host.calls,
+                      std::string_view(host.host));
   };
   std::partial_sort(report.hosts.begin(), report.hosts.begin() + static_cast<ptrdiff_t>(count),
                     report.hosts.end(),

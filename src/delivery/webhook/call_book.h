@@ -8,16 +8,28 @@
 #include <vector>
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
 
 #include "delivery/webhook/call.h"
-#include "delivery/webhook/host_gate.h"
 
 namespace delayq::webhook {
+
+/// Whether a host is called (see HostGate): yes; no, since its last calls failed; one call, to try whether it
+/// is back.
+enum class Breaker : uint8_t { kClosed, kOpen, kHalfOpen };
+
+/// The state of a host now.
+struct HostView {
+  Breaker breaker = Breaker::kClosed;
+  std::optional<Moment> open_until;  ///< only of one that is open
+  uint32_t failures = 0;             ///< in a row
+  uint32_t calls = 0;                ///< under way
+};
 
 /// A host that was called, as people look at it.
 struct HostReport {
   std::string host;      ///< "name:port"
-  HostGate::View gate;   ///< its breaker, and its calls under way
+  HostView gate;         ///< its breaker, and its calls under way
   uint64_t waiting = 0;  ///< jobs that wait for a place
   uint64_t calls = 0;    ///< that have ended, since it was first called, like the next two
   uint64_t failed = 0;
@@ -54,7 +66,7 @@ class CallBook {
   void note(Moment now, const std::string& host, const CallResult& result, bool failed);
   void note_failure(PastFailure failure);
   /// The hosts in need of attention first, then the busiest; at most `limit` of them, and of the failures.
-  CallbackReport report(const HostGate& gate, Moment now, size_t limit) const;
+  CallbackReport report(absl::FunctionRef<HostView(const std::string& host)> look, size_t limit) const;
   size_t size() const { return hosts_.size(); }
 
  private:
