@@ -36,6 +36,7 @@ struct Endpoint {
   std::function<webhook::CallbackReport(Moment now, size_t limit)> callbacks = [](Moment, size_t) {
     return webhook::CallbackReport();
   };
+  std::function<std::optional<LadderFigures>()> ladder = [] { return std::nullopt; };
   /// Returns nothing when no jobs are delivered to Redis.
   std::function<std::optional<delivery::SinkFigures>()> redis_delivery = [] { return std::nullopt; };
   std::function<std::optional<delivery::SinkFigures>()> kafka_delivery = [] { return std::nullopt; };
