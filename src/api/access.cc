@@ -107,6 +107,10 @@ TopicPatterns Access::topics_of(const Caller& caller) const {
   return caller.is_known() ? TopicPatterns(caller.credential_->token.topics) : TopicPatterns();
 }
 
+const Token* Access::token_of(const Caller& caller) const {
+  return is_open() || !caller.is_known() ? nullptr : &caller.credential_->token;
+}
+
 Status Access::check_unique(const Caller& caller) const {
   if (covers_all(caller)) return {};
   return about_field(

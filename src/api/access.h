@@ -73,6 +73,9 @@ class Access {
   bool covers_all(const Caller& caller) const;
   /// The topics that the caller may use. Lives until the tokens are replaced.
   TopicPatterns topics_of(const Caller& caller) const;
+  /// What the caller may do; null where no tokens are configured, and for an unknown caller. Lives until the
+  /// tokens are replaced.
+  const Token* token_of(const Caller& caller) const;
   /// Whether the caller may ask that an id exists in no other topic: the answer tells about all topics.
   Status check_unique(const Caller& caller) const;
 

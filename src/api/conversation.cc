@@ -90,6 +90,12 @@ void Conversation::check_again() {
   end_pop(place);
 }
 
+std::optional<WaitingPop> Conversation::waiting_pop() const {
+  if (!holds_up_ || connection_ == nullptr) return std::nullopt;
+  const Pop& pop = pops_.at(*holds_up_);
+  return WaitingPop{connection_->peer(), protocol(), caller_.name(), pop.topics, pop.since, pop.until};
+}
+
 Served Conversation::about(std::string_view protocol, std::string_view verb) const {
   Served served;
   served.at = clock_();
@@ -116,6 +122,8 @@ Status Conversation::ask_for_jobs(Moment now, const PopRequest& request, ReplyPl
     Result<Access::WaiterPlace> waiter_place = front_.access.take_waiter_place(caller_);
     if (!waiter_place.ok()) return waiter_place.error();
     pop.place = std::move(*waiter_place);
+    pop.since = now;
+    pop.until = saturating_add(now, request.wait);
     pop.topics.assign(request.topics.begin(), request.topics.end());
     pop.answer = std::make_shared<Reply<PopAnswer>>(std::move(answer));
     answer = [shared = pop.answer](Result<PopAnswer> popped) { (*shared)(std::move(popped)); };

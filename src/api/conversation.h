@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -146,6 +147,16 @@ enum class AnswerKind : uint8_t {
 /// The most bytes that one byte of a body becomes in JSON: \u0001.
 inline constexpr size_t kBytesPerByteInJson = 6;
 
+/// A consumer that waits for a job.
+struct WaitingPop {
+  std::string_view client;  ///< its address
+  ProtocolKind protocol = ProtocolKind::kHttp;
+  std::string_view token;  ///< the name of its token; empty without one
+  std::span<const std::string> topics;
+  Moment since{};
+  Moment until{};  ///< when it gets an empty answer
+};
+
 /// One connection, in any protocol: requests take effect in their order, replies are sent in the same order,
 /// and pops may wait. A pop that waits and a verb of several steps (queue/verbs.h) hold up later requests
 /// of their connection.
@@ -164,6 +175,9 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
   void hang_up() override;
   /// Ends requests that were admitted before, and that the caller may no longer make.
   virtual void check_again();
+  virtual ProtocolKind protocol() const = 0;
+  /// The pop that waits now, if there is one. Valid until the queue is called.
+  std::optional<WaitingPop> waiting_pop() const;
 
  protected:
   using ReplyPlace = api::ReplyPlace;
@@ -204,6 +218,8 @@ class Conversation : public net::Protocol, public std::enable_shared_from_this<C
     WaiterId waiter = 0;
     Access::WaiterPlace place;
     std::vector<std::string> topics{};           ///< of one that waits
+    Moment since{};                              ///< the same
+    Moment until{};                              ///< the same
     std::shared_ptr<Reply<PopAnswer>> answer{};  ///< of one that waits
   };
   void end_pop(ReplyPlace place);

@@ -1,3 +1,4 @@
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <spdlog/spdlog.h>
 
 #include "api/compat/compat.h"
+#include "api/http/dashboard.h"
 #include "app/commands.h"
 #include "app/config_options.h"
 #include "app/server.h"
@@ -130,7 +132,9 @@ ColdStorageOptions cold_options(const Config::Kafka& said, uint64_t body_bytes) 
 }
 
 Result<ServerOptions> server_options(const Config& config) {
+  static constexpr std::array<std::string_view, 4> kEngines{"journal", "memory", "redis", "kafka"};
   ServerOptions options;
+  options.engine_name = kEngines[static_cast<size_t>(config.server.engine)];
   options.storage.engine = engine_kind(config.server.engine);
   options.storage.tell = log_storage;
   if (options.storage.engine == EngineKind::kRedis) {
@@ -175,6 +179,8 @@ Result<ServerOptions> server_options(const Config& config) {
   if (config.compat.go_delay_queue) options.dialects.push_back(&compat::go_delay_queue());
   if (config.compat.callback) options.dialects.push_back(&compat::callback());
   if (config.compat.delayq) options.dialects.push_back(&compat::delayq());
+  if (config.server.dashboard)
+    options.dialects.insert(options.dialects.end(), http::dashboard().begin(), http::dashboard().end());
   if (!config.tls.certificate.empty())
     options.tls = net::TlsFiles{config.tls.certificate, config.tls.key, config.tls.client_ca};
   return options;
@@ -206,13 +212,16 @@ void greet(Server& server, const Config& config, bool in_background) {
   const bool is_encrypted = !config.tls.certificate.empty();
   const std::string client = fmt::format("redis-cli{} -p {}", is_encrypted ? " --tls" : "",
                                          server.listener(ProtocolKind::kResp).port());
+  const std::string url = fmt::format("{}://{}/", is_encrypted ? "https" : "http",
+                                      server.listener(ProtocolKind::kHttp).address());
   std::cout << fmt::format("delayq {} is ready, {}.\n", kVersion, server.storage().describe())
+            << (config.server.dashboard ? fmt::format("See it: {}\n", url) : "")
             << fmt::format("Try it: {0} PUSH order 5s '{{\"uid\":1}}'   then: {0} POP order WAIT 10s\n",
                            client)
             << fmt::format(
-                   "Or:     curl {}://{}/v1/topics/order/jobs -d '{{\"body\": {{\"uid\": 1}}, \"delay\": "
+                   "Or:     curl {}v1/topics/order/jobs -d '{{\"body\": {{\"uid\": 1}}, \"delay\": "
                    "\"5s\"}}'\n",
-                   is_encrypted ? "https" : "http", server.listener(ProtocolKind::kHttp).address())
+                   url)
             << (config.tokens.empty()
                     ? ""
                     : "Everybody needs a token: -a TOKEN, or -H 'Authorization: Bearer TOKEN'.\n")

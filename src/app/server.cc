@@ -87,6 +87,7 @@ Status Server::start() {
   start_http();
   for (const ListenAt& where : options_.listen) {
     if (Status status = listen(where); !status.ok()) return status;
+    if (where.protocol == ProtocolKind::kResp) http_endpoint_->resp = listener(where.protocol).address();
   }
   return {};
 }
@@ -106,7 +107,9 @@ void Server::start_http() {
   http_endpoint_->process = [this] { return process_figures(); };
   http_endpoint_->metrics_topics = options_.metrics_topics;
   http_endpoint_->dialects = options_.dialects;
+  http_endpoint_->engine = options_.engine_name;
   http_endpoint_->webhooks = [this] { return webhooks_->figures(); };
+  http_endpoint_->callbacks = [this](Moment now, size_t limit) { return webhooks_->report(now, limit); };
   http_endpoint_->redis = [this] { return storage_->redis_figures(); };
   http_endpoint_->ladder = [this] { return storage_->ladder_figures(); };
   http_endpoint_->redis_delivery = [this] { return redis_delivery_->figures(); };

@@ -114,6 +114,7 @@ struct ServerOptions {
   std::optional<net::TlsFiles> tls;             ///< none: connections are not encrypted
   Millis idempotency = std::chrono::hours{24};  ///< how long answers are kept for repeated requests
   uint32_t metrics_topics = 200;                ///< with labels of their own
+  std::string engine_name = "memory";           ///< as in the configuration, for people
   std::vector<const http::Dialect*> dialects;   ///< on the HTTP port, besides HTTP v1
   Millis grace = std::chrono::seconds{10};      ///< for jobs that are reserved when it stops
   /// Called for each answered request; may be empty.

@@ -57,7 +57,7 @@ struct Seen {
 /// The fields of a head that are used. All are found in one pass: each search of Beast's walks a tree and
 /// compares names letter by letter.
 struct Head {
-  Seen host, origin, fetch_site, authorization, content_type, accept_encoding, idempotency_key;
+  Seen host, origin, fetch_site, authorization, content_type, accept_encoding, if_none_match, idempotency_key;
   Seen content_length, transfer_encoding, expect;
 
   /// Null for a field that is not used.
@@ -73,6 +73,8 @@ struct Head {
         return &content_type;
       case http::field::accept_encoding:
         return &accept_encoding;
+      case http::field::if_none_match:
+        return &if_none_match;
       case http::field::content_length:
         return &content_length;
       case http::field::transfer_encoding:
@@ -296,6 +298,7 @@ void HttpReader::fill_request() {
   request_.origin = head.origin.value;
   request_.fetch_site = head.fetch_site.value;
   request_.accept_encoding = head.accept_encoding.value;
+  request_.if_none_match = head.if_none_match.value;
   if (head.idempotency_key.count > 0) request_.idempotency_key = head.idempotency_key.value;
   request_.keep_alive = message.keep_alive();
   request_.is_chunked = parser_->message.chunked();

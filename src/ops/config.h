@@ -48,6 +48,7 @@ struct Config {
     Millis grace = std::chrono::seconds{10};
     uint32_t max_connections = 20'000;
     bool allow_anonymous = false;
+    bool dashboard = true;
     Millis request_timeout = std::chrono::seconds{20};
     Millis write_timeout = std::chrono::seconds{30};
     Millis first_request_timeout = std::chrono::minutes{5};

@@ -121,6 +121,8 @@ const std::array kServer{
     ConfigRow{"server", "allow_anonymous",
               BooleanField{[](T& t, bool v) { t.config.server.allow_anonymous = v; }}, "false", "",
               "Listen on addresses that other machines can reach even if no tokens are configured."},
+    ConfigRow{"server", "dashboard", BooleanField{[](T& t, bool v) { t.config.server.dashboard = v; }},
+              "true", "", "Whether the HTTP port shows the dashboard at /."},
     ConfigRow{"server", "request_timeout",
               DurationField{1s, 1h, [](T& t, Millis v) { t.config.server.request_timeout = v; }}, "\"20s\"",
               "", "A request must arrive completely within this time, plus one second for every 16KiB."},

@@ -2,16 +2,24 @@
 import hashlib
 import http.client
 import json
+import socket
 import threading
 import urllib.parse
 
 import harness
 import openapi
+import webhook_test
 
 UNKNOWN = "no_such_name"
 NEEDS_A_BROKEN_DISK = {"DamagedLine.topic", "DamagedLine.state", "DamagedLine.damaged", "JobLine.outcome_base64",
                        "DamagedSchedule.name", "DamagedSchedule.problem", "DamagedScheduleLine.schedule", "DamagedScheduleLine.damaged"}
 NEEDS_ANOTHER_SERVER = {"Schedule.problem"}  # a zone that only that one knows
+
+# Seen by Watching.
+NEEDS_TOKENS_AND_CALLS = {"server 200.name"} | {f"WaitingPop.{name}" for name in ("client", "protocol", "token", "topics", "since", "until")} | {
+    f"CalledHost.{name}" for name in ("host", "breaker", "open_until", "failures_in_a_row", "in_flight", "waiting", "calls", "failed", "latency_ms",
+                                      "last_call_at")} | {
+    f"FailedCall.{name}" for name in ("at", "topic", "id", "host", "attempt", "dead", "status", "error", "took_ms")}
 
 
 class Asking(harness.ServerTest):
@@ -153,7 +161,7 @@ class EveryMember(Asking):
         self.tell_of_everything()
         self.tell_of_schedules()
         self.tell_of_bounds()
-        unseen = self.description.members() - self.description.seen - NEEDS_A_BROKEN_DISK - NEEDS_ANOTHER_SERVER
+        unseen = self.description.members() - self.description.seen - NEEDS_A_BROKEN_DISK - NEEDS_ANOTHER_SERVER - NEEDS_TOKENS_AND_CALLS
         self.assertEqual(unseen, set(), "in the description, in no answer")
 
     def tell_of_producers(self):
@@ -187,6 +195,10 @@ class EveryMember(Asking):
         self.ask("GET", "/v1/topics/b")
         self.ask("GET", "/v1/stats")
         self.ask("GET", "/v1/topics")
+        self.assertEqual(self.ask("GET", "/v1/jobs/raw")[1]["topic"], "b")
+        self.assertEqual(self.ask("GET", "/v1/jobs/none")[0].status, 404)
+        for path in ("consumers", "callbacks", "server"):
+            self.ask("GET", f"/v1/{path}")
         raw, last = self.pop("b"), self.pop("b")
         self.ask("DELETE", "/v1/topics/b/jobs/last")
         self.ask("GET", "/v1/topics/b/jobs/last")
@@ -313,6 +325,70 @@ class EveryMember(Asking):
         _, answer = self.ask("POST", "/v1/jobs", [{"topic": f"t{i}", "body": 1} for i in range(50)])
         self.assertEqual(answer["results"][-1]["code"], "overloaded")
         self.assertGreater(answer["results"][-1]["retry_after_ms"], 0)
+
+
+class Watching(Asking):
+    """Consumers that wait, hosts that are called, and the caller itself."""
+
+    def options(self):
+        config = self.directory / "delayq.toml"
+        config.write_text(f'[[tokens]]\nname = "shop"\nscopes = ["push", "consume", "read"]\ntopics = ["*"]\n'
+                          f'sha256 = "{hashlib.sha256(b"secret").hexdigest()}"\n')
+        return ("--config", str(config), "--set", "webhook.breaker_failures=1")
+
+    def ask(self, method, target, body=None, kind=openapi.JSON, connection=None, **headers):
+        return super().ask(method, target, body, kind, connection, Authorization="Bearer secret", **headers)
+
+    def test_the_server_and_the_caller(self):
+        _, answer = self.ask("GET", "/v1/server")
+        self.assertEqual((answer["engine"], answer["tokens"], answer["name"], answer["scopes"], answer["topics"]),
+                         ("journal", True, "shop", ["push", "consume", "read"], ["*"]))
+        self.assertEqual(answer["resp"], f"127.0.0.1:{self.server.port}")
+
+    def test_consumers_that_wait(self):
+        waiter, client = self.open(), self.connect(self.server)
+        client.ask("AUTH", "secret")
+        client.send(("POP", "a", "b", "WAIT", "60s"))
+        self.wait_for(lambda: self.ask("GET", "/v1/consumers")[1]["waiting_total"] == 1, "one waits")
+        thread = threading.Thread(target=lambda: self.ask("POST", "/v1/topics/c/pop", {"wait": "60s"}, connection=waiter))
+        thread.start()
+        self.wait_for(lambda: self.ask("GET", "/v1/consumers")[1]["waiting_total"] == 2, "two wait")
+        _, answer = self.ask("GET", "/v1/consumers")
+        self.assertEqual([(one["protocol"], one["token"], one["topics"]) for one in answer["waiting"]],
+                         [("resp", "shop", ["a", "b"]), ("http", "shop", ["c"])])
+        self.assertGreaterEqual(answer["connections"], 3)
+        _, answer = self.ask("GET", "/v1/consumers?limit=1")
+        self.assertEqual((len(answer["waiting"]), answer["waiting_total"]), (1, 2))
+        for limit in (0, 1001):
+            response, problem = self.ask("GET", f"/v1/consumers?limit={limit}")
+            self.assertEqual((response.status, problem["field"]), (400, "limit"))
+        for topic in ("a", "c"):
+            self.ask("POST", f"/v1/topics/{topic}/jobs", {"body": 1})
+        thread.join(harness.DEADLINE)
+        client.read()
+        self.assertEqual(self.ask("GET", "/v1/consumers")[1]["waiting_total"], 0)
+        self.assertGreaterEqual(self.description.seen, {one for one in NEEDS_TOKENS_AND_CALLS if one.startswith("WaitingPop")})
+
+    def test_hosts_that_are_called(self):
+        receiver = webhook_test.Receiver(lambda seen, times: (500 if b"bad" in seen.body else 200, {}, b""))
+        self.addCleanup(receiver.stop)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            nobody = free.getsockname()[1]
+        self.ask("POST", "/v1/topics/h/jobs", {"body": "good", "id": "good", "callback": receiver.url()})
+        self.wait_for(lambda: self.ask("GET", "/v1/callbacks")[1]["delivered"] == 1, "the good one")
+        self.ask("POST", "/v1/topics/h/jobs", {"body": "x", "id": "nobody", "callback": f"http://127.0.0.1:{nobody}/"})
+        self.wait_for(lambda: len(self.ask("GET", "/v1/callbacks")[1]["failures"]) == 1, "nobody listens")
+        self.ask("POST", "/v1/topics/h/jobs", {"body": "bad", "id": "bad", "callback": receiver.url()})
+        self.wait_for(lambda: len(self.ask("GET", "/v1/callbacks")[1]["failures"]) == 2, "the bad one")
+        _, answer = self.ask("GET", "/v1/callbacks")
+        self.assertEqual([(one["id"], one.get("status"), one.get("error")) for one in answer["failures"]], [("bad", 500, None), ("nobody", None, "connect")])
+        hosts = {one["host"]: one for one in answer["hosts"]}
+        self.assertEqual({(one["breaker"], one["calls"], one["failed"]) for one in hosts.values()}, {("open", 1, 1), ("open", 2, 1)})
+        self.assertEqual(len(self.ask("GET", "/v1/callbacks?limit=1")[1]["hosts"]), 1)
+        self.ask("GET", "/v1/server")
+        seen = self.description.seen
+        self.assertEqual({one for one in NEEDS_TOKENS_AND_CALLS if not one.startswith("WaitingPop")} - seen, set())
 
 
 class Scopes(Asking):

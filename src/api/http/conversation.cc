@@ -167,7 +167,7 @@ Status Conversation::admit(const net::HttpRequest& request) {
   for (const Dialect* dialect : host_.dialects) {
     if (dialect->owns(request.target)) current_->dialect = dialect;
   }
-  if (is_foreign(request))
+  if (is_foreign(request) && !current_->dialect->is_public)
     return Error{ErrorCode::kForbidden, {}, "requests of pages from other places are not answered", {}};
   if (!access.is_open()) caller_ = access.identify(secret_of(request.authorization));
   Result<Target> target = parse_target(request.target);

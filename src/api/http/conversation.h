@@ -16,6 +16,7 @@
 #include "api/http/metrics.h"
 #include "api/http/streams.h"
 #include "core/address.h"
+#include "delivery/webhook/call_book.h"
 #include "net/http_reader.h"
 
 namespace delayq::http {
@@ -31,6 +32,10 @@ struct Endpoint {
   std::function<ProcessFigures()> process = [] { return ProcessFigures(); };
   std::function<webhook::WebhookFigures()> webhooks = {};  ///< may be empty
   std::function<std::optional<RedisFigures>()> redis = [] { return std::nullopt; };
+  /// The hosts that were called and the last failures, at most so many of each.
+  std::function<webhook::CallbackReport(Moment now, size_t limit)> callbacks = [](Moment, size_t) {
+    return webhook::CallbackReport();
+  };
   std::function<std::optional<LadderFigures>()> ladder = [] { return std::nullopt; };
   /// Returns nothing when no jobs are delivered to Redis.
   std::function<std::optional<delivery::SinkFigures>()> redis_delivery = [] { return std::nullopt; };
@@ -41,6 +46,8 @@ struct Endpoint {
   uint32_t metrics_topics = 200;  ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< besides HTTP v1
+  std::string engine{};                    ///< its name: "journal"
+  std::string resp{};                      ///< where Redis clients connect
   HostNames names{};                       ///< of this server; checked when no tokens are configured
 };
 
@@ -64,6 +71,7 @@ class Conversation final : public api::Conversation {
   bool end_input() override;
   void hang_up() override;
   void check_again() override;
+  ProtocolKind protocol() const override { return ProtocolKind::kHttp; }
 
   // ---- for an EventStream, which appends to output()
   /// False: the client has disconnected, or may not read on.

@@ -229,6 +229,27 @@ std::optional<std::string> gzip(std::string_view text) {
   return result == Z_STREAM_END ? std::optional(std::move(out)) : std::nullopt;
 }
 
+/// What gzip() was given. REQUIRES: `packed` is a constant of this program.
+std::string gunzip(std::string_view packed) {
+  constexpr int kGzip = 15 + 16;
+  constexpr size_t kStep = 64 * 1024;
+  z_stream stream{};
+  std::string out;
+  if (inflateInit2(&stream, kGzip) != Z_OK) return out;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));  // zlib does not write there
+  stream.avail_in = static_cast<uInt>(packed.size());
+  for (int result = Z_OK; result == Z_OK;) {
+    const size_t before = out.size();
+    out.resize(before + kStep);
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
+    stream.avail_out = kStep;
+    result = inflate(&stream, Z_NO_FLUSH);
+    out.resize(out.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  return out;
+}
+
 void append_number(std::string& out, size_t number) {
   std::array<char, 24> digits;
   const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
@@ -251,20 +272,29 @@ bool accepts_gzip(std::string_view accept_encoding) {
 }
 
 void write_response(std::string& out, const Response& response, const Manner& manner) {
-  std::optional<std::string> compressed;
-  if (manner.may_compress && response.body.size() >= kWorthCompressing) compressed = gzip(response.body);
-  const std::string& body = compressed ? *compressed : response.body;
+  const bool has_body = response.status != 304;
+  std::optional<std::string> other;
+  if (response.is_gzipped && !manner.may_compress) other = gunzip(response.body);
+  if (!response.is_gzipped && manner.may_compress && response.body.size() >= kWorthCompressing)
+    other = gzip(response.body);
+  const std::string& body = other ? *other : response.body;
+  const bool is_compressed = response.is_gzipped != other.has_value();
   out += "HTTP/1.1 ";
   append_number(out, static_cast<size_t>(response.status));
   out += ' ';
   out += reason_phrase(response.status);
-  out += "\r\nContent-Type: ";
-  out += response.content_type;
-  out += "\r\nContent-Length: ";
-  append_number(out, body.size());
-  out += "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+  if (has_body) {
+    out += "\r\nContent-Type: ";
+    out += response.content_type;
+    out += "\r\nContent-Length: ";
+    append_number(out, body.size());
+  }
+  out += "\r\nCache-Control: ";
+  out += response.cache;
+  out += "\r\nX-Content-Type-Options: nosniff\r\n";
   out += response.headers;
-  if (compressed) out += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n";
+  if (has_body && is_compressed) out += "Content-Encoding: gzip\r\n";
+  if (is_compressed || response.is_gzipped) out += "Vary: Accept-Encoding\r\n";
   if (manner.closes) out += "Connection: close\r\n";
   out += "\r\n";
   if (!manner.leaves_out_body) out += body;
@@ -302,6 +332,8 @@ std::string_view reason_phrase(int status) {
       return "OK";
     case 201:
       return "Created";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 401:

@@ -27,6 +27,9 @@ struct Response {
   std::string_view content_type = "application/json";  ///< a constant
   std::string headers;                                 ///< further ones, each with its line's end
   std::string body;
+  std::string_view cache = "no-store";  ///< Cache-Control; a constant
+  /// The body is compressed already. It is sent plain to clients that do not accept that.
+  bool is_gzipped = false;
 };
 
 /// How a response is written.
@@ -208,6 +211,8 @@ struct Dialect {
   /// A refusal in the words of the dialect. `status` is 0 when a handler refused; otherwise it is the HTTP
   /// status.
   Response (*refusal)(const Error& error, int status);
+  /// Its answers are the same for everyone and change nothing, so pages of other sites may link to them.
+  bool is_public = false;
 
   /// Whether a request's target is one of its paths, or would be if it had more of them.
   bool owns(std::string_view target) const;

@@ -30,6 +30,7 @@ constexpr std::array kRoutes{
     // Most of what it may answer is counted when its jobs have arrived, as a part of the request (kept()):
     // a client could make the server reserve it with a head alone.
     Route{"POST", "/v1/jobs", &push_many, kPushing, Reach::kNone, AnswerKind::kShort, Flow::kInPieces},
+    Route{"GET", "/v1/jobs/{id}", &find, kAnyScope, Reach::kNone, AnswerKind::kJob},
     Route{"DELETE", "/v1/groups/{group}", &cancel_group, kPushing, Reach::kNone},
     Route{"POST", "/v1/topics/{topic}/pop", &pop_topic, kConsuming, Reach::kTopic, {}, Flow::kMayWait},
     Route{"POST", "/v1/pop", &pop, kConsuming, Reach::kNone, {}, Flow::kMayWait},
@@ -57,6 +58,9 @@ constexpr std::array kRoutes{
     Route{"POST", "/v1/schedules/{name}/run", &run_schedule, kScheduling, Reach::kNone},
     Route{"GET", "/v1/forecast", &forecast, kReading, Reach::kNone},
     Route{"GET", "/v1/stats", &totals, kAnyScope, Reach::kAll},
+    Route{"GET", "/v1/consumers", &consumers, kReading, Reach::kAll, AnswerKind::kNames},
+    Route{"GET", "/v1/callbacks", &callbacks, kReading, Reach::kAll, AnswerKind::kNames},
+    Route{"GET", "/v1/server", &about_server, kAnyScope, Reach::kNone},
     Route{"GET", "/v1/export", &export_page, kOperating, Reach::kAll, AnswerKind::kJobs},
     Route{"POST", "/v1/import", &import_lines, kOperating, Reach::kAll},
     Route{"POST", "/v1/backups", &backup, kOperating, Reach::kAll},

@@ -73,6 +73,7 @@ Status ack(const Call& call);
 Status nack(const Call& call);
 Status extend(const Call& call);
 Status get(const Call& call);
+Status find(const Call& call);
 Status list(const Call& call);
 
 // ---- v1_topics.cc: topics, their figures and their settings
@@ -103,6 +104,9 @@ Status health(const Call& call);
 Status readiness(const Call& call);
 Status metrics(const Call& call);
 Status openapi(const Call& call);
+Status about_server(const Call& call);
+Status consumers(const Call& call);
+Status callbacks(const Call& call);
 Status export_page(const Call& call);
 Status import_lines(const Call& call);
 Status backup(const Call& call);

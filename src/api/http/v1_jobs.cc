@@ -124,6 +124,17 @@ Status pop_from(const Call& call, Fields& fields, std::vector<std::string_view> 
   return {};
 }
 
+Reply<std::optional<FoundJob>> send_found(const Responder& responder) {
+  return [responder](const Result<std::optional<FoundJob>>& found) {
+    if (!found.ok()) return responder.refuse(found.error());
+    if (!*found) return responder.refuse({ErrorCode::kNotFound, {}, "there is no such job", {}});
+    responder.send_json([&](json::Writer& json) {
+      write_job(json, (*found)->job, true);
+      return 200;
+    });
+  };
+}
+
 }  // namespace
 
 // ---- producers
@@ -297,16 +308,14 @@ Status extend(const Call& call) {
 
 Status get(const Call& call) {
   if (Status status = call.expect_no_query(); !status.ok()) return status;
-  call.queue().get(call.now(), {call.names[0], call.names[1]},
-                   [responder = call.accept()](const Result<std::optional<FoundJob>>& found) {
-                     if (!found.ok()) return responder.refuse(found.error());
-                     if (!*found)
-                       return responder.refuse({ErrorCode::kNotFound, {}, "there is no such job", {}});
-                     responder.send_json([&](json::Writer& json) {
-                       write_job(json, (*found)->job, true);
-                       return 200;
-                     });
-                   });
+  call.queue().get(call.now(), {call.names[0], call.names[1]}, send_found(call.accept()));
+  return {};
+}
+
+Status find(const Call& call) {
+  if (Status status = call.expect_no_query(); !status.ok()) return status;
+  const Responder responder = call.accept_steps();
+  responder.find_kept_too(call.names[0], send_found(responder));
   return {};
 }
 

@@ -1,5 +1,8 @@
 // The calls about the server itself, and about everything that it holds.
 #include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -7,6 +10,8 @@
 #include "api/http/metrics.h"
 #include "api/http/v1.h"
 #include "api/transfer/line.h"
+#include "core/limits.h"
+#include "core/moment.h"
 
 namespace delayq::http::v1_calls {
 
@@ -72,6 +77,57 @@ int write_results(json::Writer& json, const std::vector<uint64_t>& numbers,
   return 200;
 }
 
+constexpr uint32_t kUsualLimit = 100;
+
+Result<uint32_t> read_limit(const Call& call) {
+  Fields fields(call.target.query);
+  const uint32_t limit = fields.small_number("limit").value_or(kUsualLimit);
+  if (limit < 1 || limit > Limits::kPageJobs)
+    fields.note("limit", fmt::format("expected 1 to {}", Limits::kPageJobs));
+  if (Status status = fields.finish(); !status.ok()) return status.error();
+  return limit;
+}
+
+/// Rounded up to milliseconds, like a lateness.
+uint64_t millis_at(const Histogram<28>& micros, double part) {
+  constexpr uint64_t kMicrosPerMilli = 1'000;
+  constexpr uint64_t kLongest = Histogram<28>::upper_bound(27);
+  return (std::min(micros.quantile(part), kLongest) + kMicrosPerMilli - 1) / kMicrosPerMilli;
+}
+
+void write_host(json::Writer& json, const webhook::HostReport& host) {
+  static constexpr std::array<std::string_view, 3> kBreakers{"closed", "open", "half_open"};
+  json.begin_object().key("host").text(host.host);
+  json.key("breaker").text(kBreakers[static_cast<size_t>(host.gate.breaker)]);
+  if (host.gate.open_until) json.key("open_until").text(format_moment(*host.gate.open_until));
+  json.key("failures_in_a_row").number(uint64_t{host.gate.failures});
+  json.key("in_flight").number(uint64_t{host.gate.calls}).key("waiting").number(host.waiting);
+  json.key("calls").number(host.calls).key("failed").number(host.failed);
+  json.key("latency_ms").begin_object().key("p50").number(millis_at(host.micros, 0.5));
+  json.key("p99").number(millis_at(host.micros, 0.99)).end_object();
+  json.key("last_call_at").text(format_moment(host.last_call)).end_object();
+}
+
+void write_failure(json::Writer& json, const webhook::PastFailure& failure) {
+  json.begin_object().key("at").text(format_moment(failure.at)).key("topic").text(failure.topic);
+  json.key("id").text(failure.id).key("host").text(failure.host);
+  json.key("attempt").number(uint64_t{failure.attempt}).key("dead").boolean(failure.dead);
+  if (failure.status != 0) json.key("status").number(static_cast<uint64_t>(failure.status));
+  if (failure.error != webhook::CallError::kNone) json.key("error").text(webhook::name_of(failure.error));
+  json.key("took_ms").number(
+      static_cast<uint64_t>(std::max<int64_t>(0, std::chrono::duration_cast<Millis>(failure.took).count())));
+  json.end_object();
+}
+
+void write_pop(json::Writer& json, const api::WaitingPop& pop) {
+  json.begin_object().key("client").text(pop.client).key("protocol").text(name_of(pop.protocol));
+  if (!pop.token.empty()) json.key("token").text(pop.token);
+  json.key("topics").begin_array();
+  for (const std::string& topic : pop.topics) json.text(topic);
+  json.end_array().key("since").text(format_moment(pop.since));
+  json.key("until").text(format_moment(pop.until)).end_object();
+}
+
 }  // namespace
 
 /// Answered by the loop that the queue runs in, without a question to the engine: a server whose Redis is
@@ -93,6 +149,72 @@ Status readiness(const Call& call) {
 Status openapi(const Call& call) {
   if (Status status = call.expect_no_query(); !status.ok()) return status;
   call.accept().send({200, "application/yaml", {}, std::string(embedded::openapi_yaml())});
+  return {};
+}
+
+/// What a client needs to know before it asks for more: what it may do is part of it.
+Status about_server(const Call& call) {
+  if (Status status = call.expect_no_query(); !status.ok()) return status;
+  const Endpoint& host = call.host();
+  const Token* const token = call.access().token_of(call.caller());
+  call.accept().send_json([&](json::Writer& json) {
+    json.begin_object().key("version").text(host.version).key("engine").text(host.engine);
+    json.key("now").text(format_moment(call.now()));
+    json.key("started_at").text(format_moment(host.process().started)).key("resp").text(host.resp);
+    json.key("tokens").boolean(!call.access().is_open());
+    if (token != nullptr) json.key("name").text(token->name);
+    json.key("scopes").begin_array();
+    for (size_t i = 0; i < kScopeNames.size(); ++i) {
+      const bool has = token == nullptr || (token->scopes & only(static_cast<Scope>(i))) != 0;
+      if (has) json.text(kScopeNames[i]);
+    }
+    json.end_array().key("topics").begin_array();
+    for (const std::string& pattern : call.access().topics_of(call.caller())) json.text(pattern);
+    json.end_array().end_object();
+    return 200;
+  });
+  return {};
+}
+
+/// The pops that have waited longest come first.
+Status consumers(const Call& call) {
+  const Result<uint32_t> limit = read_limit(call);
+  if (!limit.ok()) return limit.error();
+  std::vector<api::WaitingPop> pops;
+  for (const api::Conversation* const each : call.host().front->lingering) {
+    if (const auto pop = each->waiting_pop()) pops.push_back(*pop);
+  }
+  const size_t shown = std::min<size_t>(*limit, pops.size());
+  std::partial_sort(pops.begin(), pops.begin() + static_cast<ptrdiff_t>(shown), pops.end(),
+                    [](const api::WaitingPop& a, const api::WaitingPop& b) {
+                      return std::pair(a.since, a.client) < std::pair(b.since, b.client);
+                    });
+  call.accept().send_json([&](json::Writer& json) {
+    json.begin_object().key("connections").number(call.host().process().connections);
+    json.key("waiting_total").number(uint64_t{pops.size()}).key("waiting").begin_array();
+    for (size_t i = 0; i < shown; ++i) write_pop(json, pops[i]);
+    json.end_array().end_object();
+    return 200;
+  });
+  return {};
+}
+
+Status callbacks(const Call& call) {
+  const Result<uint32_t> limit = read_limit(call);
+  if (!limit.ok()) return limit.error();
+  const webhook::CallbackReport report = call.host().callbacks(call.now(), *limit);
+  webhook::WebhookFigures figures;
+  if (call.host().webhooks) figures = call.host().webhooks();
+  call.accept().send_json([&](json::Writer& json) {
+    json.begin_object().key("in_flight").number(figures.in_flight).key("waiting").number(figures.waiting);
+    json.key("delivered").number(figures.delivered).key("failed").number(figures.failed);
+    json.key("hosts").begin_array();
+    for (const webhook::HostReport& host : report.hosts) write_host(json, host);
+    json.end_array().key("failures").begin_array();
+    for (const webhook::PastFailure& failure : report.failures) write_failure(json, failure);
+    json.end_array().end_object();
+    return 200;
+  });
   return {};
 }
 

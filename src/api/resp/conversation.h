@@ -98,6 +98,7 @@ class Conversation final : public api::Conversation {
   uint64_t requests() const override { return requests_; }
   void time_out() override;
   bool go_on() override;
+  ProtocolKind protocol() const override { return ProtocolKind::kResp; }
 
  private:
   /// A finished reply: appends to the writer.

@@ -42,6 +42,14 @@ WebhookFigures WebhookSink::figures() const {
   return figures;
 }
 
+CallbackReport WebhookSink::report(Moment now, size_t limit) const {
+  CallbackReport report = book_.report([&](const std::string& host) { return gate_.look(host, now); }, limit);
+  for (HostReport& host : report.hosts) {
+    if (const auto line = lines_.find(host.host); line != lines_.end()) host.waiting = line->second.size();
+  }
+  return report;
+}
+
 // ---- what is taken
 
 bool WebhookSink::takes(Outlet outlet, const EffectiveSettings& topic) const {
@@ -200,8 +208,12 @@ void WebhookSink::ended(uint64_t number, const CallResult& result) {
 void WebhookSink::settle(const Flight& flight, const CallResult& result) {
   CallOutcome outcome = outcome_of(result, flight.format, now_);
   gate_.leave(flight.host, now_, outcome.host_failed);
-  if (outcome.fate == CallFate::kDone) return ledger().done(flight.ticket, std::move(outcome.text));
+  const bool is_done = outcome.fate == CallFate::kDone;
+  book_.note(now_, flight.host, result, !is_done);
+  if (is_done) return ledger().done(flight.ticket, std::move(outcome.text));
   const bool is_dead = outcome.fate == CallFate::kDead;
+  book_.note_failure({now_, flight.topic, flight.id, flight.host, flight.attempt, is_dead, result.status,
+                      result.error, result.took});
   if (log_) log_({flight.topic, flight.id, flight.host, flight.attempt, is_dead, result});
   if (is_dead) return ledger().dead(flight.ticket, std::move(outcome.text));
   ledger().failed(flight.ticket, std::move(outcome.text), outcome.retry_after);
@@ -283,6 +295,18 @@ HostGate::Room HostGate::room(const std::string& name, Moment now) {
     return {host.is_probing ? 0U : 1U, std::nullopt};
   }
   return {options_.per_host - std::min(options_.per_host, host.calls), std::nullopt};
+}
+
+HostView HostGate::look(const std::string& name, Moment now) const {
+  const auto found = hosts_.find(name);
+  if (found == hosts_.end()) return {};
+  const HostState& host = found->second;
+  HostView view{Breaker::kClosed, std::nullopt, host.failures, host.calls};
+  if (!host.is_open) return view;
+  const Moment until = std::min(host.open_until, saturating_add(now, options_.cooldown));
+  view.breaker = until > now ? Breaker::kOpen : Breaker::kHalfOpen;
+  if (until > now) view.open_until = until;
+  return view;
 }
 
 void HostGate::enter(const std::string& name, Moment now, uint32_t calls) {

@@ -15,6 +15,7 @@
 #include "core/time.h"
 #include "delivery/sink.h"
 #include "delivery/webhook/call.h"
+#include "delivery/webhook/call_book.h"
 #include "queue/queue.h"
 
 namespace delayq::webhook {
@@ -53,6 +54,9 @@ class HostGate {
   void give_back(const std::string& host, uint32_t calls);
   /// A call has ended. `failed`: the host itself failed.
   void leave(const std::string& host, Moment now, bool failed);
+
+  /// For people. A host that is not remembered has had no failure since its last success.
+  HostView look(const std::string& host, Moment now) const;
 
   /// How many have a breaker that is not closed.
   size_t open_hosts() const { return open_; }
@@ -134,6 +138,8 @@ class WebhookSink final : public delivery::Sink {
   /// Called for each call that failed.
   void set_log(std::function<void(const FailedCall&)> log) { log_ = std::move(log); }
   WebhookFigures figures() const;
+  /// The hosts that were called and the last failures, at most `limit` of each.
+  CallbackReport report(Moment now, size_t limit) const;
 
  private:
   /// A job, and its call, until that ends.
@@ -183,6 +189,7 @@ class WebhookSink final : public delivery::Sink {
   Moment next_check_ = kNever;
   absl::flat_hash_map<std::string, signing::Signer> signers_;  ///< by their secrets
   std::function<void(const FailedCall&)> log_;
+  CallBook book_;
   WebhookFigures figures_;  ///< of calls; those of jobs are in the ledger
 };
 

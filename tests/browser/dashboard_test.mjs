@@ -1,0 +1,473 @@
+// The dashboard in a real browser, over the real server: what people do with it, in the order in which they would.
+import assert from 'node:assert/strict';
+import {execFile} from 'node:child_process';
+import {after, before, describe, test} from 'node:test';
+import {promisify} from 'node:util';
+import {axe, deadline, launch, proxyBelow, receiver, Server, until} from './harness.mjs';
+
+const run = promisify(execFile);
+let browser;
+let server;
+before(async () => {
+  browser = await launch();
+  server = await Server.start();
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** A page of its own for a test; what the browser complains of makes the test fail. `mayFail`: requests that are expected to. */
+async function open(t, path = '', {url = server.url, mayFail, ...options} = {}) {
+  const context = await browser.newContext({viewport: {width: 1280, height: 900}, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options});
+  context.setDefaultTimeout(deadline);
+  const page = await context.newPage();
+  const complaints = [];
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && !mayFail?.test(message.text()) && complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(complaints, [], 'the console has errors');
+  });
+  await page.goto(`${url}#/${path}`);
+  return page;
+}
+const row = (page, kind, name) => page.locator(`tr[data-${kind}="${name}"]`);
+const see = (page, text) => page.getByText(text).first().waitFor();
+const button = (page, name) => page.getByRole('button', {name, exact: true});
+const link = (page, name) => page.getByRole('link', {name, exact: true});
+
+describe('topics', () => {
+  test('an empty server tells the first command to type', async (t) => {
+    const page = await open(t);
+    await see(page, 'No jobs yet');
+    await see(page, /redis-cli -p \d+ PUSH order 30s/);
+  });
+
+  test('a topic is seen, and what changes is seen at once', async (t) => {
+    await server.push('order', {id: 'order:1', delay: '1h'});
+    const page = await open(t, 'topics');
+    const delayed = row(page, 'topic', 'order').locator('td').nth(1);
+    await delayed.getByText('1', {exact: true}).waitFor();
+    await server.push('order', {id: 'order:2', delay: '1h'});
+    await delayed.getByText('2', {exact: true}).waitFor();
+    await see(page, 'live');
+  });
+
+  test('pause and resume', async (t) => {
+    const page = await open(t, 'topics');
+    await button(page, 'Pause order').click();
+    await row(page, 'topic', 'order').getByText('paused').waitFor();
+    assert.equal((await server.ask('GET', 'v1/topics/order')).settings.paused, true);
+    await button(page, 'Resume order').click();
+    await button(page, 'Pause order').waitFor();
+    assert.equal((await server.ask('GET', 'v1/topics/order')).settings.paused, false);
+  });
+
+  test('settings are changed, refused with the reason, and set back', async (t) => {
+    const page = await open(t, 'topics/order');
+    await page.getByLabel('attempts').fill('3');
+    await page.getByLabel('backoff').fill('1m');
+    await see(page, 'Changed: attempts, backoff');
+    await button(page, 'Save').click();
+    await see(page, 'The settings are stored.');
+    const {settings} = await server.ask('GET', 'v1/topics/order');
+    assert.deepEqual([settings.attempts, settings.backoff], [3, '1m']);
+    await button(page, 'Back to the defaults').click();
+    await see(page, 'The defaults apply again.');
+    assert.equal((await server.ask('GET', 'v1/topics/order')).settings.attempts, 16);
+  });
+
+  test('a wrong setting is refused with the reason', async (t) => {
+    const page = await open(t, 'topics/order', {mayFail: /400/});
+    await page.getByLabel('lease').fill('soon');
+    await button(page, 'Save').click();
+    await see(page, /lease: /);
+  });
+
+  test('a purge asks first, and names what it deletes', async (t) => {
+    for (const id of ['a', 'b']) await server.push('waste', {id, delay: '1h'});
+    await server.push('waste', {id: 'c'});
+    const page = await open(t, 'topics/waste');
+    await button(page, 'Purge…').click();
+    await see(page, 'This deletes 2 delayed, 1 ready.');
+    const confirm = button(page, 'Delete 3 jobs');
+    assert.equal(await confirm.isDisabled(), true);
+    await page.getByLabel('Type waste to confirm').fill('waste');
+    await confirm.click();
+    await see(page, '3 jobs are gone.');
+    await button(page, 'Forget').click();
+    await see(page, 'waste is forgotten.');
+  });
+});
+
+describe('jobs', () => {
+  test('a job is found by its id alone, and inspected as it was pushed', async (t) => {
+    await server.ask('POST', 'v1/topics/order/jobs', '{"id": "order:77", "delay": "2h", "group": "cart:7", "body": {"number": 12345678901234567890, "text": "a\\nb"}}');
+    const page = await open(t, 'jobs');
+    await page.getByLabel('Find a job by its id, in all topics').fill('order:77');
+    await button(page, 'Find').click();
+    await page.getByRole('heading', {name: 'order:77'}).waitFor();
+    const body = page.locator('pre.body');
+    assert.equal(await body.textContent(), '{\n  "number": 12345678901234567890,\n  "text": "a\\nb"\n}');
+    await button(page, 'Hex').click();
+    await page.locator('pre[data-view=hex]').waitFor();
+    assert.match(await body.textContent(), /^00000000 {2}7b 22 6e 75 6d 62 65 72 {2}22 3a .*\|?\{"number"/);
+    await see(page, 'cart:7');
+    await see(page, /in 1h 59m|in 2h/);
+  });
+
+  test('an id that nobody has', async (t) => {
+    const page = await open(t, 'jobs', {mayFail: /404/});
+    await page.getByLabel('Find a job by its id, in all topics').fill('nothing');
+    await button(page, 'Find').click();
+    await see(page, 'No topic has a job with the id nothing.');
+  });
+
+  test('the list is filtered by id and due time, and paged', async (t) => {
+    await server.ask('POST', 'v1/jobs', Array.from({length: 120}, (_, n) => ({topic: 'many', id: `m${String(n).padStart(3, '0')}`, body: n, delay: n < 60 ? '1h' : '1d'})));
+    const page = await open(t, 'jobs?topic=many&state=delayed');
+    const rows = page.locator('tr[data-job]');
+    await rows.nth(49).waitFor();
+    assert.equal(await rows.count(), 50);
+    await button(page, 'Next page').click();
+    await see(page, 'Page 2');
+    await button(page, 'Next page').click();
+    await until('the last page', async () => (await rows.count()) === 20);
+    await page.getByLabel('The id begins with').fill('m11');
+    await until('ten jobs', async () => (await rows.count()) === 10);
+    await page.getByLabel('The id begins with').fill('');
+    await button(page, 'Due between…').click();
+    await page.getByLabel('Due before').fill(new Date(Date.now() + 26 * 3_600_000).toISOString().slice(0, 16));
+    await page.getByLabel('Due after').fill(new Date(Date.now() + 12 * 3_600_000).toISOString().slice(0, 16));
+    await until('those of tomorrow', async () => (await rows.count()) === 60 && (await rows.first().getAttribute('data-job')) >= 'm060');
+  });
+
+  test('cancel', async (t) => {
+    const page = await open(t, 'topics/order/jobs/order%3A1', {mayFail: /404/});
+    await button(page, 'Cancel…').click();
+    await button(page, 'Cancel the job').click();
+    await see(page, 'order:1 is cancelled.');
+    await see(page, 'There is no such job');
+  });
+
+  test('reschedule with the date picker, then run now', async (t) => {
+    const page = await open(t, 'topics/order/jobs/order%3A2');
+    await button(page, 'Reschedule…').click();
+    await page.getByLabel('Due at (Europe/Berlin)').fill('2031-02-03T09:30');
+    await button(page, 'Move').click();
+    await see(page, /^Due in/);
+    assert.equal((await server.ask('GET', 'v1/topics/order/jobs/order:2')).due_at, '2031-02-03T08:30:00.000Z');
+    await button(page, 'Run now').click();
+    await page.locator('.head .badge', {hasText: 'ready'}).waitFor();
+    assert.equal((await server.ask('GET', 'v1/topics/order/jobs/order:2')).state, 'ready');
+  });
+
+  test('the dead of one error are redriven, and no others', async (t) => {
+    await server.ask('POST', 'v1/topics/order/pop', {ack: 'auto', count: 10});
+    for (const [id, why] of [['d1', 'the bank says no'], ['d2', 'timeout'], ['d3', 'the bank says no']]) await server.bury('pay', id, why);
+    const page = await open(t);
+    await link(page, 'pay: 3 more jobs have died within a minute · 3 dead').or(page.getByRole('link', {name: 'pay: 3 dead jobs'})).click();
+    await button(page, 'the bank says no').first().click();
+    await until('two of them', async () => (await page.locator('tr[data-job]').count()) === 2);
+    await button(page, 'Redrive all with this error…').click();
+    await button(page, 'Redrive').click();
+    await see(page, '2 jobs are ready again.');
+    assert.deepEqual(await server.counts('pay'), {delayed: 0, ready: 2, reserved: 0, done: 0, dead: 1});
+  });
+
+  test('the selected are redriven, and one alone', async (t) => {
+    for (const id of ['e1', 'e2', 'e3']) await server.bury('parcel', id, 'no');
+    const page = await open(t, 'jobs?topic=parcel&state=dead');
+    await page.getByLabel('Select e1').check();
+    await page.getByLabel('Select e3').check();
+    await button(page, 'Redrive 2 selected').click();
+    await see(page, '2 jobs are ready again.');
+    await row(page, 'job', 'e1').waitFor({state: 'detached'});
+    await link(page, 'e2').click();
+    await see(page, 'no');
+    await button(page, 'Redrive').click();
+    await page.locator('.head .badge', {hasText: 'ready'}).waitFor();
+    assert.equal((await server.counts('parcel')).dead, 0);
+  });
+
+  test('a job is pushed from the form, which shows the same request for the shell', async (t) => {
+    const page = await open(t, 'push?topic=mail');
+    await page.getByLabel('id (generated without one)').fill("it's");
+    await page.getByLabel('body').fill('{"n": 1}');
+    await page.getByLabel('delay', {exact: true}).fill('90m');
+    const [curl, redis] = await page.locator('.code pre').allTextContents();
+    assert.match(redis, /^redis-cli -p \d+ PUSH mail 90m '\{"n": 1\}' ID 'it'\\''s'$/);
+    await run('sh', ['-c', `${curl} --fail --silent`]);
+    assert.equal((await server.ask('GET', "v1/topics/mail/jobs/it's")).state, 'delayed');
+    await page.getByLabel('id (generated without one)').fill('form:1');
+    await button(page, 'Push').click();
+    await page.getByRole('heading', {name: 'form:1'}).waitFor();
+    assert.deepEqual((await server.ask('GET', 'v1/topics/mail/jobs/form:1')).body, {n: 1});
+  });
+
+  test('what is wrong with a push is said beside the field', async (t) => {
+    const page = await open(t, 'push?topic=mail', {mayFail: /400/});
+    await page.getByLabel('delay', {exact: true}).fill('soon');
+    await button(page, 'Push').click();
+    await page.locator('.field.wrong', {hasText: 'delay'}).waitFor();
+  });
+});
+
+test('the life of a schedule', async (t) => {
+  const page = await open(t, 'schedules', {mayFail: /400/});
+  await see(page, 'No schedules yet');
+  await link(page, 'New schedule').click();
+  await page.getByLabel('name', {exact: true}).fill('nightly');
+  await page.getByLabel('topic', {exact: true}).fill('report');
+  await page.getByLabel('cron', {exact: true}).fill('0 2 * *');
+  await page.locator('.alert').waitFor();
+  await page.getByLabel('cron', {exact: true}).fill('30 2 * * *');
+  await page.getByLabel('time zone').fill('Asia/Shanghai');
+  await page.locator('[data-preview] li', {hasText: '02:30:00 Asia/Shanghai'}).first().waitFor();
+  assert.equal(await page.locator('[data-preview] li').count(), 5);
+  await button(page, 'Set the schedule').click();
+  await page.getByRole('heading', {name: 'nightly'}).waitFor();
+  await button(page, 'Run now').click();
+  await see(page, /nightly#.* is made\./);
+  assert.equal((await server.counts('report')).ready, 1);
+  await button(page, 'Pause nightly').click();
+  await page.locator('.badge', {hasText: 'paused'}).waitFor();
+  await link(page, 'Change…').click();
+  await button(page, 'interval').click();
+  await page.getByLabel('every', {exact: true}).fill('6h');
+  await button(page, 'Save').click();
+  await see(page, 'every 6h');
+  assert.equal((await server.ask('GET', 'v1/schedules/nightly')).state, 'paused');
+  await button(page, 'Resume nightly').click();
+  await page.locator('.badge', {hasText: 'active'}).waitFor();
+  await button(page, 'Remove…').click();
+  await button(page, 'Remove the schedule').click();
+  await see(page, 'No schedules yet');
+});
+
+test('the future: stored jobs by topic and coming occurrences, told apart', async (t) => {
+  await server.ask('PUT', 'v1/schedules/often', {topic: 'report', body: 1, every: '10m'});
+  const page = await open(t);
+  const chart = page.locator('.future .chart');
+  await chart.waitFor();
+  await page.locator('.future .legend', {hasText: 'from schedules, not stored yet 6'}).waitFor();
+  await page.locator('.future .legend', {hasText: 'mail'}).or(page.locator('.future .legend', {hasText: 'many'})).waitFor();
+  assert.match(await chart.getAttribute('aria-label'), /jobs fall due in this time: many/);
+  await button(page, 'Next day').click();
+  await page.locator('.future .legend', {hasText: 'from schedules, not stored yet 144'}).waitFor();
+  const box = await chart.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 80);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.55, box.y + 90, {steps: 4});
+  await page.mouse.up();
+  await button(page, 'Whole span').click();
+  await button(page, 'As a table').click();
+  await page.locator('.future table').waitFor();
+  await server.ask('DELETE', 'v1/schedules/often');
+});
+
+test('callbacks: hosts that answer and hosts that do not', async (t) => {
+  const [good, bad] = [await receiver(200), await receiver(500)];
+  t.after(() => (good.stop(), bad.stop()));
+  await server.push('hook', {id: 'well', callback: good.url});
+  await server.push('hook', {id: 'ill', callback: bad.url});
+  const page = await open(t, 'callbacks');
+  await row(page, 'host', new URL(good.url).host).getByText('100%').waitFor();
+  await row(page, 'host', new URL(bad.url).host).getByText('0%').waitFor();
+  await link(page, 'ill').click();
+  await page.getByRole('heading', {name: 'ill'}).waitFor();
+});
+
+test('consumers: who waits, and who holds what', async (t) => {
+  const pop = server.ask('POST', 'v1/topics/errand/pop', {wait: '60s', lease: '2m'});
+  const page = await open(t, 'consumers');
+  await page.locator('tr', {hasText: 'errand'}).getByText('127.0.0.1:').waitFor();
+  await server.push('errand', {id: 'run'});
+  await pop;
+  await link(page, 'run').waitFor();
+  await page.locator('tr', {hasText: 'errand'}).getByText(/in [12]m/).first().waitFor();
+});
+
+test('it goes on by itself when the connection was lost', async (t) => {
+  const own = await Server.start();
+  t.after(() => own.stop());
+  await own.push('order', {delay: '1h'});
+  const page = await open(t, 'topics', {url: own.url, mayFail: /./});
+  await row(page, 'topic', 'order').waitFor();
+  await own.kill();
+  await see(page, /The connection to the server is lost/);
+  await page.locator('.connection.lost').waitFor();
+  await own.run();
+  await page.locator('.connection.live').waitFor();
+  await page.locator('.lost').waitFor({state: 'detached'});
+  await own.push('order', {delay: '1h'});
+  await row(page, 'topic', 'order').locator('td').nth(1).getByText('2', {exact: true}).waitFor();
+});
+
+describe('tokens', () => {
+  let own;
+  before(async () => {
+    own = await Server.start({tokens: [{name: 'reader', scopes: ['read']}, {name: 'ops', scopes: ['admin']}, {name: 'shop', scopes: ['push', 'read'], topics: ['shop.*']}]});
+    for (const topic of ['shop.order', 'other']) await own.ask('POST', `v1/topics/${topic}/jobs`, {body: 1, id: 'x', delay: '1h'}, {Authorization: 'Bearer secret-ops'});
+  });
+  after(() => own.stop());
+
+  async function enter(page, secret) {
+    await page.getByLabel('Token').fill(secret);
+    await button(page, 'Sign in').click();
+  }
+
+  test('a wrong token is refused; the right one is kept for the tab only', async (t) => {
+    const page = await open(t, 'topics', {url: own.url, mayFail: /401/});
+    await enter(page, 'nonsense');
+    await see(page, 'The server does not know this token.');
+    await enter(page, 'secret-ops');
+    await button(page, 'Pause other').waitFor();
+    await page.reload();
+    await button(page, 'Pause other').waitFor();
+    assert.equal(await page.evaluate(() => JSON.stringify({...localStorage}).includes('secret')), false);
+    assert.equal(await page.evaluate(() => document.cookie), '');
+    await button(page, 'Sign out').click();
+    await page.getByLabel('Token').waitFor();
+    assert.equal(await page.evaluate(() => JSON.stringify({...sessionStorage}).includes('secret')), false);
+  });
+
+  test('who may only read sees everything and can change nothing', async (t) => {
+    const page = await open(t, 'topics/other/jobs/x', {url: own.url, mayFail: /401/});
+    await enter(page, 'secret-reader');
+    await page.getByRole('heading', {name: 'x'}).waitFor();
+    await see(page, 'read only');
+    assert.equal(await page.locator('.head .button').count(), 0);
+    await page.goto(`${own.url}#/topics/other`);
+    await see(page, 'Settings');
+    assert.equal(await page.getByLabel('attempts').isDisabled(), true);
+    assert.equal(await page.locator('.head .button').count(), 0);
+  });
+
+  test('a token for some topics sees these, live', async (t) => {
+    const page = await open(t, 'topics', {url: own.url, mayFail: /401|403/});
+    await enter(page, 'secret-shop');
+    await row(page, 'topic', 'shop.order').waitFor();
+    assert.equal(await row(page, 'topic', 'other').count(), 0);
+    await own.ask('POST', 'v1/topics/shop.order/jobs', {body: 1, delay: '1h'}, {Authorization: 'Bearer secret-ops'});
+    await row(page, 'topic', 'shop.order').locator('td').nth(1).getByText('2', {exact: true}).waitFor();
+  });
+});
+
+const views = ['', 'topics', 'topics/many', 'jobs', 'jobs?topic=pay&state=dead', 'topics/mail/jobs/form%3A1', 'push', 'schedules', 'schedule/new', 'callbacks', 'consumers'];
+
+describe('for everyone', () => {
+  for (const colorScheme of ['light', 'dark']) {
+    test(`axe finds nothing serious in ${colorScheme}`, async (t) => {
+      const page = await open(t, '', {colorScheme});
+      await see(page, 'live');
+      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
+      for (const view of views) {
+        await page.goto(`${server.url}#/${view}`);
+        await page.locator('h1').waitFor();
+        await page.evaluate(axe.source);
+        const {violations} = await page.evaluate(() => globalThis.axe.run());
+        const serious = violations.filter((each) => ['serious', 'critical'].includes(each.impact));
+        assert.deepEqual(serious.map((each) => `${each.id}: ${each.nodes.map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).join('; ')}`), [], `#/${view}`);
+      }
+    });
+  }
+
+  test('the theme is chosen, and stays', async (t) => {
+    const page = await open(t, '', {colorScheme: 'light'});
+    const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+    await button(page, 'Colours: as the system').click();
+    await button(page, 'Colours: light').click();
+    assert.equal(await theme(), 'dark');
+    await page.reload();
+    await button(page, 'Colours: dark').waitFor();
+    assert.equal(await theme(), 'dark');
+  });
+
+  test('both languages', async (t) => {
+    const page = await open(t, '', {locale: 'zh-CN'});
+    await page.getByRole('heading', {name: '总览'}).waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.lang), 'zh-CN');
+    for (const [view, title] of [['topics', 'Topic'], ['jobs', '任务'], ['schedules', '计划'], ['callbacks', '回调'], ['consumers', '消费者'], ['push', '推送任务']]) {
+      await page.goto(`${server.url}#/${view}`);
+      await page.getByRole('heading', {name: title, level: 1}).waitFor();
+    }
+    await button(page, 'English').click();
+    await page.getByRole('heading', {name: 'Push a job'}).waitFor();
+    await page.reload();
+    await page.getByRole('heading', {name: 'Push a job'}).waitFor();
+  });
+
+  test("on a phone nothing is wider than the screen", async (t) => {
+    const page = await open(t, '', {viewport: {width: 390, height: 844}, hasTouch: true});
+    await see(page, 'live');
+    for (const view of views) {
+      await page.goto(`${server.url}#/${view}`);
+      await page.locator('h1').waitFor();
+      assert.ok(await page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth), `#/${view}`);
+    }
+    await page.getByRole('navigation').getByRole('link', {name: 'Jobs'}).click();
+    await see(page, 'Choose a topic');
+  });
+
+  test('the keyboard alone', async (t) => {
+    const page = await open(t, 'topics');
+    await row(page, 'topic', 'pay').waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.tagName), 'MAIN');
+    await link(page, 'pay').focus();
+    await page.keyboard.press('Enter');
+    await button(page, 'Purge…').focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({state: 'detached'});
+    assert.equal((await server.counts('pay')).dead, 1);
+  });
+});
+
+describe('how it is served', () => {
+  test('below a path of a proxy', async (t) => {
+    const proxy = await proxyBelow('/tools/queue/', server);
+    t.after(() => proxy.stop());
+    const page = await open(t, 'topics', {url: proxy.url});
+    await row(page, 'topic', 'pay').waitFor();
+    await button(page, 'Pause pay').click();
+    await button(page, 'Resume pay').click();
+    await button(page, 'Pause pay').waitFor();
+    await see(page, 'live');
+  });
+
+  test('its size, and how soon it can be used', async (t) => {
+    const page = await open(t);
+    let bytes = 0;
+    const session = await page.context().newCDPSession(page);
+    await session.send('Network.enable');
+    session.on('Network.loadingFinished', ({encodedDataLength}) => (bytes += encodedDataLength));
+    await session.send('Network.clearBrowserCache');
+    await page.goto('about:blank');
+    const begun = Date.now();
+    await page.goto(server.url);
+    await page.getByRole('heading', {name: 'Overview'}).waitFor();
+    await page.locator('.tile').first().click({trial: true});
+    console.log(`# first view usable after ${Date.now() - begun} ms with an empty cache; ${(bytes / 1024).toFixed(0)} KB over the wire with the first answers`);
+    const sizes = await page.evaluate(async () => {
+      const urls = [location.href.split('#')[0], ...[...document.querySelectorAll('script[src], link[href]')].map((each) => each.src || each.href)];
+      return Promise.all(urls.map(async (url) => Number((await fetch(url)).headers.get('content-length'))));
+    });
+    const all = sizes.reduce((a, b) => a + b, 0);
+    console.log(`# assets, compressed: ${all} bytes`);
+    assert.ok(all > 10_000 && all < 150 * 1024, `${all} bytes`);
+    assert.equal(await page.evaluate(() => [...document.querySelectorAll('script')].every((each) => each.src)), true, 'no script within the page');
+  });
+
+  test('the server prints its address first, and server.dashboard = false switches it off', async (t) => {
+    assert.match(server.said, /is ready.*\nSee it: http:\/\/127\.0\.0\.1:\d+\/\n/);
+    const own = await Server.start({options: ['--set', 'server.dashboard=false']});
+    t.after(() => own.stop());
+    assert.equal((await fetch(own.url)).status, 404);
+    assert.doesNotMatch(own.said, /See it/);
+  });
+});
