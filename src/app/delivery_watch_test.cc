@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "app/kafka_delivery.h"
+#include "app/kafka.h"
 #include "app/redis_delivery.h"
 
 namespace delayq {
