@@ -46,7 +46,7 @@ schemathesis: build  ## ask the server all that its OpenAPI description allows a
 	@tools/setup test
 	@DELAYQ_SCHEMATHESIS_EXAMPLES=$(or $(EXAMPLES),1000) /usr/bin/python3 -B tests/e2e/schemathesis_test.py
 
-chaos: build  ## kill servers and Redises for ten minutes and see that nothing is lost; SECONDS=n, TOPOLOGY=sentinel|cluster|one|journal, SEED=n, SCHEDULES=n
+chaos: build  ## kill servers, Redises and Kafka brokers for ten minutes and see that nothing is lost; SECONDS=n, TOPOLOGY=sentinel|cluster|one|journal|kafka|kafka-journal, SEED=n, SCHEDULES=n
 	@tools/setup test
 	@/usr/bin/python3 -B tests/chaos/chaos.py --topology $(or $(TOPOLOGY),sentinel) --seconds $(or $(SECONDS),600) --schedules $(or $(SCHEDULES),1000) $(if $(SEED),--seed $(SEED))
 

@@ -152,13 +152,19 @@ Status LibraryAdmin::read_configs(Millis timeout, std::vector<TopicFacts>& facts
       rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event->get()), &count);
   for (const rd_kafka_ConfigResource_t* resource : std::span(resources, count)) {
     const std::string_view name = rd_kafka_ConfigResource_name(resource);
-    if (const auto error = rd_kafka_ConfigResource_error(resource); error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      const char* const text = rd_kafka_ConfigResource_error_string(resource);
-      return error_of(error, name, text == nullptr ? "" : text);
-    }
     const auto topic =
         std::find_if(facts.begin(), facts.end(), [&](const TopicFacts& each) { return each.name == name; });
     if (topic == facts.end()) continue;
+    const auto error = rd_kafka_ConfigResource_error(resource);
+    if (error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+      // It was made a moment ago, and this broker is another one than the one that told of the partitions.
+      facts.erase(topic);
+      continue;
+    }
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      const char* const text = rd_kafka_ConfigResource_error_string(resource);
+      return error_of(error, name, text == nullptr ? "" : text);
+    }
     size_t entries = 0;
     const rd_kafka_ConfigEntry_t** const configs = rd_kafka_ConfigResource_configs(resource, &entries);
     for (const rd_kafka_ConfigEntry_t* entry : std::span(configs, entries))

@@ -39,7 +39,8 @@ class Admin {
 
   /// Creates the topics that do not exist. One that exists is no error, and is not changed.
   virtual Status create(std::span<const NewTopic> topics, Millis timeout) = 0;
-  /// Facts of those topics that exist, in the order of the names.
+  /// Facts of those topics that exist, in the order of the names. A topic that was created a moment ago may
+  /// be left out: not all brokers know it at the same time.
   virtual Result<std::vector<TopicFacts>> describe(std::span<const std::string> names, Millis timeout) = 0;
 };
 

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "kafka/admin.h"
+#include "kafka/consumer.h"
 #include "kafka/producer.h"
+#include "kafka/reader.h"
 #include "tests/support/kafka_process.h"
 #include "tests/support/redis_process.h"
 
@@ -131,6 +133,55 @@ TEST_F(WithBroker, RecordsSurviveARestartOfTheBrokerWithoutGapsOrRepetition) {
   for (const Confirmation& each : confirmed) {
     ASSERT_EQ(each.error, nullptr) << each.error->detail;
     EXPECT_EQ(each.offset, static_cast<int64_t>(each.token));
+  }
+}
+
+TEST_F(WithBroker, SingleRecordsAreReadOneAfterAnotherWithoutAPause) {
+  broker().create({"single", 1, 1, {}});
+  const auto there = producer();
+  constexpr int64_t kRecords = 600;
+  for (int64_t i = 0; i < kRecords; ++i)
+    ASSERT_TRUE(there->send({.topic = "single", .value = std::to_string(i)}, 1).ok());
+  settle(*there);
+  const auto reader = std::move(*open_reader({.client = broker().client()}));
+  constexpr Moment kNow{};
+  constexpr int64_t kReads = 60;
+  int64_t answered = 0;
+  // With a pause of up to a second each it takes half a minute.
+  support::wait_until(
+      "all are read",
+      [&] {
+        reader->poll(kNow);
+        if (reader->outstanding() > 0 || answered == kReads) return answered == kReads;
+        const int64_t offset = answered * 317 % kRecords;
+        reader->read(kNow, "single", 0, offset, [&, offset](const Result<std::optional<std::string>>& value) {
+          ASSERT_TRUE(value.ok()) << value.error().detail;
+          EXPECT_EQ(*value, std::to_string(offset));
+          ++answered;
+        });
+        return false;
+      },
+      10);
+}
+
+TEST_F(WithBroker, AConsumerLeavesItsGroupWhileRecordsAreOnTheirWay) {
+  broker().create({"left", 4, 1, {}});
+  const auto there = producer();
+  for (int i = 0; i < 20'000; ++i) {
+    ASSERT_TRUE(there->send({.topic = "left", .value = "x"}, 1).ok());
+  }
+  settle(*there);
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    const auto consumer =
+        std::move(*open_consumer({.client = broker().client(), .group = "leaving", .topics = {"left"}}));
+    support::wait_until("partitions are assigned",
+                        [&] { return consumer->poll(1, 1).rebalance.has_value(); });
+    consumer->close();
+    support::wait_until("it has left", [&] {
+      if (consumer->poll(1, 1).rebalance) consumer->let_go();
+      return consumer->is_closed();
+    });
   }
 }
 

@@ -189,9 +189,11 @@ Result<std::unique_ptr<Reader>> open_reader(ReaderOptions options) {
                         {
                             {"enable.partition.eof", "true"},
                             {"auto.offset.reset", "error"},
-                            // Single records are wanted: not much is read ahead.
-                            {"queued.min.messages", "1"},
-                            {"queued.max.messages.kbytes", "1024"},
+                            // Single records are wanted: not much is read ahead. The bound is in bytes and
+                            // above what is read before a partition is stopped: librdkafka 2.0 looks again
+                            // only after a second at a partition that has reached it.
+                            {"queued.min.messages", "100000"},
+                            {"queued.max.messages.kbytes", "8192"},
                             {"fetch.message.max.bytes", "131072"},
                             {"fetch.wait.max.ms", "10"},
                         });

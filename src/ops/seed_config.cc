@@ -224,7 +224,7 @@ constexpr std::array kKeys{
     SeedKey{"kafka.sasl_password", kGo, Kind::kKafka, "kafka.password"},
     SeedKey{"kafkaqueue.delay_durations", kGo, Kind::kText, {}, kKafka},
     SeedKey{"kafkaqueue.delay_topic", kGo, Kind::kText, {}, kKafka},
-    SeedKey{"kafkaqueue.delay_partition_groups", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafkaqueue.delay_partition_groups", kGo, Kind::kText, "kafka.partition_groups"},
 };
 
 }  // namespace
@@ -320,6 +320,7 @@ class SeedReader {
     take_redis();
     take_kafka();
     take_delivery();
+    take_partitions();
     return std::move(out_);
   }
 
@@ -338,6 +339,7 @@ class SeedReader {
     if (key == nullptr) return warn_of_unknown(entry);
     is_popped_ |= entry.name() == "queue_name" || entry.name() == "queue_block_timeout";
     keeps_ |= key->to == kKeepTime;
+    if (key->to == kGroups) groups_ = &entry;
     if (key->to.empty()) warn(entry, key->note);
     // An empty value is the same as a missing key, in their programs and here.
     if (entry.value.empty()) return;
@@ -463,7 +465,16 @@ class SeedReader {
     set(*redis_host_, "topics.*.keep_done.count", "1000000");
   }
 
+  /// The partitions of the ladder are those that its groups name.
+  void take_partitions() {
+    int32_t partitions = 0;
+    for (const std::vector<int32_t>& group : out_.config.kafka.partition_groups)
+      partitions = std::max(partitions, *std::max_element(group.begin(), group.end()) + 1);
+    if (partitions > 0) set(*groups_, "kafka.partitions", std::to_string(partitions));
+  }
+
   static constexpr std::string_view kKeepTime = "topics.*.keep_done.time";
+  static constexpr std::string_view kGroups = "kafka.partition_groups";
 
   SeedForm form_;
   std::string_view file_name_;
@@ -473,6 +484,7 @@ class SeedReader {
   const IniEntry* log_name_ = nullptr;
   const IniEntry* redis_host_ = nullptr;
   const IniEntry* redis_port_ = nullptr;
+  const IniEntry* groups_ = nullptr;  ///< of partitions
   std::map<std::string_view, const IniEntry*> kafka_;  ///< by our key
   ConfigOutcome out_;
 };

@@ -108,14 +108,16 @@ TEST(SeedConfig, go_delay_queue) {
   expected.redis.connect_timeout = seconds{5};
   expected.redis.timeout = seconds{5};
   expected.kafka.brokers = "127.0.0.1:9093";
+  expected.kafka.partition_groups = {{0, 1}};
+  expected.kafka.partitions = 2;
   expected.topics["*"] = {.keep_done = Retention{std::chrono::hours{24}, 1'000'000},
                           .delivery = Delivery::kRedisList,
                           .redis_content = RedisContent::kId};
   EXPECT_EQ(outcome.config, expected);
-  // All 28 keys but the brokers with the four of the login, the address and Redis's, which are told for
-  // another reason, two timeouts of it and four of Redis, three of the log and the time for which jobs are
-  // kept. (An empty password is none.)
-  EXPECT_THAT(outcome.warnings, SizeIs(11 + 3));
+  // All 28 keys but the brokers with the four of the login, the groups of partitions, the address and Redis's,
+  // which are told for another reason, two timeouts of it and four of Redis, three of the log and the time for
+  // which jobs are kept. (An empty password is none.)
+  EXPECT_THAT(outcome.warnings, SizeIs(10 + 3));
   EXPECT_THAT(outcome.warnings,
               Contains(HasSubstr("due ids are written to the list of their topic in this Redis")));
   EXPECT_THAT(outcome.warnings,

@@ -3,8 +3,10 @@ of what was asked and answered says afterwards whether anything was lost, early,
 
   tests/chaos/chaos.py [--topology sentinel|cluster|one|journal] [--seconds 600] [--seed n] [--servers 3] [--schedules 1000]
                        [--canary NAME [--among-faults]]
+  tests/chaos/chaos.py --topology kafka|kafka-journal [--seconds 600] [--seed n] [--brokers 3] [--rate 100] [--canary NAME]
 
-A canary does by stealth what must not happen (loss, double, early; twice and missing of schedules), and the run must fail by it."""
+A canary does by stealth what must not happen (loss, double, early; twice and missing of schedules; cancelled with Kafka), and
+the run must fail by it."""
 import argparse
 import contextlib
 import datetime
@@ -19,6 +21,7 @@ import signal
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 # pylint: disable=wrong-import-position
+import kafka_chaos
 import redis_topology
 from harness import Client, Refused, Server, wait_for
 from history import History, now_ms
@@ -28,6 +31,8 @@ from workers import Consumer, LEASE_MS, Producer, TICKS, TOPICS, WebProducer, to
 
 SETTLING = 60.0
 DRAINING = 90.0
+KAFKA = ("kafka", "kafka-journal")
+CANARIES = {"loss": "is lost", "double": "two live leases", "early": "early", "twice": "made twice", "missing": "is missing"}
 CANARY_PATIENCE = 180.0  # far more than it takes, unless the whole machine stands still
 
 
@@ -205,6 +210,7 @@ class Chaos:
 
     # ---- the run
     def run(self):
+        self.ticks.start()
         make = random.Random(self.options.seed + 1)
         workers = [Producer(self, number, random.Random(make.random())) for number in range(3)]
         workers.append(WebProducer(self, 3, random.Random(make.random())))
@@ -290,33 +296,35 @@ class Chaos:
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--topology", choices=("sentinel", "cluster", "one", "journal"), default="sentinel")
+    parser.add_argument("--topology", choices=("sentinel", "cluster", "one", "journal", *KAFKA), default="sentinel")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--servers", type=int, default=3)
     parser.add_argument("--rate", type=float, default=100, help="pushes a second of each of four producers")
     parser.add_argument("--schedules", type=int, default=0, help="of 1 to 5 seconds each")
-    parser.add_argument("--canary", choices=("loss", "double", "early", "twice", "missing"))
+    parser.add_argument("--brokers", type=int, default=3, help="of Kafka")
+    parser.add_argument("--keep", action="store_true", help="the directory of the run, whatever it found (with Kafka)")
+    parser.add_argument("--canary", choices=sorted({*CANARIES, *kafka_chaos.CANARIES}))
     parser.add_argument("--among-faults", action="store_true", help="the canary acts while things break, too")
     options = parser.parse_args(arguments)
     print(f"chaos: --topology {options.topology} --seconds {options.seconds:g} --seed {options.seed} --schedules {options.schedules} "
           f"--rate {options.rate:g}", flush=True)
-    chaos = Chaos(options)
+    canaries = kafka_chaos.CANARIES if options.topology in KAFKA else CANARIES
+    if options.canary not in (None, *canaries):
+        parser.error(f"over {options.topology} the canaries are {', '.join(canaries)}")
+    chaos = kafka_chaos.KafkaChaos(options) if options.topology in KAFKA else Chaos(options)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process is left
     try:
         chaos.start()
-        chaos.ticks.start()
         chaos.run()
     finally:
         chaos.close()
     chaos.report()
     if options.canary is not None:
-        expected = {"loss": "is lost", "double": "two live leases", "early": "early", "twice": "made twice",
-                    "missing": "is missing"}[options.canary]
-        found = any(expected in violation for violation in chaos.history.violations)
-        print(f"the canary did it {chaos.deeds} times and was {'found' if found else 'NOT FOUND'}")
-        return 0 if found else 1
+        is_found = any(canaries[options.canary] in violation for violation in chaos.history.violations)
+        print(f"the canary did it {chaos.deeds} times and was {'found' if is_found else 'NOT FOUND'}")
+        return 0 if is_found else 1
     print("FAILED" if chaos.history.violations else "nothing lost, nothing early, nothing handed to two")
     return 1 if chaos.history.violations else 0
 

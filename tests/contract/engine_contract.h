@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <ostream>
 #include <vector>
@@ -34,6 +35,9 @@ class EngineContract : public testing::TestWithParam<EngineEntry> {
   EngineContract() {
     if (GetParam().ticks_first) engine_.tick_before_verbs();
   }
+
+  /// So many, or fewer over an engine that is slow.
+  static int few(int many) { return GetParam().is_slow ? std::max(many / 10, 2) : many; }
 
   /// Pushes a job that is due now and takes it.
   Taken reserve(const std::string& id, Millis lease = std::chrono::minutes{1}) {

@@ -96,13 +96,25 @@ EngineEntry kafka_as(std::string_view name, std::unique_ptr<EngineUnderTest> (*m
   return entry;
 }
 
+EngineEntry without_horizon(EngineEntry entry) {
+  entry.cools_all = true;
+  return entry;
+}
+
+EngineEntry kafka_broker_as(std::string_view name, std::unique_ptr<EngineUnderTest> (*make)()) {
+  EngineEntry entry = kafka_as(name, make);
+  entry.is_slow = true;
+  return entry;
+}
+
 std::vector<EngineEntry> make_list() {
   std::vector<EngineEntry> all{kMemory, kJournal, redis_as("redis", make_redis),
                                kafka_as("kafka", make_kafka),
-                               kafka_as("kafka_horizon_0", make_kafka_without_horizon)};
+                               without_horizon(kafka_as("kafka_horizon_0", make_kafka_without_horizon))};
   if (std::getenv("DELAYQ_BROKER") != nullptr) {
-    all.push_back(kafka_as("kafka_broker", make_kafka_broker));
-    all.push_back(kafka_as("kafka_broker_horizon_0", make_kafka_broker_without_horizon));
+    all.push_back(kafka_broker_as("kafka_broker", make_kafka_broker));
+    all.push_back(
+        without_horizon(kafka_broker_as("kafka_broker_horizon_0", make_kafka_broker_without_horizon)));
   }
   if (has_topologies()) {
     all.push_back(redis_as("redis_sentinel", make_redis_sentinel));

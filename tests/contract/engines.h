@@ -37,6 +37,11 @@ struct EngineEntry {
   /// A verb sees that a job is due only after a tick and all that follows from it: the body of the job may
   /// have to be fetched first. The drivers then tick before every verb.
   bool ticks_first = false;
+  /// The kafka engine without a horizon: the body of every delayed job is in the cold store, also if the job
+  /// is due in a millisecond. With a horizon bodies are back before their jobs are due.
+  bool cools_all = false;
+  /// A step takes milliseconds: tests that do a thing thousands of times do it less often (see few()).
+  bool is_slow = false;
   /// How many seeds are compared with the model: fewer where a step takes longer.
   uint32_t model_seeds = 60;
   bool makes_backups = false;  ///< it makes backups itself, because the storage below it cannot

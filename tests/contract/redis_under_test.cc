@@ -1,5 +1,6 @@
 #include "tests/contract/redis_under_test.h"
 
+#include <deque>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -89,6 +90,7 @@ class RedisUnderTest final : public EngineUnderTest {
   void reopen() override {
     engine_.reset();
     if (make_store_) {
+      cold_store_.reset();  // before the next one joins the group
       cold_store_ = make_store_(loop_);
       options_.cold_store = cold_store_.get();
     }
@@ -131,6 +133,55 @@ std::unique_ptr<EngineUnderTest> over_shelf(const std::shared_ptr<support::ColdS
       to_server(), 1, [shelf](net::Loop&) { return std::make_unique<support::FakeColdStore>(*shelf); });
 }
 
+/// A consumer that is in its group as long as it exists: the constructor returns when it has partitions of
+/// all topics, and the destructor leaves the group, so that the next consumer need not wait for a dead one.
+class GroupMember final : public kafka::Consumer {
+ public:
+  GroupMember(std::unique_ptr<kafka::Consumer> consumer, size_t partitions) : consumer_(std::move(consumer)) {
+    support::wait_until(
+        "the partitions are assigned",
+        [&] {
+          // It may read one record besides, so all that comes is kept for the first poll().
+          first_.push_back(consumer_->poll(0, 1));
+          const auto& change = first_.back().rebalance;
+          if (change && change->kind == kafka::Rebalance::Kind::kAssigned)
+            assigned_ += change->partitions.size();
+          return assigned_ >= partitions;
+        },
+        60);
+  }
+  ~GroupMember() override {
+    consumer_->close();
+    support::wait_until("the group is left", [&] {
+      if (consumer_->poll(0, 1).rebalance) consumer_->let_go();
+      return consumer_->is_closed();
+    });
+  }
+
+  kafka::Polled poll(size_t max_records, size_t max_bytes) override {
+    if (first_.empty()) return consumer_->poll(max_records, max_bytes);
+    kafka::Polled polled = std::move(first_.front());
+    first_.pop_front();
+    return polled;
+  }
+  bool may_have_more() const override { return !first_.empty() || consumer_->may_have_more(); }
+  void pause(std::span<const kafka::PartitionId> partitions) override { consumer_->pause(partitions); }
+  void resume(std::span<const kafka::PartitionId> partitions) override { consumer_->resume(partitions); }
+  void commit(std::span<const kafka::Position> positions) override { consumer_->commit(positions); }
+  void let_go() override { consumer_->let_go(); }
+  void close() override { consumer_->close(); }
+  bool is_closed() const override { return consumer_->is_closed(); }
+  std::optional<int64_t> end_of(const kafka::PartitionId& partition) const override {
+    return consumer_->end_of(partition);
+  }
+  std::string_view trouble() const override { return consumer_->trouble(); }
+
+ private:
+  std::unique_ptr<kafka::Consumer> consumer_;
+  std::deque<kafka::Polled> first_;
+  size_t assigned_ = 0;
+};
+
 /// Each test has its own topics on a broker that all share.
 std::unique_ptr<EngineUnderTest> over_broker(kafka::LadderOptions ladder) {
   static support::KafkaProcess broker;
@@ -144,11 +195,14 @@ std::unique_ptr<EngineUnderTest> over_broker(kafka::LadderOptions ladder) {
   return std::make_unique<RedisUnderTest>(to_server(), 1, [ladder](net::Loop& loop) {
     const auto wakeup = [&loop] { loop.wake(); };
     kafka::Ladder::Clients clients;
-    clients.producer = std::move(*kafka::open_producer({.client = broker.client(), .wakeup = wakeup}));
-    clients.consumer = std::move(*kafka::open_consumer({.client = broker.client(),
-                                                        .group = ladder.prefix,
-                                                        .topics = kafka::ladder_topics(ladder),
-                                                        .wakeup = wakeup}));
+    kafka::ClientOptions at_once = broker.client();
+    at_once.settings = {{"linger.ms", "0"}};
+    clients.producer = std::move(*kafka::open_producer({.client = std::move(at_once), .wakeup = wakeup}));
+    auto consumer = std::move(*kafka::open_consumer({.client = broker.client(),
+                                                     .group = ladder.prefix,
+                                                     .topics = kafka::ladder_topics(ladder),
+                                                     .wakeup = wakeup}));
+    clients.consumer = std::make_unique<GroupMember>(std::move(consumer), ladder.steps.size());
     // The clock of these tests jumps.
     clients.reader = std::move(*kafka::open_reader(
         {.client = broker.client(), .timeout = std::chrono::days{36'525}, .wakeup = wakeup}));

@@ -107,8 +107,10 @@ TEST_P(Rule01NeverEarly, AnEarlierPushMovesTheNextTick) {
 }
 
 TEST_P(Rule01NeverEarly, WithNothingToWaitForItSleeps) {
-  if (GetParam().ticks_first)
-    GTEST_SKIP() << "the record of a cancelled job wakes the engine once, when it comes back";
+  if (GetParam().cools_all)
+    GTEST_SKIP()
+        << "the body of the job is in the cold store at once; after the cancel its record still comes "
+           "back, and wakes the engine that once";
   constexpr Millis kLong{1'000};
   EXPECT_GE(engine_.tick(), at(0) + kLong);
   engine_.push(JobSpec("t", "a").due_at(at(10)));
@@ -169,7 +171,9 @@ TEST_P(Rule01NeverEarly, LongDelaysAreNotClamped) {
 
 // Timers that use powers of a number may fail at these powers, and at certain offsets of the clock.
 TEST_P(Rule01NeverEarly, AroundEveryPowerOfTwo) {
+  int phases = 0;
   for (const int64_t phase : {0, 1, 37, 255, 4'096, 65'535, 123'456'789}) {
+    if (++phases > few(7)) break;
     engine_.go_to(at(phase));
     engine_.tick();
     std::set<Moment> dues;
@@ -196,7 +200,7 @@ TEST_P(Rule01NeverEarly, RandomDelaysComeInTheirMillisecond) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   std::multiset<Moment> dues;
-  for (int i = 0; i < 2'000; ++i) {
+  for (int i = 0; i < few(2'000); ++i) {
     const Moment due = at(1 + static_cast<int64_t>(random.below(uint64_t{1} << random.between(1, 34))));
     dues.insert(due);
     engine_.push(JobSpec("t", std::to_string(i)).due_at(due));

@@ -111,7 +111,9 @@ TEST_P(Rule12TakeBytes, EachOutletIsBounded) {
 }
 
 TEST_P(Rule12TakeBytes, JobsThatHaveJustFallenDueAreBoundedToo) {
-  if (GetParam().ticks_first) GTEST_SKIP() << "here due jobs are ready before the take";
+  if (GetParam().cools_all)
+    GTEST_SKIP() << "the jobs fall due without their bodies; a take sees them when these have been fetched";
+  engine_.tick_before_verbs(false);
   for (const char* id : {"a", "b", "c", "d"})
     engine_.push(JobSpec("t", id).due_at(at(5)).with_body(std::string(10 * kKib, 'x')));
   engine_.go_to(at(5));

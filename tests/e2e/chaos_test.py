@@ -1,5 +1,5 @@
 """What `make chaos` does for ten minutes, in short: see tests/chaos/chaos.py. Usually only that a loss would be noticed; with
-DELAYQ_DEEP=1 every planted violation, and a minute over Sentinel and Cluster."""
+DELAYQ_DEEP=1 every planted violation, and a minute over Sentinel, Cluster and, each, Kafka with and without Redis."""
 import os
 import pathlib
 import sys
@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "chaos")
 # pylint: disable=wrong-import-position
 import chaos
 from history_test import HistoryTest  # noqa: F401  pylint: disable=unused-import
+from records_test import RecordsTest  # noqa: F401  pylint: disable=unused-import
 
 DEEP = unittest.skipUnless("DELAYQ_DEEP" in os.environ, "a stage of make test-deep")
 SECONDS = os.environ.get("DELAYQ_CHAOS_SECONDS", "20" if harness.SANITIZED else "60")
@@ -50,6 +51,20 @@ class Chaos(unittest.TestCase):
     @DEEP
     def test_cluster(self):
         self.run_for(float(SECONDS) / 2, "--topology", "cluster", *SCHEDULES)
+
+    @DEEP
+    def test_with_kafka_each_violation_would_be_noticed(self):
+        for canary in ("loss", "double", "early", "cancelled"):
+            with self.subTest(canary):
+                self.run_for(8, "--topology", "kafka-journal", "--brokers", "1", "--canary", canary)
+
+    @DEEP
+    def test_the_kafka_engine(self):
+        self.run_for(SECONDS, "--topology", "kafka")
+
+    @DEEP
+    def test_kafka_in_and_kafka_out(self):
+        self.run_for(SECONDS, "--topology", "kafka-journal")
 
 
 if __name__ == "__main__":

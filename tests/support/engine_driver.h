@@ -29,8 +29,8 @@ class EngineDriver : public EngineListener {
   Engine& engine() { return *engine_; }
 
   /// From now on tick() is called before every verb, as a server does that is never busy: for engines that
-  /// need it to see what is due.
-  void tick_before_verbs() { ticks_first_ = true; }
+  /// need it to see what is due. Tests of what happens without a tick turn it off.
+  void tick_before_verbs(bool is_on = true) { ticks_first_ = is_on; }
 
   // ---- the clock
   Moment now() const { return now_; }

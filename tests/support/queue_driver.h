@@ -42,7 +42,7 @@ class QueueDriver {
   Queue& queue() { return *queue_; }
   /// From now on run() is called before every verb, as a server does that is never busy: for engines that
   /// need it to see what is due.
-  void run_before_verbs() { runs_first_ = true; }
+  void run_before_verbs(bool is_on = true) { runs_first_ = is_on; }
 
   // ---- the clock
   Moment now() const { return now_; }

@@ -12,9 +12,8 @@
 #include "engine/journal/backup.h"
 #include "engine/journal/cleaner.h"
 #include "engine/journal/disk.h"
-#include "engine/journal/lease_text.h"
+#include "engine/journal/job_table.h"
 #include "engine/journal/log.h"
-#include "engine/journal/record_reader.h"
 #include "engine/journal/store.h"
 
 namespace delayq::journal {

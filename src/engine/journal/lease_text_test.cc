@@ -1,11 +1,10 @@
-#include "engine/journal/lease_text.h"
-
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "engine/journal/job_table.h"
 #include "tests/support/evenly.h"
 
 namespace delayq::journal {

@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 
+#include "engine/journal/job_table.h"
 #include "engine/journal/journal_engine.h"
 
 namespace delayq::journal {
