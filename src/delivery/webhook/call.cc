@@ -63,12 +63,6 @@ std::optional<std::string_view> HeaderLines::find(std::string_view name) const {
   return std::nullopt;
 }
 
-std::string_view name_of(CallError error) {
-  constexpr std::array<std::string_view, 9> kNames{
-      "none", "bad_call", "refused_address", "resolve", "connect", "tls", "timeout", "broken", "no_room"};
-  return kNames[static_cast<size_t>(error)];
-}
-
 Millis RetryAfter::from(Moment now) const {
   if (delay) return *delay;
   return at ? std::max(*at - now, Millis::zero()) : Millis::zero();

@@ -69,7 +69,11 @@ enum class CallError : uint8_t {
 };
 
 /// A word for logs, figures and outcomes: "timeout".
-std::string_view name_of(CallError error);
+constexpr std::string_view name_of(CallError error) {
+  constexpr std::array<std::string_view, 9> kNames{
+      "none", "bad_call", "refused_address", "resolve", "connect", "tls", "timeout", "broken", "no_room"};
+  return kNames[static_cast<size_t>(error)];
+}
 
 /// The value of a `Retry-After` header: a number of seconds, or a moment.
 struct RetryAfter {
