@@ -1,17 +1,88 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/server.h"
-#include "cli/stream.h"
+#include "cli/cli.h"
 #include "core/result.h"
+#include "core/time.h"
 #include "resp/value.h"
 
+struct ssl_ctx_st;
+struct ssl_st;
+
 namespace delayq::cli {
+
+class Tls;
+
+/// Bytes to and from a server, over TCP, with or without TLS. Blocks, but never past the given deadline.
+/// Every error is kUnavailable and names the other end. Not thread-safe.
+class Stream {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static Result<Stream> open(const Server& server, Clock::time_point deadline);
+
+  ~Stream();
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&&) = delete;
+
+  Status send(std::string_view bytes, Clock::time_point deadline);
+  /// Appends the bytes that arrive, at least one. Returns false if the deadline passed first.
+  Result<bool> receive(std::string& input, Clock::time_point deadline);
+
+  /// Of the other end, for messages.
+  const std::string& name() const { return name_; }
+
+ private:
+  Stream(int socket, std::string name);
+
+  Status shake_hands(const Server& server, Clock::time_point deadline);
+  Status send_raw(std::string_view bytes, Clock::time_point deadline);
+  Result<bool> receive_plain(std::string& input, Clock::time_point deadline);
+  Result<bool> receive_raw(std::string& input, Clock::time_point deadline);
+
+  int socket_;
+  std::string name_;
+  std::unique_ptr<Tls> tls_;  ///< null: none
+  bool has_heard_ = false;    ///< anything at all
+};
+
+/// A client's end of TLS as bytes in and bytes out, without a socket. After each call, send what outgoing()
+/// returns.
+class Tls {
+ public:
+  /// kInvalid when one of the files cannot be used.
+  static Result<Tls> create(const Server& server);
+
+  /// Returns true when done, false when it needs more bytes from the other side. Fails with kUnavailable,
+  /// with what to do about it, if the other side is not trusted or does not speak TLS.
+  Result<bool> shake_hands();
+
+  /// Takes bytes that were received.
+  void take(std::string_view bytes);
+  /// Appends the decrypted bytes. Returns false when the other side has closed the connection.
+  Result<bool> decrypt(std::string& plain);
+  Status encrypt(std::string_view plain);
+  /// Returns, and removes, the bytes to send.
+  std::string outgoing();
+
+ private:
+  struct Free {
+    void operator()(ssl_ctx_st* context) const;
+    void operator()(ssl_st* session) const;
+  };
+
+  Tls() = default;
+  Error failed() const;
+
+  std::unique_ptr<ssl_ctx_st, Free> context_;
+  std::unique_ptr<ssl_st, Free> session_;
+};
 
 /// One connection to a server: sends commands and returns their replies in the same order. Blocks, but never
 /// longer than the given time. Not thread-safe.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -87,6 +88,29 @@ struct Known {
 };
 Result<std::vector<bool>> are_there(const AskAll& ask_all, std::span<const Known> jobs);
 
+/// How many jobs of a topic are in which state.
+struct TopicCounts {
+  static constexpr std::array<std::string_view, 5> kStates{"delayed", "ready", "reserved", "done", "dead"};
+
+  std::array<uint64_t, kStates.size()> states{};
+
+  /// Delayed, ready and reserved together: time alone moves jobs from one to the next, and a reserved one is
+  /// ready where it is restored.
+  uint64_t live() const { return states[0] + states[1] + states[2]; }
+  uint64_t done() const { return states[3]; }
+  uint64_t dead() const { return states[4]; }
+  uint64_t all() const { return live() + done() + dead(); }
+};
+
+/// By topic. Of a topic without jobs all counts are zero.
+Result<std::map<std::string, TopicCounts>> count_topics(const Ask& ask);
+
+/// All zero for a topic that is not in `topics`.
+inline TopicCounts counts_of(const std::map<std::string, TopicCounts>& topics, const std::string& name) {
+  const auto found = topics.find(name);
+  return found == topics.end() ? TopicCounts{} : found->second;
+}
+
 /// Lines that are sent together. A command stays well below the server's limit.
 inline constexpr size_t kMostImportLines = 1'000;
 inline constexpr size_t kMostImportBytes = size_t{512} << 10;
@@ -127,5 +151,30 @@ class ImportCounts {
   uint64_t lines_ = 0;
   ErrorCode first_error_ = ErrorCode::kInvalid;
 };
+
+/// A place that has jobs: a source or target of `migrate`.
+struct Place {
+  Ask ask;
+  AskAll ask_all;
+  std::string name;           ///< for people: without token and password
+  std::string option;         ///< that named it, for messages; may be empty
+  bool is_exclusive = false;  ///< no other program can use it meanwhile
+  bool is_new = false;        ///< nothing was ever stored there; known when it is only looked at
+  uint32_t shards = 0;        ///< of a Redis; 0: it is not a Redis
+};
+
+/// delayq://[TOKEN@]HOST:PORT is a running server (delayqs:// over TLS), at its port for RESP; redis:// and
+/// the like name the Redis of the redis engine, whether servers use it or not; anything with a slash in it
+/// and no scheme is a data directory that no server uses. `option` is for messages. Connects to a server with
+/// the first command.
+Result<Place> open_place(const Surroundings& world, const std::string& option, const std::string& text,
+                         Surroundings::Access access = Surroundings::Access::kMake);
+
+/// Fails unless they are two different places: a Redis has many names, and a server that uses it is another.
+/// Stores a job in `to` for a moment, and looks for it in `from`, in a topic that both sides allow.
+Status check_apart(const Place& from, const Place& to, const std::string& topic);
+
+/// Adds the place's name, and the option that named it, to the error. Says so if it is not a delayq server.
+Error in_place(const Place& place, Error error);
 
 }  // namespace delayq::cli

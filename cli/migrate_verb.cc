@@ -5,9 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/importing.h"
 #include "cli/migration.h"
-#include "cli/place.h"
-#include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "json/writer.h"

@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/limits.h"

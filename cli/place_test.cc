@@ -1,9 +1,8 @@
-#include "cli/place.h"
-
 #include <sstream>
 
 #include <gmock/gmock.h>
 
+#include "cli/importing.h"
 #include "tests/support/fake_place.h"
 
 namespace delayq::cli {

@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include "cli/importing.h"
-#include "cli/job_input.h"
-#include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/limits.h"

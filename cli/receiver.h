@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/address.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "ops/address.h"
 #include "signing/signature.h"
 
 namespace delayq::cli {
@@ -44,7 +44,7 @@ Reading read_request(std::string_view& input, ReceivedRequest& request);
 /// An answer's bytes, ready to be sent to any number of requests.
 std::string http_answer(int status, std::string_view body);
 
-// ---- requests as `delayq listen` prints them (listen_verb.cc)
+// ---- requests as `delayq listen` prints them (consumer_verbs.cc)
 
 /// A line for a person: time, request, the fields of the job, whether the signature is right, and the
 /// beginning of the body.

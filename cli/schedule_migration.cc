@@ -1,10 +1,9 @@
-#include "cli/schedule_migration.h"
-
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "cli/migration.h"
 #include "cli/terminal.h"
 #include "core/limits.h"
 #include "json/writer.h"

@@ -4,8 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/job_input.h"
-#include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/limits.h"

@@ -1,8 +1,8 @@
-#include "cli/server.h"
-
 #include <map>
 
 #include <gtest/gtest.h>
+
+#include "cli/cli.h"
 
 namespace delayq::cli {
 namespace {

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "cli/importing.h"
-#include "cli/show.h"
 #include "cli/takeover.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"

@@ -1,11 +1,20 @@
 #include "cli/verb.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <fstream>
+#include <istream>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/terminal.h"
+#include "core/duration.h"
+#include "core/limits.h"
+#include "core/moment.h"
+#include "json/writer.h"
 
 namespace delayq::cli {
 
@@ -83,6 +92,135 @@ std::optional<int64_t> number_in(const resp::Value& value) {
   const auto [stop, error] = std::from_chars(value.text.data(), end, number);
   if (error != std::errc{} || stop != end) return std::nullopt;
   return number;
+}
+
+void JobFlags::add_to(CLI::App& app) {
+  app.add_option("--priority", priority_, "A lower number is handed out first; default 1024");
+  app.add_option("--attempts", attempts_, "Tries before it is dead; 0: no limit");
+  app.add_option("--backoff", backoff_, "30s, or 10s,1m,10m, or exponential:1s:2:1h:0.1");
+  app.add_option("--lease", lease_, "How long a consumer may hold it");
+  app.add_option("--group", group_, "The group, to cancel its jobs together");
+  app.add_option("--callback", callback_, "Call this URL when the job is due; it is then never popped");
+  app.add_option("--callback-method", method_, "POST, PUT, PATCH or DELETE; default the topic's");
+  app.add_option("--callback-format", format_, "webhook, cloudevents or callback-api; default the topic's");
+}
+
+void JobFlags::append_to(Words& command) const {
+  append_option(command, "PRI", priority_);
+  append_option(command, "ATTEMPTS", attempts_);
+  append_option(command, "BACKOFF", backoff_);
+  append_option(command, "LEASE", lease_);
+  append_option(command, "GROUP", group_);
+  append_option(command, "CALLBACK", callback_);
+  append_option(command, "METHOD", method_);
+  append_option(command, "FORMAT", format_);
+}
+
+Result<std::string> read_body(std::istream& in) {
+  std::string body;
+  std::string chunk(size_t{256} << 10, '\0');
+  while (body.size() <= Limits::kMaxBodyBytes && in) {
+    in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
+    body.append(chunk, 0, static_cast<size_t>(in.gcount()));
+  }
+  if (in.bad()) return invalid("body: could not be read to its end");
+  if (Status status = check_body(body.size(), Limits::kMaxBodyBytes); !status) return status.error();
+  return body;
+}
+
+Result<std::string> read_body_file(const std::string& name) {
+  std::ifstream in(name, std::ios::binary);
+  if (!in || in.peek() == std::ifstream::traits_type::eof()) {
+    if (!in.eof()) return invalid(fmt::format("--file: {} cannot be read", name));
+    return std::string();
+  }
+  Result<std::string> body = read_body(in);
+  if (!body) return Error{body.error().code, {}, fmt::format("{}: {}", name, body.error().detail)};
+  return body;
+}
+
+Result<std::string> given_body(const Session& session, const std::string& given, std::string_view advice) {
+  if (given != "-") return given;
+  if (session.world.in_is_terminal) return invalid(fmt::format("body: is missing: {}", advice));
+  return read_body(session.world.in);
+}
+
+namespace {
+
+constexpr size_t kShownValue = 2'000;
+constexpr std::array<std::string_view, 8> kTexts{"topic", "id",      "state",    "body",
+                                                 "group", "outcome", "callback", "name"};
+constexpr std::array<std::string_view, 3> kBooleans{"paused", "cancel_requested", "from_configuration"};
+
+template <size_t kSize>
+bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_map(const resp::Value& value) {
+  const bool listed = value.type == resp::Value::Type::kMap || value.type == resp::Value::Type::kArray;
+  return listed && value.items.size() % 2 == 0;
+}
+
+/// "due_ms" is a moment, "lateness_p50_ms" a length of time.
+std::string human_number(const Session& session, std::string_view name, int64_t number) {
+  if (is_one_of(kBooleans, name)) return number != 0 ? "yes" : "no";
+  if (name.starts_with("lateness")) return format_duration(Millis{number});
+  if (name.ends_with("_ms")) {
+    return fmt::format("{}, {}", format_moment(from_unix_ms(number)), session.when(number));
+  }
+  if (name.ends_with("_bytes") || name == "disk_free") return rough_size(number);
+  return grouped(number);
+}
+
+/// The unit is in the value that a person reads.
+std::string human_name(std::string_view name) {
+  if (name.ends_with("_ms")) name.remove_suffix(3);
+  if (name.ends_with("_bytes")) name.remove_suffix(6);
+  std::string words(name);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+}  // namespace
+
+bool show_map(const Session& session, const resp::Value& map) {
+  if (!is_map(map)) return false;
+  if (session.json) {
+    session.world.out << map_as_json(map) << "\n";
+    return true;
+  }
+  size_t width = 0;
+  for (size_t i = 0; i < map.items.size(); i += 2) {
+    width = std::max(width, human_name(map.items[i].text).size());
+  }
+  for (size_t i = 0; i < map.items.size(); i += 2) {
+    const std::string& name = map.items[i].text;
+    const resp::Value& value = map.items[i + 1];
+    const std::optional<int64_t> number = is_one_of(kTexts, name) ? std::nullopt : number_in(value);
+    session.world.out << fmt::format(
+        "{:<{}}  {}\n", human_name(name), width,
+        number ? human_number(session, name, *number) : printable(value.text, kShownValue));
+  }
+  return true;
+}
+
+std::string map_as_json(const resp::Value& map) {
+  json::Object object;
+  if (!is_map(map)) return object.finish();
+  for (size_t i = 0; i < map.items.size(); i += 2) {
+    const std::string& name = map.items[i].text;
+    const resp::Value& value = map.items[i + 1];
+    const std::optional<int64_t> number = is_one_of(kTexts, name) ? std::nullopt : number_in(value);
+    if (!number) {
+      object.text(name, value.text);
+    } else if (is_one_of(kBooleans, name)) {
+      object.boolean(name, *number != 0);
+    } else {
+      object.number(name, *number);
+    }
+  }
+  return object.finish();
 }
 
 }  // namespace delayq::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <span>
@@ -64,7 +65,7 @@ class Verb {
 
 using Verbs = std::vector<std::unique_ptr<Verb>>;
 
-// The verbs by their users; each function is one source file.
+// The verbs by their users.
 void add_producer_verbs(Verbs& verbs);
 void add_push_verb(Verbs& verbs);
 void add_consumer_verbs(Verbs& verbs);
@@ -113,5 +114,38 @@ Error unexpected_reply();
 
 /// The number in a reply, also one written as text; nullopt when it is not a number.
 std::optional<int64_t> number_in(const resp::Value& value);
+
+/// The options of a job that `push` and `schedule set` share. The values go to the server as they are
+/// written.
+class JobFlags {
+ public:
+  /// --priority, --attempts, --backoff, --lease, --group, --callback and its kin. CLI11 keeps the addresses
+  /// of the members.
+  void add_to(CLI::App& app);
+  /// The same as the server's words.
+  void append_to(Words& command) const;
+
+ private:
+  std::optional<std::string> priority_, attempts_, backoff_, lease_, group_, callback_, method_, format_;
+};
+
+/// Reads all of the input, but not much more than the largest body.
+Result<std::string> read_body(std::istream& in);
+/// The same from the file that the option --file names.
+Result<std::string> read_body_file(const std::string& name);
+/// The body that was given as an argument; "-" is standard input. `advice` says where else a body may be,
+/// for a person at a terminal who gave none.
+Result<std::string> given_body(const Session& session, const std::string& given, std::string_view advice);
+
+/// Shows a job or statistics, which are a map of fields: one per line for a person, one object for a program.
+/// Returns false if the reply is not a map.
+bool show_map(const Session& session, const resp::Value& map);
+
+/// A map as one JSON object. Fields that count or measure are numbers, those that say yes or no booleans, and
+/// all others texts, even when they look like numbers.
+std::string map_as_json(const resp::Value& map);
+
+/// A topic's name is cut to this many bytes when it is shown.
+inline constexpr size_t kShownTopic = 60;
 
 }  // namespace delayq::cli

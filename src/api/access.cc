@@ -7,7 +7,7 @@
 #include <openssl/sha.h>
 
 #include "core/text.h"
-#include "queue/lease_text.h"
+#include "queue/leases.h"
 
 namespace delayq::api {
 

@@ -7,7 +7,7 @@
 
 #include "core/result.h"
 #include "core/token.h"
-#include "queue/known_topics.h"
+#include "queue/topics.h"
 
 namespace delayq::api {
 

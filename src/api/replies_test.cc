@@ -1,6 +1,6 @@
-#include "api/replies.h"
-
 #include <gtest/gtest.h>
+
+#include "api/conversation.h"
 
 namespace delayq::api {
 namespace {

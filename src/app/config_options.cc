@@ -12,8 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "app/kafka_delivery.h"
-#include "app/redis_storage.h"
+#include "app/kafka.h"
 #include "app/storage.h"
 #include "delivery/webhook/address_guard.h"
 #include "engine/memory/memory_engine.h"

@@ -1,7 +1,6 @@
-#include "app/configured_schedules.h"
-
 #include <gmock/gmock.h>
 
+#include "app/server.h"
 #include "tests/support/memory_queue.h"
 
 namespace delayq {

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "app/commands.h"
-#include "app/local_server.h"
+#include "app/storage.h"
 #include "app/version.h"
 #include "bench/load/load.h"
 #include "cli/cli.h"

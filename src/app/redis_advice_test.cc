@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "app/redis_storage.h"
+#include "app/storage.h"
 
 namespace delayq {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "app/redis_storage.h"
+#include "app/storage.h"
 #include "net/redis/options.h"
 
 namespace delayq {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "app/redis_storage.h"
+#include "app/storage.h"
 #include "tests/support/temporary_directory.h"
 
 namespace delayq {

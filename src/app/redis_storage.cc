@@ -1,5 +1,3 @@
-#include "app/redis_storage.h"
-
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/storage.h"
 #include "core/duration.h"
 #include "engine/redis/keys.h"
 #include "engine/redis/redis_engine.h"

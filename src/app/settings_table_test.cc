@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
-#include "api/http/v1_json.h"
+#include "api/http/v1.h"
 #include "api/transfer/line.h"
 #include "core/limits.h"
 #include "json/reader.h"

@@ -1,23 +1,28 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/http/metrics.h"
+#include "api/resp/conversation.h"
 #include "core/result.h"
 #include "engine/engine.h"
 #include "engine/journal/journal_engine.h"
 #include "engine/kafka/ladder.h"
+#include "net/loop.h"
 #include "net/redis/options.h"
-
-namespace delayq::net {
-class Loop;
-}
+#include "ops/config.h"
+#include "queue/queue.h"
+#include "resp/value.h"
 
 namespace delayq {
 
@@ -98,6 +103,77 @@ class Storage {
   virtual void look() {}
   /// Figures of the connection to Redis; nothing for engines on this machine.
   virtual std::optional<http::RedisFigures> redis_figures() const { return std::nullopt; }
+};
+
+/// The errors in the configuration of the redis engine, besides those of single values: the URL, and settings
+/// that conflict with it.
+std::vector<std::string> check_redis(const Config::Redis& said);
+
+/// Returns that configuration. Reads the file with the password. REQUIRES: check_redis() found nothing.
+Result<RedisStorageOptions> redis_storage_options(const Config::Redis& said);
+
+/// Whether the problem is the user, the password or permissions; waiting does not help.
+bool is_login_problem(std::string_view problem);
+
+/// Whether the version of Redis is too old; waiting does not help either.
+bool is_version_problem(std::string_view problem);
+
+/// What an operator can do about a Redis that cannot be used, as the end of a sentence; empty if `problem`,
+/// the text of Redis or of the client, is clear enough.
+std::string advice_on(std::string_view problem, const RedisStorageOptions& options);
+
+/// The same for any Redis that is named by a URL.
+std::string advice_on_reaching(std::string_view problem, net::redis::Mode mode, const RedisNames& names);
+
+/// Connects, and waits at most `start_wait` for a Redis that is not there yet. Fails with what an operator
+/// can do about it: there is no answer, the password is wrong, the Redis is too old, the deployment has
+/// another number of shards. With `only_looks` no permission to write is needed.
+Result<std::unique_ptr<Storage>> open_redis_storage(const StorageOptions& options, net::Loop& loop);
+
+/// A data directory that no server uses, or the Redis of the redis engine, with the commands and replies of a
+/// server, but without a socket. No jobs are handed over here.
+class LocalServer final : private net::Connection {
+ public:
+  struct Access {
+    bool only_looks = false;  ///< nothing is written, and only TOPICS may be asked
+    bool only_reads = false;  ///< nothing is written to a directory; for commands that change nothing
+    bool must_exist = false;  ///< a place that was never used fails with kNotFound
+  };
+  /// The place is a directory, or redis://... with ?prefix=NAME&shards=N behind it. kUnavailable while a
+  /// server has the directory, and when Redis does not answer; kNotFound when there is no directory. `option`
+  /// is where an operator named it, for advice.
+  static Result<std::shared_ptr<LocalServer>> open(const std::string& place, const std::string& option,
+                                                   const Access& access);
+  ~LocalServer() override;
+
+  /// As in Storage.
+  bool is_new() const { return storage_->is_new(); }
+  uint32_t shards() const { return storage_->shards(); }
+
+  /// Blocks until there are replies, one for each command in their order; those that are errors are among
+  /// them. What is asked together is durable together.
+  Result<std::vector<resp::Value>> ask_all(std::span<const std::vector<std::string>> commands);
+
+ private:
+  LocalServer() = default;
+  Status start();
+  void on_output() override {}
+  void on_resume() override {}
+  /// Moves replies that are complete out of what the conversation has written.
+  Status take_replies(std::vector<resp::Value>& replies);
+  /// One turn of the queue; waits for the disk when there was nothing to do.
+  void turn();
+  Moment now() const { return storage_->now(); }
+
+  net::Loop loop_;  // the storage uses it, and is destroyed first
+  bool has_sockets_ = false;
+  std::mutex mutex_;
+  std::condition_variable awake_;
+  bool is_awake_ = false;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Queue> queue_;
+  std::unique_ptr<resp::Endpoint> host_;
+  std::shared_ptr<resp::Conversation> conversation_;
 };
 
 }  // namespace delayq

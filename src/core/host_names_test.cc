@@ -1,6 +1,6 @@
-#include "core/host_names.h"
-
 #include <gtest/gtest.h>
+
+#include "core/address.h"
 
 namespace delayq {
 namespace {

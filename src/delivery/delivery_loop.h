@@ -10,7 +10,6 @@
 
 #include "core/random.h"
 #include "delivery/sink.h"
-#include "delivery/sources.h"
 #include "queue/queue.h"
 
 namespace delayq::delivery {

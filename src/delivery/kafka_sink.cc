@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/moment.h"
-#include "delivery/job_text.h"
+#include "delivery/sink.h"
 #include "queue/carried_record.h"
 #include "queue/job_options.h"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "delivery/delivery_loop.h"
-#include "delivery/job_text.h"
+#include "delivery/sink.h"
 #include "engine/memory/memory_engine.h"
 #include "queue/carried_record.h"
 #include "tests/support/fake_producer.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "delivery/job_text.h"
+#include "delivery/sink.h"
 
 namespace delayq::delivery {
 

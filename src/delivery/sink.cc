@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "core/limits.h"
+#include "core/moment.h"
+#include "json/writer.h"
+#include "queue/job_options.h"
 
 namespace delayq::delivery {
 
@@ -186,6 +189,98 @@ bool Ledger::answered() { return std::exchange(rest_, Millis::zero()) != Millis:
 void Ledger::clock_set_back(Millis by) {
   rests_until_ -= by;
   if (next_renewal_ != kNever) next_renewal_ -= by;
+}
+
+Source& Sources::tell(std::string_view topic, Outlet outlet) {
+  std::unique_ptr<Source>& source = all_[Key{topic, outlet}];
+  if (source == nullptr) {
+    source = std::make_unique<Source>();
+    source->topic = topic;
+    source->outlet = outlet;
+    source->serial = ++last_serial_;
+    runnable_.push_back(source.get());
+  }
+  return *source;
+}
+
+Source* Sources::next() {
+  if (runnable_.empty()) return nullptr;
+  Source* source = runnable_.front();
+  runnable_.pop_front();
+  source->state = Source::State::kTaking;
+  source->told_again = false;
+  return source;
+}
+
+void Sources::leave_state(Source& source) {
+  if (source.state == Source::State::kSleeping) sleeping_.erase({source.wakes_at, source.serial});
+  if (source.state == Source::State::kHeld) {
+    const auto line = held_.find(source.lane);
+    line->second.erase(std::find(line->second.begin(), line->second.end(), &source));
+    if (line->second.empty()) held_.erase(line);
+  }
+}
+
+void Sources::run(Source& source) {
+  if (source.state == Source::State::kRunnable) return;
+  leave_state(source);
+  source.state = Source::State::kRunnable;
+  runnable_.push_back(&source);
+}
+
+void Sources::rest(Source& source, Moment until) {
+  leave_state(source);
+  source.state = Source::State::kSleeping;
+  source.wakes_at = until;
+  sleeping_.emplace(std::pair{until, source.serial}, &source);
+}
+
+void Sources::hold(Source& source, std::string lane) {
+  leave_state(source);
+  source.state = Source::State::kHeld;
+  source.lane = std::move(lane);
+  held_[source.lane].push_back(&source);
+}
+
+void Sources::drop(Source& source) {
+  leave_state(source);
+  all_.erase(Key{source.topic, source.outlet});
+}
+
+void Sources::wake_sleepers(Moment now) {
+  while (!sleeping_.empty() && sleeping_.begin()->first.first <= now) run(*sleeping_.begin()->second);
+}
+
+void Sources::lane_has_room(const std::string& lane, uint32_t jobs) {
+  if (held_.contains(lane)) {
+    for (; jobs > 0 && held_.contains(lane); --jobs) run(*held_.find(lane)->second.front());
+    return;
+  }
+  // It is not known for which lane a source rests.
+  for (const auto& [when, source] : sleeping_) {
+    if (source->rest > Millis::zero()) return run(*source);
+  }
+}
+
+void Sources::lane_is_closed(const std::string& lane) {
+  while (held_.contains(lane)) run(*held_.find(lane)->second.front());
+}
+
+std::string job_text(const Job& job) {
+  std::string text;
+  text.reserve(job.body.size() + 256);
+  json::Writer json(text);
+  json.begin_object().key("topic").text(job.topic).key("id").text(job.id);
+  json::write_body(json, job.body);
+  json.key("attempt").number(uint64_t{job.attempts});
+  json.key("due_at").text(format_moment(job.due)).key("pushed_at").text(format_moment(job.pushed));
+  json.key("priority").number(uint64_t{job.priority});
+  if (!job.group.empty()) json.key("group").text(job.group);
+  const JobOptions options = decode_job_options(job.options);
+  if (!options.name.empty()) json.key("name").text(options.name);
+  if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
+  json.end_object();
+  return text;
 }
 
 }  // namespace delayq::delivery

@@ -1,10 +1,10 @@
-#include "json/plain.h"
-
 #include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include "json/reader.h"
 
 namespace delayq::json {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "core/encoding.h"
 #include "core/text.h"
-#include "json/plain.h"
 
 namespace delayq::json {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "json/plain.h"
+#include "json/reader.h"
 
 namespace delayq::json {
 

@@ -6,7 +6,6 @@
 
 #include "core/encoding.h"
 #include "core/text.h"
-#include "json/plain.h"
 #include "json/reader.h"
 
 namespace delayq::json {

@@ -13,7 +13,7 @@
 #include "core/result.h"
 #include "core/served.h"
 #include "ops/config.h"
-#include "ops/daily_file.h"
+#include "ops/log.h"
 
 namespace delayq {
 

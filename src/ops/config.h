@@ -10,12 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/address.h"
 #include "core/result.h"
 #include "core/served.h"
 #include "core/time.h"
 #include "core/token.h"
-#include "ops/address.h"
-#include "queue/config.h"
 #include "queue/schedule.h"
 #include "queue/settings.h"
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/address.h"
 #include "core/duration.h"
-#include "core/host_names.h"
 #include "core/limits.h"
 #include "core/text.h"
 #include "ops/field.h"

@@ -55,7 +55,7 @@ std::vector<ConfigRow> schedule_rows();
 /// The rows of [kafka] (kafka_rows.cc).
 std::vector<ConfigRow> kafka_rows();
 
-/// The rows of [kafka.intake.NAME] (intake_rows.cc).
+/// The rows of [kafka.intake.NAME] (kafka_rows.cc).
 std::vector<ConfigRow> intake_rows();
 
 /// The row of a key, or null.

@@ -1,5 +1,3 @@
-#include "ops/daily_file.h"
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/moment.h"
+#include "ops/log.h"
 
 namespace delayq {
 namespace {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/duration.h"
+#include "core/limits.h"
 #include "ops/config_table.h"
 #include "ops/field.h"
 
@@ -135,6 +136,137 @@ std::vector<ConfigRow> kafka_rows() {
           "delayq needs itself are refused."},
   };
   std::ranges::move(kafka_engine_rows(), std::back_inserter(rows));
+  return rows;
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+using T = FieldTarget;
+using I = Config::KafkaIntake;
+
+constexpr size_t kMostTopics = 100;
+constexpr size_t kGroupBytes = 255;
+constexpr size_t kHeaderBytes = 200;
+constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
+constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+constexpr uint64_t kMostPrefetch = uint64_t{2} << 30;
+
+/// In the order of the enumerators.
+constexpr std::array<std::string_view, 2> kStarts{"earliest", "latest"};
+constexpr std::array<std::string_view, 2> kDelaysFrom{"record", "arrival"};
+constexpr std::array<std::string_view, 3> kOnConflict{"reject", "replace", "keep"};
+
+/// Jobs have the name in their topics and ids, which are shorter than the names that Kafka allows.
+Status check_intake_topics(const std::vector<std::string>& topics) {
+  for (const std::string& each : topics) {
+    if (const Status status = check_kafka_topic(each); !status) return status;
+    if (const Status status = check_topic(each); !status) return status;
+  }
+  return {};
+}
+
+template <class Member>
+auto set(Member I::*member) {
+  return [member](T& t, auto value) { t.intake->*member = static_cast<Member>(std::move(value)); };
+}
+
+template <class Word>
+auto set_word(Word I::*member) {
+  return [member](T& t, size_t value) { t.intake->*member = static_cast<Word>(value); };
+}
+
+ConfigRow intake_row(std::string key, Field field, std::string initial, std::string_view sample,
+                     std::string_view help) {
+  return {kIntakeSection, std::move(key), std::move(field), std::move(initial), sample, help};
+}
+
+void add_reading(std::vector<ConfigRow>& rows) {
+  rows.push_back(intake_row("topics", ListField{kMostTopics, "topics", set(&I::topics), check_intake_topics},
+                            "", "[\"orders\"]",
+                            "The Kafka topics to read, each at most 200 bytes; required."));
+  rows.push_back(
+      intake_row("group", TextField{0, kGroupBytes, set(&I::group)}, "\"\"", "",
+                 "The consumer group; empty means delayq-NAME. Servers with the same group share the "
+                 "partitions."));
+  rows.push_back(
+      intake_row("start", ChoiceField{kStarts, {}, set_word(&I::start)}, "\"earliest\"", "",
+                 "Where to begin when the group has no offset: with the earliest record, or with those "
+                 "that come from now on."));
+  rows.push_back(intake_row("session_timeout", DurationField{1s, 30min, set(&I::session_timeout)}, "\"10s\"",
+                            "",
+                            "After so long without a sign of life the other servers get its partitions."));
+  rows.push_back(
+      intake_row("commit_interval", DurationField{10ms, 1min, set(&I::commit_interval)}, "\"200ms\"", "",
+                 "How often offsets are committed. After a crash the records since the last commit are "
+                 "read again."));
+  rows.push_back(intake_row("in_flight", NumberField{1, 1'000'000, set(&I::in_flight)}, "20000", "",
+                            "Records in memory that are not yet stored as jobs, at most."));
+  rows.push_back(intake_row("in_flight_bytes", SizeField{kLeastBytes, kMostBytes, set(&I::in_flight_bytes)},
+                            "\"32MiB\"", "", "The bytes of these records, at most."));
+  rows.push_back(intake_row(
+      "prefetch_bytes", SizeField{kLeastBytes, kMostPrefetch, set(&I::prefetch_bytes)}, "\"64MiB\"", "",
+      "Bytes of records that are fetched in advance, about. Less than is stored in a second "
+      "makes the intake slower."));
+}
+
+void add_jobs(std::vector<ConfigRow>& rows) {
+  rows.push_back(intake_row("topic", TextField{0, Limits::kTopicBytes, set(&I::topic), check_topic}, "\"\"",
+                            "", "The topic of the jobs; empty means the name of the Kafka topic."));
+  rows.push_back(intake_row("delay", DurationField{0s, Limits::kMaxDelay, set(&I::delay)}, "\"0s\"", "",
+                            "The delay of records that name neither a delay nor a moment."));
+  rows.push_back(
+      intake_row("delay_from", ChoiceField{kDelaysFrom, {}, set_word(&I::delay_from)}, "\"record\"", "",
+                 "What a delay counts from: the timestamp of the record, or the moment of its arrival."));
+  rows.push_back(
+      intake_row("on_conflict", ChoiceField{kOnConflict, {}, set_word(&I::on_conflict)}, "\"keep\"", "",
+                 "When a record names an id that waits or runs: keep the job, let the record replace it, "
+                 "or reject the record, which goes to the dead-letter topic."));
+  rows.push_back(
+      intake_row("carry", BooleanField{set(&I::carries)}, "true", "",
+                 "Whether the record's key and its other headers travel with the job, and are written "
+                 "again when it goes to a Kafka topic."));
+  rows.push_back(
+      intake_row("retries", NumberField{0, Limits::kMaxAttempts, set(&I::retries)}, "0", "",
+                 "For a topic to which consumers send what they failed to process: how often a record "
+                 "may come back before it goes to the dead-letter topic. 0 means that it is no such "
+                 "topic."));
+  rows.push_back(intake_row("backoff", BackoffField{set(&I::backoff)}, "", "[\"10s\", \"1m\", \"10m\"]",
+                            "With retries: the delay of a record by how often it has come back."));
+  rows.push_back(
+      intake_row("dead_letter_topic",
+                 TextField{0, kKafkaTopicBytes, set(&I::dead_letter_topic), check_kafka_topic}, "\"\"", "",
+                 "The Kafka topic for records that cannot be jobs; empty means the name of the record's "
+                 "topic and .delayq-dead."));
+}
+
+void add_headers(std::vector<ConfigRow>& rows) {
+  const auto add = [&rows](std::string_view name, std::string Config::KafkaHeaders::*member,
+                           std::string_view help) {
+    const auto put = [member](T& t, std::string value) { t.intake->headers.*member = std::move(value); };
+    rows.push_back(intake_row("headers." + std::string(name), TextField{1, kHeaderBytes, put},
+                              "\"" + Config::KafkaHeaders{}.*member + "\"", "", help));
+  };
+  using H = Config::KafkaHeaders;
+  add("delay", &H::delay, "The header with the delay, such as 15m.");
+  add("at", &H::at, "The header with the moment when the job is due, such as 2030-01-31T08:00:00Z.");
+  add("topic", &H::topic, "The header with the topic of the job.");
+  add("id", &H::id, "The header with the id of the job. Without it the id is TOPIC-PARTITION-OFFSET.");
+  add("target", &H::target,
+      "The header with the Kafka topic that the job goes to, if its topic delivers to Kafka.");
+  add("group", &H::group, "The header with the group of the job.");
+  add("priority", &H::priority, "The header with the priority of the job.");
+  add("attempts", &H::attempts, "The header with the number of attempts to deliver the job.");
+  add("retries", &H::retries, "The header with how often a record has come back; delayq writes it.");
+}
+
+}  // namespace
+
+std::vector<ConfigRow> intake_rows() {
+  std::vector<ConfigRow> rows;
+  add_reading(rows);
+  add_jobs(rows);
+  add_headers(rows);
   return rows;
 }
 

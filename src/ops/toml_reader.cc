@@ -1,6 +1,6 @@
-#include "ops/toml_reader.h"
-
 #include <algorithm>
+
+#include "ops/field.h"
 
 // A syntax error is a value like every other error.
 #define TOML_EXCEPTIONS 0

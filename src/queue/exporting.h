@@ -5,7 +5,7 @@
 
 #include "queue/context.h"
 #include "queue/schedules.h"
-#include "queue/settings_book.h"
+#include "queue/topics.h"
 
 namespace delayq {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/text.h"
-#include "queue/lease_text.h"
+#include "queue/leases.h"
 
 namespace delayq {
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "core/random.h"
-#include "queue/batch.h"
+#include "queue/context.h"
 #include "queue/hand_over.h"
-#include "queue/settings_book.h"
+#include "queue/topics.h"
 
 namespace delayq {
 

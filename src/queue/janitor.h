@@ -6,7 +6,7 @@
 
 #include "queue/context.h"
 #include "queue/settings.h"
-#include "queue/settings_book.h"
+#include "queue/topics.h"
 
 namespace delayq {
 

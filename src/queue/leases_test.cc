@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include "engine/memory/memory_engine.h"
-#include "queue/lease_text.h"
 #include "tests/support/queue_driver.h"
 
 namespace delayq {

@@ -6,7 +6,7 @@
 
 #include "core/crc32c.h"
 #include "core/text.h"
-#include "queue/batch.h"
+#include "queue/context.h"
 
 namespace delayq {
 

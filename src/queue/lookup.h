@@ -7,7 +7,7 @@
 #include "queue/admission.h"
 #include "queue/context.h"
 #include "queue/hand_over.h"
-#include "queue/settings_book.h"
+#include "queue/topics.h"
 
 namespace delayq {
 

@@ -11,8 +11,8 @@
 #include "queue/leases.h"
 #include "queue/lookup.h"
 #include "queue/schedules.h"
-#include "queue/settings_book.h"
 #include "queue/stopper.h"
+#include "queue/topics.h"
 
 namespace delayq {
 

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "queue/config.h"
-#include "queue/sequence.h"
+#include "queue/settings.h"
 #include "queue/verbs.h"
 
 namespace delayq {

@@ -1,8 +1,7 @@
-#include "queue/settings_book.h"
-
 #include <gmock/gmock.h>
 
 #include "engine/memory/memory_engine.h"
+#include "queue/topics.h"
 #include "tests/support/engine_driver.h"
 #include "tests/support/forwarding_engine.h"
 #include "tests/support/queue_driver.h"

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "core/random.h"
-#include "queue/known_topics.h"
+#include "queue/topics.h"
 
 namespace delayq {
 namespace {

@@ -10,8 +10,8 @@
 #include <absl/container/inlined_vector.h>
 
 #include "engine/engine.h"
-#include "queue/known_topics.h"
-#include "queue/sequence.h"
+#include "queue/topics.h"
+#include "queue/verbs.h"
 
 namespace delayq {
 

@@ -1,6 +1,6 @@
 // Verbs of one client take effect in the order of their calls, even those of several steps. The next verb is
 // called as soon as the sequence allows it, which may be before the reply to the previous one.
-#include "queue/sequence.h"
+#include "queue/verbs.h"
 #include "tests/contract/queue_contract.h"
 #include "tests/contract/redis_under_test.h"
 

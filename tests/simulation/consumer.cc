@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "queue/lease_text.h"
+#include "queue/leases.h"
 
 namespace delayq::simulation {
 namespace {

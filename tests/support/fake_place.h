@@ -10,9 +10,7 @@
 #include <fmt/format.h>
 
 #include "cli/importing.h"
-#include "cli/place.h"
 #include "cli/seeds/seed_job.h"
-#include "cli/show.h"
 
 namespace delayq::cli {
 

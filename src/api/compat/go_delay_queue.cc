@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "api/compat/compat.h"
-#include "api/compat/wording.h"
 #include "api/verbs.h"
 #include "core/job.h"
 

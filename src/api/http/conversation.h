@@ -12,12 +12,10 @@
 
 #include "api/conversation.h"
 #include "api/http/dialect.h"
-#include "api/http/events.h"
 #include "api/http/idempotency.h"
 #include "api/http/metrics.h"
-#include "api/http/push_stream.h"
-#include "api/http/response.h"
-#include "core/host_names.h"
+#include "api/http/streams.h"
+#include "core/address.h"
 #include "net/http_reader.h"
 
 namespace delayq::http {

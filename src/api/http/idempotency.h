@@ -10,7 +10,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
-#include "api/http/response.h"
+#include "api/http/dialect.h"
 #include "core/time.h"
 #include "core/token.h"
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "api/http/response.h"
+#include "api/http/dialect.h"
 #include "tests/support/http_client.h"
 
 namespace delayq::http {

@@ -1,10 +1,54 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "api/http/dialect.h"
+#include "api/http/fields.h"
+#include "json/writer.h"
+#include "queue/settings_table.h"
+#include "queue/verbs.h"
 
 namespace delayq::http {
+
+// The values that several calls of HTTP v1 read or write as JSON.
+
+/// Reads everything about a job but its body and topic. If `job` already has an id, it is the one of the
+/// path.
+void read_job(Fields& fields, PushRequest& job);
+/// Attempts, backoff, lease and the callback: of a job, or of the jobs that a schedule makes.
+void read_options(Fields& fields, JobOptions& options);
+/// "callback_format", where it is given.
+std::optional<CallbackFormat> read_format(Fields& fields);
+/// Takes the fields of all settings in the table.
+SettingValues read_settings(Fields& fields, std::span<const Setting> rows);
+/// The period of a rate must be in its range even if the count is 0, which means no limit.
+Status check_rate_periods(const SettingValues& settings);
+/// What to do with an id that exists, where it is given.
+std::optional<OnConflict> read_on_conflict(Fields& fields);
+/// The body of a job in a JSON request: any value, as it was written.
+std::string_view read_body(Fields& fields);
+/// The fields of a request that brings the body of a job. With JSON they are members of one object, and the
+/// body is among them. With any other type, the request's body is the job's, and the fields are in the query;
+/// the type becomes an option. The texts live as long as the fields and the request.
+Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOptions& options);
+/// "text/plain" of "Text/Plain; charset=utf-8".
+std::string media_type(std::string_view content_type);
+
+/// The members of the answer to a push.
+void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt);
+/// A result among several: the members of the receipt, or of the problem.
+void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result);
+/// A job's fields, as every answer with jobs shows them.
+void write_job(json::Writer& json, const Job& job, bool with_body);
+/// "body": a JSON value as it was written, other text as a string; otherwise "body_base64".
+void write_job_body(json::Writer& json, const Job& job);
+void write_body(json::Writer& json, std::string_view body, std::string_view content_type);
+/// What /v1/stats and /v1/topics show, and /v1/events when it changes.
+void write_totals(json::Writer& json, const TotalStats& stats);
+void write_topic(json::Writer& json, const TopicSummary& topic);
+/// The same for one topic, with its settings.
+void write_topic_stats(json::Writer& json, std::string_view topic, const TopicStats& stats);
 
 /// HTTP v1: delayq's own API, which owns all paths that no other dialect owns. openapi.yaml describes what
 /// each call takes and answers. A refusal is a problem document (RFC 9457).

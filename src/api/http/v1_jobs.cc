@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
-#include "api/http/push_stream.h"
+#include "api/http/streams.h"
 #include "api/http/v1.h"
-#include "api/http/v1_json.h"
 #include "api/verbs.h"
 #include "core/limits.h"
 #include "core/moment.h"

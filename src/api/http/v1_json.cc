@@ -1,10 +1,9 @@
-#include "api/http/v1_json.h"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "api/http/response.h"
+#include "api/http/dialect.h"
+#include "api/http/v1.h"
 #include "api/transfer/line.h"
 #include "core/duration.h"
 #include "core/moment.h"

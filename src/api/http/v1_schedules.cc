@@ -7,7 +7,6 @@
 
 #include "api/http/conversation.h"
 #include "api/http/v1.h"
-#include "api/http/v1_json.h"
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/moment.h"

@@ -6,8 +6,6 @@
 #include "api/http/conversation.h"
 #include "api/http/metrics.h"
 #include "api/http/v1.h"
-#include "api/http/v1_json.h"
-#include "api/transfer/import_batch.h"
 #include "api/transfer/line.h"
 
 namespace delayq::http::v1_calls {

@@ -5,9 +5,8 @@
 #include <fmt/format.h>
 
 #include "api/http/conversation.h"
-#include "api/http/events.h"
+#include "api/http/streams.h"
 #include "api/http/v1.h"
-#include "api/http/v1_json.h"
 #include "api/verbs.h"
 #include "core/duration.h"
 #include "core/limits.h"

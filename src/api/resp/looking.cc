@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "api/resp/conversation.h"
-#include "api/transfer/import_batch.h"
 #include "api/transfer/line.h"
 #include "api/verbs.h"
 #include "core/text.h"

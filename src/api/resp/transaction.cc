@@ -1,5 +1,4 @@
 // MULTI, EXEC, DISCARD.
-#include "api/resp/transaction.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,9 @@
 // MULTI, EXEC, DISCARD.
-#include "api/resp/transaction.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/resp/conversation.h"
 #include "resp/value.h"
 #include "tests/support/resp_client.h"
 #include "tests/support/tokens.h"

@@ -13,7 +13,6 @@
 
 #include "core/text.h"
 #include "delivery/webhook/curl_transfer.h"
-#include "delivery/webhook/socket_watch.h"
 
 namespace delayq::webhook {
 

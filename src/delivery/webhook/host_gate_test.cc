@@ -1,6 +1,6 @@
-#include "delivery/webhook/host_gate.h"
-
 #include <gtest/gtest.h>
+
+#include "delivery/webhook/webhook_sink.h"
 
 namespace delayq::webhook {
 namespace {

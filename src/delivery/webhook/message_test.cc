@@ -1,8 +1,7 @@
-#include "delivery/webhook/message.h"
-
 #include <gmock/gmock.h>
 
 #include "core/limits.h"
+#include "delivery/webhook/call.h"
 
 namespace delayq::webhook {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/siphash.h"
 #include "engine/redis/arguments.h"
 #include "engine/redis/scripts.h"
-#include "net/redis/slot.h"
+#include "net/redis/client.h"
 
 namespace delayq::redis {
 

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "core/occurrence.h"
-#include "net/redis/slot.h"
+#include "net/redis/client.h"
 
 namespace delayq::redis {
 namespace {

@@ -1,6 +1,6 @@
-#include "net/redis/clock_estimate.h"
-
 #include <gtest/gtest.h>
+
+#include "net/redis/redis_client.h"
 
 namespace delayq::net::redis {
 namespace {

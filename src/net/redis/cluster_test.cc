@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "net/redis/slot.h"
+#include "net/redis/client.h"
 #include "tests/support/redis_cluster.h"
 #include "tests/support/redis_driver.h"
 

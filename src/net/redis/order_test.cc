@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/random.h"
-#include "net/redis/slot.h"
+#include "net/redis/client.h"
 #include "tests/support/redis_cluster.h"
 #include "tests/support/redis_driver.h"
 

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "net/redis/client.h"
 #include "net/redis/connection.h"
 #include "net/redis/deployment.h"
 #include "net/redis/link.h"
 #include "net/redis/request.h"
-#include "net/redis/slot.h"
 #include "tests/support/redis_driver.h"
 
 namespace delayq::net::redis {

@@ -1,6 +1,6 @@
-#include "net/redis/refusal.h"
-
 #include <gtest/gtest.h>
+
+#include "net/redis/request.h"
 
 namespace delayq::net::redis {
 namespace {

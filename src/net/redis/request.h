@@ -10,10 +10,10 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/node_hash_map.h>
 
+#include "core/error.h"
 #include "net/loop.h"
 #include "net/redis/client.h"
 #include "net/redis/options.h"
-#include "net/redis/slot.h"
 
 namespace delayq::net::redis {
 
@@ -119,5 +119,30 @@ class SlotOrder {
   std::vector<Lane> lanes_;
   absl::flat_hash_map<uint16_t, Stopped> stopped_;
 };
+
+/// The kinds of error replies, by what the client does next.
+enum class Refusal : uint8_t {
+  kFinal,       ///< the command was wrong, or failed
+  kNotNow,      ///< Redis did nothing, and cannot at the moment: BUSY, MISCONF, NOREPLICAS, ...
+  kTryAgain,    ///< Redis did nothing, and can soon: TRYAGAIN, CLUSTERDOWN, LOADING
+  kNoScript,    ///< it does not know the script
+  kMoved,       ///< another node has the slot
+  kAsk,         ///< another node has the key, this once
+  kNotMaster,   ///< this is a replica: READONLY
+  kOutOfMemory  ///< of Redis
+};
+
+Refusal refusal_of(std::string_view text);
+
+/// The error that a caller gets for an error reply.
+Error error_of(std::string_view text);
+
+/// Where a MOVED or an ASK points: "MOVED 3999 127.0.0.1:6381". A node that does not know its own name writes
+/// ":6381"; then the host is that of `asked`.
+struct Redirection {
+  uint16_t slot = 0;
+  Address to;
+};
+std::optional<Redirection> redirection_of(std::string_view text, const Address& asked);
 
 }  // namespace delayq::net::redis

@@ -1,6 +1,6 @@
-#include "net/redis/slot.h"
-
 #include <gtest/gtest.h>
+
+#include "net/redis/client.h"
 
 namespace delayq::net::redis {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/address.h"
+#include "core/address.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

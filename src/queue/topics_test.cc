@@ -1,8 +1,8 @@
-#include "queue/known_topics.h"
+#include "queue/topics.h"
 
 #include <gmock/gmock.h>
 
-#include "queue/batch.h"
+#include "queue/context.h"
 
 namespace delayq {
 namespace {
