@@ -163,10 +163,10 @@ class Records:
             self.explained[reason] += 1
             return
         due = min(each for each, _ in job.dues)
-        if when < due:
-            what = f"{due - when} ms early"
-        elif job.is_cancelled:
+        if job.is_cancelled and when > job.dues[-1][1]:
             what = f"{when - job.dues[-1][1]} ms after it was cancelled"
+        elif when < due:
+            what = f"{due - when} ms early"
         else:
             what = f"at a time that it had been moved from; it was due at {job.dues}"
         self.violations.append(f"{job.name} came from server {server} {what}")

@@ -64,7 +64,7 @@ class RecordsTest(unittest.TestCase):
     def test_after_it_was_cancelled(self):
         self.history.cancelling("a")
         self.history.cancel_answered("a", True)
-        self.came()
+        self.came(self.begin + 100 - self.due)
         self.assert_found("after it was cancelled")
 
     def test_a_cancel_without_an_answer_excuses_that_it_does_not_come(self):
