@@ -393,9 +393,11 @@ class Listen final : public Verb {
     const signing::Verdict verdict = verifier.verify(headers, request.body, now);
     ++counts_[static_cast<size_t>(verdict)];
     if (!quiet_) {
-      session.world.out << (is_json_ ? call_for_programs(request, verdict, now)
-                                     : call_for_people(request, verdict, now))
-                        << "\n";
+      if (is_json_) {
+        session.say_json(call_for_programs(request, verdict, now));
+      } else {
+        session.world.out << call_for_people(request, verdict, now) << "\n";
+      }
     }
     return secrets_.empty() || verdict == signing::Verdict::kVerified;
   }

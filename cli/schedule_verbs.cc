@@ -39,15 +39,13 @@ std::string shown_next(const Session& session, const resp::Value& schedule) {
   return fmt::format("{}, {}", shown_field(schedule, "next_local"), session.when(*at));
 }
 
-std::string schedule_as_json(const resp::Value& schedule) { return printable_json(map_as_json(schedule)); }
-
 /// A reply with a schedule: a person gets `done` and what comes next.
 Status tell_schedule(const Session& session, const resp::Value& reply, std::string_view done) {
   if (reply.find("name") == nullptr) return unexpected_reply();
   const std::string next = shown_next(session, reply);
   session.say(next.empty() ? fmt::format("{}: no occurrence to come", done)
                            : fmt::format("{}: next at {}", done, next),
-              schedule_as_json(reply));
+              map_as_json(reply));
   return {};
 }
 
@@ -169,7 +167,7 @@ class ScheduleNext final : public Verb {
     const std::string& local = occurrence.items[1].text;
     std::string utc = format_moment(from_unix_ms(*at));
     if (session.json) {
-      session.say({}, printable_json(json::Object().text("at", utc).text("local", local).finish()));
+      session.say({}, json::Object().text("at", utc).text("local", local).finish());
       return true;
     }
     if (utc.ends_with(".000Z")) utc.replace(utc.size() - 5, 5, "Z");
@@ -227,7 +225,7 @@ class ScheduleList final : public Verb {
   static bool show(const Session& session, const resp::Value& schedule, Table& table) {
     if (schedule.find("name") == nullptr) return false;
     if (session.json) {
-      session.say({}, schedule_as_json(schedule));
+      session.say({}, map_as_json(schedule));
       return true;
     }
     const std::string every = shown_field(schedule, "every");
@@ -267,7 +265,7 @@ class ScheduleShow final : public OfOneSchedule {
     if (reply->type == resp::Value::Type::kNull) return no_such_schedule(schedule());
     if (reply->find("name") == nullptr) return unexpected_reply();
     if (!session.json) return show_map(session, *reply) ? Status{} : unexpected_reply();
-    session.say({}, schedule_as_json(*reply));
+    session.say({}, map_as_json(*reply));
     return {};
   }
 };
@@ -284,7 +282,7 @@ class SchedulePause final : public OfOneSchedule {
     const Result<resp::Value> reply = ask(session, pause_ ? "PAUSE" : "RESUME");
     if (!reply) return reply.error();
     if (!pause_ || reply->find("name") == nullptr) return tell_schedule(session, *reply, "resumed");
-    session.say("paused", schedule_as_json(*reply));
+    session.say("paused", map_as_json(*reply));
     return {};
   }
 
@@ -302,7 +300,7 @@ class ScheduleRunNow final : public OfOneSchedule {
     if (!reply) return reply.error();
     const resp::Value* const id = reply->find("id");
     if (id == nullptr) return unexpected_reply();
-    session.say(printable(id->text, Limits::kIdBytes * 4), schedule_as_json(*reply));
+    session.say(printable(id->text, Limits::kIdBytes * 4), map_as_json(*reply));
     return {};
   }
 };

@@ -1,5 +1,7 @@
 #include "cli/takeover.h"
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -143,6 +145,8 @@ std::string TakeoverReport::text(const Heading& heading) const {
   if (over_ > 0) text += fmt::format("; {} that are over stay there", number(over_));
   if (gone_ > 0) text += fmt::format("; {} ids without a job: removed there, or expired", number(gone_));
   text += "\n";
+  if (!heading.kafka.empty())
+    text += fmt::format("Of them in Kafka: {} records of {}\n", number(heading.records), heading.kafka);
   Table table;
   table.row({"TOPIC", "DELAYED", "DUE"});
   size_t shown = 0;
@@ -173,6 +177,7 @@ std::string TakeoverReport::json(const Heading& heading) const {
   json.begin_object().key("system").text(heading.system).key("from").text(heading.from);
   json.key("dry_run").boolean(heading.is_dry_run);
   json.key("jobs").number(jobs_).key("due").number(due_).key("unreadable").number(unreadable_);
+  if (!heading.kafka.empty()) json.key("records").number(heading.records);
   json.key("over").number(over_).key("gone").number(gone_).key("topics").begin_array();
   for (const auto& [name, topic] : topics_) {
     json.begin_object().key("topic").text(name).key("delayed").number(topic.delayed);
@@ -297,6 +302,17 @@ void TakeoverOptions::add_to(CLI::App& app) {
       ->check(CLI::Range(1, 100'000));
   app.add_option("--bucket-name", bucket_name_,
                  "With --from: what the delay buckets are called when that was configured, as my_bucket_%d");
+  app.add_option(
+      "--kafka", kafka_,
+      "With --from go-delay-queue that runs with -t kafka: HOST:PORT,HOST:PORT of some brokers; reads "
+      "its delay topics, too");
+  app.add_option(
+      "--kafka-group", kafka_group_,
+      "With --kafka: the consumer group of go-delay-queue; default the only one that has read there");
+  app.add_option(
+      "--kafka-file", kafka_file_,
+      "Instead of --kafka, or with it: go-delay-queue's own configuration file, for brokers, login, "
+      "group and names of topics");
 }
 
 Status TakeoverOptions::check_unwanted() const {
@@ -304,7 +320,10 @@ Status TakeoverOptions::check_unwanted() const {
                                                     {yes_, "--yes"},
                                                     {remove_, "--remove"},
                                                     {buckets_ != 0, "--buckets"},
-                                                    {!bucket_name_.empty(), "--bucket-name"}};
+                                                    {!bucket_name_.empty(), "--bucket-name"},
+                                                    {!kafka_.empty(), "--kafka"},
+                                                    {!kafka_group_.empty(), "--kafka-group"},
+                                                    {!kafka_file_.empty(), "--kafka-file"}};
   for (const auto& [is_said, option] : said) {
     if (is_said) return invalid(fmt::format("{}: goes only with --from; a FILE is imported at once", option));
   }
@@ -322,16 +341,54 @@ Status TakeoverOptions::check_empty(const seeds::RedisReader& redis) const {
                            fmt::join(*found, "; "))};
 }
 
+Result<std::optional<seeds::DelayTopics>> TakeoverOptions::kafka_source() const {
+  if (kafka_.empty() && kafka_file_.empty()) {
+    if (!kafka_group_.empty()) return invalid("--kafka-group: needs --kafka or --kafka-file");
+    return std::optional<seeds::DelayTopics>();
+  }
+  if (from_ != seeds::kSystems[0])
+    return invalid(fmt::format("--kafka: goes only with --from {}", seeds::kSystems[0]));
+  std::string file;
+  if (!kafka_file_.empty()) {
+    std::ifstream in(kafka_file_, std::ios::binary);
+    file.assign(std::istreambuf_iterator<char>(in), {});
+    if (!in.good() && !in.eof()) return invalid(fmt::format("--kafka-file: {} cannot be read", kafka_file_));
+  }
+  auto found = seeds::delay_topics(kafka_, kafka_group_, file);
+  if (!found) return found.error();
+  if (Status status = seeds::find_group(*found); !status) return status.error();
+  return std::optional(std::move(*found));
+}
+
+Status TakeoverOptions::check_stopped(const Session& session, const seeds::RedisReader& redis) const {
+  if (from_ != seeds::kSystems[0]) return {};
+  const auto claims = seeds::live_claims(redis);
+  if (!claims) return claims.error();
+  if (claims->empty()) return {};
+  const std::string what = fmt::format(
+      "a go-delay-queue with -t kafka runs on this Redis ({}): stop it first, or it hands over the "
+      "same jobs. After a crash its claims end by themselves",
+      fmt::join(*claims, ", "));
+  if (yes_) return Error{ErrorCode::kConflict, {}, what};
+  session.world.err << what << "\n";
+  return {};
+}
+
 Status TakeoverOptions::run(const Session& session, const std::vector<std::string>& sources,
                             const std::optional<std::string>& data) const {
   if (sources.size() != 1)
     return invalid("URL: name the one Redis that has the jobs: redis://host:port/database");
   if (yes_ && dry_run_) return invalid("--yes and --dry-run: one of them");
   if (remove_ && !yes_) return invalid("--remove: needs --yes, after a look at what a dry run says");
-  const auto layout = seeds::layout_of(from_, {buckets_, bucket_name_});
-  if (layout == nullptr) return invalid("--from: not known");
   const Result<RedisPlace> redis = open_redis(sources.front());
   if (!redis) return redis.error();
+  if (Status status = check_stopped(session, redis->reader); !status) return status;
+  const auto kafka = kafka_source();
+  if (!kafka) return kafka.error();
+  uint64_t records = 0;
+  const auto layout = seeds::layout_of(from_, {buckets_, bucket_name_},
+                                       *kafka ? seeds::records_in(**kafka, records) : seeds::DelayRecords());
+  if (layout == nullptr) return invalid("--from: not known");
   if (redis->is_member) {
     session.world.err << fmt::format(
         "{} is a member of a Cluster: only the jobs that it has itself are seen; name each master in turn\n",
@@ -350,8 +407,13 @@ Status TakeoverOptions::run(const Session& session, const std::vector<std::strin
   if (status && yes_) status = takeover.send();
   progress.reset();
   const TakeoverReport& report = takeover.report();
-  const TakeoverReport::Heading heading{from_, redis->name, data ? *data : session.server_name, !yes_,
-                                        remove_};
+  TakeoverReport::Heading heading{from_, redis->name, data ? *data : session.server_name, !yes_, remove_};
+  if (*kafka) {
+    heading.kafka = fmt::format("{}{}", (*kafka)->client.brokers,
+                                (*kafka)->group.empty() ? ", from the first one: no group has read there"
+                                                        : ", behind the offsets of group " + (*kafka)->group);
+    heading.records = records;
+  }
   session.say(report.text(heading), report.json(heading));
   if (!status) {
     Error error = status.error();

@@ -8,6 +8,7 @@
 
 #include "cli/connection.h"
 #include "cli/importing.h"
+#include "cli/seeds/delay_topics.h"
 #include "cli/seeds/redis_reader.h"
 #include "cli/seeds/seed_job.h"
 #include "cli/verb.h"
@@ -51,6 +52,8 @@ class TakeoverReport {
     std::string to;
     bool is_dry_run = true;
     bool removes = false;
+    std::string kafka{};  ///< brokers and group; empty: no records were read
+    uint64_t records = 0;
   };
   std::string text(const Heading& heading) const;
   std::string json(const Heading& heading) const;
@@ -88,7 +91,7 @@ class RedisReader;
 /// them here. Without --yes it only says what it would do. Nothing there is changed without --remove.
 class TakeoverOptions {
  public:
-  /// --from, --yes, --dry-run, --remove, --buckets, --bucket-name.
+  /// --from, --yes, --dry-run, --remove, --buckets, --bucket-name, --kafka, --kafka-group, --kafka-file.
   void add_to(CLI::App& app);
   bool is_wanted() const { return !from_.empty(); }
   /// Fails if options that need --from were given without it.
@@ -103,9 +106,16 @@ class TakeoverOptions {
   bool dry_run_ = false;
   bool remove_ = false;
   Status check_empty(const seeds::RedisReader& redis) const;
+  /// Where the records are; fails if that is said wrongly.
+  Result<std::optional<seeds::DelayTopics>> kafka_source() const;
+  /// A go-delay-queue that still runs would hand over the same jobs: refused, and told in a dry run.
+  Status check_stopped(const Session& session, const seeds::RedisReader& redis) const;
 
   uint32_t buckets_ = 0;  ///< 0: all that exist
   std::string bucket_name_;
+  std::string kafka_;  ///< brokers
+  std::string kafka_group_;
+  std::string kafka_file_;
 };
 
 }  // namespace delayq::cli

@@ -395,7 +395,7 @@ class Top final : public Verb {
     if (!snapshot) return snapshot.error();
     sort_rows(snapshot->rows, look_.sort);
     if (session.json) {
-      session.world.out << top_as_json(*snapshot) << "\n";
+      session.say_json(top_as_json(*snapshot));
       return {};
     }
     look_.width = session.world.out_is_terminal ? Terminal::size().width : kPipeWidth;

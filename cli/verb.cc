@@ -52,8 +52,11 @@ Result<resp::Value> ask(const Transport& transport, const Words& command, Millis
 }
 
 void Session::say(std::string_view human, std::string_view machine) const {
-  world.out << (json ? machine : human) << "\n";
+  if (json) return say_json(machine);
+  world.out << human << "\n";
 }
+
+void Session::say_json(std::string_view line) const { world.out << printable_json(line) << "\n"; }
 
 std::string Session::when(int64_t unix_ms) const { return relative(world.now(), from_unix_ms(unix_ms)); }
 
@@ -187,7 +190,7 @@ std::string human_name(std::string_view name) {
 bool show_map(const Session& session, const resp::Value& map) {
   if (!is_map(map)) return false;
   if (session.json) {
-    session.world.out << map_as_json(map) << "\n";
+    session.say_json(map_as_json(map));
     return true;
   }
   size_t width = 0;

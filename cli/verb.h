@@ -41,6 +41,8 @@ struct Session {
   Result<std::vector<resp::Value>> ask_all(std::span<const Words> commands) const;
   /// Writes one of the two lines, for a person or for a program.
   void say(std::string_view human, std::string_view machine) const;
+  /// Writes a line of JSON. All of it goes through here, so that no job can command a terminal.
+  void say_json(std::string_view line) const;
   /// The moment in milliseconds as a person reads it: "in 29m58s".
   std::string when(int64_t unix_ms) const;
 };

@@ -134,7 +134,8 @@ void Shop::report(const Popped& job, const Child::End& end, const Status& settle
     } else if (!end.is_success()) {
       object.text("reason", end.reason());
     }
-    session_.world.out << object.finish() << "\n" << std::flush;
+    session_.say_json(object.finish());
+    session_.world.out << std::flush;
     return;
   }
   if (settled.ok() && end.is_success()) return;

@@ -13,7 +13,6 @@
 #include "bench/load/temp_directory.h"
 #include "engine/journal/journal_engine.h"
 #include "engine/journal/posix_disk.h"
-#include "engine/journal/threaded_io.h"
 
 /// What the benchmarks share: a journal engine on a real directory, a clock for measuring, and a table of
 /// results.

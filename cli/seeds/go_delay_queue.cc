@@ -1,6 +1,7 @@
 // go-delay-queue: `delay_job:<id>` is the job, `dq_bucket_1..N` (in its example of a configuration) or
 // `delay_bucket_1..N` (without one) are zsets of ids by the second at which they are due, and ids that are
-// due are in the list that is named like their topic.
+// due are in the list that is named like their topic. With -t kafka the ids wait in topics in Kafka instead
+// of the buckets, and `delay_partition_[0,1]` is the claim of a running one.
 #include <set>
 
 #include <absl/container/flat_hash_set.h>
@@ -15,6 +16,8 @@ namespace delayq::cli::seeds {
 namespace {
 
 constexpr std::string_view kGoJobPrefix = "delay_job:";
+constexpr std::string_view kGoClaimPrefix = "delay_partition_";
+constexpr size_t kRecordsPerPage = 256;
 
 std::string job_key(const std::string& id) { return std::string(kGoJobPrefix) + id; }
 
@@ -33,8 +36,8 @@ class Seen {
 
 class GoDelayQueue final : public Layout {
  public:
-  explicit GoDelayQueue(const BucketOptions& buckets)
-      : buckets_({"dq_bucket_", "delay_bucket_"}, 1, buckets) {}
+  GoDelayQueue(const BucketOptions& buckets, DelayRecords records)
+      : buckets_({"dq_bucket_", "delay_bucket_"}, 1, buckets), records_(std::move(records)) {}
 
   Result<uint64_t> total(const RedisReader& redis) const override { return buckets_.total(redis); }
 
@@ -53,6 +56,7 @@ class GoDelayQueue final : public Layout {
       status = redis.walk_list(*topic,
                                [&](const RedisReader::Page& ids) { return read_list(reading, *topic, ids); });
     }
+    if (status && records_) status = read_records(reading);
     if (!status) return status;
     return redis.scan_keys(kGoJobPrefix, "string",
                            [&](const RedisReader::Page& keys) { return read_left(reading, keys); });
@@ -109,8 +113,30 @@ class GoDelayQueue final : public Layout {
     return {};
   }
 
-  /// Jobs that are in no bucket and no list. One with a due time in the future is in a bucket with another
-  /// name, or lost its entry; the others were fetched by consumers, and expire.
+  Status read_records(Reading& reading) const {
+    std::vector<DelayRecord> page;
+    const auto read_page = [&]() -> Status {
+      std::vector<std::string> ids;
+      for (const DelayRecord& record : page) ids.push_back(record.id);
+      const auto jobs = jobs_of(reading.redis, ids);
+      if (!jobs) return jobs.error();
+      for (size_t i = 0; i < page.size(); ++i) {
+        if (!reading.seen.add(ids[i])) continue;
+        const Found found{ids[i], (*jobs)[i], page[i].where, page[i].due, page[i].due.has_value()};
+        if (Status status = hand_over(found, {}, reading.sink); !status) return status;
+      }
+      page.clear();
+      return {};
+    };
+    const Status status = records_([&](const DelayRecord& record) {
+      page.push_back(record);
+      return page.size() < kRecordsPerPage ? Status{} : read_page();
+    });
+    return status ? read_page() : status;
+  }
+
+  /// Jobs that are in no bucket, list or record. One with a due time in the future is in a bucket with
+  /// another name, or lost its entry; the others were fetched by consumers, and expire.
   static Status read_left(Reading& reading, const RedisReader::Page& keys) {
     const auto jobs = reading.redis.get(keys);
     if (!jobs) return jobs.error();
@@ -186,12 +212,30 @@ class GoDelayQueue final : public Layout {
   }
 
   Buckets buckets_;
+  DelayRecords records_;  ///< empty: it does not use Kafka
 };
 
 }  // namespace
 
-std::unique_ptr<Layout> go_delay_queue_layout(const BucketOptions& buckets) {
-  return std::make_unique<GoDelayQueue>(buckets);
+std::unique_ptr<Layout> go_delay_queue_layout(const BucketOptions& buckets, DelayRecords records) {
+  return std::make_unique<GoDelayQueue>(buckets, std::move(records));
+}
+
+Result<std::vector<std::string>> live_claims(const RedisReader& redis) {
+  std::vector<std::string> claims;
+  const Status status =
+      redis.scan_keys(kGoClaimPrefix, "string", [&](const RedisReader::Page& keys) -> Status {
+        for (const std::string& key : keys) {
+          const auto left = redis.ask_one({"PTTL", key});
+          if (!left) return left.error();
+          // Without an expiry it is no claim.
+          if (left->integer > 0)
+            claims.push_back(fmt::format("{} for {} s", key, (left->integer + 999) / 1000));
+        }
+        return {};
+      });
+  if (!status) return status.error();
+  return claims;
 }
 
 }  // namespace delayq::cli::seeds

@@ -10,8 +10,9 @@
 
 namespace delayq::cli::seeds {
 
-std::unique_ptr<Layout> layout_of(std::string_view system, const BucketOptions& buckets) {
-  if (system == kSystems[0]) return go_delay_queue_layout(buckets);
+std::unique_ptr<Layout> layout_of(std::string_view system, const BucketOptions& buckets,
+                                  DelayRecords records) {
+  if (system == kSystems[0]) return go_delay_queue_layout(buckets, std::move(records));
   if (system == kSystems[1]) return callback_layout(buckets);
   if (system == kSystems[2]) return delayq_server_layout();
   if (system == kSystems[3]) return delayq_library_layout();

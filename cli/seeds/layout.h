@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,15 +52,29 @@ struct BucketOptions {
   std::string name{};  ///< as "my_bucket_%d"; empty: the names that the system has by default
 };
 
-/// The layout of one of kSystems; null for any other name.
-std::unique_ptr<Layout> layout_of(std::string_view system, const BucketOptions& buckets);
+/// A record of a topic in Kafka that names a waiting job.
+struct DelayRecord {
+  std::string where;  ///< topic, partition and offset, for messages
+  std::string id;
+  std::optional<Moment> due{};
+};
+/// Calls its argument with each record. An error of it ends the reading.
+using DelayRecords = std::function<Status(const std::function<Status(const DelayRecord&)>& take)>;
+
+/// The layout of one of kSystems; null for any other name. `records`: of go-delay-queue; may be empty.
+std::unique_ptr<Layout> layout_of(std::string_view system, const BucketOptions& buckets,
+                                  DelayRecords records = {});
+
+/// The claims of a go-delay-queue that reads its topics in Kafka now, for messages: each with the time for
+/// which it lasts. It deletes them when it stops; after a crash they expire within a minute.
+Result<std::vector<std::string>> live_claims(const RedisReader& redis);
 
 /// Looks for keys of any of the systems, if the named system has no waiting jobs in this Redis. Returns a
 /// line for each kind, with an example and what to do; empty when there are none.
 Result<std::vector<std::string>> look_alikes(const RedisReader& redis);
 
 /// Each system's own; layout_of() knows them by name.
-std::unique_ptr<Layout> go_delay_queue_layout(const BucketOptions& buckets);
+std::unique_ptr<Layout> go_delay_queue_layout(const BucketOptions& buckets, DelayRecords records);
 std::unique_ptr<Layout> callback_layout(const BucketOptions& buckets);
 std::unique_ptr<Layout> delayq_server_layout();
 std::unique_ptr<Layout> delayq_library_layout();

@@ -87,6 +87,21 @@ TEST_F(ConfiguredSchedulesTest, WhatCannotBeSetIsToldAndTriedAgain) {
   EXPECT_TRUE(show("a"));
 }
 
+TEST_F(ConfiguredSchedulesTest, SchedulesThatMakeNoJobsAreTold) {
+  const auto damage = [this](std::string_view name) {
+    const TurnRequest request{
+        .name = name, .revision = 1, .next = queue_.now, .definition = "no definition", .progress = "x"};
+    queue_.engine.turn(queue_.now, {&request, 1}, [](const Result<std::vector<TurnAnswer>>&) {});
+    queue_.settle();
+  };
+  damage("a");
+  EXPECT_THAT(apply({}),
+              ElementsAre("bad: schedule \"a\" makes no jobs: what is stored of this schedule cannot "
+                          "be read: set it again or remove it"));
+  damage("b");
+  EXPECT_THAT(apply({}), ElementsAre(HasSubstr("2 schedules make no jobs; schedule \"a\" makes no jobs: ")));
+}
+
 TEST_F(ConfiguredSchedulesTest, ManyOthersAreLookedThrough) {
   ConfiguredSchedules::Wanted many;
   for (int i = 0; i < 1'200; ++i) many[std::to_string(i)] = every(std::chrono::hours{1});

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "app/kafka.h"
 #include "app/redis_delivery.h"
 
 namespace delayq {
@@ -100,6 +101,30 @@ TEST_F(DeliveryWatchTest, a_member_of_a_cluster_is_told_once) {
   watch.begin(net::redis::Mode::kCluster, {"redis_delivery.url", true});
   watch.greeted(hello("cluster"));
   EXPECT_THAT(lines, SizeIs(1));
+}
+
+TEST_F(DeliveryWatchTest, why_no_broker_of_kafka_can_be_reached_is_told_again_when_it_is_another_reason) {
+  KafkaWatch kafka{[this](bool is_bad, std::string_view what) {
+    lines.push_back((is_bad ? "bad " : "good ") + std::string(what));
+  }};
+  const auto see = [&](bool is_connected, std::string_view error) {
+    now += std::chrono::seconds{1};
+    kafka.look(now, is_connected, error);
+  };
+  see(false, "b:1: Connection refused (after 1ms in state CONNECT)");
+  see(false, "b:1: Connection refused (after 1ms in state CONNECT)");
+  see(false, "b:1: Connection refused (after 2ms in state CONNECT)");
+  see(false, "b:1: Authentication failed (after 3ms in state AUTH_REQ)");
+  see(false, "b:1: Connection refused (after 1ms in state CONNECT)");
+  EXPECT_THAT(lines,
+              ElementsAre(HasSubstr("bad kafka delivery: jobs wait until a broker can be reached: b:1: "
+                                    "Connection refused"),
+                          HasSubstr("bad kafka delivery: still no broker: b:1: Authentication failed")));
+  for (int i = 0; i < 100; ++i) see(false, std::to_string(i));
+  EXPECT_THAT(lines, SizeIs(4)) << "not without end";
+  see(true, "");
+  EXPECT_EQ(lines.back(), "good kafka delivery: a broker can be reached again");
+  EXPECT_THAT(lines, SizeIs(5));
 }
 
 TEST_F(DeliveryWatchTest, a_missing_right_is_told_once_for_each_key) {

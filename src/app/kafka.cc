@@ -13,6 +13,10 @@ namespace {
 
 /// A broker that restarts, or a leader that moves, is back within this time: not worth a log line.
 constexpr std::chrono::seconds kBrokerPatience{1};
+/// How many reasons are logged while no broker can be reached.
+constexpr size_t kMostReasons = 4;
+/// What librdkafka appends to many of its texts, and what differs each time: "(after 3ms in state CONNECT)".
+constexpr std::string_view kDuration = " (after ";
 /// How often a broken producer is replaced at most.
 constexpr std::chrono::seconds kBetweenReplacements{5};
 /// Of records that wait in the library. The sink stops at a fraction of it; a batch of large jobs may exceed
@@ -62,12 +66,15 @@ std::string check_kafka(const Config::Kafka& said) {
 void KafkaWatch::look(Clock::time_point now, bool is_connected, std::string_view last_error) {
   if (is_connected) {
     away_since_.reset();
-    if (std::exchange(is_told_, false)) tell_(false, "kafka delivery: a broker can be reached again");
+    if (!std::exchange(told_, {}).empty()) tell_(false, "kafka delivery: a broker can be reached again");
     return;
   }
   if (!away_since_) away_since_ = now;
-  if (is_told_ || now - *away_since_ < kBrokerPatience) return;
-  is_told_ = true;
+  if (now - *away_since_ < kBrokerPatience || told_.size() == kMostReasons) return;
+  const std::string_view reason = last_error.substr(0, last_error.find(kDuration));
+  if (std::find(told_.begin(), told_.end(), reason) != told_.end()) return;
+  told_.emplace_back(reason);
+  if (told_.size() > 1) return tell_(true, fmt::format("kafka delivery: still no broker: {}", last_error));
   tell_(true,
         fmt::format("kafka delivery: jobs wait until a broker can be reached: {}; is kafka.brokers right?",
                     last_error.empty() ? "none answers" : last_error));

@@ -26,7 +26,8 @@ class KafkaWatch {
 
   explicit KafkaWatch(Tell tell) : tell_(std::move(tell)) {}
 
-  /// Reports the state of the connections. A short loss is not logged.
+  /// Reports the state of the connections. A short loss is not logged. While none works, a new reason is
+  /// logged too: a broker that was restarted may refuse the password.
   void look(Clock::time_point now, bool is_connected, std::string_view last_error);
   /// A topic in Kafka cannot be written to, for that reason; empty: it can again.
   void wrote(std::string_view kafka_topic, std::string_view why);
@@ -34,7 +35,7 @@ class KafkaWatch {
  private:
   Tell tell_;
   std::optional<Clock::time_point> away_since_;
-  bool is_told_ = false;
+  std::vector<std::string> told_;  ///< the reasons since then, without what differs each time
 };
 
 struct KafkaDeliveryOptions {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/cold_storage.h"
 #include "app/storage.h"
 #include "core/duration.h"
 #include "engine/redis/keys.h"
@@ -210,13 +211,14 @@ class RedisStorage final : public Storage {
   ~RedisStorage() override {
     engine_.reset();
     loop_.finish_turn();
-    if (ladder_ == nullptr) return;
+    if (cold_ == nullptr) return;
     // The others get its partitions at once.
-    ladder_->close();
+    kafka::Ladder& ladder = cold_->ladder();
+    ladder.close();
     const auto begin = net::Loop::steady_now();
-    while (!ladder_->is_closed() && net::Loop::steady_now() - begin < kLeave) {
-      ladder_->poll();
-      loop_.wait_until(net::Loop::now() + Millis{10});
+    while (!ladder.is_closed() && net::Loop::steady_now() - begin < kLeave) {
+      ladder.poll();
+      turn();
     }
   }
   RedisStorage(const RedisStorage&) = delete;
@@ -228,10 +230,7 @@ class RedisStorage final : public Storage {
   std::string describe() override {
     return fmt::format("{}, {} shard{}, {} jobs{}", options_.where, options_.shards,
                        options_.shards == 1 ? "" : "s", engine_->usage().jobs,
-                       ladder_ == nullptr
-                           ? ""
-                           : fmt::format("; bodies of jobs due in more than {} in Kafka at {}",
-                                         format_duration(ladder_->least()), options_.cold->client.brokers));
+                       cold_ == nullptr ? "" : "; " + cold_->describe());
   }
   bool is_new() const override { return is_new_; }
   uint32_t shards() const override { return options_.shards; }
@@ -240,6 +239,7 @@ class RedisStorage final : public Storage {
   void look() override;
   void tell_problems();
   std::optional<http::RedisFigures> redis_figures() const override;
+  std::optional<http::LadderFigures> ladder_figures() const override;
 
  private:
   Status connect();
@@ -252,8 +252,7 @@ class RedisStorage final : public Storage {
   Status settle_shards();
   /// All servers of a deployment keep bodies in the same topics, or none does.
   Status settle_cold();
-  Status open_ladder();
-  void tell_cold();
+  Status open_cold();
   /// The message has the stored number of shards and the configured one.
   Status check_shards(const redis::Layout& layout);
   /// Waits for the result of the command that `send` sends, and sends it again as long as a start waits for
@@ -287,10 +286,8 @@ class RedisStorage final : public Storage {
   net::Loop& loop_;
   std::function<void(bool, std::string_view)> tell_;
   std::unique_ptr<Client> client_;
-  std::unique_ptr<kafka::Ladder> ladder_;  ///< null: all bodies are in Redis
+  std::unique_ptr<ColdStorage> cold_;  ///< null: all bodies are in Redis
   std::unique_ptr<RedisEngine> engine_;
-  std::string told_cold_;
-  std::chrono::steady_clock::time_point told_cold_at_{};
   bool was_connected_ = true;
   bool was_deaf_ = false;
   std::string told_problem_;
@@ -313,7 +310,7 @@ Status RedisStorage::open() {
   client_ = std::move(*client);
   for (const auto step : {&RedisStorage::connect, &RedisStorage::look_at_server, &RedisStorage::find_shards,
                           &RedisStorage::check_rights, &RedisStorage::settle_shards,
-                          &RedisStorage::settle_cold, &RedisStorage::open_ladder}) {
+                          &RedisStorage::settle_cold, &RedisStorage::open_cold}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
   RedisEngineOptions engine;
@@ -321,7 +318,7 @@ Status RedisStorage::open() {
   engine.shards = shards_;
   engine.server = fmt::format("{:016x}", random_seed());
   engine.only_looks = only_looks_;
-  engine.cold_store = ladder_.get();
+  engine.cold_store = cold_ == nullptr ? nullptr : &cold_->ladder();
   if (options_.names.is_all_in_url)
     engine.prefix_name = fmt::format("?prefix=NAME in {}", options_.names.url);
   engine_ = std::make_unique<RedisEngine>(*client_, std::move(engine));
@@ -468,49 +465,17 @@ Status RedisStorage::settle_cold() {
                   options_.prefix, cold->text, options_.cold->ladder.prefix, cold->text));
 }
 
-Status RedisStorage::open_ladder() {
+Status RedisStorage::open_cold() {
   if (only_looks_ || !options_.cold) return {};
-  const ColdStorageOptions& cold = *options_.cold;
-  auto admin = kafka::open_admin(cold.client);
-  if (!admin.ok()) return admin.error();
-  if (Status status =
-          kafka::prepare_topics(**admin, cold.ladder, std::max(options_.start_wait, kBrokersWait));
-      !status.ok())
-    return status;
-  const auto wakeup = [this] { loop_.wake(); };
-  const std::string record_bytes = std::to_string(cold.ladder.record_bytes);
-  kafka::ClientOptions writer = cold.client;
-  writer.settings.emplace_back("message.max.bytes", record_bytes);
-  auto producer = kafka::open_producer({.client = writer, .timeout = cold.timeout, .wakeup = wakeup});
-  if (!producer.ok()) return producer.error();
-  auto consumer = kafka::open_consumer({.client = cold.client,
-                                        .group = fmt::format("{}.delay", cold.ladder.prefix),
-                                        .topics = kafka::ladder_topics(cold.ladder),
-                                        .wakeup = wakeup});
-  if (!consumer.ok()) return consumer.error();
-  auto reader = kafka::open_reader({.client = cold.client, .wakeup = wakeup});
-  if (!reader.ok()) return reader.error();
-  ladder_ = std::make_unique<kafka::Ladder>(
-      cold.ladder, kafka::Ladder::Clients{std::move(*producer), std::move(*consumer), std::move(*reader)});
+  auto cold = ColdStorage::open(*options_.cold, *client_, options_.prefix,
+                                std::max(options_.start_wait, kBrokersWait), [this] { loop_.wake(); });
+  if (!cold.ok()) return cold.error();
+  cold_ = std::move(*cold);
   return {};
 }
 
-void RedisStorage::tell_cold() {
-  if (ladder_ == nullptr) return;
-  const std::string_view trouble =
-      ladder_->trouble().empty() ? engine_->cold_tier()->problem() : ladder_->trouble();
-  const auto now = net::Loop::steady_now();
-  if (trouble == told_cold_ || (!told_cold_.empty() && now - told_cold_at_ < kProblemPause)) return;
-  told_cold_ = trouble;
-  told_cold_at_ = now;
-  if (trouble.empty()) return tell_(false, fmt::format("Kafka at {} is back", options_.cold->client.brokers));
-  tell_(true, fmt::format(
-                  "Kafka at {}: {}; new bodies stay in Redis, and jobs whose bodies are in Kafka may be late",
-                  options_.cold->client.brokers, trouble));
-}
-
 void RedisStorage::look() {
-  tell_cold();
+  if (cold_ != nullptr) cold_->look(*engine_->cold_tier(), tell_);
   // SUBSCRIBE cannot be tried on this connection: one that listens can do nothing else.
   if (!was_deaf_ && client_->last_error().starts_with("NOPERM")) {
     was_deaf_ = true;
@@ -564,6 +529,11 @@ std::optional<http::RedisFigures> RedisStorage::redis_figures() const {
   told.reconnects = figures.reconnects;
   told.clock_offset = client_->clock_offset();
   return told;
+}
+
+std::optional<http::LadderFigures> RedisStorage::ladder_figures() const {
+  if (cold_ == nullptr) return std::nullopt;
+  return cold_->figures(*engine_->cold_tier());
 }
 
 }  // namespace

@@ -123,6 +123,7 @@ ColdStorageOptions cold_options(const Config::Kafka& said, uint64_t body_bytes) 
   options.ladder.partitions = static_cast<int32_t>(said.partitions);
   options.ladder.replication = said.replication == 0 ? -1 : static_cast<int32_t>(said.replication);
   options.ladder.outage = said.outage;
+  options.ladder.partition_groups = said.partition_groups;
   // The record has the whole job.
   options.ladder.record_bytes = body_bytes + (uint64_t{256} << 10);
   return options;

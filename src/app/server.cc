@@ -18,6 +18,8 @@ namespace {
 /// A bound on the rounds of one turn: calls that are answered as fast as they are made would otherwise
 /// continue as long as there are jobs, and no socket would be read meanwhile.
 constexpr int kMostRounds = 64;
+/// The same in time: rounds of a thousand schedules that make up for what they missed are long.
+constexpr Millis kLongestTurn{4};
 
 /// An intake needs some time to commit and to leave its group, also when no consumer is waited for.
 constexpr Millis kShortestIntakeStop = std::chrono::seconds{2};
@@ -105,6 +107,7 @@ void Server::start_http() {
   http_endpoint_->dialects = options_.dialects;
   http_endpoint_->webhooks = [this] { return webhooks_->figures(); };
   http_endpoint_->redis = [this] { return storage_->redis_figures(); };
+  http_endpoint_->ladder = [this] { return storage_->ladder_figures(); };
   http_endpoint_->redis_delivery = [this] { return redis_delivery_->figures(); };
   http_endpoint_->kafka_delivery = [this] { return kafka_delivery_->figures(); };
   http_endpoint_->kafka_intakes = [this] { return intakes_->figures(); };
@@ -289,7 +292,8 @@ Moment Server::to_local(Moment moment) const {
 }
 
 Moment Server::work() {
-  Moment now{};
+  const Moment begun = this->now();
+  Moment now = begun;
   for (int round = 0; round < kMostRounds; ++round) {
     deliveries_->hear();
     now = this->now();  // read after hear(), so that no requested delay is too short
@@ -298,6 +302,7 @@ Moment Server::work() {
     is_busy |= deliveries_->poll(now);
     is_busy |= intakes_->poll(now);
     if (!is_busy) return next;
+    if (now - begun > kLongestTurn) break;
   }
   return now;
 }
@@ -403,20 +408,26 @@ void ConfiguredSchedules::set(const std::string& name) {
       });
 }
 
-void ConfiguredSchedules::look_for_others(std::string after) {
+void ConfiguredSchedules::look_through(std::string after, Broken broken) {
   queue_.list_schedules(
       now_(), {.after = after, .limit = Limits::kPageJobs}, kAllTopics,
-      [this, alive = std::weak_ptr(alive_), generation = generation_](const Result<ScheduleViews>& page) {
+      [this, alive = std::weak_ptr(alive_), generation = generation_,
+       broken = std::move(broken)](const Result<ScheduleViews>& page) mutable {
         // After an error the next reload looks again.
         if (alive.expired() || generation != generation_ || !page.ok()) return;
         for (const ScheduleView& seen : page->schedules) {
           const std::string name{seen.spec.name};
+          if (!seen.problem.empty() && ++broken.count == 1)
+            broken.first = fmt::format("{} makes no jobs: {}", quote(name), seen.problem);
           if (!seen.spec.from_configuration || wanted_.contains(name) || !told_.insert(name).second) continue;
           tell_(false, fmt::format("schedule {} is no longer in the configuration; it is left as it is: "
                                    "delayq schedule remove {}",
                                    quote(name), name));
         }
-        if (!page->cursor.empty()) look_for_others(page->cursor);
+        if (!page->cursor.empty()) return look_through(page->cursor, std::move(broken));
+        if (broken.count == 1) tell_(true, "schedule " + broken.first);
+        if (broken.count > 1)
+          tell_(true, fmt::format("{} schedules make no jobs; schedule {}", broken.count, broken.first));
       });
 }
 

@@ -27,7 +27,8 @@ namespace delayq {
 
 /// Keeps the stored schedules as the configuration says. A schedule of the configuration replaces one that a
 /// client has set under the same name. A schedule that the configuration no longer names is left as it is,
-/// and reported once.
+/// and reported once. Schedules that make no jobs here, because their zone is missing for example, are
+/// reported with each look.
 class ConfiguredSchedules {
  public:
   using Wanted = std::map<std::string, Config::Schedule>;
@@ -43,14 +44,20 @@ class ConfiguredSchedules {
   void apply(Wanted wanted);
   /// The two parts of apply(). The look reads all stored schedules, so a start leaves it until it serves.
   void set_all(Wanted wanted);
-  void look_for_others() { look_for_others({}); }
+  void look_for_others() { look_through({}, {}); }
   /// Whether all schedules of the last apply() or set_all() are set, or were refused.
   bool is_settled() const { return unanswered_ == 0; }
 
  private:
+  /// Stored schedules that make no jobs here.
+  struct Broken {
+    uint64_t count = 0;
+    std::string first{};  ///< its name, and why
+  };
+
   void set(const std::string& name);
-  /// Reports stored schedules that are no longer wanted, a page at a time.
-  void look_for_others(std::string after);
+  /// Reports stored schedules that are no longer wanted, a page at a time; at the end those that are broken.
+  void look_through(std::string after, Broken broken);
 
   Queue& queue_;
   std::function<Moment()> now_;

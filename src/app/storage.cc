@@ -11,7 +11,6 @@
 #include "engine/journal/posix_disk.h"
 #include "engine/journal/scratch_disk.h"
 #include "engine/journal/segments.h"
-#include "engine/journal/threaded_io.h"
 #include "engine/memory/memory_engine.h"
 #include "net/loop.h"
 #include "ops/config.h"

@@ -103,6 +103,8 @@ class Storage {
   virtual void look() {}
   /// Figures of the connection to Redis; nothing for engines on this machine.
   virtual std::optional<http::RedisFigures> redis_figures() const { return std::nullopt; }
+  /// Figures of the kafka engine; nothing for others.
+  virtual std::optional<http::LadderFigures> ladder_figures() const { return std::nullopt; }
 };
 
 /// The errors in the configuration of the redis engine, besides those of single values: the URL, and settings

@@ -39,11 +39,14 @@ bool is_zone_name(std::string_view name) {
          name != "localtime";
 }
 
-/// Whether tzdata has a zone of this name; the same folder as absl looks in.
-bool has_file(const std::string& name) {
+/// The folder of tzdata; the same as absl looks in.
+std::string zone_folder() {
   const char* folder = std::getenv("TZDIR");
-  if (folder == nullptr || *folder == '\0') folder = "/usr/share/zoneinfo";
-  std::ifstream file(std::string(folder) + "/" + name, std::ios::binary);
+  return folder == nullptr || *folder == '\0' ? "/usr/share/zoneinfo" : folder;
+}
+
+bool has_file(const std::string& name) {
+  std::ifstream file(zone_folder() + "/" + name, std::ios::binary);
   char magic[4] = {};
   return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == "TZif";
 }
@@ -75,6 +78,11 @@ Result<Zone> Zone::find(std::string_view name) {
   // Never destroyed: a thread may still ask while the program ends.
   static auto* const kZones = new FoundZones;
   const std::optional<absl::TimeZone> zone = kZones->find(name);
+  if (!zone && is_zone_name(name) && !has_file("UTC")) {
+    return invalid("zone", fmt::format("{} is not known, as no zone but UTC: there are no time zones in {}; "
+                                       "install the package tzdata, and restart the server",
+                                       quote(name), zone_folder()));
+  }
   if (!zone) {
     return invalid("zone",
                    fmt::format(R"({} is not a time zone: use an IANA name such as "Europe/Berlin" or "UTC")",

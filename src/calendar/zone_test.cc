@@ -1,5 +1,6 @@
 #include "calendar/zone.h"
 
+#include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -29,6 +30,19 @@ TEST(Zone, finds_names_of_the_database) {
   }
   EXPECT_EQ(Zone(), *Zone::find("UTC"));
   EXPECT_EQ(sizeof(Zone), sizeof(void*));
+}
+
+TEST(Zone, says_that_tzdata_is_missing) {
+  const char* const before = std::getenv("TZDIR");
+  const std::string folder = before == nullptr ? "" : before;
+  ::setenv("TZDIR", "/nonexistent", 1);
+  EXPECT_TRUE(Zone::find("UTC"));
+  EXPECT_EQ(zone_error("Mars/Phobos"),
+            R"("Mars/Phobos" is not known, as no zone but UTC: there are no time zones in /nonexistent; )"
+            "install the package tzdata, and restart the server");
+  EXPECT_EQ(zone_error("no zone"),
+            R"("no zone" is not a time zone: use an IANA name such as "Europe/Berlin" or "UTC")");
+  before == nullptr ? ::unsetenv("TZDIR") : ::setenv("TZDIR", folder.c_str(), 1);
 }
 
 TEST(Zone, refuses_everything_else) {

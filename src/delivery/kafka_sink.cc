@@ -1,7 +1,6 @@
 #include "delivery/kafka_sink.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -170,10 +169,13 @@ Status KafkaSink::write(const Origin& origin, Lane& lane, const SinkJob& each) {
       break;
   }
   const fmt::format_int attempt(job.attempts);
-  const std::array own{kafka::Header{kJobId, job.id}, kafka::Header{kJobTopic, job.topic},
-                       kafka::Header{kJobDue, due_text(job.due)},
-                       kafka::Header{kJobAttempt, std::string_view(attempt.data(), attempt.size())}};
-  headers_.assign(own.begin(), own.end());
+  headers_.clear();
+  if (settings.kafka_headers != KafkaHeaders::kNone) headers_.push_back({kJobId, job.id});
+  if (settings.kafka_headers == KafkaHeaders::kAll) {
+    headers_.push_back({kJobTopic, job.topic});
+    headers_.push_back({kJobDue, due_text(job.due)});
+    headers_.push_back({kJobAttempt, std::string_view(attempt.data(), attempt.size())});
+  }
   if (!options.carried.empty()) carry(options.carried, settings.kafka_content, record);
   record.headers = headers_;
   uint32_t token = static_cast<uint32_t>(flights_.size());
@@ -188,8 +190,12 @@ Status KafkaSink::write(const Origin& origin, Lane& lane, const SinkJob& each) {
     return status;
   }
   const size_t bytes = record.value ? record.value->size() : 0;
-  flights_[token] = {each.ticket, &lane, bytes, lane.suspects > 0 && lane.in_flight == 0,
-                     std::string(options.kafka_topic)};
+  Flight& flight = flights_[token];
+  flight.ticket = each.ticket;
+  flight.lane = &lane;
+  flight.bytes = bytes;
+  flight.is_alone = lane.suspects > 0 && lane.in_flight == 0;
+  flight.target = options.kafka_topic;
   ++lane.in_flight;
   bytes_ += bytes;
   return {};
@@ -233,7 +239,7 @@ bool KafkaSink::poll(Moment now) {
 
 void KafkaSink::confirmed(const kafka::Confirmation& confirmation, Moment now) {
   const auto token = static_cast<uint32_t>(confirmation.token);
-  const Flight flight = std::exchange(flights_[token], {});
+  const Flight& flight = flights_[token];  // valid until the next write()
   free_.push_back(token);
   bytes_ -= flight.bytes;
   Lane& lane = *flight.lane;
@@ -247,8 +253,16 @@ void KafkaSink::confirmed(const kafka::Confirmation& confirmation, Moment now) {
   if (confirmation.error != nullptr) return failed(lane, flight.ticket, *confirmation.error, now);
   ledger().answered();
   if (std::exchange(lane.rest, Millis::zero()) > Millis::zero() && log_) log_(lane.topic, {});
-  ledger().done(flight.ticket, fmt::format("{}[{}]@{}", flight.target.empty() ? lane.topic : flight.target,
-                                           confirmation.partition, confirmation.offset));
+  ledger().done(flight.ticket, place_text(flight.target.empty() ? lane.topic : flight.target, confirmation));
+}
+
+std::string_view KafkaSink::place_text(std::string_view topic, const kafka::Confirmation& confirmation) {
+  const fmt::format_int partition(confirmation.partition);
+  const fmt::format_int offset(confirmation.offset);
+  place_.assign(topic);
+  place_.append("[").append(partition.data(), partition.size()).append("]@");
+  place_.append(offset.data(), offset.size());
+  return place_;
 }
 
 bool KafkaSink::is_suspect(const Flight& flight, const kafka::Confirmation& confirmation) {

@@ -21,7 +21,8 @@ struct KafkaSinkOptions {
 
 /// Writes jobs to topics in Kafka. Once the broker has confirmed a job it is done here.
 ///
-/// A record has the key and the value that the topic's settings say, and four headers:
+/// A record has the key and the value that the topic's settings say, and these headers, unless kafka_headers
+/// leaves them out:
 ///   delayq-job-id       the job's id
 ///   delayq-job-topic    its topic in delayq
 ///   delayq-job-due      when this attempt was due: 2030-01-31T08:00:00.000Z
@@ -105,6 +106,8 @@ class KafkaSink final : public Sink {
   /// Lets the record leave as the Kafka record came that the job was made of.
   void carry(std::string_view bytes, KafkaContent content, kafka::Record& record);
   std::string_view due_text(Moment due);
+  /// Where the record is: "orders[3]@1207".
+  std::string_view place_text(std::string_view topic, const kafka::Confirmation& confirmation);
   void confirmed(const kafka::Confirmation& confirmation, Moment now);
   /// Whether the record is to be written again alone.
   static bool is_suspect(const Flight& flight, const kafka::Confirmation& confirmation);
@@ -125,6 +128,7 @@ class KafkaSink final : public Sink {
   bool has_heard_ = false;
   Moment formatted_due_ = kNever;  ///< jobs that fall due together have the same text
   std::string formatted_due_text_;
+  std::string place_;  ///< see place_text()
   std::function<void(std::string_view kafka_topic, std::string_view why)> log_;
 };
 

@@ -115,6 +115,25 @@ TEST_F(ToKafka, SettingsChooseTopicKeyAndContent) {
   EXPECT_THAT(producer_.open()[2].value.value_or(""), HasSubstr(R"("id":"3")"));
 }
 
+TEST_F(ToKafka, OurHeadersCanBeLeftOutButNotThoseOfTheJob) {
+  CarriedRecord record;
+  record.headers = {{"trace", "1"}};
+  std::string carried;
+  ASSERT_TRUE(encode_carried_record(record, carried).ok());
+  for (const auto& [topic, headers] :
+       {std::pair{"id", KafkaHeaders::kId}, std::pair{"none", KafkaHeaders::kNone}}) {
+    set(topic, {.kafka_headers = headers});
+    push(topic, "plain");
+    queue_.push({.topic = topic, .id = "came", .at = at(0), .options = {.carried = carried}});
+    settle();
+  }
+  ASSERT_THAT(producer_.open(), SizeIs(4));
+  EXPECT_THAT(producer_.open()[0].headers, ElementsAre(Pair("delayq-job-id", "plain")));
+  EXPECT_THAT(producer_.open()[1].headers, ElementsAre(Pair("delayq-job-id", "came"), Pair("trace", "1")));
+  EXPECT_THAT(producer_.open()[2].headers, IsEmpty());
+  EXPECT_THAT(producer_.open()[3].headers, ElementsAre(Pair("trace", "1")));
+}
+
 TEST_F(ToKafka, AJobThatWasARecordLeavesAsItCame) {
   set("order", {});
   CarriedRecord record;

@@ -17,61 +17,45 @@ namespace {
 constexpr Millis kFirstRest{100};
 constexpr Millis kLongestRest = std::chrono::seconds{5};
 
-/// Calls `tell` with the requests that `to_request` makes of the items, as many at a time as the queue
-/// accepts in one batch.
-template <class Request>
-void in_batches(const auto& items, auto to_request, auto tell) {
-  std::vector<Request> batch;
-  batch.reserve(std::min<size_t>(items.size(), Limits::kBatchJobs));
-  for (size_t begin = 0; begin < items.size(); begin += batch.size()) {
-    batch.clear();
-    const size_t end = std::min<size_t>(items.size(), begin + Limits::kBatchJobs);
-    for (size_t i = begin; i < end; ++i) batch.push_back(to_request(items[i]));
-    tell(std::span<const Request>(batch));
+/// Calls `tell` with the items, as many at a time as the queue accepts in one batch.
+template <class Item>
+void in_batches(std::span<const Item> items, auto tell) {
+  while (!items.empty()) {
+    const size_t count = std::min<size_t>(items.size(), Limits::kBatchJobs);
+    tell(items.first(count));
+    items = items.subspan(count);
   }
 }
 
 }  // namespace
 
-void Settlement::done(std::string lease, std::string outcome) {
-  done_.push_back({std::move(lease), std::move(outcome)});
+void Settlement::done(std::string_view lease, std::string_view outcome) {
+  done_.push_back({texts_.copy(lease), texts_.copy(outcome)});
 }
 
-void Settlement::failed(std::string lease, std::string reason, std::optional<Millis> retry_after) {
-  failed_.push_back({std::move(lease), std::move(reason), retry_after});
+void Settlement::failed(std::string_view lease, std::string_view reason, std::optional<Millis> retry_after) {
+  failed_.push_back({texts_.copy(lease), retry_after, texts_.copy(reason)});
 }
 
-void Settlement::dead(std::string lease, std::string reason) {
-  failed_.push_back({std::move(lease), std::move(reason), std::nullopt, true});
+void Settlement::dead(std::string_view lease, std::string_view reason) {
+  failed_.push_back({texts_.copy(lease), std::nullopt, texts_.copy(reason), true});
 }
 
-void Settlement::give_back(std::string lease, Moment at) {
-  back_.push_back({std::move(lease), {}, std::nullopt, false, at});
-}
+void Settlement::give_back(std::string_view lease, Moment at) { back_.push_back({texts_.copy(lease), at}); }
 
 bool Settlement::send(Moment now) {
-  const auto done = std::exchange(done_, {});
+  if (done_.empty() && failed_.empty() && back_.empty()) return false;
+  // The queue may report jobs while it works, and what becomes of these is for the next call.
+  auto done = std::exchange(done_, {});
   const auto failed = std::exchange(failed_, {});
   const auto back = std::exchange(back_, {});
-  in_batches<AckItem>(
-      done,
-      [](const Item& item) {
-        return AckItem{item.lease, item.text};
-      },
-      [&](auto batch) { queue_.ack(now, batch, [](const Result<std::vector<Status>>&) {}); });
-  in_batches<NackItem>(
-      failed,
-      [](const Item& item) {
-        return NackItem{item.lease, item.delay, item.text, item.dead};
-      },
-      [&](auto batch) { queue_.nack(now, batch, [](const Result<std::vector<Result<NackReceipt>>>&) {}); });
-  in_batches<GiveBackItem>(
-      back,
-      [](const Item& item) {
-        return GiveBackItem{item.lease, item.at};
-      },
-      [&](auto batch) { queue_.give_back(now, batch, [](const Result<uint64_t>&) {}); });
-  return !done.empty() || !failed.empty() || !back.empty();
+  const Arena texts = std::exchange(texts_, {});
+  in_batches<AckItem>(done, [&](auto batch) { queue_.ack(now, batch, nullptr); });
+  in_batches<NackItem>(failed, [&](auto batch) { queue_.nack(now, batch, nullptr); });
+  in_batches<GiveBackItem>(back, [&](auto batch) { queue_.give_back(now, batch, nullptr); });
+  done.clear();
+  if (done_.empty()) done_.swap(done);  // its memory is for the next turn
+  return true;
 }
 
 // ---- the jobs of a sink
@@ -103,33 +87,33 @@ Ledger::Entry* Ledger::find(Ticket ticket) {
 
 bool Ledger::holds(Ticket ticket) const { return const_cast<Ledger*>(this)->find(ticket) != nullptr; }
 
-std::string Ledger::close(Entry& entry) {
+std::string_view Ledger::close(Entry& entry) {
   entry.is_open = false;
   ++entry.generation;
   free_.push_back(static_cast<uint32_t>(&entry - entries_.data()));
   if (--size_ == 0) next_renewal_ = kNever;
-  return std::move(entry.lease);
+  return entry.lease;
 }
 
-void Ledger::done(Ticket ticket, std::string outcome) {
+void Ledger::done(Ticket ticket, std::string_view outcome) {
   Entry* const entry = find(ticket);
   if (entry == nullptr) return;
   ++counts_.delivered;
-  settlement_.done(close(*entry), std::move(outcome));
+  settlement_.done(close(*entry), outcome);
 }
 
-void Ledger::failed(Ticket ticket, std::string reason, std::optional<Millis> retry_after) {
+void Ledger::failed(Ticket ticket, std::string_view reason, std::optional<Millis> retry_after) {
   Entry* const entry = find(ticket);
   if (entry == nullptr) return;
   ++counts_.failed;
-  settlement_.failed(close(*entry), std::move(reason), retry_after);
+  settlement_.failed(close(*entry), reason, retry_after);
 }
 
-void Ledger::dead(Ticket ticket, std::string reason) {
+void Ledger::dead(Ticket ticket, std::string_view reason) {
   Entry* const entry = find(ticket);
   if (entry == nullptr) return;
   ++counts_.failed;
-  settlement_.dead(close(*entry), std::move(reason));
+  settlement_.dead(close(*entry), reason);
 }
 
 void Ledger::give_back(Ticket ticket, std::optional<Moment> at) {
@@ -149,7 +133,7 @@ void Ledger::give_back_all() {
 
 void Ledger::turn_back(const TakenJob& taken) {
   ++counts_.given_back;
-  settlement_.give_back(std::string(taken.lease), taken.job.due);
+  settlement_.give_back(taken.lease, taken.job.due);
 }
 
 void Ledger::renew(Queue& queue, Moment now) {

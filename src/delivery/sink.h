@@ -13,6 +13,7 @@
 #include <absl/container/btree_map.h>
 #include <absl/container/flat_hash_map.h>
 
+#include "core/arena.h"
 #include "core/job.h"
 #include "core/random.h"
 #include "queue/queue.h"
@@ -88,29 +89,23 @@ class Settlement {
  public:
   explicit Settlement(Queue& queue) : queue_(queue) {}
 
-  void done(std::string lease, std::string outcome);
+  // The texts are copied.
+  void done(std::string_view lease, std::string_view outcome);
   /// Failed; the queue decides whether and when the job is tried again.
-  void failed(std::string lease, std::string reason, std::optional<Millis> retry_after);
-  void dead(std::string lease, std::string reason);
+  void failed(std::string_view lease, std::string_view reason, std::optional<Millis> retry_after);
+  void dead(std::string_view lease, std::string_view reason);
   /// Not tried; ready again at that moment.
-  void give_back(std::string lease, Moment at);
+  void give_back(std::string_view lease, Moment at);
 
   /// Reports to the queue. Returns whether there was anything to report.
   bool send(Moment now);
 
  private:
-  struct Item {
-    std::string lease;
-    std::string text;
-    std::optional<Millis> delay{};
-    bool dead = false;
-    Moment at{};
-  };
-
   Queue& queue_;
-  std::vector<Item> done_;
-  std::vector<Item> failed_;
-  std::vector<Item> back_;
+  std::vector<AckItem> done_;
+  std::vector<NackItem> failed_;
+  std::vector<GiveBackItem> back_;
+  Arena texts_;  ///< of all items
 };
 
 /// Which leases a sink needs for its jobs.
@@ -153,10 +148,10 @@ class Ledger {
       : settlement_(settlement), sources_(sources), random_(random) {}
 
   // ---- what became of a job: exactly one of these for each
-  void done(Ticket ticket, std::string outcome);
+  void done(Ticket ticket, std::string_view outcome);
   /// Counts as an attempt; the topic's retry policy decides what follows, `retry_after` overrides its delay.
-  void failed(Ticket ticket, std::string reason, std::optional<Millis> retry_after = std::nullopt);
-  void dead(Ticket ticket, std::string reason);
+  void failed(Ticket ticket, std::string_view reason, std::optional<Millis> retry_after = std::nullopt);
+  void dead(Ticket ticket, std::string_view reason);
   /// Not counted as an attempt. Ready again at that moment; without one, at its place in line.
   void give_back(Ticket ticket, std::optional<Moment> at = std::nullopt);
 
@@ -180,7 +175,7 @@ class Ledger {
   friend class DeliveryLoop;
 
   struct Entry {
-    std::string lease;
+    std::string lease;        ///< its memory is used again by the next job
     Moment due{};             ///< the job's place in line
     Moment until{};           ///< when the lease ends
     Millis renewed_length{};  ///< zero: it is not renewed
@@ -201,8 +196,8 @@ class Ledger {
   void clock_set_back(Millis by);
 
   Entry* find(Ticket ticket);
-  /// Frees the entry. Returns its lease.
-  std::string close(Entry& entry);
+  /// Frees the entry. Returns its lease, which is valid until the next open().
+  std::string_view close(Entry& entry);
 
   Settlement& settlement_;
   Sources& sources_;

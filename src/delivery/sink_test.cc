@@ -38,19 +38,19 @@ class SettlementTest : public testing::Test {
 };
 
 TEST_F(SettlementTest, TellsOfMoreSuccessesThanOneRequestMayHave) {
-  for (std::string& lease : take(kMany)) settlement_.done(std::move(lease), "200 in 1 ms");
+  for (const std::string& lease : take(kMany)) settlement_.done(lease, "200 in 1 ms");
   send();
   EXPECT_EQ(queue_.stats("t").tallies.of(Tally::kAcked), kMany);
 }
 
 TEST_F(SettlementTest, TellsOfMoreFailuresThanOneRequestMayHave) {
-  for (std::string& lease : take(kMany)) settlement_.dead(std::move(lease), "410 in 1 ms");
+  for (const std::string& lease : take(kMany)) settlement_.dead(lease, "410 in 1 ms");
   send();
   EXPECT_EQ(queue_.count("t", JobState::kDead), kMany);
 }
 
 TEST_F(SettlementTest, GivesBackMoreThanOneRequestMayHave) {
-  for (std::string& lease : take(kMany)) settlement_.give_back(std::move(lease), at(60'000));
+  for (const std::string& lease : take(kMany)) settlement_.give_back(lease, at(60'000));
   send();
   EXPECT_EQ(queue_.count("t", JobState::kDelayed), kMany);
 }

@@ -300,6 +300,8 @@ struct EngineUsage {
   uint64_t jobs = 0;
   uint64_t topics = 0;
   uint64_t schedules = 0;
+  std::optional<uint64_t>
+      cold_bodies{};            ///< jobs whose bodies are in a cold store; none: there is no such store
   uint64_t memory_bytes = 0;    ///< of the job table and its indexes
   uint64_t disk_bytes = 0;      ///< size of its files
   uint64_t live_bytes = 0;      ///< the part of disk_bytes that is still needed

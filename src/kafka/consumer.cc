@@ -1,6 +1,7 @@
 #include "kafka/consumer.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -11,10 +12,6 @@
 namespace delayq::kafka {
 
 namespace {
-
-using PartitionList =
-    std::unique_ptr<rd_kafka_topic_partition_list_t,
-                    Ended<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>>;
 
 /// What a record needs besides its bytes, about.
 constexpr size_t kRecordOverhead = 256;
@@ -38,7 +35,8 @@ std::optional<std::string_view> bytes_at(const void* data, size_t size) {
   return std::string_view(static_cast<const char*>(data), size);
 }
 
-/// Takes over the message.
+}  // namespace
+
 InputRecord record_of(rd_kafka_message_t* message) {
   InputRecord record;
   record.storage = {message,
@@ -65,11 +63,13 @@ InputRecord record_of(rd_kafka_message_t* message) {
   return record;
 }
 
-class LibraryConsumer final : public Consumer {
+namespace {
+
+class LibraryConsumer final : public AssignedConsumer {
  public:
   explicit LibraryConsumer(std::function<void()> wakeup) : wakeup_(std::move(wakeup)) {}
   ~LibraryConsumer() override;
-  /// Starts it. REQUIRES: called once, before anything else.
+  /// Starts it; without topics it is no member of the group. REQUIRES: called once, before anything else.
   Status start(Conf conf, const std::vector<std::string>& topics);
 
   Polled poll(size_t max_records, size_t max_bytes) override;
@@ -84,6 +84,8 @@ class LibraryConsumer final : public Consumer {
   }
   std::optional<int64_t> end_of(const PartitionId& partition) const override;
   std::string_view trouble() const override;
+  void assign(std::span<const PartitionId> partitions) override;
+  void unassign(std::span<const PartitionId> partitions, bool is_lost) override;
 
  private:
   void wake_by(rd_kafka_queue_t* queue);
@@ -92,7 +94,9 @@ class LibraryConsumer final : public Consumer {
   void hear(rd_kafka_event_t& event);
   void hear_error(const rd_kafka_message_t& message);
   void rebalanced(rd_kafka_resp_err_t kind, const rd_kafka_topic_partition_list_t& partitions);
-  void unassign(const rd_kafka_topic_partition_list_t& partitions);
+  void add(const rd_kafka_topic_partition_list_t& partitions);
+  void remove(const rd_kafka_topic_partition_list_t& partitions);
+  std::optional<Rebalance> next_change();
 
   std::function<void()> wakeup_;
   Handle handle_;
@@ -100,7 +104,7 @@ class LibraryConsumer final : public Consumer {
   EventQueue events_;                  ///< errors, statistics, results of commits
   EventQueue closing_;                 ///< rebalances, when it closes
   std::vector<InputRecord> unwanted_;  ///< read when there was no room; at most one
-  std::optional<Rebalance> rebalance_;
+  std::deque<Rebalance> changes_;      ///< of the partitions, not reported yet
   PartitionList revoked_;
   std::optional<Status> committed_;
   bool may_have_more_ = false;
@@ -149,6 +153,7 @@ Status LibraryConsumer::start(Conf conf, const std::vector<std::string>& topics)
   rd_kafka_set_log_queue(handle_.get(), events_.get());
   wake_by(records_.get());
   wake_by(events_.get());
+  if (topics.empty()) return {};
   const PartitionList list(rd_kafka_topic_partition_list_new(static_cast<int>(topics.size())));
   for (const std::string& topic : topics)
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), RD_KAFKA_PARTITION_UA);
@@ -162,18 +167,18 @@ Polled LibraryConsumer::poll(size_t max_records, size_t max_bytes) {
   polled.committed = std::exchange(committed_, std::nullopt);
   if (closing_ != nullptr) {
     hear_closing();
-    polled.rebalance = std::exchange(rebalance_, std::nullopt);
+    polled.rebalance = next_change();
     may_have_more_ = polled.rebalance.has_value();
     return polled;
   }
   size_t bytes = 0;
   if (max_records > 0) polled.records = std::exchange(unwanted_, {});
   may_have_more_ = true;
-  while (!rebalance_ && polled.records.size() < std::max(max_records, size_t{1}) && bytes < max_bytes &&
+  while (changes_.empty() && polled.records.size() < std::max(max_records, size_t{1}) && bytes < max_bytes &&
          unwanted_.empty()) {
     rd_kafka_message_t* const message = rd_kafka_consumer_poll(handle_.get(), 0);
     if (message == nullptr) {
-      may_have_more_ = rebalance_.has_value();
+      may_have_more_ = !changes_.empty();
       break;
     }
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -186,8 +191,16 @@ Polled LibraryConsumer::poll(size_t max_records, size_t max_bytes) {
     is_cut_off_ = false;
     (max_records > 0 ? polled.records : unwanted_).push_back(std::move(record));
   }
-  polled.rebalance = std::exchange(rebalance_, std::nullopt);
+  polled.rebalance = next_change();
   return polled;
+}
+
+std::optional<Rebalance> LibraryConsumer::next_change() {
+  if (changes_.empty()) return std::nullopt;
+  Rebalance change = std::move(changes_.front());
+  changes_.pop_front();
+  if (change.kind == Rebalance::Kind::kRevoked) revoked_ = list_of(change.partitions);
+  return change;
 }
 
 // ---- what the library reports
@@ -203,7 +216,7 @@ void LibraryConsumer::hear_events() {
 /// Until a rebalance. Records that were under way are dropped: rd_kafka_queue_poll_callback() would end the
 /// program when it finds one.
 void LibraryConsumer::hear_closing() {
-  while (!rebalance_) {
+  while (changes_.empty()) {
     const Event event(rd_kafka_queue_poll(closing_.get(), 0));
     if (event == nullptr) return;
     if (rd_kafka_event_type(event.get()) != RD_KAFKA_EVENT_REBALANCE) continue;
@@ -254,29 +267,43 @@ void LibraryConsumer::rebalanced(rd_kafka_resp_err_t kind,
   Rebalance change;
   change.partitions = ids_of(partitions);
   if (kind == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-    topic_troubles_.erase("");
-    for (const PartitionId& each : change.partitions) topic_troubles_.erase(each.topic);
-    const LibraryError error(rd_kafka_incremental_assign(handle_.get(), &partitions));
-    if (error != nullptr) topic_troubles_[""] = rd_kafka_error_string(error.get());
+    add(partitions);
     change.kind = Rebalance::Kind::kAssigned;
-    was_assigned_ = true;
   } else if (kind == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS && rd_kafka_assignment_lost(handle_.get()) == 0) {
-    revoked_.reset(rd_kafka_topic_partition_list_copy(&partitions));
     change.kind = Rebalance::Kind::kRevoked;
   } else {
-    unassign(partitions);
+    remove(partitions);
     change.kind = Rebalance::Kind::kLost;
   }
-  rebalance_ = std::move(change);
+  changes_.push_back(std::move(change));
 }
 
-void LibraryConsumer::unassign(const rd_kafka_topic_partition_list_t& partitions) {
+void LibraryConsumer::add(const rd_kafka_topic_partition_list_t& partitions) {
+  topic_troubles_.erase("");
+  for (const PartitionId& each : ids_of(partitions)) topic_troubles_.erase(each.topic);
+  const LibraryError error(rd_kafka_incremental_assign(handle_.get(), &partitions));
+  if (error != nullptr) topic_troubles_[""] = rd_kafka_error_string(error.get());
+  was_assigned_ = true;
+}
+
+void LibraryConsumer::remove(const rd_kafka_topic_partition_list_t& partitions) {
   const LibraryError error(rd_kafka_incremental_unassign(handle_.get(), &partitions));
   if (error != nullptr) topic_troubles_[""] = rd_kafka_error_string(error.get());
 }
 
 void LibraryConsumer::let_go() {
-  if (const PartitionList revoked = std::exchange(revoked_, nullptr)) unassign(*revoked);
+  if (const PartitionList revoked = std::exchange(revoked_, nullptr)) remove(*revoked);
+}
+
+void LibraryConsumer::assign(std::span<const PartitionId> partitions) {
+  add(*list_of(partitions));
+  changes_.push_back({Rebalance::Kind::kAssigned, {partitions.begin(), partitions.end()}});
+}
+
+void LibraryConsumer::unassign(std::span<const PartitionId> partitions, bool is_lost) {
+  if (is_lost) remove(*list_of(partitions));
+  changes_.push_back(
+      {is_lost ? Rebalance::Kind::kLost : Rebalance::Kind::kRevoked, {partitions.begin(), partitions.end()}});
 }
 
 void LibraryConsumer::pause(std::span<const PartitionId> partitions) {
@@ -325,7 +352,9 @@ size_t InputRecord::bytes() const {
   return bytes;
 }
 
-Result<std::unique_ptr<Consumer>> open_consumer(ConsumerOptions options) {
+namespace {
+
+Result<std::unique_ptr<LibraryConsumer>> open(ConsumerOptions options) {
   const std::string session = std::to_string(options.session_timeout.count());
   const std::string heartbeat = std::to_string(std::max<int64_t>(options.session_timeout.count() / 4, 1));
   const std::string kilobytes = std::to_string(std::max(uint64_t{64}, options.buffer_bytes >> 10));
@@ -352,7 +381,22 @@ Result<std::unique_ptr<Consumer>> open_consumer(ConsumerOptions options) {
   if (!conf.ok()) return conf.error();
   auto consumer = std::make_unique<LibraryConsumer>(std::move(options.wakeup));
   if (Status status = consumer->start(std::move(*conf), options.topics); !status.ok()) return status.error();
-  return std::unique_ptr<Consumer>(std::move(consumer));
+  return consumer;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Consumer>> open_consumer(ConsumerOptions options) {
+  auto opened = open(std::move(options));
+  if (!opened.ok()) return opened.error();
+  return std::unique_ptr<Consumer>(std::move(*opened));
+}
+
+Result<std::unique_ptr<AssignedConsumer>> open_assigned_consumer(ConsumerOptions options) {
+  options.topics.clear();
+  auto opened = open(std::move(options));
+  if (!opened.ok()) return opened.error();
+  return std::unique_ptr<AssignedConsumer>(std::move(*opened));
 }
 
 }  // namespace delayq::kafka

@@ -123,8 +123,21 @@ class Consumer {
   virtual std::string_view trouble() const = 0;
 };
 
+/// A consumer that is no member of its group: its user says which partitions it reads, and the group only
+/// keeps the offsets. poll() reports the changes as it reports those of a group. close() revokes nothing.
+class AssignedConsumer : public Consumer {
+ public:
+  /// Reads these partitions besides the others, from the committed offsets on: kAssigned. REQUIRES: it does
+  /// not read them.
+  virtual void assign(std::span<const PartitionId> partitions) = 0;
+  /// Stops to read them: kRevoked, with let_go() to follow; with `is_lost` kLost.
+  virtual void unassign(std::span<const PartitionId> partitions, bool is_lost) = 0;
+};
+
 /// A consumer over librdkafka. Fails only for options that check_options() refuses; brokers that cannot be
 /// reached and topics that do not exist yet are tried again and again.
 Result<std::unique_ptr<Consumer>> open_consumer(ConsumerOptions options);
+/// The same without a membership in the group. `topics` and `session_timeout` are not used.
+Result<std::unique_ptr<AssignedConsumer>> open_assigned_consumer(ConsumerOptions options);
 
 }  // namespace delayq::kafka

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "kafka/producer.h"
+#include "kafka/scan.h"
 #include "tests/support/kafka_process.h"
 #include "tests/support/redis_process.h"
 
@@ -29,6 +30,7 @@ struct Member {
     EXPECT_TRUE(opened.ok()) << opened.error().detail;
     consumer = std::move(*opened);
   }
+  explicit Member(std::unique_ptr<Consumer> opened) : consumer(std::move(opened)) {}
   void poll(size_t most = 1'000) {
     Polled polled = consumer->poll(most, kMuch);
     for (InputRecord& record : polled.records) records.push_back(std::move(record));
@@ -231,6 +233,89 @@ TEST_F(ConsumerTest, ARestartedBrokerIsReadOn) {
   poll_until("the others are read", {&member}, [&] { return member.records.size() >= 5; });
   EXPECT_THAT(member.values(), ElementsAre("0", "1", "2", "3", "4"));
   EXPECT_EQ(member.consumer->trouble(), "");
+}
+
+TEST_F(ConsumerTest, AnAssignedOneReadsWhatItsUserSaysAndTheGroupKeepsTheOffsets) {
+  broker().create({"assigned", 3, 1, {}});
+  for (int32_t i = 0; i < 3; ++i) write("assigned", 10 * i, 10 * i + 3, i);
+  const std::array<PartitionId, 1> first{PartitionId{"assigned", 0}};
+  const std::array<PartitionId, 1> second{PartitionId{"assigned", 1}};
+  const auto open = [] {
+    auto opened = open_assigned_consumer(reading("assigned"));
+    EXPECT_TRUE(opened.ok()) << opened.error().detail;
+    return std::move(*opened);
+  };
+  {
+    auto assigned = open();
+    AssignedConsumer& consumer = *assigned;
+    Member member(std::move(assigned));
+    consumer.assign(first);
+    poll_until("the first partition", {&member}, [&] { return member.records.size() == 3; });
+    consumer.assign(second);
+    poll_until("the second one, too", {&member}, [&] { return member.records.size() == 6; });
+    EXPECT_EQ(member.assigned.size(), 2U);
+    EXPECT_THAT(member.values(), ElementsAre("0", "1", "2", "10", "11", "12"))
+        << "a new assignment does not read the others again";
+    consumer.commit(std::array<Position, 1>{{{first[0], 2}}});
+    poll_until("the commit", {&member}, [&] { return !member.commits.empty(); });
+    EXPECT_TRUE(member.commits.back());
+    consumer.unassign(first, false);
+    poll_until("it is revoked", {&member}, [&] { return member.is_revoked; });
+    write("assigned", 90, 91, 0);
+    write("assigned", 91, 92, 1);
+    poll_until("what is read still", {&member}, [&] { return member.records.size() == 7; });
+    EXPECT_EQ(member.values().back(), "91");
+    consumer.unassign(second, true);
+    poll_until("it is lost", {&member}, [&] { return member.assigned.empty(); });
+    consumer.close();
+    poll_until("it is closed", {&member}, [&] { return consumer.is_closed(); });
+  }
+  auto assigned = open();
+  AssignedConsumer& consumer = *assigned;
+  Member member(std::move(assigned));
+  consumer.assign(first);
+  poll_until("what is behind the commit", {&member}, [&] { return member.records.size() == 2; });
+  EXPECT_THAT(member.values(), ElementsAre("2", "90"));
+}
+
+TEST_F(ConsumerTest, AScanReadsBehindTheOffsetsOfAGroupToTheEnd) {
+  broker().create({"scanned", 2, 1, {}});
+  write("scanned", 0, 5, 0);
+  write("scanned", 10, 13, 1);
+  const std::array<std::string, 2> topics{"scanned", "scanned-missing"};
+  std::vector<std::string> values;
+  const auto take = [&](const InputRecord& record) {
+    values.emplace_back(*record.value);
+    return Status{};
+  };
+  const ClientOptions client = broker().client();
+  EXPECT_THAT(*groups_of(client, topics, seconds{30}), IsEmpty());
+  ScanOptions options{client, {topics.begin(), topics.end()}, "", seconds{30}};
+  const auto all = scan(options, take);
+  ASSERT_TRUE(all.ok()) << all.error().detail;
+  EXPECT_EQ(all->records, 8U);
+  EXPECT_THAT(all->missing, ElementsAre("scanned-missing"));
+
+  auto member = open_assigned_consumer(reading("scanned"));
+  ASSERT_TRUE(member.ok());
+  (*member)->commit(std::array<Position, 2>{{{{"scanned", 0}, 3}, {{"scanned", 1}, 3}}});
+  bool is_committed = false;
+  support::wait_until(
+      "the commit",
+      [&] {
+        is_committed |= (*member)->poll(1, kMuch).committed.has_value();
+        return is_committed;
+      },
+      kDeadline);
+  EXPECT_THAT(*groups_of(client, topics, seconds{30}), ElementsAre("group-of-scanned"));
+  values.clear();
+  options.group = "group-of-scanned";
+  const auto rest = scan(options, take);
+  ASSERT_TRUE(rest.ok()) << rest.error().detail;
+  EXPECT_THAT(values, ElementsAre("3", "4"));
+  const auto stopped = scan(options, [](const InputRecord&) { return Status{invalid("enough")}; });
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().detail, "enough");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "core/result.h"
 #include "kafka/client_options.h"
+#include "kafka/consumer.h"
 
 /// What the sources of this folder share of librdkafka. Not for other folders: the headers beside it name no
 /// type of the library.
@@ -27,6 +28,10 @@ using Event = std::unique_ptr<rd_kafka_event_t, Ended<rd_kafka_event_t, rd_kafka
 using Topic = std::unique_ptr<rd_kafka_topic_t, Ended<rd_kafka_topic_t, rd_kafka_topic_destroy>>;
 using LibraryError = std::unique_ptr<rd_kafka_error_t, Ended<rd_kafka_error_t, rd_kafka_error_destroy>>;
 
+using PartitionList =
+    std::unique_ptr<rd_kafka_topic_partition_list_t,
+                    Ended<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>>;
+
 using SettingPair = std::pair<std::string_view, std::string_view>;
 
 /// The library's configuration of a client, in this order, so that later ones override earlier ones:
@@ -43,6 +48,9 @@ Result<Handle> make_handle(rd_kafka_type_t type, Conf conf);
 inline bool has_connection(std::string_view statistics) {
   return statistics.find(R"("state":"UP")") != std::string_view::npos;
 }
+
+/// Takes over the message. REQUIRES: it is no error.
+InputRecord record_of(rd_kafka_message_t* message);
 
 /// What an error means to us: kNotFound, kForbidden, kTooLarge and kInvalid concern one record or topic;
 /// kUnavailable means that brokers are away.

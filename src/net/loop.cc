@@ -1,5 +1,6 @@
 #include "net/loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -43,10 +44,13 @@ Loop::Clocks Loop::clocks() {
 }
 
 void Loop::wait_until(Moment deadline) {
+  const auto now = std::chrono::system_clock::now();
+  const auto about = std::chrono::floor<Millis>(now);
+  // A moment centuries away cannot be counted in nanoseconds, so it is brought near before.
+  const auto left = std::clamp<Moment>(deadline, about, about + 2 * kLongestSleep) - now;
   if (deadline == kNever) {
     if (timer_set_for_ != kNever) timer_.cancel();
-  } else if (const auto left = deadline - std::chrono::system_clock::now();
-             deadline != timer_set_for_ || left <= std::chrono::nanoseconds::zero()) {
+  } else if (deadline != timer_set_for_ || left <= std::chrono::nanoseconds::zero()) {
     timer_.expires_after(std::min<std::chrono::nanoseconds>(left, kLongestSleep));
     timer_.async_wait([this](const boost::system::error_code& problem) {
       if (!problem) timer_set_for_ = kNever;

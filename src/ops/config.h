@@ -184,6 +184,8 @@ struct Config {
     uint32_t partitions = 6;
     uint32_t replication = 0;  ///< 0: as the brokers' default says
     Millis outage = std::chrono::days{3};
+    /// Numbers of partitions; empty: the consumer group shares the partitions.
+    std::vector<std::vector<int32_t>> partition_groups{};
 
     bool operator==(const Kafka&) const = default;
   };

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -61,6 +62,25 @@ void check_same_port(const Config::Server& server, std::vector<std::string>& err
       errors.push_back(fmt::format("server.{}: {} is server.{}, too: each protocol needs a port of its own",
                                    name_of(kind), to_string(address), name_of(other)));
     }
+  }
+}
+
+/// Each partition of the ladder's topics is in a group, and no group has others.
+void check_partition_groups(const Config& config, std::vector<std::string>& errors) {
+  const Config::Kafka& kafka = config.kafka;
+  if (config.server.engine != Config::Engine::kKafka || kafka.partition_groups.empty()) return;
+  std::set<int32_t> named;
+  for (const std::vector<int32_t>& group : kafka.partition_groups) named.insert(group.begin(), group.end());
+  const auto most = *named.rbegin();
+  for (int32_t i = 0; i <= std::max(most, static_cast<int32_t>(kafka.partitions) - 1); ++i) {
+    const bool is_there = i < static_cast<int32_t>(kafka.partitions);
+    if (is_there == named.contains(i)) continue;
+    errors.push_back(
+        fmt::format("kafka.partition_groups: {} partition {}, and kafka.partitions is {}: {}, or set "
+                    "kafka.partitions = {}",
+                    is_there ? "no group names" : "a group names", i, kafka.partitions,
+                    is_there ? "add it to a group" : "remove it from the group", most + 1));
+    return;
   }
 }
 
@@ -154,6 +174,7 @@ std::vector<std::string> check_config(const Config& config, bool all_was_read) {
   }
   check_addresses(config, errors);
   check_same_port(config.server, errors);
+  check_partition_groups(config, errors);
   return errors;
 }
 

@@ -56,6 +56,42 @@ TEST(ConfigCheck, each_protocol_needs_a_port_of_its_own) {
   EXPECT_THAT(problems_of("[server]\nhttp = \"127.0.0.1:0\"\nresp = \"127.0.0.1:0\"\n"), IsEmpty());
 }
 
+TEST(ConfigCheck, each_partition_is_in_one_group) {
+  Config config;
+  config.kafka.partition_groups = {{0, 1}, {2, 3}};
+  EXPECT_THAT(check_config(config), IsEmpty()) << "other engines have no groups";
+  config.server.engine = Config::Engine::kKafka;
+  EXPECT_THAT(
+      check_config(config),
+      ElementsAre("kafka.partition_groups: no group names partition 4, and kafka.partitions is 6: add it "
+                  "to a group, or set kafka.partitions = 4"));
+  config.kafka.partitions = 4;
+  EXPECT_THAT(check_config(config), IsEmpty());
+  config.kafka.partitions = 3;
+  EXPECT_THAT(
+      check_config(config),
+      ElementsAre("kafka.partition_groups: a group names partition 3, and kafka.partitions is 3: remove "
+                  "it from the group, or set kafka.partitions = 4"));
+}
+
+TEST(ConfigCheck, groups_of_partitions_are_read_as_lists_of_lists) {
+  Config config;
+  const auto set = [&](const char* text) -> std::string {
+    const Status status = set_option(config, "kafka.partition_groups", text);
+    return status.ok() ? "" : status.error().detail;
+  };
+  EXPECT_EQ(set("[[0,1], [2]]"), "");
+  EXPECT_EQ(config.kafka.partition_groups, (std::vector<std::vector<int32_t>>{{0, 1}, {2}}));
+  EXPECT_EQ(set(""), "");
+  EXPECT_TRUE(config.kafka.partition_groups.empty());
+  for (const char* wrong : {"[0,1]", "0,1", "[[0,1]", "[[-1]]", "[[0.5]]", "[[\"0\"]]", "{}", "[[0]] x"})
+    EXPECT_THAT(set(wrong), HasSubstr("write groups of partitions, as [[0,1],[2,3]]")) << wrong;
+  EXPECT_THAT(set("[[0,1],[1]]"), HasSubstr("partition 1 is named twice"));
+  EXPECT_THAT(set("[[0],[]]"), HasSubstr("a group has no partitions"));
+  EXPECT_THAT(set("[[10000]]"), HasSubstr("partition 10000 is not allowed: use 0 to 9999"));
+  EXPECT_TRUE(config.kafka.partition_groups.empty()) << "nothing wrong is stored";
+}
+
 TEST(ConfigCheck, an_empty_token_is_told_too) {
   EXPECT_THAT(
       problems_of("[[tokens]]\n"),

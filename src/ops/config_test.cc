@@ -104,6 +104,33 @@ keep_dead.count = 3
   EXPECT_EQ(queue_config(outcome.config).defaults, defaults);
 }
 
+TEST(Config, a_key_of_too_many_parts_is_an_error) {
+  const auto key_of = [](size_t parts) {
+    std::string key = "a";
+    for (size_t i = 1; i < parts; ++i) key += ".a";
+    return key;
+  };
+  const std::string long_key = key_of(200'000);
+  const std::vector<std::string> hostile{
+      "\n" + long_key + " = 1\n",
+      "\n[" + long_key + "]\n",
+      "\n[[" + long_key + "]]\n",
+      "\nx = {" + long_key + " = 1}\n",
+      "\nx = [{y = 1, " + long_key + " = 1}]\n",
+      "# it's \"\n" + long_key + " = 1",
+      "x = [\n{y = \"\"\"a\"\"\"\"\", " + long_key + " = 1}]",
+      "x = \"\\\"\" # '\n" + long_key + " = 1",
+  };
+  for (const std::string& text : hostile) {
+    EXPECT_THAT(parse_config(text, "a.toml").errors,
+                ElementsAre(HasSubstr("a.toml:2: this is not TOML: a key has more than 32 parts")));
+  }
+  const std::string dots(1'000, '.');
+  const std::string harmless = "[topics.order]\ncallback = 'http://a/" + dots + "'\n# " + dots +
+                               "\n[topics.\"" + dots.substr(0, 200) + "\"]\nattempts = 3\n";
+  EXPECT_THAT(parse_config(harmless, "a.toml").errors, IsEmpty());
+}
+
 TEST(Config, stops_at_what_is_not_toml) {
   EXPECT_THAT(parse_config("[server]\nengin = 1\nlease = 1ms\n", "a.toml").errors,
               ElementsAre(HasSubstr("a.toml:3: this is not TOML: ")));

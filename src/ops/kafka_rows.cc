@@ -1,10 +1,15 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "core/duration.h"
 #include "core/limits.h"
+#include "core/text.h"
+#include "json/reader.h"
 #include "ops/config_table.h"
 #include "ops/field.h"
 
@@ -40,6 +45,40 @@ Status check_ladder(const std::vector<std::string>& steps) {
   return {};
 }
 
+constexpr size_t kMostPartitions = 10'000;
+
+/// Reads "[[0,1],[2,3]]".
+Result<std::vector<std::vector<int32_t>>> parse_groups(std::string_view text) {
+  const Error malformed =
+      invalid(fmt::format("{} is not allowed: write groups of partitions, as [[0,1],[2,3]]", quote(text)));
+  std::vector<std::vector<int32_t>> groups;
+  if (text.empty()) return groups;
+  const Result<json::Slice> all = json::parse(text);
+  if (!all.ok() || all->type != json::Type::kArray) return malformed;
+  std::set<uint64_t> named;
+  for (const json::Slice& each : json::items_of(*all)) {
+    if (each.type != json::Type::kArray) return malformed;
+    std::vector<int32_t>& group = groups.emplace_back();
+    for (const json::Slice& item : json::items_of(each)) {
+      const auto number = item.type == json::Type::kNumber ? json::whole_number_of(item) : malformed;
+      if (!number.ok()) return malformed;
+      if (*number >= kMostPartitions)
+        return invalid(fmt::format("partition {} is not allowed: use 0 to {}", *number, kMostPartitions - 1));
+      if (!named.insert(*number).second)
+        return invalid(
+            fmt::format("partition {} is named twice: two servers would read it; remove one", *number));
+      group.push_back(static_cast<int32_t>(*number));
+    }
+    if (group.empty()) return invalid("a group has no partitions: remove it");
+  }
+  return groups;
+}
+
+Status check_groups(std::string_view text) {
+  const auto groups = parse_groups(text);
+  return groups.ok() ? Status{} : Status{groups.error()};
+}
+
 /// Of server.engine = "kafka".
 std::vector<ConfigRow> kafka_engine_rows() {
   return {
@@ -66,9 +105,18 @@ std::vector<ConfigRow> kafka_engine_rows() {
                 "order. The "
                 "same on all servers of a deployment; steps may be added at the end."},
       ConfigRow{"kafka", "partitions",
-                NumberField{1, 10'000,
+                NumberField{1, kMostPartitions,
                             [](T& t, uint64_t v) { t.config.kafka.partitions = static_cast<uint32_t>(v); }},
                 "6", "", "The partitions of these topics, if they do not exist yet."},
+      ConfigRow{
+          "kafka", "partition_groups",
+          TextField{0, 65'536,
+                    [](T& t, const std::string& v) { t.config.kafka.partition_groups = *parse_groups(v); },
+                    check_groups},
+          "\"\"", "",
+          "Groups of partitions, as \"[[0,1,2],[3,4,5]]\": each server claims its share of the groups in "
+          "Redis, and takes over those of a server that has died. The same on all servers. Empty: the "
+          "servers share the partitions as a consumer group."},
       ConfigRow{
           "kafka", "replication",
           NumberField{0, 32, [](T& t, uint64_t v) { t.config.kafka.replication = static_cast<uint32_t>(v); }},

@@ -155,7 +155,7 @@ constexpr string_view kPool =
     "runs";
 constexpr string_view kSend = "not needed: redis.timeout is for sending and for the answer together";
 constexpr string_view kKafka =
-    "not used: the kafka engine has its own settings in [kafka]: sasl, user, password, tls, ladder";
+    "not used: the kafka engine has its own settings in [kafka], such as prefix and ladder";
 constexpr string_view kBuckets = "not needed: all jobs wait in one timing wheel, however many they are";
 constexpr string_view kTimer = "not needed: a job is handed over at its time, not at the next scan";
 constexpr string_view kBlock = "not needed: each pop says itself how long it waits";
@@ -218,13 +218,13 @@ constexpr std::array kKeys{
     // Kafka.
     SeedKey{"kafka.group_id", kGo, Kind::kText, {}, kKafka},
     SeedKey{"kafka.bootstrap_servers", kGo, Kind::kText, "kafka.brokers"},
-    SeedKey{"kafka.security_protocol", kGo, Kind::kText, {}, kKafka},
-    SeedKey{"kafka.sasl_mechanism", kGo, Kind::kText, {}, kKafka},
-    SeedKey{"kafka.sasl_username", kGo, Kind::kText, {}, kKafka},
-    SeedKey{"kafka.sasl_password", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafka.security_protocol", kGo, Kind::kKafka, "kafka.tls"},
+    SeedKey{"kafka.sasl_mechanism", kGo, Kind::kKafka, "kafka.sasl"},
+    SeedKey{"kafka.sasl_username", kGo, Kind::kKafka, "kafka.user"},
+    SeedKey{"kafka.sasl_password", kGo, Kind::kKafka, "kafka.password"},
     SeedKey{"kafkaqueue.delay_durations", kGo, Kind::kText, {}, kKafka},
     SeedKey{"kafkaqueue.delay_topic", kGo, Kind::kText, {}, kKafka},
-    SeedKey{"kafkaqueue.delay_partition_groups", kGo, Kind::kText, {}, kKafka},
+    SeedKey{"kafkaqueue.delay_partition_groups", kGo, Kind::kText, "kafka.partition_groups"},
 };
 
 }  // namespace
@@ -318,7 +318,9 @@ class SeedReader {
     tell_errors(std::numeric_limits<uint32_t>::max());
     take_log_file();
     take_redis();
+    take_kafka();
     take_delivery();
+    take_partitions();
     return std::move(out_);
   }
 
@@ -337,6 +339,7 @@ class SeedReader {
     if (key == nullptr) return warn_of_unknown(entry);
     is_popped_ |= entry.name() == "queue_name" || entry.name() == "queue_block_timeout";
     keeps_ |= key->to == kKeepTime;
+    if (key->to == kGroups) groups_ = &entry;
     if (key->to.empty()) warn(entry, key->note);
     // An empty value is the same as a missing key, in their programs and here.
     if (entry.value.empty()) return;
@@ -360,6 +363,9 @@ class SeedReader {
           return;
         }
         return take_number(entry, *key);
+      case Kind::kKafka:
+        kafka_[key->to] = &entry;
+        return;
       case Kind::kNumber:
       case Kind::kTries:
       case Kind::kSeconds:
@@ -423,6 +429,32 @@ class SeedReader {
     set(first, "server.engine", "redis");
   }
 
+  /// The protocol, one of librdkafka's words, says whether to encrypt and whether to log in.
+  void take_kafka() {
+    const IniEntry* const protocol = kafka_["kafka.tls"];
+    const std::string word = protocol == nullptr ? "plaintext" : lowered(protocol->value);
+    const bool logs_in = word.starts_with("sasl_");
+    const std::string transport = logs_in ? word.substr(5) : word;
+    if (transport == "ssl") set(*protocol, "kafka.tls", "true");
+    if (transport != "ssl" && transport != "plaintext")
+      return complain(*protocol, fmt::format("{} is not allowed: use one of plaintext, ssl, sasl_plaintext, "
+                                             "sasl_ssl",
+                                             quote(protocol->value)));
+    for (const std::string_view to : {"kafka.sasl", "kafka.user", "kafka.password"}) {
+      const IniEntry* const entry = kafka_[to];
+      if (entry == nullptr) {
+        if (logs_in) complain(*protocol, fmt::format("to log in, {} is needed, too", seed_name_of(to)));
+      } else if (logs_in) {
+        set(*entry, to, to == "kafka.sasl" ? lowered(entry->value) : entry->value);
+      } else {
+        warn(*entry, "not used: kafka.security_protocol does not begin with sasl_");
+      }
+    }
+  }
+  static std::string_view seed_name_of(std::string_view to) {
+    return std::find_if(kKeys.begin(), kKeys.end(), [&](const SeedKey& key) { return key.to == to; })->name;
+  }
+
   /// go-delay-queue writes due ids to the list of their topic in Redis, and its consumers then ask for the
   /// job by its id. The system from which it descends has the same keys, but its consumers pop.
   void take_delivery() {
@@ -433,7 +465,16 @@ class SeedReader {
     set(*redis_host_, "topics.*.keep_done.count", "1000000");
   }
 
+  /// The partitions of the ladder are those that its groups name.
+  void take_partitions() {
+    int32_t partitions = 0;
+    for (const std::vector<int32_t>& group : out_.config.kafka.partition_groups)
+      partitions = std::max(partitions, *std::max_element(group.begin(), group.end()) + 1);
+    if (partitions > 0) set(*groups_, "kafka.partitions", std::to_string(partitions));
+  }
+
   static constexpr std::string_view kKeepTime = "topics.*.keep_done.time";
+  static constexpr std::string_view kGroups = "kafka.partition_groups";
 
   SeedForm form_;
   std::string_view file_name_;
@@ -443,6 +484,8 @@ class SeedReader {
   const IniEntry* log_name_ = nullptr;
   const IniEntry* redis_host_ = nullptr;
   const IniEntry* redis_port_ = nullptr;
+  const IniEntry* groups_ = nullptr;  ///< of partitions
+  std::map<std::string_view, const IniEntry*> kafka_;  ///< by our key
   ConfigOutcome out_;
 };
 

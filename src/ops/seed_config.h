@@ -63,6 +63,7 @@ struct SeedKey {
     kLogName,    ///< in that folder
     kRedisHost,  ///< with its port, or without
     kRedisPort,  ///< where it has a key of its own
+    kKafka,      ///< how to log in to the brokers
   };
 
   std::string_view name;  ///< "redis.host", also for host below [redis]

@@ -108,19 +108,66 @@ TEST(SeedConfig, go_delay_queue) {
   expected.redis.connect_timeout = seconds{5};
   expected.redis.timeout = seconds{5};
   expected.kafka.brokers = "127.0.0.1:9093";
+  expected.kafka.partition_groups = {{0, 1}};
+  expected.kafka.partitions = 2;
   expected.topics["*"] = {.keep_done = Retention{std::chrono::hours{24}, 1'000'000},
                           .delivery = Delivery::kRedisList,
                           .redis_content = RedisContent::kId};
   EXPECT_EQ(outcome.config, expected);
-  // All 28 keys but the brokers, the address and Redis's, which are told for another reason, two timeouts of
-  // it and four of Redis, three of the log and the time for which jobs are kept. (An empty password is none.)
-  EXPECT_THAT(outcome.warnings, SizeIs(15 + 3));
+  // All 28 keys but the brokers with the four of the login, the groups of partitions, the address and Redis's,
+  // which are told for another reason, two timeouts of it and four of Redis, three of the log and the time for
+  // which jobs are kept. (An empty password is none.)
+  EXPECT_THAT(outcome.warnings, SizeIs(10 + 3));
   EXPECT_THAT(outcome.warnings,
               Contains(HasSubstr("due ids are written to the list of their topic in this Redis")));
   EXPECT_THAT(outcome.warnings,
               Contains(HasSubstr("kafkaqueue.delay_durations: not used: the kafka engine has")));
   EXPECT_THAT(outcome.warnings, Contains(HasSubstr("f:4: 0.0.0.0:9277 can be reached from other machines")));
   EXPECT_THAT(outcome.warnings.back(), HasSubstr("jobs are kept in this Redis (redis://127.0.0.1:6379)"));
+}
+
+constexpr std::string_view kWithBrokers = "job.key = k\nkafka.bootstrap_servers = b:9092\n";
+
+TEST(SeedConfig, login_and_encryption_of_kafka) {
+  const std::string login =
+      "kafka.sasl_mechanism = SCRAM-SHA-256\nkafka.sasl_username = u\nkafka.sasl_password = \"p;#\"\n";
+  const auto with = [&](std::string_view protocol, const std::string& rest) {
+    return read(fmt::format("{}kafka.security_protocol = {}\n{}", kWithBrokers, protocol, rest));
+  };
+  for (const auto& [protocol, tls] : {std::pair{"SASL_SSL", true}, std::pair{"sasl_plaintext", false}}) {
+    const ConfigOutcome outcome = with(protocol, login);
+    EXPECT_THAT(outcome.errors, IsEmpty());
+    EXPECT_EQ(outcome.config.kafka.tls, tls);
+    EXPECT_EQ(outcome.config.kafka.sasl, Config::Kafka::Sasl::kScramSha256);
+    EXPECT_EQ(outcome.config.kafka.user, "u");
+    EXPECT_EQ(outcome.config.kafka.password, "p;#");
+    EXPECT_THAT(config_in_force(outcome.said), Not(HasSubstr("p;#")));
+  }
+  const ConfigOutcome encrypted = with("ssl", "");
+  EXPECT_THAT(encrypted.errors, IsEmpty());
+  EXPECT_TRUE(encrypted.config.kafka.tls);
+  EXPECT_EQ(encrypted.config.kafka.sasl, Config::Kafka::Sasl::kNone);
+}
+
+TEST(SeedConfig, login_to_kafka_that_cannot_be) {
+  const auto errors = [&](std::string_view rest) {
+    return read(fmt::format("{}{}", kWithBrokers, rest)).errors;
+  };
+  EXPECT_THAT(errors("kafka.security_protocol = TLS\n"),
+              ElementsAre("f:3: kafka.security_protocol: \"TLS\" is not allowed: use one of plaintext, ssl, "
+                          "sasl_plaintext, sasl_ssl"));
+  EXPECT_THAT(errors("kafka.security_protocol = SASL_SSL\nkafka.sasl_mechanism = PLAIN\n"),
+              ElementsAre("f:3: kafka.security_protocol: to log in, kafka.sasl_username is needed, too",
+                          "f:3: kafka.security_protocol: to log in, kafka.sasl_password is needed, too"));
+  EXPECT_THAT(errors("kafka.security_protocol = SASL_SSL\nkafka.sasl_mechanism = GSSAPI\n"
+                     "kafka.sasl_username = u\nkafka.sasl_password = p\n"),
+              ElementsAre(AllOf(HasSubstr("f:4: kafka.sasl_mechanism: "), HasSubstr("scram-sha-256"),
+                                HasSubstr("(it is kafka.sasl here)"))));
+  const ConfigOutcome open = read(fmt::format("{}kafka.sasl_username = u\n", kWithBrokers));
+  EXPECT_THAT(open.errors, IsEmpty());
+  EXPECT_EQ(open.config.kafka.user, "");
+  EXPECT_THAT(open.warnings, Contains("f:3: kafka.sasl_username: not used: kafka.security_protocol does not "
+                                      "begin with sasl_"));
 }
 
 TEST(SeedConfig, the_system_from_which_go_delay_queue_descends) {

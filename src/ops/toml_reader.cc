@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "ops/field.h"
 
 // A syntax error is a value like every other error.
@@ -23,6 +25,45 @@
 namespace delayq {
 
 namespace {
+
+/// Keys of more parts ("a.b.c" has three) are refused. toml++ calls itself for each part, so a long one would
+/// exhaust the stack.
+constexpr size_t kMostParts = 32;
+
+/// Where a text in quotes ends that begins at `at`: behind its last quote, or at the end of `text`.
+size_t end_of_quoted(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const std::string triple(3, quote);
+  const bool is_long = text.substr(at).starts_with(triple);
+  for (at += is_long ? 3 : 1; at < text.size(); ++at) {
+    if (text[at] == '\\' && quote == '"') {
+      ++at;
+    } else if (is_long ? text.substr(at).starts_with(triple) : text[at] == quote || text[at] == '\n') {
+      break;
+    }
+  }
+  if (!is_long) return std::min(at + 1, text.size());
+  // Up to two quotes before the last three are a part of the text.
+  return std::min({text.find_first_not_of(quote, at), at + 5, text.size()});
+}
+
+/// The line of the first key with too many parts; 0: there is none.
+uint32_t line_of_long_key(std::string_view text) {
+  uint32_t line = 1;
+  size_t parts = 1;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    size_t next = at + 1;
+    if (c == '"' || c == '\'') next = end_of_quoted(text, at);
+    if (c == '#') next = std::min(text.find('\n', at), text.size());
+    const std::string_view passed = text.substr(at, next - at);
+    line += static_cast<uint32_t>(std::count(passed.begin(), passed.end(), '\n'));
+    if (c == '.' && ++parts > kMostParts) return line;
+    if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) parts = 1;
+    at = next;
+  }
+  return 0;
+}
 
 /// A text or a whole number as text; false for anything else.
 bool scalar_text(const toml::node& node, std::string& text) {
@@ -94,6 +135,8 @@ void walk(const toml::table& table, std::vector<std::string>& path, std::vector<
 }  // namespace
 
 std::variant<std::vector<TomlEntry>, TomlError> read_toml(std::string_view text) {
+  if (const uint32_t line = line_of_long_key(text); line != 0)
+    return TomlError{line, fmt::format("a key has more than {} parts", kMostParts)};
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

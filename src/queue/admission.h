@@ -19,7 +19,8 @@ class Admission {
   Status has_room_for(uint64_t bytes) const;
   /// The same; if the job may be pushed, it is counted.
   Status admit(uint64_t bytes);
-  /// The same for a job that can only replace another one, so the number of jobs does not grow.
+  /// The same for what does not add to the number of jobs: a job that can only replace another one, or the
+  /// definition of a schedule.
   Status admit_in_place(uint64_t bytes);
   /// Whether the number of jobs has reached its bound, and the error for that.
   bool is_full() const;

@@ -78,6 +78,18 @@ constexpr std::string_view name_of(KafkaContent content) {
   return kKafkaContentNames[static_cast<size_t>(content)];
 }
 
+/// Which headers of delayq a record in Kafka has. Those of the job itself are written in any case.
+enum class KafkaHeaders : uint8_t {
+  kAll,   ///< id, topic, due time and attempt
+  kId,    ///< the job's id
+  kNone,  ///< none: records are smaller and cheaper for everyone that handles them
+};
+inline constexpr std::array<std::string_view, 3> kKafkaHeadersNames{"all", "id", "none"};
+inline constexpr Words kKafkaHeadersWords{kKafkaHeadersNames};
+constexpr std::string_view name_of(KafkaHeaders headers) {
+  return kKafkaHeadersNames[static_cast<size_t>(headers)];
+}
+
 /// The name of a topic in Kafka: letters, digits and . _ -, but not "." or "..".
 inline constexpr size_t kKafkaTopicBytes = 249;
 Status check_kafka_topic(std::string_view name);

@@ -38,6 +38,8 @@ TEST(DeliveryWords, ATopicInKafkaHasANameThatKafkaAllows) {
     EXPECT_EQ(*kKafkaKeyWords.find(name_of(key)), static_cast<size_t>(key));
   for (const KafkaContent content : {KafkaContent::kBody, KafkaContent::kJob, KafkaContent::kId})
     EXPECT_EQ(*kKafkaContentWords.find(name_of(content)), static_cast<size_t>(content));
+  for (const KafkaHeaders headers : {KafkaHeaders::kAll, KafkaHeaders::kId, KafkaHeaders::kNone})
+    EXPECT_EQ(*kKafkaHeadersWords.find(name_of(headers)), static_cast<size_t>(headers));
 }
 
 TEST(DeliveryWords, AKeyIsTextThatPeopleCanRead) {

@@ -135,7 +135,9 @@ const EffectiveSettings& Leases::settings_of(const TopicPtr& topic) const {
 void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> reply) {
   if (const Status size = check_batch("ack", items.size()); !size)
     return context_.refuse(reply, size.error());
-  std::vector<Status> results(items.size());
+  // Who does not ask for the results, as deliveries do, does not pay for them.
+  const bool is_asked = static_cast<bool>(reply);
+  std::vector<Status> results(is_asked ? items.size() : 0);
   std::vector<AckRequest> requests;
   requests.reserve(items.size());
   Places places;
@@ -145,7 +147,7 @@ void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> repl
     const Result<HeldLease> lease = parse_lease(items[i].lease);
     const Status outcome = check_reason(items[i].outcome);
     if (!lease.ok() || !outcome.ok()) {
-      results[i] = in_verb("ack", lease.ok() ? outcome.error() : lease.error());
+      if (is_asked) results[i] = in_verb("ack", lease.ok() ? outcome.error() : lease.error());
       places.leave_out();
       continue;
     }
@@ -155,26 +157,24 @@ void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> repl
         {lease->ref, keep_from(context_.now, settings_of(run.topic).keep_done), items[i].outcome});
   }
   if (requests.empty()) return context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
-  context_.engine.ack(context_.now, requests,
-                      [this, results = std::move(results), places = std::move(places), runs = std::move(runs),
-                       reply = std::move(reply)](const Result<std::vector<AckOutcome>>& outcomes) mutable {
-                        size_t next = 0;
-                        for (const TopicRun& run : runs) {
-                          uint64_t acked = 0;
-                          for (uint32_t i = 0; i < run.count; ++i, ++next) {
-                            if (!outcomes.ok()) {
-                              results[places[next]] = outcomes.error();
-                            } else if ((*outcomes)[next] == AckOutcome::kStale) {
-                              results[places[next]] = stale("ack");
-                            } else {
-                              ++acked;
-                            }
-                          }
-                          context_.topics.count(run.topic.get(), Tally::kAcked, acked);
-                          if (acked > 0) hand_over_.lease_ended(run.topic);
-                        }
-                        context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
-                      });
+  context_.engine.ack(
+      context_.now, requests,
+      [this, is_asked, results = std::move(results), places = std::move(places), runs = std::move(runs),
+       reply = std::move(reply)](const Result<std::vector<AckOutcome>>& outcomes) mutable {
+        size_t next = 0;
+        for (const TopicRun& run : runs) {
+          uint64_t acked = 0;
+          for (uint32_t i = 0; i < run.count; ++i, ++next) {
+            const bool is_acked = outcomes.ok() && (*outcomes)[next] == AckOutcome::kAcked;
+            acked += is_acked ? 1 : 0;
+            if (is_acked || !is_asked) continue;
+            results[places[next]] = outcomes.ok() ? stale("ack") : outcomes.error();
+          }
+          context_.topics.count(run.topic.get(), Tally::kAcked, acked);
+          if (acked > 0) hand_over_.lease_ended(run.topic);
+        }
+        context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
+      });
 }
 
 void Leases::ack_job(const JobRef& job, Reply<void> reply) {

@@ -89,6 +89,7 @@ struct Schedules::Change {
   uint32_t decisions = 0;                  ///< made first
   std::shared_ptr<StoredSchedule> next{};  ///< what is being stored
   uint64_t missed = 0;                     ///< by what is being stored
+  uint64_t bytes = 0;                      ///< of the definition that is being stored, if it is another one
   bool was_there = false;
 };
 
@@ -139,6 +140,13 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
   change->missed = plan->missed;
   if (plan->changes_nothing) return change->done(Change::Done{std::move(seen.storage), false, false});
 
+  if (plan->definition) {
+    // It takes memory and disk as a job does, and more than one job: it stays.
+    admission_.begin();
+    if (Status status = admission_.admit_in_place(plan->definition->size()); !status)
+      return change->done(in_verb(change->op, status.error()));
+    change->bytes = plan->definition->size();
+  }
   auto next = std::make_shared<StoredSchedule>();
   next->name = change->name;
   next->revision = plan->removes ? 0 : new_revision();
@@ -164,6 +172,7 @@ void Schedules::store(std::unique_ptr<Change> change, const StoredSchedule* foun
 }
 
 void Schedules::settle(std::unique_ptr<Change> change, const Result<std::vector<TurnAnswer>>& answers) {
+  admission_.settle(std::exchange(change->bytes, 0));
   if (!answers.ok()) return change->done(in_verb(change->op, answers.error()));
   if (answers->front().outcome == TurnOutcome::kChanged) {
     if (++change->tries < kMostTries) return begin(std::move(change));
@@ -212,6 +221,9 @@ void Schedules::set(const ScheduleSpec& spec, TopicPatterns topics, Reply<Schedu
         plan.progress.missed += plan.missed;
         plan.progress.decided = std::max(plan.progress.decided, context_.now);
         plan.progress.catch_up_until = Moment{};
+      } else if (found->state == ScheduleState::kEnded) {
+        // It goes on from now: what would have been due after its end was not missed.
+        plan.progress.decided = std::max(plan.progress.decided, context_.now);
       }
     }
     const Result<Recurrence> rule = recurrence_of(*wanted, plan.progress.created);

@@ -30,7 +30,8 @@ Settings everything() {
       .redis_maxlen = 1'000'000,
       .kafka_topic = "orders.due",
       .kafka_key = KafkaKey::kGroup,
-      .kafka_content = KafkaContent::kJob};
+      .kafka_content = KafkaContent::kJob,
+      .kafka_headers = KafkaHeaders::kId};
 }
 
 TEST(Settings, ComeBackAsTheyWere) {
@@ -60,6 +61,7 @@ TEST(Settings, WhatIsUnsaidIsLeftAsItWas) {
   EXPECT_EQ(effective.kafka_topic, "orders.due");
   EXPECT_EQ(effective.kafka_key, KafkaKey::kGroup);
   EXPECT_EQ(effective.kafka_content, KafkaContent::kJob);
+  EXPECT_EQ(effective.kafka_headers, KafkaHeaders::kId);
 }
 
 TEST(Settings, TheBuiltInDefaultsAreThoseOfTheRules) {

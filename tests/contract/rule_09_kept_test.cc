@@ -64,6 +64,27 @@ TEST_P(Rule09Kept, TheOldestGiveWayToTheCount) {
   EXPECT_THAT(engine_.ids_in("t", JobState::kDone), ElementsAre("f")) << "the count may shrink at run time";
 }
 
+TEST_P(Rule09Kept, OfABatchOnlyTheLastAsManyAsAreKept) {
+  finish("before", {at(1'000), 4});
+  std::vector<AckRequest> requests;
+  for (const char* id : {"a", "b", "c", "d", "e", "f", "g"}) engine_.push(JobSpec("t", id));
+  for (const char* id : {"x", "y"}) engine_.push(JobSpec("other", id));
+  const std::vector<Taken> taken = engine_.take("t", 10);
+  const std::vector<Taken> others = engine_.take("other", 10);
+  const auto add = [&](const Taken& each) { requests.push_back({each.ref(), {at(1'000), 4}, {}}); };
+  for (const Taken& each : taken) add(each);
+  // Leases that are named twice count once.
+  for (size_t i = 3; i < taken.size(); ++i) add(taken[i]);
+  for (const Taken& each : others) add(each);
+  const std::vector<AckOutcome> outcomes = engine_.ack_all(requests);
+  EXPECT_EQ(std::count(outcomes.begin(), outcomes.end(), AckOutcome::kAcked), 9);
+  EXPECT_THAT(std::vector(outcomes.begin() + 7, outcomes.begin() + 11), testing::Each(AckOutcome::kStale));
+  EXPECT_THAT(engine_.ids_in("t", JobState::kDone), ElementsAre("d", "e", "f", "g"));
+  EXPECT_THAT(engine_.ids_in("other", JobState::kDone), ElementsAre("x", "y"));
+  EXPECT_EQ(engine_.count("t", JobState::kReserved), 0U);
+  EXPECT_EQ(engine_.get("t", "a"), std::nullopt);
+}
+
 TEST_P(Rule09Kept, TheOldestIsTheFirstThatEndedNotTheFirstPushed) {
   engine_.push_all({JobSpec("t", "a"), JobSpec("t", "b"), JobSpec("t", "c")});
   const std::vector<Taken> taken = engine_.take("t", 3);

@@ -137,6 +137,38 @@ TEST_P(Rule16Recurring, EndsAfterItsRuns) {
   EXPECT_EQ(show("s")->progress.made, 2U);
 }
 
+TEST_P(Rule16Recurring, MoreRunsGoOnFromNow) {
+  ScheduleSpec spec = every(seconds{10});
+  spec.runs = 1;
+  spec.missed = Missed::kAll;
+  ASSERT_TRUE(set(spec).ok());
+  queue_->run_to(at(10'000));
+  EXPECT_THAT(made(), ElementsAre(10'000));
+  queue_->run_to(at(45'000));
+  spec.runs = 3;
+  EXPECT_EQ(set(spec)->schedule.next, at(50'000)) << "the occurrences after its end were not missed";
+  queue_->run_to(at(50'000));
+  EXPECT_THAT(made(), ElementsAre(50'000));
+  EXPECT_EQ(show("s")->progress.missed, 0U);
+  queue_->run_to(at(60'000));
+  queue_->run_to(at(70'000));
+  EXPECT_THAT(made(), ElementsAre(60'000));
+}
+
+TEST_P(Rule16Recurring, ALaterEndGoesOnFromNow) {
+  ScheduleSpec spec = every(seconds{10});
+  spec.end = at(12'000);
+  ASSERT_TRUE(set(spec).ok());
+  queue_->run_to(at(10'000));
+  EXPECT_THAT(made(), ElementsAre(10'000));
+  queue_->run_to(at(45'000));
+  spec.end = at(60'000);
+  EXPECT_EQ(set(spec)->schedule.next, at(50'000));
+  for (int64_t ms = 45'000; ms <= 80'000; ms += 5'000) queue_->run_to(at(ms));
+  EXPECT_THAT(made(), ElementsAre(50'000, 60'000));
+  EXPECT_EQ(show("s")->progress.missed, 0U);
+}
+
 TEST_P(Rule16Recurring, JitterMakesAJobLaterNeverEarlier) {
   ScheduleSpec spec = every(seconds{60});
   spec.jitter = seconds{30};
@@ -467,6 +499,27 @@ TEST_P(Rule16Recurring, ThereAreNoMoreThanTheLimit) {
   EXPECT_THAT(refused.error().detail, HasSubstr("limits.schedules"));
   EXPECT_TRUE(set(every(seconds{20})).ok()) << "the one that is there may change";
   EXPECT_THAT(names(), ElementsAre("s"));
+}
+
+TEST_P(Rule16Recurring, NoneIsSetWithoutRoom) {
+  ASSERT_TRUE(set(every(seconds{10})).ok());
+  queue_->push({.topic = "t", .id = "a"});
+  QueueConfig config;
+  config.memory_bytes = 1;
+  restart(config);
+  // The figures of some engines lag behind; this brings them up to date, and may itself find too much.
+  static_cast<void>(queue_->ask<void>(
+      "ready", [&](auto reply) { queue_->queue().ready(queue_->now(), std::move(reply)); }));
+  ScheduleSpec another = every(seconds{10});
+  another.name = "another";
+  const Result<ScheduleReceipt> refused = set(another);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kOverloaded);
+  EXPECT_FALSE(set(every(seconds{20})).ok()) << "a new definition needs room, too";
+  if (!GetParam().durable) return;
+  EXPECT_TRUE(pause("s").ok());
+  EXPECT_TRUE(remove("s").ok()) << "what frees room goes on";
+  EXPECT_THAT(names(), IsEmpty());
 }
 
 TEST_P(Rule16Recurring, ATokenSeesTheSchedulesOfItsTopics) {

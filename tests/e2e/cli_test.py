@@ -58,6 +58,20 @@ class CliTest(harness.ServerTest):
         flat = self.client.ask("GET", topic, job)
         return {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)} if flat else None
 
+    def run_on_terminal(self, *words):
+        """What a person sees."""
+        master, slave = self.open_terminal()
+        try:
+            process = subprocess.Popen([harness.PROGRAM, *words], stdin=slave, stdout=slave, stderr=slave, env=environment(self.server))
+            seen = b""
+            while process.poll() is None or select.select([master], [], [], 0)[0]:
+                if select.select([master], [], [], 0.1)[0]:
+                    seen += os.read(master, 1 << 16)
+            return process.returncode, seen.decode().replace("\r\n", "\n")
+        finally:
+            os.close(slave)
+            os.close(master)
+
 
 class PushTest(CliTest):
     def test_a_body_arrives_as_it_was_written(self):
@@ -254,20 +268,6 @@ class ErrorTest(CliTest):
 class ScheduleTest(CliTest):
     """delayq schedule: a server of its own makes the jobs."""
 
-    def run_on_terminal(self, *words):
-        """What a person sees."""
-        master, slave = self.open_terminal()
-        try:
-            process = subprocess.Popen([harness.PROGRAM, *words], stdin=slave, stdout=slave, stderr=slave, env=environment(self.server))
-            seen = b""
-            while process.poll() is None or select.select([master], [], [], 0)[0]:
-                if select.select([master], [], [], 0.1)[0]:
-                    seen += os.read(master, 1 << 16)
-            return process.returncode, seen.decode().replace("\r\n", "\n")
-        finally:
-            os.close(slave)
-            os.close(master)
-
     def set(self, name="nightly", *more):
         done = self.run_cli("schedule", "set", name, '{"kind":"daily"}', "--cron", "0 2 * * *", "--zone", "Asia/Shanghai",
                             "--topic", "report", *more)
@@ -358,6 +358,27 @@ class ScheduleTest(CliTest):
             done = self.run_cli(*words)
             self.assertEqual(done.returncode, 0)
         self.assertIn("delayq schedule next nightly", done.stdout, "examples")
+
+
+class HarmlessTest(CliTest):
+    """What producers and consumers have written does nothing to the terminal of a person."""
+    HOSTILE = "\x1b]0;gotcha\x07\x9b2J\u202e\u2066"
+
+    def test_of_jobs(self):
+        topic, named = "t\u202e", "id\u202e\u2066"
+        for number in range(4):
+            self.client.ask("PUSH", topic, "0", self.HOSTILE.encode(), "ID", f"{named}{number}", "GROUP", named)
+        lease = self.client.ask("POP", topic)[0][0]
+        self.client.ask("NACK", lease, "DEAD", "REASON", "failed\u202e")
+        for words in (["get", topic, f"{named}0"], ["get", topic, f"{named}1"], ["dead", topic], ["topics"], ["stats", topic], ["export"],
+                      ["pop", topic], ["top", "--once"], ["push", topic, "0", self.HOSTILE, "--id", "x\u202e"], ["cancel", topic, "x\u202e"]):
+            for more in ([], ["--json"]):
+                if words == ["export"] and more:
+                    continue
+                with self.subTest(" ".join(words + more)):
+                    _, seen = self.run_on_terminal(*words, *more)
+                    for bad in "\x1b\x07\x9b\u202e\u2066":
+                        self.assertNotIn(bad, seen.replace("\x1b[K", ""), "but what draws the progress of an export")
 
 
 class TrustTest(harness.ServerTest):

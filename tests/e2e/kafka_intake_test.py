@@ -99,6 +99,16 @@ class KafkaIntake(harness.ServerTest):
         self.assertEqual(self.jobs(client, source), 2)
         self.assertEqual(server.said_so_far().count("until these can be written"), 1)
 
+    def test_a_record_of_the_largest_size_that_cannot_be_a_job_does_not_stop_its_partition(self):
+        source, dead = self.topic("in", max_message_bytes=20_000), self.topic("in.delayq-dead", max_message_bytes=20_000)
+        server = self.start(source)
+        KAFKA.write(source, [b"x" * 19_850, b"good"], keys=[b"a", None], headers=[{"delayq-delay": b"soon"}, {}])
+        letter = KAFKA.read(dead, 1)[0]
+        self.assertEqual((letter.key, letter.value, letter.headers["delayq-origin-offset"]), (b"a", b"", b"0"))
+        self.assertIn(b"too large", letter.headers["delayq-shortened"])
+        self.wait_for(lambda: self.committed(source) == 2, "everything is committed")
+        self.assertEqual(self.jobs(self.connect(server), source), 1)
+
     def test_retries_with_backoff_for_an_ordinary_consumer(self):
         work, retry = self.topic("work"), self.topic("retry")
         dead = self.topic("dead")

@@ -16,6 +16,7 @@ JAAS = "org.apache.kafka.common.security"
 class Shared:
     kafka = None
     certificate = None
+    key = None
 
 
 def setUpModule():
@@ -29,12 +30,19 @@ def setUpModule():
             with open(part, encoding="ascii") as source:
                 file.write(source.read())
     Shared.certificate = certificate
+    Shared.key = key
     Shared.kafka = unittest.enterModuleContext(Kafka(
-        listeners={"SASL": "SASL_PLAINTEXT", "TLS": "SSL"},
-        settings={"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
-                  "listener.name.sasl.plain.sasl.jaas.config": f'{JAAS}.plain.PlainLoginModule required user_delayq="{PASSWORD}";',
-                  "listener.name.sasl.scram-sha-256.sasl.jaas.config": f"{JAAS}.scram.ScramLoginModule required;",
-                  "listener.name.tls.ssl.keystore.type": "PEM", "listener.name.tls.ssl.keystore.location": both}))
+        listeners={"SASL": "SASL_PLAINTEXT", "TLS": "SSL", "BOTH": "SASL_SSL", "MUTUAL": "SSL"},
+        settings={"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+                  **{f"listener.name.{listener}.{mechanism}.sasl.jaas.config": f"{JAAS}.{module}"
+                     for listener in ("sasl", "both")
+                     for mechanism, module in (("plain", f'plain.PlainLoginModule required user_delayq="{PASSWORD}";'),
+                                               ("scram-sha-256", "scram.ScramLoginModule required;"),
+                                               ("scram-sha-512", "scram.ScramLoginModule required;"))},
+                  **{f"listener.name.{listener}.ssl.keystore.{key}": value
+                     for listener in ("tls", "both", "mutual") for key, value in (("type", "PEM"), ("location", both))},
+                  "listener.name.mutual.ssl.client.auth": "required", "listener.name.mutual.ssl.truststore.type": "PEM",
+                  "listener.name.mutual.ssl.truststore.location": certificate}))
 
 
 class KafkaTest(DeliveryTest):
@@ -95,6 +103,23 @@ class Delivery(KafkaTest):
         values = [record.value for record in self.kafka.read(topic, 4)]
         self.assertIn(b"only-me", values)
 
+    def test_headers_can_be_left_out(self):
+        server = self.start()
+        client = self.connect(server)
+        topic = self.topic_for(server, kafka_headers="id", kafka_key="none")
+        client.ask("PUSH", topic, "0", b"\x00 bytes", "ID", "first")
+        self.assertEqual(self.kafka.read(topic, 1)[0].headers, {"delayq-job-id": b"first"})
+        self.set(server, topic, kafka_headers="none")
+        client.ask("PUSH", topic, "0", b"", "ID", "second")
+        record = self.kafka.read(topic, 2)[1]
+        self.assertEqual((record.key, record.value, record.headers), (None, b"", {}))
+        self.set(server, topic, kafka_key="id")
+        client.ask("PUSH", topic, "0", b"\xff", "ID", "third")
+        record = self.kafka.read(topic, 3)[2]
+        self.assertEqual((record.key, record.value, record.headers), (b"third", b"\xff", {}))
+        self.until_settled(client, topic)
+        self.assertEqual(self.job(client, topic, "third")["outcome"], f"{topic}[0]@2".encode())
+
     def test_keys_are_spread_as_the_java_clients_do(self):
         server = self.start()
         client = self.connect(server)
@@ -153,6 +178,24 @@ class Delivery(KafkaTest):
         self.assertEqual(self.job(client, topic, "small")["state"], b"done")
 
 
+    def test_a_topic_that_accepts_less_at_run_time(self):
+        server = self.start()
+        client = self.connect(server)
+        topic = self.topic_for(server, attempts=2, backoff="50ms")
+        client.ask("PUSH", topic, "0", "x" * 5_000, "ID", "before")
+        self.until_settled(client, topic)
+        self.kafka.tool("kafka.admin.ConfigCommand", "--bootstrap-server", self.kafka.addresses(), "--alter", "--entity-type", "topics",
+                        "--entity-name", topic, "--add-config", "max.message.bytes=2000")
+        for i in range(20):
+            client.ask("PUSH", topic, "0", "x" * (5_000 if i % 10 == 0 else 10), "ID", f"id{i}")
+        self.until_settled(client, topic)
+        self.assertEqual(client.stats(topic)["dead"], 2)
+        for name in ("id0", "id10"):
+            self.assertIn(b"too large", self.job(client, topic, name)["outcome"])
+        self.assertEqual({record.key for record in self.kafka.read(topic, 19)} | {b"id0", b"id10"},
+                         {b"before"} | {f"id{i}".encode() for i in range(20)})
+
+
 class Trouble(KafkaTest):
     def push_all(self, server, topic, ids):
         def run():
@@ -186,6 +229,25 @@ class Trouble(KafkaTest):
         said = server.said_so_far()
         self.assertEqual(said.count("jobs wait until a broker"), 1, said)
         self.assertEqual(said.count("a broker can be reached again"), 1, said)
+
+    def test_a_topic_that_is_deleted_under_load_loses_nothing(self):
+        server = self.start()
+        client = self.connect(server)
+        topic = self.topic_for(server, kafka_content="id", kafka_key="none", attempts=0, backoff="200ms")
+        ids = [f"id{i}" for i in range(5_000)]
+        pushing = self.push_all(server, topic, ids)
+        self.wait_for(lambda: self.metric(server, 'delayq_kafka_delivery_jobs_total{outcome="delivered"}') > 500, "some are written")
+        self.kafka.delete(topic)
+        pushing.join()
+        self.push(client, topic, ["after"])
+        self.wait_for(lambda: self.metric(server, 'delayq_kafka_delivery_jobs_total{outcome="failed"}') > 0, "it is noticed", 60)
+        settled = self.metric(server, 'delayq_kafka_delivery_jobs_total{outcome="delivered"}')
+        self.kafka.create(topic)
+        self.until_settled(client, topic)
+        seen = {record.value.decode() for record in self.kafka.read(topic, len(ids) + 1 - int(settled))}
+        self.assertIn("after", seen)
+        self.assertGreaterEqual(len(seen), len(ids) + 1 - int(settled), "what the deleted topic had not confirmed is in the new one")
+        self.assertEqual(client.stats(topic)["dead"], 0)
 
     def test_jobs_come_back_uncounted_after_the_timeout(self):
         server = self.start("--set", "kafka.timeout=1s")
@@ -260,10 +322,33 @@ class Security(KafkaTest):
     def test_plain(self):
         self.deliver(*self.sasl("plain"), listener="SASL")
 
-    def test_scram(self):
+    def set_password(self, mechanism, password=PASSWORD):
         self.kafka.tool("kafka.admin.ConfigCommand", "--bootstrap-server", self.kafka.addresses(), "--alter", "--entity-type", "users",
-                        "--entity-name", "delayq", "--add-config", f"SCRAM-SHA-256=[password={PASSWORD}]")
+                        "--entity-name", "delayq", "--add-config", f"{mechanism}=[password={password}]")
+
+    def test_scram(self):
+        self.set_password("SCRAM-SHA-256")
         self.deliver(*self.sasl("scram-sha-256"), listener="SASL")
+
+    def test_scram_over_tls_and_a_password_that_changes_at_run_time(self):
+        self.set_password("SCRAM-SHA-512")
+        server = self.start(*self.sasl("scram-sha-512"), *self.tls(), listener="BOTH")
+        client = self.connect(server)
+        topic = self.topic_for(server, attempts=1)
+        self.push(client, topic, ["before"])
+        self.until_settled(client, topic)
+        self.set_password("SCRAM-SHA-512", "another")
+        self.kafka.brokers[0].kill()  # connections that are open stay logged in
+        self.kafka.brokers[0].start()
+        self.wait_for(lambda: "jobs wait until a broker" in server.said_so_far(), "it is told", 60)
+        self.push(client, topic, ["meanwhile"])
+        self.wait_for(lambda: "uthentication" in server.said_so_far(), "the new reason is told, too", 60)
+        self.assertEqual(client.stats(topic)["ready"] + client.stats(topic)["reserved"], 1)
+        self.set_password("SCRAM-SHA-512")
+        self.until_settled(client, topic)
+        self.assertEqual([record.key for record in self.kafka.read(topic, 2)], [b"before", b"meanwhile"])
+        self.assertEqual(client.stats(topic)["dead"], 0, "no attempt was counted")
+        self.assertNotIn(PASSWORD, server.said_so_far())
 
     def test_a_wrong_password_is_told(self):
         server = self.start(*self.sasl("plain", "wrong-one"), listener="SASL")
@@ -272,8 +357,34 @@ class Security(KafkaTest):
         self.assertIn("uthentication", said)
         self.assertNotIn("wrong-one", said)
 
+    def tls(self):
+        return ["--set", "kafka.tls=true", "--set", f"kafka.ca_file={Shared.certificate}"]
+
     def test_tls(self):
-        self.deliver("--set", "kafka.tls=true", "--set", f"kafka.ca_file={Shared.certificate}", listener="TLS")
+        self.deliver(*self.tls(), listener="TLS")
+
+    def test_tls_with_a_certificate_of_the_client(self):
+        self.deliver(*self.tls(), "--set", f"kafka.certificate={Shared.certificate}", "--set", f"kafka.key={Shared.key}", listener="MUTUAL")
+
+    def test_a_broker_that_wants_a_certificate_and_gets_none_is_told(self):
+        server = self.start(*self.tls(), listener="MUTUAL")
+        self.wait_for(lambda: "jobs wait until a broker" in server.said_so_far(), "it is told")
+
+    def test_the_file_of_go_delay_queue(self):
+        file = self.directory / "delay-queue.conf"
+        file.write_text(f"""; go-delay-queue
+job.key = "delay_job:%s"
+kafka.bootstrap_servers = "{self.kafka.addresses("BOTH")}"
+kafka.security_protocol = "SASL_SSL"
+kafka.sasl_mechanism = "PLAIN"
+kafka.sasl_username = "delayq"
+kafka.sasl_password = "{PASSWORD}"
+""", encoding="utf-8")
+        server = self.serve("-c", str(file), "-t", "journal", "--set", f"kafka.ca_file={Shared.certificate}")
+        topic = self.topic_for(server)
+        self.push(self.connect(server), topic, ["a"])
+        self.assertEqual(self.kafka.read(topic, 1)[0].key, b"a")
+        self.assertNotIn(PASSWORD, server.said_so_far())
 
     def test_a_certificate_that_is_not_trusted_is_told(self):
         server = self.start("--set", "kafka.tls=true", listener="TLS")

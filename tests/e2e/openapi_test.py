@@ -226,7 +226,7 @@ class EveryMember(Asking):
         settings = {"attempts": 1, "backoff": "1s", "lease": "1m", "keep_done": {"time": "1h", "count": 1}, "keep_dead": {"time": "1h", "count": 1},
                     "rate": {"count": 1, "per": "1s"}, "concurrency": 1, "paused": True, "priority": 1, "delivery": "pull",
                     "redis_key": "orders", "redis_content": "id", "redis_maxlen": 9,
-                    "kafka_topic": "orders", "kafka_key": "group", "kafka_content": "job",
+                    "kafka_topic": "orders", "kafka_key": "group", "kafka_content": "job", "kafka_headers": "id",
                     "callback": "http://x", "callback_method": "PUT", "callback_timeout": "1s", "callback_format": "cloudevents"}
         labelled = {"topic": "e", "id": "n", "state": "delayed", "due_at": "2030-01-31T08:00:00Z", "body": 1, "name": "label"}
         lines = [{"topic": "e", "settings": settings}, {"topic": "e"}, labelled]

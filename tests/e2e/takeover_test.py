@@ -4,10 +4,12 @@ import json
 import struct
 import subprocess
 import time
-import unittest
+
+import confluent_kafka
 
 import harness
 import redis_topology
+from kafka_harness import Kafka
 
 DAY = 86_400
 INVALID, CORRUPT = 2, 13  # exit codes
@@ -26,7 +28,7 @@ def packed(value):
     return (bytes([0xa0 | len(text)]) if len(text) < 32 else b"\xda" + struct.pack(">H", len(text))) + text
 
 
-class Takeover(harness.ServerTest):
+class TakeoverTest(harness.ServerTest):
     def setUp(self):
         super().setUp()
         topology = redis_topology.One("--appendfsync", "always")  # what is answered survives a kill
@@ -59,6 +61,8 @@ class Takeover(harness.ServerTest):
         """All that is in the source, to see that it stays as it was."""
         return {key: self.source.dump(key) for key in self.source.scan_iter()}
 
+
+class Takeover(TakeoverTest):
     def fill_go_delay_queue(self, count=2500):
         with self.source.pipeline(transaction=False) as pipe:
             for i in range(count):
@@ -319,6 +323,126 @@ class Takeover(harness.ServerTest):
                 self.assertNotIn(wrong, done.stderr)
             if words in ("NOAUTH", "WRONGPASS"):
                 self.assertIn("redis://:PASSWORD@HOST", done.stderr)
+
+    def test_kafka_is_for_go_delay_queue(self):
+        for options, words in [(["--kafka", "127.0.0.1:1"], "goes only with --from go-delay-queue"),
+                               (["--kafka-group", "g"], "needs --kafka or --kafka-file")]:
+            self.assertIn(words, self.take_over("callback", *options, code=INVALID))
+        self.assertIn("cannot be read", self.take_over("go-delay-queue", "--kafka-file", "/nowhere/delay-queue.conf", code=INVALID))
+
+
+class TakeoverFromKafka(TakeoverTest):
+    """go-delay-queue with -t kafka: jobs in Redis, and their ids in topics, one for each delay."""
+    DELAYS = ("5s", "10s", "1m", "5m", "1h")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kafka = Kafka()
+        cls.addClassCleanup(cls.kafka.close)
+
+    def setUp(self):
+        super().setUp()
+        self.name, self.group = f"topic{harness.now_ms()}", ""  # of this test alone
+
+    def use(self, name, group="delay-queue-consumer"):
+        """Makes the topics, and the configuration file that names them."""
+        self.name, self.group = name, group
+        for delay in self.DELAYS:
+            self.kafka.create(f"{name}_{delay}", partitions=2)
+        file = self.directory / "delay-queue.conf"
+        file.write_text(f'kafka.group_id = "{group}"\nkafka.bootstrap_servers = "{self.kafka.addresses()}"\nkafka.security_protocol = "PLAINTEXT"\n'
+                        f'kafkaqueue.delay_durations = "{",".join(self.DELAYS)}"\nkafkaqueue.delay_topic = "{name}_%s"\n', encoding="utf-8")
+        return ("--kafka-file", str(file))
+
+    def add(self, name, topic, due, partition=0, has_job=True, delay="1h"):
+        """A job as go-delay-queue adds it."""
+        if has_job:
+            self.source.setex(f"delay_job:{name}", 3600 + DAY, packed({"1": topic, "2": name, "3": 3600, "4": due, "5": f"body of {name}"}))
+        self.kafka.write(f"{self.name}_{delay}", [name.encode()], partition=partition, timestamp=due * 1000)
+
+    def commit(self, group, delay, offset):
+        consumer = confluent_kafka.Consumer(self.kafka.settings(group_id=group))
+        try:
+            consumer.commit(offsets=[confluent_kafka.TopicPartition(f"{self.name}_{delay}", 0, offset)], asynchronous=False)
+        finally:
+            consumer.close()
+
+    def fill(self):
+        """40 jobs wait: one of them is due, in another topic; one has two records. old0 and old1 were handed over, one was removed."""
+        for i in range(2):
+            self.add(f"old{i}", "order", self.now - 100)
+        self.commit(self.group, "1h", 2)
+        for i in range(38):
+            self.add(f"job{i}", "order", self.now + 1000 + i, partition=i % 2)
+        self.add("due", "mail", self.now - 3, delay="5s")
+        self.add("twice", "order", self.now + 500, delay="5m")
+        self.add("twice", "order", self.now + 500)
+        self.add("removed", "order", self.now + 500, has_job=False)
+
+    def complaint(self, *options, code):
+        done = subprocess.run(
+            [harness.PROGRAM, "import", "--from", "go-delay-queue", self.redis.url(3), "--server", f"127.0.0.1:{self.server.port}", *options],
+            capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr
+
+    def test_what_waits_in_topics_is_taken_over_once(self):
+        self.use("delay_topic")
+        self.fill()
+        where = ("--kafka", self.kafka.addresses())
+        told = self.take_over("go-delay-queue", *where)
+        self.assertTrue(told["dry_run"])
+        self.assertEqual((told["jobs"], told["due"], told["unreadable"], told["gone"], told["over"], told["records"]), (40, 1, 0, 1, 2, 42), told)
+        self.assertEqual(self.client.ask("TOPICS")[1], [], "a dry run stores nothing")
+        told = self.take_over("go-delay-queue", *where, "--yes")
+        self.assertEqual((told["created"], told["kept"], told["failed"], told["gone"]), (40, 0, 0, 1), told)
+        for i in (0, 1, 37):
+            job = self.job("order", f"job{i}")
+            self.assertEqual((job["due_ms"], job["body"]), ((self.now + 1000 + i) * 1000, b"body of job%d" % i))
+        self.assertEqual(self.job("mail", "due")["state"], b"ready")
+        self.assertIsNone(self.client.ask("GET", "order", "old0"), "what was handed over is not handed over again")
+        again = self.take_over("go-delay-queue", *where, "--yes")
+        self.assertEqual((again["created"], again["kept"]), (0, 40), "no duplicates")
+        last = self.take_over("go-delay-queue", *where, "--yes", "--remove")
+        self.assertEqual((last["kept"], last["removed"], last["left"]), (40, 40, 0))
+        self.assertEqual({key.decode() for key in self.source.scan_iter()}, {"delay_job:old0", "delay_job:old1"})
+        self.assertEqual(self.kafka.committed(self.group, "delay_topic_1h"), {0: 2}, "its offsets stay as they were")
+        self.source.delete("delay_job:old0", "delay_job:old1")
+        self.assertEqual(self.take_over("go-delay-queue", *where)["gone"], 41)
+
+    def test_a_running_one_is_refused(self):
+        where = self.use(self.name)
+        self.fill()
+        self.source.set("delay_partition_[0,1]", "1", ex=60)
+        said = self.complaint(*where, "--yes", code=4)
+        self.assertIn("a go-delay-queue with -t kafka runs on this Redis (delay_partition_[0,1] for ", said)
+        self.assertEqual(self.take_over("go-delay-queue", *where)["jobs"], 40, "a dry run only warns")
+        self.assertEqual(self.client.ask("TOPICS")[1], [])
+        self.source.delete("delay_partition_[0,1]")
+        self.assertEqual(self.take_over("go-delay-queue", *where, "--yes")["created"], 40)
+
+    def test_what_is_wrong_is_told(self):
+        where = self.use(self.name)
+        self.fill()
+        self.assertIn("there is no topic delay_topic2_5s, ", self.complaint(
+            "--kafka", self.kafka.addresses(), "--kafka-file", self.file("kafka.group_id = g\nkafkaqueue.delay_topic = delay_topic2_%s"), code=5))
+        names = f"kafkaqueue.delay_topic = {self.name}_%s"
+        self.commit("another", "5s", 0)
+        said = self.complaint("--kafka", self.kafka.addresses(), "--kafka-file", self.file(names), code=INVALID)
+        self.assertIn(f"--kafka-group: several groups have read {self.name}_5s", said)
+        self.assertIn(self.group, said)
+        self.assertEqual(self.take_over("go-delay-queue", *where, "--kafka-group", self.group)["jobs"], 40)
+        self.assertIn("--kafka: brokers: ", self.complaint("--kafka", "http://x", code=INVALID))
+        self.assertIn("kafka.security_protocol: \"HTTP\" is not known", self.complaint(
+            "--kafka", "127.0.0.1:1", "--kafka-file", self.file("kafka.security_protocol = HTTP"), code=INVALID))
+        self.kafka.write(f"{self.name}_10s", [b"", b"no job", b"\xff\xfe"])
+        told = self.take_over("go-delay-queue", *where)
+        self.assertEqual((told["jobs"], told["gone"]), (40, 4), "records that name no job")
+
+    def file(self, text):
+        path = self.directory / "its.conf"
+        path.write_text(text + "\n", encoding="utf-8")
+        return str(path)
 
 
 if __name__ == "__main__":

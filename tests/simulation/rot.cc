@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/journal/check.h"
-#include "engine/journal/manifest.h"
+#include "engine/journal/segments.h"
 #include "tests/simulation/survey.h"
 #include "tests/support/engine_driver.h"
 

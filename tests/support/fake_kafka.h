@@ -185,9 +185,10 @@ class LetterProducer final : public kafka::Producer {
 
   // ---- for the test. It belongs to the test: the producer that is handed out only forwards.
   struct Broker {
-    std::vector<Sent> written;   ///< confirmed
-    std::deque<Sent> open;       ///< sent and neither confirmed nor failed
-    std::optional<Error> error;  ///< what records fail with
+    std::vector<Sent> written;     ///< confirmed
+    std::deque<Sent> open;         ///< sent and neither confirmed nor failed
+    std::optional<Error> error;    ///< what records fail with
+    size_t most_bytes = SIZE_MAX;  ///< of a value and headers; larger ones are too large
     bool answers = true;
     bool is_broken = false;
   };
@@ -211,6 +212,8 @@ class LetterProducer final : public kafka::Producer {
       each.token = broker_->open.front().token;
       if (broker_->error) {
         each.error = std::make_shared<const Error>(*broker_->error);
+      } else if (bytes_of(broker_->open.front()) > broker_->most_bytes) {
+        each.error = std::make_shared<const Error>(Error{ErrorCode::kTooLarge, "kafka", "it is too large"});
       } else {
         broker_->written.push_back(std::move(broker_->open.front()));
       }
@@ -225,6 +228,12 @@ class LetterProducer final : public kafka::Producer {
   bool is_broken() const override { return broker_->is_broken; }
 
  private:
+  static size_t bytes_of(const Sent& sent) {
+    size_t bytes = sent.key.value_or("").size() + sent.value.value_or("").size();
+    for (const auto& [name, value] : sent.headers) bytes += name.size() + value.value_or("").size();
+    return bytes;
+  }
+
   std::shared_ptr<Broker> broker_;
 };
 

@@ -30,7 +30,7 @@ SEES = {
     "ops": {"core", "queue", "json", "calendar"},
 }
 # The kafka engine is the redis engine with another delay stage; both talk to Redis through net/redis/client.h.
-EXTRA = {("engine/kafka", "engine/redis"), ("engine/kafka", "kafka"), ("engine/redis", "net"), ("engine/redis", "resp")}
+EXTRA = {("engine/kafka", "engine/redis"), ("engine/kafka", "kafka"), ("engine/kafka", "net"), ("engine/kafka", "resp"), ("engine/redis", "net"), ("engine/redis", "resp")}
 
 SLEEP = re.compile(r"\bsleep_(for|until)\b|\b(u|nano)?sleep\s*\(")
 WALL_CLOCK = re.compile(r"\bsystem_clock::now\b|\bgettimeofday\b|\bclock_gettime\b|\btime\((nullptr|NULL|0)\)")

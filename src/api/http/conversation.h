@@ -31,6 +31,7 @@ struct Endpoint {
   std::function<ProcessFigures()> process = [] { return ProcessFigures(); };
   std::function<webhook::WebhookFigures()> webhooks = {};  ///< may be empty
   std::function<std::optional<RedisFigures>()> redis = [] { return std::nullopt; };
+  std::function<std::optional<LadderFigures>()> ladder = [] { return std::nullopt; };
   /// Returns nothing when no jobs are delivered to Redis.
   std::function<std::optional<delivery::SinkFigures>()> redis_delivery = [] { return std::nullopt; };
   std::function<std::optional<delivery::SinkFigures>()> kafka_delivery = [] { return std::nullopt; };

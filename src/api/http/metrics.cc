@@ -138,6 +138,9 @@ void write_totals(Exposition& out, const TotalStats& totals) {
                 static_cast<uint64_t>(totals.lateness.sum().count()), 1e3);
   out.one("delayq_waiters", "gauge", "Consumers that wait for a job.", totals.waiters);
   out.one("delayq_topics", "gauge", "Topics that have jobs.", totals.usage.topics);
+  if (totals.usage.cold_bodies)
+    out.one("delayq_kafka_ladder_bodies", "gauge", "Jobs of the deployment whose bodies are in Kafka.",
+            *totals.usage.cold_bodies);
   out.one("delayq_unanswered_bytes", "gauge", "Bytes of pushes that are not durable yet.",
           totals.unanswered_bytes);
 }
@@ -225,6 +228,39 @@ void write_redis(Exposition& out, const RedisFigures& figures) {
           "By how much Redis's clock is ahead of the machine's.", seconds(figures.clock_offset));
 }
 
+void write_ladder(Exposition& out, const LadderFigures& figures) {
+  out.one("delayq_kafka_ladder_connected", "gauge", "Whether a broker can be reached.",
+          uint64_t{figures.is_connected});
+  out.one("delayq_kafka_ladder_partitions", "gauge", "Partitions of the ladder that this server reads.",
+          figures.partitions);
+  out.one("delayq_kafka_ladder_lag_seconds", "gauge",
+          "How late the first record of them is that should be back in Redis, or one step further.",
+          std::max(0.0, seconds(figures.lag)));
+  out.one("delayq_kafka_ladder_in_work", "gauge", "Records that are being written, read or put back.",
+          figures.in_work);
+  out.begin("delayq_kafka_ladder_records_total", "counter",
+            "Records that were written, and that returned when their step was over.");
+  out.sample(Exposition::label("event", "written"), figures.written);
+  out.sample(Exposition::label("event", "returned"), figures.returned);
+  out.begin("delayq_kafka_ladder_bytes_total", "counter", "Bytes of these records.");
+  out.sample(Exposition::label("event", "written"), figures.written_bytes);
+  out.sample(Exposition::label("event", "returned"), figures.returned_bytes);
+  out.begin("delayq_kafka_ladder_bodies_total", "counter",
+            "What happened to bodies: cooled (from Redis to Kafka), moved (a step further), warmed (back in "
+            "Redis), fetched (read at their place), refused (by Kafka), or lost (not found in Kafka).");
+  out.sample(Exposition::label("event", "cooled"), figures.cooled);
+  out.sample(Exposition::label("event", "moved"), figures.moved);
+  out.sample(Exposition::label("event", "warmed"), figures.warmed);
+  out.sample(Exposition::label("event", "fetched"), figures.fetched);
+  out.sample(Exposition::label("event", "refused"), figures.refused);
+  out.sample(Exposition::label("event", "lost"), figures.lost);
+  out.begin("delayq_kafka_ladder_dropped_total", "counter",
+            "Records that returned and were dropped: stale (their job has ended, or has another body), or "
+            "foreign (of another deployment).");
+  out.sample(Exposition::label("reason", "stale"), figures.stale);
+  out.sample(Exposition::label("reason", "foreign"), figures.foreign);
+}
+
 /// `name` is "redis" or "kafka"; the texts are those of that sink.
 void write_sink(Exposition& out, std::string_view name, std::string_view what, std::string_view far_side,
                 const delivery::SinkFigures& figures) {
@@ -296,6 +332,7 @@ std::string metrics_text(const Metrics& metrics) {
   write_apis(out, metrics);
   write_webhooks(out, metrics.webhooks);
   if (metrics.redis) write_redis(out, *metrics.redis);
+  if (metrics.ladder) write_ladder(out, *metrics.ladder);
   if (metrics.redis_delivery)
     write_sink(out, "redis", "lists and streams in Redis", "that Redis", *metrics.redis_delivery);
   if (metrics.kafka_delivery)

@@ -34,6 +34,26 @@ struct RedisFigures {
   Millis clock_offset{0};   ///< Redis's clock is ahead of the machine's by this
 };
 
+/// Figures of the bodies that the kafka engine keeps in Kafka. Counters are since the start.
+struct LadderFigures {
+  bool is_connected = false;
+  uint64_t partitions = 0;  ///< that this server reads
+  Millis lag{0};            ///< how late the first record is that should have come back
+  uint64_t in_work = 0;     ///< records that are being written, read or put back
+  uint64_t written = 0;
+  uint64_t written_bytes = 0;
+  uint64_t returned = 0;
+  uint64_t returned_bytes = 0;
+  uint64_t cooled = 0;
+  uint64_t moved = 0;
+  uint64_t warmed = 0;
+  uint64_t fetched = 0;
+  uint64_t stale = 0;
+  uint64_t foreign = 0;
+  uint64_t refused = 0;
+  uint64_t lost = 0;
+};
+
 struct Metrics {
   std::string_view version;
   Moment now{};
@@ -43,6 +63,7 @@ struct Metrics {
   ProcessFigures process;
   webhook::WebhookFigures webhooks{};
   std::optional<RedisFigures> redis{};                    ///< none with other engines
+  std::optional<LadderFigures> ladder{};                  ///< none with other engines
   std::optional<delivery::SinkFigures> redis_delivery{};  ///< none when jobs are not delivered to Redis
   std::optional<delivery::SinkFigures> kafka_delivery{};  ///< none without brokers
   std::vector<intake::IntakeFigures> kafka_intakes{};

@@ -146,6 +146,7 @@ constexpr Refused kRefused[] = {
     {"PATCH", kTopic, R"({"kafka_topic":"a b"})", "kafka_topic"},
     {"PATCH", kTopic, R"({"kafka_key":"x"})", "kafka_key"},
     {"PATCH", kTopic, R"({"kafka_content":"x"})", "kafka_content"},
+    {"PATCH", kTopic, R"({"kafka_headers":"x"})", "kafka_headers"},
     {"PATCH", kTopic, R"({"delivery":"webhook"})", "callback"},
     {"PATCH", kTopic, R"({"callback":"x"})", "callback"},
     {"PATCH", kTopic, R"({"callback_method":"x"})", "callback_method"},

@@ -23,6 +23,7 @@ void send_metrics(const Responder& responder, const Endpoint& host, const TotalS
   Metrics metrics{host.version, responder.now(), totals, topics, host.front->traffic, host.process()};
   if (host.webhooks) metrics.webhooks = host.webhooks();
   metrics.redis = host.redis();
+  metrics.ladder = host.ladder();
   metrics.redis_delivery = host.redis_delivery();
   metrics.kafka_delivery = host.kafka_delivery();
   metrics.kafka_intakes = host.kafka_intakes();

@@ -13,6 +13,13 @@ namespace {
 
 constexpr Millis kFirstRest{100};
 constexpr Millis kLongestRest = std::chrono::seconds{10};
+/// A shortened letter keeps a key of so many bytes at most.
+constexpr size_t kShortKeyBytes = 1'024;
+
+/// Whether the topic refuses this record, and may accept a smaller one.
+bool is_about_the_record(const Error& error) {
+  return error.code == ErrorCode::kTooLarge || error.code == ErrorCode::kInvalid;
+}
 
 }  // namespace
 
@@ -42,19 +49,27 @@ Status DeadLetters::send(const Letter& letter, uint64_t token) {
   const std::string partition = std::to_string(record.partition);
   const std::string offset = std::to_string(record.offset);
   std::vector<kafka::Header> headers;
-  headers.reserve(record.headers.size() + 6);
-  for (const kafka::InputHeader& header : record.headers) headers.push_back({header.name, header.value});
+  const bool is_short = !letter.shortened.empty();
+  headers.reserve(record.headers.size() + 7);
+  if (!is_short) {
+    for (const kafka::InputHeader& header : record.headers) headers.push_back({header.name, header.value});
+  }
   headers.push_back({"delayq-error", letter.reason});
   headers.push_back({"delayq-error-code", letter.code});
   headers.push_back({"delayq-intake", intake_});
   headers.push_back({"delayq-origin-topic", record.topic});
   headers.push_back({"delayq-origin-partition", partition});
   headers.push_back({"delayq-origin-offset", offset});
+  if (is_short) headers.push_back({"delayq-shortened", letter.shortened});
   kafka::Record written{.topic = topic};
-  written.key = record.key;
-  written.value = record.value;
+  if (!is_short || (record.key && record.key->size() <= kShortKeyBytes)) written.key = record.key;
+  if (is_short) {
+    written.value = std::string_view();
+  } else {
+    written.value = record.value;
+    written.timestamp = record.timestamp;
+  }
   written.headers = headers;
-  written.timestamp = record.timestamp;
   return producer_->send(written, token);
 }
 
@@ -98,6 +113,15 @@ Moment DeadLetters::tick(Moment now) {
 }
 
 void DeadLetters::fail(Letter letter, const Error& why, Moment now) {
+  if (letter.record.partition->is_gone) {
+    bytes_ -= letter.record.bytes;
+    return;
+  }
+  if (is_about_the_record(why) && letter.shortened.empty()) {
+    letter.shortened = why.detail;
+    waiting_.push_back(std::move(letter));
+    return;
+  }
   // A full buffer is emptied by and by; nothing is wrong then.
   const bool is_wrong = why.code != ErrorCode::kOverloaded;
   if (is_wrong) trouble_ = fmt::format("{}: {}", topic_of(letter.record.record.topic), why.detail);

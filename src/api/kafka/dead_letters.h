@@ -19,6 +19,10 @@ namespace delayq::intake {
 /// Writes records that can never be jobs to a dead-letter topic: the record as it was, with the reason and
 /// its origin in further headers. A record is done when the brokers have confirmed it. One that cannot be
 /// written is tried again and again: nothing is skipped.
+///
+/// A topic may refuse a record as it is: it is larger with the further headers, or the topic accepts less
+/// than the one it came from. Then a shortened one is written, without value and headers of its own. So no
+/// record, whatever its size, holds up the others of its partition for ever. The value is where it came from.
 class DeadLetters {
  public:
   using OpenProducer = std::function<Result<std::unique_ptr<kafka::Producer>>()>;
@@ -50,7 +54,8 @@ class DeadLetters {
     TakenRecord record;
     std::string code;
     std::string reason;
-    bool is_stuck = false;  ///< counted in Partition::stuck
+    std::string shortened{};  ///< why the whole record was refused; empty: it was not
+    bool is_stuck = false;    ///< counted in Partition::stuck
   };
 
   Status send(const Letter& letter, uint64_t token);

@@ -304,6 +304,57 @@ TEST_F(IntakeTest, WithoutADeadLetterTopicThePartitionWaitsAndOthersDoNot) {
   EXPECT_THAT(told_, Contains(HasSubstr("is written again")).Times(1));
 }
 
+TEST_F(IntakeTest, ARecordThatIsTooLargeForTheDeadLetterTopicIsShortenedAndHoldsNothingUp) {
+  broker_->most_bytes = 2'000;
+  RecordSpec large;
+  large.value = std::string(1'990, 'x');
+  large.key = "k";
+  large.headers = {{"delayq-delay", "soon"}, {"trace", std::string(500, 't')}};
+  log_.add(large);
+  large.key = std::string(1'800, 'k');
+  log_.add(large);
+  add(1);
+  start();
+  EXPECT_EQ(jobs(), 1U);
+  EXPECT_EQ(committed(kFirst), 3);
+  ASSERT_EQ(broker_->written.size(), 2U);
+  const LetterProducer::Sent& letter = broker_->written[0];
+  EXPECT_EQ(letter.key, "k");
+  EXPECT_EQ(letter.value, "");
+  EXPECT_FALSE(letter.headers.contains("trace"));
+  EXPECT_EQ(letter.headers.at("delayq-origin-offset"), "0");
+  EXPECT_THAT(letter.headers.at("delayq-error").value_or(""), HasSubstr("delayq-delay"));
+  EXPECT_EQ(letter.headers.at("delayq-shortened"), "it is too large");
+  EXPECT_EQ(broker_->written[1].key, std::nullopt) << "a key can be the large part";
+  EXPECT_EQ(intake_->figures().paused, 0U);
+  EXPECT_EQ(*log_.live, 0);
+}
+
+TEST_F(IntakeTest, ATopicThatRefusesEvenAShortenedRecordKeepsThePartitionWaiting) {
+  broker_->most_bytes = 10;
+  add(1, {{"delayq-delay", "soon"}});
+  start();
+  for (int i = 0; i < 5; ++i) pass(10s);
+  EXPECT_EQ(committed(kFirst), -1);
+  EXPECT_EQ(intake_->figures().paused, 1U);
+  broker_->most_bytes = SIZE_MAX;
+  pass(20s);
+  EXPECT_EQ(committed(kFirst), 1);
+}
+
+TEST_F(IntakeTest, ADeadLetterOfAPartitionThatIsGoneIsNotTriedAgain) {
+  broker_->answers = false;
+  add(1, {{"delayq-delay", "soon"}});
+  start();
+  consumer_->lose({kFirst});
+  settle();
+  broker_->error = Error{ErrorCode::kNotFound, "kafka", "there is no such topic"};
+  broker_->answers = true;
+  for (int i = 0; i < 5; ++i) pass(10s);
+  EXPECT_EQ(intake_->figures().held, 0U) << "another server reads it now";
+  EXPECT_THAT(told_, Not(Contains(HasSubstr("no such topic"))));
+}
+
 TEST_F(IntakeTest, ABrokenProducerIsReplacedAndItsRecordsAreWrittenAgain) {
   broker_->answers = false;
   add(1, {{"delayq-delay", "soon"}});

@@ -151,7 +151,8 @@ Status Conversation::stats(Arguments& arguments) {
     return {};
   }
   host_.queue.totals(now_, respond<TotalStats>([](Writer& writer, const TotalStats& stats) {
-                       writer.map(count_fields(stats.counts) + 9);
+                       const auto& cold_bodies = stats.usage.cold_bodies;
+                       writer.map(count_fields(stats.counts) + 9 + (cold_bodies ? 1 : 0));
                        write_counts(writer, stats.counts, stats.tallies, stats.lateness, stats.waiters);
                        field(writer, "jobs", stats.usage.jobs);
                        field(writer, "topics", stats.usage.topics);
@@ -162,6 +163,7 @@ Status Conversation::stats(Arguments& arguments) {
                        field(writer, "unsynced_bytes", stats.usage.unsynced_bytes);
                        field(writer, "commits", stats.usage.commits);
                        field(writer, "unanswered_bytes", stats.unanswered_bytes);
+                       if (cold_bodies) field(writer, "bodies_in_kafka", *cold_bodies);
                      }));
   return {};
 }

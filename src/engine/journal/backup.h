@@ -10,7 +10,6 @@
 #include <absl/functional/any_invocable.h>
 
 #include "engine/journal/disk.h"
-#include "engine/journal/manifest.h"
 #include "engine/journal/segments.h"
 #include "engine/requests.h"
 

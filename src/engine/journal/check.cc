@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/journal/manifest.h"
 #include "engine/journal/recovery.h"
 #include "engine/journal/segments.h"
 

@@ -1,5 +1,3 @@
-#include "engine/journal/id_index.h"
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -8,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/random.h"
+#include "engine/journal/job_table.h"
 
 namespace delayq::journal {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/journal/canary.h"
-#include "engine/journal/lease_text.h"
+#include "engine/journal/job_table.h"
 #include "engine/journal/recovery.h"
 
 namespace delayq::journal {

@@ -12,8 +12,8 @@
 #include "engine/journal/backup.h"
 #include "engine/journal/cleaner.h"
 #include "engine/journal/disk.h"
+#include "engine/journal/job_table.h"
 #include "engine/journal/log.h"
-#include "engine/journal/record_reader.h"
 #include "engine/journal/store.h"
 
 namespace delayq::journal {
@@ -176,6 +176,8 @@ class JournalEngine final : public Engine {
   std::optional<Error> refuse_push() const;
   /// Returns the slot of the job if this is its latest lease and, with `at`, is not past its deadline then.
   Slot find_lease(const LeaseRef& ref, std::optional<Moment> at) const;
+  Slot find_lease(const std::optional<LeaseNumber>& number, std::string_view topic,
+                  std::optional<Moment> at) const;
   Snapshot snapshot(Slot slot) const;
   /// Returns the job at which the requested page begins, or kNoSlot if there is none.
   Result<Slot> start_of_page(TopicNumber topic, const ListRequest& request) const;

@@ -11,7 +11,6 @@
 
 #include "engine/journal/journal_engine.h"
 #include "engine/journal/posix_disk.h"
-#include "engine/journal/threaded_io.h"
 #include "tests/support/engine_driver.h"
 #include "tests/support/temporary_directory.h"
 

@@ -1,11 +1,10 @@
-#include "engine/journal/lease_text.h"
-
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "engine/journal/job_table.h"
 #include "tests/support/evenly.h"
 
 namespace delayq::journal {
@@ -35,6 +34,15 @@ TEST(LeaseText, one_lease_has_one_text) {
   // The first digit of the lease can hold more bits than the lease has.
   std::string text = text_of({1, UINT64_MAX});
   text[10] = 'z';
+  EXPECT_FALSE(parse_lease(text));
+  text[10] = 'f';
+  EXPECT_TRUE(parse_lease(text));
+  text[10] = 'g';
+  EXPECT_FALSE(parse_lease(text));
+  // So can that of the number.
+  text = text_of({(uint64_t{1} << 48) - 1, 1});
+  ASSERT_EQ(text[0], '7');
+  text[0] = '8';
   EXPECT_FALSE(parse_lease(text));
   EXPECT_FALSE(parse_lease("A" + text_of({1, 2}).substr(1)));
 }

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/journal/record_reader.h"
 #include "engine/journal/segments.h"
 #include "tests/support/segment_builder.h"
 #include "tests/support/stepped_io.h"

@@ -1,8 +1,8 @@
 // The verbs that read: get, locate, list, counts, topics, forecast; and settings.
 #include <algorithm>
 
+#include "engine/journal/job_table.h"
 #include "engine/journal/journal_engine.h"
-#include "engine/journal/lease_text.h"
 
 namespace delayq::journal {
 

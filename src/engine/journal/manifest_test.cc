@@ -1,7 +1,6 @@
-#include "engine/journal/manifest.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/journal/segments.h"
 #include "tests/support/segment_builder.h"
 #include "tests/support/virtual_disk.h"
 

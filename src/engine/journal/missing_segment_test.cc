@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/journal/check.h"
-#include "engine/journal/manifest.h"
+#include "engine/journal/segments.h"
 #include "tests/support/journal_on_disk.h"
 #include "tests/support/segment_builder.h"
 #include "tests/support/virtual_shelf.h"

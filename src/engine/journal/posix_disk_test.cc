@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -18,7 +19,29 @@
 namespace delayq::journal {
 namespace {
 
+/// Gets the directories and files that this thread syncs, as the kernel names them.
+thread_local std::vector<std::string>* synced = nullptr;
+
+}  // namespace
+}  // namespace delayq::journal
+
+/// In place of the C library's in this program.
+extern "C" int fsync(int descriptor) {
+  if (delayq::journal::synced != nullptr) {
+    const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+    std::error_code error;
+    delayq::journal::synced->push_back(std::filesystem::read_symlink(link, error).string());
+  }
+  return static_cast<int>(::syscall(SYS_fsync, descriptor));
+}
+
+namespace delayq::journal {
+namespace {
+
+using testing::Contains;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -32,6 +55,21 @@ class PosixDiskTest : public testing::Test {
 TEST_F(PosixDiskTest, makes_its_directory) {
   EXPECT_TRUE(std::filesystem::is_directory(folder / "a" / "b"));
   EXPECT_EQ(disk->name(), folder / "a" / "b");
+}
+
+TEST_F(PosixDiskTest, the_names_of_new_directories_are_durable_in_those_above) {
+  const std::string above = std::filesystem::canonical(folder / ".").string();
+  const auto synced_by_opening = [&] {
+    std::vector<std::string> names;
+    synced = &names;
+    EXPECT_TRUE(PosixDisk::open(folder / "x" / "y" / "z").ok());
+    synced = nullptr;
+    return names;
+  };
+  EXPECT_THAT(synced_by_opening(), IsSupersetOf({above, above + "/x", above + "/x/y"}));
+  const std::vector<std::string> again = synced_by_opening();
+  EXPECT_THAT(again, Contains(above + "/x/y")) << "who made it may have been killed before";
+  EXPECT_THAT(again, Not(Contains(above)));
 }
 
 TEST_F(PosixDiskTest, a_directory_that_cannot_be_is_an_error_that_names_it) {

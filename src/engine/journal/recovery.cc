@@ -8,7 +8,6 @@
 
 #include "core/text.h"
 #include "engine/journal/canary.h"
-#include "engine/journal/manifest.h"
 #include "engine/journal/segments.h"
 
 namespace delayq::journal {
@@ -71,12 +70,16 @@ bool Replay::parse(Waiting& waiting) {
       const auto schedule = parse_schedule(waiting.record.payload);
       if (!schedule) return false;
       waiting.seq = schedule->fixed.number;
+      waiting.id_key = store_.schedules.key_of(schedule->name);
+      store_.schedules.prefetch(waiting.id_key);
+      store_.schedules.prefetch(waiting.seq);
       break;
     }
     case RecordType::kTurned: {
       const auto turned = parse_turned(waiting.record.payload);
       if (!turned) return false;
       waiting.seq = turned->fixed.number;
+      store_.schedules.prefetch(waiting.seq);
       break;
     }
     default:
@@ -89,7 +92,9 @@ bool Replay::parse(Waiting& waiting) {
 
 void Replay::flush() {
   for (size_t i = 0; i < waiting_; ++i) {
-    if (window_[i].seq != 0) store_.prefetch_numbered_entry(window_[i].seq);
+    if (window_[i].seq == 0) continue;
+    store_.prefetch_numbered_entry(window_[i].seq);
+    if (window_[i].record.type == RecordType::kTurned) store_.schedules.prefetch_entry(window_[i].seq);
   }
   for (size_t i = 0; i < waiting_; ++i) apply(window_[i]);
   waiting_ = 0;
@@ -181,7 +186,7 @@ void Replay::apply_schedule(const Waiting& waiting) {
   const auto view = parse_schedule(waiting.record.payload);
   const ScheduleBook::Entry* known = store_.schedules.find_number(waiting.seq);
   if (known != nullptr && known->name() != view->name) return;  // we have written no such record
-  const ScheduleMark before = store_.schedules.define(*view, waiting.location);
+  const ScheduleMark before = store_.schedules.define(*view, waiting.id_key, waiting.location);
   if (before.number == 0) return;
   if (before.number != waiting.seq) {
     replaced_[before.number] = before.definition.segment;

@@ -8,7 +8,7 @@
 
 #include "core/result.h"
 #include "engine/journal/disk.h"
-#include "engine/journal/manifest.h"
+#include "engine/journal/segments.h"
 #include "engine/journal/store.h"
 
 namespace delayq::journal {
@@ -36,7 +36,7 @@ class Replay {
     RecordView record;
     Location location;
     JobView job;     ///< for kJob
-    SlotKey id_key;  ///< for kJob
+    SlotKey id_key;  ///< for kJob: of the id; for kSchedule: of the name
     uint64_t seq;    ///< for records about a job or a schedule
   };
   static constexpr size_t kWindow = 64;

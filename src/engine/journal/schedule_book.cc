@@ -39,10 +39,11 @@ void ScheduleBook::clear() {
   }
   all_ = {};
   free_ = {};
-  by_name_ = {};
-  by_number_ = {};
+  by_name_ = SlotMap{};
+  by_number_ = SlotMap{};
   in_order_ = {};
   heap_ = {};
+  places_ = {};
   entries_.clear();
   recovered_texts_.clear();
 }
@@ -72,48 +73,45 @@ void ScheduleBook::set_texts(Entry& entry, std::string_view name, std::string_vi
 
 // ---- schedules
 
-ScheduleBook::Entry* ScheduleBook::find(std::string_view name) {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : *found;
-}
-
-const ScheduleBook::Entry* ScheduleBook::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : *found;
+ScheduleBook::Entry* ScheduleBook::find(SlotKey key, std::string_view name) const {
+  const Slot slot = by_name_.find(key, [&](Slot other) { return all_[other]->name() == name; });
+  return slot == kNoSlot ? nullptr : all_[slot];
 }
 
 ScheduleBook::Entry* ScheduleBook::find_number(uint64_t number) const {
-  const auto found = by_number_.find(number);
-  return found == by_number_.end() ? nullptr : found->second;
+  const Slot slot =
+      by_number_.find(number_key(number), [&](Slot other) { return all_[other]->mark_.number == number; });
+  return slot == kNoSlot ? nullptr : all_[slot];
 }
 
-ScheduleBook::Entry& ScheduleBook::find_or_add(const ScheduleView& schedule) {
-  if (Entry* known = find(schedule.name)) {
-    set_texts(*known, schedule.name, schedule.definition);
-    return *known;
-  }
+ScheduleBook::Entry& ScheduleBook::add() {
   if (free_.empty()) {
-    free_.push_back(new (entries_.allocate(sizeof(Entry))) Entry);
-    free_.back()->place_ = kNowhere;
-    all_.push_back(free_.back());
+    Entry* const entry = new (entries_.allocate(sizeof(Entry))) Entry;
+    entry->slot_ = static_cast<Slot>(all_.size());
+    all_.push_back(entry);
+    places_.push_back(kNowhere);
+    return *entry;
   }
   Entry& entry = *free_.back();
   free_.pop_back();
-  set_texts(entry, schedule.name, schedule.definition);
-  by_name_.insert(&entry);
-  if (is_ordered_) in_order_.insert(&entry);
   return entry;
 }
 
-ScheduleMark ScheduleBook::define(const ScheduleView& schedule, const Location& location) {
-  if (const Entry* known = find(schedule.name)) {
+ScheduleMark ScheduleBook::define(const ScheduleView& schedule, SlotKey key, const Location& location) {
+  Entry* known = find(key, schedule.name);
+  const ScheduleMark before = known == nullptr ? ScheduleMark{} : known->mark_;
+  if (known != nullptr) {
     text_bytes_ -= known->name_size_ + known->definition_size_ + known->progress_.memory_bytes();
-    by_number_.erase(known->mark_.number);
+    by_number_.erase(number_key(before.number), known->slot_);
   }
-  Entry& entry = find_or_add(schedule);
-  const ScheduleMark before = entry.mark_;
-  by_number_[schedule.fixed.number] = &entry;
+  Entry& entry = known == nullptr ? add() : *known;
+  set_texts(entry, schedule.name, schedule.definition);
+  if (known == nullptr) {
+    by_name_.insert(key, entry.slot_);
+    if (is_ordered_) in_order_.insert(&entry);
+  }
   entry.mark_.number = schedule.fixed.number;
+  by_number_.insert(number_key(entry.mark_.number), entry.slot_);
   entry.revision_ = schedule.fixed.revision;
   entry.progress_.assign(schedule.progress);
   text_bytes_ += entry.name_size_ + entry.definition_size_ + entry.progress_.memory_bytes();
@@ -135,9 +133,9 @@ void ScheduleBook::erase(Entry& entry) {
   set_records(entry, {}, {});
   text_bytes_ -= entry.name_size_ + entry.definition_size_ + entry.progress_.memory_bytes();
   report(entry, kNever);
-  by_number_.erase(entry.mark_.number);
+  by_number_.erase(number_key(entry.mark_.number), entry.slot_);
   if (is_ordered_) in_order_.erase(&entry);
-  by_name_.erase(&entry);
+  by_name_.erase(key_of(entry.name()), entry.slot_);
   free_texts(entry);
   entry.name_size_ = 0;
   entry.definition_size_ = 0;
@@ -145,7 +143,7 @@ void ScheduleBook::erase(Entry& entry) {
   entry.mark_ = {};
   entry.next_ = kNever;
   free_.push_back(&entry);
-  if (by_name_.empty()) clear();
+  if (size() == 0) clear();
 }
 
 void ScheduleBook::set_records(Entry& entry, const Location& definition, const Location& turned) {
@@ -161,21 +159,22 @@ void ScheduleBook::set_records(Entry& entry, const Location& definition, const L
 
 /// Compares the first bytes in which names differ as numbers: names are in memory all over the place.
 std::vector<ScheduleBook::Entry*> ScheduleBook::sorted_by_name() const {
-  std::string_view common = by_name_.empty() ? std::string_view{} : (*by_name_.begin())->name();
-  for (const Entry* entry : by_name_) {
+  std::vector<std::pair<uint64_t, Entry*>> keyed;
+  keyed.reserve(size());
+  std::string_view common;
+  for (Entry* entry : all_) {
     const std::string_view name = entry->name();
+    if (name.empty()) continue;
+    if (keyed.empty()) common = name;
     const auto end = std::mismatch(common.begin(), common.end(), name.begin(), name.end()).first;
     common = common.substr(0, static_cast<size_t>(end - common.begin()));
+    keyed.emplace_back(0, entry);
   }
-  std::vector<std::pair<uint64_t, Entry*>> keyed;
-  keyed.reserve(by_name_.size());
-  for (Entry* entry : by_name_) {
-    uint64_t key = 0;
+  for (auto& [key, entry] : keyed) {
     for (size_t i = 0; i < sizeof key; ++i) {
       const size_t at = common.size() + i;
       key = key << 8 | (at < entry->name_size_ ? static_cast<unsigned char>(entry->texts_[at]) : 0);
     }
-    keyed.emplace_back(key, entry);
   }
   std::sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second->name() < b.second->name();
@@ -213,10 +212,11 @@ void ScheduleBook::set_next(Entry& entry, Moment next) {
 
 void ScheduleBook::go_live() {
   is_live_ = true;
-  for (Entry* entry : all_) {
+  heap_.reserve(size());
+  for (const Entry* entry : all_) {
     if (entry->name_size_ == 0 || entry->next_ == kNever) continue;
-    heap_.emplace_back();
-    put(static_cast<uint32_t>(heap_.size() - 1), {entry->next_, entry});
+    places_[entry->slot_] = static_cast<uint32_t>(heap_.size());
+    heap_.push_back({entry->next_, entry->slot_});
   }
   for (size_t place = heap_.size() / 2; place-- > 0;) sift_down(static_cast<uint32_t>(place));
 }
@@ -225,7 +225,7 @@ std::vector<StoredSchedule> ScheduleBook::take_due(Moment now) {
   std::vector<StoredSchedule> due;
   uint64_t bytes = 0;
   while (next_report() <= now && due.size() < kDueSchedules && bytes < kDueScheduleBytes && !heap_.empty()) {
-    Entry& entry = *heap_.front().entry;
+    Entry& entry = *all_[heap_.front().slot];
     due.push_back(entry.stored());
     bytes += entry.definition_size_ + entry.progress().size();
     report(entry, saturating_add(now, kDueScheduleReminder));
@@ -234,29 +234,29 @@ std::vector<StoredSchedule> ScheduleBook::take_due(Moment now) {
 }
 
 void ScheduleBook::report(Entry& entry, Moment at) {
-  uint32_t place = entry.place_;
+  uint32_t place = places_[entry.slot_];
   if (at == kNever) {
     if (place == kNowhere) return;
-    entry.place_ = kNowhere;
+    places_[entry.slot_] = kNowhere;
     const Report last = heap_.back();
     heap_.pop_back();
-    if (last.entry == &entry) return;
+    if (last.slot == entry.slot_) return;
     put(place, last);
   } else if (place == kNowhere) {
     place = static_cast<uint32_t>(heap_.size());
     heap_.emplace_back();
-    put(place, {at, &entry});
+    put(place, {at, entry.slot_});
   } else {
     heap_[place].at = at;
   }
-  const Entry* const moved = heap_[place].entry;
+  const Slot moved = heap_[place].slot;
   sift_up(place);
-  sift_down(moved->place_);
+  sift_down(places_[moved]);
 }
 
 void ScheduleBook::put(uint32_t place, const Report& report) {
   heap_[place] = report;
-  report.entry->place_ = place;
+  places_[report.slot] = place;
 }
 
 void ScheduleBook::sift_up(uint32_t place) {
@@ -282,12 +282,10 @@ void ScheduleBook::sift_down(uint32_t place) {
 }
 
 uint64_t ScheduleBook::memory_bytes() const {
-  // The entry, its places in the lists, the heap and the ordered set (which is three quarters full), and in
-  // the two tables by hash.
-  constexpr uint64_t kEachBytes = sizeof(Entry) + sizeof(Entry*) + sizeof(Report) + sizeof(Entry*) * 4 / 3;
-  const uint64_t map_bytes = by_number_.capacity() * (sizeof(std::pair<uint64_t, Entry*>) + 1) +
-                             by_name_.capacity() * (sizeof(Entry*) + 1);
-  return all_.size() * kEachBytes + map_bytes + text_bytes_;
+  // The entry, its places in the lists, the heap and the ordered set (which is three quarters full).
+  constexpr uint64_t kEachBytes =
+      sizeof(Entry) + sizeof(Entry*) + sizeof(Report) + sizeof(uint32_t) + sizeof(Entry*) * 4 / 3;
+  return all_.size() * kEachBytes + by_number_.memory_bytes() + by_name_.memory_bytes() + text_bytes_;
 }
 
 }  // namespace delayq::journal

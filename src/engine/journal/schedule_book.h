@@ -1,20 +1,67 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include <absl/container/btree_set.h>
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include "engine/journal/format.h"
-#include "engine/journal/schedule_texts.h"
+#include "engine/journal/job_table.h"
 #include "engine/journal/segments.h"
-#include "engine/journal/topic_table.h"
 #include "engine/schedules.h"
 
 namespace delayq::journal {
+
+/// Memory in large pages from the system, given out piece by piece and returned as a whole. Thousands of
+/// small pages would take longer at a start than all that is written into them.
+class LargePages {
+ public:
+  LargePages() = default;
+  LargePages(const LargePages&) = delete;
+  LargePages& operator=(const LargePages&) = delete;
+  ~LargePages() { clear(); }
+
+  /// Aligned to 8 bytes, all zeros. REQUIRES: bytes <= kChunkBytes.
+  char* allocate(size_t bytes);
+  /// Returns all of it to the system.
+  void clear();
+  uint64_t memory_bytes() const { return chunks_.size() * kChunkBytes; }
+
+  static constexpr size_t kChunkBytes = size_t{8} << 20;
+
+ private:
+  std::vector<char*> chunks_;
+  size_t used_ = kChunkBytes;  ///< of the last chunk
+};
+
+/// A text of up to `kInline` bytes without an allocation.
+template <size_t kInline>
+class ShortText {
+ public:
+  ShortText() = default;
+  ShortText(const ShortText&) = delete;
+  ShortText& operator=(const ShortText&) = delete;
+
+  std::string_view view() const { return {heap_ != nullptr ? heap_.get() : inline_, size_}; }
+  void assign(std::string_view text) {
+    if (text.size() > kInline) {
+      heap_ = std::make_unique<char[]>(text.size());
+    } else {
+      heap_.reset();
+    }
+    text.copy(heap_ != nullptr ? heap_.get() : inline_, text.size());
+    size_ = static_cast<uint32_t>(text.size());
+  }
+  uint64_t memory_bytes() const { return heap_ != nullptr ? size_ : 0; }
+
+ private:
+  std::unique_ptr<char[]> heap_;
+  uint32_t size_ = 0;
+  char inline_[kInline];
+};
 
 /// Where the records of a schedule are.
 struct ScheduleMark {
@@ -27,7 +74,8 @@ struct ScheduleMark {
 /// due schedule is reported without a read.
 ///
 /// A restart must not take much longer than with as many jobs. So entries and the texts that recovery finds
-/// are in large pages, look-ups are by hash, and the order of the names is made when somebody asks for it.
+/// are in large pages, look-ups use the tables that jobs use, and the order of the names is made when it is
+/// asked for.
 ///
 /// While recovering, nothing waits to be reported; go_live() changes that.
 class ScheduleBook {
@@ -49,7 +97,7 @@ class ScheduleBook {
     uint32_t definition_size_ = 0;
     uint8_t name_size_ = 0;       ///< 0: the entry is free
     bool has_own_texts_ = false;  ///< they are an allocation of their own, not in large pages
-    uint32_t place_ = 0;          ///< in the heap; kNowhere
+    Slot slot_ = kNoSlot;
     uint64_t revision_ = 0;
     Moment next_ = kNever;
     ScheduleMark mark_;
@@ -57,20 +105,32 @@ class ScheduleBook {
   };
 
   /// `segments` must outlive the book.
-  explicit ScheduleBook(Segments& segments) : segments_(segments) {}
+  ScheduleBook(Segments& segments, SipKey secret) : segments_(segments), secret_(secret) {}
   ScheduleBook(const ScheduleBook&) = delete;
   ScheduleBook& operator=(const ScheduleBook&) = delete;
   ~ScheduleBook() { clear(); }
 
-  uint64_t size() const { return by_name_.size(); }
-  Entry* find(std::string_view name);
-  const Entry* find(std::string_view name) const;
+  uint64_t size() const { return all_.size() - free_.size(); }
+  SlotKey key_of(std::string_view name) const {
+    const Hash128 hash = siphash128(secret_, name);
+    return {hash.low, static_cast<uint32_t>(hash.high)};
+  }
+  Entry* find(std::string_view name) const { return find(key_of(name), name); }
   /// nullptr: there is none of that number (any more).
   Entry* find_number(uint64_t number) const;
+  /// For a batch of find_number() and define(), before their calls.
+  void prefetch(uint64_t number) const { by_number_.prefetch(number_key(number)); }
+  void prefetch(SlotKey key) const { by_name_.prefetch(key); }
+  /// After prefetch(number): prefetches the entry that find_number() will check.
+  void prefetch_entry(uint64_t number) const {
+    const Slot slot = by_number_.peek(number_key(number));
+    if (slot != kNoSlot) __builtin_prefetch(all_[slot]);
+  }
 
   /// All of the schedule is in the record at `location`: a new schedule, a new definition of one, or a copy.
-  /// Returns where the records of before were (number 0: there was no schedule of that name).
-  ScheduleMark define(const ScheduleView& schedule, const Location& location);
+  /// `key` is that of the name. Returns where the records of before were (number 0: there was no schedule of
+  /// that name).
+  ScheduleMark define(const ScheduleView& schedule, SlotKey key, const Location& location);
   /// The changeable part is in the record at `location`. `turned.fixed.number` is not looked at.
   void turn(Entry& entry, const TurnedView& turned, const Location& location);
   void erase(Entry& entry);
@@ -97,20 +157,8 @@ class ScheduleBook {
   static constexpr uint32_t kNowhere = UINT32_MAX;
   static constexpr size_t kMostTextBytes = LargePages::kChunkBytes / 8;
 
-  struct NameHash : TextHash {
-    using is_transparent = void;
-    using TextHash::operator();
-    size_t operator()(const Entry* entry) const { return TextHash::operator()(entry->name()); }
-  };
   static std::string_view text_of(std::string_view text) { return text; }
   static std::string_view text_of(const Entry* entry) { return entry->name(); }
-  struct NameEqual {
-    using is_transparent = void;
-    template <class A, class B>
-    bool operator()(const A& a, const B& b) const {
-      return text_of(a) == text_of(b);
-    }
-  };
   struct ByName {
     using is_transparent = void;
     template <class A, class B>
@@ -121,13 +169,15 @@ class ScheduleBook {
   /// A heap by `at`: the first one is at the front.
   struct Report {
     Moment at;
-    Entry* entry;
+    Slot slot;
   };
 
   /// Without schedules nothing is kept of their memory.
   void clear();
   std::vector<Entry*> sorted_by_name() const;
-  Entry& find_or_add(const ScheduleView& schedule);
+  Entry* find(SlotKey key, std::string_view name) const;
+  /// Without texts.
+  Entry& add();
   void set_texts(Entry& entry, std::string_view name, std::string_view definition);
   void free_texts(Entry& entry);
   void set_records(Entry& entry, const Location& definition, const Location& turned);
@@ -140,13 +190,15 @@ class ScheduleBook {
   Segments& segments_;
   LargePages entries_;          ///< entries, which are used again, and returned with the last schedule
   LargePages recovered_texts_;  ///< of definitions that are as recovery found them
-  std::vector<Entry*> all_;     ///< entries in use and free ones, in the order in which they were made
+  std::vector<Entry*> all_;     ///< by slot; entries in use and free ones
   std::vector<Entry*> free_;
-  absl::flat_hash_set<Entry*, NameHash, NameEqual> by_name_;
-  absl::flat_hash_map<uint64_t, Entry*> by_number_;
+  SipKey secret_;
+  SlotMap by_name_;
+  SlotMap by_number_;
   absl::btree_set<Entry*, ByName> in_order_;
   bool is_ordered_ = false;  ///< in_order_ has all
   std::vector<Report> heap_;
+  std::vector<uint32_t> places_;  ///< in the heap, by slot; kNowhere
   uint64_t text_bytes_ = 0;
   bool is_live_ = false;
 };

@@ -92,7 +92,7 @@ void JournalEngine::write_schedule(const TurnRequest& request, TurnOutcome outco
                                           view.fixed.number = lsn;
                                           write_payload(payload, view);
                                         });
-  const ScheduleMark before = store_.schedules.define(view, location);
+  const ScheduleMark before = store_.schedules.define(view, store_.schedules.key_of(request.name), location);
   if (before.number != 0) write_gone(before.number, before.definition.segment);
 }
 

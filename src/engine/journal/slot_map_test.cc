@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/random.h"
-#include "engine/journal/id_index.h"
+#include "engine/journal/job_table.h"
 
 namespace delayq::journal {
 namespace {

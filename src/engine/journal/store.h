@@ -3,9 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/random.h"
 #include "engine/journal/format.h"
-#include "engine/journal/id_index.h"
 #include "engine/journal/job_table.h"
 #include "engine/journal/schedule_book.h"
 #include "engine/journal/segments.h"
@@ -24,7 +22,7 @@ namespace delayq::journal {
 class Store {
  public:
   explicit Store(SipKey secret)
-      : ids(jobs, secret), topics(jobs), groups(jobs), wheel(jobs, bins), schedules(segments) {}
+      : ids(jobs, secret), topics(jobs), groups(jobs), wheel(jobs, bins), schedules(segments, secret) {}
 
   struct NewEntry {
     SlotKey key;
@@ -90,11 +88,6 @@ class Store {
   ScheduleBook schedules;
 
  private:
-  static SlotKey number_key(uint64_t seq) {
-    const uint64_t mixed = mix64(seq);
-    return {mixed, static_cast<uint32_t>(mixed >> 32)};
-  }
-
   void enter(Slot slot, uint64_t lease);
   void leave(Slot slot);
   /// Adds the job to the wheel, unless it is ready: a ready job does not wait for a time.

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/journal/threaded_io.h"
+#include "engine/journal/posix_disk.h"
 
 namespace delayq::journal {
 namespace {

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <tuple>
 
+#include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 
+#include "engine/journal/job_table.h"
 #include "engine/journal/journal_engine.h"
-#include "engine/journal/lease_text.h"
 
 namespace delayq::journal {
 
@@ -323,7 +324,11 @@ void JournalEngine::bury(const Snapshot& job, std::string_view reason, Moment no
 // ---- with a lease
 
 Slot JournalEngine::find_lease(const LeaseRef& ref, std::optional<Moment> at) const {
-  const auto number = parse_lease(ref.lease);
+  return find_lease(parse_lease(ref.lease), ref.topic, at);
+}
+
+Slot JournalEngine::find_lease(const std::optional<LeaseNumber>& number, std::string_view topic,
+                               std::optional<Moment> at) const {
   if (!number) return kNoSlot;
   const Slot slot = store_.find_number(number->seq);
   if (slot == kNoSlot) return kNoSlot;
@@ -331,22 +336,40 @@ Slot JournalEngine::find_lease(const LeaseRef& ref, std::optional<Moment> at) co
   if (entry.state() != JobState::kReserved || store_.jobs.find_extra(slot)->lease != number->lease)
     return kNoSlot;
   if (at && to_stored_ms(*at) >= entry.until_ms) return kNoSlot;
-  return store_.topics[entry.topic].name == ref.topic ? slot : kNoSlot;
+  return store_.topics[entry.topic].name == topic ? slot : kNoSlot;
 }
 
 void JournalEngine::ack(Moment now, std::span<const AckRequest> leases,
                         Reply<std::vector<AckOutcome>> reply) {
   if (!begin(now, reply)) return;
+  std::vector<std::optional<LeaseNumber>> numbers;
+  numbers.reserve(leases.size());
+  bool is_more_than_kept = false;
   for (const AckRequest& request : leases) {
-    if (const auto number = parse_lease(request.lease.lease)) store_.prefetch_number(number->seq);
+    numbers.push_back(parse_lease(request.lease.lease));
+    if (numbers.back()) store_.prefetch_number(numbers.back()->seq);
+    is_more_than_kept |= leases.size() > request.keep.count;
   }
   std::vector<AckOutcome> outcomes;
   outcomes.reserve(leases.size());
-  for (const AckRequest& request : leases) {
-    const Slot slot = find_lease(request.lease, now);
+  std::vector<Slot> acked(leases.size());
+  absl::flat_hash_map<TopicNumber, uint64_t> left;  // how many jobs of each topic are still to be ended
+  for (size_t i = 0; i < leases.size(); ++i) {
+    const Slot slot = acked[i] = find_lease(numbers[i], leases[i].lease.topic, now);
     outcomes.push_back(slot == kNoSlot ? AckOutcome::kStale : AckOutcome::kAcked);
     if (slot == kNoSlot) continue;
-    finish(slot, JobState::kDone, request.keep, now, request.outcome);
+    store_.jobs.extra(slot).lease = 0;  // a lease that is named twice is stale the second time
+    if (is_more_than_kept) ++left[store_.jobs[slot].topic];
+  }
+  for (size_t i = 0; i < leases.size(); ++i) {
+    if (acked[i] == kNoSlot) continue;
+    // Those that the later ones of this batch would push out are not even written as done.
+    const bool is_kept = !is_more_than_kept || left[store_.jobs[acked[i]].topic]-- <= leases[i].keep.count;
+    if (is_kept) {
+      finish(acked[i], JobState::kDone, leases[i].keep, now, leases[i].outcome);
+    } else {
+      forget(acked[i]);
+    }
   }
   answer_when_durable(std::move(reply), std::move(outcomes));
 }

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/duration.h"
+#include "engine/redis/record.h"
 
 namespace delayq::kafka {
 
@@ -34,6 +37,30 @@ std::optional<Moment> release_of(const InputRecord& record) {
 
 Error of_topic(std::string_view topic, std::string_view what) {
   return {ErrorCode::kInvalid, "open", fmt::format("the Kafka topic {} {}", topic, what), {}};
+}
+
+/// Each partition of the topic must be in a group, and no group may have others.
+Status check_groups(const TopicFacts& topic, const LadderOptions& options) {
+  std::set<int32_t> named;
+  for (const std::vector<int32_t>& group : options.partition_groups) named.insert(group.begin(), group.end());
+  if (named.empty()) return {};
+  std::vector<int32_t> unnamed;
+  for (int32_t i = 0; i < topic.partitions; ++i) {
+    if (named.erase(i) == 0) unnamed.push_back(i);
+  }
+  if (!unnamed.empty())
+    return of_topic(
+        topic.name,
+        fmt::format("has {} partitions, and kafka.partition_groups does not name {}: nobody would "
+                    "read them. Add them to a group",
+                    topic.partitions, fmt::join(unnamed, ", ")));
+  if (!named.empty())
+    return of_topic(
+        topic.name,
+        fmt::format("has {} partitions, and kafka.partition_groups names {}: remove them there, or "
+                    "add partitions to the topic",
+                    topic.partitions, fmt::join(named, ", ")));
+  return {};
 }
 
 }  // namespace
@@ -83,6 +110,7 @@ Status prepare_topics(Admin& admin, const LadderOptions& options, Millis timeout
       return of_topic(topic.name, fmt::format("keeps at most {} bytes, and more may wait there: set its "
                                               "retention.bytes to -1",
                                               *topic.max_bytes));
+    if (Status status = check_groups(topic, options); !status.ok()) return status;
   }
   return {};
 }
@@ -136,7 +164,7 @@ std::vector<redis::ColdStore::Record> Ladder::arrivals(Moment now) {
       Waiting& first = partition.waiting.front();
       bytes += first.value.size();
       partition.waiting_bytes -= first.value.size();
-      partition.open.insert(first.offset);
+      partition.open[first.offset] = first.release;
       records.push_back({{name.first, name.second, first.offset}, std::move(first.value)});
       partition.waiting.pop_front();
     }
@@ -154,7 +182,7 @@ Moment Ladder::tick(Moment now) {
   now_ = now;
   if (now >= commit_at_ || commit_at_ - now > kCommitPeriod) commit();
   // The consumer wants to be polled every second; the engine's own work wakes the loop more often.
-  Moment next = kNever;
+  Moment next = clients_.claims == nullptr ? kNever : clients_.claims->tick(now);
   for (const auto& [name, partition] : partitions_) {
     if (partition.position() > partition.committed) next = std::min(next, commit_at_);
     if (!partition.waiting.empty()) next = std::min(next, partition.waiting.front().release);
@@ -181,10 +209,13 @@ bool Ladder::poll() {
   any |= !answers.empty();
   any |= clients_.reader->poll(now_);
   any |= read();
+  // Now the offsets are committed, and others may begin behind them.
+  if (clients_.claims != nullptr && clients_.consumer->is_closed()) clients_.claims->close(now_);
   return any;
 }
 
 bool Ladder::read() {
+  if (now_ == Moment::min()) return false;  // what comes is compared with the time
   bool any = false;
   for (int i = 0; i < kReadsPerPoll; ++i) {
     const Polled polled = clients_.consumer->poll(kRecordsPerRead, kBytesPerRead);
@@ -205,8 +236,12 @@ void Ladder::take(const InputRecord& record) {
   if (partition.next < 0) partition.committed = record.offset;
   partition.next = record.offset + 1;
   const std::optional<Moment> release = release_of(record);
-  // A record without our header is of somebody else: it is skipped.
-  if (!release || !record.value) return;
+  // A record without our header is of somebody else: it is skipped. So is one that would wait for longer than
+  // its step: the records behind it would wait, too. If it is ours after all, because the clock was set back,
+  // its body is read at its place when its job is due.
+  if (!release || !record.value ||
+      redis::time_left(now_, *release) > options_.steps[name->first] + options_.horizon)
+    return;
   partition.waiting.push_back({record.offset, *release, std::string(*record.value)});
   partition.waiting_bytes += record.value->size();
 }
@@ -261,8 +296,18 @@ void Ladder::close() {
   clients_.consumer->close();
 }
 
+Millis Ladder::lag() const {
+  Millis lag{0};
+  for (const auto& [name, partition] : partitions_) {
+    if (!partition.open.empty()) lag = std::max(lag, now_ - partition.open.begin()->second);
+    if (!partition.waiting.empty()) lag = std::max(lag, now_ - partition.waiting.front().release);
+  }
+  return lag;
+}
+
 std::string_view Ladder::trouble() const {
   if (!clients_.producer->is_connected()) return clients_.producer->last_error();
+  if (clients_.claims != nullptr && !clients_.claims->trouble().empty()) return clients_.claims->trouble();
   return clients_.consumer->trouble();
 }
 

@@ -4,12 +4,12 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/result.h"
+#include "engine/kafka/partition_claims.h"
 #include "engine/redis/cold_store.h"
 #include "kafka/admin.h"
 #include "kafka/consumer.h"
@@ -30,13 +30,16 @@ struct LadderOptions {
   /// For so long all servers may be down without losing a body: records are kept for the time of their step
   /// and this.
   Millis outage = std::chrono::days{3};
+  /// Servers claim these groups of partitions, of all topics; empty: the consumer group shares the
+  /// partitions.
+  std::vector<std::vector<int32_t>> partition_groups{};
   uint64_t record_bytes = uint64_t{1} << 20;  ///< records may have about so many bytes
 };
 
 /// The topics of a ladder, by step: "delayq.delay.5m", "delayq.delay.30m", ...
 std::vector<std::string> ladder_topics(const LadderOptions& options);
 /// Creates the topics that are missing and checks all of them. Blocks. kInvalid: a topic keeps its records
-/// for too short a time, or is compacted; the detail says what to set.
+/// for too short a time, is compacted, or has partitions that no group names; the detail says what to set.
 Status prepare_topics(Admin& admin, const LadderOptions& options, Millis timeout);
 
 /// The cold store in Kafka: a topic for each step. All records of a topic wait for the same time, so the
@@ -44,8 +47,8 @@ Status prepare_topics(Admin& admin, const LadderOptions& options, Millis timeout
 /// up no earlier one. Such a partition is paused until the time of its head has come.
 ///
 /// Records have the id of the job as key and a header `delayq-release`: when they come back, in ms since
-/// 1970. Servers share the partitions by a consumer group. An offset is committed when the record and all
-/// before it are finished.
+/// 1970. Servers share the partitions by a consumer group, or by claims. An offset is committed when the
+/// record and all before it are finished.
 class Ladder final : public redis::ColdStore {
  public:
   /// How Kafka is reached. All must have been opened with the wakeup of the loop.
@@ -53,6 +56,7 @@ class Ladder final : public redis::ColdStore {
     std::unique_ptr<Producer> producer;
     std::unique_ptr<Consumer> consumer;  ///< of ladder_topics()
     std::unique_ptr<Reader> reader;
+    std::unique_ptr<PartitionClaims> claims{};  ///< of the consumer's partitions; null: the group shares them
   };
 
   Ladder(LadderOptions options, Clients clients);
@@ -70,12 +74,20 @@ class Ladder final : public redis::ColdStore {
   /// The clients have theirs already.
   void set_wakeup(std::function<void()> wakeup) override { (void)wakeup; }
 
-  /// Commits what is finished and leaves the group, so that others get the partitions at once. Call poll()
-  /// until is_closed().
+  /// Commits what is finished, and leaves the group or gives up the claims, so that others get the partitions
+  /// at once. Call poll() until is_closed().
   void close();
-  bool is_closed() const { return clients_.consumer->is_closed(); }
+  bool is_closed() const {
+    return clients_.consumer->is_closed() && (clients_.claims == nullptr || clients_.claims->is_closed());
+  }
   /// Why Kafka cannot be used now; empty: it can, as far as is known.
   std::string_view trouble() const;
+  /// Whether a broker can be reached, as far as is known.
+  bool is_connected() const { return clients_.producer->is_connected(); }
+  /// How many partitions this server reads.
+  size_t partitions() const { return partitions_.size(); }
+  /// How long ago the first record that is not done should have come back; zero: none is late.
+  Millis lag() const;
 
  private:
   struct Waiting {
@@ -88,12 +100,12 @@ class Ladder final : public redis::ColdStore {
     bool is_paused = false;
     std::deque<Waiting> waiting;  ///< read, and not given out
     size_t waiting_bytes = 0;
-    std::set<int64_t> open;  ///< given out, and not finished
-    int64_t next = -1;       ///< behind the last one that was read; -1: none was
+    std::map<int64_t, Moment> open;  ///< given out, and not finished: their releases
+    int64_t next = -1;               ///< behind the last one that was read; -1: none was
     int64_t committed = -1;
     /// The first record that is not done.
     int64_t position() const {
-      if (!open.empty()) return *open.begin();
+      if (!open.empty()) return open.begin()->first;
       return waiting.empty() ? next : waiting.front().offset;
     }
   };

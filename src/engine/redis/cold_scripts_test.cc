@@ -378,5 +378,30 @@ TEST_F(ColdScripts, AJobThatHasLostItsPlaceIsPutBack) {
   EXPECT_EQ(members(Key::kDelay), "[a]") << "not ready without its body, although due";
 }
 
+// ---- how many there are
+
+TEST_F(ColdScripts, BodiesInTheStoreAreCountedWhateverBecomesOfTheirJobs) {
+  const auto count = [this] { return command({"GET", keys_.in_shard(0, "cold")}); };
+  EXPECT_EQ(count(), "nil") << "without a cold store nothing is counted";
+  for (const char* id : {"cancelled", "replaced", "kept", "warmed", "purged"}) push_cold(id);
+  EXPECT_EQ(count(), "5");
+  run(scripts::kCancel, "t", {"cancelled"});
+  EXPECT_EQ(count(), "4");
+  push({spec("replaced", kNow + kDay).or_replace()});
+  EXPECT_EQ(count(), "3");
+  reschedule("kept", kNow + 2 * kDay);
+  EXPECT_EQ(cool("kept", "7", "41", "1"), 0) << "moved within the store";
+  EXPECT_EQ(count(), "3");
+  EXPECT_EQ(warm("warmed"), 0);
+  EXPECT_EQ(warm("warmed"), 1) << "again";
+  EXPECT_EQ(count(), "2");
+  reschedule("kept", kNow);
+  EXPECT_EQ(count(), "2") << "its body is not back yet";
+  EXPECT_EQ(warm("kept"), 0);
+  EXPECT_EQ(count(), "1");
+  EXPECT_EQ(store(job("purged", JobState::kDelayed), OnConflict::kReplace).items.at(2).integer, 1);
+  EXPECT_EQ(count(), "0");
+}
+
 }  // namespace
 }  // namespace delayq::redis

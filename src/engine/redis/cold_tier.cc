@@ -105,15 +105,13 @@ void ColdTier::put_candidate(const std::shared_ptr<Cooling>& cooling, const std:
   ++cooling->puts;
   store_.put(now_, *step, id, value,
              [this, alive = std::weak_ptr(alive_), cooling, topic, id, version, sequence = record->sequence,
-              pushed = record->pushed, size = record->body.size()](const Result<ColdPlace>& place) {
+              pushed = record->pushed, size = record->body.size(),
+              bytes = value.size()](const Result<ColdPlace>& place) {
                if (alive.expired()) return;
+               count_put(place, bytes);
                const bool is_hopeless = !place.ok() && (place.error().code == ErrorCode::kTooLarge ||
                                                         place.error().code == ErrorCode::kInvalid);
-               if (!place.ok()) {
-                 ++figures_.put_errors;
-                 problem_ = place.error().detail;
-                 cooling->has_failed |= !is_hopeless;
-               }
+               cooling->has_failed |= !place.ok() && !is_hopeless;
                if (place.ok() || is_hopeless) {
                  ++cooling->items;
                  Arguments& to = cooling->arguments;
@@ -202,7 +200,7 @@ void ColdTier::wishes_came(uint32_t shard, const Result<resp::Value>& answer) {
       const Arriving& wished = *found;
       wished->shard = shard;
       wished->is_wished = true;
-      open(wished);
+      begin(wished);
       shards_[shard].to_warm.push_back(wished);
     });
   }
@@ -242,16 +240,28 @@ void ColdTier::arrived(ColdStore::Record record) {
   auto arrival = std::make_shared<Arrival>();
   arrival->place = record.place;
   arrival->value = std::move(record.value);
+  ++figures_.returned;
+  figures_.returned_bytes += arrival->value.size();
   if (!arrival->read() || arrival->record.deployment != redis_.deployment) {
     ++figures_.foreign;
     return store_.finish(record.place);
   }
   arrival->shard = redis_.shard_of(arrival->record.id);
-  open(arrival);
+  begin(arrival);
   shards_[arrival->shard].to_peek.push_back(std::move(arrival));
 }
 
-void ColdTier::open(const Arriving& arrival) {
+void ColdTier::count_put(const Result<ColdPlace>& place, size_t bytes) {
+  if (!place.ok()) {
+    ++figures_.put_errors;
+    problem_ = place.error().detail;
+    return;
+  }
+  ++figures_.written;
+  figures_.written_bytes += bytes;
+}
+
+void ColdTier::begin(const Arriving& arrival) {
   ++open_;
   open_bytes_ += arrival->value.size();
 }
@@ -325,13 +335,12 @@ void ColdTier::move(const Arriving& arrival, uint32_t step) {
   store_.put(now_, step, record.id, write_cold(record),
              [this, alive = std::weak_ptr(alive_), arrival](const Result<ColdPlace>& place) {
                if (alive.expired()) return;
+               count_put(place, arrival->value.size());
                Shard& shard = shards_[arrival->shard];
                if (place.ok()) {
                  arrival->moved_to = *place;
                  return shard.to_note_moved.push_back(arrival);
                }
-               ++figures_.put_errors;
-               problem_ = place.error().detail;
                const ErrorCode code = place.error().code;
                // The store has become stricter: the body goes back to Redis.
                if (code == ErrorCode::kTooLarge || code == ErrorCode::kInvalid)

@@ -20,6 +20,10 @@ namespace delayq::redis {
 
 /// What a ColdTier has done since the start.
 struct ColdFigures {
+  uint64_t written = 0;        ///< records that the store has confirmed
+  uint64_t written_bytes = 0;  ///< of them
+  uint64_t returned = 0;       ///< records that came back when their step was over
+  uint64_t returned_bytes = 0;
   uint64_t cooled = 0;       ///< bodies moved from Redis to the store
   uint64_t moved = 0;        ///< records moved within the store
   uint64_t warmed = 0;       ///< bodies moved back
@@ -78,6 +82,8 @@ class ColdTier {
   void set_wakeup(std::function<void()> wakeup) { store_.set_wakeup(std::move(wakeup)); }
 
   const ColdFigures& figures() const { return figures_; }
+  /// Records that have come back or were fetched, and are not done.
+  size_t open() const { return open_; }
   /// The last thing that went wrong and may need an operator; empty: nothing so far.
   std::string_view problem() const { return problem_; }
 
@@ -114,7 +120,8 @@ class ColdTier {
   void send_moved(uint32_t shard, const std::vector<Arriving>& arrivals);
   void send_warm(uint32_t shard, const std::vector<Arriving>& arrivals);
   bool is_full() const;
-  void open(const Arriving& arrival);
+  void begin(const Arriving& arrival);
+  void count_put(const Result<ColdPlace>& place, size_t bytes);
   /// Done with it: frees its share of the bounds, and lets the store go on.
   void finish(const Arriving& arrival);
   /// It is tried again after a moment.

@@ -404,6 +404,7 @@ struct RedisEngine::Measuring {
   uint64_t jobs_so_far = 0;
   uint64_t topics_so_far = 0;
   uint64_t schedules = 0;
+  std::optional<uint64_t> cold_bodies;
   uint32_t steps = 0;
 
   void read_sizes(const resp::Value& answer) {
@@ -436,6 +437,7 @@ struct RedisEngine::Measuring {
     usage.jobs = jobs_so_far;
     usage.topics = topics_so_far;
     usage.schedules = schedules;
+    usage.cold_bodies = cold_bodies;
     for (const auto& [server, bytes] : memory) usage.memory_bytes += bytes;
     return usage;
   }
@@ -464,6 +466,16 @@ void RedisEngine::measure(Reply<bool> reply) {
       }
       if (--measuring->calls == 0) measure_next(measuring);
     });
+    if (cold_ != nullptr) {
+      ++measuring->calls;
+      const std::string cold = keys_.in_shard(shard, "cold");
+      call(cold, {"GET", cold}, [this, measuring](const Result<resp::Value>& answer) {
+        // Below 0 when somebody deleted the key.
+        const uint64_t bodies = answer.ok() && !answer->text.starts_with('-') ? to_number(answer->text) : 0;
+        measuring->cold_bodies = measuring->cold_bodies.value_or(0) + bodies;
+        if (--measuring->calls == 0) measure_next(measuring);
+      });
+    }
     if (!keys_.has_schedules()) continue;
     ++measuring->calls;
     const std::string turns = keys_.in_shard(shard, "turn");

@@ -44,6 +44,7 @@ std::string_view redis_cool();
 std::string_view redis_peek();
 std::string_view redis_warm();
 std::string_view redis_wishes();
+std::string_view redis_readers();
 }  // namespace delayq::embedded
 
 namespace delayq::redis::scripts {
@@ -91,5 +92,6 @@ inline const Script kCool{"cool", embedded::redis_cool()};
 inline const Script kPeek{"peek", embedded::redis_peek()};
 inline const Script kWarm{"warm", embedded::redis_warm()};
 inline const Script kWishes{"wishes", embedded::redis_wishes()};
+inline const Script kReaders{"readers", embedded::redis_readers()};
 
 }  // namespace delayq::redis::scripts

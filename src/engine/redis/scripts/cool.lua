@@ -32,6 +32,7 @@ local function move(at)
     local now_at = cold_of(tail, 0)
     if now_at[1] ~= place[1] or now_at[2] >= place[2] then return 1 end
   end
+  if place[2] == 0 then count_cold(1) end
   head[FLAGS] = COLD
   store(id, head, string.sub(tail, 1, (cmsgpack.unpack_limit(tail, 2, 1))) .. cmsgpack.pack(place))
   return 0

@@ -19,6 +19,11 @@ local function note_far(timed)
   if #far > 0 then call('ZADD', in_shard('cool'), unpack(far)) end
 end
 
+-- The number of jobs whose bodies are in the cold store.
+local function count_cold(change)
+  call('INCRBY', in_shard('cold'), change)
+end
+
 -- The bodies of these jobs must come back. Servers repeat a wish that is not fulfilled.
 local function wish(ids)
   local wishes = {}

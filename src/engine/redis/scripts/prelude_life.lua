@@ -120,6 +120,7 @@ local function leave(id, head)
     leave_held({id})
   elseif state == WAITING then
     if not undelay(id) then call('ZREM', line_of(head[OUTLET]), rank(head) .. id) end
+    if is_cold(head) then count_cold(-1) end  -- after a write that a full Redis accepts
   else
     call('ZREM', state == IS_DONE and DONE or DEAD, id)
     call('ZREM', KEPT, id)
@@ -164,6 +165,7 @@ end
 -- earlier than it would come back by itself.
 local function wait(id, head, tail, due)
   local flags = is_cold(head) and COLD or 0
+  if flags == COLD then count_cold(1) end
   if flags == COLD and due < head[DUE] then wish({id}) end
   head[STATE], head[DUE], head[UNTIL], head[LEASE], head[FLAGS] = WAITING, due, 0, 0, flags
   settle(id, head)
@@ -178,14 +180,16 @@ end
 
 -- Removes jobs in any state completely. Each is {id, head, tail}; none may be named twice.
 local function erase(jobs)
-  local ids, waiting = {}, {}
+  local ids, waiting, cold = {}, {}, 0
   for i, job in ipairs(jobs) do
     local id, head, tail = unpack(job)
     ids[i] = id
+    if is_cold(head) then cold = cold + 1 end
     if head[STATE] < IS_DONE then leave_group(id, tail) end
     if head[STATE] == WAITING then waiting[#waiting + 1] = job else leave(id, head) end
   end
   leave_waiting(waiting)
+  if cold > 0 then count_cold(-cold) end
   forget(ids)
 end
 

@@ -22,6 +22,7 @@ local function warm(at)
   if not record then return 1 end
   local head, tail = open(record)
   if not is_cold(head) or cold_of(tail, 0)[1] ~= tonumber(ARGV[at + 3]) then return 1 end
+  count_cold(-1)
   head[FLAGS] = 0
   -- First the record: a job in line without its body could not be handed over.
   store(id, head, string.sub(tail, 1, (cmsgpack.unpack_limit(tail, 2, 1))) .. text(ARGV[at + 4]))
