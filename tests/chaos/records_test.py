@@ -30,6 +30,7 @@ class RecordsTest(unittest.TestCase):
 
     def read_from_kafka(self, committed=FOR_EVER):
         """The job came by the intake, and its offset was committed so long after it was due."""
+        self.history.jobs["a"].writer = None
         self.history.answered("a", True, (2, 7))
         if committed != FOR_EVER:
             self.history.commits[2] = [(self.begin - 5, 3), (self.due + committed, 8)]
