@@ -484,7 +484,7 @@ class SeedReader {
   const IniEntry* log_name_ = nullptr;
   const IniEntry* redis_host_ = nullptr;
   const IniEntry* redis_port_ = nullptr;
-  const IniEntry* groups_ = nullptr;  ///< of partitions
+  const IniEntry* groups_ = nullptr;                   ///< of partitions
   std::map<std::string_view, const IniEntry*> kafka_;  ///< by our key
   ConfigOutcome out_;
 };

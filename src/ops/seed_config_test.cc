@@ -114,9 +114,9 @@ TEST(SeedConfig, go_delay_queue) {
                           .delivery = Delivery::kRedisList,
                           .redis_content = RedisContent::kId};
   EXPECT_EQ(outcome.config, expected);
-  // All 28 keys but the brokers with the four of the login, the groups of partitions, the address and Redis's,
-  // which are told for another reason, two timeouts of it and four of Redis, three of the log and the time for
-  // which jobs are kept. (An empty password is none.)
+  // All 28 keys but the brokers with the four of the login, the groups of partitions, the address and
+  // Redis's, which are told for another reason, two timeouts of it and four of Redis, three of the log and
+  // the time for which jobs are kept. (An empty password is none.)
   EXPECT_THAT(outcome.warnings, SizeIs(10 + 3));
   EXPECT_THAT(outcome.warnings,
               Contains(HasSubstr("due ids are written to the list of their topic in this Redis")));

@@ -138,7 +138,8 @@ class Delivery(KafkaTest):
         for begin in range(0, len(ids), 500):
             self.push(client, topic, ids[begin:begin + 500])
         seen = [record.value.decode() for record in self.kafka.read(topic, 5_001)]
-        self.assertEqual(seen, ids + ["later"])
+        self.assertEqual([each for each in seen if each != "later"], ids)
+        self.assertEqual(seen.count("later"), 1)
         self.until_settled(client, topic)
         self.assertEqual(self.metric(server, 'delayq_kafka_delivery_jobs_total{outcome="delivered"}'), 5_001)
         self.assertEqual(self.metric(server, "delayq_kafka_delivery_in_flight"), 0)
@@ -225,7 +226,8 @@ class Trouble(KafkaTest):
         self.assertEqual(stats["dead"], 0, "no attempt was counted")
         seen = [record.value.decode() for record in self.kafka.read(topic, len(ids))]
         self.assertEqual(set(seen), set(ids))
-        self.assertEqual(len(seen), len(ids), "a producer that is idempotent writes none twice while it lives")
+        given_back = self.metric(server, 'delayq_kafka_delivery_jobs_total{outcome="given_back"}')
+        self.assertLessEqual(len(seen) - len(ids), given_back, "only what kafka.timeout gave up is written twice")
         said = server.said_so_far()
         self.assertEqual(said.count("jobs wait until a broker"), 1, said)
         self.assertEqual(said.count("a broker can be reached again"), 1, said)
