@@ -90,7 +90,7 @@ class Feeder(threading.Thread):
                         self.write(producer)
                 except confluent_kafka.KafkaException as problem:
                     # Brokers that die can bring librdkafka's idempotent producer to an error that it does not recover from.
-                    if not problem.args[0].fatal():
+                    if not problem.args[0].fatal() and problem.args[0].code() != confluent_kafka.KafkaError._FATAL:  # pylint: disable=protected-access
                         raise
                     self.chaos.say(f"the feeder's producer starts anew: {problem}")
                     producer.flush(1)

@@ -163,10 +163,10 @@ class Records:
             self.explained[reason] += 1
             return
         due = min(each for each, _ in job.dues)
-        if when < due:
-            what = f"{due - when} ms early"
-        elif job.is_cancelled:
+        if job.is_cancelled and when > job.dues[-1][1]:
             what = f"{when - job.dues[-1][1]} ms after it was cancelled"
+        elif when < due:
+            what = f"{due - when} ms early"
         else:
             what = f"at a time that it had been moved from; it was due at {job.dues}"
         self.violations.append(f"{job.name} came from server {server} {what}")
@@ -200,12 +200,14 @@ class Records:
     def read_twice(self, job, when):
         """A server died after it had read the job's record and before it committed that, or a broker died and the server lost
         its partitions: the record is read again, and the job made again if it has ended meanwhile, or in another journal."""
-        if job.place is None:
+        if job.writer is not None:
             return None
-        partition, offset = job.place
-        seen = self.commits[partition]
-        at = bisect.bisect_right(seen, offset, key=lambda each: each[1])
-        until = seen[at][0] if at < len(seen) else FOR_EVER
+        until = FOR_EVER
+        if job.place is not None:  # otherwise nobody was told where the record is
+            partition, offset = job.place
+            seen = self.commits[partition]
+            at = bisect.bisect_right(seen, offset, key=lambda each: each[1])
+            until = seen[at][0] if at < len(seen) else FOR_EVER
         end = min(until, when)
         for begin, back, number in self.outages:
             if begin <= end and back >= job.asked:

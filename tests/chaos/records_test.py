@@ -30,6 +30,7 @@ class RecordsTest(unittest.TestCase):
 
     def read_from_kafka(self, committed=FOR_EVER):
         """The job came by the intake, and its offset was committed so long after it was due."""
+        self.history.jobs["a"].writer = None
         self.history.answered("a", True, (2, 7))
         if committed != FOR_EVER:
             self.history.commits[2] = [(self.begin - 5, 3), (self.due + committed, 8)]
@@ -64,7 +65,7 @@ class RecordsTest(unittest.TestCase):
     def test_after_it_was_cancelled(self):
         self.history.cancelling("a")
         self.history.cancel_answered("a", True)
-        self.came()
+        self.came(self.begin + 100 - self.due)
         self.assert_found("after it was cancelled")
 
     def test_a_cancel_without_an_answer_excuses_that_it_does_not_come(self):
