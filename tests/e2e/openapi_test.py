@@ -370,7 +370,7 @@ class Watching(Asking):
         self.assertGreaterEqual(self.description.seen, {one for one in NEEDS_TOKENS_AND_CALLS if one.startswith("WaitingPop")})
 
     def test_hosts_that_are_called(self):
-        receiver = webhook_test.Receiver(lambda seen, times: (500 if b"bad" in seen.body else 200, {}, b""))
+        receiver = webhook_test.Receiver(lambda seen, times: (503 if b"bad" in seen.body else 200, {}, b""))
         self.addCleanup(receiver.stop)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -382,7 +382,7 @@ class Watching(Asking):
         self.ask("POST", "/v1/topics/h/jobs", {"body": "bad", "id": "bad", "callback": receiver.url()})
         self.wait_for(lambda: len(self.ask("GET", "/v1/callbacks")[1]["failures"]) == 2, "the bad one")
         _, answer = self.ask("GET", "/v1/callbacks")
-        self.assertEqual([(one["id"], one.get("status"), one.get("error")) for one in answer["failures"]], [("bad", 500, None), ("nobody", None, "connect")])
+        self.assertEqual([(one["id"], one.get("status"), one.get("error")) for one in answer["failures"]], [("bad", 503, None), ("nobody", None, "connect")])
         hosts = {one["host"]: one for one in answer["hosts"]}
         self.assertEqual({(one["breaker"], one["calls"], one["failed"]) for one in hosts.values()}, {("open", 1, 1), ("open", 2, 1)})
         self.assertEqual(len(self.ask("GET", "/v1/callbacks?limit=1")[1]["hosts"]), 1)
