@@ -173,6 +173,9 @@ class Engine:
             await self._end_fetching(fetching)
             await self._finish()
         finally:
+            for held in list(self._held.values()):  # only if this run was cancelled
+                held.dropped = True
+                self._handlers.give_up(held)
             for task in (fetching, reporting, stopping, *self._tasks):
                 task.cancel()
             if self._sweeper is not None:

@@ -108,7 +108,8 @@ AsyncHandler: TypeAlias = Callable[[AsyncJob], Awaitable[object]]
 AsyncMiddleware: TypeAlias = Callable[[AsyncJob, AsyncHandler], Awaitable[object]]
 H = TypeVar("H", bound=Callable[..., object])
 M = TypeVar("M", bound=Callable[..., object])
-D = TypeVar("D", bound=Callable[..., object])
+D = TypeVar("D", bound=Handler)
+A = TypeVar("A", bound=AsyncHandler)
 
 
 class _BaseWorker(Generic[H, M]):
@@ -287,12 +288,12 @@ class AsyncWorker(_BaseWorker[AsyncHandler, AsyncMiddleware]):
     What blocks the loop blocks the extension of leases, too; use Worker for such handlers.
     """
 
-    def handle(self, topic: str) -> Callable[[D], D]:
+    def handle(self, topic: str) -> Callable[[A], A]:
         """Registers the coroutine function below as the handler of a topic: `@worker.handle("order")`."""
-        def register(handler: D) -> D:
+        def register(handler: A) -> A:
             if not asyncio.iscoroutinefunction(handler) and not asyncio.iscoroutinefunction(getattr(handler, "__call__", None)):
                 raise TypeError("this handler is no coroutine: use Worker")
-            self._add(topic, handler)  # type: ignore[arg-type]
+            self._add(topic, handler)
             return handler
         return register
 
@@ -330,12 +331,10 @@ class _Tasks:
         _commands.trace.set(held.trace())
         try:
             await self._calls[held.topic](AsyncJob(held, self.engine))
-        except BaseException as raised:
+        except BaseException as raised:  # SystemExit and CancelledError, too, are failures of the handler
             problem = raised
         held.run = None
         self.engine.finished(held, problem)
-        if isinstance(problem, (KeyboardInterrupt, SystemExit)):
-            raise problem
 
 
 __all__ = ["AsyncHandler", "AsyncJob", "AsyncMiddleware", "AsyncWorker", "BaseJob", "Handler", "Job", "Middleware", "Worker", "log"]
