@@ -115,7 +115,7 @@ class Rounds:
             command = self._commands[at]
             assert not isinstance(command, Error)
             if not isinstance(reply, Error):
-                self.results[at] = _decoded(command, reply)
+                self.results[at] = decoded(command, reply)
             elif reply.code == "conflict" and command.owns_id and at in self._sent:
                 self.results[at] = command.decode(None)
             else:
@@ -139,7 +139,8 @@ def _may_repeat(command: Command[Any], reply: Error) -> bool:
     return reply.retryable and (command.repeats or reply.code != "unavailable")
 
 
-def _decoded(command: Command[Any], reply: Reply) -> Any:
+def decoded(command: Command[Any], reply: Reply) -> Any:
+    """The result of a command, or the Error that its reply makes no sense."""
     try:
         return command.decode(reply)
     except (AttributeError, TypeError, ValueError) as problem:

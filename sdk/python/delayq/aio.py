@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from . import _commands
-from ._calls import MOST_BYTES, MOST_COMMANDS, Options, Rounds, make_options, slices
+from ._calls import MOST_BYTES, MOST_COMMANDS, Options, Rounds, decoded, make_options, slices
 from ._commands import Command, Rule, ScheduledJob
 from ._connection import AsyncPipe
 from ._times import Duration, Moment
@@ -113,20 +113,32 @@ class AsyncClient:
         return await self._ask(_commands.next_occurrences(name, Rule(rule, zone, interval), from_, count))
 
     async def _ask(self, command: Command[T]) -> T:
-        result: T | Error = (await self._ask_all([command]))[0]
+        if self._pipe is None:
+            self._pipe = AsyncPipe(self.options)
+        began = time.monotonic()
+        reply = (await self._pipe.exchange((command,)))[0]
+        if isinstance(reply, Error):
+            result: T | Error = (await self._rounds(Rounds((command,), self.options.retry_for, began), (reply,)))[0]
+        else:
+            result = decoded(command, reply)
         if isinstance(result, Error):
             raise result
         return result
 
     async def _ask_all(self, commands: Sequence[Command[Any] | Error]) -> list[Any]:
+        return await self._rounds(Rounds(commands, self.options.retry_for, time.monotonic()), None)
+
+    async def _rounds(self, rounds: Rounds, replies: Sequence[Any] | None) -> list[Any]:
+        """All rounds; `replies` are those of the first, if it was carried out."""
         if self._pipe is None:
             self._pipe = AsyncPipe(self.options)
-        rounds = Rounds(commands, self.options.retry_for, time.monotonic())
         while due := rounds.due():
-            replies: list[Any] = []
-            for part in slices(due, MOST_COMMANDS, MOST_BYTES):
-                replies += await self._pipe.exchange(part)
+            if replies is None:
+                replies = []
+                for part in slices(due, MOST_COMMANDS, MOST_BYTES):
+                    replies += await self._pipe.exchange(part)
             pause = rounds.absorb(replies, time.monotonic())
+            replies = None
             if pause is None:
                 break
             await asyncio.sleep(pause)
