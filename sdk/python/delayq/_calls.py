@@ -100,7 +100,6 @@ class Rounds:
         self.results: list[Any] = list(commands)
         self._commands = commands
         self._open = [at for at, command in enumerate(commands) if not isinstance(command, Error)]
-        self._sent: set[int] = set()  # may have been carried out before
         self._until = now + retry_for
         self._failures = 0
 
@@ -116,14 +115,13 @@ class Rounds:
             assert not isinstance(command, Error)
             if not isinstance(reply, Error):
                 self.results[at] = decoded(command, reply)
-            elif reply.code == "conflict" and command.owns_id and at in self._sent:
-                self.results[at] = command.decode(None)
             else:
                 self.results[at] = reply
                 if _may_repeat(command, reply):
                     again.append(at)
-                    if not isinstance(reply, Lost) or reply.sent:
-                        self._sent.add(at)
+                    if command.again is not None and (not isinstance(reply, Lost) or reply.sent):
+                        command.data = command.again()
+                        command.again = None
                     if reply.retry_after is not None:
                         pause = max(pause, reply.retry_after.total_seconds())
         self._open = again

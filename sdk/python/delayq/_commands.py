@@ -27,18 +27,17 @@ _JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 class Command(Generic[T]):
     """A command as bytes. `decode` makes its result of a reply that is no Error.
 
-    `repeats`: it may be sent again when its answer was lost, because the second time changes nothing.
-    `owns_id`: its id was made here, so a conflict after a repetition is the job of the first time.
+    `repeats`: it may be sent again when its answer was lost. `again`: the bytes to send then.
     `large`: its reply may be large, so no command is sent behind it before the reply was read.
     """
-    __slots__ = ("data", "decode", "repeats", "owns_id", "large")
+    __slots__ = ("data", "decode", "repeats", "again", "large")
 
-    def __init__(self, words: Sequence[bytes], decode: Callable[[Reply], T], *, repeats: bool = True, owns_id: bool = False,
-                 large: bool = False) -> None:
+    def __init__(self, words: Sequence[bytes], decode: Callable[[Reply], T], *, repeats: bool = True,
+                 again: Callable[[], bytes] | None = None, large: bool = False) -> None:
         self.data = encode(words)
         self.decode = decode
         self.repeats = repeats
-        self.owns_id = owns_id
+        self.again = again
         self.large = large
 
 
@@ -130,9 +129,10 @@ def push(job: NewJob) -> Command[str]:
     if running and not any(given.lower() == "traceparent" for given in headers):
         given_names = {given.lower() for given in headers}
         words += _header_words({header: value for header, value in running.items() if header not in given_names})
-    if conflict:
-        words.append(conflict)
-    return Command(words, lambda _: name, repeats=made_here or job.on_conflict != "reject", owns_id=made_here)
+    # A job with an id that was made here can only be there because of the first time: it is kept, also if it runs already.
+    # With an id of the caller, a job that is there may be an older one that has to be replaced.
+    again = (lambda: encode([*words, b"KEEP"])) if made_here else None
+    return Command([*words, conflict] if conflict else words, lambda _: name, repeats=made_here or job.on_conflict != "reject", again=again)
 
 
 def pushes(jobs: Sequence[NewJob]) -> list[Command[str] | Error]:

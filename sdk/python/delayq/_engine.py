@@ -93,13 +93,14 @@ class Handlers(Protocol):
 
 class _Report:
     """What became of a job, until the server has answered."""
-    __slots__ = ("kind", "held", "words", "until")
+    __slots__ = ("kind", "held", "words", "until", "again")
 
     def __init__(self, kind: Literal["ack", "nack", "release"], held: Held, words: tuple[bytes, ...], until: float) -> None:
         self.kind = kind
         self.held = held
         self.words = words
         self.until = until
+        self.again = False  # it may have reached the server before
 
 
 def _same(reply: Reply) -> Reply:
@@ -207,7 +208,7 @@ class Engine:
                 if reply.code in _FATAL:
                     raise reply
                 pause = max(backoff(failures), reply.retry_after.total_seconds() if reply.retry_after else 0.0)
-                log.warning("cannot take jobs, next try in %.1f s: %s", pause, reply)
+                log.warning("cannot take jobs, next try in %.2f s: %s", pause, reply)
                 failures += 1
                 await _wait(self._stop, pause)
                 continue
@@ -358,13 +359,16 @@ class Engine:
                     open_ones += group
                 elif reply.retryable:
                     open_ones += [report for report in group if report.until > now]
+                    for report in group:
+                        report.again = True
                     if first.until <= now:
                         log.warning("what became of job %s %s could not be reported: %s", first.held.topic, first.held.id, reply)
                 elif reply.code == "stale_lease":
-                    log.warning("the lease of job %s %s was over before it was reported", first.held.topic, first.held.id)
+                    if not first.again:
+                        log.warning("the lease of job %s %s was over before it was reported", first.held.topic, first.held.id)
                 else:
                     log.error("what became of job %s %s was not accepted: %s", first.held.topic, first.held.id, reply)
-            elif first.kind != "nack" and isinstance(reply, int) and reply < len(group):
+            elif first.kind != "nack" and isinstance(reply, int) and reply < len(group) and not any(report.again for report in group):
                 log.warning("%d of %d leases were over before their jobs were reported (%s)", len(group) - reply, len(group), first.kind)
         return open_ones
 
