@@ -7,8 +7,8 @@ from .aio import AsyncClient
 from .client import Client
 from .errors import Error
 from .jobs import Dead, JobInfo, NewJob, Occurrence, RetryIn, Schedule, ScheduleRun
-from .worker import AsyncJob, AsyncWorker, Job, Worker
+from .worker import AsyncHandler, AsyncJob, AsyncWorker, Handler, Job, Worker
 
 __version__ = "0.1.0"
-__all__ = ["AsyncClient", "AsyncJob", "AsyncWorker", "Client", "Dead", "Duration", "Error", "Job", "JobInfo", "Moment", "NewJob",
-           "Occurrence", "RetryIn", "Schedule", "ScheduleRun", "Worker"]
+__all__ = ["AsyncClient", "AsyncHandler", "AsyncJob", "AsyncWorker", "Client", "Dead", "Duration", "Error", "Handler", "Job", "JobInfo",
+           "Moment", "NewJob", "Occurrence", "RetryIn", "Schedule", "ScheduleRun", "Worker"]

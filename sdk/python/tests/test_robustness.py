@@ -78,7 +78,7 @@ class Workers:
 
 @pytest.fixture
 def own_server() -> Iterator[Server]:
-    running = Server()
+    running = Server('[topics."*"]\nkeep_done = {count = 1000000, time = "1h"}\n')
     yield running
     running.close()
 
