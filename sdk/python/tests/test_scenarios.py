@@ -44,7 +44,7 @@ def test_scenario(servers: dict[tuple[str, str], Server], case: tuple[str, str, 
     Runner(servers[name, half].address, half == "asyncio").run(file["scenarios"][number])
 
 
-@pytest.mark.parametrize("row", FILES["replies"]["replies"], ids=lambda row: row["line"][:30])
+@pytest.mark.parametrize("row", FILES["replies"]["replies"], ids=[row["line"][:30] for row in FILES["replies"]["replies"]])
 def test_reply(row: dict[str, Any]) -> None:
     assert set(row) == {"line", "code", "message", "retryable", "retry_after"}
     (error,) = Parser().feed(row["line"].encode() + b"\r\n")
