@@ -227,8 +227,7 @@ def test_a_connection_that_was_closed_meanwhile_is_noticed_before_it_is_used(ser
     proxy = Proxy(server.address, 0.0, 1)
     with delayq.Client(proxy.address, retry_for=0) as client:
         client.enqueue("idle", "1", "x", process_in=60)
-        for one in list(proxy._other):
-            one.shutdown(2)
+        next(iter(proxy._other)).shutdown(2)  # the other end follows
         wait_for(lambda: not proxy._other, "the connections are gone")
         assert client.dequeue("idle", "1") == "cancelled"
     proxy.close()
