@@ -89,12 +89,14 @@ export class Client {
     let words: Word[];
     let name: string;
     try {
-      name = idOf(id);
-      words = pushWords(topic, name, payload, options);
+      const isMade = id === undefined || id === null || id === '';
+      name = isMade ? uuid7() : wireText('id', id);
+      // An id that was made here can only be there already if this call is sent again: the job may even run by now.
+      words = pushWords(topic, name, payload, options, isMade ? 'KEEP' : 'REPLACE');
     } catch (problem) {
       return Promise.reject(problem);
     }
-    return this.push(words, name, options.onConflict !== 'reject', options.signal);
+    return this.connection.call(words, {convert: () => name, safe: options.onConflict !== 'reject', signal: options.signal});
   }
 
   /** Stores many jobs in one batch. An error of one job is in its result; the others are stored. */
@@ -219,10 +221,6 @@ export class Client {
     this.connection.close();
   }
 
-  private push(words: Word[], id: string, safe: boolean, signal: AbortSignal | undefined): Promise<string> {
-    return this.connection.call(words, {convert: () => id, safe, signal});
-  }
-
   private async enqueueOne(job: NewJob, signal: AbortSignal | undefined): Promise<EnqueueResult> {
     try {
       const {topic, id, payload, ...options} = job;
@@ -252,10 +250,6 @@ function fieldsOf(reply: Reply): ReadonlyMap<string, Reply> {
 
 function toSchedule(reply: Reply): Schedule {
   return scheduleOf(fieldsOf(reply));
-}
-
-function idOf(id: string | number | null | undefined): string {
-  return id === undefined || id === null || id === '' ? uuid7() : wireText('id', id);
 }
 
 function choice(field: string, value: string, among: readonly string[]): string {
@@ -294,9 +288,9 @@ function addJobOption(words: Word[], key: string, value: unknown): boolean {
 
 const JOB_KEYS: readonly (keyof JobOptions)[] = ['priority', 'retry', 'backoff', 'timeout', 'group', 'callback', 'headers'];
 
-function pushWords(topic: string, id: string, payload: Payload, options: EnqueueOptions): Word[] {
+function pushWords(topic: string, id: string, payload: Payload, options: EnqueueOptions, usual: string): Word[] {
   const words: Word[] = ['PUSH', wireText('topic', topic), '0', wirePayload(payload), 'ID', id];
-  let conflict = 'REPLACE';
+  let conflict = usual;
   for (const key in options) {
     const value = options[key as keyof EnqueueOptions];
     if (value === undefined) continue;

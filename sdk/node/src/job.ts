@@ -62,6 +62,10 @@ export class JobInfo extends Body {
 export class Job extends Body {
   private controller: AbortController | undefined;
   private stopped: StopReason | undefined;
+  private end: number | undefined;
+  private askers: Array<() => void> = [];
+  /** Sees to it that `extended` is called. @internal */
+  learn: () => void = () => {};
 
   constructor(
     readonly topic: string,
@@ -71,14 +75,19 @@ export class Job extends Body {
     readonly attempt: number,
     readonly dueAt: Date,
     readonly headers: Record<string, string>,
-    private end: number,
   ) {
     super(payload);
   }
 
-  /** When the lease ends unless it is extended, which the worker does. */
-  get leaseUntil(): Date {
-    return new Date(this.end);
+  /** When the lease ends unless it is extended, which the worker does. Asks the server if it is not known yet. */
+  async leaseUntil(): Promise<Date> {
+    if (this.end === undefined) {
+      await new Promise<void>((resolve) => {
+        this.askers.push(resolve);
+        this.learn();
+      });
+    }
+    return new Date(this.end!);
   }
 
   /** Aborted when the handler should stop: `reason` is a `JobStopped` with `cancelled`, `lease_lost` or `stopping`. Made to be handed on, for example to `fetch`. */
@@ -90,6 +99,10 @@ export class Job extends Body {
     return this.controller.signal;
   }
 
+  /** @internal */
+  get isLeaseKnown(): boolean {
+    return this.end !== undefined;
+  }
   /** Why the handler was told to stop, or undefined. @internal */
   get told(): StopReason | undefined {
     return this.stopped;
@@ -103,6 +116,7 @@ export class Job extends Body {
   /** @internal */
   extended(end: number): void {
     this.end = end;
+    for (const resolve of this.askers.splice(0)) resolve();
   }
 }
 

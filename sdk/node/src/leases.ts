@@ -23,7 +23,9 @@ interface Ack {
 }
 
 const MOST_ACKS = 500;
-/** For how long the length of a lease is asked for. */
+/** How long a handler may run before its lease is asked for, where the job or its topic says it; far less than the shortest lease. */
+const LEARN_AFTER = 20;
+/** For how long the answer is waited for. */
 const LEARN_FOR = 60_000;
 
 /**
@@ -67,26 +69,20 @@ export class Leases {
     }
   }
 
-  /** Takes a job into care. Returns whether its lease is known and good; if not, the job is to be forgotten. */
-  async keep(taken: Taken): Promise<boolean> {
+  /** Takes a job into care. */
+  keep(taken: Taken): void {
     if (this.lease !== undefined) {
-      this.setEnd(taken, performance.now(), this.lease);
+      this.setEnd(taken, taken.takenAt, this.lease);
       taken.job.extended(Date.now() + this.lease);
     } else {
-      const began = performance.now();
-      try {
-        const end = await this.connection.call(['EXTEND', taken.lease], {convert: Number, safe: true, until: began + LEARN_FOR});
-        this.extended(taken, began, end);
-      } catch (problem) {
-        taken.gone = true;
-        this.settings.logger.warn(`delayq: ${nameOf(taken)} was handed over, but its lease could not be kept: ${String(problem)}`);
-        return false;
-      }
+      taken.extendAt = taken.takenAt + LEARN_AFTER;
+      taken.expiresAt = taken.takenAt + LEARN_FOR;
+      taken.job.learn = () => {
+        if (!taken.extending && !taken.gone) this.extend(taken);
+      };
     }
-    if (taken.gone) return false;
     this.kept.add(taken);
     this.plan(taken.extendAt);
-    return true;
   }
 
   /** The job has ended, or is given back: its lease is no longer extended. */
@@ -101,6 +97,7 @@ export class Leases {
     this.forget(taken);
     this.settings.logger.warn(`delayq: the lease of ${nameOf(taken)} is lost`);
     taken.job.tell('lease_lost');
+    taken.job.extended(Date.now());
   }
 
   /** After a lost connection: the server may have been restarted meanwhile, so all leases are looked at. */
@@ -252,7 +249,7 @@ export class Leases {
     if (next < Infinity) this.plan(next);
   }
 
-  /** Extends a lease, and looks whether the job was cancelled meanwhile. */
+  /** Extends a lease, and looks whether the job was cancelled meanwhile. The first time it only learns how long the lease is. */
   private extend(taken: Taken): void {
     taken.extending = true;
     const began = performance.now();
@@ -260,7 +257,8 @@ export class Leases {
     const words = this.lease === undefined ? ['EXTEND', taken.lease] : ['EXTEND', taken.lease, `${this.lease}ms`];
     const isCancelled = (reply: Reply): boolean => reply instanceof Map && reply.has('cancel_requested');
     const extended = this.connection.call(words, {convert: Number, safe: true, until: taken.expiresAt});
-    const cancelled = this.connection.call(['GET', topic, id], {convert: isCancelled, raw: true, safe: true, until: taken.expiresAt});
+    const learns = !taken.job.isLeaseKnown;
+    const cancelled = learns ? Promise.resolve(false) : this.connection.call(['GET', topic, id], {convert: isCancelled, raw: true, safe: true, until: taken.expiresAt});
     extended.then(
       (end) => {
         this.extended(taken, began, end);

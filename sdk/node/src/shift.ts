@@ -28,12 +28,10 @@ export class Shift {
   private held: Taken[] = [];
   /** By topic and id. */
   private readonly running = new Map<string, Taken>();
-  /** Taken, but their leases are not known yet. */
-  private arriving = 0;
   private stopping = false;
   private problem: unknown;
   private waiters: Array<{condition: () => boolean; resolve: () => void}> = [];
-  /** Means of milliseconds: of a handler, and from a pop until its jobs can begin. */
+  /** Means of milliseconds: of a handler, and of a pop that need not wait. */
   private meanRun = LONG_RUN;
   private meanPop = 0;
 
@@ -61,7 +59,6 @@ export class Shift {
     await this.popping.finish(LONGEST_FINISH);
     await taking;
     clearInterval(holds);
-    await this.until(() => this.arriving === 0, LONGEST_FINISH);
     const notBegun = this.leases.release(this.held.splice(0));
     await this.endHandlers();
     await notBegun;
@@ -136,7 +133,7 @@ export class Shift {
   private room(): number {
     const {concurrency} = this.settings;
     if (this.leases.open > MOST_POPPED + 4 * concurrency) return 0;
-    return concurrency + this.inAdvance() - this.running.size - this.held.length - this.arriving;
+    return concurrency + this.inAdvance() - this.running.size - this.held.length;
   }
 
   /**
@@ -155,16 +152,12 @@ export class Shift {
     if (lease !== undefined) words.push('LEASE', `${lease}ms`);
     const began = performance.now();
     const takens = await this.popping.call(words, {convert: takenOf, raw: true, wait, until: Infinity});
-    this.arriving += takens.length;
-    let expected = takens.length;
+    if (takens.length === count) this.meanPop += (performance.now() - began - this.meanPop) / 8;
     for (const taken of takens) {
-      void this.leases.keep(taken).then((isGood) => {
-        --this.arriving;
-        if (isGood) this.hold(taken);
-        if (--expected === 0 && takens.length === count) this.meanPop += (performance.now() - began - this.meanPop) / 8;
-        this.changed();
-      });
+      this.leases.keep(taken);
+      this.hold(taken);
     }
+    if (!this.stopping) this.begin();
   }
 
   private hold(taken: Taken): void {
@@ -174,7 +167,6 @@ export class Shift {
     if (old !== undefined) this.leases.lose(old);
     for (const other of this.held.filter((one) => keyOf(one) === key)) this.leases.lose(other);
     this.held.push(taken);
-    if (!this.stopping) this.begin();
   }
 
   /** Begins what is held while there is room. A job whose last handler still runs waits for the end of that. */
@@ -248,7 +240,7 @@ function takenOf(reply: Reply): Taken[] {
   const now = performance.now();
   return (reply as Reply[]).map((item) => {
     const [lease, topic, id, body, attempt, due, headers] = item as Reply[];
-    const job = new Job(textOf(topic), textOf(id), bytesOf(body), Number(attempt), new Date(Number(due)), headersOf(headers), 0);
+    const job = new Job(textOf(topic), textOf(id), bytesOf(body), Number(attempt), new Date(Number(due)), headersOf(headers));
     return {job, lease: textOf(lease), takenAt: now, expiresAt: now, extendAt: now, extending: false, gone: false};
   });
 }

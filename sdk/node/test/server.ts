@@ -9,6 +9,9 @@ import type {TestContext} from 'node:test';
 export const DEADLINE = 60_000;
 const PROGRAM = process.env['DELAYQ'] ?? join(__dirname, '..', '..', '..', 'build', 'release', 'delayq');
 
+/** Whether the long variants are wanted. */
+export const DEEP = process.env['DELAYQ_SDK_DEEP'] === '1';
+
 export const quiet = {debug() {}, info() {}, warn() {}, error() {}};
 
 /** Random choices that a failed test can repeat: DELAYQ_SEED=n. */

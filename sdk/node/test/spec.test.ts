@@ -10,7 +10,6 @@ import {DEADLINE, quiet, Server} from './server';
 
 const SPEC = join(__dirname, '..', '..', 'spec');
 const NEAR = 20_000;
-/** An order of runs between whose ends only the server's work lies. */
 type Json = any; // eslint-disable-line @typescript-eslint/no-explicit-any
 type Step = Record<string, Json>;
 
@@ -193,7 +192,7 @@ class Runner {
   private async insideStep(verb: string, step: Step, inside: Inside): Promise<unknown> {
     assert.ok(inside !== undefined, `${verb} is for handlers`);
     const {job, signals} = inside;
-    if (verb === 'job') return job;
+    if (verb === 'job') return {...job, leaseUntil: await job.leaseUntil()};
     if (verb === 'signal') return signals.of(step['name']).resolve();
     if (verb === 'wait') return signals.of(step['name']).promise;
     if (verb === 'stop') return inside.stop();
