@@ -394,28 +394,29 @@ export class Connection {
 
   private read(): void {
     let answered = 0;
-    for (;;) {
-      const call = this.sent.peek();
-      const reply = this.decoder.next(call?.options.raw === true);
-      if (reply === undefined) break;
-      if (call === undefined) throw new Error('the server sent a reply to nothing');
-      this.sent.shift();
-      if (!this.settle(call, reply)) ++answered;
+    try {
+      for (;;) {
+        const call = this.sent.peek();
+        const reply = this.decoder.next(call?.options.raw === true);
+        if (reply === undefined) break;
+        if (call === undefined) throw new Error('the server sent a reply to nothing');
+        this.sent.shift();
+        if (this.settle(call, reply)) ++answered;
+      }
+    } finally {
+      this.lastReplyAt = performance.now();
+      // Not when it was greeted: one that is closed again after each greeting must not be made again without a pause.
+      if (answered > 0) this.failures = 0;
+      if (answered > 0) this.release(answered);
     }
-    this.lastReplyAt = performance.now();
-    // Not when it was greeted: one that is closed again after each greeting must not be made again without a pause.
-    if (answered > 0) this.failures = 0;
-    if (answered > 0) this.release(answered);
     if (this.waiting.size > 0) this.scheduleFlush();
   }
 
-  /** Returns whether the call goes on. */
+  /** Returns whether the call has ended, which it has not if it is tried again. */
   private settle(call: Call, reply: Reply): boolean {
-    if (!(reply instanceof ErrorReply)) {
-      call.succeed(reply);
-      return false;
-    }
-    return !this.tryLater(call, reply.error);
+    if (reply instanceof ErrorReply) return this.tryLater(call, reply.error);
+    call.succeed(reply);
+    return true;
   }
 
   /** A call that the server could not carry out now. Returns whether it has ended. */
