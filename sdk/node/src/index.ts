@@ -12,5 +12,5 @@ export {
   type ScheduleState,
 } from './job';
 export type {CallSignal, ClientOptions, EnqueueOptions, JobOptions, Logger, ScheduleOptions, WorkerOptions} from './options';
-export type {Duration, Headers, JsonValue, Moment, Payload} from './values';
+export type {Duration, Headers, Moment, Payload} from './values';
 export {Worker, type Handler, type Middleware} from './worker';

@@ -6,9 +6,7 @@ export type Duration = number | string;
 /** A moment; a number is Unix milliseconds, as `Date.now()` returns. */
 export type Moment = Date | number;
 /** Strings are sent as UTF-8, bytes as they are, and everything else as JSON. */
-export type Payload = string | Uint8Array | JsonValue;
-/** What JSON can hold. */
-export type JsonValue = string | number | boolean | null | {readonly [key: string]: JsonValue | undefined} | readonly JsonValue[];
+export type Payload = string | Uint8Array | object | number | boolean | null;
 /** Names and values that travel with a job. */
 export type Headers = Readonly<Record<string, string>>;
 /** A part of a command. */
