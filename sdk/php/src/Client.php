@@ -116,7 +116,8 @@ final class Client
         string $onConflict = 'replace',
     ): string {
         $job = compact('topic', 'id', 'payload', 'processIn', 'processAt', 'group', 'priority', 'retry', 'backoff', 'timeout', 'headers', 'callback', 'onConflict');
-        [$id, $command, $isSafe] = $this->encodeJob($job);
+        $this->noticeFork();
+        $command = $this->encodeJob($job, $id, $isSafe);
         $this->ask($command, $isSafe);
         return $id;
     }
@@ -130,28 +131,27 @@ final class Client
      */
     public function enqueueMany(iterable $jobs): array
     {
-        $results = [];
-        $ids = [];
-        $commands = [];
-        $safe = [];
-        $keys = [];
-        $source = (function () use ($jobs, &$results, &$ids, &$commands, &$safe, &$keys): \Generator {
+        $this->noticeFork();
+        $results = $commands = $unsafe = $keys = [];
+        $source = (function () use ($jobs, &$results, &$commands, &$unsafe, &$keys): \Generator {
             foreach ($jobs as $key => $job) {
-                $results[$key] = null;
                 try {
-                    [$id, $command, $isSafe] = $this->encodeJob($job);
+                    $command = $this->encodeJob($job, $results[$key], $isSafe);
                 } catch (DelayqException $problem) {
                     $results[$key] = $problem;
                     continue;
                 }
+                if (!$isSafe) {
+                    $unsafe[count($keys)] = true;
+                }
                 $keys[] = $key;
-                $ids[] = $id;
-                $safe[] = $isSafe;
                 yield $commands[] = $command;
             }
         })();
-        foreach ($this->exchange($source, $commands, $safe) as $i => $reply) {
-            $results[$keys[$i]] = $reply instanceof DelayqException ? $reply : $ids[$i];
+        foreach ($this->exchange($source, $commands, $unsafe) as $i => $reply) {
+            if ($reply instanceof DelayqException) {
+                $results[$keys[$i]] = $reply;
+            }
         }
         return $results;
     }
@@ -192,8 +192,8 @@ final class Client
                 $keys = array_keys($waiting);
                 $waiting = [];
                 $commands = array_map(static fn (array $one): string => $one[1][0], $asked);
-                $safe = array_map(static fn (array $one): bool => $one[1][1], $asked);
-                $replies = $this->exchange(new \ArrayIterator($commands), $commands, $safe);
+                $unsafe = array_filter(array_map(static fn (array $one): bool => !$one[1][1], $asked));
+                $replies = $this->exchange(new \ArrayIterator($commands), $commands, $unsafe);
                 foreach ($replies as $i => $reply) {
                     $fiber = $asked[$i][0];
                     $go = $reply instanceof DelayqException ? static fn () => $fiber->throw($reply) : static fn () => $fiber->resume($reply);
@@ -469,18 +469,20 @@ final class Client
         return $this->settings;
     }
 
-    /** @param array<string, mixed> $job @return array{string, string, bool} id, command, may it be sent twice */
-    private function encodeJob(array $job): array
+    /**
+     * A PUSH as it is on the wire.
+     *
+     * @param array<string, mixed> $job
+     * @param-out string $id
+     * @param-out bool $isSafe may it be sent twice
+     */
+    private function encodeJob(array $job, ?string &$id, ?bool &$isSafe): string
     {
         $topic = $job['topic'] ?? throw new DelayqException('invalid', 'topic: it is missing');
-        $id = (string) ($job['id'] ?? '');
         $payload = $job['payload'] ?? null;
-        unset($job['topic'], $job['id'], $job['payload']);
+        $id = (string) ($job['id'] ?? '');
         $isSafe = true;
         if ($id === '') {
-            if ($this->pid !== getmypid()) {
-                $this->afterFork();
-            }
             $id = $this->ids->next();
         } else {
             // The answer to a second one would be about the first.
@@ -489,7 +491,7 @@ final class Client
         if (($running = Job::running()) !== null) {
             $job['headers'] = self::withTrace($job['headers'] ?? [], $running->headers);
         }
-        return [$id, Words::push($topic, $id, is_string($payload) ? $payload : Words::payload($payload), $job), $isSafe];
+        return Words::push($topic, $id, is_string($payload) ? $payload : Words::payload($payload), $job);
     }
 
     /** Hands the trace context of the running job on to a job that its handler makes. */
@@ -518,8 +520,8 @@ final class Client
             return \Fiber::suspend([$command, $isSafe]);
         }
         $commands = [$command];
-        $safe = [$isSafe];
-        $reply = $this->exchange(new \ArrayIterator($commands), $commands, $safe, $wait)[0];
+        $unsafe = $isSafe ? [] : [true];
+        $reply = $this->exchange(new \ArrayIterator($commands), $commands, $unsafe, $wait)[0];
         if ($reply instanceof DelayqException) {
             throw $reply;
         }
@@ -529,12 +531,12 @@ final class Client
     /**
      * Sends commands, and again those that failed and may be sent again. Returns the replies in their order.
      *
-     * @param \Iterator<string> $source   the commands; it may fill `$commands` and `$safe` while it runs
+     * @param \Iterator<string> $source   the commands; it may fill `$commands` and `$unsafe` while it runs
      * @param list<string>      $commands
-     * @param list<bool>        $safe     which may be sent twice
+     * @param array<int, true>  $unsafe   which may not be sent twice
      * @return array<int, mixed>
      */
-    private function exchange(\Iterator $source, array &$commands, array &$safe, float $wait = 0.0): array
+    private function exchange(\Iterator $source, array &$commands, array &$unsafe, float $wait = 0.0): array
     {
         $results = [];
         $deadline = microtime(true) + $this->settings->retryFor;
@@ -548,7 +550,9 @@ final class Client
             try {
                 $connection = $this->connect();
                 $isConnected = true;
-                $connection->exchange($source, $replies, $this->settings->timeout + $wait);
+                if ($connection->exchange($source, $replies, $this->settings->timeout + $wait) === 0 && $todo === null) {
+                    return $replies;
+                }
             } catch (DelayqException $lost) {
                 $this->close();
                 while ($source->valid()) {  // those that were not reached, too, have an answer
@@ -563,7 +567,7 @@ final class Client
                 $results[$number] = $reply;
                 if ($reply instanceof DelayqException && $reply->retryable) {
                     $isUntouched = $i < $answered ? $reply->getCode() !== 'unavailable' : !$isConnected;
-                    if ($isUntouched || $safe[$number]) {
+                    if ($isUntouched || !isset($unsafe[$number])) {
                         $again[] = $number;
                         $after = max($after, $reply->retryAfter ?? 0.0);
                     }
@@ -583,15 +587,16 @@ final class Client
 
     private function connect(): Connection
     {
-        if ($this->pid !== getmypid()) {
-            $this->afterFork();
-        }
+        $this->noticeFork();
         return $this->connection ??= Connection::open($this->settings);
     }
 
-    /** The connection belongs to the parent. It is kept open, since closing a TLS connection would end both. */
-    private function afterFork(): void
+    /** After a fork the connection is the parent's. It is kept open, since closing a TLS connection would end both. */
+    private function noticeFork(): void
     {
+        if ($this->pid === getmypid()) {
+            return;
+        }
         $this->pid = getmypid();
         $this->ids->forget();
         $this->leases = [];

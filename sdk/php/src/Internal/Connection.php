@@ -17,9 +17,9 @@ use Delayq\DelayqException;
 final class Connection
 {
     /** Commands are written in portions of this size while replies come in. */
-    private const PORTION = 65_536;
+    private const PORTION = 262_144;
     /** So many bytes of commands may be without a reply. */
-    private const UNANSWERED = 1_048_576;
+    private const UNANSWERED = 4_194_304;
     /** A reply that says it is longer is not one of delayq's. */
     private const LONGEST = 1_073_741_824;
 
@@ -34,6 +34,7 @@ final class Connection
     private int $needed = 0;
     /** @var list<array{string, int, list<mixed>}> aggregates that are not complete: kind, missing, items */
     private array $open = [];
+    private int $errors = 0;
 
     /** @param resource $stream */
     private function __construct($stream, private readonly Settings $settings, private readonly int $pid)
@@ -185,14 +186,15 @@ final class Connection
     }
 
     /**
-     * Sends commands and adds their replies to `$replies`, which has those that came when it throws. `$timeout` is
-     * for each wait without any progress.
+     * Sends commands and adds their replies to `$replies`, which has those that came when it throws. Returns how many
+     * of them are errors. `$timeout` is for each wait without any progress.
      *
      * @param \Iterator<string> $commands is asked for the next ones while the server works on those before
      * @param list<mixed>       $replies
      */
-    public function exchange(\Iterator $commands, array &$replies, float $timeout): void
+    public function exchange(\Iterator $commands, array &$replies, float $timeout): int
     {
+        $before = $this->errors;
         $nothing = self::nothing();
         $sizes = [];
         $sent = 0;
@@ -219,6 +221,7 @@ final class Connection
                 }
             }
         }
+        return $this->errors - $before;
     }
 
     /** Waits until something can be read (true), or written if there is something to write (false). */
@@ -301,9 +304,15 @@ final class Connection
             '_' => null,
             '#' => $value === 't',
             ',' => (float) $value,
-            '-' => DelayqException::fromReply($value),
+            '-' => $this->error($value),
             default => throw $this->lost('what came is not RESP3'),
         };
+    }
+
+    private function error(string $line): DelayqException
+    {
+        ++$this->errors;
+        return DelayqException::fromReply($line);
     }
 
     /** @param list<mixed> $items */

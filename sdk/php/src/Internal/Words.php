@@ -19,7 +19,8 @@ final class Words
      * PUSH as it is on the wire. This is the one command of which a program sends very many, so it is put
      * together without a list of words.
      *
-     * @param array<string, mixed> $options those of Client::enqueue(); null is the same as absent
+     * @param array<string, mixed> $options those of Client::enqueue(); null is the same as absent, and `topic`, `id` and
+     *                                      `payload` are passed over
      */
     public static function push(string $topic, string $id, string $payload, array $options): string
     {
@@ -32,6 +33,10 @@ final class Words
                 continue;
             }
             switch ($name) {
+                case 'topic':
+                case 'id':
+                case 'payload':
+                    break;
                 case 'processIn':
                     $delay = is_int($value) && $value < 9_000_000_000_000 ? $value . '000ms' : Time::duration($value, 'processIn (process_in)');
                     if (isset($options['processAt'])) {
