@@ -27,6 +27,8 @@ final class Dispatcher
     private const AFTER_GRACE = 1.0;
     private const ACKS = 1_000;
     private const LONGEST_TURN = 0.5;
+    /** The first jobs are taken when all processes have started, or some after so many seconds. */
+    private const STAFFING = 1.0;
 
     private Processes $processes;
     private readonly Link $pops;
@@ -69,6 +71,8 @@ final class Dispatcher
     /** How long handlers take, in seconds: a moving average. */
     private ?float $took = null;
 
+    private float $startedAt = 0.0;
+    private bool $isStaffed = false;
     private bool $mustStop = false;
     private ?float $stoppedAt = null;
     private bool $isGraceOver = false;
@@ -104,6 +108,7 @@ final class Dispatcher
     /** Works until a stop was requested and all is over. @throws DelayqException if the server hands out no jobs */
     public function run(): void
     {
+        $this->startedAt = microtime(true);
         $this->processes = new Processes($this->concurrency, $this->main);
         $this->streams = array_map(static fn (Channel $channel) => $channel->stream(), $this->processes->channels);
         $this->streams['control'] = $this->processes->control->stream();
@@ -237,8 +242,14 @@ final class Dispatcher
 
     private function pop(float $now): void
     {
-        if ($this->mustStop || $now < $this->popAt || !$this->pops->isUp() || !$this->pops->isIdle() || !$this->control->isUp() || $this->pids === []) {
+        if ($this->mustStop || $now < $this->popAt || !$this->pops->isUp() || !$this->pops->isIdle() || !$this->control->isUp()) {
             return;
+        }
+        if (!$this->isStaffed) {
+            $this->isStaffed = count($this->pids) === $this->concurrency || ($this->pids !== [] && $now > $this->startedAt + self::STAFFING);
+            if (!$this->isStaffed) {
+                return;
+            }
         }
         $ahead = $this->took === null ? 0 : (int) min(self::MOST_AHEAD, $this->concurrency * self::AHEAD / max($this->took, 1e-4));
         $count = count($this->idle) + $ahead - count($this->waiting);
@@ -446,7 +457,7 @@ final class Dispatcher
         if (!$reply instanceof DelayqException) {
             return;
         }
-        $isUnknown = $kind === 'release' && $this->knowsRelease && $reply->getCode() === 'invalid' && str_contains($reply->getMessage(), 'unknown command');
+        $isUnknown = $kind === 'release' && $reply->getCode() === 'invalid' && str_contains($reply->getMessage(), 'unknown command');
         if ($isUnknown) {
             $this->knowsRelease = false;
         }
