@@ -36,7 +36,7 @@ final class Time
     public static function moment(int|float|\DateTimeInterface $value, string $field): string
     {
         if ($value instanceof \DateTimeInterface) {
-            return $value->format('U.v');
+            return sprintf('%.3f', $value->getTimestamp() + (int) $value->format('v') / 1000);
         }
         if (!is_finite((float) $value) || abs($value) > 9e12) {
             throw new DelayqException('invalid', "$field: $value is not a number of Unix seconds");
