@@ -28,6 +28,8 @@ final class Client
     private const LONGEST_PAUSE = 2.0;
     /** DelayQ's wait of a bPop() without a timeout, in seconds. */
     private const DEFAULT_WAIT = 30;
+    /** enqueueMany() keeps so many jobs until they are stored. */
+    private const SLICE = 20_000;
     /** finish() by id alone knows the leases of so many popped messages. */
     private const KNOWN_LEASES = 10_000;
 
@@ -132,11 +134,26 @@ final class Client
     public function enqueueMany(iterable $jobs): array
     {
         $this->noticeFork();
-        $results = $commands = $unsafe = $keys = [];
+        $results = [];
+        $jobs = is_array($jobs) ? new \ArrayIterator($jobs) : (static fn () => yield from $jobs)();
+        while ($jobs->valid()) {
+            $this->enqueueSlice($jobs, $results);
+        }
+        return $results;
+    }
+
+    /**
+     * @param \Iterator<array<string, mixed>> $jobs
+     * @param array<string|DelayqException>   $results
+     */
+    private function enqueueSlice(\Iterator $jobs, array &$results): void
+    {
+        $commands = $unsafe = $keys = [];
         $source = (function () use ($jobs, &$results, &$commands, &$unsafe, &$keys): \Generator {
-            foreach ($jobs as $key => $job) {
+            for ($count = 0; $count < self::SLICE && $jobs->valid(); ++$count, $jobs->next()) {
+                $key = $jobs->key();
                 try {
-                    $command = $this->encodeJob($job, $results[$key], $isSafe);
+                    $command = $this->encodeJob($jobs->current(), $results[$key], $isSafe);
                 } catch (DelayqException $problem) {
                     $results[$key] = $problem;
                     continue;
@@ -153,7 +170,6 @@ final class Client
                 $results[$keys[$i]] = $reply;
             }
         }
-        return $results;
     }
 
     /**
@@ -546,17 +562,21 @@ final class Client
             $replies = [];
             $lost = null;
             $isReused = $this->connection !== null;
-            $isConnected = false;
+            $connection = null;
             try {
-                $connection = $this->connect();
-                $isConnected = true;
-                if ($connection->exchange($source, $replies, $this->settings->timeout + $wait) === 0 && $todo === null) {
+                $connection = $this->takeConnection();
+                $errors = $connection->exchange($source, $replies, $this->settings->timeout + $wait);
+                $this->connection ??= $connection;
+                if ($errors === 0 && $todo === null) {
                     return $replies;
                 }
             } catch (DelayqException $lost) {
-                $this->close();
                 while ($source->valid()) {  // those that were not reached, too, have an answer
                     $source->next();
+                }
+            } finally {
+                if ($connection !== null && $this->connection !== $connection) {
+                    $connection->close();
                 }
             }
             $again = [];
@@ -566,7 +586,7 @@ final class Client
                 $reply = $i < $answered ? $replies[$i] : $lost;
                 $results[$number] = $reply;
                 if ($reply instanceof DelayqException && $reply->retryable) {
-                    $isUntouched = $i < $answered ? $reply->getCode() !== 'unavailable' : !$isConnected;
+                    $isUntouched = $i < $answered ? $reply->getCode() !== 'unavailable' : $connection === null;
                     if ($isUntouched || !isset($unsafe[$number])) {
                         $again[] = $number;
                         $after = max($after, $reply->retryAfter ?? 0.0);
@@ -585,10 +605,16 @@ final class Client
         }
     }
 
-    private function connect(): Connection
+    /**
+     * The connection, which is nobody else's until it is given back: a call in the middle of another one (of a
+     * generator of jobs, of a signal handler) opens its own.
+     */
+    private function takeConnection(): Connection
     {
         $this->noticeFork();
-        return $this->connection ??= Connection::open($this->settings);
+        $connection = $this->connection ?? Connection::open($this->settings);
+        $this->connection = null;
+        return $connection;
     }
 
     /** After a fork the connection is the parent's. It is kept open, since closing a TLS connection would end both. */

@@ -290,6 +290,27 @@ final class ClientTest extends TestCase
         self::assertSame(array_fill(0, 60, 300_000), $all);
     }
 
+    public function testACallInTheMiddleOfAnotherOne(): void
+    {
+        $client = $this->client();
+        $results = $client->enqueueMany((static function () use ($client): \Generator {
+            for ($i = 0; $i < 3; ++$i) {
+                yield ['topic' => 'nested', 'id' => "$i", 'payload' => $client->enqueue('nested', "inner$i", 'x', processIn: 60), 'processIn' => 60];
+            }
+        })());
+        self::assertSame(['0', '1', '2'], $results);
+        self::assertSame('inner2', $client->get('nested', '2')->payload);
+        try {
+            $client->enqueueMany((static function (): \Generator {
+                yield ['topic' => 'nested', 'id' => '4', 'payload' => 'x', 'processIn' => 60];
+                throw new \LogicException('no more');
+            })());
+            self::fail();
+        } catch (\LogicException) {
+            self::assertSame('inner1', $client->get('nested', '1')->payload, 'the client goes on');
+        }
+    }
+
     public function testPayloadsThatAreNotStringsAreJson(): void
     {
         $client = $this->client();

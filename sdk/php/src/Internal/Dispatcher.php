@@ -204,6 +204,9 @@ final class Dispatcher
                 foreach ($replies as [$tag, $reply]) {
                     $this->takeReply($tag, $reply);
                 }
+                if (!$link->isUp() && $link === $this->control) {
+                    $this->clock = null;  // the next server may have another one
+                }
                 if (!$link->isUp() && !($link === $this->pops && $this->mustStop)) {
                     $this->log->warning("the connection to {$this->settings->address()} was lost");
                 }
@@ -220,7 +223,7 @@ final class Dispatcher
         if ($this->popAt > $now) {
             $next = min($next, $this->popAt);
         }
-        if ($this->stoppedAt !== null) {
+        if ($this->stoppedAt !== null && $this->running !== []) {
             $next = min($next, $this->stoppedAt + $this->grace + ($this->isGraceOver ? self::AFTER_GRACE : 0.0));
         }
         return $next;
