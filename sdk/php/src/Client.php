@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Delayq;
 
 use Delayq\Internal\Connection;
+use Delayq\Internal\DelayQVerbs;
 use Delayq\Internal\Ids;
 use Delayq\Internal\Settings;
 use Delayq\Internal\Time;
@@ -22,16 +23,14 @@ use Delayq\Internal\Words;
  */
 final class Client
 {
+    use DelayQVerbs;
+
     public const DEFAULT_PORT = 9278;
 
     private const FIRST_PAUSE = 0.05;
     private const LONGEST_PAUSE = 2.0;
-    /** DelayQ's wait of a bPop() without a timeout, in seconds. */
-    private const DEFAULT_WAIT = 30;
     /** enqueueMany() keeps so many jobs until they are stored. */
     private const SLICE = 20_000;
-    /** finish() by id alone knows the leases of so many popped messages. */
-    private const KNOWN_LEASES = 10_000;
 
     private readonly Settings $settings;
     private readonly Ids $ids;
@@ -41,8 +40,6 @@ final class Client
     private array $foreign = [];
     /** @var \WeakMap<\Fiber, true>|null the calls of together() */
     private ?\WeakMap $gathered = null;
-    /** @var array<string, string> id => lease */
-    private array $leases = [];
 
     /**
      * Connects with the first call.
@@ -380,94 +377,6 @@ final class Client
         $which = $name !== null ? ['NAME', $name] : ($rule !== null ? ['CRON', $rule] : ['EVERY', Time::duration($interval, 'interval (every)')]);
         $reply = $this->command(['SCHEDULE', 'NEXT', ...$which, ...Words::schedule(compact('zone', 'from', 'count'))]);
         return array_map(static fn (array $one): Occurrence => new Occurrence(Time::fromMillis($one[0]), $one[1]), $reply);
-    }
-
-    // ---- the verbs of DelayQ's clients
-
-    /**
-     * Adds a message that is due after so many seconds. Returns false if its id is in use, also in another topic.
-     *
-     * @param int $readyMaxLifetime is taken for old code and ignored: a ready job stays until it is popped
-     */
-    public function push(Message $message, int|float $delayTime = 0, int $readyMaxLifetime = 604800): bool
-    {
-        if ($message->id === '' || $message->topic === '') {
-            throw new DelayqException('invalid', 'id, topic: a message needs both');
-        }
-        $options = [
-            'processIn' => $delayTime, 'timeout' => $message->ttr <= 0 ? Message::DEFAULT_TTR : $message->ttr,
-            'retry' => $message->maxTryes, 'backoff' => $message->retry, 'onConflict' => 'reject',
-        ];
-        $encode = static fn (bool $unique): string => Words::push($message->topic, $message->id, $message->body, $options + ['unique' => $unique]);
-        try {
-            try {
-                $this->ask($encode(true), false);
-            } catch (DelayqException $problem) {
-                if ($problem->getCode() !== 'forbidden') {
-                    throw $problem;
-                }
-                $this->ask($encode(false), false);  // a token for some topics may not look into the others
-            }
-        } catch (DelayqException $problem) {
-            if ($problem->getCode() === 'conflict') {
-                return false;
-            }
-            throw $problem;
-        }
-        return true;
-    }
-
-    /** Takes a message that is due, or returns false. It is this consumer's for its `ttr`: call finish(). */
-    public function pop(string $topic): Message|false
-    {
-        return $this->popOne(['POP', $topic], 0.0);
-    }
-
-    /** The same, and waits for one. @param int|float $timeout seconds; 0: 30 */
-    public function bPop(string $topic, int|float $timeout = 0): Message|false
-    {
-        $wait = $timeout > 0 ? $timeout : self::DEFAULT_WAIT;
-        return $this->popOne(['POP', $topic, 'WAIT', Time::duration($wait, 'timeout')], (float) $wait);
-    }
-
-    /** @param list<string> $words */
-    private function popOne(array $words, float $wait): Message|false
-    {
-        $jobs = $this->command($words, false, $wait);
-        if ($jobs === []) {
-            return false;
-        }
-        [$lease, $topic, $id, $body, $attempt] = $jobs[0];
-        unset($this->leases[$id]);
-        $this->leases[$id] = $lease;
-        if (count($this->leases) > self::KNOWN_LEASES) {
-            unset($this->leases[array_key_first($this->leases)]);
-        }
-        return new Message(['id' => $id, 'topic' => $topic, 'body' => $body, 'tryes' => $attempt, 'lease' => $lease]);
-    }
-
-    /** Cancels a message by its id. Returns false if none of that id waits or runs. A running one is not retried. */
-    public function remove(string $id): bool
-    {
-        return in_array($this->command(['CANCEL', $id]), ['cancelled', 'reserved'], true);
-    }
-
-    /**
-     * Marks a popped message as done.
-     *
-     * @param Message|string $message what pop() has returned, or its id if this client has popped it
-     * @return bool false: its ttr had ended before, and somebody else may have it
-     */
-    public function finish(Message|string $message): bool
-    {
-        $id = is_string($message) ? $message : $message->id;
-        $lease = is_string($message) ? ($this->leases[$id] ?? null) : $message->lease;
-        if ($lease === null) {
-            throw new DelayqException('not_found', "id: this client has not popped \"$id\"");
-        }
-        $isDone = $this->command(['ACK', $lease]) === 1;
-        unset($this->leases[$id]);
-        return $isDone;
     }
 
     // ---- the connection

@@ -25,7 +25,6 @@ final class Dispatcher
     private const CLOCK_LEASE = 60_000;
     /** What still runs so many seconds after it was told to stop is given back. */
     private const AFTER_GRACE = 1.0;
-    private const ACKS = 1_000;
     private const LONGEST_TURN = 0.5;
     /** The first jobs are taken when all processes have started, or some after so many seconds. */
     private const STAFFING = 1.0;
@@ -55,14 +54,7 @@ final class Dispatcher
     /** @var array<int|string, resource> what select() reads besides the links */
     private array $streams = [];
 
-    /** @var list<string> leases */
-    private array $acks = [];
-    /** @var list<string> commands */
-    private array $nacks = [];
-    /** @var list<string> leases */
-    private array $releases = [];
-    private bool $knowsRelease = true;
-    private float $reportAt = 0.0;
+    private readonly Reports $reports;
     private float $popAt = 0.0;
     private float $popPause = 0.0;
     private float $extendAt = INF;
@@ -97,6 +89,7 @@ final class Dispatcher
     ) {
         $this->pops = new Link($settings, $wait + $settings->timeout);
         $this->control = new Link($settings, $settings->timeout);
+        $this->reports = new Reports($this->control, $log);
         $this->waiting = new \SplQueue();
     }
 
@@ -120,7 +113,9 @@ final class Dispatcher
                 $this->startProcesses($now);
                 $this->extend($now);
                 $this->assign();
-                $this->report($now);
+                foreach ($this->reports->send($now) as [$tag, $reply]) {
+                    $this->takeReply($tag, $reply);
+                }
                 $this->pop($now);
                 $this->waitForNews();
             } while (!$this->isOver());
@@ -217,9 +212,7 @@ final class Dispatcher
     private function nextTimer(float $now): float
     {
         $next = min([INF, ...$this->startAt]);
-        if ($this->reportAt > $now && ($this->acks !== [] || $this->nacks !== [] || $this->releases !== [])) {
-            $next = min($next, $this->reportAt);
-        }
+        $next = min($next, $this->reports->nextAt($now));
         if ($this->popAt > $now) {
             $next = min($next, $this->popAt);
         }
@@ -234,7 +227,7 @@ final class Dispatcher
         $now = microtime(true);
         match ($tag[0] ?? '') {
             'pop' => $this->takePopped($reply, $now),
-            'ack', 'nack', 'release' => $this->takeResult($tag, $reply, $now),
+            'ack', 'nack', 'release' => $this->reports->takeReply($tag, $reply, $now),
             'learn', 'clock', 'extend' => $this->takeExtended($tag[0], $tag[1], $reply, $now),
             'get' => $this->takeLooked($tag[1], $reply),
             default => null,
@@ -281,7 +274,7 @@ final class Dispatcher
         $this->popPause = 0.0;
         foreach ($reply as [$lease, $topic, $id, $payload, $attempt, $due, $headers]) {
             if ($this->mustStop) {
-                $this->releases[] = $lease;
+                $this->reports->release($lease);
                 continue;
             }
             $job = new HeldJob(++$this->lastNumber, $lease, $topic, $id, $payload, $attempt, $due, $headers);
@@ -413,71 +406,15 @@ final class Dispatcher
         if ($job->isLost) {
             $this->log->warning('the lease was lost while the handler ran; its result is dropped', $job->context());
         } elseif ($failure === null) {
-            $this->acks[] = $job->lease;
+            $this->reports->ack($job->lease);
             $this->log->info('done', $job->context() + ['ms' => (int) round($took * 1000)]);
         } elseif ($job->reason === 'stopping') {
-            $this->releases[] = $job->lease;
+            $this->reports->release($job->lease);
             $this->log->info('given back, since the worker stops', $job->context());
         } else {
             [$reason, $delay, $isDead] = $failure;
-            $words = ['NACK', $job->lease, 'REASON', $reason];
-            $words = $delay === null ? $words : [...$words, 'DELAY', $delay];
-            $this->nacks[] = Connection::encode($isDead ? [...$words, 'DEAD'] : $words);
+            $this->reports->nack($job->lease, $reason, $delay, $isDead);
             $this->log->log($isDead ? 'error' : 'warning', $isDead ? 'failed for good' : 'failed', $job->context() + ['reason' => $reason]);
-        }
-    }
-
-    private function report(float $now): void
-    {
-        if (!$this->control->isUp() || $now < $this->reportAt) {
-            return;
-        }
-        foreach (array_chunk($this->acks, self::ACKS) as $leases) {
-            $this->control->send(Connection::encode(['ACK', ...$leases]), ['ack', $leases]);
-        }
-        foreach ($this->nacks as $command) {
-            $this->control->send($command, ['nack', $command]);
-        }
-        foreach (array_chunk($this->releases, $this->knowsRelease ? self::ACKS : 1) as $leases) {
-            $words = $this->knowsRelease ? ['RELEASE', ...$leases] : ['NACK', $leases[0], 'DELAY', '0', 'REASON', 'worker stopped'];
-            $this->control->send(Connection::encode($words), ['release', $leases]);
-        }
-        $this->acks = $this->nacks = $this->releases = [];
-        if ($this->control->hasUnsent()) {
-            foreach ($this->control->collect(false) as [$tag, $reply]) {
-                $this->takeReply($tag, $reply);
-            }
-        }
-    }
-
-    /** @param array{string, list<string>|string} $tag */
-    private function takeResult(array $tag, mixed $reply, float $now): void
-    {
-        [$kind, $what] = $tag;
-        if ($kind === 'ack' && is_int($reply) && $reply < count($what)) {
-            $this->log->notice(sprintf('%d of %d acks were for leases that are not current any more', count($what) - $reply, count($what)));
-        }
-        if (!$reply instanceof DelayqException) {
-            return;
-        }
-        $isUnknown = $kind === 'release' && $reply->getCode() === 'invalid' && str_contains($reply->getMessage(), 'unknown command');
-        if ($isUnknown) {
-            $this->knowsRelease = false;
-        }
-        if (!$isUnknown && !$reply->retryable) {
-            $this->log->warning("a result was refused: {$reply->getMessage()}", ['code' => $reply->getCode()]);
-            return;
-        }
-        // A lease can end only once: so it is safe to send this again.
-        if ($kind === 'ack') {
-            array_push($this->acks, ...$what);
-        } elseif ($kind === 'nack') {
-            $this->nacks[] = $what;
-        } else {
-            array_push($this->releases, ...$what);
-        }
-        if (!$isUnknown && $this->control->isUp()) {
-            $this->reportAt = $now + max(0.1, $reply->retryAfter ?? 0.0);
         }
     }
 
@@ -596,7 +533,7 @@ final class Dispatcher
             foreach ([...$this->waiting, ...array_values($this->blocked)] as $job) {
                 unset($this->held[$job->number]);
                 if (!$job->isLost) {
-                    $this->releases[] = $job->lease;
+                    $this->reports->release($job->lease);
                 }
             }
             $this->waiting = new \SplQueue();
@@ -624,7 +561,7 @@ final class Dispatcher
         unset($this->held[$job->number], $this->running[$job->key()], $this->jobOf[$job->process]);
         $this->processes->kill($job->process);
         if (!$job->isLost) {
-            $this->releases[] = $job->lease;
+            $this->reports->release($job->lease);
         }
         $this->log->warning('the handler did not end when the worker stopped: its process is ended, and the job is given back', $job->context());
     }
@@ -634,7 +571,7 @@ final class Dispatcher
         if ($this->stoppedAt === null || $this->running !== [] || $this->pops->isUp()) {
             return false;
         }
-        $left = count($this->acks) + count($this->nacks) + count($this->releases);
+        $left = $this->reports->count();
         if ($left === 0 && $this->control->isIdle()) {
             return true;
         }
