@@ -160,6 +160,26 @@ final class WorkerTest extends TestCase
         self::assertNull($this->client->get('interrupt', '1'));
     }
 
+    public function testAJobThatIsHandedOutAgainWaitsForItsEarlierHandler(): void
+    {
+        $this->client->enqueue('twice', '1', 'old');
+        $worker = $this->worker(concurrency: 3);
+        $worker->handle('twice', function (Job $job) use ($worker): void {
+            $this->note("start $job->payload");
+            if ($job->payload === 'old') {
+                $this->client->enqueue('twice', '1', 'new');
+                $this->note('told ' . $job->stopReason(20.0));
+                usleep(300_000);
+            } else {
+                $worker->stop();
+            }
+            $this->note("end $job->payload");
+        });
+        $worker->run();
+        self::assertSame(['start old', 'told lease_lost', 'end old', 'start new', 'end new'], $this->notes());
+        self::assertSame('done', $this->client->get('twice', '1')->state);
+    }
+
     public function testAHandlerThatDoesNotEndIsEndedAndItsJobGivenBack(): void
     {
         $this->client->enqueue('endless', '1', 'x');
