@@ -80,6 +80,7 @@ void Conversation::flush() {
 Status Conversation::push(Arguments& arguments) {
   PushRequest job;
   headers_.clear();
+  callback_headers_.clear();
   job.topic = arguments.take();
   const Result<Millis> delay = arguments.duration("delay");
   if (!delay.ok()) return delay.error();
@@ -96,7 +97,7 @@ Status Conversation::push(Arguments& arguments) {
     job.delay.reset();
   }
   begin_batch(BatchKind::kPush);
-  if (!headers_.empty()) job.options.headers = take_headers();
+  if (!headers_.empty() || !callback_headers_.empty()) take_headers(job.options);
   pushes_.push_back(std::move(job));
   if (pushes_.size() >= kLargestBatch) flush();
   return {};
@@ -135,6 +136,14 @@ Status Conversation::job_options(Arguments& arguments, PushRequest& job) {
     job.options.format = *format;
     return {};
   }
+  if (arguments.take_word("CALLBACKHEADER")) {
+    if (arguments.size() < 2)
+      return invalid("CALLBACKHEADER", "CALLBACKHEADER: a name and a value are needed behind it");
+    const std::string_view name = arguments.take();
+    callback_headers_ +=
+        fmt::format("{}{}: {}", callback_headers_.empty() ? "" : "\n", name, arguments.take());
+    return {};
+  }
   if (arguments.take_word("HEADER")) {
     if (arguments.size() < 2) return invalid("HEADER", "HEADER: a name and a value are needed behind it");
     const std::string_view name = arguments.take();
@@ -143,11 +152,15 @@ Status Conversation::job_options(Arguments& arguments, PushRequest& job) {
   return {};
 }
 
-std::string_view Conversation::take_headers() {
-  std::string encoded;
-  encode_job_headers(headers_, encoded);
-  headers_.clear();
-  return texts_.emplace_front(std::move(encoded));
+void Conversation::take_headers(JobOptions& options) {
+  if (!headers_.empty()) {
+    std::string encoded;
+    encode_job_headers(headers_, encoded);
+    headers_.clear();
+    options.headers = texts_.emplace_front(std::move(encoded));
+  }
+  if (!callback_headers_.empty())
+    options.callback_headers = texts_.emplace_front(std::exchange(callback_headers_, {}));
 }
 
 void Conversation::flush_pushes() {
