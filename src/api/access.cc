@@ -107,6 +107,13 @@ TopicPatterns Access::topics_of(const Caller& caller) const {
   return caller.is_known() ? TopicPatterns(caller.credential_->token.topics) : TopicPatterns();
 }
 
+std::vector<std::string> Access::patterns_of(const Caller& caller) const {
+  if (covers_all(caller)) return {};
+  const TopicPatterns topics = topics_of(caller);
+  if (topics.empty()) return {std::string()};
+  return {topics.begin(), topics.end()};
+}
+
 const Token* Access::token_of(const Caller& caller) const {
   return is_open() || !caller.is_known() ? nullptr : &caller.credential_->token;
 }

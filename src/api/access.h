@@ -73,6 +73,8 @@ class Access {
   bool covers_all(const Caller& caller) const;
   /// The topics that the caller may use. Lives until the tokens are replaced.
   TopicPatterns topics_of(const Caller& caller) const;
+  /// The same to keep; empty: all. One that may see none gets a pattern that no topic has.
+  std::vector<std::string> patterns_of(const Caller& caller) const;
   /// What the caller may do; null where no tokens are configured, and for an unknown caller. Lives until the
   /// tokens are replaced.
   const Token* token_of(const Caller& caller) const;

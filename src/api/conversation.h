@@ -53,18 +53,25 @@ class Replies {
     while (!waiting_.empty() && waiting_.front().is_filled) {
       waiting_.pop_front();
       ++first_;
+      is_first_begun_ = false;
       if (!waiting_.empty()) release_first();
     }
   }
   /// The same with the first part of a reply: more of it follows.
   template <class Fill>
   void extend(ReplyPlace place, Fill&& fill) {
-    if (place == first_) return fill(output_);
+    if (place == first_) {
+      is_first_begun_ = true;
+      return fill(output_);
+    }
     std::string& later = waiting_[place - first_].reply;
     const size_t before = later.size();
     fill(later);
     waiting_bytes_ += later.size() - before;
   }
+
+  /// Whether the output ends amid a reply: nothing else may be written there.
+  bool is_amid_reply() const { return is_first_begun_; }
 
   /// The place that reserve() returns next.
   ReplyPlace next_place() const { return first_ + waiting_.size(); }
@@ -91,6 +98,7 @@ class Replies {
   /// Moves what is known of the first reply to the output.
   void release_first() {
     std::string& reply = waiting_.front().reply;
+    is_first_begun_ = !reply.empty();
     waiting_bytes_ -= reply.size();
     output_ += reply;
     std::string().swap(reply);
@@ -101,6 +109,7 @@ class Replies {
   std::string output_;
   size_t waiting_bytes_ = 0;
   size_t promised_ = 0;
+  bool is_first_begun_ = false;  ///< a part of the first reply is in the output
 };
 
 class Conversation;

@@ -21,6 +21,7 @@
 #include "app/server.h"
 #include "app/storage.h"
 #include "app/version.h"
+#include "core/moment.h"
 #include "core/text.h"
 #include "ops/access_log.h"
 #include "ops/log.h"
@@ -64,6 +65,14 @@ void log_failed_call(const webhook::FailedCall& call) {
                call.host, what, took, call.attempt, call.dead ? ", no more wanted" : "");
 }
 
+void log_breaker(const std::string& host, bool is_open, const webhook::HostView& view) {
+  if (!is_open) return spdlog::info("webhook: {} answers again: its jobs are called as before", host);
+  spdlog::warn(
+      "webhook: {} is not called until {}: its last {} calls failed. Its jobs wait; no attempts are "
+      "counted meanwhile",
+      host, view.open_until ? format_moment(*view.open_until) : "the next try", view.failures);
+}
+
 WebhookOptions webhook_options(const Config::Webhook& said) {
   WebhookOptions options;
   options.calls = call_options(said);
@@ -73,6 +82,7 @@ WebhookOptions webhook_options(const Config::Webhook& said) {
   options.skips_tls_check = said.insecure;
   options.user_agent = said.user_agent;
   options.failed = log_failed_call;
+  options.breaker = log_breaker;
   return options;
 }
 

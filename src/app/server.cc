@@ -184,6 +184,9 @@ Status Server::start_webhooks() {
   caller_->set_wakeup([this] { loop_.wake(); });
   webhooks_ = std::make_unique<webhook::WebhookSink>(*queue_, *caller_, said.calls, random_seed());
   webhooks_->set_log(said.failed);
+  webhooks_->set_breaker_log(said.breaker);
+  queue_->set_callback_problem(
+      [this](Moment now, std::string_view url) { return webhooks_->problem_of(now, url); });
   return {};
 }
 
@@ -317,7 +320,7 @@ void Server::run() {
   while (!is_stopped_) {
     loop_.wait_until(next);
     if (stops_asked_.load(std::memory_order_relaxed) > stops_begun_) begin_stop();
-    const Moment next_event = http_endpoint_->events.tick(now());
+    const Moment next_event = std::min(http_endpoint_->events.tick(now()), resp_endpoint_->feeds.tick(now()));
     do {
       next = std::min(work(), next_event);
     } while (loop_.finish_turn());

@@ -79,6 +79,7 @@ struct WebhookOptions {
   std::string user_agent = "delayq";
   /// Called for each call that failed; may be empty.
   std::function<void(const webhook::FailedCall&)> failed;
+  webhook::WebhookSink::BreakerLog breaker;  ///< the same for breakers that open or close
 };
 
 /// An address at which clients of one protocol connect.

@@ -65,11 +65,8 @@ struct RequestSchema {
   std::string operator()(const BackoffKind& /*kind*/) const { return reference("Backoff"); }
   std::string operator()(const RateKind& /*kind*/) const { return reference("NewRate"); }
   std::string operator()(const RetentionKind& /*kind*/) const { return reference("NewRetention"); }
-  std::string operator()(const SecretsKind& /*kind*/) const {
-    return fmt::format(
-        "type: [array, 'null'], maxItems: {}, items: {{type: string, maxLength: 171, pattern: "
-        "'^whsec_([A-Za-z0-9+/]{{4}}){{1,41}}$'}}",
-        kMostCallbackSecrets);
+  std::string operator()(const SecretsKind& kind) const {
+    return fmt::format("type: [array, 'null'], maxItems: {}, items: {{{}}}", kind.most, kind.schema);
   }
 };
 

@@ -32,6 +32,13 @@ class EngineListener {
   /// engines that several servers share call this.
   virtual void on_settings_changed() {}
 
+  /// After Engine::watch_due(true): delayed jobs that became ready. `left_out` more were too many to be
+  /// named.
+  virtual void on_due(std::vector<DueJob> jobs, uint64_t left_out) { (void)jobs, (void)left_out; }
+
+  /// Another server that shares the jobs has called tell_others().
+  virtual void on_told(std::string_view message) { (void)message; }
+
   /// Schedules whose `next` has come, at most kDueSchedules and about kDueScheduleBytes in one call. The
   /// queue resolves each with a turn. Each one is reported at least once, and again every
   /// kDueScheduleReminder until a turn gives it a later `next`.
@@ -90,6 +97,11 @@ class Engine {
   /// The new deadline may be earlier than the old one.
   virtual void extend(Moment now, std::span<const ExtendRequest> leases,
                       Reply<std::vector<ExtendAnswer>> reply) = 0;
+
+  /// The jobs of these leases, whether or not their deadlines have passed. Changes nothing. Without bodies,
+  /// the work per call is bounded: jobs with very many bytes together may be missing.
+  virtual void held(Moment now, std::span<const LeaseRef> leases, bool with_bodies,
+                    Reply<HeldJobs> reply) = 0;
 
   // ---- by id, by group, by topic
   virtual void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) = 0;
@@ -157,6 +169,11 @@ class Engine {
   /// `wakeup` is called, from any thread, when poll() has work that was not
   /// caused by a verb or a tick just before.
   virtual void set_wakeup(std::function<void()> wakeup) = 0;
+  /// Whether on_due() is called from now on. Jobs that are pushed with a due time that has passed are not
+  /// reported. Where several servers share the jobs, each that watches hears of the jobs of all.
+  virtual void watch_due(bool is_on) = 0;
+  /// Sends a short message to the other servers that share the jobs, without a promise that it arrives.
+  virtual void tell_others(std::string_view message) { (void)message; }
   /// Replies when all verbs before it are durable and included in usage().
   virtual void flush(Reply<bool> reply) = 0;
   /// Copies all jobs and settings, as of one moment, to a new place with that name, while the engine keeps

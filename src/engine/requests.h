@@ -149,6 +149,21 @@ struct LeaseInfo {
   uint32_t attempts = 0;
 };
 
+/// A reserved job, or nullopt where the lease is not the latest one of a reserved job.
+struct HeldJobs {
+  std::vector<std::optional<Job>> jobs;  ///< one for each lease
+  Arena storage;                         ///< owns the memory of the views
+};
+
+/// A delayed job that has become ready.
+struct DueJob {
+  std::string topic;
+  std::string id;
+  std::string group;
+
+  bool operator==(const DueJob&) const = default;
+};
+
 // ---- by id
 
 struct JobRef {

@@ -58,7 +58,7 @@ struct Seen {
 /// compares names letter by letter.
 struct Head {
   Seen host, origin, fetch_site, authorization, content_type, accept_encoding, if_none_match, idempotency_key;
-  Seen content_length, transfer_encoding, expect;
+  Seen content_length, transfer_encoding, expect, last_event_id;
 
   /// Null for a field that is not used.
   Seen* find(http::field known, boost::beast::string_view name) {
@@ -85,6 +85,7 @@ struct Head {
         break;
     }
     if (boost::beast::iequals(name, "Idempotency-Key")) return &idempotency_key;
+    if (boost::beast::iequals(name, "Last-Event-ID")) return &last_event_id;
     return boost::beast::iequals(name, "Sec-Fetch-Site") ? &fetch_site : nullptr;
   }
 };
@@ -181,11 +182,12 @@ HttpReader::Outcome HttpReader::read_head(std::string_view& input) {
 
 HttpReader::Outcome HttpReader::check_head() {
   // If there are several values, each proxy on the way might use another one.
-  constexpr std::array<std::pair<std::string_view, Seen Head::*>, 5> kOnlyOnce{
+  constexpr std::array<std::pair<std::string_view, Seen Head::*>, 6> kOnlyOnce{
       {{"Host", &Head::host},
        {"Origin", &Head::origin},
        {"Authorization", &Head::authorization},
        {"Content-Type", &Head::content_type},
+       {"Last-Event-ID", &Head::last_event_id},
        {"Idempotency-Key", &Head::idempotency_key}}};
   const Head& head = parser_->head;
   for (const auto& [name, seen] : kOnlyOnce) {
@@ -293,6 +295,7 @@ void HttpReader::fill_request() {
   request_.method = view(message.method_string());
   request_.target = view(message.target());
   request_.content_type = head.content_type.value;
+  request_.last_event_id = head.last_event_id.value;
   request_.authorization = head.authorization.value;
   request_.host = head.host.value;
   request_.origin = head.origin.value;

@@ -29,6 +29,7 @@ struct HttpRequest {
   std::string_view fetch_site;  ///< the relation of that page to us, from the browser: "cross-site"
   std::string_view accept_encoding;
   std::string_view if_none_match;
+  std::string_view last_event_id;  ///< of the stream of events that the client had before
   std::optional<std::string_view> idempotency_key;
   std::string_view body;
   std::optional<uint64_t> content_length;

@@ -195,7 +195,7 @@ std::string toml_of(const Given& given) {
 
 /// Secrets are not shown.
 std::string shown_value(std::string_view key, const Given& given) {
-  if (key.ends_with("secrets")) return "[\"(not shown)\"]";
+  if (key.ends_with("secrets") || key.ends_with("callback_headers")) return "[\"(not shown)\"]";
   const bool is_empty = given.kind == Given::Kind::kText && given.text.empty();
   if (names_secret(key) && !is_empty) return "\"(not shown)\"";
   if (given.kind == Given::Kind::kText && !given.text.empty()) {

@@ -438,9 +438,8 @@ class TopicField {
   Field operator()(const WordKind& kind) const { return ChoiceField{kind.words.names, {}, put<uint64_t>()}; }
   Field operator()(const BackoffKind& /*kind*/) const { return BackoffField{put<Backoff>()}; }
   Field operator()(const RateKind& /*kind*/) const { return RateField{put<Rate>()}; }
-  Field operator()(const SecretsKind& /*kind*/) const {
-    return ListField{kMostCallbackSecrets, "secrets", put<std::vector<std::string>>(),
-                     check_callback_secrets};
+  Field operator()(const SecretsKind& kind) const {
+    return ListField{kind.most, std::string(kind.what), put<std::vector<std::string>>(), kind.check};
   }
   /// The time; the count is a row of its own.
   Field operator()(const RetentionKind& /*kind*/) const {

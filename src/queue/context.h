@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -14,6 +15,7 @@
 #include "core/limits.h"
 #include "core/result.h"
 #include "engine/engine.h"
+#include "queue/news.h"
 #include "queue/settings.h"
 #include "queue/topics.h"
 #include "queue/verbs.h"
@@ -25,6 +27,7 @@ struct Context {
   Engine& engine;
   const QueueConfig& config;
   KnownTopics& topics;
+  News& news;
 
   Moment now{};           ///< the `now` of the latest call
   bool stopping = false;  ///< pushes and pops are refused
@@ -34,6 +37,12 @@ struct Context {
   std::vector<absl::AnyInvocable<void()>> later{};  ///< Replies to call in the next poll()
   std::shared_ptr<Sequence> sequence{};             ///< the sequence of the current verb; may be null
   QueueAlive alive = std::make_shared<const char>();
+  /// Why the host of a callback is not called now; empty: nothing is known against it. May be empty itself.
+  std::function<std::string(Moment now, std::string_view url)> callback_problem{};
+
+  std::string problem_of_callback(std::string_view url) const {
+    return callback_problem && !url.empty() ? callback_problem(now, url) : std::string();
+  }
 
   /// For a verb of several steps, which holds the result until its last step was sent to the engine.
   Steps begin_steps() const { return Steps{sequence, alive}; }

@@ -135,6 +135,15 @@ Status check_callback(std::string_view url) {
   return {};
 }
 
+Status check_on_dead(std::string_view where) {
+  Status status = is_url(where) ? check_callback(where) : check_topic(where);
+  if (status.ok()) return status;
+  Error error = status.error();
+  error.field = "on_dead";
+  error.detail = fmt::format("on_dead must be the name of a topic or a URL: {}", error.detail);
+  return error;
+}
+
 std::string host_of(std::string_view url) {
   const std::optional<UrlParts> parts = split(url);
   if (!parts) return {};

@@ -118,6 +118,10 @@ Status check_callback_method(std::string_view method);
 /// OK for an absolute http or https URL without user name and password, of at most Limits::kCallbackBytes.
 Status check_callback(std::string_view url);
 
+/// Where notices of dead jobs go: a URL like a callback, or the name of a topic.
+Status check_on_dead(std::string_view where);
+constexpr bool is_url(std::string_view text) { return text.find("://") != std::string_view::npos; }
+
 /// "host:port" of a URL that check_callback() accepts, in lower case and always with the port.
 std::string host_of(std::string_view url);
 

@@ -355,6 +355,7 @@ void HandOver::deliver(Waiter& waiter) {
     topic.lateness.record(late);
     context_.topics.total_lateness().record(late);
     context_.topics.count(&topic, Tally::kPopped, 1);
+    if (context_.news.is_on()) tell(taken.job, waiter.auto_ack);
     if (waiter.auto_ack) continue;
     const Attempt attempt = attempt_of(taken.job.options, taken.job.attempts, random_);
     taken.lease = lease_text({taken.job.topic, taken.lease}, attempt, *storage);
@@ -363,6 +364,21 @@ void HandOver::deliver(Waiter& waiter) {
   PopAnswer found = std::move(waiter.found);
   waiters_.remove(waiter);
   context_.answer(reply, Result<PopAnswer>{std::move(found)});
+}
+
+void HandOver::tell(const Job& job, bool is_done) {
+  NewsItem item{.kind = NewsKind::kHandedOver,
+                .at = context_.now,
+                .topic = job.topic,
+                .id = job.id,
+                .group = job.group,
+                .state = JobState::kReserved,
+                .attempt = job.attempts};
+  context_.news.note(item);
+  if (!is_done) return;
+  item.kind = NewsKind::kDone;
+  item.state = JobState::kDone;
+  context_.news.note(item);
 }
 
 void HandOver::fail(Waiter& waiter, const Error& error) {

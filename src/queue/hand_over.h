@@ -158,6 +158,8 @@ class HandOver {
   void found_nothing(Waiter& waiter);
   void deliver(Waiter& waiter);
   void fail(Waiter& waiter, const Error& error);
+  /// `is_done`: with auto-ack.
+  void tell(const Job& job, bool is_done);
   void give_back(Waiter& waiter);
   /// Returns how many jobs may be taken now, and lends the tokens for them.
   uint32_t allowed(TopicState& topic, Outlet outlet, size_t wanted);

@@ -55,6 +55,7 @@ struct Intake::PushBatch {
   Arena options;
   std::string encoded;
   uint64_t bytes = 0;
+  bool is_told = false;  ///< somebody listens, so the groups are kept
 };
 
 void Intake::push(std::span<const PushRequest> requests, Reply<PushReport> reply) {
@@ -66,6 +67,7 @@ void Intake::push(std::span<const PushRequest> requests, Reply<PushReport> reply
   auto batch = std::make_unique<PushBatch>();
   batch->report.jobs.reserve(requests.size());
   batch->jobs.reserve(requests.size());
+  batch->is_told = context_.news.is_on();
   for (const PushRequest& request : requests) {
     if (const Status status = accept(request, *batch); status.ok()) {
       batch->places.keep();
@@ -102,6 +104,18 @@ void Intake::ready(Reply<void> reply) {
   });
 }
 
+void Intake::tell(std::string_view topic, std::string_view id, std::string_view group,
+                  const PushAnswer& answer) {
+  if (!context_.news.is_on()) return;
+  context_.news.note({.kind = NewsKind::kPushed,
+                      .at = context_.now,
+                      .topic = topic,
+                      .id = id,
+                      .group = group,
+                      .state = answer.state,
+                      .due = answer.due});
+}
+
 Status Intake::accept(const PushRequest& request, PushBatch& batch) {
   if (Status status = check_job(request, context_.now, context_.config.limits); !status) return status;
   if (Status status = open_topic(request.topic, batch.runs); !status) return status;
@@ -119,6 +133,7 @@ Status Intake::accept(const PushRequest& request, PushBatch& batch) {
   job.topic = run.topic->name;
   job.id = choose_id(request, batch.report.storage);
   job.group = request.group.value_or(std::string_view{});
+  if (batch.is_told) job.group = batch.options.copy(job.group);
   job.body = request.body;
   job.due = due_of(request, context_.now);
   job.priority = request.priority.value_or(run.topic->settings->priority);
@@ -178,6 +193,8 @@ void Intake::settle(PushBatch& batch, Result<std::vector<PushAnswer>> answers) {
       }
       *result = {result->id, answer.outcome, answer.state, answer.due};
       pushed += answer.outcome == PushOutcome::kKept ? 0 : 1;
+      if (batch.is_told && answer.outcome != PushOutcome::kKept)
+        tell(run.topic->name, batch.jobs[next].id, batch.jobs[next].group, answer);
       replaced |= answer.outcome == PushOutcome::kReplaced;
     }
     context_.topics.count(run.topic.get(), Tally::kPushed, pushed);
@@ -323,6 +340,7 @@ Result<bool> Intake::accept(const RestoreItem& item, RestoreBatch& batch) {
   request.job.topic = run.topic->name;
   request.job.id = batch.texts.copy(job.id);
   request.job.options = {};
+  request.job.group = batch.texts.copy(job.group);
   request.job.outlet = outlet_of(item.options);
   request.on_conflict = item.on_conflict;
   request.keep_count = keep_count;
@@ -353,7 +371,12 @@ void Intake::settle(RestoreBatch& batch, const Result<std::vector<PushAnswer>>& 
         continue;
       }
       *result = {outcome_of(answer.outcome), answer.state, answer.due};
-      pushed += answer.outcome != PushOutcome::kKept && is_live(answer.state) ? 1 : 0;
+      const bool is_pushed = answer.outcome != PushOutcome::kKept && is_live(answer.state);
+      pushed += is_pushed ? 1 : 0;
+      if (is_pushed) {
+        const Job& job = batch.requests[next].job;
+        tell(run.topic->name, job.id, job.group, answer);
+      }
       replaced |= answer.outcome == PushOutcome::kReplaced;
     }
     context_.topics.count(run.topic.get(), Tally::kPushed, pushed);

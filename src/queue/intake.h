@@ -34,6 +34,7 @@ class Intake {
   /// Makes the topic the last one of `runs`. A new topic is created if the limit of topics allows it.
   Status open_topic(std::string_view name, TopicRuns& runs);
   std::string_view choose_id(const PushRequest& request, Arena& storage);
+  void tell(std::string_view topic, std::string_view id, std::string_view group, const PushAnswer& answer);
   void settle(PushBatch& batch, Result<std::vector<PushAnswer>> answers);
   void settle(RestoreBatch& batch, const Result<std::vector<PushAnswer>>& answers);
 

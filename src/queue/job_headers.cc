@@ -85,8 +85,13 @@ Status check_header(const JobHeaders::Header& header) {
   return problem.empty() ? Status{} : invalid(field, fmt::format("{}: the value {}", field, problem));
 }
 
-/// Names that a job's header may not have in a call, as folded() makes them; with a dash at its end it stands
-/// for all names that begin so.
+// Names that a job's header may not have in a call, as folded() makes them; with a dash at its end it stands
+// for all names that begin so.
+
+/// They prove who calls, so they may be header lines of a callback.
+constexpr auto kCredentials =
+    std::to_array<std::string_view>({"authorization", "cookie", "x-auth-", "x-api-key"});
+
 constexpr auto kReserved = std::to_array<std::string_view>(
     {// delivery sets them
      "delayq-", "webhook-", "ce-", "user-agent", "host", "date",
@@ -95,10 +100,10 @@ constexpr auto kReserved = std::to_array<std::string_view>(
      // of the connection (RFC 9110, 7.6.1), of HTTP/2, of proxies
      "connection", "keep-alive", "te", "trailer", "trailers", "transfer-encoding", "upgrade",
      "http2-settings", "max-forwards", "via", "forwarded", "proxy", "proxy-", "early-data", "alt-svc",
-     // they prove who calls
-     "authorization", "authentication-info", "www-authenticate", "cookie", "cookie2", "set-cookie",
-     "set-cookie2", "origin", "referer", "sec-", "access-control-", "remote-", "x-remote-", "x-auth-",
-     "x-authenticated-", "x-api-key", "x-client-cert", "x-client-cert-", "ssl-", "x-ssl-",
+     // they say who calls
+     "authentication-info", "www-authenticate", "cookie2", "set-cookie", "set-cookie2", "origin", "referer",
+     "sec-", "access-control-", "remote-", "x-remote-", "x-authenticated-", "x-client-cert", "x-client-cert-",
+     "ssl-", "x-ssl-",
      // they say where a call came from and what is really asked for
      "x-forwarded", "x-forwarded-", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip",
      "x-original-", "x-rewrite-", "x-http-method", "x-http-method-", "x-method-override"});
@@ -200,11 +205,89 @@ Status check_job_headers(std::string_view encoded) {
                                         bytes, HeaderLimits::kAllBytes));
 }
 
-bool is_reserved_header(std::string_view name) {
-  return std::any_of(kReserved.begin(), kReserved.end(), [name](std::string_view reserved) {
+namespace {
+
+bool is_among(std::span<const std::string_view> reserved_names, std::string_view name) {
+  return std::any_of(reserved_names.begin(), reserved_names.end(), [name](std::string_view reserved) {
     return is_same_name(name, reserved) ||
            (reserved.ends_with('-') && is_same_name(name.substr(0, reserved.size()), reserved));
   });
+}
+
+/// Of a callback header. The message never has the value: it may be a secret.
+Status check_callback_header(std::string_view line) {
+  constexpr std::string_view kField = "callback_headers";
+  const std::optional<JobHeader> header = parse_header_line(line);
+  if (!header)
+    return invalid(kField, "callback_headers: each is a line such as \"Authorization: Bearer TOKEN\"");
+  if (!is_name(header->name)) {
+    return invalid(kField,
+                   fmt::format("callback_headers: the name {} must have 1 to {} letters, digits, - _ or .",
+                               quote(header->name), HeaderLimits::kNameBytes));
+  }
+  if (is_among(kReserved, header->name)) {
+    return invalid(kField,
+                   fmt::format("callback_headers: {} is set by delayq or describes the connection, and "
+                               "cannot be given",
+                               header->name));
+  }
+  if (header->value.empty())
+    return invalid(kField, fmt::format("callback_headers: {} has no value", header->name));
+  const std::string_view problem = problem_of(header->value);
+  if (problem.empty()) return {};
+  return invalid(kField, fmt::format("callback_headers: the value of {} {}", header->name, problem));
+}
+
+}  // namespace
+
+bool is_reserved_header(std::string_view name) {
+  return is_among(kReserved, name) || is_among(kCredentials, name);
+}
+
+std::optional<JobHeader> parse_header_line(std::string_view line) {
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  return JobHeader{line.substr(0, colon), trimmed(line.substr(colon + 1), " ")};
+}
+
+std::vector<JobHeader> parse_header_lines(std::string_view lines) {
+  std::vector<JobHeader> headers;
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+    if (const std::optional<JobHeader> header = parse_header_line(line)) headers.push_back(*header);
+  }
+  return headers;
+}
+
+Status check_callback_headers(const std::vector<std::string>& lines) {
+  if (lines.size() > CallbackHeaderLimits::kHeaders) {
+    return invalid("callback_headers", fmt::format("callback_headers: there are {}: at most {} are allowed",
+                                                   lines.size(), CallbackHeaderLimits::kHeaders));
+  }
+  size_t bytes = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (Status status = check_callback_header(lines[i]); !status) return status;
+    bytes += lines[i].size();
+    for (size_t before = 0; before < i; ++before) {
+      const std::string_view name = parse_header_line(lines[i])->name;
+      if (!is_same_name(parse_header_line(lines[before])->name, name)) continue;
+      return invalid("callback_headers", fmt::format("callback_headers: {} is given twice", name));
+    }
+  }
+  if (bytes <= CallbackHeaderLimits::kAllBytes) return {};
+  return invalid("callback_headers",
+                 fmt::format("callback_headers: they have {} bytes: at most {} are allowed", bytes,
+                             CallbackHeaderLimits::kAllBytes));
+}
+
+Status check_callback_header_lines(std::string_view lines) {
+  std::vector<std::string> each;
+  while (!lines.empty()) {
+    each.emplace_back(lines.substr(0, lines.find('\n')));
+    lines.remove_prefix(std::min(lines.size(), each.back().size() + 1));
+  }
+  return check_callback_headers(each);
 }
 
 Status check_header_names(std::string_view encoded) {
@@ -217,6 +300,8 @@ Status check_header_names(std::string_view encoded) {
   }
   return {};
 }
+
+bool is_same_header(std::string_view a, std::string_view b) { return is_same_name(a, b); }
 
 // ---- shown
 

@@ -22,6 +22,12 @@ struct HeaderLimits {
   static constexpr size_t kRecordBytes = size_t{32} << 10;  ///< key and headers together, encoded
 };
 
+/// The bounds of the header lines of a callback.
+struct CallbackHeaderLimits {
+  static constexpr size_t kHeaders = 16;
+  static constexpr size_t kAllBytes = 4'096;  ///< of the lines together
+};
+
 /// A header of a job as its producer gives it and its consumer gets it, within HeaderLimits. Two names are
 /// the same when they differ only in upper and lower case or in `-`, `_` and `.`, since they become one where
 /// headers are variables of an environment.
@@ -78,5 +84,19 @@ Status check_header_names(std::string_view encoded);
 /// The headers that consumers see: all of those that a job was pushed with; of a record, those that are
 /// within the same bounds, of several with the same name the last one. Empty for bytes that are no headers.
 std::vector<JobHeader> visible_headers(std::string_view encoded);
+
+// ---- the header lines of a callback, "Authorization: Bearer TOKEN". They are secrets: they are sent with
+// calls and shown nowhere else.
+
+/// Whether a line has a colon: its name and its value.
+std::optional<JobHeader> parse_header_line(std::string_view line);
+/// Of several lines, with '\n' between them, as JobOptions has them. The views are those of `lines`.
+std::vector<JobHeader> parse_header_lines(std::string_view lines);
+/// Names are as those of a job's headers. Reserved names are refused, except those that prove who calls. No
+/// error has a value in it.
+Status check_callback_headers(const std::vector<std::string>& lines);
+Status check_callback_header_lines(std::string_view lines);
+/// Whether these names mean the same header.
+bool is_same_header(std::string_view a, std::string_view b);
 
 }  // namespace delayq

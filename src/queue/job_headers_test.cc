@@ -162,6 +162,26 @@ TEST(JobHeaders, NamesOfTheCallAndOfWhoCallsAreReserved) {
   EXPECT_TRUE(check_header_names(encoded(record_with({{"host", "1"}}))).ok());
 }
 
+TEST(CallbackHeaders, AreCheckedAndNoErrorHasAValue) {
+  EXPECT_TRUE(check_callback_headers({}).ok());
+  EXPECT_TRUE(check_callback_headers({"Authorization: Bearer abc", "x-api-key:k", "Cookie: a=b; c=d"}).ok());
+  for (const std::string_view line :
+       {"Authorization", ": hunter2", "a b: hunter2", "Host: hunter2", "webhook-signature: hunter2",
+        "Content-Type: hunter2", "X-Forwarded-For: hunter2",
+        "Authorization:", "Authorization: hunter2\r\nX: y", "Connection: hunter2"}) {
+    const Status status = check_callback_headers({std::string(line)});
+    ASSERT_FALSE(status.ok()) << line;
+    EXPECT_EQ(status.error().field, "callback_headers") << line;
+    EXPECT_THAT(status.error().detail, testing::Not(HasSubstr("hunter2"))) << line;
+  }
+  EXPECT_THAT(check_callback_headers({"a: 1", "A: 2"}).error().detail, HasSubstr("given twice"));
+  EXPECT_FALSE(check_callback_headers(std::vector<std::string>(17, "a: 1")).ok());
+  EXPECT_FALSE(check_callback_headers({"a: " + std::string(CallbackHeaderLimits::kAllBytes, 'x')}).ok());
+  EXPECT_TRUE(check_callback_header_lines("Authorization: x\nB: y").ok());
+  EXPECT_FALSE(check_callback_header_lines("Authorization: x\nno line").ok());
+  EXPECT_THAT(parse_header_lines("A: x\nB:  y "), ElementsAre(JobHeader{"A", "x"}, JobHeader{"B", "y"}));
+}
+
 TEST(JobHeaders, OfARecordWhatFitsIsVisible) {
   EXPECT_THAT(visible_headers(""), IsEmpty());
   EXPECT_THAT(visible_headers("other bytes"), IsEmpty());

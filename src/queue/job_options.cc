@@ -23,6 +23,8 @@ enum class Field : uint64_t {
   kKafkaTopic = 8,
   kKafkaRecord = 9,  ///< the headers, of a job that was a Kafka record
   kHeaders = 10,
+  kCallbackHeaders = 11,
+  kIsNotice = 12,
 };
 
 constexpr size_t kContentTypeBytes = 255;
@@ -73,6 +75,12 @@ void read_field(uint64_t field, MsgpackReader& reader, JobOptions& options) {
     case Field::kHeaders:
       options.headers = reader.text();
       return;
+    case Field::kCallbackHeaders:
+      options.callback_headers = reader.text();
+      return;
+    case Field::kIsNotice:
+      options.is_notice = reader.boolean();
+      return;
   }
   reader.skip();
 }
@@ -102,6 +110,14 @@ Status check_job_options(const JobOptions& options) {
   if (!options.headers.empty()) {
     if (Status status = check_job_headers(options.headers); !status) return status;
   }
+  if (!options.callback_headers.empty()) {
+    if (options.callback.empty()) {
+      return invalid("callback_headers",
+                     "callback_headers: only a job with a callback of its own has them; those of its topic's "
+                     "callback are a setting of the topic");
+    }
+    if (Status status = check_callback_header_lines(options.callback_headers); !status) return status;
+  }
   if (Status status = check_text("name", options.name, kNameBytes); !status) return status;
   return check_text("content_type", options.content_type, kContentTypeBytes);
 }
@@ -117,7 +133,7 @@ void encode_job_options(const JobOptions& options, std::string& out) {
                          options.lease.has_value() + !options.callback.empty() +
                          !options.content_type.empty() + !options.method.empty() +
                          options.format.has_value() + !options.name.empty() + !options.kafka_topic.empty() +
-                         !options.headers.empty();
+                         !options.headers.empty() + !options.callback_headers.empty() + options.is_notice;
   MsgpackWriter writer{out};
   const auto key = [&writer](Field field) { writer.uint(static_cast<uint64_t>(field)); };
   writer.map(pairs);
@@ -130,6 +146,8 @@ void encode_job_options(const JobOptions& options, std::string& out) {
   if (options.format) key(Field::kFormat), writer.text(name_of(*options.format));
   if (!options.name.empty()) key(Field::kName), writer.text(options.name);
   if (!options.kafka_topic.empty()) key(Field::kKafkaTopic), writer.text(options.kafka_topic);
+  if (!options.callback_headers.empty()) key(Field::kCallbackHeaders), writer.text(options.callback_headers);
+  if (options.is_notice) key(Field::kIsNotice), writer.boolean(true);
   if (options.headers.empty()) return;
   key(are_of_record(options.headers) ? Field::kKafkaRecord : Field::kHeaders);
   writer.text(options.headers);

@@ -27,11 +27,15 @@ struct JobOptions {
   /// Its headers, or the key and the headers of the Kafka record that it was made of, encoded:
   /// queue/job_headers.h.
   std::string_view headers{};
+  /// Header lines that its own callback is called with, '\n' between them: queue/job_headers.h.
+  std::string_view callback_headers{};
+  bool is_notice = false;  ///< it tells of a job that died; if it dies itself, nobody is told
 
   /// Whether no option is set, as for most jobs.
   bool says_nothing() const {
     return !attempts && !backoff && !lease && callback.empty() && content_type.empty() && method.empty() &&
-           !format && name.empty() && kafka_topic.empty() && headers.empty();
+           !format && name.empty() && kafka_topic.empty() && headers.empty() && callback_headers.empty() &&
+           !is_notice;
   }
   bool operator==(const JobOptions&) const = default;
 };

@@ -82,6 +82,7 @@ TEST(JobOptions, ChecksNameTheField) {
                                                       {{.content_type = "a\nb"}, "content_type"},
                                                       {{.kafka_topic = "a b"}, "kafka_topic"},
                                                       {{.headers = "no headers"}, "headers"},
+                                                      {{.callback_headers = "A: b"}, "callback_headers"},
                                                       {{.name = "a\nb"}, "name"}};
   for (const auto& [options, field] : cases) {
     const Status status = check_job_options(options);

@@ -143,6 +143,9 @@ void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> repl
   Places places;
   TopicRuns runs;
   std::string_view last;
+  const bool is_told = context_.news.is_on();
+  std::vector<LeaseRef> told;
+  std::vector<uint32_t> attempts;
   for (size_t i = 0; i < items.size(); ++i) {
     const Result<HeldLease> lease = parse_lease(items[i].lease);
     const Status outcome = check_reason(items[i].outcome);
@@ -155,26 +158,30 @@ void Leases::ack(std::span<const AckItem> items, Reply<std::vector<Status>> repl
     const TopicRun& run = add_to_runs(runs, last, lease->ref.topic, context_.topics);
     requests.push_back(
         {lease->ref, keep_from(context_.now, settings_of(run.topic).keep_done), items[i].outcome});
+    if (is_told) told.push_back(lease->ref), attempts.push_back(lease->attempt.number);
   }
   if (requests.empty()) return context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
-  context_.engine.ack(
-      context_.now, requests,
-      [this, is_asked, results = std::move(results), places = std::move(places), runs = std::move(runs),
-       reply = std::move(reply)](const Result<std::vector<AckOutcome>>& outcomes) mutable {
-        size_t next = 0;
-        for (const TopicRun& run : runs) {
-          uint64_t acked = 0;
-          for (uint32_t i = 0; i < run.count; ++i, ++next) {
-            const bool is_acked = outcomes.ok() && (*outcomes)[next] == AckOutcome::kAcked;
-            acked += is_acked ? 1 : 0;
-            if (is_acked || !is_asked) continue;
-            results[places[next]] = outcomes.ok() ? stale("ack") : outcomes.error();
-          }
-          context_.topics.count(run.topic.get(), Tally::kAcked, acked);
-          if (acked > 0) hand_over_.lease_ended(run.topic);
-        }
-        context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
-      });
+  const TellingPtr telling = begin_telling(told);
+  context_.engine.ack(context_.now, requests,
+                      [this, is_asked, telling, attempts = std::move(attempts), results = std::move(results),
+                       places = std::move(places), runs = std::move(runs),
+                       reply = std::move(reply)](const Result<std::vector<AckOutcome>>& outcomes) mutable {
+                        size_t next = 0;
+                        for (const TopicRun& run : runs) {
+                          uint64_t acked = 0;
+                          for (uint32_t i = 0; i < run.count; ++i, ++next) {
+                            const bool is_acked = outcomes.ok() && (*outcomes)[next] == AckOutcome::kAcked;
+                            acked += is_acked ? 1 : 0;
+                            if (is_acked && telling != nullptr)
+                              tell(telling, {next, NewsKind::kDone, JobState::kDone, attempts[next]});
+                            if (is_acked || !is_asked) continue;
+                            results[places[next]] = outcomes.ok() ? stale("ack") : outcomes.error();
+                          }
+                          context_.topics.count(run.topic.get(), Tally::kAcked, acked);
+                          if (acked > 0) hand_over_.lease_ended(run.topic);
+                        }
+                        context_.answer(reply, Result<std::vector<Status>>{std::move(results)});
+                      });
 }
 
 void Leases::ack_job(const JobRef& job, Reply<void> reply) {
@@ -206,63 +213,164 @@ void Leases::ack_job(const JobRef& job, Reply<void> reply) {
 
 // ---- nack
 
+/// A batch until all its items are decided.
 struct Leases::NackBatch {
   struct Item {
     size_t place = 0;  ///< index into the results
     TopicPtr topic;
     std::optional<Moment> retry_at;
+    uint32_t attempt = 0;
+    std::string reason;  ///< when somebody listens
   };
 
-  std::vector<Item> items;  ///< those that were sent to the engine
+  std::vector<Item> items;
   std::vector<Result<NackReceipt>> results;
+  std::vector<uint32_t> sent;  ///< the items that the engine gets as one batch
+  TellingPtr telling;
+  Reply<std::vector<Result<NackReceipt>>> reply;
+  size_t unanswered = 0;  ///< the batch of the engine, and each death that is announced
+  Steps steps;
 };
 
 void Leases::nack(std::span<const NackItem> items, Reply<std::vector<Result<NackReceipt>>> reply) {
   if (const Status size = check_batch("nack", items.size()); !size)
     return context_.refuse(reply, size.error());
-  NackBatch batch;
+  const auto batch = std::make_shared<NackBatch>();
+  std::vector<LeaseRef> told;
   std::vector<NackRequest> requests;
+  std::vector<std::pair<uint32_t, DeathNotices::Death>> deaths;
+  const bool is_told = context_.news.is_on();
   for (const NackItem& item : items) {
     const Result<HeldLease> lease = parse_lease(item.lease);
     Status status = lease.ok() ? check_reason(item.reason) : Status{lease.error()};
     if (status.ok() && item.delay) status = check_delay(*item.delay);
     if (!status) {
-      batch.results.emplace_back(in_verb("nack", status.error()));
+      batch->results.emplace_back(in_verb("nack", status.error()));
       continue;
     }
-    const TopicPtr topic = context_.topics.find(lease->ref.topic);
+    TopicPtr topic = context_.topics.find(lease->ref.topic);
     const Verdict verdict =
         judge({lease->attempt, item.delay, item.dead}, settings_of(topic), context_.now, nack_random_.next());
-    requests.push_back({lease->ref, verdict.retry_at, verdict.keep, item.reason});
-    batch.items.push_back({batch.results.size(), topic, verdict.retry_at});
-    batch.results.emplace_back(stale("nack"));  // replaced when the engine knows the lease
+    const auto number = static_cast<uint32_t>(batch->items.size());
+    const TopicPtr announced = verdict.retry_at ? nullptr : announced_topic(topic, lease->ref.topic);
+    if (announced != nullptr) {
+      topic = announced;
+      deaths.emplace_back(number, DeathNotices::Death{topic, std::string(lease->ref.lease), verdict.keep,
+                                                      std::string(item.reason)});
+    } else {
+      requests.push_back({lease->ref, verdict.retry_at, verdict.keep, item.reason});
+      batch->sent.push_back(number);
+    }
+    batch->items.push_back({batch->results.size(), topic, verdict.retry_at, lease->attempt.number,
+                            std::string(is_told ? item.reason : std::string_view())});
+    if (is_told) told.push_back(lease->ref);
+    batch->results.emplace_back(stale("nack"));  // replaced when the engine knows the lease
   }
-  if (requests.empty()) return context_.answer(reply, Result{std::move(batch.results)});
-  context_.engine.nack(context_.now, requests,
-                       [this, batch = std::move(batch),
-                        reply = std::move(reply)](const Result<std::vector<NackOutcome>>& outcomes) mutable {
-                         settle(batch, outcomes);
-                         context_.answer(reply, Result{std::move(batch.results)});
-                       });
+  if (batch->items.empty()) return context_.answer(reply, Result{std::move(batch->results)});
+  batch->telling = begin_telling(told);
+  batch->reply = std::move(reply);
+  batch->unanswered = (requests.empty() ? 0 : 1) + deaths.size();
+  if (!deaths.empty()) batch->steps = context_.begin_steps();
+  if (!requests.empty()) {
+    context_.engine.nack(
+        context_.now, requests, [this, batch](const Result<std::vector<NackOutcome>>& outcomes) {
+          for (size_t i = 0; i < batch->sent.size(); ++i) {
+            settle(
+                *batch, batch->sent[i],
+                outcomes.ok() ? Result<NackOutcome>((*outcomes)[i]) : Result<NackOutcome>(outcomes.error()));
+          }
+          end_part(*batch);
+        });
+  }
+  for (auto& [number, death] : deaths) {
+    death_notices_.announce(std::move(death),
+                            [this, batch, item = number](const Result<NackOutcome>& outcome) {
+                              settle(*batch, item, outcome);
+                              end_part(*batch);
+                            });
+  }
 }
 
-void Leases::settle(NackBatch& batch, const Result<std::vector<NackOutcome>>& outcomes) {
-  for (size_t i = 0; i < batch.items.size(); ++i) {
-    const NackBatch::Item& item = batch.items[i];
-    if (!outcomes.ok()) {
-      batch.results[item.place] = outcomes.error();
-      continue;
-    }
-    const NackOutcome outcome = (*outcomes)[i];
-    if (outcome == NackOutcome::kStale) continue;
-    TopicState* topic = item.topic.get();
-    context_.topics.count(topic, Tally::kNacked, 1);
-    if (outcome == NackOutcome::kDead) context_.topics.count(topic, Tally::kDied, 1);
-    if (outcome == NackOutcome::kCancelled) context_.topics.count(topic, Tally::kCancelled, 1);
-    batch.results[item.place] =
-        NackReceipt{outcome, outcome == NackOutcome::kRetried ? item.retry_at : std::nullopt};
-    hand_over_.lease_ended(item.topic);
+void Leases::end_part(NackBatch& batch) {
+  if (--batch.unanswered > 0) return;
+  batch.steps.end();
+  context_.answer(batch.reply, Result{std::move(batch.results)});
+}
+
+TopicPtr Leases::announced_topic(const TopicPtr& topic, std::string_view name) {
+  if (topic != nullptr) return DeathNotices::are_wanted(topic.get()) ? topic : nullptr;
+  if (defaults_.on_dead.empty() || defaults_.on_dead == name) return nullptr;
+  return context_.topics.open(name, context_.now);
+}
+
+void Leases::settle(NackBatch& batch, size_t number, const Result<NackOutcome>& outcome) {
+  const NackBatch::Item& item = batch.items[number];
+  if (!outcome.ok()) {
+    batch.results[item.place] = outcome.error();
+    return;
   }
+  if (*outcome == NackOutcome::kStale) return;
+  TopicState* topic = item.topic.get();
+  context_.topics.count(topic, Tally::kNacked, 1);
+  if (*outcome == NackOutcome::kDead) context_.topics.count(topic, Tally::kDied, 1);
+  if (*outcome == NackOutcome::kCancelled) context_.topics.count(topic, Tally::kCancelled, 1);
+  batch.results[item.place] =
+      NackReceipt{*outcome, *outcome == NackOutcome::kRetried ? item.retry_at : std::nullopt};
+  tell_failure(batch.telling, number, *outcome, item.attempt, item.retry_at, item.reason);
+  hand_over_.lease_ended(item.topic);
+}
+
+// ---- news
+
+struct Leases::Telling {
+  std::optional<HeldJobs> jobs;  ///< none: not known yet
+  std::vector<Ended> waiting;    ///< until they are
+};
+
+Leases::TellingPtr Leases::begin_telling(std::span<const LeaseRef> leases) {
+  if (!context_.news.is_on() || leases.empty()) return nullptr;
+  auto telling = std::make_shared<Telling>();
+  context_.engine.held(context_.now, leases, false, [this, telling](Result<HeldJobs> held) {
+    telling->jobs = held.ok() ? std::move(*held) : HeldJobs{};
+    for (const Ended& ended : std::exchange(telling->waiting, {})) note(*telling->jobs, ended);
+  });
+  return telling;
+}
+
+void Leases::tell(const TellingPtr& telling, Ended ended) {
+  if (telling == nullptr) return;
+  if (telling->jobs) return note(*telling->jobs, ended);
+  telling->waiting.push_back(std::move(ended));
+}
+
+void Leases::note(const HeldJobs& jobs, const Ended& ended) {
+  if (!context_.news.is_on()) return;
+  if (ended.place >= jobs.jobs.size() || !jobs.jobs[ended.place]) return context_.news.note_left_out(1);
+  const Job& job = *jobs.jobs[ended.place];
+  context_.news.note({.kind = ended.kind,
+                      .at = context_.now,
+                      .topic = job.topic,
+                      .id = job.id,
+                      .group = job.group,
+                      .state = ended.state,
+                      .attempt = ended.attempt,
+                      .due = ended.due,
+                      .reason = ended.reason});
+}
+
+void Leases::tell_failure(const TellingPtr& telling, size_t place, NackOutcome outcome, uint32_t attempt,
+                          std::optional<Moment> retry_at, std::string_view reason) {
+  if (telling == nullptr) return;
+  Ended ended{place, NewsKind::kFailed, JobState::kDelayed, attempt, retry_at, std::string(reason)};
+  if (outcome == NackOutcome::kRetried && retry_at && *retry_at <= context_.now)
+    ended.state = JobState::kReady;
+  if (outcome == NackOutcome::kDead) ended.kind = NewsKind::kDead, ended.state = JobState::kDead;
+  if (outcome == NackOutcome::kCancelled) {
+    ended.kind = NewsKind::kCancelled;
+    ended.state.reset();
+  }
+  if (outcome != NackOutcome::kRetried) ended.due.reset();
+  tell(telling, std::move(ended));
 }
 
 // ---- give back
@@ -342,38 +450,75 @@ void Leases::extend(std::span<const ExtendItem> items, Reply<std::vector<Result<
 
 // ---- expired leases
 
+/// Leases that expired, until all are decided.
+struct Leases::Expiry {
+  std::vector<LeaseInfo> leases;
+  std::vector<std::optional<Moment>> retry_at;  ///< by lease, as the next
+  std::vector<uint32_t> sent;                   ///< those that the engine gets as one batch
+  TellingPtr telling;
+};
+
 void Leases::expire(std::vector<LeaseInfo> leases) {
+  const auto expiry = std::make_shared<Expiry>();
+  expiry->leases = std::move(leases);
   std::vector<NackRequest> requests;
-  requests.reserve(leases.size());
-  for (const LeaseInfo& info : leases) {
-    const Verdict verdict =
-        judge({.attempt = attempt_of(info.options, info.attempts, expired_random_)},
-              settings_of(context_.topics.find(info.topic)), context_.now, expired_random_.next());
+  std::vector<LeaseRef> told;
+  std::vector<std::pair<uint32_t, DeathNotices::Death>> deaths;
+  requests.reserve(expiry->leases.size());
+  for (uint32_t i = 0; i < expiry->leases.size(); ++i) {
+    const LeaseInfo& info = expiry->leases[i];
+    const TopicPtr topic = context_.topics.find(info.topic);
+    const Verdict verdict = judge({.attempt = attempt_of(info.options, info.attempts, expired_random_)},
+                                  settings_of(topic), context_.now, expired_random_.next());
+    expiry->retry_at.push_back(verdict.retry_at);
+    told.push_back({info.topic, info.lease});
+    const TopicPtr announced = verdict.retry_at ? nullptr : announced_topic(topic, info.topic);
+    if (announced != nullptr) {
+      deaths.emplace_back(
+          i, DeathNotices::Death{announced, info.lease, verdict.keep, std::string(kExpiredReason), true});
+      continue;
+    }
     NackRequest& request = requests.emplace_back();
     request.lease = {info.topic, info.lease};
     request.retry_at = verdict.retry_at;
     request.keep = verdict.keep;
     request.reason = kExpiredReason;
     request.expired = true;
+    expiry->sent.push_back(i);
   }
-  auto kept = std::make_unique<std::vector<LeaseInfo>>(std::move(leases));
-  context_.engine.nack(context_.now, requests,
-                       [this, kept = std::move(kept)](const Result<std::vector<NackOutcome>>& outcomes) {
-                         if (outcomes.ok()) return settle_expired(*kept, *outcomes);
-                         std::move(kept->begin(), kept->end(), std::back_inserter(unprocessed_));
-                         retry_at_ = context_.now + kPauseAfterError;
-                       });
+  expiry->telling = begin_telling(told);
+  if (!requests.empty()) {
+    context_.engine.nack(
+        context_.now, requests, [this, expiry](const Result<std::vector<NackOutcome>>& outcomes) {
+          for (size_t i = 0; i < expiry->sent.size(); ++i) {
+            settle_expired(
+                *expiry, expiry->sent[i],
+                outcomes.ok() ? Result<NackOutcome>((*outcomes)[i]) : Result<NackOutcome>(outcomes.error()));
+          }
+        });
+  }
+  for (auto& [number, death] : deaths) {
+    death_notices_.announce(std::move(death),
+                            [this, expiry, item = number](const Result<NackOutcome>& outcome) {
+                              settle_expired(*expiry, item, outcome);
+                            });
+  }
 }
 
-void Leases::settle_expired(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes) {
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i] == NackOutcome::kStale) continue;
-    const TopicPtr topic = context_.topics.find(leases[i].topic);
-    context_.topics.count(topic.get(), Tally::kExpired, 1);
-    if (outcomes[i] == NackOutcome::kDead) context_.topics.count(topic.get(), Tally::kDied, 1);
-    if (outcomes[i] == NackOutcome::kCancelled) context_.topics.count(topic.get(), Tally::kCancelled, 1);
-    hand_over_.lease_ended(topic);
+void Leases::settle_expired(Expiry& expiry, size_t number, const Result<NackOutcome>& outcome) {
+  LeaseInfo& info = expiry.leases[number];
+  if (!outcome.ok()) {
+    unprocessed_.push_back(std::move(info));
+    retry_at_ = context_.now + kPauseAfterError;
+    return;
   }
+  if (*outcome == NackOutcome::kStale) return;
+  const TopicPtr topic = context_.topics.find(info.topic);
+  context_.topics.count(topic.get(), Tally::kExpired, 1);
+  if (*outcome == NackOutcome::kDead) context_.topics.count(topic.get(), Tally::kDied, 1);
+  if (*outcome == NackOutcome::kCancelled) context_.topics.count(topic.get(), Tally::kCancelled, 1);
+  tell_failure(expiry.telling, number, *outcome, info.attempts, expiry.retry_at[number], kExpiredReason);
+  hand_over_.lease_ended(topic);
 }
 
 Moment Leases::tick() {

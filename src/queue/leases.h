@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "core/random.h"
 #include "core/result.h"
 #include "engine/requests.h"
+#include "queue/death_notices.h"
 #include "queue/hand_over.h"
 #include "queue/settings.h"
 
@@ -72,6 +75,7 @@ class Leases {
   Leases(Context& context, HandOver& hand_over, const EffectiveSettings& defaults, Random for_nacks,
          Random for_expired)
       : context_(context),
+        death_notices_(context),
         hand_over_(hand_over),
         defaults_(defaults),
         nack_random_(for_nacks),
@@ -90,12 +94,37 @@ class Leases {
   Moment tick();
 
  private:
+  /// What is told of the jobs of some leases (queue/news.h). The engine is asked for their ids.
+  struct Telling;
+  using TellingPtr = std::shared_ptr<Telling>;
+  /// How a lease has ended.
+  struct Ended {
+    size_t place = 0;  ///< of the lease
+    NewsKind kind = NewsKind::kDone;
+    std::optional<JobState> state{};
+    uint32_t attempt = 0;
+    std::optional<Moment> due{};
+    std::string reason{};
+  };
+  /// Null when nobody listens. Call it before the leases end.
+  TellingPtr begin_telling(std::span<const LeaseRef> leases);
+  void tell(const TellingPtr& telling, Ended ended);
+  void note(const HeldJobs& jobs, const Ended& ended);
+  /// The same for a nack or an expired lease.
+  void tell_failure(const TellingPtr& telling, size_t place, NackOutcome outcome, uint32_t attempt,
+                    std::optional<Moment> retry_at, std::string_view reason);
+
   struct NackBatch;
-  void settle(NackBatch& batch, const Result<std::vector<NackOutcome>>& outcomes);
-  void settle_expired(const std::vector<LeaseInfo>& leases, const std::vector<NackOutcome>& outcomes);
+  void settle(NackBatch& batch, size_t item, const Result<NackOutcome>& outcome);
+  void end_part(NackBatch& batch);
+  struct Expiry;
+  void settle_expired(Expiry& expiry, size_t item, const Result<NackOutcome>& outcome);
   const EffectiveSettings& settings_of(const TopicPtr& topic) const;
+  /// The topic, when somebody is to be told of the deaths in it; otherwise null.
+  TopicPtr announced_topic(const TopicPtr& topic, std::string_view name);
 
   Context& context_;
+  DeathNotices death_notices_;
   HandOver& hand_over_;
   const EffectiveSettings& defaults_;   ///< for topics that the queue does not know
   Random nack_random_;                  ///< decides the jitter after nacks

@@ -12,6 +12,9 @@ namespace delayq {
 
 namespace {
 
+/// Of a batch of cancels, the groups of so many are asked for when somebody listens.
+constexpr size_t kGroupsAsked = 100;
+
 Status check_job(std::string_view op, const JobRef& job) {
   if (const Status status = check_topic(job.topic); !status) return in_verb(op, status.error());
   if (const Status status = check_id(job.id); !status) return in_verb(op, status.error());
@@ -121,6 +124,42 @@ void Lookup::next_of_search(std::unique_ptr<Search> search) {
                       });
 }
 
+/// What is told of jobs that are cancelled. Their groups are asked for before.
+struct Lookup::CancelNews {
+  struct Each {
+    std::string topic, id, group;
+    bool is_known = true;  ///< the group
+    bool is_cancelled = false;
+  };
+  std::vector<Each> jobs;
+};
+
+std::shared_ptr<Lookup::CancelNews> Lookup::ask_groups(std::span<const JobRef> jobs) {
+  auto news = std::make_shared<CancelNews>();
+  for (const JobRef& job : jobs) news->jobs.push_back({std::string(job.topic), std::string(job.id), {}});
+  for (size_t i = 0; i < std::min(jobs.size(), kGroupsAsked); ++i) {
+    news->jobs[i].is_known = false;
+    context_.engine.get(context_.now, jobs[i], [this, news, i](const Result<std::optional<FoundJob>>& found) {
+      CancelNews::Each& job = news->jobs[i];
+      job.is_known = true;
+      if (found.ok() && *found) job.group = (*found)->job.group;
+      if (job.is_cancelled) tell_cancelled(job.topic, job.id, job.group);
+    });
+  }
+  return news;
+}
+
+void Lookup::tell_cancelled(std::string_view topic, std::string_view id, std::string_view group,
+                            uint64_t count) {
+  if (!context_.news.is_on()) return;
+  context_.news.note({.kind = NewsKind::kCancelled,
+                      .at = context_.now,
+                      .topic = topic,
+                      .id = id,
+                      .group = group,
+                      .count = count});
+}
+
 void Lookup::cancel(std::span<const JobRef> jobs, Reply<std::vector<Result<CancelOutcome>>> reply) {
   if (const Status size = check_batch("cancel", jobs.size()); !size)
     return context_.refuse(reply, size.error());
@@ -145,9 +184,10 @@ void Lookup::cancel(std::span<const JobRef> jobs, Reply<std::vector<Result<Cance
     valid.push_back(job);
   }
   if (valid.empty()) return context_.answer(reply, Result{std::move(results)});
+  const std::shared_ptr<CancelNews> news = context_.news.is_on() ? ask_groups(valid) : nullptr;
   context_.engine.cancel(
       context_.now, valid,
-      [this, results = std::move(results), places = std::move(places), runs = std::move(runs),
+      [this, news, results = std::move(results), places = std::move(places), runs = std::move(runs),
        reply = std::move(reply)](const Result<std::vector<CancelOutcome>>& outcomes) mutable {
         size_t next = 0;
         for (const TopicRun& run : runs) {
@@ -159,7 +199,12 @@ void Lookup::cancel(std::span<const JobRef> jobs, Reply<std::vector<Result<Cance
               continue;
             }
             result = (*outcomes)[next];
-            if (*result == CancelOutcome::kCancelled) ++cancelled;
+            if (*result != CancelOutcome::kCancelled) continue;
+            ++cancelled;
+            if (news == nullptr) continue;
+            CancelNews::Each& job = news->jobs[next];
+            job.is_cancelled = true;
+            if (job.is_known) tell_cancelled(job.topic, job.id, job.group);
           }
           context_.topics.count(run.topic.get(), Tally::kCancelled, cancelled);
         }
@@ -308,8 +353,7 @@ void Lookup::stats(std::string_view topic, Reply<TopicStats> reply) {
                            TopicStats stats;
                            stats.counts = *counts;
                            stats.settings = settings_.effective(name);
-                           if (const Status status = settings_.check_delivery(context_, name); !status)
-                             stats.delivery_problem = status.error().detail;
+                           stats.delivery_problem = delivery_problem(name, {});
                            if (const TopicPtr found = context_.topics.find(name)) {
                              stats.tallies = found->tallies;
                              stats.lateness = found->lateness;
@@ -317,6 +361,14 @@ void Lookup::stats(std::string_view topic, Reply<TopicStats> reply) {
                            }
                            context_.answer(reply, Result{std::move(stats)});
                          });
+}
+
+std::string Lookup::delivery_problem(std::string_view topic, std::string_view callback) const {
+  if (!callback.empty()) return context_.problem_of_callback(callback);
+  if (const Status status = settings_.check_delivery(context_, topic); !status) return status.error().detail;
+  const EffectiveSettings& settings = settings_.effective(topic);
+  return settings.delivery == Delivery::kWebhook ? context_.problem_of_callback(settings.callback)
+                                                 : std::string();
 }
 
 void Lookup::totals(Reply<TotalStats> reply) {
@@ -394,7 +446,7 @@ void Lookup::next_of_group(std::unique_ptr<GroupSweep> sweep) {
         if (!step.ok()) return context_.refuse(sweep->reply, step.error());
         sweep->total.cancelled += step->cancelled;
         sweep->total.reserved += step->reserved;
-        count_cancelled(*step);
+        count_cancelled(*step, sweep->group);
         if (!step->cursor.empty()) {
           sweep->cursor = step->cursor;
           return next_of_group(std::move(sweep));
@@ -403,9 +455,11 @@ void Lookup::next_of_group(std::unique_ptr<GroupSweep> sweep) {
       });
 }
 
-void Lookup::count_cancelled(const GroupCancelAnswer& step) {
-  for (const auto& [name, cancelled] : step.cancelled_by_topic)
+void Lookup::count_cancelled(const GroupCancelAnswer& step, std::string_view group) {
+  for (const auto& [name, cancelled] : step.cancelled_by_topic) {
     context_.topics.count(context_.topics.find(name).get(), Tally::kCancelled, cancelled);
+    tell_cancelled(name, {}, group, cancelled);
+  }
 }
 
 // ---- dead letters

@@ -34,6 +34,8 @@ class Lookup {
   void list(const ListRequest& request, Reply<JobPage> reply);
   void topics(std::string_view cursor, uint32_t limit, Reply<TopicSummaries> reply);
   void stats(std::string_view topic, Reply<TopicStats> reply);
+  /// Of a job with a callback of its own, or of a topic, when `callback` is empty. See Queue.
+  std::string delivery_problem(std::string_view topic, std::string_view callback) const;
   void totals(Reply<TotalStats> reply);
   void forecast(const ForecastRequest& request, Reply<Forecast> reply);
 
@@ -60,7 +62,12 @@ class Lookup {
   struct GroupSweep;
   struct TopicSweep;
   void next_of_group(std::unique_ptr<GroupSweep> sweep);
-  void count_cancelled(const GroupCancelAnswer& step);
+  void count_cancelled(const GroupCancelAnswer& step, std::string_view group);
+  struct CancelNews;
+  std::shared_ptr<CancelNews> ask_groups(std::span<const JobRef> jobs);
+  /// Without an id: of so many jobs of the group.
+  void tell_cancelled(std::string_view topic, std::string_view id, std::string_view group,
+                      uint64_t count = 1);
   void next_redrive(std::unique_ptr<TopicSweep> sweep);
   void next_dead_page(std::unique_ptr<TopicSweep> sweep);
   void redrive_found(std::unique_ptr<TopicSweep> sweep, const JobPage& page);

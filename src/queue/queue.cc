@@ -28,7 +28,10 @@ constexpr uint32_t kTopicsPerPage = 1'000;
 /// The parts of a queue. Each uses only parts above it.
 struct Queue::Parts final : EngineListener {
   Parts(Engine& engine, QueueConfig configuration, uint64_t seed)
-      : config(std::move(configuration)), random(seed), context{engine, config, topics} {}
+      : config(std::move(configuration)),
+        random(seed),
+        news{engine, seed},
+        context{engine, config, topics, news} {}
 
   void on_ready(std::string_view topic, Outlet outlet) override {
     TopicPtr found = topics.find(topic);
@@ -42,6 +45,10 @@ struct Queue::Parts final : EngineListener {
     // settings for each of them.
     if (!std::exchange(is_reload_wanted, true) && !is_reloading) reload_settings();
   }
+  void on_due(std::vector<DueJob> jobs, uint64_t left_out) override {
+    news.on_due(context.now, jobs, left_out);
+  }
+  void on_told(std::string_view message) override { news.on_told(context.now, message); }
   void on_expired(std::vector<LeaseInfo> expired) override { leases.expire(std::move(expired)); }
   void on_schedules_due(std::vector<StoredSchedule> due) override { schedules.on_due(std::move(due)); }
 
@@ -72,6 +79,7 @@ struct Queue::Parts final : EngineListener {
   Random random;
   SettingsBook settings{config.defaults};
   KnownTopics topics{settings.defaults()};
+  News news;
   Context context;
   Admission admission{context};
   HandOver hand_over{context, admission, Random{random.next()}};
@@ -434,6 +442,16 @@ Status Queue::check_delivery(std::string_view topic) const {
   return parts_->settings.check_delivery(parts_->context, topic);
 }
 
+void Queue::set_callback_problem(std::function<std::string(Moment now, std::string_view url)> problem) {
+  parts_->context.callback_problem = std::move(problem);
+}
+
+std::string Queue::delivery_problem(Moment now, const Job& job) {
+  const Entry entry = enter(now);
+  if (job.state == JobState::kDone || job.state == JobState::kDead) return {};
+  return parts_->lookup.delivery_problem(job.topic, decode_job_options(job.options).callback);
+}
+
 std::vector<std::pair<std::string, Error>> Queue::undeliverable() const {
   return parts_->settings.undeliverable(parts_->context);
 }
@@ -463,6 +481,17 @@ const EffectiveSettings& Queue::effective_settings(std::string_view topic) const
   return parts_->settings.effective(topic);
 }
 
+Result<std::shared_ptr<NewsListener>> Queue::listen(Moment now, NewsFilter filter, std::string_view cursor) {
+  const Entry entry = enter(now);
+  if (!filter.topic.empty()) {
+    if (const Status status = check_topic(filter.topic); !status) return in_verb("news", status.error());
+  }
+  if (!filter.group.empty()) {
+    if (const Status status = check_group(filter.group); !status) return in_verb("news", status.error());
+  }
+  return parts_->news.listen(parts_->context.now, std::move(filter), cursor, parts_->context.alive);
+}
+
 // ---- running
 
 void Queue::ready(Moment now, Reply<void> reply) {
@@ -478,7 +507,8 @@ void Queue::stop(Moment now, Millis grace, Reply<StopReport> reply) {
 Moment Queue::tick(Moment now) {
   const Entry entry = enter(now);
   return std::min({parts_->context.engine.tick(parts_->context.now), parts_->hand_over.tick(),
-                   parts_->leases.tick(), parts_->janitor.tick(), parts_->stopper.tick()});
+                   parts_->leases.tick(), parts_->janitor.tick(), parts_->stopper.tick(),
+                   parts_->news.tick(parts_->context.now)});
 }
 
 bool Queue::poll(Moment now) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "queue/news.h"
 #include "queue/settings.h"
 #include "queue/verbs.h"
 
@@ -180,6 +182,10 @@ class Queue final {
   /// mark, too. kReplaced, or kKept when it was so before.
   void mark_moving(Moment now, std::string_view name, bool moving, Reply<RestoreOutcome> reply);
 
+  /// News of single jobs from now on, or from the cursor of a listener with the same filter that has left
+  /// (queue/news.h). Destroy the listener to end them.
+  Result<std::shared_ptr<NewsListener>> listen(Moment now, NewsFilter filter, std::string_view cursor);
+
   // ---- export, restore and backup
   /// Stores jobs in the state that they had elsewhere, under the same rules and bounds as a push. A reserved
   /// job loses its lease: it is ready at its due time, and its attempts are kept. When a topic would keep
@@ -222,6 +228,11 @@ class Queue final {
   /// repair it. set_settings() refuses such settings, but a server may start without the Redis that stored
   /// settings need.
   Status check_delivery(std::string_view topic) const;
+  /// Asked why the host of a callback is not called now, when a topic or a job is looked at.
+  void set_callback_problem(std::function<std::string(Moment now, std::string_view url)> problem);
+  /// Why a job that waits cannot be delivered now: its topic cannot deliver (check_delivery()), or the host
+  /// of its callback is not called. Empty: nothing is known against it.
+  std::string delivery_problem(Moment now, const Job& job);
   /// The topics with settings of their own for which check_delivery() fails.
   std::vector<std::pair<std::string, Error>> undeliverable() const;
   /// A topic's own settings, and those in force for it. The references are valid until settings change.

@@ -557,6 +557,16 @@ void Schedules::turn_due(std::unique_ptr<DueBatch> batch) {
                        });
 }
 
+void Schedules::tell(const TurnRequest& request, const TurnAnswer& answer) {
+  const Moment now = context_.now;
+  const NewJob& job = *request.job;
+  if (answer.has_replaced)
+    context_.news.note({NewsKind::kCancelled, now, request.previous->topic, request.previous->id, job.group});
+  if (answer.pushed == PushOutcome::kKept) return;
+  const JobState state = job.due <= now ? JobState::kReady : JobState::kDelayed;
+  context_.news.note({NewsKind::kPushed, now, job.topic, job.id, job.group, state, 0, job.due});
+}
+
 void Schedules::settle(DueBatch& batch, const Result<std::vector<TurnAnswer>>& answers) {
   for (size_t i = 0; i < batch.items.size(); ++i) {
     const DueBatch::Item& item = *batch.items[i];
@@ -577,6 +587,7 @@ void Schedules::settle(DueBatch& batch, const Result<std::vector<TurnAnswer>>& a
       const TopicPtr topic = context_.topics.find(batch.requests[i].previous->topic);
       context_.topics.count(topic.get(), Tally::kCancelled, 1);
     }
+    if (context_.news.is_on()) tell(batch.requests[i], answer);
   }
   if (batch.then) batch.then();
 }

@@ -55,6 +55,7 @@ class Schedules {
   struct DueBatch;
   struct Forecasting;
 
+  void tell(const TurnRequest& request, const TurnAnswer& answer);
   /// Reads the schedule of that change, computes what becomes of it and stores that, until it was not changed
   /// by others meanwhile.
   void run_change(std::unique_ptr<Change> change);

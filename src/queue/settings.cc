@@ -8,6 +8,7 @@
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/text.h"
+#include "queue/job_headers.h"
 #include "queue/msgpack.h"
 #include "queue/settings_table.h"
 
@@ -80,8 +81,8 @@ Status check(std::string_view name, const RetentionKind& /*kind*/, const Retenti
                              format_duration(Limits::kMaxRetention)));
 }
 
-Status check(std::string_view /*name*/, const SecretsKind& /*kind*/, const std::vector<std::string>& value) {
-  return check_callback_secrets(value);
+Status check(std::string_view /*name*/, const SecretsKind& kind, const std::vector<std::string>& value) {
+  return kind.check(value);
 }
 
 Status check(std::string_view /*name*/, const FlagKind& /*kind*/, bool /*value*/) { return {}; }

@@ -70,9 +70,13 @@ struct RetentionKind {
   uint64_t count_number = 0;
 };
 
-/// Secrets that sign calls. They are read and stored; only their count is shown.
+/// Texts that are read and stored, and of which only their count is shown.
 struct SecretsKind {
   using Value = std::vector<std::string>;
+  size_t most = 0;
+  Status (*check)(const std::vector<std::string>&) = nullptr;
+  std::string_view what{};    ///< for the configuration's reference: "secrets"
+  std::string_view schema{};  ///< of one of them, in OpenAPI
 };
 
 using SettingKind = std::variant<NumberKind, DurationKind, FlagKind, TextKind, WordKind, BackoffKind,

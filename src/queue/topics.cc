@@ -96,6 +96,8 @@ void SettingsBook::set(Context& context, std::string_view name, Settings setting
   if (status.ok()) status = check_settings(settings);
   // Removing settings is always allowed: the topic is then like a new one.
   const bool says_nothing = settings == Settings{};
+  if (status.ok() && settings.on_dead && *settings.on_dead == name)
+    status = invalid("on_dead", "on_dead is the topic itself: name another one");
   if (status.ok() && name != kDefaultsName && !says_nothing)
     status = check_can_deliver(context, name, settings);
   if (!status) return context.refuse(reply, in_verb("settings", status.error()));

@@ -47,6 +47,8 @@ class Writer {
   }
   /// `size` values follow.
   void array(size_t size) { header('*', static_cast<int64_t>(size)); }
+  /// A push message of `size` values follows: not a reply. REQUIRES: version 3.
+  void push(size_t size) { header('>', static_cast<int64_t>(size)); }
   /// `size` pairs of key and value follow.
   void map(size_t size) {
     if (version_ == Version::k3) return header('%', static_cast<int64_t>(size));

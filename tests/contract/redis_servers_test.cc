@@ -2,8 +2,10 @@
 #include <map>
 #include <set>
 
+#include "queue/news.h"
 #include "tests/contract/engine_contract.h"
 #include "tests/contract/redis_server.h"
+#include "tests/support/queue_driver.h"
 
 namespace delayq::contract {
 namespace {
@@ -381,6 +383,51 @@ TEST_F(RedisServers, NothingIsLeftOfATopicWithoutJobs) {
   for (const resp::Value& key : left.items)
     EXPECT_TRUE(key.text.ends_with(":seq") || key.text.ends_with(":driver") || key.text.ends_with(":meta"))
         << key.text;
+}
+
+/// Queues over two servers: the news of jobs are made by the queue.
+TEST_F(RedisServers, NewsOfAllServersAreHeardAtEach) {
+  const auto a = join("a", 2);
+  const auto b = join("b", 2);
+  support::QueueDriver near{a->server->engine(), {}, [&] { return a->server->pump(); }};
+  support::QueueDriver far{b->server->engine(), {}, [&] { return b->server->pump(); }};
+  const auto listener = *near.queue().listen(near.now(), {.topic = "t"}, {});
+  std::vector<std::string> told;
+  const auto hear_until = [&](std::string_view last) {
+    support::wait_until(last, [&] {
+      for (support::QueueDriver* each : {&near, &far}) each->run_to(each->now() + News::kSendEvery);
+      listener->read([&](const NewsListener::Read&) { told.emplace_back("missed"); },
+                     [&](const NewsItem& item, std::string&) {
+                       if (item.id == "a")
+                         told.push_back(std::string(name_of(item.kind)) + " " + std::string(item.id));
+                     });
+      return !told.empty() && told.back() == last;
+    });
+  };
+  // The other server hears that somebody listens before it tells anything.
+  support::wait_until("the other server watches", [&] {
+    near.run();
+    far.run();
+    const std::string id = far.push({.topic = "t", .delay = Limits::kMaxDelay});
+    far.run_to(far.now() + News::kSendEvery);
+    near.run();
+    size_t shown = 0;
+    listener->read([](const NewsListener::Read&) {}, [&](const NewsItem&, std::string&) { ++shown; });
+    return shown > 0;
+  });
+  for (int i = 0; i < 10; ++i) {
+    for (support::QueueDriver* each : {&near, &far}) each->run_to(each->now() + News::kSendEvery);
+    listener->read([](const NewsListener::Read&) {}, [](const NewsItem&, std::string&) {});
+  }
+  far.push({.topic = "t", .id = "a", .group = "g", .delay = Millis{10}});
+  far.push({.topic = "other", .id = "b"});
+  hear_until("due a");
+  EXPECT_THAT(told, testing::ElementsAre("pushed a", "due a")) << "once, whichever server made it ready";
+  told.clear();
+  const support::Taken taken = far.pop_one("t");
+  ASSERT_TRUE(far.nack({.lease = taken.lease, .reason = "broken", .dead = true}).ok());
+  hear_until("dead a");
+  EXPECT_THAT(told, testing::ElementsAre("handed_over a", "dead a"));
 }
 
 }  // namespace

@@ -239,6 +239,44 @@ topics = ["other", "own", "pay"]
         self.assertIn('"callback"', text)
         self.assertNotIn("MfKQ9r8G", text)
 
+    def test_header_lines_are_sent_and_shown_nowhere(self):
+        server, receiver = self.serve(), self.receive()
+        own = receiver.url("/own")
+        self.hook(server, "order", receiver, callback_headers=["Authorization: Bearer hunter2"])
+        self.push(server, "order", id="7")
+        self.push(server, "order", id="8", callback=own, callback_headers=["X-Api-Key: hunter3"])
+        client = self.connect(server)
+        client.ask("PUSH", "order", "0", "b", "ID", "9", "CALLBACK", own, "CALLBACKHEADER", "Authorization", "hunter4")
+        for name in ("7", "8", "9"):
+            self.wait_for_state(server, "order", name, "done")
+        sent = {seen.headers["delayq-job-id"]: seen.headers for seen in receiver.seen}
+        self.assertEqual(sent["7"]["authorization"], "Bearer hunter2")
+        self.assertEqual(sent["8"]["x-api-key"], "hunter3")
+        self.assertNotIn("authorization", sent["8"], "the topic's are for the topic's callback")
+        self.assertEqual(sent["9"]["authorization"], "hunter4")
+        job = self.ask(server, "GET", "/v1/topics/order/jobs/8")
+        self.assertEqual(job["callback_header_names"], ["X-Api-Key"])
+        topic = self.ask(server, "GET", "/v1/topics/order")
+        self.assertEqual(topic["settings"]["callback_header_count"], 1)
+        problem = self.ask(server, "PATCH", "/v1/topics/t", {"callback_headers": ["Host: hunter5"]}, expected=[400])
+        shown = f"{job}{topic}{problem}{client.ask('GET', 'order', '9')}"
+        self.assertNotIn("hunter", shown)
+        exported = read_text(server, "/v1/export")
+        self.assertNotIn("hunter2", exported, "a setting that is a secret")
+        self.assertIn("hunter3", exported, "a part of the job; only an admin exports")
+        self.assertNotIn("hunter", server.stop()[1])
+
+    def test_an_open_breaker_is_told(self):
+        server, receiver = self.serve("--set", "webhook.breaker_failures=2"), self.receive()
+        receiver.answer = lambda _seen, _times: (503, {}, b"")
+        self.hook(server, "order", receiver, backoff="1h")
+        for name in ("7", "8", "9"):
+            self.push(server, "order", id=name)
+        self.wait_for(lambda: "delivery_problem" in self.ask(server, "GET", "/v1/topics/order"), "the breaker is open")
+        self.assertIn("is not called now", self.ask(server, "GET", "/v1/topics/order")["delivery_problem"])
+        self.assertIn("is not called now", self.ask(server, "GET", "/v1/topics/order/jobs/7")["delivery_problem"])
+        self.assertEqual(server.stop()[1].count("is not called until"), 1)
+
     def test_a_jobs_own_callback_in_a_topic_that_is_pulled(self):
         server, receiver = self.serve(), self.receive()
         client = self.connect(server)

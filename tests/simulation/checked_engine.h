@@ -85,6 +85,12 @@ class CheckedEngine final : public Engine, private EngineListener {
   void get_schedule(Moment now, std::string_view name, Reply<std::optional<StoredSchedule>> reply) override;
   void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) override;
 
+  /// Only read, and not compared.
+  void held(Moment now, std::span<const LeaseRef> leases, bool with_bodies, Reply<HeldJobs> reply) override {
+    world_.real.held(now, leases, with_bodies, std::move(reply));
+  }
+  void watch_due(bool is_on) override { world_.real.watch_due(is_on); }
+
   Moment tick(Moment now) override;
   bool poll(EngineListener& listener) override;
   void set_wakeup(std::function<void()> wakeup) override { world_.real.set_wakeup(std::move(wakeup)); }

@@ -37,6 +37,12 @@ class ForwardingEngine : public Engine {
     inner_.extend(now, leases, std::move(reply));
   }
 
+  void held(Moment now, std::span<const LeaseRef> leases, bool with_bodies, Reply<HeldJobs> reply) override {
+    inner_.held(now, leases, with_bodies, std::move(reply));
+  }
+  void watch_due(bool is_on) override { inner_.watch_due(is_on); }
+  void tell_others(std::string_view message) override { inner_.tell_others(message); }
+
   void cancel(Moment now, std::span<const JobRef> jobs, Reply<std::vector<CancelOutcome>> reply) override {
     inner_.cancel(now, jobs, std::move(reply));
   }

@@ -14,7 +14,7 @@ SEES = {
     "core": set(),
     "engine": {"core"},
     "engine/*": {"core", "engine"},
-    "queue": {"core", "engine", "signing", "calendar"},
+    "queue": {"core", "engine", "signing", "calendar", "json"},
     "delivery": {"core", "engine", "queue", "signing", "json", "kafka"},
     "api": {"core", "engine", "queue", "delivery", "resp", "json", "net", "kafka"},
     "resp": {"core"},

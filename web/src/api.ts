@@ -46,6 +46,8 @@ export type Job = {
   lease_until?: string;
   kept_until?: string;
   callback?: string;
+  callback_header_names?: string[];
+  delivery_problem?: string;
   outcome?: string;
   cancel_requested?: true;
 };

@@ -128,6 +128,7 @@ export function JobPage({topic, id}: {topic: string; id: string}) {
   ];
   if (job.group) facts.push([t('group'), job.group]);
   if (job.callback) facts.push([t('callback'), job.callback]);
+  if (job.callback_header_names) facts.push([t('headers of the callback'), job.callback_header_names.join(', ')]);
   if (job.lease_until) facts.push([t('lease ends'), <Time at={job.lease_until} both />]);
   if (job.kept_until) facts.push([t('kept until'), <Time at={job.kept_until} both />]);
   return (
@@ -142,6 +143,7 @@ export function JobPage({topic, id}: {topic: string; id: string}) {
         {job.state === 'dead' && may('admin', topic) && <Act look="main" icon="play" act={redrive}>{t('Redrive')}</Act>}
         {may('push', topic) && (isWaiting || job.state === 'reserved') && <Button look="danger" onClick={() => setAsks('cancel')}>{t('Cancel…')}</Button>}
       </Head>
+      {job.delivery_problem && <Alert tone="warn">{job.delivery_problem}</Alert>}
       {job.outcome && job.state !== 'done' && <Alert tone={job.state === 'dead' ? 'bad' : 'warn'}>{job.outcome}</Alert>}
       <div class="two job">
         <BodyPanel text={value.text} job={job} />

@@ -180,6 +180,7 @@ const chinese = {
   body: '消息体',
   breaker: '熔断器',
   callback: '回调',
+  'headers of the callback': '回调的请求头',
   calls: '调用',
   client: '客户端',
   connecting: '连接中',

@@ -234,7 +234,7 @@ void Conversation::receive(std::shared_ptr<PushStream> stream, ReplyPlace place)
 
 // ---- a response that ends with the connection
 
-void Conversation::begin_stream(std::shared_ptr<EventStream> stream) {
+void Conversation::begin_stream(std::shared_ptr<Stream> stream) {
   const ReplyPlace place = reserve();
   asked_.erase(place);
   replies_.fill(place, [](std::string& out) {
@@ -254,7 +254,7 @@ bool Conversation::is_behind(size_t bytes) const {
 
 void Conversation::check_again() {
   api::Conversation::check_again();
-  if (stream_ == nullptr || front_.access.check_all(caller_, only(Scope::kRead)).ok()) return;
+  if (stream_ == nullptr || stream_->may_go_on(front_.access, caller_)) return;
   is_over_ = true;
   if (connection_ != nullptr) connection_->on_output();
 }

@@ -130,7 +130,7 @@ class Conversation final : public api::Conversation {
   bool comes_in_pieces() const { return route() != nullptr && route()->flow == Flow::kInPieces; }
   /// See Call.
   void receive(std::shared_ptr<PushStream> stream, ReplyPlace place);
-  void begin_stream(std::shared_ptr<EventStream> stream);
+  void begin_stream(std::shared_ptr<Stream> stream);
 
   // ---- answers
   /// A place for the answer to the request that is being read.
@@ -161,7 +161,7 @@ class Conversation final : public api::Conversation {
   std::optional<Current> current_;
   bool is_closing_ = false;  ///< after the answer at last_place_
   std::optional<ReplyPlace> last_place_;
-  std::shared_ptr<EventStream> stream_;           ///< null: no response without an end was begun
+  std::shared_ptr<Stream> stream_;                ///< null: no response without an end was begun
   std::shared_ptr<PushStream> pushes_;            ///< that is arriving
   ReplyPlace pushes_place_ = 0;                   ///< of its answer
   IdempotencyBook::Claim claim_;                  ///< of the request whose handler is being called

@@ -180,7 +180,7 @@ void Call::receive(std::shared_ptr<PushStream> stream, const Responder& responde
   conversation.receive(std::move(stream), responder.place_);
 }
 
-void Call::begin_stream(std::shared_ptr<EventStream> stream) const {
+void Call::begin_stream(std::shared_ptr<Stream> stream) const {
   conversation.begin_stream(std::move(stream));
 }
 

@@ -79,7 +79,7 @@ struct Target {
 Result<Target> parse_target(std::string_view text);
 
 class Conversation;
-class EventStream;
+class Stream;
 class PushStream;
 struct Dialect;
 struct Endpoint;
@@ -180,7 +180,7 @@ struct Call {
   /// The body goes to `stream` as it arrives; `responder` answers in the end.
   void receive(std::shared_ptr<PushStream> stream, const Responder& responder) const;
   /// Accepts the request with a response that ends with the connection; `stream` writes it.
-  void begin_stream(std::shared_ptr<EventStream> stream) const;
+  void begin_stream(std::shared_ptr<Stream> stream) const;
 };
 
 /// When a handler is called and when it answers.

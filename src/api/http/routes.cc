@@ -66,7 +66,7 @@ constexpr std::array kRoutes{
     Route{"POST", "/v1/backups", &backup, kOperating, Reach::kAll},
     Route{"GET", "/healthz", &health, kOpenToAll, Reach::kNone},
     Route{"GET", "/readyz", &readiness, kOpenToAll, Reach::kNone},
-    Route{"GET", "/v1/events", &events, kReading, Reach::kAll},
+    Route{"GET", "/v1/events", &events, kReading, Reach::kNone},
     Route{"GET", "/metrics", &metrics, kReading, Reach::kAll, AnswerKind::kNames},
     Route{"GET", "/openapi.yaml", &openapi, kAnyScope, Reach::kNone},
 };

@@ -11,6 +11,7 @@
 #include "api/http/fields.h"
 #include "api/http/v1.h"
 #include "core/limits.h"
+#include "core/moment.h"
 
 namespace delayq::http {
 
@@ -185,6 +186,10 @@ EventStream::EventStream(Conversation& conversation, Queue& queue, Moment now, O
       next_(now),
       sign_of_life_(now + kSignOfLife) {}
 
+bool EventStream::may_go_on(const api::Access& access, const api::Caller& caller) {
+  return access.check_all(caller, only(Scope::kRead)).ok();
+}
+
 Moment EventStream::watch(Moment now) {
   const std::shared_ptr<Conversation> conversation = conversation_.lock();
   if (conversation == nullptr || !conversation->can_stream()) return kNever;
@@ -271,14 +276,79 @@ void EventStream::send_gone(std::string& out, const TopicSummaries& topics) {
 
 Moment Events::tick(Moment now) {
   Moment next = kNever;
-  std::erase_if(streams_, [&](const std::weak_ptr<EventStream>& each) {
-    const std::shared_ptr<EventStream> stream = each.lock();
+  std::erase_if(streams_, [&](const std::weak_ptr<Stream>& each) {
+    const std::shared_ptr<Stream> stream = each.lock();
     if (stream == nullptr) return true;
     const Moment wanted = stream->watch(now);
     next = std::min(next, wanted);
     return wanted == kNever;
   });
   return next;
+}
+
+// ---- news of single jobs
+
+namespace {
+
+/// Of output that was not sent; nothing is read for a listener that has more.
+constexpr size_t kMostUnsentNews = 256 * 1024;
+
+void write_news(std::string& out, const NewsItem& item) {
+  json::Writer json(out);
+  json.begin_object().key("news").text(name_of(item.kind)).key("at").text(format_moment(item.at));
+  json.key("topic").text(item.topic);
+  if (item.id.empty()) {
+    json.key("jobs").number(item.count);
+  } else {
+    json.key("id").text(item.id);
+  }
+  if (!item.group.empty()) json.key("group").text(item.group);
+  if (item.state) json.key("state").text(name_of(*item.state));
+  if (item.attempt > 0) json.key("attempt").number(uint64_t{item.attempt});
+  if (item.due) json.key("due_at").text(format_moment(*item.due));
+  if (!item.reason.empty()) json.bytes("error", item.reason);
+  json.end_object();
+}
+
+}  // namespace
+
+NewsStream::NewsStream(Conversation& conversation, std::shared_ptr<NewsListener> listener, Moment now,
+                       Millis interval)
+    : conversation_(std::static_pointer_cast<Conversation>(conversation.shared_from_this())),
+      listener_(std::move(listener)),
+      interval_(interval),
+      next_(now),
+      sign_of_life_(now) {}  // the cursor is sent at once
+
+bool NewsStream::may_go_on(const api::Access& access, const api::Caller& caller) {
+  if (!access.check_scope(caller, only(Scope::kRead)).ok()) return false;
+  listener_->set_patterns(access.patterns_of(caller));
+  return true;
+}
+
+Moment NewsStream::watch(Moment now) {
+  const std::shared_ptr<Conversation> conversation = conversation_.lock();
+  if (conversation == nullptr || !conversation->can_stream()) return kNever;
+  if (now < next_ && next_ <= now + interval_) return next_;  // the clock may have been set back
+  next_ = now + interval_;
+  if (conversation->is_behind(kMostUnsentNews)) return next_;
+  std::string& out = conversation->output();
+  const size_t before = out.size();
+  listener_->read(
+      [&out](const NewsListener::Read& read) {
+        append_event(out, "missed", read.missed > 0 ? fmt::format("{{\"at_most\":{}}}", read.missed) : "{}");
+      },
+      [&out](const NewsItem& item, std::string& rendered) {
+        if (rendered.empty()) write_news(rendered, item);
+        append_event(out, "job", rendered);
+      });
+  // The cursor comes last: events without data of their own change only what the client comes back with.
+  if (out.size() != before || now >= sign_of_life_) {
+    fmt::format_to(std::back_inserter(out), "id: {}\n: still here\n\n", listener_->cursor());
+    sign_of_life_ = now + kSignOfLife;
+    conversation->on_streamed();
+  }
+  return next_;
 }
 
 }  // namespace delayq::http

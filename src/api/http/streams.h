@@ -94,23 +94,32 @@ class PushStream : public std::enable_shared_from_this<PushStream> {
 
 class Conversation;
 
-/// One response to GET /v1/events: server-sent events about what has changed, until the connection ends. Each
-/// topic, and the totals, are sent again only when they differ from what was sent last.
-class EventStream : public std::enable_shared_from_this<EventStream> {
+/// One response to GET /v1/events: server-sent events, until the connection ends.
+class Stream {
  public:
   static constexpr Millis kShortestInterval{100};
   static constexpr Millis kLongestInterval{60'000};
   /// Something is sent at least this often: proxies close connections on which nothing happens.
   static constexpr Millis kSignOfLife{15'000};
 
+  virtual ~Stream() = default;
+  /// Sends what has changed, when it is time for that. Returns when to call it next, or kNever: it has ended.
+  virtual Moment watch(Moment now) = 0;
+  /// The tokens were replaced. False: the caller may not read this any more.
+  virtual bool may_go_on(const api::Access& access, const api::Caller& caller) = 0;
+};
+
+/// Figures: each topic, and the totals, are sent again only when they differ from what was sent last.
+class EventStream final : public Stream, public std::enable_shared_from_this<EventStream> {
+ public:
   struct Options {
     Millis interval{1'000};
     std::string topic;  ///< empty: all
   };
   EventStream(Conversation& conversation, Queue& queue, Moment now, Options options);
 
-  /// Sends what has changed, when it is time for that. Returns when to call it next, or kNever: it has ended.
-  Moment watch(Moment now);
+  Moment watch(Moment now) override;
+  bool may_go_on(const api::Access& access, const api::Caller& caller) override;
 
  private:
   TopicSummaries only_watched(const TopicStats& stats) const;
@@ -126,6 +135,22 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   absl::flat_hash_map<std::string, uint64_t> seen_;  ///< hashes of what was sent last, by topic
 };
 
+/// News of single jobs (queue/news.h). A client that reads too slowly is told how many it has missed.
+class NewsStream final : public Stream {
+ public:
+  NewsStream(Conversation& conversation, std::shared_ptr<NewsListener> listener, Moment now, Millis interval);
+
+  Moment watch(Moment now) override;
+  bool may_go_on(const api::Access& access, const api::Caller& caller) override;
+
+ private:
+  std::weak_ptr<Conversation> conversation_;
+  std::shared_ptr<NewsListener> listener_;
+  Millis interval_;
+  Moment next_;
+  Moment sign_of_life_;
+};
+
 /// All event streams of a server.
 class Events {
  public:
@@ -133,12 +158,12 @@ class Events {
 
   bool is_full() const { return streams_.size() >= kMostStreams; }
   size_t size() const { return streams_.size(); }
-  void add(const std::shared_ptr<EventStream>& stream) { streams_.push_back(stream); }
+  void add(const std::shared_ptr<Stream>& stream) { streams_.push_back(stream); }
   /// Returns when to call it again; kNever when there are no streams.
   Moment tick(Moment now);
 
  private:
-  std::vector<std::weak_ptr<EventStream>> streams_;
+  std::vector<std::weak_ptr<Stream>> streams_;
 };
 
 }  // namespace delayq::http

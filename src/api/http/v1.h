@@ -40,13 +40,15 @@ void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt
 /// A result among several: the members of the receipt, or of the problem.
 void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result);
 /// A job's fields, as every answer with jobs shows them.
-void write_job(json::Writer& json, const Job& job, bool with_body);
+void write_job(json::Writer& json, const Job& job, bool with_body, std::string_view delivery_problem = {});
 /// "body": a JSON value as it was written, other text as a string; otherwise "body_base64". Then "headers",
 /// if the job has some.
 void write_job_body(json::Writer& json, const Job& job);
 void write_body(json::Writer& json, std::string_view body, std::string_view content_type);
 /// "headers", as consumers see them; nothing without any.
 void write_headers(json::Writer& json, std::string_view encoded);
+/// "callback_header_names": the names alone, since the values are secrets; nothing without any.
+void write_callback_header_names(json::Writer& json, const JobOptions& options);
 /// What /v1/stats and /v1/topics show, and /v1/events when it changes.
 void write_totals(json::Writer& json, const TotalStats& stats);
 void write_topic(json::Writer& json, const TopicSummary& topic);

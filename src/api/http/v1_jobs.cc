@@ -128,8 +128,9 @@ Reply<std::optional<FoundJob>> send_found(const Responder& responder) {
   return [responder](const Result<std::optional<FoundJob>>& found) {
     if (!found.ok()) return responder.refuse(found.error());
     if (!*found) return responder.refuse({ErrorCode::kNotFound, {}, "there is no such job", {}});
+    const std::string problem = responder.queue().delivery_problem(responder.now(), (*found)->job);
     responder.send_json([&](json::Writer& json) {
-      write_job(json, (*found)->job, true);
+      write_job(json, (*found)->job, true, problem);
       return 200;
     });
   };

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/http/dialect.h"
 #include "api/http/v1.h"
@@ -186,6 +187,8 @@ void read_options(Fields& fields, JobOptions& options) {
   if (const auto callback = fields.text("callback")) options.callback = *callback;
   if (const auto method = fields.text("callback_method")) options.method = *method;
   options.format = read_format(fields);
+  if (const auto lines = fields.texts("callback_headers"))
+    options.callback_headers = fields.keep(fmt::format("{}", fmt::join(*lines, "\n")));
   read_headers(fields, options);
 }
 
@@ -214,6 +217,13 @@ std::string_view read_body(Fields& fields) {
 
 Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOptions& options) {
   if (!is_json(call.request.content_type)) {
+    for (const auto& [name, value] : call.target.query) {
+      // Proxies and access logs keep the query of a request.
+      if (name == "callback_headers")
+        return invalid(
+            name,
+            "callback_headers: they may be secrets, which do not belong into a query: push the job as JSON");
+    }
     body = call.request.body;
     options.content_type = call.request.content_type;
     return Fields(call.target.query);
@@ -283,13 +293,20 @@ void write_headers(json::Writer& json, std::string_view encoded) {
   json.end_object();
 }
 
+void write_callback_header_names(json::Writer& json, const JobOptions& options) {
+  if (options.callback_headers.empty()) return;
+  json.key("callback_header_names").begin_array();
+  for (const JobHeader& header : parse_header_lines(options.callback_headers)) json.text(header.name);
+  json.end_array();
+}
+
 void write_body(json::Writer& json, std::string_view body, std::string_view content_type) {
   if (content_type.empty()) return json::write_body_value(json, body);
   json.bytes("body", body);
   json.key("content_type").text(content_type);
 }
 
-void write_job(json::Writer& json, const Job& job, bool with_body) {
+void write_job(json::Writer& json, const Job& job, bool with_body, std::string_view delivery_problem) {
   json.begin_object().key("topic").text(job.topic).key("id").text(job.id).key("state").text(
       name_of(job.state));
   if (with_body) write_job_body(json, job);
@@ -299,9 +316,14 @@ void write_job(json::Writer& json, const Job& job, bool with_body) {
   if (job.state == JobState::kReserved) json.key("lease_until").text(format_moment(job.until));
   if (job.state == JobState::kDone || job.state == JobState::kDead)
     json.key("kept_until").text(format_moment(job.until));
-  if (job.outlet == Outlet::kCallback) json.key("callback").text(decode_job_options(job.options).callback);
+  if (job.outlet == Outlet::kCallback) {
+    const JobOptions options = decode_job_options(job.options);
+    json.key("callback").text(options.callback);
+    write_callback_header_names(json, options);
+  }
   if (!job.outcome.empty()) json.key("outcome").text(job.outcome);
   if (job.cancel_requested) json.key("cancel_requested").boolean(true);
+  if (!delivery_problem.empty()) json.key("delivery_problem").text(delivery_problem);
   json.end_object();
 }
 

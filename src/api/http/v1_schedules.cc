@@ -113,6 +113,7 @@ void write_template(json::Writer& json, const ScheduleSpec& spec, bool with_body
   if (!options.callback.empty()) json.key("callback").text(options.callback);
   if (!options.method.empty()) json.key("callback_method").text(options.method);
   if (options.format) json.key("callback_format").text(name_of(*options.format));
+  write_callback_header_names(json, options);
   if (with_body) write_headers(json, options.headers);
 }
 

@@ -94,18 +94,66 @@ Status forecast(const Call& call) {
   return {};
 }
 
+namespace {
+
+/// Takes the fields that choose news of single jobs; nullopt when figures are wanted.
+std::optional<NewsFilter> read_filter(Fields& fields, std::string_view topic) {
+  const auto kinds = fields.text("news");
+  const auto states = fields.text("state");
+  const auto group = fields.text("group");
+  if (!kinds) {
+    for (const auto& [name, value] : {std::pair("state", states), {"group", group}}) {
+      if (value) fields.note(name, "is for news of single jobs: give news=all, too");
+    }
+    return std::nullopt;
+  }
+  NewsFilter filter;
+  filter.topic = topic;
+  filter.group = group.value_or(std::string_view());
+  const auto read = [&fields](std::string_view name, const Result<uint32_t>& bits) {
+    if (!bits.ok()) fields.note(name, bits.error().detail.substr(name.size() + 2));
+    return bits.ok() ? *bits : 0;
+  };
+  filter.kinds = read("news", parse_news_kinds(*kinds));
+  if (states) filter.states = read("state", parse_news_states(*states));
+  return filter;
+}
+
+Status begin_news(const Call& call, NewsFilter filter, std::string_view after, Millis interval) {
+  const api::Access& access = call.access();
+  if (Status status = filter.topic.empty() ? Status() : call.check(only(Scope::kRead), filter.topic);
+      !status.ok())
+    return status;
+  filter.patterns = access.patterns_of(call.caller());
+  Result<std::shared_ptr<NewsListener>> listener = call.queue().listen(call.now(), std::move(filter), after);
+  if (!listener.ok()) return listener.error();
+  call.begin_stream(
+      std::make_shared<NewsStream>(call.conversation, std::move(*listener), call.now(), interval));
+  return {};
+}
+
+}  // namespace
+
 Status events(const Call& call) {
   Fields fields(call.target.query);
   EventStream::Options options;
-  options.interval = fields.duration("interval").value_or(options.interval);
   options.topic = fields.text("topic").value_or(std::string_view());
-  if (options.interval < EventStream::kShortestInterval || options.interval > EventStream::kLongestInterval) {
-    fields.note("interval", fmt::format("expected {} to {}", format_duration(EventStream::kShortestInterval),
-                                        format_duration(EventStream::kLongestInterval)));
+  std::optional<NewsFilter> filter = read_filter(fields, options.topic);
+  if (filter) options.interval = Stream::kShortestInterval;
+  options.interval = fields.duration("interval").value_or(options.interval);
+  std::string_view after = call.request.last_event_id;
+  if (filter) after = fields.text("after").value_or(after);
+  if (options.interval < Stream::kShortestInterval || options.interval > Stream::kLongestInterval) {
+    fields.note("interval", fmt::format("expected {} to {}", format_duration(Stream::kShortestInterval),
+                                        format_duration(Stream::kLongestInterval)));
   }
   if (Status status = fields.finish(); !status.ok()) return status;
   if (Status status = options.topic.empty() ? Status() : check_topic(options.topic); !status.ok())
     return status;
+  if (!filter) {
+    if (Status status = call.access().check_all(call.caller(), only(Scope::kRead)); !status.ok())
+      return status;
+  }
   if (call.request.method == "HEAD") {  // without a body there is nothing to wait for
     call.accept().send({200, "text/event-stream", {}, {}});
     return {};
@@ -114,8 +162,9 @@ Status events(const Call& call) {
     return Error{ErrorCode::kOverloaded,
                  {},
                  fmt::format("too many event streams: at most {} may be open", Events::kMostStreams),
-                 EventStream::kSignOfLife};
+                 Stream::kSignOfLife};
   }
+  if (filter) return begin_news(call, std::move(*filter), after, options.interval);
   call.begin_stream(
       std::make_shared<EventStream>(call.conversation, call.queue(), call.now(), std::move(options)));
   return {};

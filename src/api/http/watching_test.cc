@@ -94,6 +94,82 @@ TEST_F(WatchingTest, who_is_gone_is_told_nothing) {
   EXPECT_EQ(ask("GET", "/v1/events?interval=1ms").status, 400);
 }
 
+TEST_F(WatchingTest, news_of_single_jobs) {
+  const std::string head = say(request("GET", "/v1/events?news=pushed,done&topic=t"));
+  EXPECT_THAT(head, AllOf(HasSubstr("200 OK"), HasSubstr("text/event-stream")));
+  const std::string hello = after(Millis{0});
+  EXPECT_THAT(hello, testing::MatchesRegex("id: [0-9a-f]+\\.0\n: still here\n\n"))
+      << "a cursor from the start on";
+  const auto other = std::make_shared<Conversation>(host, *this);
+  other->read(request("POST", "/v1/topics/t/jobs", R"({"id":"7","group":"g","body":1,"delay":"1h"})"));
+  other->read(request("POST", "/v1/topics/u/jobs", R"({"id":"8","body":1})"));
+  settle();
+  const std::string told = after(Millis{100});
+  EXPECT_THAT(
+      told,
+      AllOf(HasSubstr("event: job\ndata: {\"news\":\"pushed\",\"at\":\""),
+            HasSubstr("\"topic\":\"t\",\"id\":\"7\",\"group\":\"g\",\"state\":\"delayed\",\"due_at\":\""),
+            Not(HasSubstr("\"id\":\"8\"")), HasSubstr("\nid: ")));
+  EXPECT_THAT(after(Millis{100}), IsEmpty());
+  // It reads too slowly, and gets all of it later.
+  unsent_bytes = 1 << 20;
+  other->read(request("POST", "/v1/topics/t/jobs", R"({"id":"9","body":1})"));
+  EXPECT_THAT(after(Millis{100}), IsEmpty());
+  unsent_bytes = 0;
+  EXPECT_THAT(after(Millis{100}), HasSubstr("\"id\":\"9\""));
+  // It comes back with its cursor.
+  const size_t at = told.rfind("id: ") + 4;
+  const std::string cursor = told.substr(at, told.find('\n', at) - at);
+  conversation->hang_up();
+  conversation = std::make_shared<Conversation>(host, *this);
+  say(request("GET", "/v1/events?news=pushed,done&topic=t", "", "",
+              fmt::format("Last-Event-ID: {}\r\n", cursor)));
+  EXPECT_THAT(after(Millis{0}), AllOf(HasSubstr("\"id\":\"9\""), Not(HasSubstr("missed"))));
+  conversation->hang_up();
+  conversation = std::make_shared<Conversation>(host, *this);
+  say(request("GET", fmt::format("/v1/events?news=all&after={}", cursor)));
+  EXPECT_THAT(after(Millis{0}), HasSubstr("event: missed\ndata: {}\n"));
+  other->hang_up();
+}
+
+TEST_F(WatchingTest, news_are_refused_with_the_name_of_the_field) {
+  EXPECT_THAT(ask("GET", "/v1/events?news=what").body, HasSubstr("news: \\\"what\\\" is not known"));
+  EXPECT_EQ(ask("GET", "/v1/events?news=all&state=what").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/events?state=ready").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/events?after=1.1").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/events?news=all&after=what").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/events?news=all&topic=a%20b").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/events?news=all&interval=1ms").status, 400);
+}
+
+TEST_F(WatchingTest, a_token_gets_news_of_its_topics_until_it_is_revoked) {
+  Token token;
+  token.name = "some";
+  token.sha256 = api::hash_secret("some");
+  token.scopes = only(Scope::kRead);
+  token.topics = {"t*"};
+  host.front->set_tokens({token});
+  const std::string as = "Authorization: Bearer some\r\n";
+  EXPECT_EQ(ask("GET", "/v1/events?news=all&topic=u", "", "", as).status, 403);
+  EXPECT_EQ(ask("GET", "/v1/events", "", "", as).status, 403);
+  EXPECT_THAT(say(request("GET", "/v1/events?news=all", "", "", as)), HasSubstr("200 OK"));
+  after(Millis{0});
+  const PushRequest jobs[] = {{.topic = "t1", .id = "mine"}, {.topic = "u", .id = "other"}};
+  queue.push(now, jobs, [](const Result<PushReport>&) {});
+  EXPECT_THAT(after(Millis{100}), AllOf(HasSubstr("mine"), Not(HasSubstr("other"))));
+  token.topics = {"u"};
+  host.front->set_tokens({token});
+  const PushRequest more[] = {{.topic = "t1", .id = "gone"}, {.topic = "u", .id = "seen"}};
+  queue.push(now, more, [](const Result<PushReport>&) {});
+  EXPECT_THAT(after(Millis{100}), AllOf(HasSubstr("seen"), Not(HasSubstr("gone"))));
+  host.front->set_tokens({});
+  Token another = token;
+  another.name = "another";
+  another.sha256 = api::hash_secret("another");
+  host.front->set_tokens({another});
+  EXPECT_TRUE(conversation->is_over());
+}
+
 TEST_F(WatchingTest, there_are_only_so_many) {
   std::vector<std::shared_ptr<Conversation>> all;
   for (size_t i = 0; i < Events::kMostStreams; ++i) {

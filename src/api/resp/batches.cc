@@ -86,13 +86,14 @@ Status Conversation::push(Arguments& arguments) {
     if (pushes_.empty()) batch_ = BatchKind::kNone;
     return status;
   }
-  if (!headers_.empty()) pushes_.back().options.headers = take_headers();
+  if (!headers_.empty() || !callback_headers_.empty()) take_headers(pushes_.back().options);
   if (pushes_.size() >= kLargestBatch) flush();
   return {};
 }
 
 Status Conversation::read_push(Arguments& arguments, PushRequest& job) {
   headers_.clear();
+  callback_headers_.clear();
   job.topic = arguments.take();
   const Result<Millis> delay = arguments.duration("delay");
   if (!delay.ok()) return delay.error();
@@ -144,6 +145,14 @@ Status Conversation::job_options(Arguments& arguments, PushRequest& job) {
     job.options.format = *format;
     return {};
   }
+  if (arguments.take_word("CALLBACKHEADER")) {
+    if (arguments.size() < 2)
+      return invalid("CALLBACKHEADER", "CALLBACKHEADER: a name and a value are needed behind it");
+    const std::string_view name = arguments.take();
+    callback_headers_ +=
+        fmt::format("{}{}: {}", callback_headers_.empty() ? "" : "\n", name, arguments.take());
+    return {};
+  }
   if (arguments.take_word("HEADER")) {
     if (arguments.size() < 2) return invalid("HEADER", "HEADER: a name and a value are needed behind it");
     const std::string_view name = arguments.take();
@@ -152,11 +161,15 @@ Status Conversation::job_options(Arguments& arguments, PushRequest& job) {
   return {};
 }
 
-std::string_view Conversation::take_headers() {
-  std::string encoded;
-  encode_job_headers(headers_, encoded);
-  headers_.clear();
-  return texts_.emplace_front(std::move(encoded));
+void Conversation::take_headers(JobOptions& options) {
+  if (!headers_.empty()) {
+    std::string encoded;
+    encode_job_headers(headers_, encoded);
+    headers_.clear();
+    options.headers = texts_.emplace_front(std::move(encoded));
+  }
+  if (!callback_headers_.empty())
+    options.callback_headers = texts_.emplace_front(std::exchange(callback_headers_, {}));
 }
 
 void Conversation::flush_pushes() {

@@ -83,6 +83,7 @@ enum class Verb : uint8_t {
   kTopics,
   kStats,
   kList,
+  kNews,
   kExport,
   kImport,
   kBackup,

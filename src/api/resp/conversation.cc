@@ -144,6 +144,11 @@ void Conversation::refuse_http() {
   is_over_ = true;
 }
 
+void Conversation::hang_up() {
+  api::Conversation::hang_up();
+  news_.reset();
+}
+
 void Conversation::time_out() {
   reply(
       [](Writer& writer) { writer.error("ERR", "Protocol error: the command did not come whole in time"); });
@@ -289,7 +294,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
   if (verb == Verb::kScheduleSet) return set_schedule(arguments);
   flush();
   answer_kind_ = kind_of_answer(verb);
-  if (verb >= Verb::kSchedule && verb <= Verb::kScheduleNext) return schedule(verb, arguments);
+  if (verb == Verb::kNews) return news(arguments);
   switch (verb) {
     case Verb::kGet:
       return get(arguments);

@@ -71,6 +71,25 @@ class Transaction {
   bool is_aborted_ = false;
 };
 
+class Conversation;
+
+/// The connections that get news of single jobs.
+class NewsFeeds {
+ public:
+  static constexpr size_t kMostFeeds = 100;
+  static constexpr Millis kInterval{100};
+
+  bool is_full() const { return feeds_.size() >= kMostFeeds; }
+  size_t size() const { return feeds_.size(); }
+  void add(const std::shared_ptr<Conversation>& conversation);
+  /// Sends what there is. Returns when to call it again; kNever when nobody listens.
+  Moment tick(Moment now);
+
+ private:
+  std::vector<std::weak_ptr<Conversation>> feeds_;
+  Moment next_{};
+};
+
 /// What all RESP conversations of a server share.
 struct Endpoint {
   Queue& queue;
@@ -80,6 +99,7 @@ struct Endpoint {
   std::function<size_t()> connections;
   uint64_t last_id = 0;  ///< of a connection
   std::shared_ptr<api::Front> front = std::make_shared<api::Front>();
+  NewsFeeds feeds{};
 };
 
 /// One client: its commands become queue verbs, and the answers become replies in the order of the commands.
@@ -99,6 +119,10 @@ class Conversation final : public api::Conversation {
   void time_out() override;
   bool go_on() override;
   ProtocolKind protocol() const override { return ProtocolKind::kResp; }
+  void hang_up() override;
+
+  /// Sends news as push messages, if the client reads them fast enough. False: it gets none any more.
+  bool send_news();
 
  private:
   /// A finished reply: appends to the writer.
@@ -205,8 +229,9 @@ class Conversation final : public api::Conversation {
   Status push_options(Arguments& arguments, PushRequest& job);
   /// The options of PUSH that say how the job is handled, whenever it is due. Takes one if it is there.
   Status job_options(Arguments& arguments, PushRequest& job);
-  /// The HEADERs that job_options() took, encoded; forgets them. Kept until the batch is flushed.
-  std::string_view take_headers();
+  /// Moves the HEADERs and CALLBACKHEADERs that job_options() took to the options, encoded. Kept until the
+  /// batch is flushed.
+  void take_headers(JobOptions& options);
   Status ack(Arguments& arguments);
   Status nack(Arguments& arguments);
   Status extend(Arguments& arguments);
@@ -230,6 +255,7 @@ class Conversation final : public api::Conversation {
   void ask_together(const std::shared_ptr<Pops>& pops);
   void popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped);
   Status get(Arguments& arguments);
+  Status news(Arguments& arguments);
   Status list(Arguments& arguments);
   Status topics(Arguments& arguments);
   Status stats(Arguments& arguments);
@@ -252,6 +278,7 @@ class Conversation final : public api::Conversation {
   CommandLimits limits_;
   CommandParser parser_;
   std::optional<Transaction> transaction_;
+  std::shared_ptr<NewsListener> news_;  ///< null: it gets none
   Version version_ = Version::k2;
   /// The version of the replies before a place; in the order of the places.
   struct Older {
@@ -272,6 +299,7 @@ class Conversation final : public api::Conversation {
   BatchKind batch_ = BatchKind::kNone;
   std::vector<PushRequest> pushes_;
   std::vector<JobHeader> headers_;           ///< of the command that is being read
+  std::string callback_headers_;             ///< the same, as lines
   std::forward_list<std::string> texts_;     ///< made for the batch
   std::vector<std::string_view> pop_words_;  ///< of the pops in the batch, which are all the same
   std::vector<std::string_view> pop_topics_;

@@ -79,6 +79,7 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
     case Verb::kReset:
       transaction_.reset();
       set_version(Version::k2);
+      news_.reset();
       name_.clear();
       caller_ = {};
       reply([](Writer& writer) { writer.simple("RESET"); });
@@ -127,6 +128,7 @@ Status Conversation::hello(Arguments& arguments) {
   // An unknown client does not learn anything about the server.
   if (Status status = front_.access.check_scope(caller_, kAnyScope); !status.ok()) return status;
   set_version(version);
+  if (version == Version::k2) news_.reset();  // there are no push messages in it
   reply([this](Writer& writer) {
     writer.map(7);
     writer.bulk("server");

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "api/resp/conversation.h"
 #include "api/transfer/line.h"
 #include "api/verbs.h"
@@ -25,14 +27,14 @@ void field(Writer& writer, std::string_view name, std::string_view value) {
 }
 
 /// A job as a map; fields without a value are left out.
-void write_job(Writer& writer, const Job& job, bool with_body) {
+void write_job(Writer& writer, const Job& job, bool with_body, std::string_view delivery_problem = {}) {
   const bool has_until = job.until != Moment{};
   const bool has_callback = job.outlet == Outlet::kCallback;
   const JobOptions options = with_body || has_callback ? decode_job_options(job.options) : JobOptions{};
   const bool has_headers = with_body && !options.headers.empty();
   size_t fields = 7;
   for (const bool there : {with_body, !job.group.empty(), has_until, has_callback, !job.outcome.empty(),
-                           job.cancel_requested, has_headers}) {
+                           job.cancel_requested, has_headers, !delivery_problem.empty()}) {
     fields += there ? 1 : 0;
   }
   writer.map(fields);
@@ -53,6 +55,7 @@ void write_job(Writer& writer, const Job& job, bool with_body) {
     writer.bulk("headers");
     write_headers(writer, options.headers);
   }
+  if (!delivery_problem.empty()) field(writer, "delivery_problem", delivery_problem);
 }
 
 constexpr size_t kCountFields = kJobStateCount + kTallyCount + 3;
@@ -93,10 +96,11 @@ void write_headers(Writer& writer, std::string_view encoded) {
 }
 
 Status Conversation::get(Arguments& arguments) {
-  auto found = respond<std::optional<FoundJob>>([](Writer& writer, const std::optional<FoundJob>& job) {
-    if (!job) return writer.null();
-    write_job(writer, job->job, true);
-  });
+  auto found = respond<std::optional<FoundJob>>(
+      [&queue = host_.queue, now = now_](Writer& writer, const std::optional<FoundJob>& job) {
+        if (!job) return writer.null();
+        write_job(writer, job->job, true, queue.delivery_problem(now, job->job));
+      });
   const std::string_view first = arguments.take();
   if (arguments.empty()) {
     host_.queue.find(now_, first, front_.access.topics_of(caller_), std::move(found));
@@ -104,6 +108,130 @@ Status Conversation::get(Arguments& arguments) {
     host_.queue.get(now_, {first, arguments.take()}, std::move(found));
   }
   return {};
+}
+
+// ---- news of single jobs
+
+namespace {
+
+/// Of output that was not sent; nothing is read for a client that has more.
+constexpr size_t kMostUnsentNews = 256 * 1024;
+
+void write_news(Writer& writer, const NewsItem& item, std::string_view cursor) {
+  size_t fields = 4;
+  for (const bool there : {!item.group.empty(), item.state.has_value(), item.attempt > 0,
+                           item.due.has_value(), !item.reason.empty()})
+    fields += there ? 1 : 0;
+  writer.push(3);
+  writer.bulk("news");
+  writer.bulk(cursor);
+  writer.map(fields);
+  field(writer, "news", name_of(item.kind));
+  field(writer, "at_ms", static_cast<uint64_t>(to_unix_ms(item.at)));
+  field(writer, "topic", item.topic);
+  if (item.id.empty()) {
+    field(writer, "jobs", item.count);
+  } else {
+    field(writer, "id", item.id);
+  }
+  if (!item.group.empty()) field(writer, "group", item.group);
+  if (item.state) field(writer, "state", name_of(*item.state));
+  if (item.attempt > 0) field(writer, "attempt", item.attempt);
+  if (item.due) field(writer, "due_ms", static_cast<uint64_t>(to_unix_ms(*item.due)));
+  if (!item.reason.empty()) field(writer, "error", item.reason);
+}
+
+}  // namespace
+
+Status Conversation::news(Arguments& arguments) {
+  if (arguments.take_word("STOP")) {
+    if (!arguments.empty()) return {};
+    news_.reset();
+    reply([](Writer& writer) { writer.simple("OK"); });
+    return {};
+  }
+  if (!arguments.take_word("START")) return {};  // not understood
+  NewsFilter filter;
+  std::string_view after;
+  while (!arguments.empty()) {
+    Status status;
+    std::string_view text;
+    if (arguments.take_word("OF")) {
+      status = keep(arguments.text("OF"), text);
+      if (status.ok()) status = keep(parse_news_kinds(text), filter.kinds);
+    } else if (arguments.take_word("STATE")) {
+      status = keep(arguments.text("STATE"), text);
+      if (status.ok()) status = keep(parse_news_states(text), filter.states);
+    } else if (arguments.take_word("TOPIC")) {
+      status = keep(arguments.text("TOPIC"), filter.topic);
+      if (status.ok()) status = front_.access.check(caller_, only(Scope::kRead), filter.topic);
+    } else if (arguments.take_word("GROUP")) {
+      status = keep(arguments.text("GROUP"), filter.group);
+    } else if (arguments.take_word("AFTER")) {
+      status = keep(arguments.text("AFTER"), after);
+    } else {
+      return {};
+    }
+    if (!status.ok()) return status;
+  }
+  if (version_ != Version::k3) return invalid("NEWS: push messages need RESP 3: send HELLO 3 first");
+  if (news_ == nullptr && host_.feeds.is_full()) {
+    return Error{ErrorCode::kOverloaded,
+                 {},
+                 fmt::format("too many connections get news: at most {} may", NewsFeeds::kMostFeeds),
+                 std::chrono::seconds{15}};
+  }
+  filter.patterns = front_.access.patterns_of(caller_);
+  Result<std::shared_ptr<NewsListener>> listener = host_.queue.listen(now_, std::move(filter), after);
+  if (!listener.ok()) return listener.error();
+  const bool is_new = news_ == nullptr;
+  news_ = std::move(*listener);
+  if (is_new) host_.feeds.add(self());
+  reply([this](Writer& writer) { writer.bulk(news_->cursor()); });
+  return {};
+}
+
+bool Conversation::send_news() {
+  if (news_ == nullptr || connection_ == nullptr || is_over_) return false;
+  if (replies_.is_amid_reply() || connection_->unsent() > kMostUnsentNews ||
+      replies_.output().size() > kMostUnsentNews)
+    return true;
+  Writer writer(replies_.output(), Version::k3);
+  const size_t before = replies_.output().size();
+  const Status allowed = front_.access.check_scope(caller_, only(Scope::kRead));
+  if (!allowed.ok()) {
+    writer.push(2);
+    writer.bulk("news-ended");
+    writer.bulk(allowed.error().detail);
+    news_.reset();
+  } else {
+    news_->set_patterns(front_.access.patterns_of(caller_));
+    news_->read(
+        [&writer](const NewsListener::Read& read) {
+          writer.push(2);
+          writer.bulk("news-missed");
+          writer.integer(static_cast<int64_t>(read.missed));
+        },
+        [&](const NewsItem& item, std::string&) { write_news(writer, item, news_->cursor()); });
+  }
+  if (replies_.output().size() != before) connection_->on_output();
+  return news_ != nullptr;
+}
+
+void NewsFeeds::add(const std::shared_ptr<Conversation>& conversation) {
+  const auto is_same = [&](const std::weak_ptr<Conversation>& each) { return each.lock() == conversation; };
+  if (std::none_of(feeds_.begin(), feeds_.end(), is_same)) feeds_.push_back(conversation);
+}
+
+Moment NewsFeeds::tick(Moment now) {
+  if (feeds_.empty()) return kNever;
+  if (now < next_ && next_ <= now + kInterval) return next_;  // the clock may have been set back
+  next_ = now + kInterval;
+  std::erase_if(feeds_, [](const std::weak_ptr<Conversation>& each) {
+    const std::shared_ptr<Conversation> conversation = each.lock();
+    return conversation == nullptr || !conversation->send_news();
+  });
+  return feeds_.empty() ? kNever : next_;
 }
 
 Status Conversation::list(Arguments& arguments) {
@@ -160,9 +288,11 @@ Status Conversation::stats(Arguments& arguments) {
   if (!arguments.empty()) {
     host_.queue.stats(now_, arguments.take(),
                       respond<TopicStats>([](Writer& writer, const TopicStats& stats) {
-                        writer.map(count_fields(stats.counts) + 1);
+                        const bool has_problem = !stats.delivery_problem.empty();
+                        writer.map(count_fields(stats.counts) + 1 + (has_problem ? 1 : 0));
                         write_counts(writer, stats.counts, stats.tallies, stats.lateness, stats.waiters);
                         field(writer, "paused", uint64_t{stats.settings.paused});
+                        if (has_problem) field(writer, "delivery_problem", stats.delivery_problem);
                       }));
     return {};
   }

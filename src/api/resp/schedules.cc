@@ -227,6 +227,7 @@ Status Conversation::set_schedule(Arguments& arguments) {
   ScheduleSpec spec;
   PushRequest job;  // for the options that are those of PUSH
   headers_.clear();
+  callback_headers_.clear();
   std::optional<std::string_view> body;
   const auto take_option = [&]() -> Status {
     const size_t before = arguments.size();
@@ -249,7 +250,8 @@ Status Conversation::set_schedule(Arguments& arguments) {
   Once once;
   while (!arguments.empty()) {
     const size_t before = arguments.size();
-    const bool may_repeat = same_word(arguments.front(), "HEADER");
+    const bool may_repeat =
+        same_word(arguments.front(), "HEADER") || same_word(arguments.front(), "CALLBACKHEADER");
     if (Status status = may_repeat ? take_option() : once.take(arguments, take_option); !status.ok())
       return status;
     if (arguments.size() == before) return {};  // not understood: the caller says so
@@ -264,7 +266,7 @@ Status Conversation::set_schedule(Arguments& arguments) {
   spec.priority = job.priority;
   spec.options = std::move(job.options);
   begin_batch(BatchKind::kSetSchedule);
-  if (!headers_.empty()) spec.options.headers = take_headers();
+  take_headers(spec.options);
   schedules_.push_back(std::move(spec));
   return {};
 }

@@ -54,6 +54,24 @@ std::string_view read_headers(Members& members) {
   return texts.emplace_back(std::move(encoded));
 }
 
+std::string_view read_callback_headers(Members& members) {
+  const json::Slice* const array = members.find("callback_headers");
+  if (array == nullptr) return {};
+  std::string lines;
+  bool is_right = array->type == json::Type::kArray;
+  if (is_right) {
+    for (const json::Slice& item : json::items_of(*array)) {
+      const Result<std::string> line =
+          item.type == json::Type::kString ? json::text_of(item) : invalid("no text");
+      // A line end would make two headers of one.
+      is_right = is_right && line.ok() && line->find('\n') == std::string::npos;
+      if (is_right) lines += (lines.empty() ? "" : "\n") + *line;
+    }
+  }
+  if (!is_right) members.note("callback_headers", "expected an array of header lines");
+  return members.texts().emplace_back(std::move(lines));
+}
+
 }  // namespace
 
 void write_options(json::Writer& json, const JobOptions& options) {
@@ -63,9 +81,16 @@ void write_options(json::Writer& json, const JobOptions& options) {
   if (!options.callback.empty()) json.key("callback").text(options.callback);
   if (!options.method.empty()) json.key("callback_method").text(options.method);
   if (options.format) json.key("callback_format").text(name_of(*options.format));
+  if (!options.callback_headers.empty()) {
+    json.key("callback_headers").begin_array();
+    for (const JobHeader& header : parse_header_lines(options.callback_headers))
+      json.text(fmt::format("{}: {}", header.name, header.value));
+    json.end_array();
+  }
   if (!options.content_type.empty()) json.key("content_type").text(options.content_type);
   if (!options.name.empty()) json.key("name").text(options.name);
   if (!options.kafka_topic.empty()) json.key("kafka_topic").text(options.kafka_topic);
+  if (options.is_notice) json.key("is_notice").boolean(true);
   write_headers(json, options.headers);
 }
 
@@ -88,9 +113,11 @@ void read_options(Members& members, JobOptions& options) {
   options.callback = members.text("callback").value_or(std::string_view());
   options.method = members.text("callback_method").value_or(std::string_view());
   options.format = members.parsed("callback_format", parse_callback_format);
+  options.callback_headers = read_callback_headers(members);
   options.content_type = members.text("content_type").value_or(std::string_view());
   options.name = members.text("name").value_or(std::string_view());
   options.kafka_topic = members.text("kafka_topic").value_or(std::string_view());
+  options.is_notice = members.boolean("is_notice").value_or(false);
   options.headers = read_headers(members);
 }
 

@@ -221,6 +221,13 @@ CallRoute route_of(const JobOptions& options, const EffectiveSettings& topic) {
   route.format = options.format.value_or(topic.callback_format);
   route.method = options.method.empty() ? std::string_view(topic.callback_method) : options.method;
   if (route.method.empty()) route.method = route.format == CallbackFormat::kCallbackApi ? "PUT" : "POST";
+  if (route.is_jobs_own) {
+    route.headers = parse_header_lines(options.callback_headers);
+  } else {
+    for (const std::string& line : topic.callback_headers) {
+      if (const auto header = parse_header_line(line)) route.headers.push_back(*header);
+    }
+  }
   return route;
 }
 
@@ -255,8 +262,12 @@ Call make_call(const Job& job, const JobOptions& options, const CallRoute& route
   call.headers.add("delayq-due", format_moment(job.due));
   // A record that came from Kafka may have any name, and an imported job one that is reserved by now.
   for (const JobHeader& header : visible_headers(options.headers)) {
-    if (!is_reserved_header(header.name)) call.headers.add_even_empty(header.name, header.value);
+    const auto is_same = [&header](const JobHeader& each) { return is_same_header(each.name, header.name); };
+    if (is_reserved_header(header.name) || std::any_of(route.headers.begin(), route.headers.end(), is_same))
+      continue;
+    call.headers.add_even_empty(header.name, header.value);
   }
+  for (const JobHeader& header : route.headers) call.headers.add(header.name, header.value);
   return call;
 }
 

@@ -8,12 +8,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <absl/functional/any_invocable.h>
 
 #include "core/histogram.h"
 #include "core/time.h"
 #include "queue/delivery.h"
+#include "queue/job_headers.h"
 #include "queue/job_options.h"
 #include "queue/settings.h"
 #include "signing/signature.h"
@@ -182,6 +184,8 @@ struct CallRoute {
   bool is_jobs_own = false;  ///< the URL is the job's, not its topic's
   std::string_view method;   ///< by default POST, and PUT for the callback API
   CallbackFormat format = CallbackFormat::kWebhook;
+  /// Header lines that belong to the URL: those of the job to its own, those of the topic to the topic's.
+  std::vector<JobHeader> headers{};
 };
 CallRoute route_of(const JobOptions& options, const EffectiveSettings& topic);
 

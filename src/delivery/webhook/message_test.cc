@@ -51,6 +51,30 @@ TEST_F(Message, NativeFormat) {
   EXPECT_EQ(header(call, "ce-id"), "(none)");
 }
 
+TEST_F(Message, HeaderLinesOfTheTopicGoToItsCallbackAlone) {
+  topic_.callback_headers = {"Authorization: Bearer topic", "X-Tenant: acme"};
+  EXPECT_EQ(header(make(), "Authorization"), "Bearer topic");
+  EXPECT_EQ(header(make(), "X-Tenant"), "acme");
+  options_.callback = "https://elsewhere.example/";
+  EXPECT_EQ(header(make(), "Authorization"), "(none)") << "the producer chose that URL";
+  options_.callback_headers = "Authorization: Bearer own\nX-More: a: b";
+  EXPECT_EQ(header(make(), "Authorization"), "Bearer own");
+  EXPECT_EQ(header(make(), "X-More"), "a: b");
+  EXPECT_EQ(header(make(), "X-Tenant"), "(none)");
+}
+
+TEST_F(Message, AHeaderLineOfTheCallbackReplacesOneOfTheJob) {
+  topic_.callback_headers = {"X-Tenant: acme"};
+  std::string encoded;
+  const std::vector<JobHeader> own{{"x-tenant", "mallory"}, {"x-other", "1"}};
+  encode_job_headers(own, encoded);
+  options_.headers = encoded;
+  const Call call = make();
+  EXPECT_EQ(header(call, "X-Tenant"), "acme");
+  EXPECT_EQ(header(call, "x-tenant"), "(none)");
+  EXPECT_EQ(header(call, "x-other"), "1");
+}
+
 TEST_F(Message, WithoutSecretsThereIsNoSignature) {
   signer_ = std::move(*signing::Signer::create({}));
   EXPECT_EQ(header(make(), "webhook-signature"), "(none)");

@@ -4,6 +4,10 @@
 #include <cassert>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "core/moment.h"
+
 namespace delayq::webhook {
 
 namespace {
@@ -40,6 +44,16 @@ WebhookFigures WebhookSink::figures() const {
   figures.waiting = waiting_;
   figures.open_hosts = gate_.open_hosts();
   return figures;
+}
+
+std::string WebhookSink::problem_of(Moment now, std::string_view url) const {
+  const std::string host = host_of(url);
+  const HostView view = gate_.look(host, now);
+  if (view.breaker == Breaker::kClosed) return {};
+  const std::string next = view.open_until
+                               ? fmt::format("it is called again at {}", format_moment(*view.open_until))
+                               : "one call tries whether it is back";
+  return fmt::format("{} is not called now: its last {} calls failed; {}", host, view.failures, next);
 }
 
 CallbackReport WebhookSink::report(Moment now, size_t limit) const {
@@ -207,7 +221,9 @@ void WebhookSink::ended(uint64_t number, const CallResult& result) {
 
 void WebhookSink::settle(const Flight& flight, const CallResult& result) {
   CallOutcome outcome = outcome_of(result, flight.format, now_);
-  gate_.leave(flight.host, now_, outcome.host_failed);
+  const HostGate::Change change = gate_.leave(flight.host, now_, outcome.host_failed);
+  if (breaker_log_ && change != HostGate::Change::kNone)
+    breaker_log_(flight.host, change == HostGate::Change::kOpened, gate_.look(flight.host, now_));
   const bool is_done = outcome.fate == CallFate::kDone;
   book_.note(now_, flight.host, result, !is_done);
   if (is_done) return ledger().done(flight.ticket, std::move(outcome.text));
@@ -326,10 +342,11 @@ void HostGate::give_back(const std::string& name, uint32_t calls) {
   forget_if_idle(found);
 }
 
-void HostGate::leave(const std::string& name, Moment now, bool failed) {
+HostGate::Change HostGate::leave(const std::string& name, Moment now, bool failed) {
   const auto found = hosts_.find(name);
-  if (found == hosts_.end()) return;
+  if (found == hosts_.end()) return Change::kNone;
   HostState& host = found->second;
+  const bool was_open = host.is_open;
   assert(host.calls > 0);
   --host.calls;
   if (failed) {
@@ -346,7 +363,10 @@ void HostGate::leave(const std::string& name, Moment now, bool failed) {
     set_open(host, false);
   }
   host.is_probing = false;
+  const bool is_open = host.is_open;
   forget_if_idle(found);
+  if (is_open == was_open) return Change::kNone;
+  return is_open ? Change::kOpened : Change::kClosed;
 }
 
 void HostGate::set_open(HostState& host, bool open) {

@@ -52,8 +52,10 @@ class HostGate {
   void enter(const std::string& host, Moment now, uint32_t calls = 1);
   /// Returns places that were not used.
   void give_back(const std::string& host, uint32_t calls);
-  /// A call has ended. `failed`: the host itself failed.
-  void leave(const std::string& host, Moment now, bool failed);
+  /// A call has ended. `failed`: the host itself failed. Returns whether that opened or closed the breaker; a
+  /// probe that fails leaves it open.
+  enum class Change : uint8_t { kNone, kOpened, kClosed };
+  Change leave(const std::string& host, Moment now, bool failed);
 
   /// For people. A host that is not remembered has had no failure since its last success.
   HostView look(const std::string& host, Moment now) const;
@@ -137,6 +139,11 @@ class WebhookSink final : public delivery::Sink {
   void set_options(WebhookSinkOptions options);
   /// Called for each call that failed.
   void set_log(std::function<void(const FailedCall&)> log) { log_ = std::move(log); }
+  /// Called when the breaker of a host opens and when it closes.
+  using BreakerLog = std::function<void(const std::string& host, bool is_open, const HostView& view)>;
+  void set_breaker_log(BreakerLog log) { breaker_log_ = std::move(log); }
+  /// Why the host of a URL is not called now, for people; empty: its breaker is closed.
+  std::string problem_of(Moment now, std::string_view url) const;
   WebhookFigures figures() const;
   /// The hosts that were called and the last failures, at most `limit` of each.
   CallbackReport report(Moment now, size_t limit) const;
@@ -189,6 +196,7 @@ class WebhookSink final : public delivery::Sink {
   Moment next_check_ = kNever;
   absl::flat_hash_map<std::string, signing::Signer> signers_;  ///< by their secrets
   std::function<void(const FailedCall&)> log_;
+  BreakerLog breaker_log_;
   CallBook book_;
   WebhookFigures figures_;  ///< of calls; those of jobs are in the ledger
 };

@@ -525,6 +525,63 @@ TEST_F(CallingBack, SecretsOfItsTopicSignAJobsOwnCallback) {
   EXPECT_THAT(*signature_to(kBadHost), testing::Not(HasSubstr(" "))) << "by the topic's alone";
 }
 
+TEST_F(CallingBack, AnOpenBreakerIsLoggedOnceAndTold) {
+  std::vector<std::string> lines;
+  sink_.set_breaker_log([&lines](const std::string& host, bool is_open, const HostView& view) {
+    lines.push_back(fmt::format("{} {} {}", host, is_open ? "open" : "closed", view.failures));
+  });
+  hook("t", kBad);
+  EXPECT_EQ(sink_.problem_of(queue_.now(), kBad), "");
+  for (int i = 0; i < 4; ++i) push("t");
+  settle();
+  for (int i = 0; i < 4; ++i) caller_.answer(503);
+  settle();
+  EXPECT_THAT(lines, testing::ElementsAre("bad.example:80 open 3"));
+  EXPECT_THAT(sink_.problem_of(queue_.now(), kBad),
+              testing::AllOf(testing::StartsWith("bad.example:80 is not called now: its last 4 calls failed; "
+                                                 "it is called again at "),
+                             HasSubstr("Z")));
+  EXPECT_EQ(sink_.problem_of(queue_.now(), kGood), "");
+  // A probe that fails changes nothing of what was said.
+  settle_at(queue_.now() + seconds{11});
+  ASSERT_EQ(caller_.open().size(), 1U);
+  EXPECT_THAT(sink_.problem_of(queue_.now(), kBad), HasSubstr("one call tries whether it is back"));
+  caller_.answer(503);
+  settle();
+  EXPECT_EQ(lines.size(), 1U);
+  settle_at(queue_.now() + seconds{11});
+  caller_.answer(200);
+  settle();
+  EXPECT_THAT(lines, testing::ElementsAre("bad.example:80 open 3", "bad.example:80 closed 0"));
+  EXPECT_EQ(sink_.problem_of(queue_.now(), kBad), "");
+}
+
+TEST_F(CallingBack, AnOpenBreakerIsInTheViewOfTheTopicAndOfTheJob) {
+  queue_.queue().set_callback_problem(
+      [this](Moment now, std::string_view url) { return sink_.problem_of(now, url); });
+  hook("t", kBad);
+  push("u", kBad);
+  push("t");
+  push("t");
+  settle();
+  for (int i = 0; i < 3; ++i) caller_.answer(503);
+  settle();
+  EXPECT_THAT(queue_.stats("t").delivery_problem, HasSubstr("bad.example:80 is not called now"));
+  EXPECT_EQ(queue_.stats("u").delivery_problem, "") << "its other jobs are popped";
+  std::string options;
+  encode_job_options({.callback = kBad}, options);
+  const auto problem_of = [this](std::string_view job_options, JobState state) {
+    Job job;
+    job.topic = "u";
+    job.options = job_options;
+    job.state = state;
+    return queue_.queue().delivery_problem(queue_.now(), job);
+  };
+  EXPECT_THAT(problem_of(options, JobState::kReady), HasSubstr("is not called now"));
+  EXPECT_EQ(problem_of(options, JobState::kDead), "");
+  EXPECT_EQ(problem_of({}, JobState::kReady), "");
+}
+
 TEST_F(CallingBack, LargeJobsAreTakenInPartsUntilNoneIsLeft) {
   const std::string body(size_t{1} << 20, 'x');
   for (int i = 0; i < 20; ++i) queue_.push({.topic = "t", .body = body, .options = {.callback = kGood}});

@@ -15,6 +15,9 @@ namespace {
 constexpr uint32_t kPreparePortion = 4096;
 constexpr uint32_t kLeaseCounterBits = 40;
 constexpr Millis kProbeInterval{1000};
+/// Of the jobs that become ready between two polls, so many are named, and so many bytes of them are read.
+constexpr size_t kMostDueTold = 2'000;
+constexpr uint64_t kMostDueBytes = 4u << 20;
 
 SipKey secret_from(uint64_t seed) {
   Random random(seed);
@@ -121,7 +124,32 @@ bool JournalEngine::make_due(Moment now) {
   store_.wheel.observe(now);
   if (is_planted(Canary::kEarlyWheelSlot)) now += Millis{40};
   if (!store_.wheel.may_have_due(now)) return true;
-  return store_.wheel.advance(now, options_.work_per_tick, [this](Slot slot) { on_wake(slot); });
+  const bool is_finished =
+      store_.wheel.advance(now, options_.work_per_tick, [this](Slot slot) { on_wake(slot); });
+  if (!due_records_.empty()) read_due();
+  return is_finished;
+}
+
+void JournalEngine::read_due() {
+  uint64_t bytes = 0;
+  std::vector<Location> wanted;
+  for (const Location& record : std::exchange(due_records_, {})) {
+    if (due_jobs_.size() + wanted.size() < kMostDueTold && bytes < kMostDueBytes) {
+      wanted.push_back(record);
+      bytes += record.size;
+    } else {
+      ++due_left_out_;
+    }
+  }
+  reader_.read(wanted, [this](const RecordReader::Found& found) {
+    for (const std::optional<RecordView>& record : found.records) {
+      const auto job = record ? parse_job(record->payload) : std::nullopt;
+      if (job)
+        due_jobs_.push_back({std::string(job->topic), std::string(job->id), std::string(job->group)});
+      else
+        ++due_left_out_;
+    }
+  });
 }
 
 void JournalEngine::on_wake(Slot slot) {
@@ -133,6 +161,7 @@ void JournalEngine::on_wake(Slot slot) {
       ready.state = JobState::kReady;
       store_.change(slot, ready);
       announce(slot);
+      if (watches_due_) due_records_.push_back(entry.location);
       break;
     }
     case JobState::kReserved:
@@ -349,7 +378,9 @@ bool JournalEngine::poll(EngineListener& listener) {
     listener.on_ready(store_.topics[number].name, outlet);
   }
   tell_expired(listener);
-  busy |= !answers.empty() || !topics.empty() || !due_schedules_.empty();
+  busy |= !answers.empty() || !topics.empty() || !due_schedules_.empty() || !due_jobs_.empty();
+  if (!due_jobs_.empty() || due_left_out_ > 0)
+    listener.on_due(std::exchange(due_jobs_, {}), std::exchange(due_left_out_, 0));
   if (!due_schedules_.empty()) listener.on_schedules_due(std::exchange(due_schedules_, {}));
 
   begin_commit();

@@ -87,7 +87,10 @@ class JournalEngine final : public Engine {
   void get_schedule(Moment now, std::string_view name, Reply<std::optional<StoredSchedule>> reply) override;
   void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) override;
 
+  void held(Moment now, std::span<const LeaseRef> leases, bool with_bodies, Reply<HeldJobs> reply) override;
+
   Moment tick(Moment now) override;
+  void watch_due(bool is_on) override { watches_due_ = is_on; }
   bool poll(EngineListener& listener) override;
   void set_wakeup(std::function<void()> wakeup) override;
   void flush(Reply<bool> reply) override;
@@ -133,6 +136,8 @@ class JournalEngine final : public Engine {
   bool make_due(Moment now);
   void on_wake(Slot slot);
   void announce(Slot slot);
+  /// Reads the records of the jobs that became ready, for on_due().
+  void read_due();
   void probe_disk(Moment now);
 
   // ---- records
@@ -223,6 +228,10 @@ class JournalEngine final : public Engine {
   std::vector<std::pair<TopicNumber, Outlet>> announced_;
   std::vector<Expired> expired_;
   std::vector<LeaseInfo> expired_infos_;
+  bool watches_due_ = false;
+  std::vector<Location> due_records_;  ///< of jobs that became ready, not read yet
+  std::vector<DueJob> due_jobs_;
+  uint64_t due_left_out_ = 0;
   std::vector<StoredSchedule> due_schedules_;
   std::optional<Error> failure_;
   Moment now_{};

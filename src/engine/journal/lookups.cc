@@ -53,6 +53,36 @@ void JournalEngine::get(Moment now, const JobRef& job, Reply<std::optional<Found
   reader_.read(wanted, std::move(then));
 }
 
+void JournalEngine::held(Moment now, std::span<const LeaseRef> leases, bool with_bodies,
+                         Reply<HeldJobs> reply) {
+  if (!failure_) make_due(now);
+  std::vector<std::pair<size_t, Snapshot>> jobs;  // with the place of the lease
+  std::vector<Location> wanted;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < leases.size() && (with_bodies || bytes < kMostBytesPerPage); ++i) {
+    const Slot slot = find_lease(leases[i], std::nullopt);
+    if (slot == kNoSlot) continue;
+    bytes += store_.jobs[slot].location.size;
+    jobs.emplace_back(i, snapshot(slot));
+    add_locations(slot, wanted);
+  }
+  auto then = [this, count = leases.size(), with_bodies, jobs = std::move(jobs),
+               reply = std::move(reply)](RecordReader::Found found) mutable {
+    if (!found.status.ok()) return answer(std::move(reply), Result<HeldJobs>(found.status.error()));
+    HeldJobs result;
+    result.jobs.resize(count);
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      Job job;
+      if (!fill_job(job, jobs[i].second, found.records[2 * i], found.records[2 * i + 1])) continue;
+      if (!with_bodies) job.body = {};
+      result.jobs[jobs[i].first] = job;
+    }
+    result.storage = std::move(found.storage);
+    answer(std::move(reply), Result<HeldJobs>(std::move(result)));
+  };
+  reader_.read(wanted, std::move(then));
+}
+
 void JournalEngine::locate(Moment now, std::string_view id, Among among,
                            Reply<std::vector<std::string>> reply) {
   if (!failure_) make_due(now);

@@ -93,12 +93,12 @@ TEST(SegmentScanner, a_bad_record_before_what_was_synced_is_damage) {
 TEST(SegmentScanner, a_commit_that_was_only_written_may_be_torn_although_another_followed) {
   // Without a sync between two commits, the mark of the second does not cover the first.
   SegmentBuilder segment(1);
-  const uint64_t synced = segment.size();
+  const uint64_t synced_to = segment.size();
   segment.job(JobSpec("mail", "a"));
-  segment.flip(segment.last() + 40).mark(synced).job(JobSpec("mail", "b"));
+  segment.flip(segment.last() + 40).mark(synced_to).job(JobSpec("mail", "b"));
   const Walk walk(segment, false);
   EXPECT_EQ(walk.end, End::kTorn);
-  EXPECT_EQ(walk.offset, synced);
+  EXPECT_EQ(walk.offset, synced_to);
 }
 
 TEST(SegmentScanner, a_damaged_mark_is_damage_when_a_later_one_speaks_for_it) {

@@ -46,6 +46,7 @@ bool MemoryEngine::wake_next(Moment now) {
   StoredJob& job = *jobs_.alarms().begin()->second;
   if (job.state == JobState::kDelayed) {
     wait_until(job, now, job.due);
+    if (watches_due_) due_jobs_.push_back({job.topic, job.id, job.group});
   } else {
     jobs_.erase(job);
   }
@@ -257,6 +258,21 @@ void MemoryEngine::extend(Moment now, std::span<const ExtendRequest> leases,
     extended[i] = until;
   }
   answer<std::vector<ExtendAnswer>>(reply, std::move(extended));
+}
+
+void MemoryEngine::held(Moment now, std::span<const LeaseRef> leases, bool with_bodies,
+                        Reply<HeldJobs> reply) {
+  catch_up(now);
+  HeldJobs held;
+  for (const LeaseRef& lease : leases) {
+    const StoredJob* const job = current(Moment::min(), lease);
+    if (job == nullptr) {
+      held.jobs.emplace_back();
+    } else {
+      held.jobs.emplace_back(memory::copy_job(*job, with_bodies, held.storage));
+    }
+  }
+  answer<HeldJobs>(reply, std::move(held));
 }
 
 // ---- by id, by group, by topic
@@ -488,10 +504,12 @@ bool MemoryEngine::poll(EngineListener& listener) {
   // Replies and listeners may call verbs; their replies and events are delivered by the next poll().
   auto answers = std::exchange(answers_, {});
   const auto ready_topics = std::exchange(ready_topics_, {});
-  const bool any = !answers.empty() || !ready_topics.empty() || !expired_.empty() || !due_schedules_.empty();
+  const bool any = !answers.empty() || !ready_topics.empty() || !expired_.empty() ||
+                   !due_schedules_.empty() || !due_jobs_.empty();
   for (auto& give : answers) give();
   for (const auto& [topic, outlet] : ready_topics) listener.on_ready(topic, outlet);
   tell_expired(listener);
+  if (!due_jobs_.empty()) listener.on_due(std::exchange(due_jobs_, {}), 0);
   if (!due_schedules_.empty()) listener.on_schedules_due(std::exchange(due_schedules_, {}));
   return any;
 }

@@ -80,7 +80,10 @@ class MemoryEngine final : public Engine {
   void get_schedule(Moment now, std::string_view name, Reply<std::optional<StoredSchedule>> reply) override;
   void list_schedules(Moment now, const ScheduleListRequest& request, Reply<SchedulePage> reply) override;
 
+  void held(Moment now, std::span<const LeaseRef> leases, bool with_bodies, Reply<HeldJobs> reply) override;
+
   Moment tick(Moment now) override;
+  void watch_due(bool is_on) override { watches_due_ = is_on; }
   bool poll(EngineListener& listener) override;
   /// `wakeup` is never called: every event here is caused by a verb or a tick.
   void set_wakeup(std::function<void()> wakeup) override;
@@ -124,6 +127,8 @@ class MemoryEngine final : public Engine {
   std::vector<absl::AnyInvocable<void()>> answers_;
   std::set<std::pair<std::string, Outlet>> ready_topics_;
   std::vector<StoredSchedule> due_schedules_;
+  std::vector<DueJob> due_jobs_;
+  bool watches_due_ = false;
   std::map<uint64_t, Moment> expired_;  ///< lease; time of the tick or verb that found it expired
 };
 

@@ -320,6 +320,44 @@ void RedisEngine::nack(Moment now, std::span<const NackRequest> leases,
   gather->close(answers_);
 }
 
+void RedisEngine::held(Moment now, std::span<const LeaseRef> leases, bool with_bodies,
+                       Reply<HeldJobs> reply) {
+  struct Wanted {
+    LeaseRef lease;
+  };
+  std::vector<Wanted> wanted;
+  wanted.reserve(leases.size());
+  for (const LeaseRef& lease : leases) wanted.push_back({lease});
+  HeldJobs none;
+  none.jobs.resize(leases.size());
+  auto gather = Gather<HeldJobs>::make(std::move(none), std::move(reply));
+  const auto numbers = [with_bodies](const Wanted&, uint32_t) { return std::array{int64_t{with_bodies}}; };
+  const auto read = [with_bodies](const resp::Value& value, const std::string& topic, const Bundle& bundle,
+                                  HeldJobs& all) {
+    if (value.items.size() != bundle.items.size() + 2) return false;
+    for (size_t i = 0; i < bundle.items.size(); ++i) {
+      const std::vector<resp::Value>& said = value.items[i + 2].items;
+      if (said.size() < 2) continue;
+      std::optional<Job>& job = all.jobs[bundle.items[i]];
+      if (!with_bodies) {
+        job.emplace();
+        job->topic = all.storage.copy(topic);
+        job->id = all.storage.copy(said[0].text);
+        job->group = all.storage.copy(said[1].text);
+        continue;
+      }
+      const std::optional<redis::Record> record = redis::read_record(said[1].text);
+      if (!record) return false;
+      job = redis::copy_job(*record, topic, said[0].text, true, all.storage);
+    }
+    return true;
+  };
+  send_leases(
+      redis::scripts::kHeld, now, std::span<const Wanted>(wanted), *gather, numbers,
+      [](Arguments&, const Wanted&, uint32_t) {}, read);
+  gather->close(answers_);
+}
+
 void RedisEngine::extend(Moment now, std::span<const ExtendRequest> leases,
                          Reply<std::vector<ExtendAnswer>> reply) {
   auto gather =

@@ -20,6 +20,8 @@ namespace {
 
 constexpr int64_t kOwnOutlet = 1;
 constexpr int64_t kCallbackOutlet = 2;
+/// The end of the name under which a server that watches_due_ calls scripts (prelude_life.lua).
+constexpr std::string_view kWatchMark = " w";
 /// The list is searched for each verb.
 constexpr size_t kMostJointCalls = 32;
 /// The key of the hash that makes the seed of a server's nonces from its name.
@@ -45,8 +47,10 @@ RedisEngine::RedisEngine(net::redis::Client& client, RedisEngineOptions options)
       nonce_(random_.between(1, redis::kMostNonce)) {
   sender_ = options_.server;
   if (options_.cold_store != nullptr && !options_.only_looks) open_cold_store();
-  for (uint32_t shard = 0; shard < keys_.shards(); ++shard)
+  for (uint32_t shard = 0; shard < keys_.shards(); ++shard) {
     senders_.push_back(fmt::format("{}@{}", shard, sender_));
+    watching_senders_.push_back(fmt::format("{}{}", senders_.back(), kWatchMark));
+  }
   if (options_.only_looks) return;
   client_.subscribe(
       channel_,
@@ -100,7 +104,8 @@ void RedisEngine::layout_came(const Result<resp::Value>& answer) {
 
 Arguments RedisEngine::arguments_for(Moment now, uint32_t shard, std::string_view topic) const {
   Arguments arguments;
-  arguments.moment(now).text(topic).view(channel_).view(senders_[shard]);
+  const std::vector<std::string>& senders = watches_due_ ? watching_senders_ : senders_;
+  arguments.moment(now).text(topic).view(channel_).view(senders[shard]);
   return arguments;
 }
 
@@ -227,6 +232,10 @@ constexpr uint32_t kMendedBytesPerCall = 4 * 1024 * 1024;
 /// an expired lease is reported again after this time if it was not resolved
 constexpr Millis kTellAgain{5'000};
 
+/// Between two polls, at most.
+constexpr size_t kMostDueTold = 10'000;
+constexpr size_t kMostTold = 1'000;
+
 /// Entries of a shard's head that are about the cold store.
 constexpr char kCool = 'c';
 constexpr char kWarm = 'w';
@@ -237,6 +246,18 @@ struct News {
   std::string_view server;
   std::string_view rest;
 };
+
+/// Takes "5:order" from the front of a text; nullopt: it is no such text.
+std::optional<std::string_view> take_counted(std::string_view& text) {
+  size_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  const auto digits = static_cast<size_t>(end - text.data());
+  if (error != std::errc{} || digits == text.size() || *end != ':') return std::nullopt;
+  if (size > text.size() - digits - 1) return std::nullopt;
+  const std::string_view taken = text.substr(digits + 1, size);
+  text.remove_prefix(digits + 1 + size);
+  return taken;
+}
 
 std::optional<News> read_news(std::string_view text) {
   News news;
@@ -373,7 +394,13 @@ void RedisEngine::hear(std::string_view message) {
     settings_changed_ = true;
     return;
   }
-  const std::optional<News> news = read_news(message.substr(1));
+  std::optional<News> news = read_news(message.substr(1));
+  if (news && news->server.ends_with(kWatchMark)) news->server.remove_suffix(kWatchMark.size());
+  if (news && message.front() == 'd') return hear_due(news->rest);
+  if (news && message.front() == 't') {
+    if (news->server != sender_ && told_.size() < kMostTold) told_.emplace_back(news->rest);
+    return;
+  }
   const bool is_known = news && news->server == sender_ && !doubt_.is_listening();
   if (!news || is_known) return;
   if (message.front() == 'e') {
@@ -382,6 +409,28 @@ void RedisEngine::hear(std::string_view message) {
     note_ready(news->shard, news->rest.substr(1),
                news->rest.front() == '0' ? Outlet::kTopic : Outlet::kCallback);
   }
+}
+
+void RedisEngine::hear_due(std::string_view text) {
+  if (!watches_due_) return;
+  const auto topic = take_counted(text);
+  while (topic && !text.empty()) {
+    const auto id = take_counted(text);
+    const auto group = id ? take_counted(text) : std::nullopt;
+    if (!group) return;
+    if (due_jobs_.size() < kMostDueTold) {
+      due_jobs_.push_back({std::string(*topic), std::string(*id), std::string(*group)});
+    } else {
+      ++due_left_out_;
+    }
+  }
+}
+
+void RedisEngine::watch_due(bool is_on) { watches_due_ = is_on; }
+
+void RedisEngine::tell_others(std::string_view message) {
+  const std::string text = fmt::format("t0@{}:{}", sender_, message);
+  call(channel_, {"PUBLISH", channel_, text}, [](const Result<resp::Value>&) {});
 }
 
 void RedisEngine::note_asked(std::string_view topic) {
@@ -488,6 +537,11 @@ bool RedisEngine::poll(EngineListener& listener) {
   any |= !ready_topics.empty() || !ended.empty() || !due_schedules.empty();
   if (!ended.empty()) listener.on_expired(std::move(ended));
   for (std::vector<StoredSchedule>& report : due_schedules) listener.on_schedules_due(std::move(report));
+  if (!due_jobs_.empty() || due_left_out_ > 0) {
+    any = true;
+    listener.on_due(std::exchange(due_jobs_, {}), std::exchange(due_left_out_, 0));
+  }
+  for (const std::string& message : std::exchange(told_, {})) listener.on_told(message);
   if (std::exchange(settings_changed_, false)) {
     any = true;
     listener.on_settings_changed();

@@ -113,6 +113,10 @@ class RedisEngine final : public Engine {
   void backup(std::string_view name, Reply<BackupReport> reply) override;
 
   // ---- running (redis_engine.cc)
+  void held(Moment now, std::span<const LeaseRef> leases, bool with_bodies, Reply<HeldJobs> reply) override;
+  /// The scripts that make jobs ready publish them.
+  void watch_due(bool is_on) override;
+  void tell_others(std::string_view message) override;
   bool has_parts() const override { return keys_.shards() > 1; }
   Moment tick(Moment now) override;
   bool poll(EngineListener& listener) override;
@@ -254,6 +258,7 @@ class RedisEngine final : public Engine {
   }
   /// Handles news of another server or of this one.
   void hear(std::string_view message);
+  void hear_due(std::string_view text);
   /// Call when news may have been missed: visits every shard, and announces every topic that was taken from.
   void look_at_everything();
   /// Walks through all topics to find what was not reported. Done rarely, because every change is published,
@@ -317,6 +322,7 @@ class RedisEngine final : public Engine {
   std::optional<Error> refused_;
   std::string sender_;                         ///< the name of this server in its news
   std::vector<std::string> senders_;           ///< by shard: the sender in this server's news
+  std::vector<std::string> watching_senders_;  ///< the same while it watches_due_
   std::vector<redis::JointCall> joint_calls_;  ///< not sent yet; one for each topic in a shard
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
@@ -339,7 +345,11 @@ class RedisEngine final : public Engine {
   std::set<std::pair<std::string, Outlet>> ready_topics_;
   std::vector<LeaseInfo> ended_;
   std::vector<std::vector<StoredSchedule>> due_schedules_;  ///< one report each
-  bool settings_changed_ = false;                           ///< by another server, as far as this one knows
+  std::vector<DueJob> due_jobs_;
+  uint64_t due_left_out_ = 0;
+  bool watches_due_ = false;
+  std::vector<std::string> told_;  ///< by other servers
+  bool settings_changed_ = false;  ///< by another server, as far as this one knows
 };
 
 }  // namespace delayq

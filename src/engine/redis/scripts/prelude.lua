@@ -2,7 +2,8 @@
 --
 -- KEYS  as in keys.h: 14 keys of one topic in one shard. (Scripts about a whole shard have others, and say so.)
 -- ARGV  1 now in ms   2 topic   3 channel of the news   4 shard and server, "3@name"; a server with a cold store adds a
---       space and the delay in ms from which on it moves jobs there   5... the script's own
+--       space and the delay in ms from which on it moves jobs there; one that wants to hear of jobs that become ready adds
+--       " w"   5... the script's own
 -- RETURNS of every script that calls answer(): an array of
 --   1 when the shard must be visited next, in ms, as text; "" for never; nil if that has not changed
 --   2 which outlets got ready jobs: 1 the topic's own, 2 callbacks, 3 both, 0 none

@@ -3,7 +3,7 @@
 -- The cold store keeps the bodies of jobs that are due much later. Two zsets of the shard have members "topic/id": `cool`,
 -- by due time, those whose bodies are to be moved there; `warm`, by when to try, those whose bodies must come back.
 -- Their names are made here, as those of groups; they have the shard's tag.
-local COOLED_FROM = tonumber(string.match(SENDER or '', ' (%d+)$') or '')
+local COOLED_FROM = tonumber(string.match(SENDER or '', ' (%d+) ?w?$') or '')
 local function in_shard(name)
   return string.sub(NEXT, 1, -5) .. name
 end

@@ -49,6 +49,17 @@ local function clear_traces()
   is_smaller = true
 end
 
+local function is_watched()
+  return string.sub(SENDER, -2) == ' w'
+end
+
+-- Publishes that these jobs became ready. `named` is {id, group, id, group, ...}.
+local function tell_due(named)
+  local texts = {#TOPIC .. ':' .. TOPIC}
+  for i, text in ipairs(named) do texts[i + 1] = #text .. ':' .. text end
+  call('PUBLISH', CHANNEL, 'd' .. SENDER .. ':' .. table.concat(texts))
+end
+
 -- Makes up to `most` due jobs ready, fewer if they are large. Returns whether more are due. The bytes are counted over
 -- the whole script, which may handle many topics.
 local moved_bytes = 0
@@ -61,13 +72,18 @@ local function move_due(most)
     local records, bytes = records_of(ids, ENOUGH_BYTES - moved_bytes)
     moved, moved_bytes = moved + #records, moved_bytes + bytes
     local lines, cold = {}, {}
+    local named = is_watched() and {}
     for i, record in ipairs(records) do
       if record then
-        local _, head = cmsgpack.unpack_one(record)
+        local at, head = cmsgpack.unpack_one(record)
         if is_cold(head) then
           cold[#cold + 1] = ids[i]
         elseif head[STATE] == WAITING then
           line_up(lines, ids[i], head)
+          if named then
+            named[#named + 1] = ids[i]
+            named[#named + 1] = group_of(string.sub(record, at + 1))
+          end
         end
       end
     end
@@ -77,6 +93,7 @@ local function move_due(most)
     for outlet, members in pairs(lines) do ready(outlet, members) end
     take_due(#records)
     if #cold > 0 then postpone(cold) end
+    if named and #named > 0 then tell_due(named) end
   end
   return #due_ids(1) > 0
 end

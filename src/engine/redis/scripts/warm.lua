@@ -27,7 +27,10 @@ local function warm(at)
   -- First the record: a job in line without its body could not be handed over.
   store(id, head, string.sub(tail, 1, (cmsgpack.unpack_limit(tail, 2, 1))) .. text(ARGV[at + 4]))
   settle(id, head)
-  if head[DUE] <= NOW then undelay(id) end
+  if head[DUE] <= NOW then
+    undelay(id)
+    if is_watched() then tell_due({id, group_of(tail)}) end
+  end
   call('ZREM', wishes, TOPIC .. '/' .. id)
   depart(told)
   return 0

@@ -1,0 +1,331 @@
+#include "queue/news.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/text.h"
+#include "queue/msgpack.h"
+
+namespace delayq {
+
+namespace {
+
+/// A message to other servers begins with one of these.
+constexpr char kListens = 'l';
+constexpr char kItemsFollow = 'i';
+constexpr Moment kLongAgo = Moment::min();
+
+/// A prefix of at most kNewsReasonBytes that does not end within a character.
+std::string_view shortened(std::string_view text) {
+  if (text.size() <= kNewsReasonBytes) return text;
+  size_t size = kNewsReasonBytes;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return text.substr(0, size);
+}
+
+Result<uint32_t> parse_bits(std::string_view field, std::string_view text,
+                            std::span<const std::string_view> names) {
+  if (text == "all") return 0U;
+  uint32_t bits = 0;
+  for (std::string_view rest = text; bits == 0 || !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      return invalid(
+          field, fmt::format("{}: {} is not known: use all, or some of {} with commas between them", field,
+                             quote(word), fmt::join(names, ", ")));
+    }
+    bits |= 1U << (found - names.begin());
+  }
+  return bits;
+}
+
+bool has_bit(uint32_t bits, size_t bit) { return (bits >> bit & 1) != 0; }
+
+}  // namespace
+
+Result<uint32_t> parse_news_kinds(std::string_view text) { return parse_bits("news", text, kNewsNames); }
+Result<uint32_t> parse_news_states(std::string_view text) {
+  std::array<std::string_view, kJobStateCount> names;
+  for (size_t i = 0; i < kJobStateCount; ++i) names[i] = name_of(static_cast<JobState>(i));
+  return parse_bits("state", text, names);
+}
+
+bool NewsFilter::passes(const NewsItem& item) const {
+  if (kinds != 0 && !has_bit(kinds, static_cast<size_t>(item.kind))) return false;
+  if (states != 0 && (!item.state || !has_bit(states, static_cast<size_t>(*item.state)))) return false;
+  if (!topic.empty() && topic != item.topic) return false;
+  if (!group.empty() && group != item.group) return false;
+  return patterns.empty() || covers(patterns, item.topic);
+}
+
+bool NewsFilter::is_unrestricted() const {
+  return kinds == 0 && states == 0 && topic.empty() && group.empty() && patterns.empty();
+}
+
+NewsItem News::Entry::view() const {
+  NewsItem shown = item;
+  shown.topic = topic;
+  shown.id = id;
+  shown.group = group;
+  shown.reason = reason;
+  return shown;
+}
+
+// ---- what happens
+
+void News::note(const NewsItem& item) {
+  if (others_until_ > now_ && item.kind != NewsKind::kDue) {
+    if (outgoing_.size() >= kMostOutgoing) {
+      ++outgoing_left_out_;
+    } else {
+      ++outgoing_count_;
+      MsgpackWriter out{outgoing_};
+      out.array(9);
+      out.uint(static_cast<uint64_t>(item.kind));
+      out.uint(static_cast<uint64_t>(to_unix_ms(item.at)));
+      out.text(item.topic);
+      out.text(item.id);
+      out.text(item.group);
+      out.uint(item.state ? 1 + static_cast<uint64_t>(*item.state) : 0);
+      out.uint(item.attempt);
+      out.uint(item.due ? 1 + static_cast<uint64_t>(to_unix_ms(std::max(*item.due, Moment{}))) : 0);
+      out.text(item.id.empty() ? std::to_string(item.count) : std::string(shortened(item.reason)));
+    }
+  }
+  keep(item);
+}
+
+void News::keep(const NewsItem& item) {
+  const auto wants = [&item](const Interest& interest) { return interest.filter.passes(item); };
+  if (!keeps_all_ && std::none_of(interests_.begin(), interests_.end(), wants)) return;
+  Entry& entry = add();
+  entry.item = item;
+  entry.topic = item.topic;
+  entry.id = item.id;
+  entry.group = item.group;
+  entry.reason = shortened(item.reason);
+  entry.is_gap = false;
+  bytes_ += entry.bytes();
+}
+
+News::Entry& News::add() {
+  while (next_ - first_ == kItems || (bytes_ > kBytes && first_ < next_)) bytes_ -= entry(first_++).bytes();
+  Entry& entry = this->entry(next_++);
+  entry.rendered.clear();
+  return entry;
+}
+
+void News::note_left_out(uint64_t count) {
+  if (others_until_ > now_) outgoing_left_out_ += count;
+  keep_gap(count);
+}
+
+void News::keep_gap(uint64_t count) {
+  if (interests_.empty()) return;
+  Entry& entry = add();
+  entry.item = NewsItem{};
+  entry.item.count = count;
+  entry.is_gap = true;
+  for (std::string* text : {&entry.topic, &entry.id, &entry.group, &entry.reason}) text->clear();
+}
+
+void News::on_due(Moment now, const std::vector<DueJob>& jobs, uint64_t left_out) {
+  now_ = now;
+  if (!is_on_) return;
+  for (const DueJob& job : jobs) note({NewsKind::kDue, now, job.topic, job.id, job.group, JobState::kReady});
+  if (left_out > 0) note_left_out(left_out);
+}
+
+// ---- listeners
+
+News::Interest& News::join(NewsFilter filter) {
+  const auto found = std::find_if(interests_.begin(), interests_.end(),
+                                  [&](const Interest& each) { return each.filter == filter; });
+  if (found != interests_.end()) return *found;
+  return interests_.emplace_back(Interest{std::move(filter), next_});
+}
+
+void News::leave(const NewsFilter& filter) {
+  const auto found = std::find_if(interests_.begin(), interests_.end(),
+                                  [&](const Interest& each) { return each.filter == filter; });
+  if (--found->listeners == 0) found->forget_at = saturating_add(now_, kLinger);
+}
+
+void News::update(Moment now) {
+  now_ = now;
+  std::erase_if(interests_, [now](const Interest& each) {
+    // The second condition: the clock was set back.
+    return each.listeners == 0 && (each.forget_at <= now || each.forget_at > now + kLinger);
+  });
+  if (others_until_ > now + kBelieve) others_until_ = now + kBelieve;
+  keeps_all_ = std::any_of(interests_.begin(), interests_.end(),
+                           [](const Interest& each) { return each.filter.is_unrestricted(); });
+  const bool was_on = is_on_;
+  is_on_ = !interests_.empty() || others_until_ > now;
+  if (interests_.empty() && !ring_.empty()) {
+    std::vector<Entry>().swap(ring_);
+    first_ = next_;
+    bytes_ = 0;
+  }
+  if (!interests_.empty() && ring_.empty()) ring_.resize(kItems);
+  if (is_on_ != was_on) engine_.watch_due(is_on_);
+  if (!is_on_) {
+    outgoing_.clear();
+    outgoing_count_ = outgoing_left_out_ = 0;
+  }
+}
+
+Result<std::shared_ptr<NewsListener>> News::listen(Moment now, NewsFilter filter, std::string_view cursor,
+                                                   std::weak_ptr<const char> alive) {
+  uint64_t epoch = 0;
+  uint64_t number = 0;
+  if (!cursor.empty()) {
+    const char* const end = cursor.data() + cursor.size();
+    const auto first = std::from_chars(cursor.data(), end, epoch, 16);
+    const bool has_dot = first.ec == std::errc{} && first.ptr != end && *first.ptr == '.';
+    const auto second = has_dot ? std::from_chars(first.ptr + 1, end, number) : first;
+    if (!has_dot || second.ec != std::errc{} || second.ptr != end)
+      return in_verb("news", invalid("after", "after: not a cursor that news had"));
+  }
+  update(now);
+  const bool is_known = std::any_of(interests_.begin(), interests_.end(),
+                                    [&](const Interest& each) { return each.filter == filter; });
+  if (!is_known && interests_.size() >= kMostFilters) {
+    return Error{ErrorCode::kOverloaded, "news",
+                 fmt::format("{} different filters are in use: that is the bound", kMostFilters), kLinger};
+  }
+  Interest& interest = join(filter);
+  ++interest.listeners;
+  auto listener = std::shared_ptr<NewsListener>(new NewsListener(*this, std::move(filter), std::move(alive)));
+  listener->next_ = next_;
+  const bool goes_on = is_known && epoch == epoch_ && number >= interest.since && number <= next_;
+  if (!cursor.empty() && goes_on) listener->next_ = number;
+  listener->has_gap_ = !cursor.empty() && !goes_on;
+  update(now);
+  told_at_ = kLongAgo;  // others are told at once
+  return listener;
+}
+
+NewsListener::~NewsListener() {
+  if (!alive_.expired()) news_.leave(filter_);
+}
+
+void NewsListener::set_patterns(std::vector<std::string> patterns) {
+  if (filter_.patterns == patterns) return;
+  news_.leave(filter_);
+  filter_.patterns = std::move(patterns);
+  ++news_.join(filter_).listeners;
+  news_.update(news_.now_);
+}
+
+std::string NewsListener::cursor() const { return fmt::format("{:x}.{}", news_.epoch_, next_); }
+
+NewsListener::Read NewsListener::read(absl::FunctionRef<void(const Read&)> tell, Show show) {
+  Read read;
+  read.has_missed = std::exchange(has_gap_, false);
+  const uint64_t end = news_.next();
+  uint64_t begin = std::max(next_, news_.first());
+  if (end - begin > News::kItems / 2) begin = end - News::kLatest;
+  if (begin > next_) {
+    read.missed = read.has_missed ? 0 : begin - next_;
+    read.has_missed = true;
+    next_ = begin;
+  }
+  if (read.has_missed) tell(read);
+  for (size_t shown = 0; next_ < end && shown < News::kPerRead;) {
+    News::Entry& entry = news_.entry(next_++);  // before it is shown: cursor() is behind it
+    if (entry.is_gap) {
+      tell({true, entry.item.count});
+      continue;
+    }
+    const NewsItem item = entry.view();
+    if (!filter_.passes(item)) continue;
+    ++shown;
+    const size_t before = entry.rendered.size();
+    show(item, entry.rendered);
+    news_.bytes_ += entry.rendered.size() - before;
+  }
+  return read;
+}
+
+// ---- other servers
+
+Moment News::tick(Moment now) {
+  const bool has_listeners = !interests_.empty();
+  if (!is_on_ && !has_listeners && others_until_ == kLongAgo) return kNever;
+  update(now);
+  if (!is_on_) others_until_ = kLongAgo;
+  Moment next = kNever;
+  for (const Interest& each : interests_) {
+    if (each.listeners == 0) next = std::min(next, each.forget_at);
+  }
+  if (!interests_.empty()) {
+    if (told_at_ > now || now - kTellEvery >= told_at_) {
+      told_at_ = now;
+      engine_.tell_others({&kListens, 1});
+    }
+    next = std::min(next, told_at_ + kTellEvery);
+  }
+  if (others_until_ > now) {
+    const bool is_time =
+        sent_at_ > now || now - kSendEvery >= sent_at_ || outgoing_.size() >= kMostOutgoing / 2;
+    if (is_time && (outgoing_count_ > 0 || outgoing_left_out_ > 0)) {
+      sent_at_ = now;
+      send_outgoing();
+    }
+    next = std::min({next, others_until_, now + kSendEvery});
+  }
+  return next;
+}
+
+void News::send_outgoing() {
+  std::string message(1, kItemsFollow);
+  MsgpackWriter out{message};
+  out.array(static_cast<uint32_t>(1 + std::exchange(outgoing_count_, 0)));
+  out.uint(std::exchange(outgoing_left_out_, 0));
+  message += std::exchange(outgoing_, {});
+  engine_.tell_others(message);
+}
+
+void News::on_told(Moment now, std::string_view message) {
+  if (message.empty()) return;
+  if (message.front() == kListens) {
+    others_until_ = saturating_add(now, kBelieve);
+    return update(now);
+  }
+  if (message.front() != kItemsFollow || interests_.empty()) return;
+  MsgpackReader in{message.substr(1)};
+  const uint32_t count = in.array();
+  const uint64_t left_out = count > 0 ? in.uint() : 0;
+  for (uint32_t i = 1; i < count && in.ok(); ++i) {
+    NewsItem item;
+    if (in.array() != 9) return;
+    const uint64_t kind = in.uint();
+    item.at = from_unix_ms(static_cast<int64_t>(in.uint()));
+    item.topic = in.text();
+    item.id = in.text();
+    item.group = in.text();
+    const uint64_t state = in.uint();
+    item.attempt = in.uint32();
+    const uint64_t due = in.uint();
+    const std::string_view rest = in.text();
+    if (!in.ok() || kind >= kNewsKinds || state > kJobStateCount) return;
+    item.kind = static_cast<NewsKind>(kind);
+    if (state > 0) item.state = static_cast<JobState>(state - 1);
+    if (due > 0) item.due = from_unix_ms(static_cast<int64_t>(due - 1));
+    if (!item.id.empty()) {
+      item.reason = rest;
+    } else if (std::from_chars(rest.data(), rest.data() + rest.size(), item.count).ec != std::errc{}) {
+      return;
+    }
+    keep(item);
+  }
+  if (in.ok() && left_out > 0) keep_gap(left_out);
+}
+
+}  // namespace delayq
