@@ -159,7 +159,7 @@ def reschedule(topic: str, id: str, process_in: Duration | None, process_at: Mom
     if process_in is None and process_at is None:
         raise Error("invalid", "process_in: is missing, and so is process_at: give one of them")
     due = _due_words(process_in, process_at)
-    return Command([b"RESCHEDULE", text("topic", topic), text("id", id), *(due[1:] or due)], lambda _: None)
+    return Command([b"RESCHEDULE", text("topic", topic), text("id", id), *(due[1:] or due)], lambda _: None, repeats=False)
 
 
 def get(topic: str, id: str) -> Command[JobInfo | None]:
