@@ -68,6 +68,8 @@ class Job(BaseJob):
         self._loop = loop
         self._stopped = threading.Event()
         held.told = self._stopped.set
+        if held.reason is not None:  # told before it began
+            self._stopped.set()
 
     def wait_stop(self, timeout: float | None = None) -> StopReason | None:
         """Waits until there is a `stop_reason`, for at most so many seconds, and returns it."""
