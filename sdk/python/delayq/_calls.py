@@ -13,6 +13,8 @@ from ._resp import Reply
 from .errors import Error
 
 PORT: Final = 9278
+# How many jobs of a call are made ready while the server stores those before them.
+PART_COMMANDS: Final = 512
 # How much of a call is on its way at once.
 MOST_COMMANDS: Final = 4096
 MOST_BYTES: Final = 4 * 1024 * 1024

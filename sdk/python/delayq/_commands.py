@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -32,22 +33,27 @@ class Command(Generic[T]):
     """
     __slots__ = ("data", "decode", "repeats", "again", "large")
 
-    def __init__(self, words: Sequence[bytes], decode: Callable[[Reply], T], *, repeats: bool = True,
+    def __init__(self, words: Sequence[bytes] | bytes, decode: Callable[[Reply], T], *, repeats: bool = True,
                  again: Callable[[], bytes] | None = None, large: bool = False) -> None:
-        self.data = encode(words)
+        self.data = words if isinstance(words, bytes) else encode(words)
         self.decode = decode
         self.repeats = repeats
         self.again = again
         self.large = large
 
 
+_MARKS: Final = 7 << 76 | 2 << 62  # version 7, variant 2
+_NO_MARKS: Final = ~(15 << 76 | 3 << 62)
+# Not the one of the module `random`: a program that seeds that one would make the same ids twice.
+_random: Final = random.Random(os.urandom(32))
+os.register_at_fork(after_in_child=lambda: _random.seed(os.urandom(32)))
+
+
 def new_id() -> str:
     """A UUID of version 7: ids that are made later sort later, to the millisecond."""
-    random = int.from_bytes(os.urandom(10), "big")
-    moment = time.time_ns() // 1_000_000
-    tail = f"{(random & 0x3fffffffffffffff) | 0x8000000000000000:016x}"
-    head = f"{moment:012x}"
-    return f"{head[:8]}-{head[8:]}-7{random >> 64 & 0xfff:03x}-{tail[:4]}-{tail[4:]}"
+    number = (time.time_ns() // 1_000_000) << 80 | _random.getrandbits(80)
+    digits = "%032x" % (number & _NO_MARKS | _MARKS)
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def text(field: str, value: str) -> bytes:
@@ -120,19 +126,32 @@ def push(job: NewJob) -> Command[str]:
     if conflict is None:
         raise Error("invalid", f"on_conflict: {job.on_conflict!r} is none of replace, keep and reject")
     due = _due_words(job.process_in, job.process_at)
-    words = [b"PUSH", text("topic", job.topic), due[0], payload_bytes(job.payload), *due[1:], b"ID", text("id", name)]
-    words += _job_words(job.priority, job.retry, job.backoff, job.timeout, job.group, job.callback)
+    start = (text("topic", job.topic), due[0], payload_bytes(job.payload))
+    name_bytes = text("id", name)
+    options = due[1:]
+    options += _job_words(job.priority, job.retry, job.backoff, job.timeout, job.group, job.callback)
     headers = job.headers or {}
-    running = trace.get()
     if headers:
-        words += _header_words(headers)
+        options += _header_words(headers)
+    running = trace.get()
     if running and not any(given.lower() == "traceparent" for given in headers):
         given_names = {given.lower() for given in headers}
-        words += _header_words({header: value for header, value in running.items() if header not in given_names})
+        options += _header_words({header: value for header, value in running.items() if header not in given_names})
+    repeats = made_here or job.on_conflict != "reject"
+    if not options and conflict:
+        again = (lambda: _plain_push(*start, name_bytes, b"KEEP")) if made_here else None
+        return Command(_plain_push(*start, name_bytes, conflict), lambda _: name, repeats=repeats, again=again)
+    words = [b"PUSH", *start, b"ID", name_bytes, *options]
     # A job with an id that was made here can only be there because of the first time: it is kept, also if it runs already.
     # With an id of the caller, a job that is there may be an older one that has to be replaced.
     again = (lambda: encode([*words, b"KEEP"])) if made_here else None
-    return Command([*words, conflict] if conflict else words, lambda _: name, repeats=made_here or job.on_conflict != "reject", again=again)
+    return Command([*words, conflict] if conflict else words, lambda _: name, repeats=repeats, again=again)
+
+
+def _plain_push(topic: bytes, delay: bytes, body: bytes, name: bytes, conflict: bytes) -> bytes:
+    """What `encode` makes of a push without options, in half the time."""
+    return b"*7\r\n$4\r\nPUSH\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$2\r\nID\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (
+        len(topic), topic, len(delay), delay, len(body), body, len(name), name, len(conflict), conflict)
 
 
 def pushes(jobs: Sequence[NewJob]) -> list[Command[str] | Error]:
@@ -159,7 +178,7 @@ def reschedule(topic: str, id: str, process_in: Duration | None, process_at: Mom
     if process_in is None and process_at is None:
         raise Error("invalid", "process_in: is missing, and so is process_at: give one of them")
     due = _due_words(process_in, process_at)
-    return Command([b"RESCHEDULE", text("topic", topic), text("id", id), *(due[1:] or due)], lambda _: None)
+    return Command([b"RESCHEDULE", text("topic", topic), text("id", id), *(due[1:] or due)], lambda _: None, repeats=False)
 
 
 def get(topic: str, id: str) -> Command[JobInfo | None]:

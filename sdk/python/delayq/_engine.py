@@ -222,7 +222,7 @@ class Engine:
         if len(self._reports) > 1000 + 2 * self._settings.concurrency:
             return 0
         concurrency = self._settings.concurrency
-        ahead = min(concurrency, int(concurrency * _AHEAD / self._typical)) if self._can_release else 0
+        ahead = min(2 * concurrency, int(concurrency * _AHEAD / self._typical)) if self._can_release else 0
         wanted = concurrency + ahead - len(self._held)
         # A pop of a few, when there is still something to do, would be one round trip for a few jobs.
         return max(wanted, 0) if self._running < concurrency or wanted * 2 > ahead else 0

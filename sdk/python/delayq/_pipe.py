@@ -6,7 +6,8 @@ import socket
 import ssl
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from ._calls import MOST_BYTES, MOST_COMMANDS, Lost, Options, greeting, slices
@@ -56,6 +57,8 @@ class _Connection:
 
     def is_alive(self) -> bool:
         """Whether the connection, which has been idle, was not closed by the other side meanwhile."""
+        if self._replies:
+            return False  # out of step
         self._socket.setblocking(False)
         try:
             data = self._socket.recv(4096)
@@ -76,14 +79,23 @@ class _Connection:
 
 
 class _Group:
-    """The commands of one thread. `replies` is None until they are there."""
-    __slots__ = ("commands", "replies", "woken", "leads")
+    """The commands of one thread: all of them, or parts that are made while the parts before are on their way.
+    `replies` is None until they are there."""
+    __slots__ = ("commands", "parts", "count", "replies", "woken", "leads")
 
-    def __init__(self, commands: Sequence[Command[Any]]) -> None:
+    def __init__(self, commands: Sequence[Command[Any]], parts: Iterator[Sequence[Command[Any]]] | None, count: int) -> None:
         self.commands = commands
+        self.parts = parts
+        self.count = count
         self.replies: list[Reply] | None = None
         self.woken: threading.Event | None = None
         self.leads = False
+
+    def make_all(self) -> None:
+        if self.parts is not None:
+            self.commands = [command for part in self.parts for command in part]
+            self.count = len(self.commands)
+            self.parts = None
 
 
 class Pipe:
@@ -104,13 +116,20 @@ class Pipe:
 
     def exchange(self, commands: Sequence[Command[Any]]) -> list[Reply]:
         """Sends the commands and returns their replies. Those without a reply have a Lost, or the error of HELLO."""
-        group = _Group(commands)
+        return self._exchange(_Group(commands, None, len(commands)))
+
+    def exchange_parts(self, parts: Iterator[Sequence[Command[Any]]], count: int) -> list[Reply]:
+        """The same for commands that are made meanwhile, `count` at most."""
+        return self._exchange(_Group((), parts, count))
+
+    def _exchange(self, group: _Group) -> list[Reply]:
         with self._lock:
             if self._closed:
                 raise Error("invalid", "the client is closed")
             self._waiting.append(group)
             if self._has_leader:
                 group.woken = threading.Event()
+                group.make_all()  # there is time for it
             else:
                 self._has_leader = group.leads = True
         try:
@@ -150,24 +169,26 @@ class Pipe:
             sent = group not in self._waiting
             if not sent:
                 self._waiting.remove(group)
-            group.replies = [Lost("no answer in time", sent=sent)] * len(group.commands)
+            group.replies = [Lost("no answer in time", sent=sent)] * group.count
 
     def _lead(self, own: _Group) -> None:
         groups: list[_Group] = []
         try:
             groups = self._take()
-            replies = self._talk([command for group in groups for command in group.commands])
-            at = 0
-            with self._lock:
+            if groups[0].parts is not None:
+                whole = self._talk(part for made in groups[0].parts for part in slices(made, _PART_COMMANDS, _PART_BYTES))
+                groups[0].replies = whole
+            else:
+                commands = [command for group in groups for command in group.commands]
+                replies = iter(self._talk(slices(commands, _PART_COMMANDS, _PART_BYTES)))
                 for group in groups:
-                    end = at + len(group.commands)
-                    group.replies, at = replies[at:end], end
+                    group.replies = list(islice(replies, group.count))
         finally:
             with self._lock:
                 for group in groups:
                     if group.replies is None:  # an exception in this thread
                         self._drop()
-                        group.replies = [Lost("interrupted", sent=True)] * len(group.commands)
+                        group.replies = [Lost("interrupted", sent=True)] * group.count
                     if group.woken is not None:
                         group.woken.set()
             self._leave(own)
@@ -197,35 +218,42 @@ class Pipe:
         with self._lock:
             while self._waiting:
                 group = self._waiting[0]
-                commands += len(group.commands)
+                commands += group.count
                 size += sum([len(command.data) for command in group.commands])
                 if groups and (commands > MOST_COMMANDS or size > MOST_BYTES):
                     break
                 groups.append(self._waiting.popleft())
+                if group.parts is not None:  # the leader's own; it is a batch by itself
+                    break
         return groups
 
-    def _talk(self, commands: Sequence[Command[Any]]) -> list[Reply]:
+    def _talk(self, parts: Iterator[Sequence[Command[Any]]]) -> list[Reply]:
         replies: list[Reply] = []
-        begun = 0  # how many may have reached the server
+        taken = begun = 0  # how many of the parts were taken, and how many may have reached the server
+        problem_of_all: Error | None = None
         try:
             connection = self._ready()
             read_before: list[int] = [0, 0]  # how many replies have to be read before the next part is sent
-            for part in slices(commands, _PART_COMMANDS, _PART_BYTES):
+            for part in parts:
+                taken += len(part)
                 while len(replies) < read_before[0]:
                     replies.append(connection.read())
                 data = part[0].data if len(part) == 1 else b"".join([command.data for command in part])
                 begun += len(part)
                 connection.send(data)
                 read_before = [begun, begun] if part[-1].large else [read_before[1], begun]
-            while len(replies) < len(commands):
+            while len(replies) < begun:
                 replies.append(connection.read())
         except (OSError, ProtocolError) as problem:
             self._drop()
             what = f"{self._options.where}: {problem or type(problem).__name__}"
-            replies += [Lost(what, sent=at < begun) for at in range(len(replies), len(commands))]
+            replies += [Lost(what, sent=True)] * (begun - len(replies)) + [Lost(what, sent=False)] * (taken - begun)
+            problem_of_all = Lost(what, sent=False)
         except Error as problem:  # the server did not accept HELLO
             self._drop()
-            replies += [problem] * (len(commands) - len(replies))
+            problem_of_all = problem
+        if problem_of_all is not None:
+            replies += [problem_of_all for part in parts for _ in part]
         return replies
 
     def _ready(self) -> _Connection:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from . import _commands
-from ._calls import MOST_BYTES, MOST_COMMANDS, Options, Rounds, decoded, make_options, slices
+from ._calls import MOST_BYTES, MOST_COMMANDS, PART_COMMANDS, Options, Rounds, decoded, make_options, slices
 from ._commands import Command, Rule, ScheduledJob
 from ._connection import AsyncPipe
 from ._times import Duration, Moment
@@ -25,7 +25,7 @@ class AsyncClient:
     """
 
     def __init__(self, address: str = "127.0.0.1:9278", *, token: str | None = None, token_name: str | None = None,
-                 tls: ssl.SSLContext | bool = False, timeout: float = 10.0, connect_timeout: float = 5.0, retry_for: float = 30.0) -> None:
+                 tls: ssl.SSLContext | bool = False, timeout: float = 10.0, connect_timeout: float = 5.0, retry_for: float = 15.0) -> None:
         self.options: Options = make_options(address, token, token_name, tls, timeout, connect_timeout, retry_for)
         self._pipe: AsyncPipe | None = None
 
@@ -51,7 +51,11 @@ class AsyncClient:
 
     async def enqueue_many(self, jobs: Iterable[NewJob]) -> list[str | Error]:
         """As `Client.enqueue_many`."""
-        return await self._ask_all(_commands.pushes(list(jobs)))
+        results: list[str | Error] = []
+        all_jobs = list(jobs)
+        for at in range(0, len(all_jobs), MOST_COMMANDS):
+            results += await self._push(all_jobs[at:at + MOST_COMMANDS])
+        return results
 
     async def dequeue(self, topic: str, id: str) -> CancelResult:
         """As `Client.dequeue`."""
@@ -111,6 +115,24 @@ class AsyncClient:
              from_: Moment | None = None, count: int | None = None) -> list[Occurrence]:
         """As `Client.next`."""
         return await self._ask(_commands.next_occurrences(name, Rule(rule, zone, interval), from_, count))
+
+    async def _push(self, jobs: Sequence[NewJob]) -> list[Any]:
+        """The commands of a part are made while the server stores the part before."""
+        if self._pipe is None:
+            self._pipe = AsyncPipe(self.options)
+        commands: list[Command[str] | Error] = []
+        under_way: list[asyncio.Task[list[Any]]] = []
+        began = time.monotonic()
+        for at in range(0, len(jobs), PART_COMMANDS):
+            made = _commands.pushes(jobs[at:at + PART_COMMANDS])
+            commands += made
+            sent = [command for command in made if not isinstance(command, Error)]
+            for part in slices(sent, MOST_COMMANDS, MOST_BYTES):
+                under_way.append(asyncio.create_task(self._pipe.exchange(part)))
+            await asyncio.sleep(0)  # the task begins
+            await asyncio.sleep(0)  # and what it sends goes out
+        replies = [reply for part_replies in await asyncio.gather(*under_way) for reply in part_replies]
+        return await self._rounds(Rounds(commands, self.options.retry_for, began), replies)
 
     async def _ask(self, command: Command[T]) -> T:
         if self._pipe is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 import os
 import ssl
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from . import _commands
-from ._calls import MOST_BYTES, MOST_COMMANDS, Options, Rounds, make_options, slices
+from ._calls import MOST_BYTES, MOST_COMMANDS, PART_COMMANDS, Options, Rounds, make_options, slices
 from ._commands import Command, Rule, ScheduledJob
 from ._pipe import Pipe
 from ._times import Duration, Moment
@@ -29,7 +29,7 @@ class Client:
     """
 
     def __init__(self, address: str = "127.0.0.1:9278", *, token: str | None = None, token_name: str | None = None,
-                 tls: ssl.SSLContext | bool = False, timeout: float = 10.0, connect_timeout: float = 5.0, retry_for: float = 30.0) -> None:
+                 tls: ssl.SSLContext | bool = False, timeout: float = 10.0, connect_timeout: float = 5.0, retry_for: float = 15.0) -> None:
         self.options: Options = make_options(address, token, token_name, tls, timeout, connect_timeout, retry_for)
         self._pipe = Pipe(self.options)
 
@@ -62,7 +62,11 @@ class Client:
 
     def enqueue_many(self, jobs: Iterable[NewJob]) -> list[str | Error]:
         """Stores many jobs. Returns for each its id, or the Error that prevented it; the other jobs are stored all the same."""
-        return self._ask_all(_commands.pushes(list(jobs)))
+        results: list[str | Error] = []
+        all_jobs = list(jobs)
+        for at in range(0, len(all_jobs), MOST_COMMANDS):
+            results += self._push(all_jobs[at:at + MOST_COMMANDS])
+        return results
 
     def dequeue(self, topic: str, id: str) -> CancelResult:
         """Cancels a job. Returns what it was: "cancelled" if it waited, "reserved" if it runs now (it will not be tried again)."""
@@ -126,6 +130,19 @@ class Client:
         """The next occurrences of a schedule, or of a rule that is not stored: `rule` (and `zone`), or `interval`. Five by default."""
         return self._ask(_commands.next_occurrences(name, Rule(rule, zone, interval), from_, count))
 
+    def _push(self, jobs: Sequence[NewJob]) -> list[Any]:
+        """The commands of a part are made while the server stores the part before."""
+        commands: list[Command[str] | Error] = []
+
+        def parts() -> Iterator[Sequence[Command[str]]]:
+            for at in range(0, len(jobs), PART_COMMANDS):
+                made = _commands.pushes(jobs[at:at + PART_COMMANDS])
+                commands.extend(made)
+                yield [command for command in made if not isinstance(command, Error)]
+        began = time.monotonic()
+        replies = self._pipe_here().exchange_parts(parts(), len(jobs))
+        return self._finish(Rounds(commands, self.options.retry_for, began), replies)
+
     def _ask(self, command: Command[T]) -> T:
         result: T | Error = self._ask_all([command])[0]
         if isinstance(result, Error):
@@ -133,12 +150,17 @@ class Client:
         return result
 
     def _ask_all(self, commands: Sequence[Command[Any] | Error]) -> list[Any]:
-        rounds = Rounds(commands, self.options.retry_for, time.monotonic())
+        return self._finish(Rounds(commands, self.options.retry_for, time.monotonic()), None)
+
+    def _finish(self, rounds: Rounds, replies: Sequence[Any] | None) -> list[Any]:
+        """All rounds; `replies` are those of the first, if it was carried out."""
         while due := rounds.due():
-            replies: list[Any] = []
-            for part in slices(due, MOST_COMMANDS, MOST_BYTES):
-                replies += self._pipe_here().exchange(part)
+            if replies is None:
+                replies = []
+                for part in slices(due, MOST_COMMANDS, MOST_BYTES):
+                    replies += self._pipe_here().exchange(part)
             pause = rounds.absorb(replies, time.monotonic())
+            replies = None
             if pause is None:
                 break
             time.sleep(pause)

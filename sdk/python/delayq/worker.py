@@ -68,6 +68,8 @@ class Job(BaseJob):
         self._loop = loop
         self._stopped = threading.Event()
         held.told = self._stopped.set
+        if held.reason is not None:  # told before it began
+            self._stopped.set()
 
     def wait_stop(self, timeout: float | None = None) -> StopReason | None:
         """Waits until there is a `stop_reason`, for at most so many seconds, and returns it."""
@@ -114,7 +116,7 @@ A = TypeVar("A", bound=AsyncHandler)
 
 class _BaseWorker(Generic[H, M]):
     def __init__(self, client: Client | AsyncClient | str = "127.0.0.1:9278", *, concurrency: int = 10, lease: float | None = None,
-                 wait: float = 20.0, grace: float = 25.0, token: str | None = None, token_name: str | None = None,
+                 wait: float = 30.0, grace: float = 10.0, token: str | None = None, token_name: str | None = None,
                  tls: ssl.SSLContext | bool = False, timeout: float = 10.0, connect_timeout: float = 5.0) -> None:
         if concurrency < 1 or wait <= 0 or grace < 0 or (lease is not None and lease <= 0):
             raise Error("invalid", "concurrency, lease, wait: must be above 0, and grace must not be below 0")

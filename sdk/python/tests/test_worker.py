@@ -386,6 +386,19 @@ def test_without_an_own_lease_the_end_of_the_lease_is_asked_for(server: Server, 
     assert seen == [1]
 
 
+def test_a_job_that_was_told_to_stop_before_it_began(server: Server) -> None:
+    async def main() -> None:
+        held = _engine.Held([b"t/1", b"t", b"1", b"x", 1, 0, {}], 0.0, 60.0)
+        held.tell("cancelled")
+        held.tell("stopping")
+        engine: Any = None
+        loop = asyncio.get_running_loop()
+        assert delayq.Job(held, engine, loop).wait_stop(0) == "cancelled"
+        assert await delayq.AsyncJob(held, engine).wait_stop() == "cancelled"
+        assert delayq.Job(held, engine, loop)._stopped.is_set()
+    asyncio.run(main())
+
+
 def test_signals_stop_a_worker_well(server: Server, tmp_path: pathlib.Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         with delayq.Client(server.address) as client:
