@@ -499,6 +499,8 @@ final class Client
                     if ($isUntouched || !isset($unsafe[$number])) {
                         $again[] = $number;
                         $after = max($after, $reply->retryAfter ?? 0.0);
+                    } elseif ($i >= $answered) {
+                        $results[$number] = new DelayqException('unavailable', "{$reply->getMessage()}; it may have been carried out, so it is not sent again", null, $reply);
                     }
                 }
             }

@@ -207,6 +207,7 @@ final class ClientTest extends TestCase
                 self::fail();
             } catch (DelayqException $problem) {
                 self::assertSame('unavailable', $problem->getCode());
+                self::assertStringContainsString('not sent again', $problem->getMessage());
             }
             self::assertLessThan(2.0, microtime(true) - $began);
         }
