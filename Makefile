@@ -1,6 +1,6 @@
 # What a newcomer types. The work is done by CMake's presets and by the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help build run deb test test-deep lint format coverage schemathesis chaos bench clean
+.PHONY: help build run deb test test-deep test-sdk lint format coverage schemathesis chaos bench clean
 JOBS ?= $(shell nproc)
 export JOBS
 TARGET := delayq_programs
@@ -28,6 +28,11 @@ test:  ## what must pass before a change lands; STAGE="name ..." runs a part (to
 test-deep:  ## the long checks: end to end under sanitizers, fuzzing, clang-tidy over everything, chaos, ...; goes on where it failed; STAGE=...
 	@tools/setup test
 	@tools/check --deep $(STAGE)
+
+test-sdk: TARGET := delayq
+test-sdk: build  ## install the toolchains of the client libraries, and check all five; SDK="go python" picks from go, python, node, php, cpp
+	@tools/setup sdk
+	@sdk/check $(SDK)
 
 lint:  ## the checks that only read: house rules, format, clang-tidy
 	@tools/setup test

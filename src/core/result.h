@@ -41,7 +41,8 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
+  // Not defaulted: `Status{}` would then clear all the room of an Error first, in each check of each job.
+  Result() noexcept {}  // NOLINT(modernize-use-equals-default)
   // NOLINTNEXTLINE(google-explicit-constructor)
   Result(Error error) : error_(std::move(error)) {}
 

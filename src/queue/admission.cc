@@ -18,9 +18,12 @@ Error overloaded(std::string_view op, std::string detail, Millis retry_after) {
 
 }  // namespace
 
-void Admission::begin() { usage_ = context_.engine.usage(); }
-
-bool Admission::is_full() const { return usage_.jobs >= context_.config.jobs; }
+void Admission::begin() {
+  const QueueConfig& config = context_.config;
+  usage_ = context_.engine.usage();
+  is_blocked_ = usage_.disk_free < config.disk_free_bytes || usage_.lacks_room ||
+                usage_.memory_bytes >= config.memory_bytes;
+}
 
 Error Admission::full() const {
   return overloaded("push",
@@ -36,16 +39,20 @@ Status Admission::has_room_for(uint64_t bytes) const {
 }
 
 Status Admission::has_room_in_place(uint64_t bytes) const {
+  return fits(bytes) ? Status{} : Status{no_room()};
+}
+
+Error Admission::no_room() const {
   const QueueConfig& config = context_.config;
   if (usage_.disk_free < config.disk_free_bytes) {
-    return Error{ErrorCode::kDiskFull, "push",
-                 fmt::format("{} bytes are free on the disk: new jobs are taken again from {} on",
-                             usage_.disk_free, config.disk_free_bytes),
-                 kAfterOperators};
+    return {ErrorCode::kDiskFull, "push",
+            fmt::format("{} bytes are free on the disk: new jobs are taken again from {} on",
+                        usage_.disk_free, config.disk_free_bytes),
+            kAfterOperators};
   }
   if (usage_.lacks_room) {
-    return Error{ErrorCode::kDiskFull, "push",
-                 "the disk is full: what was accepted before waits until there is room", kAfterOperators};
+    return {ErrorCode::kDiskFull, "push",
+            "the disk is full: what was accepted before waits until there is room", kAfterOperators};
   }
   if (usage_.memory_bytes >= config.memory_bytes) {
     return overloaded(
@@ -53,22 +60,17 @@ Status Admission::has_room_in_place(uint64_t bytes) const {
         fmt::format("jobs use {} bytes of memory: the bound is {}", usage_.memory_bytes, config.memory_bytes),
         kAfterHandOvers);
   }
-  // If no other push is pending, a single job may exceed the bound; otherwise it could never be pushed.
-  if (unanswered_bytes_ != 0 && unanswered_bytes_ + bytes > config.unanswered_bytes) {
-    return overloaded("push",
-                      fmt::format("{} bytes of pushes are not durable yet: the bound is {}",
-                                  unanswered_bytes_, config.unanswered_bytes),
-                      kAfterCommits);
-  }
-  return {};
+  return overloaded("push",
+                    fmt::format("{} bytes of pushes are not durable yet: the bound is {}", unanswered_bytes_,
+                                config.unanswered_bytes),
+                    kAfterCommits);
 }
 
 Status Admission::admit(uint64_t bytes) {
-  Status status = has_room_for(bytes);
-  if (!status) return status;
+  if (!fits(bytes) || is_full()) return has_room_for(bytes);
   ++usage_.jobs;
   unanswered_bytes_ += bytes;
-  return status;
+  return {};
 }
 
 Status Admission::admit_in_place(uint64_t bytes) {

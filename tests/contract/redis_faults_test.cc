@@ -29,7 +29,7 @@ class RedisFaults : public testing::TestWithParam<Cut> {
     options.backoff = Millis{5};
     options.backoff_cap = Millis{50};
     // Short, because the test waits for this timeout.
-    if (GetParam() == Cut::kSilence) options.reply_timeout = Millis{300};
+    if (GetParam() == Cut::kSilence) options.reply_timeout = Millis{1000};
     return options;
   }
   static RedisEngineOptions engine_options() {
@@ -95,7 +95,7 @@ class RedisFaults : public testing::TestWithParam<Cut> {
   }
   void expect_unavailable(const Error& error) const {
     EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-    const std::string expected = GetParam() == Cut::kSilence ? "no reply within 300 ms" : "127.0.0.1:";
+    const std::string expected = GetParam() == Cut::kSilence ? "no reply within 1000 ms" : "127.0.0.1:";
     EXPECT_THAT(error.detail, testing::HasSubstr(expected));
   }
 

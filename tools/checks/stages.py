@@ -91,12 +91,16 @@ DEEP = (
            Step("tests", f"ctest --preset fuzz -j {JOBS}"))),
     Stage("asan-e2e", "the end-to-end tests under address and undefined sanitizers", end_to_end("asan")),
     Stage("tsan-e2e", "the end-to-end tests under the thread sanitizer", end_to_end("tsan", STEADY)),
+    Stage("sdk", "the client libraries in five languages: lint, scenarios and robustness against a real server, packages",
+          (Step("setup", "tools/setup sdk"), build("release", "delayq"), Step("run", "sdk/check", {"DELAYQ_SDK_DEEP": "1"}))),
     Stage("clang-tidy", "clang-tidy over everything", (Step("", "cmake --preset dev && tools/analyse"),)),
 )
 
 # Deep stages that guard a folder: who changes it is told that they are due.
 GUARDS = {
     "src/net/": ("asan-e2e", "fuzz"),
+    "sdk/": ("sdk",),
+    "src/api/resp/": ("sdk",),
     "src/api/": ("asan-e2e", "fuzz", "schemathesis", "model"),
     "src/calendar/": ("calendar", "fuzz"),
     "src/queue/": ("model", "simulation"),

@@ -78,7 +78,20 @@ void Conversation::flush() {
 // ---- push
 
 Status Conversation::push(Arguments& arguments) {
-  PushRequest job;
+  begin_batch(BatchKind::kPush);
+  // Filled where it is: a request is large, and copying it would be seen in the rate of pushes.
+  const Status status = read_push(arguments, pushes_.emplace_back());
+  if (!status.ok() || !arguments.empty()) {  // behind an unknown option: the caller reports it
+    pushes_.pop_back();
+    if (pushes_.empty()) batch_ = BatchKind::kNone;
+    return status;
+  }
+  if (!headers_.empty()) pushes_.back().options.headers = take_headers();
+  if (pushes_.size() >= kLargestBatch) flush();
+  return {};
+}
+
+Status Conversation::read_push(Arguments& arguments, PushRequest& job) {
   headers_.clear();
   job.topic = arguments.take();
   const Result<Millis> delay = arguments.duration("delay");
@@ -88,17 +101,13 @@ Status Conversation::push(Arguments& arguments) {
   while (!arguments.empty()) {
     const size_t before = arguments.size();
     if (Status status = push_options(arguments, job); !status.ok()) return status;
-    if (arguments.size() == before) return {};  // unknown option: the caller reports it
+    if (arguments.size() == before) return {};
   }
   if (job.at) {
     if (*job.delay != Millis::zero())
       return invalid("delay", "delay: must be 0 when there is an AT: a job falls due at one time only");
     job.delay.reset();
   }
-  begin_batch(BatchKind::kPush);
-  if (!headers_.empty()) job.options.headers = take_headers();
-  pushes_.push_back(std::move(job));
-  if (pushes_.size() >= kLargestBatch) flush();
   return {};
 }
 

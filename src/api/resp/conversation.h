@@ -201,6 +201,7 @@ class Conversation final : public api::Conversation {
 
   // ---- the verbs that are batched: each adds to its batch
   Status push(Arguments& arguments);
+  Status read_push(Arguments& arguments, PushRequest& job);
   Status push_options(Arguments& arguments, PushRequest& job);
   /// The options of PUSH that say how the job is handled, whenever it is due. Takes one if it is there.
   Status job_options(Arguments& arguments, PushRequest& job);

@@ -27,6 +27,18 @@ class DrivingScripts : public LifeScriptTest {
     return run(scripts::kMeta, std::vector<std::string_view>{meta}, arguments);
   }
 
+  /// A server renews its claims of three groups of partitions; it has stopped to read the groups `stopped`.
+  std::string read_groups(std::string_view who, std::vector<std::string_view> stopped = {},
+                          int64_t now = kNow, bool goes = false, std::string_view hold = "60000") {
+    const std::string readers = keys_.shared("readers");
+    const std::string moment = std::to_string(now);
+    std::vector<std::string_view> arguments{moment, who, hold, goes ? "1" : "0"};
+    arguments.insert(arguments.end(), stopped.begin(), stopped.end());
+    return text_of(run(scripts::kReaders, {readers, claims_.at(0), claims_.at(1), claims_.at(2)}, arguments));
+  }
+
+  const std::vector<std::string> claims_{keys_.shared("claim1"), keys_.shared("claim2"),
+                                         keys_.shared("claim3")};
   const std::string driver_key_ = keys_.in_shard(0, "driver");
   const std::string alarm_ = keys_.in_shard(0, "alarm");
 };
@@ -259,6 +271,38 @@ TEST_F(DrivingScripts, MetaIsReadWhenMemoryIsFull) {
   const std::string said = text_of(meta("1", "8"));
   server().command({"CONFIG", "SET", "maxmemory", "0"});
   EXPECT_EQ(said, "[1 4 nil]");
+}
+
+// ---- readers
+
+TEST_F(DrivingScripts, ReadersGivesAllGroupsToTheOnlyServer) {
+  EXPECT_EQ(read_groups("a"), "[1 1 1]");
+  EXPECT_EQ(read_groups("a"), "[1 1 1]") << "renewed";
+  for (const std::string& claim : claims_) EXPECT_EQ(command({"GET", claim}), "a");
+}
+
+TEST_F(DrivingScripts, ReadersHandsAGroupOverOnlyWhenItsServerHasStoppedToReadIt) {
+  read_groups("a");
+  EXPECT_EQ(read_groups("b"), "[0 0 0]") << "all are claimed";
+  EXPECT_EQ(read_groups("a"), "[1 1 2]") << "one is more than its share";
+  EXPECT_EQ(read_groups("b"), "[0 0 0]") << "it may still be read";
+  EXPECT_EQ(read_groups("a", {"3"}), "[1 1 0]");
+  EXPECT_EQ(read_groups("b"), "[0 0 1]");
+  EXPECT_EQ(read_groups("b", {"1"}), "[0 0 1]") << "only the owner gives a group back";
+  EXPECT_EQ(read_groups("a"), "[1 1 0]") << "the shares are as even as they can be";
+}
+
+TEST_F(DrivingScripts, ReadersTakesOverFromAServerThatGoes) {
+  read_groups("a");
+  read_groups("b");
+  EXPECT_EQ(read_groups("a", {}, kNow, true), "[0 0 0]");
+  EXPECT_EQ(read_groups("b"), "[1 1 1]");
+}
+
+TEST_F(DrivingScripts, ReadersTakesOverFromAServerThatDied) {
+  read_groups("a", {}, kNow, false, "1");
+  support::wait_until("the end of a's claims", [&] { return read_groups("b", {}, kNow + 1) == "[1 1 1]"; });
+  EXPECT_EQ(read_groups("a", {}, kNow + 2), "[0 0 0]");
 }
 
 }  // namespace

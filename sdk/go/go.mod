@@ -1,0 +1,3 @@
+module github.com/delayq/delayq/sdk/go
+
+go 1.19
