@@ -151,8 +151,8 @@ final class Client
                 $key = $jobs->key();
                 try {
                     $command = $this->encodeJob($jobs->current(), $results[$key], $isSafe);
-                } catch (DelayqException $problem) {
-                    $results[$key] = $problem;
+                } catch (DelayqException|\TypeError $problem) {
+                    $results[$key] = $problem instanceof DelayqException ? $problem : new DelayqException('invalid', $problem->getMessage(), null, $problem);
                     continue;
                 }
                 if (!$isSafe) {
@@ -242,9 +242,9 @@ final class Client
         int|float|\DateTimeInterface|null $processAt = null,
     ): void {
         if (($processIn === null) === ($processAt === null)) {
-            throw new DelayqException('invalid', 'processIn and processAt (process_in, process_at): give one of them');
+            throw new DelayqException('invalid', 'processIn and processAt: give one of them');
         }
-        $time = $processAt === null ? [Time::duration($processIn, 'processIn (process_in)')] : ['AT', Time::moment($processAt, 'processAt (process_at)')];
+        $time = $processAt === null ? [Time::duration($processIn, 'processIn')] : ['AT', Time::moment($processAt, 'processAt')];
         $this->command(['RESCHEDULE', $topic, $id, ...$time]);
     }
 
@@ -286,7 +286,7 @@ final class Client
         array $headers = [],
         ?string $callback = null,
     ): Schedule {
-        $rule = ['EVERY', Time::duration($interval, 'interval (every)')];
+        $rule = ['EVERY', Time::duration($interval, 'interval')];
         return $this->setSchedule($name, $rule, $topic, $payload, compact('start', 'end', 'runs', 'jitter', 'overlap', 'missed'), compact('group', 'priority', 'retry', 'backoff', 'timeout', 'headers', 'callback'));
     }
 
@@ -374,7 +374,7 @@ final class Client
         if (($name !== null) + ($rule !== null) + ($interval !== null) !== 1) {
             throw new DelayqException('invalid', 'name, rule, interval: give one of them');
         }
-        $which = $name !== null ? ['NAME', $name] : ($rule !== null ? ['CRON', $rule] : ['EVERY', Time::duration($interval, 'interval (every)')]);
+        $which = $name !== null ? ['NAME', $name] : ($rule !== null ? ['CRON', $rule] : ['EVERY', Time::duration($interval, 'interval')]);
         $reply = $this->command(['SCHEDULE', 'NEXT', ...$which, ...Words::schedule(compact('zone', 'from', 'count'))]);
         return array_map(static fn (array $one): Occurrence => new Occurrence(Time::fromMillis($one[0]), $one[1]), $reply);
     }
@@ -499,6 +499,8 @@ final class Client
                     if ($isUntouched || !isset($unsafe[$number])) {
                         $again[] = $number;
                         $after = max($after, $reply->retryAfter ?? 0.0);
+                    } elseif ($i >= $answered) {
+                        $results[$number] = new DelayqException('unavailable', "{$reply->getMessage()}; it may have been carried out, so it is not sent again", null, $reply);
                     }
                 }
             }

@@ -207,6 +207,7 @@ final class ClientTest extends TestCase
                 self::fail();
             } catch (DelayqException $problem) {
                 self::assertSame('unavailable', $problem->getCode());
+                self::assertStringContainsString('not sent again', $problem->getMessage());
             }
             self::assertLessThan(2.0, microtime(true) - $began);
         }
@@ -288,6 +289,21 @@ final class ClientTest extends TestCase
         self::assertSame(str_repeat('F', 300_000), $client->get('large', '5')->payload);
         $all = $client->together(...array_map(static fn (int $i) => static fn () => strlen($client->get('large', "$i")->payload), range(0, 59)));
         self::assertSame(array_fill(0, 60, 300_000), $all);
+    }
+
+    public function testValuesOfAWrongTypeAreErrorsOfTheirItem(): void
+    {
+        $jobs = [
+            ['topic' => 7, 'payload' => 'x'], ['topic' => 't', 'payload' => 'x', 'processIn' => []], 'no array', ['payload' => 'x'],
+            ['topic' => 't', 'payload' => 'x', 'onConflict' => []], ['topic' => 't', 'payload' => 'x', 'headers' => ['a' => []]],
+            ['topic' => 't', 'payload' => 'x', 'group' => new \stdClass()], ['topic' => 'wrong', 'id' => 5, 'payload' => 'x', 'processIn' => 60],
+        ];
+        $results = $this->client()->enqueueMany($jobs);
+        self::assertSame('5', array_pop($results));
+        foreach (['topic', 'value', 'job', 'topic', 'onConflict', 'headers.a', 'group'] as $i => $field) {
+            self::assertSame('invalid', $results[$i]->getCode());
+            self::assertStringContainsString($field, $results[$i]->getMessage());
+        }
     }
 
     public function testACallInTheMiddleOfAnotherOne(): void

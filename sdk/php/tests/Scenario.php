@@ -100,7 +100,8 @@ final class Scenario
         } catch (DelayqException $error) {
             self::expect(isset($step->error), "$where failed: {$error->getCode()}: {$error->getMessage()}");
             self::expect($error->getCode() === $step->error, "$where: {$error->getCode()}: {$error->getMessage()}");
-            self::expect(str_contains($error->getMessage(), $step->message ?? ''), "$where: {$error->getMessage()}");
+            $text = $step->message ?? '';
+            self::expect(str_contains($error->getMessage(), $text) || str_contains($error->getMessage(), self::camel($text)), "$where: {$error->getMessage()}");
             self::expect(!isset($step->retryable) || $step->retryable === $error->retryable, "$where: retryable");
             return;
         }

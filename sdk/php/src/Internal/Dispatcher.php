@@ -288,7 +288,7 @@ final class Dispatcher
 
     private function assign(): void
     {
-        while ($this->idle !== [] && !$this->waiting->isEmpty()) {
+        while ($this->idle !== [] && !$this->waiting->isEmpty() && !$this->mustStop) {
             $job = $this->waiting->dequeue();
             if ($job->isLost) {
                 unset($this->held[$job->number]);
@@ -336,6 +336,7 @@ final class Dispatcher
                 $this->finish($job, $kind === Channel::DONE ? null : unserialize($body, ['allowed_classes' => false]));
                 if (!isset($this->leaving[$number])) {
                     $this->idle[] = $number;
+                    $this->assign();  // before the others are heard: what waits longest is this process
                 }
             } elseif ($kind === Channel::LEAVING) {
                 $this->leaving[$number] = true;

@@ -38,13 +38,13 @@ final class Words
                 case 'payload':
                     break;
                 case 'processIn':
-                    $delay = is_int($value) && $value < 9_000_000_000_000 ? $value . '000ms' : Time::duration($value, 'processIn (process_in)');
+                    $delay = is_int($value) && $value < 9_000_000_000_000 ? $value . '000ms' : Time::duration($value, 'processIn');
                     if (isset($options['processAt'])) {
-                        throw new DelayqException('invalid', 'processIn and processAt (process_in, process_at): give one of them');
+                        throw new DelayqException('invalid', 'processIn and processAt: give one of them');
                     }
                     break;
                 case 'processAt':
-                    $tail .= self::option('AT', Time::moment($value, 'processAt (process_at)'));
+                    $tail .= self::option('AT', Time::moment($value, 'processAt'));
                     $words += 2;
                     break;
                 case 'onConflict':
@@ -52,7 +52,7 @@ final class Words
                         'replace' => $conflict,
                         'keep' => "$4\r\nKEEP\r\n",
                         'reject' => '',
-                        default => throw new DelayqException('invalid', "onConflict (on_conflict): \"$value\" is none of replace, keep, reject"),
+                        default => throw new DelayqException('invalid', 'onConflict: ' . self::text($value, 'onConflict') . ' is none of replace, keep, reject'),
                     };
                     $words -= $conflict === '' ? 1 : 0;
                     break;
