@@ -105,13 +105,12 @@ export class Client {
     const most = Math.max(1, Math.floor(this.settings.maxPending / 2));
     let open: Array<Promise<EnqueueResult>> = [];
     for (const job of jobs) {
-      open.push(this.enqueueOne(job, options.signal));
+      open.push(this.enqueueOne(job));
       if (open.length < most) continue;
-      for (const result of await Promise.all(open)) results.push(result);
+      for (const result of await orAborted(Promise.all(open), options.signal)) results.push(result);
       open = [];
     }
-    for (const result of await Promise.all(open)) results.push(result);
-    options.signal?.throwIfAborted();
+    for (const result of await orAborted(Promise.all(open), options.signal)) results.push(result);
     return results;
   }
 
@@ -221,13 +220,12 @@ export class Client {
     this.connection.close();
   }
 
-  private async enqueueOne(job: NewJob, signal: AbortSignal | undefined): Promise<EnqueueResult> {
+  private async enqueueOne(job: NewJob): Promise<EnqueueResult> {
     try {
       const {topic, id, payload, ...options} = job;
-      return {id: await this.enqueue(topic, id, payload, signal === undefined ? options : {...options, signal}), error: null};
+      return {id: await this.enqueue(topic, id, payload, options), error: null};
     } catch (error) {
       if (error instanceof DelayqError) return {id: null, error};
-      if (signal?.aborted === true) return {id: null, error: new DelayqError('unavailable', 'the call was aborted', {cause: error})};
       throw error;
     }
   }
@@ -242,6 +240,23 @@ export class Client {
 }
 
 function nothing(): void {}
+
+/** Rejects when the signal is aborted, if that is earlier. */
+async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  promise.catch(nothing); // Nobody may be left to see it.
+  signal.throwIfAborted();
+  let abort = nothing;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, {once: true});
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
 
 function fieldsOf(reply: Reply): ReadonlyMap<string, Reply> {
   if (reply instanceof Map) return reply;

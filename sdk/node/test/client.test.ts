@@ -146,6 +146,30 @@ test('many short jobs: each runs once, no more at a time than may', async (conte
   await client.close();
 });
 
+test('a long job does not hold up those that were taken in advance', async (context) => {
+  const client = await open(context);
+  const names = [...Array.from({length: 300}, (_, i) => `a${i}`), 'long', ...Array.from({length: 50}, (_, i) => `z${i}`)];
+  await client.enqueueMany(names.map((id) => ({topic: 't', id, payload: 'x'})));
+  const done = new Set<string>();
+  const workers = [1, 2].map(() => new Worker(client, {concurrency: 1}));
+  const second = (): Promise<void> => workers[1]!.run();
+  let other: Promise<void> | undefined;
+  for (const worker of workers) {
+    worker.handle('t', async (job) => {
+      if (job.id === 'long') {
+        other = second();
+        await eventually('the others are done', () => done.size === names.length - 1);
+      }
+      done.add(job.id);
+      if (done.size === names.length) for (const one of workers) void one.stop();
+    });
+  }
+  await workers[0]!.run();
+  await other;
+  assert.equal(done.size, names.length);
+  await client.close();
+});
+
 test('a program ends although it has not closed its client', async (context) => {
   const server = await Server.start(context);
   const program = `const {Client} = require('delayq'); new Client().enqueue('t', 'a', 'x').then(console.log)`;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {once} from 'node:events';
 import * as net from 'node:net';
 import {test, type TestContext} from 'node:test';
-import {Client, DelayqError, type ClientOptions} from 'delayq';
+import {Client, DelayqError, Worker, type ClientOptions} from 'delayq';
 import {quiet} from './server';
 
 type Answer = (words: string[], socket: net.Socket) => string | null;
@@ -186,7 +186,7 @@ test('answers from something else than delayq are errors', async (context) => {
 test('a call can be given up, and the others get their own answers', async (context) => {
   let release = (): void => {};
   const fake = await Fake.start(context, (words, socket) => {
-    if (words[2] !== 'slow') return '+done\r\n';
+    if (!words.includes('slow')) return '+done\r\n';
     release = () => void socket.write('+dead\r\n');
     return null;
   });
@@ -199,6 +199,9 @@ test('a call can be given up, and the others get their own answers', async (cont
   const next = client.dequeue('t', 'next');
   release();
   assert.equal(await next, 'done');
+  const many = client.enqueueMany([{topic: 't', id: 'slow', payload: 'x'}], {signal: AbortSignal.timeout(20)});
+  await assert.rejects(many, {name: 'TimeoutError'});
+  release();
   await assert.rejects(client.dequeue('t', 'never', {signal: AbortSignal.abort(new Error('before'))}), /before/);
 });
 
@@ -217,4 +220,37 @@ test('a connection that is closed again and again is not made in a tight loop', 
   });
   assert.equal(await codeOf(fake.client(context, {retryFor: 500}).enqueue('t', 'a', 'x')), 'unavailable');
   assert.ok(fake.connections < 15, `${fake.connections} connections in half a second`);
+});
+
+test('a pop may wait for longer than the timeout', async (context) => {
+  let pops = 0;
+  const fake = await Fake.start(context, (words, socket) => {
+    if (words[0] !== 'POP') return '*1\r\n_\r\n';
+    ++pops;
+    setTimeout(() => socket.write('*0\r\n'), 400);
+    return null;
+  });
+  const worker = new Worker(fake.client(context, {timeout: 100}), {wait: '1s'}).handle('t', () => {});
+  const running = worker.run();
+  while (pops < 3) await new Promise((resolve) => setTimeout(resolve, 20));
+  await worker.stop();
+  await running;
+  // The one for pops and the one for results.
+  assert.equal(fake.connections, 2);
+  assert.deepEqual(fake.commands.find((words) => words[0] === 'POP'), ['POP', 't', 'COUNT', '10', 'WAIT', '1000ms', 'HEADERS']);
+});
+
+test('a server that does not know RELEASE gets a nack without a delay', async (context) => {
+  const fake = await Fake.start(context, (words) => {
+    if (words[0] === 'POP') return '*1\r\n*7\r\n+t/1/1\r\n+t\r\n+a\r\n$1\r\nx\r\n:1\r\n:1\r\n%0\r\n';
+    if (words[0] === 'RELEASE') return '-INVALID unknown command "RELEASE"; COMMAND LIST lists all commands\r\n';
+    return words[0] === 'NACK' ? '+OK\r\n' : '-UNAVAILABLE not now\r\n';
+  });
+  const worker = new Worker(fake.client(context, {retryFor: 100}), {concurrency: 1, grace: 0, lease: '60s'});
+  worker.handle('t', (job) => {
+    void worker.stop();
+    return new Promise((_, reject) => job.signal.addEventListener('abort', () => reject(job.signal.reason)));
+  });
+  await worker.run();
+  assert.deepEqual(fake.commands.filter((words) => words[0] === 'NACK'), [['NACK', 't/1/1', 'DELAY', '0', 'REASON', 'worker stopped']]);
 });
