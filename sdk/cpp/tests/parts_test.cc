@@ -61,7 +61,6 @@ TEST(Replies, WhatIsNoneIsBroken) {
     Value value;
     EXPECT_EQ(take_value(input, value), Taken::kBroken) << bytes;
   }
-  const std::string deep(64, '*');
   std::string nested;
   for (int i = 0; i < 40; ++i) nested += "*1\r\n";
   std::string_view input = nested;
@@ -76,7 +75,7 @@ TEST(Replies, RandomBytesDoNoHarm) {
   constexpr std::string_view kBytes = "*%$:+-_#~>=,0123459\r\n\r\n\r\nab";
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes;
-    for (unsigned i = random() % 40; i > 0; --i) bytes += kBytes[random() % kBytes.size()];
+    for (auto i = random() % 40; i > 0; --i) bytes += kBytes[random() % kBytes.size()];
     std::string_view input = bytes;
     ReplyScan scan;
     const Taken scanned = scan.advance(bytes);
