@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/cold_storage.h"
+#include "app/kafka.h"
 #include "app/storage.h"
 #include "core/duration.h"
 #include "engine/redis/keys.h"

@@ -1,4 +1,3 @@
-#include "core/occurrence.h"
 
 #include <string>
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "core/text.h"
 
 namespace delayq {

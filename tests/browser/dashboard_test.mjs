@@ -431,8 +431,8 @@ describe('for everyone', () => {
 describe('how it is served', () => {
   test('below a path of a proxy', async (t) => {
     const proxy = await proxyBelow('/tools/queue/', server);
-    t.after(() => proxy.stop());
     const page = await open(t, 'topics', {url: proxy.url});
+    t.after(() => proxy.stop());  // after the page is closed, which reads events through it
     await row(page, 'topic', 'pay').waitFor();
     await button(page, 'Pause pay').click();
     await button(page, 'Resume pay').click();

@@ -1,5 +1,5 @@
 // Schedules in a Redis that several servers share, in deployments of every layout, and when Redis forgets.
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "tests/contract/engine_contract.h"
 #include "tests/contract/redis_server.h"
 

@@ -75,10 +75,10 @@ TEST_P(Rule12Limits, HeadersUpToTheLimitStayThroughTheWholeLife) {
   queue_->push({.topic = "t",
                 .id = "1",
                 .delay = Millis{10},
-                .on_conflict = OnConflict::kReplace,
-                .options = {.headers = second}});
+                .options = {.headers = second},
+                .on_conflict = OnConflict::kReplace});
   expect_headers(second);
-  queue_->push({.topic = "t", .id = "1", .on_conflict = OnConflict::kKeep, .options = {.headers = first}});
+  queue_->push({.topic = "t", .id = "1", .options = {.headers = first}, .on_conflict = OnConflict::kKeep});
   expect_headers(second);
   queue_->run_to(at(10));
   const Taken taken = queue_->pop_one("t");

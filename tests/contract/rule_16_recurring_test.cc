@@ -1,5 +1,5 @@
 // Rule 16: a schedule makes exactly one job for each occurrence, never early.
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "tests/contract/queue_contract.h"
 
 namespace delayq::contract {

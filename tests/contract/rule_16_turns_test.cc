@@ -1,5 +1,5 @@
 // Rule 16, as an engine keeps it: a schedule moves on and its job is pushed in one step, or nothing happens.
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "tests/contract/engine_contract.h"
 
 namespace delayq::contract {

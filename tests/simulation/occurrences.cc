@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "core/moment.h"
-#include "core/occurrence.h"
 
 namespace delayq::simulation {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 
 namespace delayq::simulation {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 
 namespace delayq::simulation {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "tests/simulation/model.h"
 
 namespace delayq::simulation {

@@ -1,7 +1,7 @@
 // The steps of a workload that are about schedules.
 #include <fmt/format.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "tests/support/answer_text.h"
 #include "tests/support/workload.h"
 

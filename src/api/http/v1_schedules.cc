@@ -10,7 +10,6 @@
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/moment.h"
-#include "core/occurrence.h"
 
 namespace delayq::http::v1_calls {
 

@@ -91,7 +91,7 @@ TEST_F(ConversationTest, pops_with_and_without_headers_are_not_joined) {
   append_command(commands, {"POP", "t", "HEADERS"});
   append_command(commands, {"POP", "t", "HEADERS"});
   append_command(commands, {"POP", "t"});
-  const std::string replies = client.send(commands);
+  const std::string replies = client.say(commands);
   EXPECT_THAT(replies, StartsWith("*1\r\n*7\r\n"));
   EXPECT_THAT(replies, HasSubstr("*2\r\n$1\r\nn\r\n$1\r\n1\r\n*1\r\n*7\r\n"));
   EXPECT_THAT(replies, HasSubstr("*2\r\n$1\r\nn\r\n$1\r\n2\r\n*1\r\n*6\r\n"));
@@ -103,7 +103,7 @@ TEST_F(ConversationTest, each_push_of_a_pipeline_has_its_own_headers) {
   append_command(commands, {"PUSH", "t", "0", "b", "ID", "2"});
   append_command(commands, {"PUSH", "t", "0", "b", "ID", "3", "HEADER", "n", "third", "WHAT"});
   append_command(commands, {"PUSH", "t", "0", "b", "ID", "4", "HEADER", "n", "fourth"});
-  client.send(commands);
+  client.say(commands);
   EXPECT_THAT(client.say({"GET", "t", "1"}), HasSubstr("$5\r\nfirst\r\n"));
   EXPECT_THAT(client.say({"GET", "t", "2"}), Not(HasSubstr("headers")));
   EXPECT_EQ(client.say({"GET", "t", "3"}), "$-1\r\n");

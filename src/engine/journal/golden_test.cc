@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "engine/journal/check.h"
 #include "tests/support/journal_on_disk.h"
 #include "tests/support/segment_builder.h"

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "core/random.h"
 #include "engine/journal/check.h"
 #include "tests/support/journal_on_disk.h"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "core/siphash.h"
 #include "engine/redis/arguments.h"
 #include "engine/redis/scripts.h"

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "net/redis/client.h"
 
 namespace delayq::redis {

@@ -1,6 +1,6 @@
 // The scripts about schedules, each by itself on a real Redis: what is there afterwards, also when a key was
 // lost or belongs to another program.
-#include "core/occurrence.h"
+#include "core/moment.h"
 #include "tests/support/redis_life_scripts.h"
 
 namespace delayq::redis {
