@@ -110,8 +110,8 @@ int run(bool smoke) {
       way.ratios.push_back(way.rates.back() / engine.back());
     }
   }
-  std::printf("commit %s, 128 B payloads, %d threads, durable, medians of %d rounds by turns\n", DELAYQ_COMMIT, kThreads,
-              rounds);
+  std::printf("commit %s, 128 B payloads, %d threads, durable, medians of %d rounds by turns\n",
+              DELAYQ_COMMIT, kThreads, rounds);
   std::printf("%-32s %8.0f k/s\n", "engine alone, 2,048 a commit", median(engine) / 1000);
   for (const Way& way : ways)
     std::printf("%-32s %8.1f k/s   %.2fx\n", way.name, median(way.rates) / 1000, median(way.ratios));

@@ -20,7 +20,8 @@ int main(int /*argc*/, char** argv) {
     try {
       next();
     } catch (const std::exception& error) {
-      std::printf("%s/%s attempt %u: %s\n", job.topic().c_str(), job.id().c_str(), job.attempt(), error.what());
+      std::printf("%s/%s attempt %u: %s\n", job.topic().c_str(), job.id().c_str(), job.attempt(),
+                  error.what());
       throw;
     }
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
@@ -28,12 +29,13 @@ int main(int /*argc*/, char** argv) {
   });
   worker.handle("mail", [&](const delayq::Job& job) {
     if (job.payload().empty()) throw delayq::Dead("nothing to send");
-    if (job.attempt() == 1) throw std::runtime_error("no route");      // the backoff decides
+    if (job.attempt() == 1) throw std::runtime_error("no route");        // the backoff decides
     if (job.attempt() == 2) throw delayq::RetryIn(100ms, "greylisted");  // the handler decides
     std::mutex mutex;
     std::condition_variable_any waiting;
     std::unique_lock lock(mutex);
-    waiting.wait_for(lock, job.stop_token(), 50ms, [] { return false; });  // work that ends early when it should
+    waiting.wait_for(lock, job.stop_token(), 50ms,
+                     [] { return false; });  // work that ends early when it should
     worker.stop();
   });
   worker.run();

@@ -1,11 +1,11 @@
-#include <delayq/client.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <thread>
 #include <utility>
+
+#include <delayq/client.h>
 
 #include "sdk/cpp/src/client_core.h"
 #include "sdk/cpp/src/local_pipe.h"
@@ -15,9 +15,9 @@ inline namespace v1 {
 
 namespace {
 
-constexpr std::array<std::string_view, 13> kCodeNames{"invalid",    "too_large",   "conflict",  "not_found", "stale_lease",
-                                                      "overloaded", "disk_full",   "unavailable", "stopping",
-                                                      "unauthorized", "forbidden", "corrupt",   "internal"};
+constexpr std::array<std::string_view, 13> kCodeNames{
+    "invalid",     "too_large", "conflict",     "not_found", "stale_lease", "overloaded", "disk_full",
+    "unavailable", "stopping",  "unauthorized", "forbidden", "corrupt",     "internal"};
 constexpr std::array<std::string_view, 5> kDequeued{"cancelled", "reserved", "done", "dead", "unknown"};
 /// Jobs and bytes that enqueue_many() sends as one call.
 constexpr std::size_t kChunkJobs = 1024;
@@ -111,7 +111,9 @@ bool Error::retryable() const noexcept {
 // ---- ClientCore
 
 ClientCore::ClientCore(std::string_view address, ClientOptions options)
-    : log_(options.log ? options.log : log_to_stderr), timeout_(options.timeout), retry_for_(options.retry_for) {
+    : log_(options.log ? options.log : log_to_stderr),
+      timeout_(options.timeout),
+      retry_for_(options.retry_for) {
   remote_ = sdk::parse_address(address);
   remote_->options = std::move(options);
   remote_->options.log = log_;
@@ -279,7 +281,8 @@ std::vector<EnqueueResult> Client::enqueue_many(std::span<const NewJob> jobs) {
   send();
   std::unique_lock lock(batch->mutex);
   if (!batch->changed.wait_until(lock, core_->last_moment(), [&] { return batch->calls == 0; }))
-    throw Error(ErrorCode::unavailable, "the jobs were not answered in time; it is not known which are stored");
+    throw Error(ErrorCode::unavailable,
+                "the jobs were not answered in time; it is not known which are stored");
   return std::move(batch->results);
 }
 

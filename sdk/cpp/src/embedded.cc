@@ -48,7 +48,8 @@ std::string line_of(const Error& error) {
 class LocalSession final : public Session, private net::Connection {
  public:
   LocalSession(resp::Endpoint& host, const resp::CommandLimits& limits)
-      : conversation_(std::make_shared<resp::Conversation>(host, static_cast<net::Connection&>(*this), limits)) {}
+      : conversation_(
+            std::make_shared<resp::Conversation>(host, static_cast<net::Connection&>(*this), limits)) {}
   ~LocalSession() override { conversation_->hang_up(); }
   LocalSession(const LocalSession&) = delete;
   LocalSession& operator=(const LocalSession&) = delete;
@@ -139,9 +140,7 @@ class JournalInProcess final : public Engine {
   void sleep_until(Moment next);
   /// Stops the queue and waits until everything is on disk.
   void flush();
-  std::unique_ptr<Session> make_session() {
-    return std::make_unique<LocalSession>(*host_, command_limits_);
-  }
+  std::unique_ptr<Session> make_session() { return std::make_unique<LocalSession>(*host_, command_limits_); }
 
   std::unique_ptr<journal::PosixDisk> disk_;
   std::unique_ptr<journal::ThreadedIo> io_;

@@ -26,12 +26,14 @@ class WorkerCore::Report final : public sdk::Call {
     const Error error = sdk::error_of(value.text);
     // Its lease ended before: another worker has the job, or had it.
     if (error.code() == ErrorCode::stale_lease) return;
-    const bool is_unknown = error.code() == ErrorCode::invalid && value.text.find("unknown command") != std::string::npos;
+    const bool is_unknown =
+        error.code() == ErrorCode::invalid && value.text.find("unknown command") != std::string::npos;
     if (is_release_ && is_unknown) return worker_->release_by_nack(job_);
     on_failure(0, error);
   }
   void on_failure(std::uint32_t /*index*/, const Error& error) override {
-    worker_->client_->log(LogLevel::warning, "the result of " + job_->topic + "/" + job_->id + " is lost: " + error.what());
+    worker_->client_->log(LogLevel::warning,
+                          "the result of " + job_->topic + "/" + job_->id + " is lost: " + error.what());
   }
   void on_end() override { worker_->reported(); }
 
@@ -107,8 +109,8 @@ void WorkerCore::ack(const JobPointer& job) {
   report(job, words, false);
 }
 
-void WorkerCore::nack(const JobPointer& job, std::optional<std::chrono::milliseconds> delay, std::string_view text,
-                      bool is_dead) {
+void WorkerCore::nack(const JobPointer& job, std::optional<std::chrono::milliseconds> delay,
+                      std::string_view text, bool is_dead) {
   const std::string reason = sdk::clean_reason(text);
   sdk::Words words;
   words << "NACK" << job->lease;
@@ -126,7 +128,9 @@ void WorkerCore::release(const JobPointer& job) {
 
 void WorkerCore::release_by_nack(const JobPointer& job) {
   sdk::Words words;
-  words << "NACK" << job->lease << "DELAY" << "0" << "REASON" << kStopped;
+  words << "NACK" << job->lease << "DELAY"
+        << "0"
+        << "REASON" << kStopped;
   report(job, words, false);
 }
 
@@ -139,7 +143,8 @@ void WorkerCore::report(const JobPointer& job, const sdk::Words& words, bool is_
     const std::lock_guard lock(mutex_);
     ++reports_;
     const auto lease = job->lease_length.value_or(kLongestReport);
-    call->retry_until = std::max(call->retry_until, Steady::now() + std::max<std::chrono::milliseconds>(lease, kLongestReport));
+    call->retry_until = std::max(call->retry_until,
+                                 Steady::now() + std::max<std::chrono::milliseconds>(lease, kLongestReport));
   }
   client_->pipe().send(std::move(call));
 }

@@ -16,7 +16,8 @@ constexpr std::chrono::milliseconds kLongestLease = std::chrono::hours{24};
 constexpr std::chrono::milliseconds kAgain{500};  ///< after a look that came to nothing
 
 std::chrono::milliseconds unix_now() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
 }
 
 }  // namespace
@@ -24,7 +25,8 @@ std::chrono::milliseconds unix_now() {
 /// EXTEND and GET, and what they have found.
 class WorkerCore::Look final : public sdk::Call {
  public:
-  Look(std::shared_ptr<WorkerCore> worker, JobPointer job) : worker_(std::move(worker)), job_(std::move(job)) {}
+  Look(std::shared_ptr<WorkerCore> worker, JobPointer job)
+      : worker_(std::move(worker)), job_(std::move(job)) {}
 
   void on_reply(std::uint32_t index, sdk::Value&& value) override {
     if (index == extend_index) {

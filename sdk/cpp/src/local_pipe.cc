@@ -12,7 +12,8 @@ constexpr std::size_t kMostInput = std::size_t{1} << 20;
 }  // namespace
 
 LocalPipe::LocalPipe(std::shared_ptr<embedded::Engine> engine)
-    : engine_(std::move(engine)), flight_([this](std::unique_ptr<Call> call) { Pipe::end(std::move(call)); }) {
+    : engine_(std::move(engine)),
+      flight_([this](std::unique_ptr<Call> call) { Pipe::end(std::move(call)); }) {
   engine_->add(*this);
 }
 

@@ -40,7 +40,8 @@ Remote parse_address(std::string_view address) {
   if (is_bracketed && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   unsigned number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (host.empty() || error != std::errc() || end != port.data() + port.size() || number == 0 || number > 65535)
+  if (host.empty() || error != std::errc() || end != port.data() + port.size() || number == 0 ||
+      number > 65535)
     throw Error(ErrorCode::invalid, "address: \"" + std::string(address) + "\" is not host:port");
   remote.host = host;
   remote.port = port;
@@ -129,7 +130,8 @@ void NetPipe::try_to_connect() {
 
 void NetPipe::greet() {
   Words words;
-  words << "HELLO" << "3";
+  words << "HELLO"
+        << "3";
   const ClientOptions& options = remote_.options;
   if (!options.token.empty())
     words << "AUTH" << (options.token_name.empty() ? std::string_view("default") : options.token_name)
@@ -148,7 +150,8 @@ void NetPipe::greet() {
     std::string_view input = input_;
     Value value;
     const Taken taken = take_value(input, value);
-    if (taken == Taken::kBroken) throw Error(ErrorCode::internal, "the server does not speak RESP; is this its RESP port?");
+    if (taken == Taken::kBroken)
+      throw Error(ErrorCode::internal, "the server does not speak RESP; is this its RESP port?");
     if (taken == Taken::kValue) {
       input_.erase(0, input_.size() - input.size());
       if (value.is_error()) throw error_of(value.text);
@@ -157,7 +160,8 @@ void NetPipe::greet() {
       return;
     }
     if (Steady::now() >= deadline || stops_)
-      throw Error(ErrorCode::unavailable, remote_.host + ":" + remote_.port + " accepts connections and does not answer");
+      throw Error(ErrorCode::unavailable,
+                  remote_.host + ":" + remote_.port + " accepts connections and does not answer");
     pollfd file{socket_.file(), static_cast<short>(POLLIN | (rest.empty() ? 0 : POLLOUT)), 0};
     ::poll(&file, 1, std::min(poll_timeout(deadline), 100));
   }
@@ -170,7 +174,8 @@ std::chrono::milliseconds NetPipe::next_backoff() {
   const auto longest = std::min(kLongestBackoff, kFirstBackoff * (1 << std::min(attempts_, 6U)));
   ++attempts_;
   const auto half = longest.count() / 2;
-  return std::chrono::milliseconds(half + static_cast<std::int64_t>(random() % static_cast<unsigned>(half + 1)));
+  return std::chrono::milliseconds(half +
+                                   static_cast<std::int64_t>(random() % static_cast<unsigned>(half + 1)));
 }
 
 void NetPipe::write_some() {
@@ -191,7 +196,8 @@ void NetPipe::write_some() {
     if (outcome == Socket::Outcome::kWait) return;
     if (outcome == Socket::Outcome::kClosed) {
       read_some();  // an error reply may say why
-      if (socket_.is_open()) lose(Error(ErrorCode::unavailable, "the connection was lost; it is not known what was done"));
+      if (socket_.is_open())
+        lose(Error(ErrorCode::unavailable, "the connection was lost; it is not known what was done"));
       return;
     }
   }

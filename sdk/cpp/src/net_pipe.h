@@ -67,8 +67,8 @@ class Socket {
   std::string problem_;
 };
 
-/// One connection to a server, and a thread that serves it. Connects when there is something to send, and again
-/// when the connection was lost.
+/// One connection to a server, and a thread that serves it. Connects when there is something to send, and
+/// again when the connection was lost.
 class NetPipe final : public Pipe {
  public:
   explicit NetPipe(Remote remote);
@@ -117,7 +117,7 @@ class NetPipe final : public Pipe {
   bool has_more_ = false;  ///< to read, though poll() may not know
   bool has_ended_output_ = false;
   Steady::time_point linger_until_ = Steady::time_point::max();  ///< for replies, when the output is ended
-  bool is_away_ = false;  ///< the log says so
+  bool is_away_ = false;                                         ///< the log says so
 
   std::thread thread_;
 };

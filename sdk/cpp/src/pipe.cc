@@ -49,7 +49,8 @@ bool Flight::feed(std::string_view& input, Steady::time_point now, Again& again)
     }
     std::unique_ptr<Call> over = std::move(calls_.front());
     calls_.pop_front();
-    if (!calls_.empty()) calls_.front()->answer_by_ = std::max(calls_.front()->answer_by_, now + calls_.front()->timeout);
+    if (!calls_.empty())
+      calls_.front()->answer_by_ = std::max(calls_.front()->answer_by_, now + calls_.front()->timeout);
     if (over->refused_.empty()) {
       end_(std::move(over));
       continue;
@@ -136,7 +137,8 @@ void Pipe::send(std::unique_ptr<Call> call) {
   {
     std::unique_lock lock(mutex_);
     const auto may_go_on = [this] { return refusal_ || has_room(); };
-    if (!may_go_on() && !is_own_thread()) changed_.wait_until(lock, call->retry_until + call->timeout, may_go_on);
+    if (!may_go_on() && !is_own_thread())
+      changed_.wait_until(lock, call->retry_until + call->timeout, may_go_on);
     if (refusal_) {
       error = refusal_;
     } else if (!has_room()) {
@@ -198,8 +200,8 @@ Steady::time_point Delayed::next() const {
 }
 
 void Delayed::take_due(Steady::time_point now, std::deque<std::unique_ptr<Call>>& due) {
-  const auto later =
-      std::stable_partition(calls_.begin(), calls_.end(), [now](const Waiting& each) { return each.when > now; });
+  const auto later = std::stable_partition(calls_.begin(), calls_.end(),
+                                           [now](const Waiting& each) { return each.when > now; });
   for (auto each = later; each != calls_.end(); ++each) due.push_back(std::move(each->call));
   calls_.erase(later, calls_.end());
 }

@@ -49,11 +49,12 @@ class Call {
     return indexes_.empty() ? command : indexes_[command];
   }
 
-  std::vector<std::uint32_t> indexes_{};  ///< of the commands, when some of the first ones are left; else empty
+  std::vector<std::uint32_t>
+      indexes_{};  ///< of the commands, when some of the first ones are left; else empty
   std::vector<std::uint32_t> refused_{};  ///< commands that are to be sent again
   std::uint32_t answered_ = 0;
   std::uint32_t tries_ = 0;
-  std::chrono::milliseconds wait_{};   ///< before the refused ones are sent again
+  std::chrono::milliseconds wait_{};  ///< before the refused ones are sent again
   Steady::time_point not_before_{};
   Steady::time_point answer_by_{};
   std::size_t counted_bytes_ = 0;
@@ -71,11 +72,11 @@ class Flight {
   bool empty() const { return calls_.empty(); }
   /// When the next reply must have come; time_point::max() when none is expected.
   Steady::time_point answer_by() const;
-  /// Takes replies off the front of `input`. Calls of which commands were refused and are to be sent again are
-  /// appended to `again`. Returns false when the bytes are no replies.
+  /// Takes replies off the front of `input`. Calls of which commands were refused and are to be sent again
+  /// are appended to `again`. Returns false when the bytes are no replies.
   bool feed(std::string_view& input, Steady::time_point now, Again& again);
-  /// The connection is lost. Calls that may be sent again are appended to `again`, in their order, without the
-  /// commands that have replies. The others fail.
+  /// The connection is lost. Calls that may be sent again are appended to `again`, in their order, without
+  /// the commands that have replies. The others fail.
   void lose(const Error& error, Steady::time_point now, Again& again);
   /// When a call of `again` is to be sent.
   static Steady::time_point not_before(const Call& call) { return call.not_before_; }

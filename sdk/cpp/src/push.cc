@@ -33,7 +33,8 @@ thread_local const Headers* running_headers = nullptr;
 
 void check_length(std::string_view field, std::string_view text) {
   if (text.size() > kLongestField)
-    throw Error(ErrorCode::invalid, std::string(field) + ": has " + std::to_string(text.size()) + " bytes, which is too long");
+    throw Error(ErrorCode::invalid,
+                std::string(field) + ": has " + std::to_string(text.size()) + " bytes, which is too long");
 }
 
 void append_options(Words& words, const ClientCore& core, const EnqueueOptions& options) {
@@ -50,11 +51,13 @@ void append_options(Words& words, const ClientCore& core, const EnqueueOptions& 
   }
   if (!options.callback.empty()) {
     if (core.is_embedded())
-      throw Error(ErrorCode::invalid, "callback: an embedded queue makes no HTTP calls; use a worker, or a server");
+      throw Error(ErrorCode::invalid,
+                  "callback: an embedded queue makes no HTTP calls; use a worker, or a server");
     check_length("callback", options.callback);
     words << "CALLBACK" << options.callback;
   }
-  if (options.headers.size() > kMostHeaders) throw Error(ErrorCode::too_large, "headers: at most 64 are allowed");
+  if (options.headers.size() > kMostHeaders)
+    throw Error(ErrorCode::too_large, "headers: at most 64 are allowed");
   for (const auto& [name, value] : options.headers) {
     check_length("headers", name);
     check_length("headers." + name, value);
@@ -105,7 +108,8 @@ Time moment_of(std::int64_t unix_ms) { return Time(std::chrono::milliseconds(uni
 Headers headers_of(const Value* map) {
   Headers headers;
   if (map == nullptr) return headers;
-  for (std::size_t i = 0; i + 1 < map->items.size(); i += 2) headers[map->items[i].text] = map->items[i + 1].text;
+  for (std::size_t i = 0; i + 1 < map->items.size(); i += 2)
+    headers[map->items[i].text] = map->items[i + 1].text;
   return headers;
 }
 

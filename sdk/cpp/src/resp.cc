@@ -312,8 +312,8 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
     if (error != std::errc() || number < 0) return std::nullopt;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     const std::size_t size = std::min(text.find_first_of("0123456789."), text.size());
-    const auto* const unit = std::find_if(kUnits.begin(), kUnits.end(),
-                                          [&](const Unit& each) { return each.name == text.substr(0, size); });
+    const auto* const unit = std::find_if(
+        kUnits.begin(), kUnits.end(), [&](const Unit& each) { return each.name == text.substr(0, size); });
     if (unit == kUnits.end()) return std::nullopt;
     sum += number * unit->millis;
     text.remove_prefix(size);
@@ -330,9 +330,9 @@ std::string make_id() {
     random = seeded_generator();
     seeded_for = forks;
   }
-  const auto ms = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
+  const auto ms = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                 std::chrono::system_clock::now().time_since_epoch())
+                                                 .count());
   const std::uint64_t high = (ms << 16) | 0x7000 | (random() & 0x0FFF);
   const std::uint64_t low = (random() & 0x3FFF'FFFF'FFFF'FFFF) | 0x8000'0000'0000'0000;
   constexpr std::string_view kDigits = "0123456789abcdef";

@@ -68,10 +68,12 @@ struct Value {
 
 enum class Taken : std::uint8_t { kValue, kPartial, kBroken };
 
-/// Takes the reply at the front of `input`. kBroken: these bytes are no reply, or one above the limits of a server.
+/// Takes the reply at the front of `input`. kBroken: these bytes are no reply, or one above the limits of a
+/// server.
 Taken take_value(std::string_view& input, Value& value);
 
-/// Finds the end of a reply that arrives in parts: it looks at each byte once, where take_value() begins anew.
+/// Finds the end of a reply that arrives in parts: it looks at each byte once, where take_value() begins
+/// anew.
 class ReplyScan {
  public:
   /// `input` begins with the same reply each time, and has at least as much of it as the last time.
@@ -95,7 +97,8 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 /// A UUID of version 7. The clock is in it, so that ids that are made one after the other are in order.
 std::string make_id();
 
-/// The text of an error as it may be sent: no control characters but tab and newline, UTF-8, at most 1,000 bytes.
+/// The text of an error as it may be sent: no control characters but tab and newline, UTF-8, at most 1,000
+/// bytes.
 std::string clean_reason(std::string_view text);
 
 }  // namespace delayq::sdk

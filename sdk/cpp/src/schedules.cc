@@ -64,8 +64,8 @@ Schedule schedule_of(const sdk::Value& map) {
 }
 
 /// The words behind the rule of SCHEDULE SET.
-void append_definition(sdk::Words& words, const ClientCore& core, std::string_view topic, std::string_view payload,
-                       const ScheduleOptions& options) {
+void append_definition(sdk::Words& words, const ClientCore& core, std::string_view topic,
+                       std::string_view payload, const ScheduleOptions& options) {
   sdk::check_length("topic", topic);
   if (payload.size() > core.max_payload()) throw Error(ErrorCode::too_large, "body: too many bytes");
   words << "TOPIC" << topic << "BODY" << payload;
@@ -92,15 +92,16 @@ sdk::Value ask_about(ClientCore& core, std::string_view verb, std::string_view n
 std::vector<Occurrence> occurrences_of(const sdk::Value& list) {
   std::vector<Occurrence> occurrences;
   for (const sdk::Value& each : list.items) {
-    if (each.items.size() >= 2) occurrences.push_back({sdk::moment_of(each.items[0].integer), each.items[1].text});
+    if (each.items.size() >= 2)
+      occurrences.push_back({sdk::moment_of(each.items[0].integer), each.items[1].text});
   }
   return occurrences;
 }
 
 }  // namespace
 
-Schedule Client::every(std::string_view name, Duration interval, std::string_view topic, std::string_view payload,
-                       const ScheduleOptions& options) {
+Schedule Client::every(std::string_view name, Duration interval, std::string_view topic,
+                       std::string_view payload, const ScheduleOptions& options) {
   if (!options.zone.empty()) throw Error(ErrorCode::invalid, "zone: only a cron rule has one");
   sdk::Words words;
   append_name(words, "SET", name);
@@ -129,7 +130,9 @@ std::optional<Schedule> Client::get_schedule(std::string_view name) {
 
 void Client::remove_schedule(std::string_view name) { ask_about(*core_, "DEL", name, false); }
 
-Schedule Client::pause_schedule(std::string_view name) { return schedule_of(ask_about(*core_, "PAUSE", name, true)); }
+Schedule Client::pause_schedule(std::string_view name) {
+  return schedule_of(ask_about(*core_, "PAUSE", name, true));
+}
 
 Schedule Client::resume_schedule(std::string_view name) {
   return schedule_of(ask_about(*core_, "RESUME", name, true));
@@ -137,14 +140,16 @@ Schedule Client::resume_schedule(std::string_view name) {
 
 ScheduleRun Client::run_schedule(std::string_view name) {
   const sdk::Value value = ask_about(*core_, "RUN", name, false);
-  return {std::string(value.text_of("topic")), std::string(value.text_of("id")), std::string(value.text_of("state")),
-          sdk::moment_of(value.number_of("due_ms"))};
+  return {std::string(value.text_of("topic")), std::string(value.text_of("id")),
+          std::string(value.text_of("state")), sdk::moment_of(value.number_of("due_ms"))};
 }
 
 std::vector<Occurrence> Client::next(std::string_view name, std::uint32_t count) {
   sdk::check_length("name", name);
   sdk::Words words;
-  words << "SCHEDULE" << "NEXT" << "NAME" << name << "COUNT";
+  words << "SCHEDULE"
+        << "NEXT"
+        << "NAME" << name << "COUNT";
   words.number(count);
   return occurrences_of(core_->ask(words, true));
 }
@@ -155,7 +160,8 @@ std::vector<Occurrence> Client::next(const Rule& rule, std::uint32_t count, std:
   sdk::check_length("cron", rule.cron);
   sdk::check_length("zone", rule.zone);
   sdk::Words words;
-  words << "SCHEDULE" << "NEXT";
+  words << "SCHEDULE"
+        << "NEXT";
   if (rule.every) {
     (words << "EVERY").millis(*rule.every);
   } else {

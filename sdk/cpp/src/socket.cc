@@ -5,12 +5,12 @@
 #include <cstring>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -159,7 +159,8 @@ Socket::Outcome Socket::write(std::string_view& bytes) {
   while (!bytes.empty()) {
     if (tls_ != nullptr) {
       ERR_clear_error();
-      const int sent = SSL_write(tls_, bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 20)));
+      const int sent =
+          SSL_write(tls_, bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 20)));
       if (sent <= 0) return after_tls(sent, true);
       wants_input_to_write_ = false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));

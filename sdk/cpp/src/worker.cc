@@ -1,5 +1,3 @@
-#include <delayq/worker.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -8,6 +6,8 @@
 #include <pthread.h>
 #include <thread>
 #include <utility>
+
+#include <delayq/worker.h>
 
 #include "sdk/cpp/src/worker_core.h"
 

@@ -65,7 +65,8 @@ Time WorkerCore::ask_until(RunningJob& job) {
 // ---- WorkerCore
 
 void WorkerCore::run() {
-  if (handlers.empty()) throw Error(ErrorCode::invalid, "handle: a worker needs a handler for at least one topic");
+  if (handlers.empty())
+    throw Error(ErrorCode::invalid, "handle: a worker needs a handler for at least one topic");
   if (has_begun_.exchange(true)) throw Error(ErrorCode::invalid, "run: a worker runs once; make another one");
   if (sdk::Pipe::is_own_thread()) throw Error(ErrorCode::invalid, "run: not in a callback");
   if (client_->is_embedded()) clock_offset_ = std::chrono::milliseconds::zero();
@@ -134,7 +135,8 @@ bool WorkerCore::pop_once(std::uint32_t count) {
   } catch (const Error& error) {
     if (stops_) return true;
     if (!error.retryable()) throw;
-    client_->log(LogLevel::warning, std::string("the worker gets no jobs now, and tries again: ") + error.what());
+    client_->log(LogLevel::warning,
+                 std::string("the worker gets no jobs now, and tries again: ") + error.what());
     return false;
   }
 }
@@ -143,7 +145,8 @@ void WorkerCore::take(sdk::Value popped) {
   const Time now = std::chrono::system_clock::now();
   const std::lock_guard lock(mutex_);
   for (sdk::Value& each : popped.items) {
-    if (each.items.size() < kPoppedFields) throw Error(ErrorCode::internal, "POP was answered by what is no job");
+    if (each.items.size() < kPoppedFields)
+      throw Error(ErrorCode::internal, "POP was answered by what is no job");
     auto job = std::make_shared<RunningJob>(*this, each);
     if (options_.lease) {
       job->lease_length = options_.lease;
@@ -228,7 +231,8 @@ void WorkerCore::join_threads() {
   keep_.notify_all();
   // A thread that is in no handler ends at once; one that is may never end.
   const auto all_over = [this] {
-    return std::count_if(threads_.begin(), threads_.end(), [](const Thread& each) { return each.is_over->load(); }) +
+    return std::count_if(threads_.begin(), threads_.end(),
+                         [](const Thread& each) { return each.is_over->load(); }) +
                busy_ >=
            static_cast<std::ptrdiff_t>(threads_.size());
   };

@@ -43,8 +43,8 @@ class RunningJob {
   const sdk::Steady::time_point popped_at = sdk::Steady::now();
 
   // ---- guarded by the worker's mutex
-  bool is_running = false;    ///< its handler was called
-  bool is_given_up = false;   ///< what its handler does changes nothing any more
+  bool is_running = false;   ///< its handler was called
+  bool is_given_up = false;  ///< what its handler does changes nothing any more
   std::optional<std::chrono::milliseconds> lease_length{};
   std::optional<Time> until{};  ///< by the server's clock
   sdk::Steady::time_point next_look{};
@@ -55,8 +55,8 @@ class RunningJob {
   std::atomic<int> reason_ = kNone;
 };
 
-/// What a worker does. Three kinds of threads: run() pops, `concurrency` threads call handlers, and a keeper extends
-/// leases. All of them share ownership, since a handler that does not end outlives run().
+/// What a worker does. Three kinds of threads: run() pops, `concurrency` threads call handlers, and a keeper
+/// extends leases. All of them share ownership, since a handler that does not end outlives run().
 class WorkerCore : public std::enable_shared_from_this<WorkerCore> {
  public:
   using Steady = sdk::Steady;
@@ -100,7 +100,8 @@ class WorkerCore : public std::enable_shared_from_this<WorkerCore> {
   void handle(const JobPointer& job);
   void call(RunningJob& job, std::size_t depth);
   void ack(const JobPointer& job);
-  void nack(const JobPointer& job, std::optional<std::chrono::milliseconds> delay, std::string_view text, bool is_dead);
+  void nack(const JobPointer& job, std::optional<std::chrono::milliseconds> delay, std::string_view text,
+            bool is_dead);
   /// Gives the job back, uncounted.
   void release(const JobPointer& job);
   /// The same at a server that does not know RELEASE.
@@ -123,18 +124,19 @@ class WorkerCore : public std::enable_shared_from_this<WorkerCore> {
   std::atomic<bool> stops_ = false;
 
   std::mutex mutex_;
-  std::condition_variable room_;      ///< a handler ended, or the worker stops
-  std::condition_variable work_;      ///< there is a job to handle
-  std::condition_variable keep_;      ///< there is a lease to look after
-  std::condition_variable settled_;   ///< a report was answered
-  std::deque<JobPointer> ready_;      ///< popped, and not handled yet
-  std::vector<JobPointer> jobs_;      ///< all that were popped and are not over
-  std::uint32_t busy_ = 0;            ///< jobs in ready_ and in handlers
-  std::uint64_t reports_ = 0;         ///< on their way
-  bool is_over_ = false;              ///< the threads end
-  std::unique_ptr<sdk::Pipe> pops_;   ///< of run()
+  std::condition_variable room_;     ///< a handler ended, or the worker stops
+  std::condition_variable work_;     ///< there is a job to handle
+  std::condition_variable keep_;     ///< there is a lease to look after
+  std::condition_variable settled_;  ///< a report was answered
+  std::deque<JobPointer> ready_;     ///< popped, and not handled yet
+  std::vector<JobPointer> jobs_;     ///< all that were popped and are not over
+  std::uint32_t busy_ = 0;           ///< jobs in ready_ and in handlers
+  std::uint64_t reports_ = 0;        ///< on their way
+  bool is_over_ = false;             ///< the threads end
+  std::unique_ptr<sdk::Pipe> pops_;  ///< of run()
   Steady::time_point keeper_wakes_ = Steady::time_point::min();
-  std::optional<std::chrono::milliseconds> clock_offset_{};  ///< the server's clock minus ours, once it is known
+  std::optional<std::chrono::milliseconds>
+      clock_offset_{};  ///< the server's clock minus ours, once it is known
 
   struct Thread {
     std::thread thread;

@@ -72,7 +72,8 @@ class Parser {
 
   unsigned hex() {
     unsigned value = 0;
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + std::min<std::size_t>(4, rest_.size()), value, 16);
+    const auto [end, error] =
+        std::from_chars(rest_.data(), rest_.data() + std::min<std::size_t>(4, rest_.size()), value, 16);
     if (error != std::errc() || end != rest_.data() + 4) fail("four digits");
     rest_.remove_prefix(4);
     return value;
@@ -173,7 +174,8 @@ std::string in_quotes(std::string_view text) {
 }  // namespace
 
 const Json* Json::find(std::string_view name) const {
-  const auto found = std::find_if(members.begin(), members.end(), [&](const auto& each) { return each.first == name; });
+  const auto found =
+      std::find_if(members.begin(), members.end(), [&](const auto& each) { return each.first == name; });
   return found == members.end() ? nullptr : &found->second;
 }
 
@@ -207,7 +209,8 @@ std::string Json::dump() const {
       for (const Json& each : items) out += (out.empty() ? "" : ",") + each.dump();
       return "[" + out + "]";
     case Type::kObject:
-      for (const auto& [name, value] : members) out += (out.empty() ? "" : ",") + in_quotes(name) + ":" + value.dump();
+      for (const auto& [name, value] : members)
+        out += (out.empty() ? "" : ",") + in_quotes(name) + ":" + value.dump();
       return "{" + out + "}";
   }
   return out;

@@ -8,7 +8,6 @@
 #include <iostream>
 #include <map>
 #include <mutex>
-#include <netinet/in.h>
 #include <poll.h>
 #include <random>
 #include <set>
@@ -18,9 +17,9 @@
 #include <unistd.h>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include <delayq/delayq.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
 
 #include "sdk/cpp/tests/support.h"
 
@@ -155,11 +154,12 @@ TEST(Killed, AnEmbeddedQueueHasAllThatItAnswered) {
   }
 }
 
-/// Enqueues and handles jobs until `deadline`, and then until none is left. Each must be handled, and by one handler
-/// at a time.
+/// Enqueues and handles jobs until `deadline`, and then until none is left. Each must be handled, and by one
+/// handler at a time.
 class Traffic {
  public:
-  explicit Traffic(const std::string& address) : producer_(address, patient()), consumer_(address, patient()) {
+  explicit Traffic(const std::string& address)
+      : producer_(address, patient()), consumer_(address, patient()) {
     worker_.handle("t", [this](const Job& job) { handle(job); });
     run_ = std::thread([this] { worker_.run(); });
     produce_ = std::thread([this] { produce(); });
@@ -194,7 +194,10 @@ class Traffic {
   void produce() {
     for (int i = 0; !stops_; ++i) {
       std::vector<delayq::NewJob> jobs;
-      for (int n = 0; n < 5; ++n) jobs.push_back({.topic = "t", .id = std::to_string(i) + "." + std::to_string(n), .options = {.process_in = 50ms, .backoff = "100ms"}});
+      for (int n = 0; n < 5; ++n)
+        jobs.push_back({.topic = "t",
+                        .id = std::to_string(i) + "." + std::to_string(n),
+                        .options = {.process_in = 50ms, .backoff = "100ms"}});
       for (const auto& result : producer_.enqueue_many(jobs)) {
         EXPECT_TRUE(result.ok()) << result.error->what();
         enqueued_.insert(result.id);
@@ -239,7 +242,8 @@ class CuttingProxy {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = loopback(0);
     socklen_t size = sizeof(address);
-    if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 || ::listen(listener_, 64) != 0 ||
+    if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+        ::listen(listener_, 64) != 0 ||
         ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
       std::abort();
     }
@@ -305,7 +309,8 @@ class CuttingProxy {
     const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_in address = loopback(target_);
-    if (client < 0 || ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) std::abort();
+    if (client < 0 || ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+      std::abort();
     pairs_.push_back({client, server});
   }
 

@@ -16,7 +16,8 @@ namespace delayq::sdk {
 namespace {
 
 TEST(Replies, AreReadAsTheTableSays) {
-  const auto table = sdk_test::Json::parse(sdk_test::read_file(DELAYQ_SOURCE_FOLDER "/sdk/spec/replies.json"));
+  const auto table =
+      sdk_test::Json::parse(sdk_test::read_file(DELAYQ_SOURCE_FOLDER "/sdk/spec/replies.json"));
   ASSERT_GT(table.find("replies")->items.size(), 10U);
   for (const sdk_test::Json& row : table.find("replies")->items) {
     const std::string line = row.find("line")->text + "\r\n";
@@ -56,7 +57,8 @@ TEST(Replies, MayComeInParts) {
 }
 
 TEST(Replies, WhatIsNoneIsBroken) {
-  for (const std::string_view bytes : {"x\r\n", "$-2\r\n", "$99999999999999\r\n", ":a\r\n", "*9999999999\r\n", "a\n", "$1\r\nabc"}) {
+  for (const std::string_view bytes :
+       {"x\r\n", "$-2\r\n", "$99999999999999\r\n", ":a\r\n", "*9999999999\r\n", "a\n", "$1\r\nabc"}) {
     std::string_view input = bytes;
     Value value;
     EXPECT_EQ(take_value(input, value), Taken::kBroken) << bytes;
@@ -96,7 +98,8 @@ TEST(Durations, AreReadAsServersWriteThem) {
   EXPECT_EQ(parse_duration("1.5s"), 1500ms);
   EXPECT_EQ(parse_duration("250ms"), 250ms);
   EXPECT_EQ(parse_duration("7d"), 168h);
-  for (const std::string_view text : {"", "5", "h", "-1s", "a while", "1y"}) EXPECT_FALSE(parse_duration(text)) << text;
+  for (const std::string_view text : {"", "5", "h", "-1s", "a while", "1y"})
+    EXPECT_FALSE(parse_duration(text)) << text;
 }
 
 TEST(Ids, AreOfVersion7AndDiffer) {
@@ -145,7 +148,8 @@ TEST(Addresses, HaveAHostAndAPort) {
   EXPECT_EQ(parse_address("shop").port, "9278");
   EXPECT_EQ(parse_address("[::1]:5").host, "::1");
   EXPECT_EQ(parse_address("[::1]").host, "::1");
-  for (const std::string_view text : {"", ":1", "a:", "a:b", "a:0", "a:65536"}) EXPECT_THROW(parse_address(text), Error) << text;
+  for (const std::string_view text : {"", ":1", "a:", "a:b", "a:0", "a:65536"})
+    EXPECT_THROW(parse_address(text), Error) << text;
 }
 
 /// A call that notes what becomes of it.
@@ -160,7 +164,9 @@ class Noted final : public Call {
     }
     retry_until = Steady::time_point::max();
   }
-  void on_reply(std::uint32_t index, Value&& value) override { notes_.push_back(std::to_string(index) + ":" + value.text); }
+  void on_reply(std::uint32_t index, Value&& value) override {
+    notes_.push_back(std::to_string(index) + ":" + value.text);
+  }
   void on_failure(std::uint32_t index, const Error& error) override {
     notes_.push_back(std::to_string(index) + "!" + std::string(name_of(error.code())));
   }

@@ -33,7 +33,9 @@ double ms_of(delayq::Time when) {
 milliseconds millis(const Json& value) { return milliseconds(static_cast<std::int64_t>(value.number)); }
 delayq::Time moment(const Json& value) { return std::chrono::system_clock::now() + millis(value); }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json::of(std::string_view(text)); }
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json::of(std::string_view(text));
+}
 template <class T>
 Json number_or_null(const std::optional<T>& number) {
   return number ? Json::of(static_cast<double>(*number)) : Json();
@@ -97,7 +99,8 @@ class Scenario::Arguments {
   Arguments(Scenario& scenario, const Json& step) : scenario_(scenario), left_(step.members) {}
 
   std::optional<Json> take(std::string_view name) {
-    const auto found = std::find_if(left_.begin(), left_.end(), [&](const auto& each) { return each.first == name; });
+    const auto found =
+        std::find_if(left_.begin(), left_.end(), [&](const auto& each) { return each.first == name; });
     if (found == left_.end()) return std::nullopt;
     Json value = scenario_.resolve(found->second);
     left_.erase(found);
@@ -126,7 +129,8 @@ delayq::Client Scenario::client(const std::string& name) {
   if (found != made_.end()) return found->second;
   const Json* const options = clients_.find(name);
   if (!name.empty() && options == nullptr) throw std::runtime_error("no client " + name);
-  return made_.emplace(name, make_(options == nullptr ? Json{.type = Json::Type::kObject} : *options)).first->second;
+  return made_.emplace(name, make_(options == nullptr ? Json{.type = Json::Type::kObject} : *options))
+      .first->second;
 }
 
 Json Scenario::resolve(const Json& value) {
@@ -135,7 +139,8 @@ Json Scenario::resolve(const Json& value) {
     return saved_.at(value.text.substr(1));
   }
   if (!value.is_object()) return value;
-  if (const Json* const text = value.find("base64")) return Json::of(std::string_view(from_base64(text->text)));
+  if (const Json* const text = value.find("base64"))
+    return Json::of(std::string_view(from_base64(text->text)));
   if (const Json* const part = value.find("repeat")) {
     std::string text;
     for (int i = 0; i < value.find("times")->number; ++i) text += part->text;
@@ -153,7 +158,8 @@ delayq::EnqueueOptions Scenario::options_of(Arguments& arguments) {
   delayq::EnqueueOptions options;
   if (const auto value = arguments.take("process_in")) options.process_in = millis(*value);
   if (const auto value = arguments.take("process_at")) options.process_at = moment(*value);
-  if (const auto value = arguments.take("priority")) options.priority = static_cast<std::uint32_t>(value->number);
+  if (const auto value = arguments.take("priority"))
+    options.priority = static_cast<std::uint32_t>(value->number);
   if (const auto value = arguments.take("retry")) options.retry = static_cast<std::uint32_t>(value->number);
   if (const auto value = arguments.take("timeout")) options.timeout = millis(*value);
   options.backoff = arguments.text("backoff");
@@ -185,7 +191,8 @@ delayq::NewJob Scenario::job_of(Arguments& arguments) {
 Json of_schedule(const delayq::Schedule& schedule) {
   Json json;
   json.set("name", text_or_null(schedule.name)).set("state", text_or_null(schedule.state));
-  json.set("topic", text_or_null(schedule.topic)).set("payload", Json::of(std::string_view(schedule.payload)));
+  json.set("topic", text_or_null(schedule.topic))
+      .set("payload", Json::of(std::string_view(schedule.payload)));
   json.set("every", schedule.every ? Json::of(static_cast<double>(schedule.every->count())) : Json());
   json.set("cron", text_or_null(schedule.cron)).set("zone", text_or_null(schedule.zone));
   json.set("start", time_or_null(schedule.start)).set("end", time_or_null(schedule.end));
@@ -202,7 +209,9 @@ Json of_schedule(const delayq::Schedule& schedule) {
 
 Json of_job(const delayq::JobInfo& job) {
   Json json;
-  json.set("topic", text_or_null(job.topic)).set("id", text_or_null(job.id)).set("state", text_or_null(job.state));
+  json.set("topic", text_or_null(job.topic))
+      .set("id", text_or_null(job.id))
+      .set("state", text_or_null(job.state));
   json.set("payload", Json::of(std::string_view(job.payload)));
   json.set("due_at", Json::of(ms_of(job.due_at))).set("pushed_at", Json::of(ms_of(job.pushed_at)));
   json.set("attempts", Json::of(double{job.attempts * 1.0})).set("priority", Json::of(job.priority * 1.0));
@@ -237,7 +246,8 @@ Json Scenario::schedule(delayq::Client& client, Arguments& arguments, bool is_cr
   return of_schedule(client.every(name, millis(*arguments.take("interval")), topic, payload, options));
 }
 
-Scenario::Result Scenario::on_schedule(const std::string& verb, Arguments& arguments, delayq::Client& client) {
+Scenario::Result Scenario::on_schedule(const std::string& verb, Arguments& arguments,
+                                       delayq::Client& client) {
   if (verb == "every" || verb == "cron") return schedule(client, arguments, verb == "cron");
   if (verb == "next") {
     const auto count_said = arguments.take("count");
@@ -268,8 +278,11 @@ Scenario::Result Scenario::on_schedule(const std::string& verb, Arguments& argum
   if (verb == "resume_schedule") return of_schedule(client.resume_schedule(name));
   if (verb == "run_schedule") {
     const delayq::ScheduleRun run = client.run_schedule(name);
-    return Json().set("topic", text_or_null(run.topic)).set("id", text_or_null(run.id))
-        .set("state", text_or_null(run.state)).set("due_at", Json::of(ms_of(run.due_at)));
+    return Json()
+        .set("topic", text_or_null(run.topic))
+        .set("id", text_or_null(run.id))
+        .set("state", text_or_null(run.state))
+        .set("due_at", Json::of(ms_of(run.due_at)));
   }
   if (verb != "remove_schedule") throw std::logic_error("a verb that the runner does not know: " + verb);
   client.remove_schedule(name);
@@ -281,8 +294,10 @@ Scenario::Result Scenario::in_handler(const std::string& verb, Arguments& argume
   if (verb == "job") {
     Json json;
     json.set("topic", text_or_null(job->topic())).set("id", text_or_null(job->id()));
-    json.set("payload", Json::of(std::string_view(job->payload()))).set("attempt", Json::of(job->attempt() * 1.0));
-    json.set("due_at", Json::of(ms_of(job->due_at()))).set("lease_until", Json::of(ms_of(job->lease_until())));
+    json.set("payload", Json::of(std::string_view(job->payload())))
+        .set("attempt", Json::of(job->attempt() * 1.0));
+    json.set("due_at", Json::of(ms_of(job->due_at())))
+        .set("lease_until", Json::of(ms_of(job->lease_until())));
     return json.set("headers", of_headers(job->headers()));
   }
   if (verb == "signal" || verb == "wait") {
@@ -352,7 +367,8 @@ Scenario::Result Scenario::execute(const std::string& verb, Arguments& arguments
     this->work(arguments, client);
     return Json();
   }
-  if (verb == "cancel_group") return Json::of(static_cast<double>(client.cancel_group(arguments.text("group"))));
+  if (verb == "cancel_group")
+    return Json::of(static_cast<double>(client.cancel_group(arguments.text("group"))));
   const bool is_about_job = verb == "dequeue" || verb == "reschedule" || verb == "get";
   if (!is_about_job) return on_schedule(verb, arguments, client);
   const std::string topic = arguments.text("topic");
@@ -394,7 +410,8 @@ void Scenario::step(const Json& step, Work* work, const delayq::Job* job) {
       return;
     }
     EXPECT_EQ(name_of(failure.code()), error) << failure.what() << ": " << where;
-    EXPECT_NE(std::string_view(failure.what()).find(message), std::string_view::npos) << failure.what() << ": " << where;
+    EXPECT_NE(std::string_view(failure.what()).find(message), std::string_view::npos)
+        << failure.what() << ": " << where;
     if (retryable) {
       EXPECT_EQ(failure.retryable(), retryable->boolean) << where;
     }
@@ -524,7 +541,9 @@ std::string from_base64(const std::string& text) {
   return bytes;
 }
 
-Json read_spec(const std::string& file) { return Json::parse(read_file(DELAYQ_SOURCE_FOLDER "/sdk/spec/" + file)); }
+Json read_spec(const std::string& file) {
+  return Json::parse(read_file(DELAYQ_SOURCE_FOLDER "/sdk/spec/" + file));
+}
 
 void run_scenario(const Json& scenario, const MakeClient& make_client) {
   const Json* const clients = scenario.find("clients");

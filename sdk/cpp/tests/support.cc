@@ -35,7 +35,8 @@ std::uint16_t read_port(int said) {
     if (got <= 0) break;
     text.append(part.data(), static_cast<std::size_t>(got));
     std::smatch found;
-    if (text.find("http", text.find("redis-cli")) != std::string::npos && std::regex_search(text, found, kAddress))
+    if (text.find("http", text.find("redis-cli")) != std::string::npos &&
+        std::regex_search(text, found, kAddress))
       return static_cast<std::uint16_t>(std::stoi(found[1]));
   }
   throw std::runtime_error("the server did not start: " + text);
@@ -71,9 +72,11 @@ Server::Server(std::string configuration, std::vector<std::string> options) : op
 Server::~Server() { kill(); }
 
 void Server::start() {
-  std::vector<std::string> words{server_program(), "serve", "--http", "127.0.0.1:0", "--resp",
-                                 "127.0.0.1:" + std::to_string(port_), "--data", directory_.path() + "/data",
-                                 "--log-level", "error"};
+  std::vector<std::string> words{server_program(), "serve",
+                                 "--http",         "127.0.0.1:0",
+                                 "--resp",         "127.0.0.1:" + std::to_string(port_),
+                                 "--data",         directory_.path() + "/data",
+                                 "--log-level",    "error"};
   words.insert(words.end(), options_.begin(), options_.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

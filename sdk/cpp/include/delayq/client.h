@@ -36,14 +36,14 @@ enum class OnConflict : std::uint8_t {
 
 /// Everything has a default, so name only what you need: `{.process_in = 30min, .group = "user:1"}`.
 struct EnqueueOptions {
-  std::optional<Duration> process_in{};    ///< from now; without any time the job is due at once
-  std::optional<Time> process_at{};        ///< a moment; one that has passed means at once
-  std::optional<std::uint32_t> priority{}; ///< a lower number is handed out first; 1024 is the usual one
-  std::optional<std::uint32_t> retry{};    ///< how often the job is tried in all; 0: no limit
-  std::string backoff{};                   ///< between attempts: "10s", "10s,1m,10m", "exponential:1s:2:1h:0.1"
-  std::optional<Duration> timeout{};       ///< the lease: how long one attempt may be silent
-  std::string group{};                     ///< for cancel_group()
-  std::string callback{};                  ///< URL that the server calls instead of handing the job to a worker
+  std::optional<Duration> process_in{};     ///< from now; without any time the job is due at once
+  std::optional<Time> process_at{};         ///< a moment; one that has passed means at once
+  std::optional<std::uint32_t> priority{};  ///< a lower number is handed out first; 1024 is the usual one
+  std::optional<std::uint32_t> retry{};     ///< how often the job is tried in all; 0: no limit
+  std::string backoff{};              ///< between attempts: "10s", "10s,1m,10m", "exponential:1s:2:1h:0.1"
+  std::optional<Duration> timeout{};  ///< the lease: how long one attempt may be silent
+  std::string group{};                ///< for cancel_group()
+  std::string callback{};             ///< URL that the server calls instead of handing the job to a worker
   Headers headers{};
   OnConflict on_conflict = OnConflict::replace;
 };
@@ -84,7 +84,9 @@ struct AddHeader {
   void operator()(EnqueueOptions& options) const { options.headers[name] = value; }
 };
 template <class T>
-concept Option = requires(const T& option, EnqueueOptions& options) { option(options); };
+concept Option = requires(const T& option, EnqueueOptions& options) {
+  option(options);
+};
 }  // namespace option
 
 inline option::ProcessIn process_in(Duration delay) { return {delay}; }
@@ -122,8 +124,8 @@ struct EnqueueResult {
   bool ok() const { return !error.has_value(); }
 };
 
-/// Called once with the result. It runs on a thread of the library, which waits meanwhile: do not block there.
-/// From inside, the blocking functions fail with ErrorCode::invalid.
+/// Called once with the result. It runs on a thread of the library, which waits meanwhile: do not block
+/// there. From inside, the blocking functions fail with ErrorCode::invalid.
 using EnqueueCallback = std::function<void(EnqueueResult)>;
 
 // ---- what is known of a job
@@ -162,9 +164,9 @@ enum class Overlap : std::uint8_t { allow, skip, replace };
 enum class Missed : std::uint8_t { one, skip, all };
 
 struct ScheduleOptions {
-  std::string zone{};           ///< of a cron rule, as in "Asia/Shanghai"; empty: UTC
-  std::optional<Time> start{};  ///< no occurrence before; an interval counts from it
-  std::optional<Time> end{};    ///< no occurrence after
+  std::string zone{};                   ///< of a cron rule, as in "Asia/Shanghai"; empty: UTC
+  std::optional<Time> start{};          ///< no occurrence before; an interval counts from it
+  std::optional<Time> end{};            ///< no occurrence after
   std::optional<std::uint64_t> runs{};  ///< how many jobs are made in all
   Duration jitter{};                    ///< each job is due up to so much later
   Overlap overlap = Overlap::allow;
@@ -215,7 +217,8 @@ struct Rule {
 // ---- the client
 
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
-/// Gets what an operator may want to know: lost connections, jobs that were given back. Called from any thread.
+/// Gets what an operator may want to know: lost connections, jobs that were given back. Called from any
+/// thread.
 using Log = std::function<void(LogLevel, std::string_view)>;
 
 struct TlsOptions {
@@ -232,8 +235,8 @@ struct ClientOptions {
   Duration connect_timeout = std::chrono::seconds{5};
   /// How long to wait for the answer to one request; a worker adds what its pop waits.
   Duration timeout = std::chrono::seconds{30};
-  /// How long a call goes on trying while the server is away or refuses with a retryable error. What is not safe
-  /// to send twice is tried again only if it was not sent. 0: never.
+  /// How long a call goes on trying while the server is away or refuses with a retryable error. What is not
+  /// safe to send twice is tried again only if it was not sent. 0: never.
   Duration retry_for = std::chrono::seconds{15};
   Log log{};  ///< empty: warnings and errors go to stderr
 };
@@ -248,8 +251,8 @@ struct TopicOptions {
 };
 
 struct EmbeddedOptions {
-  /// true: an answer means that the job is on disk (fdatasync) and survives power loss. false: it is written; the
-  /// last 50 ms may be lost with the power, and nothing with the process.
+  /// true: an answer means that the job is on disk (fdatasync) and survives power loss. false: it is written;
+  /// the last 50 ms may be lost with the power, and nothing with the process.
   bool sync = true;
   std::size_t max_payload = std::size_t{1} << 20;
   std::optional<std::uint64_t> max_jobs{};
@@ -272,9 +275,9 @@ class DELAYQ_PUBLIC Client {
  public:
   /// A client of the server at "host:port" (its RESP port). Connects with the first call.
   explicit Client(std::string_view address = "127.0.0.1:9278", ClientOptions options = {});
-  /// Opens the directory as an embedded queue: the engine runs in this process, on threads of its own, with the
-  /// rules and the guarantees of the server and without one. Throws ErrorCode::unavailable if another process,
-  /// or another client of this one, has the directory open. Do not fork() while it is open.
+  /// Opens the directory as an embedded queue: the engine runs in this process, on threads of its own, with
+  /// the rules and the guarantees of the server and without one. Throws ErrorCode::unavailable if another
+  /// process, or another client of this one, has the directory open. Do not fork() while it is open.
   static Client open(const std::string& directory, EmbeddedOptions options = {});
   ~Client();
   Client(const Client&);
@@ -283,8 +286,8 @@ class DELAYQ_PUBLIC Client {
   Client& operator=(Client&&) noexcept;
 
   // ---- producers
-  /// Stores a job: `enqueue("order", "order:1", "...", process_in(30min), group("user:1"))`. Returns its id. The
-  /// same id again replaces the job, unless on_conflict says otherwise.
+  /// Stores a job: `enqueue("order", "order:1", "...", process_in(30min), group("user:1"))`. Returns its id.
+  /// The same id again replaces the job, unless on_conflict says otherwise.
   template <option::Option... Options>
   std::string enqueue(std::string_view topic, std::string_view id, std::string_view payload,
                       const Options&... options) {
@@ -311,8 +314,8 @@ class DELAYQ_PUBLIC Client {
   // ---- recurring jobs
   Schedule every(std::string_view name, Duration interval, std::string_view topic, std::string_view payload,
                  const ScheduleOptions& options = {});
-  Schedule cron(std::string_view name, std::string_view rule, std::string_view topic, std::string_view payload,
-                const ScheduleOptions& options = {});
+  Schedule cron(std::string_view name, std::string_view rule, std::string_view topic,
+                std::string_view payload, const ScheduleOptions& options = {});
   std::optional<Schedule> get_schedule(std::string_view name);
   void remove_schedule(std::string_view name);
   Schedule pause_schedule(std::string_view name);

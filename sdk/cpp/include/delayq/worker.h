@@ -35,8 +35,8 @@ class DELAYQ_PUBLIC Job {
   std::uint32_t attempt() const;
   Time due_at() const;
   const Headers& headers() const;
-  /// The end of the lease, as of now, by the server's clock. The worker extends it while the handler runs. May
-  /// ask the server.
+  /// The end of the lease, as of now, by the server's clock. The worker extends it while the handler runs.
+  /// May ask the server.
   Time lease_until() const;
   /// Stop is requested when the handler should end early; stop_reason() says why. A handler that takes long
   /// should look at it, or wait with it (std::condition_variable_any takes it).
@@ -50,15 +50,15 @@ class DELAYQ_PUBLIC Job {
   RunningJob& running_;
 };
 
-/// Returns: the job is done. Throws: the attempt failed, and the job is retried as its backoff says, after the
-/// delay of a RetryIn, or not at all after a Dead.
+/// Returns: the job is done. Throws: the attempt failed, and the job is retried as its backoff says, after
+/// the delay of a RetryIn, or not at all after a Dead.
 using Handler = std::function<void(const Job&)>;
 /// What surrounds every handler: `[](const Job& job, const auto& next) { ...; next(); ... }`.
 using Middleware = std::function<void(const Job&, const std::function<void()>& next)>;
 
 struct WorkerOptions {
-  unsigned concurrency = 10;        ///< how many handlers run at once
-  std::optional<Duration> lease{};  ///< overrides the job's and the topic's; at least 100 ms
+  unsigned concurrency = 10;                  ///< how many handlers run at once
+  std::optional<Duration> lease{};            ///< overrides the job's and the topic's; at least 100 ms
   Duration wait = std::chrono::seconds{30};   ///< how long one request waits for a job
   Duration grace = std::chrono::seconds{10};  ///< for handlers that run when the worker is stopped
 };
@@ -67,8 +67,8 @@ class WorkerCore;
 
 /// Runs handlers for the jobs of some topics, on threads of its own.
 ///
-/// It extends leases while handlers run, acks jobs whose handlers return, and goes on by itself when the server
-/// was away. A worker that is destroyed or killed leaves its jobs to others, when their leases end.
+/// It extends leases while handlers run, acks jobs whose handlers return, and goes on by itself when the
+/// server was away. A worker that is destroyed or killed leaves its jobs to others, when their leases end.
 class DELAYQ_PUBLIC Worker {
  public:
   explicit Worker(Client client, WorkerOptions options = {});
@@ -76,13 +76,15 @@ class DELAYQ_PUBLIC Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// One handler for each topic. It is called from several threads at once. REQUIRES: run() was not called yet.
+  /// One handler for each topic. It is called from several threads at once. REQUIRES: run() was not called
+  /// yet.
   Worker& handle(std::string topic, Handler handler);
   /// The first one is outermost. REQUIRES: run() was not called yet.
   Worker& use(Middleware middleware);
 
   /// Works until stop() is called; then handlers have `grace` to finish. When it returns, every result has
-  /// reached the server. Throws Error when the server refuses to hand out jobs (unauthorized, forbidden, invalid).
+  /// reached the server. Throws Error when the server refuses to hand out jobs (unauthorized, forbidden,
+  /// invalid).
   void run();
   /// The same, and SIGINT or SIGTERM stops it, too. Blocks these signals in the calling thread: call it from
   /// main(), before other threads are started that should not get them.
