@@ -36,7 +36,7 @@ class Installed(unittest.TestCase):
         run("cmake", "--install", BUILD, "--component", "libdelayq", "--prefix", cls.prefix)
         library = next(cls.prefix.rglob("libdelayq.so")).parent
         cls.environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "PKG_CONFIG_PATH": str(library / "pkgconfig")}
-        cls.server = harness.Server(cls.work / "data")
+        cls.server = harness.Server(cls.work / "server")
         cls.addClassCleanup(cls.server.close)
         cls.address = f"127.0.0.1:{cls.server.port}"
 
