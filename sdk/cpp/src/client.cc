@@ -136,7 +136,10 @@ ClientCore::ClientCore(const std::string& directory, EmbeddedOptions options)
     engine.topics[name] = {topic.attempts,    topic.backoff,   topic.lease,
                            topic.concurrency, topic.keep_done, topic.keep_dead};
   std::string problem;
-  engine_ = embedded::Engine::open(engine, problem);
+  {
+    const sdk::NoSignals no_signals;
+    engine_ = embedded::Engine::open(engine, problem);
+  }
   if (engine_ == nullptr) throw sdk::error_of(problem);
   pipe_ = make_pipe();
 }

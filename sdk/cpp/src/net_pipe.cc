@@ -53,6 +53,7 @@ NetPipe::NetPipe(Remote remote)
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       flight_([this](std::unique_ptr<Call> call) { end(std::move(call)); }) {
   if (wake_ < 0) throw Error(ErrorCode::unavailable, std::string("eventfd: ") + std::strerror(errno));
+  const NoSignals no_signals;
   thread_ = std::thread([this] { run(); });
 }
 

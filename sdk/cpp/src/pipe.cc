@@ -16,6 +16,14 @@ thread_local bool is_pipe_thread = false;
 
 }  // namespace
 
+NoSignals::NoSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+}
+
+NoSignals::~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 // ---- Flight
 
 void Flight::add(std::unique_ptr<Call> call, Steady::time_point now) {
@@ -125,9 +133,6 @@ bool Pipe::is_own_thread() { return is_pipe_thread; }
 
 void Pipe::begin_thread(const char* name) {
   is_pipe_thread = true;
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   ::pthread_setname_np(::pthread_self(), name);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -18,6 +19,18 @@
 /// How commands reach a queue, and replies come back. Two pipes exist: over a socket (net_pipe.h), and to the
 /// engine in this process (local_pipe.h).
 namespace delayq::sdk {
+
+/// While it exists, threads that are started get no signals: these are for the threads of the user.
+class [[nodiscard]] NoSignals {
+ public:
+  NoSignals();
+  ~NoSignals();
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 /// One or more commands that are sent together.
 class Call {
@@ -110,7 +123,7 @@ class Pipe {
   static bool is_own_thread();
 
  protected:
-  /// Marks the thread as that of a pipe, and keeps signals away from it.
+  /// Marks the thread as that of a pipe.
   static void begin_thread(const char* name);
 
   /// Wakes the thread of the pipe. Called from any thread.
