@@ -43,6 +43,7 @@ class AsyncPush final : public sdk::Call {
     done_({std::move(id_), {}});
   }
   void on_failure(std::uint32_t /*index*/, const Error& error) override { done_({{}, error}); }
+  bool needs_text() const override { return false; }
 
  private:
   std::string id_;
@@ -65,6 +66,7 @@ class BatchPush final : public sdk::Call {
   void on_reply(std::uint32_t index, sdk::Value&& value) override {
     if (value.is_error()) on_failure(index, sdk::error_of(value.text));
   }
+  bool needs_text() const override { return false; }
   void on_failure(std::uint32_t index, const Error& error) override {
     EnqueueResult& result = batch_->results[places_[index]];
     result.id.clear();

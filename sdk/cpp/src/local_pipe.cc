@@ -34,6 +34,7 @@ void LocalPipe::end() {
   refuse(error);
   session_.reset();
   lose(error);
+  make_room();
 }
 
 bool LocalPipe::turn() {
@@ -76,6 +77,7 @@ bool LocalPipe::turn() {
     refuse(error);
     lose(error);
   }
+  make_room();
   return is_busy;
 }
 

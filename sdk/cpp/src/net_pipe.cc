@@ -88,9 +88,11 @@ void NetPipe::run() {
   refuse(error);
   lose(error);
   fail_those_before(Steady::time_point::max(), error);
+  make_room();
 }
 
 void NetPipe::turn() {
+  make_room();
   is_awake_ = false;
   for (std::unique_ptr<Call>& call : take_incoming()) waiting_.push_back(std::move(call));
   delayed_.take_due(Steady::now(), waiting_);

@@ -43,10 +43,16 @@ bool Flight::feed(std::string_view& input, Steady::time_point now, Again& again)
       const Taken end = scan_.advance(input);
       if (end == Taken::kPartial) return true;
       if (end == Taken::kBroken) return false;
-      scan_.reset();
     }
     Value value;
-    const Taken taken = take_value(input, value);
+    Taken taken = Taken::kValue;
+    if (sign == '$' && !calls_.empty() && !calls_.front()->needs_text()) {
+      value.type = Value::Type::kText;
+      input.remove_prefix(scan_.size());
+    } else {
+      taken = take_value(input, value);
+    }
+    scan_.reset();
     if (taken == Taken::kPartial) return true;
     if (taken == Taken::kBroken || calls_.empty()) return false;
     Call& call = *calls_.front();
@@ -168,10 +174,16 @@ std::deque<std::unique_ptr<Call>> Pipe::take_incoming() {
 
 void Pipe::end(std::unique_ptr<Call> call) {
   call->on_end();
+  ended_bytes_ += call->counted_bytes_;
+  ended_commands_ += call->counted_commands_;
+}
+
+void Pipe::make_room() {
+  if (ended_commands_ == 0) return;
   const std::lock_guard lock(mutex_);
   const bool had_room = has_room();
-  bytes_ -= call->counted_bytes_;
-  commands_ -= call->counted_commands_;
+  bytes_ -= std::exchange(ended_bytes_, 0);
+  commands_ -= std::exchange(ended_commands_, 0);
   if (!had_room || commands_ == 0) changed_.notify_all();
 }
 
@@ -189,6 +201,7 @@ void Pipe::refuse(const Error& error) {
     changed_.notify_all();
   }
   for (std::unique_ptr<Call>& call : left) fail(std::move(call), error);
+  make_room();
 }
 
 bool Pipe::drain(Steady::time_point deadline) {

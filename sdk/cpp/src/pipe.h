@@ -43,6 +43,8 @@ class Call {
   virtual void on_failure(std::uint32_t index, const Error& error) = 0;
   /// All commands were replied to, or failed. The last call of all.
   virtual void on_end() {}
+  /// Whether on_reply() looks at the text of a reply that is no error. If not, it is not copied.
+  virtual bool needs_text() const { return true; }
 
   std::string bytes{};  ///< the commands, made by Words
   std::uint32_t commands = 1;
@@ -130,8 +132,10 @@ class Pipe {
   virtual void wake() = 0;
   /// What has been given to send() since the last time, and is due.
   std::deque<std::unique_ptr<Call>> take_incoming();
-  /// A call is over: it was replied to, or failed.
+  /// A call is over: it was replied to, or failed. Its room is free after the next make_room().
   void end(std::unique_ptr<Call> call);
+  /// Frees the room of the calls that are over. To be called after each turn: one lock for all of them.
+  void make_room();
   void fail(std::unique_ptr<Call> call, const Error& error);
   /// From now on, send() fails with this error, and so do the calls that were not taken.
   void refuse(const Error& error);
@@ -148,6 +152,8 @@ class Pipe {
   std::uint64_t commands_ = 0;  ///< on their way
   std::uint64_t bytes_ = 0;
   std::optional<Error> refusal_;
+  std::uint64_t ended_commands_ = 0;  ///< of the pipe's thread: over, but still counted above
+  std::uint64_t ended_bytes_ = 0;
 };
 
 /// Calls that wait for a moment to be sent again.

@@ -79,6 +79,8 @@ class ReplyScan {
   /// `input` begins with the same reply each time, and has at least as much of it as the last time.
   Taken advance(std::string_view input);
   void reset() { *this = {}; }
+  /// Of the reply, after advance() returned kValue.
+  std::size_t size() const { return place_; }
 
  private:
   std::size_t place_ = 0;
