@@ -92,7 +92,6 @@ void NetPipe::run() {
 }
 
 void NetPipe::turn() {
-  make_room();
   is_awake_ = false;
   for (std::unique_ptr<Call>& call : take_incoming()) waiting_.push_back(std::move(call));
   delayed_.take_due(Steady::now(), waiting_);
@@ -236,6 +235,7 @@ void NetPipe::read_some() {
 }
 
 void NetPipe::wait() {
+  make_room();
   pollfd files[2] = {{wake_, POLLIN, 0}, {socket_.file(), POLLIN, 0}};
   Steady::time_point until = std::min({delayed_.next(), flight_.answer_by(), linger_until_});
   if (!socket_.is_open() && !waiting_.empty()) until = std::min(until, next_attempt_);
