@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,6 +28,9 @@ class Words {
     words_.push_back(word);
     return *this;
   }
+  /// A text that is gone before the words are appended.
+  template <std::same_as<std::string> Gone>
+  Words& operator<<(Gone&& gone) = delete;
   /// A number or a time is written where the views stay valid.
   Words& number(std::uint64_t value);
   /// "1800000ms"

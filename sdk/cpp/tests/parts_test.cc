@@ -158,8 +158,9 @@ class Noted final : public Call {
   explicit Noted(std::vector<std::string>& notes, std::uint32_t count = 1) : notes_(notes) {
     commands = count;
     for (std::uint32_t i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
       Words words;
-      words << "PING" << std::to_string(i);
+      words << "PING" << number;
       words.append_to(bytes);
     }
     retry_until = Steady::time_point::max();
