@@ -17,9 +17,9 @@ run: TARGET := delayq
 run: build  ## install what is missing, build, and serve on 127.0.0.1:9277 (HTTP) and 9278 (RESP), the jobs in ./data
 	@exec build/release/delayq serve
 
-deb: build  ## build the Debian package, into build
+deb: build  ## build the Debian packages, of the server and of the C++ library, into build
 	@tools/setup deb
-	@tools/deb
+	@tools/deb --library build/release
 
 test:  ## what must pass before a change lands; STAGE="name ..." runs a part (tools/check --list)
 	@tools/setup test

@@ -37,7 +37,7 @@ FORMAT = ("git ls-files --cached --others --exclude-standard -- '*.cc' '*.h' | w
 TIDY = f"cmake --preset dev && {PYTHON} tools/tidy_test.py && {PYTHON} tools/reference --check && tools/tidy"
 
 # What the end-to-end tests and the simulators run.
-PROGRAMS = ("delayq", "simulate", "occurrences")
+PROGRAMS = ("delayq", "simulate", "occurrences", "sdk_cpp_tests")
 
 TEST_PRESETS = ("release", "asan", "tsan")
 

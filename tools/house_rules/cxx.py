@@ -67,8 +67,8 @@ def includes(tree, path):
 
 
 def resolve(tree, name):
-    """The file an include in quotes means, or None."""
-    return next((path for path in (f"src/{name}", name) if path in tree.names), None)
+    """The file an include means, or None."""
+    return next((path for path in (f"src/{name}", name, f"sdk/cpp/include/{name}") if path in tree.names), None)
 
 
 def pragma_once(tree):
@@ -138,7 +138,8 @@ def dead_headers(tree):
     used = set()
     for path in tree.paths(".cc", ".h"):
         for _, kind, name in includes(tree, path):
-            target = resolve(tree, name) if kind == '"' else None
+            is_ours = kind == '"' or name.startswith("delayq/")  # <delayq/...> is the C++ library, as its users include it
+            target = resolve(tree, name) if is_ours else None
             if target and target != path:
                 used.add(target)
     for path in tree.paths(".h"):

@@ -1,0 +1,250 @@
+// The engine in this process: what the scenarios do not say.
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <delayq/delayq.h>
+#include <gtest/gtest.h>
+
+#include "sdk/cpp/tests/support.h"
+
+namespace sdk_test {
+namespace {
+
+using namespace std::chrono_literals;
+using delayq::Client;
+using delayq::ErrorCode;
+using delayq::Job;
+using delayq::Worker;
+
+/// The code of the error that `act` throws.
+template <class Act>
+std::string code_of(Act act) {
+  try {
+    act();
+  } catch (const delayq::Error& error) {
+    return std::string(name_of(error.code()));
+  }
+  return "none";
+}
+
+class Embedded : public testing::Test {
+ protected:
+  std::string path() const { return directory_.path() + "/data"; }
+
+ private:
+  TempDirectory directory_;
+};
+
+TEST_F(Embedded, JobsAreThereAfterTheProgramHasEnded) {
+  {
+    Client client = Client::open(path());
+    client.enqueue("order", "1", "close", {.process_in = 1h, .group = "g"});
+    client.every("beat", 1h, "beat", "tick");
+  }
+  Client client = Client::open(path());
+  EXPECT_EQ(client.get("order", "1")->payload, "close");
+  EXPECT_EQ(client.get_schedule("beat")->state, "active");
+  EXPECT_EQ(client.cancel_group("g"), 1U);
+}
+
+TEST_F(Embedded, ADirectoryHasOneUser) {
+  Client client = Client::open(path());
+  EXPECT_EQ(code_of([&] { Client::open(path()); }), "unavailable");
+  client = Client::open(path() + "2");  // the last copy is gone, and so is the lock
+  EXPECT_EQ(code_of([&] { Client::open(path()); }), "none");
+  EXPECT_EQ(code_of([&] { Client::open("/proc/nothing/here"); }), "unavailable");
+}
+
+TEST_F(Embedded, TopicsHaveTheirSettings) {
+  delayq::EmbeddedOptions options;
+  options.topics["once"] = {.attempts = 1};
+  options.topics["*"] = {.lease = 5min};
+  Client client = Client::open(path(), options);
+  client.enqueue("once", "1", "x");
+  Worker worker(client);
+  worker.handle("once", [&](const Job& job) {
+    EXPECT_GT(job.lease_until(), job.due_at() + 4min);
+    worker.stop();
+    throw std::runtime_error("no");
+  });
+  worker.run();
+  EXPECT_EQ(client.get("once", "1")->state, "dead");
+  options.topics["once"].backoff = "often";
+  EXPECT_EQ(code_of([&] { Client::open(path() + "2", options); }), "invalid");
+}
+
+TEST_F(Embedded, ThreadsShareAClient) {
+  Client client = Client::open(path());
+  std::vector<std::thread> threads;
+  std::atomic<int> stored = 0;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&, thread] {
+      std::vector<delayq::NewJob> jobs;
+      for (int i = 0; i < 100; ++i)
+        jobs.push_back({.topic = "t",
+                        .id = std::to_string(thread * 100 + i),
+                        .options = {.process_in = 1h, .group = "g"}});
+      for (const auto& result : client.enqueue_many(jobs)) stored += result.ok();
+      for (int i = 0; i < 20; ++i)
+        client.enqueue("t", "one" + std::to_string(thread * 100 + i), "x", delayq::process_in(1h),
+                       delayq::group("g"));
+      std::vector<std::future<std::string>> futures;
+      for (int i = 0; i < 50; ++i)
+        futures.push_back(client.enqueue_async({.topic = "t", .options = {.process_in = 1h, .group = "g"}}));
+      for (auto& future : futures) EXPECT_EQ(future.get().size(), 36U);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(stored, 800);
+  EXPECT_EQ(client.cancel_group("g"), 8U * (100 + 20 + 50));
+}
+
+TEST_F(Embedded, CallbacksMustNotBlock) {
+  Client client = Client::open(path());
+  std::promise<std::string> code;
+  client.enqueue_async({.topic = "t", .id = "1"}, [&](const delayq::EnqueueResult& result) {
+    EXPECT_TRUE(result.ok());
+    code.set_value(code_of([&] { client.get("t", "1"); }));
+  });
+  EXPECT_EQ(code.get_future().get(), "invalid");
+  std::promise<void> chained;
+  client.enqueue_async({.topic = "t", .id = "2"}, [&](const delayq::EnqueueResult&) {
+    client.enqueue_async({.topic = "t", .id = "3"}, [&](const delayq::EnqueueResult& result) {
+      EXPECT_TRUE(result.ok());
+      chained.set_value();
+    });
+  });
+  chained.get_future().get();
+  EXPECT_THROW(client.enqueue_async({.topic = "no topic"}).get(), delayq::Error);
+}
+
+TEST_F(Embedded, TheLastCopyMayGoInACallback) {
+  std::promise<void> gone;
+  {
+    auto client = std::make_shared<Client>(Client::open(path()));
+    std::shared_ptr<Client> last = client;
+    client->enqueue_async({.topic = "t", .id = "1"},
+                          [last = std::move(last), &gone](const delayq::EnqueueResult&) mutable {
+                            last.reset();
+                            gone.set_value();
+                          });
+  }
+  gone.get_future().get();
+  EXPECT_TRUE(eventually([&] { return code_of([&] { Client::open(path()).get("t", "1"); }) == "none"; }));
+}
+
+TEST_F(Embedded, AClosedClientRefuses) {
+  Client client = Client::open(path());
+  client.enqueue("t", "1", "x");
+  client.close();
+  client.close();
+  EXPECT_EQ(code_of([&] { client.enqueue("t", "2", "x"); }), "stopping");
+}
+
+TEST_F(Embedded, WhatNoServerWouldReadIsRefused) {
+  Client client = Client::open(path(), {.max_payload = 1000});
+  EXPECT_EQ(code_of([&] { client.enqueue("t", "1", std::string(1'000'000, 'x')); }), "too_large");
+  EXPECT_EQ(code_of([&] { client.enqueue("t", std::string(1'000'000, 'x'), ""); }), "invalid");
+  EXPECT_EQ(code_of([&] { client.enqueue("t", "1", "", delayq::group(std::string(1'000'000, 'x'))); }),
+            "invalid");
+  EXPECT_EQ(code_of([&] { client.enqueue("t", "1", "", delayq::callback("http://localhost/")); }), "invalid");
+  EXPECT_EQ(code_of([&] { client.get(std::string(1'000'000, 'x'), ""); }), "invalid");
+  client.enqueue("t", "1", "still here");
+  EXPECT_EQ(client.get("t", "1")->payload, "still here");
+}
+
+TEST_F(Embedded, MiddlewareSurroundsHandlers) {
+  Client client = Client::open(path());
+  client.enqueue("t", "1", "x");
+  std::string said;
+  Worker worker(client);
+  worker.use([&](const Job&, const auto& next) {
+    said += "(";
+    next();
+    said += ")";
+  });
+  worker.use([&](const Job& job, const auto& next) {
+    said += job.id();
+    next();
+  });
+  worker.handle("t", [&](const Job&) {
+    said += "!";
+    worker.stop();
+  });
+  worker.run();
+  EXPECT_EQ(said, "(1!)");
+  EXPECT_EQ(code_of([&] { worker.run(); }), "invalid");
+  EXPECT_EQ(code_of([&] { Worker(client).run(); }), "invalid");
+}
+
+TEST_F(Embedded, AWorkerIsStoppedWhileItWaits) {
+  Client client = Client::open(path());
+  Worker worker(client, {.wait = 1h});
+  worker.handle("never", [](const Job&) {});
+  std::future<void> run = std::async(std::launch::async, [&] { worker.run(); });
+  client.enqueue("t", "1", "x");
+  worker.stop();
+  EXPECT_EQ(run.wait_for(kDeadline), std::future_status::ready);
+}
+
+TEST_F(Embedded, AHandlerThatDoesNotEndLosesItsJob) {
+  Client client = Client::open(path(), {.log = [](delayq::LogLevel, std::string_view) {}});
+  client.enqueue("t", "1", "x");
+  std::promise<void> release;
+  std::shared_future<void> released = release.get_future().share();
+  auto done = std::make_shared<std::promise<void>>();
+  {
+    Worker worker(client, {.concurrency = 2, .grace = 10ms});
+    worker.handle("t", [&worker, released, done](const Job&) {
+      worker.stop();
+      released.wait();
+      done->set_value();
+    });
+    worker.run();
+  }
+  EXPECT_EQ(client.get("t", "1")->state, "ready");
+  release.set_value();
+  done->get_future().get();
+  EXPECT_EQ(client.get("t", "1")->state, "ready");  // what it returned is dropped
+}
+
+TEST_F(Embedded, EachJobIsHandledByOneAtATime) {
+  Client client = Client::open(path());
+  std::vector<delayq::NewJob> jobs;
+  for (int i = 0; i < 500; ++i)
+    jobs.push_back({.topic = "t",
+                    .id = std::to_string(i),
+                    .options = {.process_in = std::chrono::milliseconds(i % 100)}});
+  client.enqueue_many(jobs);
+  std::mutex mutex;
+  std::set<std::string> running;
+  std::map<std::string, int> handled;
+  Worker first(client, {.concurrency = 4}), second(client, {.concurrency = 4});
+  for (Worker* worker : {&first, &second}) {
+    worker->handle("t", [&](const Job& job) {
+      std::unique_lock lock(mutex);
+      EXPECT_TRUE(running.insert(job.id()).second);
+      lock.unlock();
+      lock.lock();
+      running.erase(job.id());
+      ++handled[job.id()];
+      if (handled.size() < jobs.size()) return;
+      first.stop();
+      second.stop();
+    });
+  }
+  std::thread other([&] { second.run(); });
+  first.run();
+  other.join();
+  EXPECT_EQ(handled.size(), jobs.size());
+  for (const auto& [id, times] : handled) EXPECT_EQ(times, 1) << id;
+}
+
+}  // namespace
+}  // namespace sdk_test

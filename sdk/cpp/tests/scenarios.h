@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <delayq/delayq.h>
+
+#include "sdk/cpp/tests/json.h"
+
+/// Carries out the scenarios of sdk/spec, which all client libraries pass.
+namespace sdk_test {
+
+/// Makes the client of a step: `options` are those of the scenario for its name.
+using MakeClient = std::function<delayq::Client(const Json& options)>;
+
+/// Runs one scenario. Adds a failure of GoogleTest for whatever is not as it should be.
+void run_scenario(const Json& scenario, const MakeClient& make_client);
+
+/// The scenarios of a file: "jobs.json".
+Json read_spec(const std::string& file);
+
+/// The payloads of the scenarios: bytes as text.
+std::string from_base64(const std::string& text);
+
+}  // namespace sdk_test
