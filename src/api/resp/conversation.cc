@@ -25,6 +25,8 @@ api::AnswerKind kind_of_answer(Verb verb) {
       return Kind::kLines;
     case Verb::kList:
     case Verb::kTopics:
+    case Verb::kForecast:
+    case Verb::kConsumers:
     case Verb::kImport:
     case Verb::kScheduleList:
     case Verb::kScheduleNext:
@@ -295,6 +297,8 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
   flush();
   answer_kind_ = kind_of_answer(verb);
   if (verb == Verb::kNews) return news(arguments);
+  if (verb == Verb::kForecast) return forecast(arguments);
+  if (verb == Verb::kConsumers) return consumers(arguments);
   switch (verb) {
     case Verb::kGet:
       return get(arguments);
