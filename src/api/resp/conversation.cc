@@ -297,8 +297,6 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
   flush();
   answer_kind_ = kind_of_answer(verb);
   if (verb == Verb::kNews) return news(arguments);
-  if (verb == Verb::kForecast) return forecast(arguments);
-  if (verb == Verb::kConsumers) return consumers(arguments);
   switch (verb) {
     case Verb::kGet:
       return get(arguments);

@@ -69,6 +69,10 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
     case Verb::kServer:
       about_server();
       return {};
+    case Verb::kConsumers:
+      return consumers(arguments);
+    case Verb::kForecast:
+      return forecast(arguments);
     case Verb::kReady:
       host_.queue.ready(now_, respond<void>([](Writer& writer) { writer.simple("OK"); }));
       return {};
