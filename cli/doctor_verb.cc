@@ -147,11 +147,12 @@ class Doctor final : public Verb {
     const Moment now = from_unix_ms(number_of(about, "now_ms"));
     findings_.push_back(
         {"server", Finding::Result::kOk,
-         printable(fmt::format("{} answers in {}: delayq {}, up for {}, HTTP at {}",
-                               to_string(server_.address), format_duration(took), field_text(about, "version"),
-                               format_duration(std::chrono::floor<std::chrono::seconds>(now - started)),
-                               field_text(about, "http")),
-                   300)});
+         printable(
+             fmt::format("{} answers in {}: delayq {}, up for {}, HTTP at {}", to_string(server_.address),
+                         format_duration(took), field_text(about, "version"),
+                         format_duration(std::chrono::floor<std::chrono::seconds>(now - started)),
+                         field_text(about, "http")),
+             300)});
     ask_for_figures(*connection, examined);
     const bool skips_check = server_.tls && !server_.tls->verify;
     Findings found = judge(examined, server_.tls.has_value(), is_local_name(server_.address.host));
@@ -249,6 +250,7 @@ class Doctor final : public Verb {
     }
     if (error.code == ErrorCode::kUnavailable && error.op.empty())
       return findings_.push_back(explain_unreachable(server_, error, probe_of(server_)));
+    exit_code_ = kFoundProblem;
     const std::optional<resp::Value> info = ask_if_allowed(connection, {"INFO"});
     const std::string text = info ? info->text : std::string();
     const std::string_view version = resp::info_line(text, "redis_version");

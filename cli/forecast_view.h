@@ -11,7 +11,7 @@ namespace delayq::cli {
 
 /// What falls due in equal parts of a time.
 struct ForecastView {
-  std::string topic;  ///< empty: all topics
+  std::string topic{};  ///< empty: all topics
   Moment from{};
   Moment to{};
   Millis resolution{};  ///< the edge of a part may be wrong by so much

@@ -296,7 +296,7 @@ void append_exit_codes(std::string& out) {
   out +=
       ".SH EXIT STATUS\n.TP\n\\fB0\\fR\nIt is done.\n.TP\n\\fB1\\fR\nThe command of \\fB\\-\\-exec\\fR "
       "failed for "
-      "a job, or the output could not be written.\n";
+      "a job, \\fBdoctor\\fR found a problem, or the output could not be written.\n";
   for (const ErrorTraits& traits : kErrorTable) {
     std::string name(traits.name);
     for (char& c : name) c = c == '_' ? ' ' : c;
