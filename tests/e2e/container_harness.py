@@ -85,7 +85,6 @@ class Image:
     layers: list
     environment: dict
     user: str = "0:0"
-    folder: str = "/"
     entrypoint: list = dataclasses.field(default_factory=list)
     command: list = dataclasses.field(default_factory=list)
     health: str = ""
@@ -199,9 +198,6 @@ class Builder:
     def do_volume(self, arguments):
         self.image.volumes += shlex.split(arguments)
 
-    def do_workdir(self, arguments):
-        self.image.folder = arguments
-
     def do_expose(self, arguments):
         self.image.ports |= {int(port) for port in arguments.split()}
 
@@ -232,20 +228,21 @@ class Container:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="container-", dir=image.layers[0].parent))
         self.root = self.folder / "root"
         self.mounts.overlay(image.layers, self.folder / "upper", self.folder / "work", self.root)
-        (at,) = image.volumes
-        if not volume.exists():
-            run("cp", "-a", self.root / at.lstrip("/"), volume)
-        self.mounts.mount("--bind", volume, self.root / at.lstrip("/"))
+        if volume is not None:
+            (at,) = image.volumes
+            if not volume.exists():
+                run("cp", "-a", self.root / at.lstrip("/"), volume)
+            self.mounts.mount("--bind", volume, self.root / at.lstrip("/"))
         for place, path in (files or {}).items():
             self.mounts.mount("--bind", "-o", "ro", path, self.root / place.lstrip("/"))
         self.mounts.mount("--rbind", "/dev", self.root / "dev")
         self.mounts.mount("-o", "remount,bind,ro", self.root)
 
-    def command(self, words, root=None):
+    def command(self, words):
         """As compose.yaml and the Kubernetes files say: no capabilities, and none to be had."""
         user, group = self.user.split(":")
-        return ["chroot", str(root or self.root), "setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups",
-                "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--", "env", f"--chdir={self.image.folder}", *words]
+        return ["chroot", str(self.root), "setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups",
+                "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--", *words]
 
     def start(self, *arguments):
         """The entry point, as process 1 of its own namespace."""

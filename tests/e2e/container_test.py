@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import tempfile
 import urllib.error
 import urllib.request
@@ -44,19 +45,24 @@ class ContainerTest(harness.ServerTest):
         super().setUp()
         self.volume = pathlib.Path(tempfile.mkdtemp(prefix="volume-", dir=self.scratch)) / "volume"
 
-    def container(self, files=None, **options):
-        made = engine.Container(self.image, self.volume, files, **options)
+    def container(self, files=None, has_volume=True, **options):
+        made = engine.Container(self.image, self.volume if has_volume else None, files, **options)
         self.addCleanup(made.close)
         return made
 
-    def with_tokens(self, example, **options):
-        """A container whose configuration is the example's, with a token in place of the one that fits nothing."""
+    def with_tokens(self, example, others=None, **options):
+        """A container whose configuration is the example's, with a token in place of the one that fits nothing. It has the whole
+        folder mounted if there are other files in it."""
         code, said = self.container().execute("delayq", "token", "new", "--name", "app", "--scopes", "push,consume,read")
         self.assertEqual(code, 0, said)
         config = self.directory / "delayq.toml"
         config.write_text(TOML.sub("", example) + TOML.search(said)[0])
         self.secret = TOKEN.search(said)[1]
-        return self.container({"/etc/delayq/delayq.toml": config}, **options)
+        for name, text in (others or {}).items():
+            (self.directory / name).write_text(text)
+        self.directory.chmod(0o755)
+        mounted = {"/etc/delayq": self.directory} if others else {"/etc/delayq/delayq.toml": config}
+        return self.container(mounted, **options)
 
     def begin(self, container, *arguments):
         process = container.start(*arguments)
@@ -125,6 +131,23 @@ class ContainerTest(harness.ServerTest):
         self.addCleanup(client.close)
         client.ask("PUSH", "t", "0", "body", "ID", "1")
         self.assertEqual(self.stop(container, process), 0)
+
+    def test_a_volume_of_somebody_else_is_named(self):
+        self.volume.mkdir(mode=0o755)
+        process = self.begin(self.container(environment={"DELAYQ_SERVER_ALLOW_ANONYMOUS": "true"}))
+        self.assertNotEqual(process.wait(DEADLINE), 0)
+        self.assertIn("/var/lib/delayq: Permission denied: let user 927 write there", self.said(process))
+
+    def test_a_volume_has_one_server(self):
+        options = {"environment": {"DELAYQ_SERVER_ALLOW_ANONYMOUS": "true"}}
+        first = self.container(**options)
+        process = self.start(first)
+        ports = {"DELAYQ_SERVER_HTTP": ":9377", "DELAYQ_SERVER_RESP": ":9378"}
+        second = self.begin(self.container(environment={**options["environment"], **ports}))
+        self.assertNotEqual(second.wait(DEADLINE), 0)
+        self.assertIn("/var/lib/delayq/data", self.said(second))
+        self.assertTrue(first.is_healthy())
+        self.assertEqual(self.stop(first, process), 0)
 
     # ---- compose.yaml
 
@@ -204,29 +227,58 @@ class ContainerTest(harness.ServerTest):
         self.wait_for(refused, "the old token is refused")
         self.assertEqual(self.stop(container, process), 0)
 
-    # ---- journal.yaml
+    # ---- Kubernetes
+
+    def pod_of(self, name, kind):
+        """The files of its Secret, its pod, and what every container there has: its user, and variables for each Service."""
+        objects = list(yaml.safe_load_all((KUBERNETES / name).read_text()))
+        (files,) = [each["stringData"] for each in objects if each["kind"] == "Secret"]
+        (pod,) = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == kind]
+        user = f"{pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}"
+        services = {"DELAYQ_SERVICE_HOST": "10.0.0.1", "DELAYQ_PORT": "tcp://10.0.0.1:9277", "DELAYQ_SERVICE_PORT_HTTP": "9277",
+                    "DELAYQ_CONSUMERS_SERVICE_HOST": "10.0.0.2"}
+        variables = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
+        return dict(files), pod, {"user": user, "environment": {**variables, **services}}
+
+    def check_probes(self, spec):
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            self.assertEqual(self.status(spec[probe]["httpGet"]["path"]), 200, probe)
 
     def test_the_stateful_set_runs_in_the_image(self):
-        files = list(yaml.safe_load_all((KUBERNETES / "journal.yaml").read_text()))
-        (config,) = [each["stringData"]["delayq.toml"] for each in files if each["kind"] == "Secret"]
-        (pod,) = [each["spec"]["template"]["spec"] for each in files if each["kind"] == "StatefulSet"]
+        files, pod, options = self.pod_of("journal.yaml", "StatefulSet")
         (spec,) = pod["containers"]
         # A claim belongs to root; the kubelet gives it to the group, with what the driver leaves there.
         self.volume.mkdir()
         (self.volume / "lost+found").mkdir(mode=0o700)
         os.chown(self.volume, 0, pod["securityContext"]["fsGroup"])
         self.volume.chmod(0o2775)
-        user = f"{pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}"
-        services = {"DELAYQ_SERVICE_HOST": "10.0.0.1", "DELAYQ_PORT": "tcp://10.0.0.1:9277", "DELAYQ_SERVICE_PORT_HTTP": "9277"}
-        variables = {each["name"]: each["value"] for each in spec["env"]}
-        container = self.with_tokens(config, environment={**variables, **services}, user=user)
+        container = self.with_tokens(files["delayq.toml"], **options)
         process = self.start(container, *spec["args"])
-        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-            self.assertEqual(self.status(spec[probe]["httpGet"]["path"]), 200, probe)
+        self.check_probes(spec)
         self.client().ask("PUSH", "t", "1h", "body", "ID", "kept")
         self.assertEqual(self.stop(container, process), 0)
         said = [json.loads(line) for line in self.said(process).splitlines() if line.startswith("{")]
         self.assertTrue(said, "its log is JSON, as the file says")
+
+    def test_the_deployment_runs_in_the_image(self):
+        files, pod, options = self.pod_of("redis.yaml", "Deployment")
+        (spec,) = pod["containers"]
+        password = files["redis-password"]
+        redis = subprocess.Popen(["redis-server", "--port", "6379", "--requirepass", password, "--appendonly", "no", "--save", ""],
+                                 stdout=subprocess.DEVNULL, cwd=self.directory)
+        self.addCleanup(redis.wait, DEADLINE)
+        self.addCleanup(redis.kill)
+        config = re.sub(r'^url = .*$', 'url = "redis://127.0.0.1:6379"', files.pop("delayq.toml"), flags=re.MULTILINE)
+        container = self.with_tokens(config, files, has_volume=False, **options)
+        process = self.start(container, *spec["args"])  # which waits for Redis
+        self.wait_for(lambda: self.status("/readyz") == 200, "ready")
+        self.check_probes(spec)
+        self.client().ask("PUSH", "t", "1h", "body", "ID", "kept")
+        os.kill(container.first_process(process), signal.SIGKILL)
+        process.wait(DEADLINE)
+        process = self.start(container, *spec["args"])
+        self.assertIn(b"kept", self.client().ask("GET", "t", "kept"))
+        self.assertEqual(self.stop(container, process), 0, self.said(process))
 
 
 if __name__ == "__main__":
