@@ -187,8 +187,10 @@ void read_options(Fields& fields, JobOptions& options) {
   if (const auto callback = fields.text("callback")) options.callback = *callback;
   if (const auto method = fields.text("callback_method")) options.method = *method;
   options.format = read_format(fields);
-  if (const auto lines = fields.texts("callback_headers"))
-    options.callback_headers = fields.keep(fmt::format("{}", fmt::join(*lines, "\n")));
+  if (!fields.is_query()) {  // fields_with_body() refuses them there
+    if (const auto lines = fields.texts("callback_headers"))
+      options.callback_headers = fields.keep(fmt::format("{}", fmt::join(*lines, "\n")));
+  }
   read_headers(fields, options);
 }
 
