@@ -234,7 +234,7 @@ Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOpt
     const std::string& name = call.target.query.front().first;
     return invalid(
         name, fmt::format(
-                  "{}: what is said about a job with a JSON body belongs into that body, not into the query",
+                  "{}: the fields of a job with a JSON body belong into that body, not into the query",
                   name));
   }
   Result<Fields> fields = Fields::of_json(call.request.body);
