@@ -31,8 +31,9 @@ class Sizing(harness.ServerTest):
 
     # ---- what the page says
 
-    def ram(self, jobs):
-        return number(r"RAM = (\d+) MiB") * MIB + jobs * number(r"jobs x (\d+) B\b +while it works")
+    def ram(self, jobs, moved=0):
+        return (number(r"RAM = (\d+) MiB") * MIB + jobs * number(r"jobs x (\d+) B\b +while it works")
+                + moved * number(r"some jobs x (\d+) B"))
 
     def needed(self, jobs, body=BODY):
         return jobs * (number(r"jobs x \((\d+) B \+") + len(TOPIC) + len(job_id(0)) + len(body))
@@ -71,8 +72,8 @@ class Sizing(harness.ServerTest):
         for first in range(0, JOBS, AT_ONCE):
             self.ask_all(client, [("PUSH", TOPIC, "1h", BODY, "ID", job_id(each)) for each in range(first, first + AT_ONCE)])
 
-    def check(self, what, jobs, needed):
-        self.assertLess(self.server.resident_bytes(), self.ram(jobs), f"RAM, {what}")
+    def check(self, what, jobs, needed, moved=0):
+        self.assertLess(self.server.resident_bytes(), self.ram(jobs, moved), f"RAM, {what}")
         self.assertLess(self.bytes_of_files(), self.files(needed), f"disk, {what}")
 
     def test_pending_jobs_a_restart_and_churn(self):
@@ -101,6 +102,10 @@ class Sizing(harness.ServerTest):
             self.assertEqual(client.ask("ACK", *leases), AT_ONCE)
             self.check(f"turn {turn}", JOBS + AT_ONCE + 1_000, needed)
         self.assertEqual(client.stats(TOPIC)["delayed"], JOBS)
+
+        for first in range(0, JOBS, AT_ONCE):
+            self.ask_all(client, [("RESCHEDULE", TOPIC, job_id(each), "2h") for each in range(first, first + AT_ONCE)])
+        self.check("moved", JOBS + 1_000, needed, JOBS)
 
 
 if __name__ == "__main__":
