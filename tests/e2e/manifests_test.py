@@ -136,12 +136,19 @@ class Manifests(harness.ServerTest):
         self.assertGreater(pod["terminationGracePeriodSeconds"], seconds(values["server.grace"]) + STOP_BESIDES_GRACE)
         return owner, mounts, values
 
+    @staticmethod
+    def mebibytes(text):
+        number, unit = re.fullmatch(r"(\d+)(Mi|Gi)B?", text).groups()
+        return int(number) * {"Mi": 1, "Gi": 1024}[unit]
+
     def test_the_journal_on_kubernetes(self):
         objects = list(yaml.safe_load_all((KUBERNETES / "journal.yaml").read_text()))
         owner, mounts, values = self.check_pod(objects, "StatefulSet")
         self.assertEqual(values["server.engine"], "journal")
         self.assertEqual(owner["spec"]["replicas"], 1, "two servers cannot use one data directory")
         self.assertIn(owner["spec"]["serviceName"], [each["metadata"]["name"] for each in objects if each["kind"] == "Service"])
+        (container,) = owner["spec"]["template"]["spec"]["containers"]
+        self.assertGreaterEqual(self.mebibytes(container["resources"]["limits"]["memory"]), self.mebibytes(values["limits.memory"]) + 200)
         self.assertIn("storage", mounts[self.data]["spec"]["resources"]["requests"])
         self.assertNotIn("PodDisruptionBudget", [each["kind"] for each in objects], "it would prevent every drain of the node")
 
