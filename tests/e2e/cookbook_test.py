@@ -1,0 +1,123 @@
+"""Each snippet of docs/guide/cookbook.md, run as a reader runs it, and what the server has then. Time is not waited for: the page itself
+says how to make its jobs due at once. DELAYQ_PAGES names the languages; without it those that `make test` has the tools for."""
+import datetime
+import os
+import re
+
+import harness
+import page_harness
+
+LANGUAGES = os.environ.get("DELAYQ_PAGES", "Command line,curl,Python" + ("" if harness.SANITIZED else ",C++")).split(",")
+BEFORE, *RECIPES = page_harness.sections("cookbook.md")
+DAY = 24 * 3600 * 1000
+MEETING = int(datetime.datetime(2030, 1, 31, 9, 45, tzinfo=datetime.timezone.utc).timestamp() * 1000)
+
+
+class Cookbook(page_harness.PageTest):
+    def setUp(self):
+        super().setUp()
+        self.server = self.serve()
+        self.client = self.connect(self.server)
+
+    def job(self, topic, name):
+        flat = self.client.ask("GET", topic, name) or []
+        return {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
+
+    def is_waiting(self, topic, name, milliseconds):
+        """Whether the job is there, and due at this time from now. A program may have begun some time ago."""
+        job = self.job(topic, name)
+        return job.get("state") == b"delayed" and -harness.DEADLINE * 1000 <= job["due_ms"] - harness.now_ms() - milliseconds <= 0
+
+    def are_done(self, *jobs):
+        return all(self.job(topic, name).get("state") == b"done" for topic, name in jobs)
+
+    # ---- what a recipe has stored, and when it is over
+
+    def stored_close(self):
+        return self.is_waiting("order.close", "order:18", 30 * 60 * 1000) and not self.job("order.close", "order:17")
+
+    def over_close(self):
+        return self.are_done(("order.close", "order:18"))
+
+    def stored_remind(self):
+        return self.job("meeting.remind", "meeting:9").get("due_ms") == MEETING
+
+    def over_remind(self):
+        return self.are_done(("meeting.remind", "meeting:9"))
+
+    def stored_space(self):
+        warned = all(self.is_waiting("space.warn", f"space:6:{day}", day * DAY) and not self.job("space.warn", f"space:5:{day}") for day in (23, 28, 29))
+        return warned and self.is_waiting("space.delete", "space:6", 30 * DAY) and not self.job("space.delete", "space:5") \
+            and self.job("space.delete", "space:6")["group"] == b"space:6"
+
+    def over_space(self):
+        return self.are_done(("space.delete", "space:6"), *(("space.warn", f"space:6:{day}") for day in (23, 28, 29)))
+
+    def stored_debounce(self):
+        job = self.job("page.index", "page:7")
+        return job.get("body", b"").strip(b'"') == b"version 3" and self.client.stats("page.index")["delayed"] == 1 \
+            and 0 < job["due_ms"] - job["pushed_ms"] <= 30_000
+
+    def over_debounce(self):
+        return self.are_done(("page.index", "page:7")) and self.client.stats("page.index")["done"] == 1
+
+    def stored_report(self):
+        flat = self.client.ask("SCHEDULE", "GET", "nightly-report") or []
+        said = {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
+        return said and (said["cron"], said["zone"], said["overlap"]) == (b"0 2 * * *", b"Asia/Shanghai", b"skip") \
+            and said["next_local"].endswith(b"T02:00:00+08:00")
+
+    def over_report(self):
+        return self.client.stats("report")["done"] == 1
+
+    # ---- a snippet
+
+    def check(self, recipe, language):
+        name = next(file for file in recipe.files.values() if file).split(".")[0]
+        stored, over = getattr(self, f"stored_{name}"), getattr(self, f"over_{name}")
+        if language == "curl":
+            self.check_curl(recipe, stored, over)
+            return
+        command = recipe.code(language)
+        if recipe.files[language]:
+            self.save(recipe.files[language], recipe.code(language))
+            command = page_harness.Languages(self, BEFORE).command(language, recipe.files[language])
+        program = self.start(command)
+        program.wait_until(stored, "the jobs are stored")
+        self.run_all(recipe.beside("sh"))
+        program.expect((recipe.beside("text", language) or recipe.beside("text")).splitlines())
+        program.wait_until(over, "the jobs are done")
+        self.assertEqual(program.interrupt(), 0, "\n".join(program.lines()))
+
+    def check_curl(self, recipe, stored, over):
+        self.need("curl")
+        receiver = self.start(BEFORE.code("curl").replace("build/release/delayq", "delayq").replace("8080", "0"))
+        receiver.expect(["listening on"])
+        self.ports["8080"] = re.search(r"listening on http://127.0.0.1:(\d+)", "\n".join(receiver.lines()))[1]
+        self.run_all(recipe.code("curl"))
+        self.assertTrue(stored())
+        self.run_all(recipe.beside("sh"))
+        receiver.wait_until(over, "the calls were made")
+        receiver.expect(recipe.beside("text", "curl").splitlines())
+
+    def check_page(self, recipe):
+        """A recipe has a problem of two sentences, all languages, a way to see it now, and what happens when something fails."""
+        self.assertEqual(list(recipe.parts), ["Command line", "curl", "C++", "Go", "Node.js", "PHP", "Python"])
+        self.assertTrue(recipe.beside("sh") and recipe.beside("text"))
+
+
+def add_tests():
+    """One for each recipe and language."""
+    for recipe in RECIPES[:5]:
+        name = re.sub(r"\W+", "_", recipe.title.lower())
+        setattr(Cookbook, f"test_{name}_has_all_parts", lambda self, recipe=recipe: self.check_page(recipe))
+        for language in LANGUAGES:
+            setattr(Cookbook, f"test_{name}_with_{re.sub("[^a-z]", "_", language.lower())}",
+                    lambda self, recipe=recipe, language=language: self.check(recipe, language))
+
+
+add_tests()
+
+
+if __name__ == "__main__":
+    harness.main()
