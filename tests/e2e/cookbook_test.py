@@ -8,7 +8,7 @@ import harness
 import page_harness
 
 LANGUAGES = os.environ.get("DELAYQ_PAGES", "Command line,curl,Python" + ("" if harness.SANITIZED else ",C++")).split(",")
-BEFORE, *RECIPES = page_harness.sections("cookbook.md")
+BEFORE, *RECIPES, KAFKA = page_harness.sections("cookbook.md")
 DAY = 24 * 3600 * 1000
 MEETING = int(datetime.datetime(2030, 1, 31, 9, 45, tzinfo=datetime.timezone.utc).timestamp() * 1000)
 
@@ -100,20 +100,82 @@ class Cookbook(page_harness.PageTest):
         receiver.wait_until(over, "the calls were made")
         receiver.expect(recipe.beside("text", "curl").splitlines())
 
-    def check_page(self, recipe):
-        """A recipe has a problem of two sentences, all languages, a way to see it now, and what happens when something fails."""
-        self.assertEqual(list(recipe.parts), ["Command line", "curl", "C++", "Go", "Node.js", "PHP", "Python"])
-        self.assertTrue(recipe.beside("sh") and recipe.beside("text"))
+    def test_every_recipe_has_all_parts(self):
+        self.assertEqual(len(RECIPES), 5)
+        for recipe in (*RECIPES, KAFKA):
+            self.assertEqual(list(recipe.parts), ["Command line", "curl", "C++", "Go", "Node.js", "PHP", "Python"], recipe.title)
+            self.assertTrue(recipe.beside("sh") and recipe.beside("text"), recipe.title)
+
+
+class KafkaRecipe(page_harness.PageTest):
+    """The last recipe, with a real broker. Each language has topics and a group of its own."""
+
+    @classmethod
+    def setUpClass(cls):
+        import kafka_harness  # pylint: disable=import-outside-toplevel
+        cls.kafka = kafka_harness.Kafka()
+        cls.addClassCleanup(cls.kafka.close)
+
+    def begin(self, language):
+        self.orders = "orders_" + re.sub("[^a-z]", "_", language.lower())
+        for suffix in ("", ".retry", ".dead"):
+            self.kafka.create(self.orders + suffix)
+        self.ports["9092"] = str(self.kafka.port)
+        self.names = {"orders": self.orders, "shop": "shop_" + self.orders}
+        self.save("delayq.toml", KAFKA.beside("toml") + (KAFKA.beside("toml", language) or ""))
+        server = self.serve("-c", str(self.folder / "delayq.toml"))
+        self.addCleanup(server.stop)  # a server that is killed would keep the next one waiting for its partitions
+        return server
+
+    def check(self, language):
+        client = self.connect(self.begin(language))
+        if language == "curl":
+            self.need("curl", "kcat")
+            said = self.run_all(KAFKA.code(language))
+            self.assertEqual(said.count('"id":"order:17"'), 2, said)
+            self.assertTrue(said.endswith('{"result":"moved"}{"result":"cancelled"}'), said)
+            self.assertIsNone(client.ask("GET", "retry", "order:17"))
+        elif language == "Command line":
+            said = self.start(KAFKA.code(language))
+            said.expect(KAFKA.beside("text", language).splitlines())
+            self.assertEqual(said.expect_end(), 0)
+        else:
+            self.check_consumer(language, client)
+
+    def check_consumer(self, language, client):
+        self.save(KAFKA.files[language], KAFKA.code(language))
+        command = page_harness.Languages(self, BEFORE).command(language, KAFKA.files[language]).replace("-ldelayq", "-lrdkafka++")
+        if language == "Go":
+            self.run_all(re.search(r"`(go get [^`]+)`", KAFKA.texts[language])[1])
+        consumer = self.start(command)
+        write, retry = KAFKA.beside("sh").splitlines()
+        self.run_all(write)
+        failed, charged = KAFKA.beside("text").splitlines()
+        consumer.expect([failed])
+        if language == "PHP":
+            retry = retry.replace("retry orders.retry-0-0", "charge orders-0-0")
+        self.run_all(retry)
+        consumer.expect([failed, charged])
+        if language == "PHP":
+            consumer.wait_until(lambda: client.stats("charge")["done"] == 1, "the job is done")
+        else:
+            first, second = self.kafka.read(self.orders, 2)
+            self.assertEqual([first.key, first.value, second.key, second.value], [b"customer-1", b"order:17"] * 2)
+            self.assertEqual(second.headers["delayq-retries"], b"1")
+            consumer.wait_until(lambda: self.kafka.committed("shop_" + self.orders, self.orders) == {0: 2}, "both records are committed")
+        self.assertEqual(consumer.interrupt(), 0, "\n".join(consumer.lines()))
 
 
 def add_tests():
     """One for each recipe and language."""
-    for recipe in RECIPES[:5]:
+    for recipe in RECIPES:
         name = re.sub(r"\W+", "_", recipe.title.lower())
-        setattr(Cookbook, f"test_{name}_has_all_parts", lambda self, recipe=recipe: self.check_page(recipe))
         for language in LANGUAGES:
-            setattr(Cookbook, f"test_{name}_with_{re.sub("[^a-z]", "_", language.lower())}",
-                    lambda self, recipe=recipe, language=language: self.check(recipe, language))
+            suffix = re.sub("[^a-z]", "_", language.lower())
+            setattr(Cookbook, f"test_{name}_with_{suffix}", lambda self, recipe=recipe, language=language: self.check(recipe, language))
+    for language in LANGUAGES:
+        suffix = re.sub("[^a-z]", "_", language.lower())
+        setattr(KafkaRecipe, f"test_{suffix}", lambda self, language=language: self.check(language))
 
 
 add_tests()

@@ -6,6 +6,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import harness
@@ -20,16 +21,17 @@ class Section:
 
     def __init__(self, text):
         self.title, _, rest = text.partition("\n")
-        self.parts, self.files = {}, {}
+        self.parts, self.files, self.texts = {}, {}, {}
         for summary, inside in DETAILS.findall(rest):
             name, _, file = re.sub("</?code>", "", summary).partition(", ")
             self.parts[name] = BLOCK.findall(inside)
             self.files[name] = file
+            self.texts[name] = inside
         self.blocks = BLOCK.findall(DETAILS.sub("", rest))
 
     def code(self, part):
-        """The first block of a part."""
-        return self.parts[part][0][1]
+        """The program or the commands of a part."""
+        return next(code for language, code in self.parts[part] if language not in ("text", "toml"))
 
     def beside(self, language, part=None):
         """The text of the first block in this language, in a part or beside the parts."""
@@ -39,6 +41,12 @@ class Section:
 def sections(page):
     text = (GUIDE / page).read_text(encoding="utf-8")
     return [Section(each) for each in re.split(r"^## ", text, flags=re.MULTILINE)[1:]]
+
+
+def modules_of(folder):
+    """What a package-lock.json lists: from the cache of tools/npm."""
+    done = subprocess.run([harness.ROOT / "tools" / "npm", harness.ROOT / folder], check=True, stdout=subprocess.PIPE, text=True)
+    return pathlib.Path(done.stdout.strip())
 
 
 class Terminal:
@@ -113,20 +121,23 @@ class PageTest(harness.ServerTest):
         commands = self.directory / "bin"
         commands.mkdir()
         (commands / "delayq").symlink_to(harness.PROGRAM)
+        (commands / "python3").symlink_to(sys.executable)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DELAYQ_")}
         self.environment = {**kept, "PATH": f"{commands}:{kept['PATH']}", "DELAYQ_HOME": str(harness.ROOT), "PYTHONUNBUFFERED": "1",
                             "PYTHONDONTWRITEBYTECODE": "1", "TERM": "dumb", "HOME": str(self.directory), "CURL_HOME": str(self.directory)}
-        (self.directory / ".curlrc").write_text("silent\nshow-error\nfail-with-body\n")  # an answer that is an error ends the snippet
-        self.ports = {}
+        (self.directory / ".curlrc").write_text("silent\n")
+        self.ports, self.names = {}, {}
 
     def serve(self, *options):
         server = super().serve(*options)
-        self.ports = {"9278": str(server.port), "9277": str(server.http_port)}
+        self.ports |= {"9278": str(server.port), "9277": str(server.http_port)}
         self.environment["DELAYQ_RESP"] = f"127.0.0.1:{server.port}"
         return server
 
     def localised(self, code):
-        """The code with the ports of this test instead of the usual ones."""
+        """The code with the ports and the names of this test instead of the usual ones."""
+        for usual, name in self.names.items():
+            code = re.sub(rf"\b{usual}\b", name, code)
         for usual, port in self.ports.items():
             code = re.sub(rf'(127\.0\.0\.1:|localhost:|[Pp]ort"?\'?[:=( ]+"?|--port ){usual}\b', rf"\g<1>{port}", code)
         return code
@@ -137,13 +148,21 @@ class PageTest(harness.ServerTest):
     def run_all(self, command):
         """Runs commands that end. Returns what they said."""
         done = subprocess.run(["bash", "-ec", self.localised(command)], cwd=self.folder, env=self.environment, text=True, check=False,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=5 * harness.DEADLINE)
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=2 * harness.DEADLINE)
         self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}")
+        self.assertNotIn('"status":', done.stdout, "an answer is an error")
         return done.stdout
 
     def need(self, *tools):
         for tool in tools:
             self.assertTrue(shutil.which(tool, path=self.environment["PATH"]), f"{tool} is missing; tools/setup installs it")
+
+    def link_modules(self):
+        """The packages of tests/clients, as `npm install` would bring them."""
+        (self.folder / "node_modules").mkdir()
+        for module in modules_of("tests/clients").iterdir():
+            if not module.name.startswith("."):
+                (self.folder / "node_modules" / module.name).symlink_to(module)
 
     def save(self, name, code):
         self.folder.joinpath(name).write_text(self.localised(code), encoding="utf-8")
@@ -180,6 +199,7 @@ class Languages:
         self.test.need("go")
         cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "delayq" / "go"
         self.test.environment |= {"GOMODCACHE": str(cache / "mod"), "GOCACHE": str(cache / "build"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
+        shutil.copy(harness.ROOT / "tests" / "clients" / "go.sum", self.test.folder)
         self.test.run_all(once)
 
     def prepare_node_js(self, _):
@@ -187,10 +207,9 @@ class Languages:
         self.test.need("node", "npm")
         home = self.test.directory / "node"
         shutil.copytree(harness.ROOT / "sdk" / "node", home, ignore=shutil.ignore_patterns("node_modules", "dist", "build"), symlinks=True)
-        modules = subprocess.run([harness.ROOT / "tools" / "npm", harness.ROOT / "sdk" / "node"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-        (home / "node_modules").symlink_to(modules)
+        (home / "node_modules").symlink_to(modules_of("sdk/node"))
         self.test.run_all(f"npm --prefix {home} run build")
-        (self.test.folder / "node_modules").mkdir(exist_ok=True)
+        self.test.link_modules()
         (self.test.folder / "node_modules" / "delayq").symlink_to(home)
 
     def prepare_php(self, once):
