@@ -27,6 +27,7 @@ class Section:
             self.parts[name] = BLOCK.findall(inside)
             self.files[name] = file
             self.texts[name] = inside
+        self.text = rest
         self.blocks = BLOCK.findall(DETAILS.sub("", rest))
 
     def code(self, part):
@@ -136,10 +137,8 @@ class PageTest(harness.ServerTest):
 
     def localised(self, code):
         """The code with the ports and the names of this test instead of the usual ones."""
-        for usual, name in self.names.items():
-            code = re.sub(rf"\b{usual}\b", name, code)
-        for usual, port in self.ports.items():
-            code = re.sub(rf'(127\.0\.0\.1:|localhost:|[Pp]ort"?\'?[:=( ]+"?|--port ){usual}\b', rf"\g<1>{port}", code)
+        for usual, ours in (self.names | self.ports).items():
+            code = re.sub(rf"\b{re.escape(usual)}\b", ours, code)
         return code
 
     def start(self, command):
@@ -157,12 +156,20 @@ class PageTest(harness.ServerTest):
         for tool in tools:
             self.assertTrue(shutil.which(tool, path=self.environment["PATH"]), f"{tool} is missing; tools/setup installs it")
 
+    def prepare_go(self):
+        """Modules and what was built stay in the user's cache; the sums of the modules are those of tests/clients."""
+        self.need("go")
+        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "delayq" / "go"
+        self.environment |= {"GOMODCACHE": str(cache / "mod"), "GOCACHE": str(cache / "build"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
+        shutil.copy(harness.ROOT / "tests" / "clients" / "go.sum", self.folder)
+
     def link_modules(self):
         """The packages of tests/clients, as `npm install` would bring them."""
-        (self.folder / "node_modules").mkdir()
+        (self.folder / "node_modules").mkdir(exist_ok=True)
         for module in modules_of("tests/clients").iterdir():
-            if not module.name.startswith("."):
-                (self.folder / "node_modules" / module.name).symlink_to(module)
+            link = self.folder / "node_modules" / module.name
+            if not module.name.startswith(".") and not link.exists():
+                link.symlink_to(module)
 
     def save(self, name, code):
         self.folder.joinpath(name).write_text(self.localised(code), encoding="utf-8")
@@ -196,10 +203,7 @@ class Languages:
         self.test.environment["DELAYQ_HOME"] = str(home)
 
     def prepare_go(self, once):
-        self.test.need("go")
-        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "delayq" / "go"
-        self.test.environment |= {"GOMODCACHE": str(cache / "mod"), "GOCACHE": str(cache / "build"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
-        shutil.copy(harness.ROOT / "tests" / "clients" / "go.sum", self.test.folder)
+        self.test.prepare_go()
         self.test.run_all(once)
 
     def prepare_node_js(self, _):
