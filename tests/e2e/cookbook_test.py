@@ -3,6 +3,7 @@ says how to make its jobs due at once. DELAYQ_PAGES names the languages; without
 import datetime
 import os
 import re
+import unittest
 
 import harness
 import page_harness
@@ -179,6 +180,13 @@ def add_tests():
 
 
 add_tests()
+
+
+class Translation(unittest.TestCase):
+    def test_the_chinese_page_has_the_same_snippets(self):
+        for ours, theirs in zip(page_harness.sections("cookbook.md"), page_harness.sections("cookbook.zh-CN.md"), strict=True):
+            self.assertEqual([*ours.parts.values(), ours.blocks], [*theirs.parts.values(), theirs.blocks], theirs.title)
+            self.assertEqual(list(ours.files.values()), list(theirs.files.values()))
 
 
 if __name__ == "__main__":

@@ -11,14 +11,16 @@ import page_harness
 SECTIONS = {section.title: section for section in page_harness.sections("redis-clients.md")}
 CLIENTS = [each for each in ("redis-py", "go-redis", "ioredis", "node-redis", "Jedis") if each in os.environ.get("DELAYQ_PAGES", "redis-py").split(",")]
 PROGRAM = re.compile(r"^(?=[^\n]*?`(\w+\.(?:py|go|mjs|java))`)[^\n]*:\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-# What the page says to set, and what somebody has who does not read it.
-PITFALLS = {
+# What the page says to set, and what somebody has who does not read it, by what comes of it.
+GIVES_UP = {  # and closes the connection
     "redis-py": ("socket_timeout=35", "socket_timeout=1"),
     "go-redis": ("ReadTimeout: 35 * time.Second, ", ""),
-    "ioredis": ("socketTimeout: 35_000", "commandTimeout: 1_000"),
+    "ioredis": ("socketTimeout: 35_000", "socketTimeout: 1_000"),
     "node-redis": ("socketTimeout: 35_000", "socketTimeout: 1_000"),
     "Jedis": ("waiting.sendBlockingCommand", "waiting.sendCommand"),
 }
+KEEPS_ON = {"ioredis": ("socketTimeout: 35_000", "commandTimeout: 1_000")}
+STAYS_CLOSED = {"node-redis": ("socketTimeout: 35_000, reconnectStrategy: 1_000", "socketTimeout: 1_000")}
 
 
 class RedisClients(page_harness.PageTest):
@@ -78,22 +80,31 @@ class RedisClients(page_harness.PageTest):
         self.connect(server).ask("PUSH", "order", "0", "again", "ID", "order:9")
         program.expect(["got order:9 again"])
 
-    def check_pitfall(self, client):
-        """Without the setting the client gives up. If it closes the connection, nothing is lost; if not, the jobs are handed to nobody."""
-        server = self.serve()
-        said = self.connect(server)
+    def start_wrongly(self, client, right, wrong):
+        """Without the setting. Returns when the client has given up."""
+        said = self.connect(self.serve())
         file, code = self.programs(client)[0]
-        right, wrong = PITFALLS[client]
         self.assertEqual(code.count(right), 1)
         program = self.start_program(client, file, code.replace(right, wrong))
         program.expect(["lost: "])
-        if client == "ioredis":
-            program.wait_until(lambda: self.state(said, "order:1").get("state") == b"reserved", "the jobs are handed to nobody")
-            program.wait_until(lambda: "\n".join(program.lines()).count("lost: Command timed out") >= 6, "it goes on like that")
-            self.assertNotIn("got", "\n".join(program.lines()))
-        else:
-            program.wait_until(lambda: self.are_done(said), "the jobs are done")
-            self.assertEqual([self.state(said, f"order:{i}")["attempts"] for i in (1, 2, 3)], [1, 1, 1])
+        return said, program
+
+    def check_gives_up(self, client):
+        """It closes the connection, so nothing is lost."""
+        said, program = self.start_wrongly(client, *GIVES_UP[client])
+        program.wait_until(lambda: self.are_done(said), "the jobs are done")
+        self.assertEqual([self.state(said, f"order:{i}")["attempts"] for i in (1, 2, 3)], [1, 1, 1])
+
+    def check_keeps_on(self, client):
+        """It keeps the connection, so the jobs are handed to nobody."""
+        said, program = self.start_wrongly(client, *KEEPS_ON[client])
+        program.wait_until(lambda: self.state(said, "order:1").get("state") == b"reserved", "the jobs are handed over")
+        program.wait_until(lambda: "\n".join(program.lines()).count("lost: Command timed out") >= 6, "it goes on like that")
+        self.assertNotIn("got", "\n".join(program.lines()))
+
+    def check_stays_closed(self, client):
+        _, program = self.start_wrongly(client, *STAYS_CLOSED[client])
+        program.expect(["lost: The client is closed"])
 
     def serve_securely(self):
         key, certificate, config = self.folder / "server.key", self.folder / "ca.pem", self.folder / "delayq.toml"
@@ -140,12 +151,12 @@ class Page(harness.ServerTest):
 
 
 def add_tests():
-    """Three for each client."""
+    """Those of each client."""
     for client in CLIENTS:
-        name = client.lower().replace("-", "_")
-        setattr(RedisClients, f"test_{name}_worker", lambda self, client=client: self.check_worker(client))
-        setattr(RedisClients, f"test_{name}_pitfall", lambda self, client=client: self.check_pitfall(client))
-        setattr(RedisClients, f"test_{name}_secure", lambda self, client=client: self.check_secure(client))
+        checks = ["worker", "secure", "gives_up"] + ["keeps_on"] * (client in KEEPS_ON) + ["stays_closed"] * (client in STAYS_CLOSED)
+        for check in checks:
+            setattr(RedisClients, f"test_{client.lower().replace('-', '_')}_{check}",
+                    lambda self, client=client, check=check: getattr(self, f"check_{check}")(client))
 
 
 add_tests()
