@@ -108,6 +108,66 @@ class Cookbook(page_harness.PageTest):
             self.assertTrue(recipe.beside("sh") and recipe.beside("text"), recipe.title)
 
 
+class WhenSomethingFails(harness.ServerTest):
+    """What the page says of failures, as far as it is the server's part."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = self.connect(self.serve())
+
+    def refusal(self, *words):
+        with self.assertRaises(harness.Refused) as refused:
+            self.client.ask(*words)
+        return refused.exception.code
+
+    def take(self, topic):
+        return self.client.ask("POP", topic)[0][0]
+
+    def test_an_order_that_is_paid_while_it_is_closed(self):
+        self.client.ask("PUSH", "order.close", "0", "", "ID", "order:18")
+        lease = self.take("order.close")
+        self.assertEqual(self.client.ask("CANCEL", "order.close", "order:18"), "reserved")
+        self.client.ask("NACK", lease, "REASON", "x")
+        self.assertNotIn(dict(zip(*[iter(self.client.ask("GET", "order.close", "order:18") or [])] * 2)).get(b"state"), (b"delayed", b"ready"))
+
+    def test_the_times_between_attempts(self):
+        self.client.ask("PUSH", "order.close", "0", "", "ID", "order:18")
+        for seconds in (10, 20):
+            self.client.ask("NACK", self.take("order.close"))
+            flat = self.client.ask("GET", "order.close", "order:18")
+            job = {flat[i]: flat[i + 1] for i in range(0, len(flat), 2)}
+            self.assertAlmostEqual((job[b"due_ms"] - harness.now_ms()) / 1000, seconds, delta=0.4 * seconds)
+            self.client.ask("RESCHEDULE", "order.close", "order:18", "0")
+
+    def test_a_meeting_that_is_moved_after_the_reminder(self):
+        self.client.ask("PUSH", "meeting.remind", "0", "", "ID", "meeting:9")
+        self.client.ask("ACK", self.take("meeting.remind"))
+        self.assertEqual(self.refusal("RESCHEDULE", "meeting.remind", "meeting:9", "1h"), "CONFLICT")
+        self.assertEqual(self.refusal("RESCHEDULE", "meeting.remind", "meeting:10", "1h"), "NOTFOUND")
+        self.assertEqual(self.client.ask("PUSH", "meeting.remind", "1h", "", "ID", "meeting:9", "REPLACE"), b"meeting:9")
+        self.assertEqual(self.client.ask("PUSH", "meeting.remind", "0", "", "AT", "2020-01-31T08:45:00Z", "ID", "meeting:11"), b"meeting:11")
+        self.take("meeting.remind")
+
+    def test_a_group_of_which_one_is_done_and_one_runs(self):
+        for day, delay in (("23", "0"), ("28", "0"), ("29", "1d"), ("30", "2d")):
+            self.client.ask("PUSH", "space.warn", delay, "", "ID", day, "GROUP", "space:5")
+        self.client.ask("ACK", self.take("space.warn"))
+        lease = self.take("space.warn")
+        self.assertEqual(self.client.ask("CANCELGROUP", "space:5"), 3, "one that runs, and two that wait")
+        self.assertEqual(self.client.ask("ACK", lease), 1, "it runs to its end")
+        self.assertEqual(self.client.stats("space.warn")["delayed"], 0)
+
+    def test_an_edit_while_the_page_is_indexed(self):
+        self.client.ask("PUSH", "page.index", "0", "version 1", "ID", "page:7")
+        lease = self.take("page.index")
+        self.client.ask("PUSH", "page.index", "30s", "version 2", "ID", "page:7", "REPLACE")
+        self.assertEqual(self.refusal("EXTEND", lease), "STALELEASE")
+        self.assertEqual(self.client.ask("ACK", lease), 0)
+        self.assertEqual(self.client.stats("page.index")["delayed"], 1)
+        self.client.ask("PUSH", "page.index", "1h", "version 3", "ID", "page:7", "KEEP")
+        self.assertIn(b"version 2", self.client.ask("GET", "page.index", "page:7"))
+
+
 class KafkaRecipe(page_harness.PageTest):
     """The last recipe, with a real broker. Each language has topics and a group of its own."""
 
@@ -142,6 +202,12 @@ class KafkaRecipe(page_harness.PageTest):
             self.assertEqual(said.expect_end(), 0)
         else:
             self.check_consumer(language, client)
+
+    def test_a_retry_that_is_written_twice_with_an_id_waits_once(self):
+        client = self.connect(self.begin("twice"))
+        self.kafka.write(self.orders + ".retry", [b"order:17"] * 2 + [b"order:18"], headers=[{"delayq-id": b"orders-0-17"}] * 2 + [{}])
+        self.wait_for(lambda: client.ask("GET", "retry", self.orders + ".retry-0-2"), "all three are read")
+        self.assertEqual(client.stats("retry")["delayed"], 2)
 
     def check_consumer(self, language, client):
         self.save(KAFKA.files[language], KAFKA.code(language))

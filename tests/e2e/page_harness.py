@@ -36,7 +36,7 @@ class Section:
 
     def beside(self, language, part=None):
         """The text of the first block in this language, in a part or beside the parts."""
-        return next((code for found, code in (self.parts[part] if part else self.blocks) if found == language), None)
+        return next((code for found, code in (self.parts.get(part, []) if part else self.blocks) if found == language), None)
 
 
 def sections(page):
