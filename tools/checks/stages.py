@@ -92,8 +92,10 @@ DEEP = (
            Step("tests", f"ctest --preset fuzz -j {JOBS}"))),
     Stage("asan-e2e", "the end-to-end tests under address and undefined sanitizers", end_to_end("asan")),
     Stage("tsan-e2e", "the end-to-end tests under the thread sanitizer", end_to_end("tsan", STEADY)),
-    Stage("sdk", "the client libraries in five languages: lint, scenarios and robustness against a real server, packages",
-          (Step("setup", "tools/setup sdk"), build("release", "delayq"), Step("run", "sdk/check", {"DELAYQ_SDK_DEEP": "1"}))),
+    Stage("sdk", "the client libraries in five languages: lint, scenarios and robustness against a real server, packages; the cookbook, and Redis clients",
+          (Step("setup", "tools/setup sdk"), build("release", "delayq"), Step("run", "sdk/check", {"DELAYQ_SDK_DEEP": "1"}),
+           Step("cookbook", f"tools/maven tests/kafka --install && {PYTHON} tests/e2e/cookbook_test.py", {"DELAYQ_PAGES": "Go,Node.js,PHP"}),
+           Step("redis-clients", f"{PYTHON} tests/e2e/redis_clients_test.py", {"DELAYQ_PAGES": "go-redis,ioredis,node-redis,Jedis"}))),
     Stage("clang-tidy", "clang-tidy over everything", (Step("", "cmake --preset dev && tools/analyse"),)),
 )
 
@@ -101,6 +103,9 @@ DEEP = (
 GUARDS = {
     "src/net/": ("asan-e2e", "fuzz"),
     "sdk/": ("sdk",),
+    "docs/guide/cookbook": ("sdk",),
+    "docs/guide/redis-clients": ("sdk",),
+    "tests/clients/": ("sdk",),
     "src/api/resp/": ("sdk",),
     "src/api/": ("asan-e2e", "fuzz", "schemathesis", "model"),
     "src/calendar/": ("calendar", "fuzz"),
