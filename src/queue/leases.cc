@@ -451,7 +451,16 @@ struct Leases::Expiry {
   TellingPtr telling;
 };
 
+namespace {
+
+std::string key_of(const LeaseInfo& lease) { return lease.topic + '\0' + lease.lease; }
+
+}  // namespace
+
 void Leases::expire(std::vector<LeaseInfo> leases) {
+  if (!undecided_.empty())
+    std::erase_if(leases, [this](const LeaseInfo& lease) { return undecided_.contains(key_of(lease)); });
+  if (leases.empty()) return;
   const auto expiry = std::make_shared<Expiry>();
   expiry->leases = std::move(leases);
   std::vector<NackRequest> requests;
@@ -466,6 +475,7 @@ void Leases::expire(std::vector<LeaseInfo> leases) {
     expiry->retry_at.push_back(verdict.retry_at);
     told.push_back({info.topic, info.lease});
     if (!verdict.retry_at && DeathNotices::are_wanted(settings_of(topic), info.topic)) {
+      undecided_.insert(key_of(info));
       deaths.emplace_back(
           i, DeathNotices::Death{info.topic, info.lease, verdict.keep, std::string(kExpiredReason), true});
       continue;
@@ -500,10 +510,12 @@ void Leases::expire(std::vector<LeaseInfo> leases) {
 void Leases::settle_expired(Expiry& expiry, size_t number, const Result<NackOutcome>& outcome) {
   LeaseInfo& info = expiry.leases[number];
   if (!outcome.ok()) {
+    undecided_.insert(key_of(info));
     unprocessed_.push_back(std::move(info));
     retry_at_ = context_.now + kPauseAfterError;
     return;
   }
+  if (!undecided_.empty()) undecided_.erase(key_of(info));
   if (*outcome == NackOutcome::kStale) return;
   const TopicPtr topic = context_.topics.find(info.topic);
   context_.topics.count(topic.get(), Tally::kExpired, 1);
@@ -518,6 +530,7 @@ Moment Leases::tick() {
   if (!unprocessed_.empty()) retry_at_ = std::min(retry_at_, context_.now + kPauseAfterError);
   if (!unprocessed_.empty() && retry_at_ <= context_.now) {
     retry_at_ = kNever;
+    for (const LeaseInfo& lease : unprocessed_) undecided_.erase(key_of(lease));
     expire(std::exchange(unprocessed_, {}));
   }
   return unprocessed_.empty() ? kNever : retry_at_;

@@ -119,11 +119,11 @@ export function Topics() {
 // ---- settings
 type Kind = 'number' | 'text' | 'duration' | string[];
 const groups: {name: string; rows: [string, Kind][]}[] = [
-  {name: 'Retry', rows: [['attempts', 'number'], ['backoff', 'text'], ['lease', 'duration']]},
+  {name: 'Retry', rows: [['attempts', 'number'], ['backoff', 'text'], ['lease', 'duration'], ['on_dead', 'text']]},
   {name: 'Limits', rows: [['rate.count', 'number'], ['rate.per', 'duration'], ['concurrency', 'number'], ['priority', 'number']]},
   {name: 'Kept', rows: [['keep_done.time', 'duration'], ['keep_done.count', 'number'], ['keep_dead.time', 'duration'], ['keep_dead.count', 'number']]},
   {name: 'Delivery', rows: [['delivery', ['pull', 'webhook', 'redis_list', 'redis_stream', 'kafka_topic']], ['callback', 'text'], ['callback_method', ['', 'POST', 'PUT', 'PATCH', 'DELETE']], ['callback_timeout', 'duration'], ['callback_format', ['webhook', 'cloudevents', 'callback-api']],
-    ['redis_key', 'text'], ['redis_content', ['job', 'id']], ['redis_maxlen', 'number'], ['kafka_topic', 'text'], ['kafka_key', ['id', 'group', 'none']], ['kafka_content', ['body', 'job', 'id']]]},
+    ['redis_key', 'text'], ['redis_content', ['job', 'id']], ['redis_maxlen', 'number'], ['kafka_topic', 'text'], ['kafka_key', ['id', 'group', 'none']], ['kafka_content', ['body', 'job', 'id']], ['kafka_headers', ['all', 'id', 'none']]]},
 ];
 const groupNames = {Retry: () => t('Retry'), Limits: () => t('Limits'), Kept: () => t('How long jobs are kept'), Delivery: () => t('Delivery')} as Record<string, () => string>;
 
@@ -153,7 +153,7 @@ function SettingsForm({topic, settings, onChanged}: {topic: string; settings: Se
     onChanged();
   };
   const reset = async () => {
-    await send('PATCH', topicPath(topic), Object.fromEntries(Object.keys(settings).filter((name) => name !== 'paused' && name !== 'callback_secret_count').map((name) => [name, null])));
+    await send('PATCH', topicPath(topic), Object.fromEntries(Object.keys(settings).filter((name) => name !== 'paused' && !name.endsWith('_count')).map((name) => [name, null])));
     setChanged({});
     onChanged();
   };

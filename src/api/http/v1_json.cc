@@ -186,9 +186,9 @@ void read_options(Fields& fields, JobOptions& options) {
   if (const auto callback = fields.text("callback")) options.callback = *callback;
   if (const auto method = fields.text("callback_method")) options.method = *method;
   options.format = read_format(fields);
-  if (const auto given = fields.texts("callback_headers")) {
+  if (const auto given = fields.is_query() ? std::nullopt : fields.texts("callback_headers")) {
     constexpr std::string_view kName = "callback_headers";
-    std::string lines;
+    std::string lines;  // fields_with_body() refuses them in a query
     for (const std::string_view line : *given) {
       if (const Status status = add_header_line(line, lines); !status)
         fields.note(kName, status.error().detail.substr(kName.size() + 2));
@@ -238,7 +238,7 @@ Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOpt
     const std::string& name = call.target.query.front().first;
     return invalid(
         name, fmt::format(
-                  "{}: what is said about a job with a JSON body belongs into that body, not into the query",
+                  "{}: the fields of a job with a JSON body belong into that body, not into the query",
                   name));
   }
   Result<Fields> fields = Fields::of_json(call.request.body);
