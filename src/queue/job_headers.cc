@@ -250,6 +250,13 @@ std::optional<JobHeader> parse_header_line(std::string_view line) {
   return JobHeader{line.substr(0, colon), trimmed(line.substr(colon + 1), " ")};
 }
 
+Status add_header_line(std::string_view line, std::string& lines) {
+  if (Status status = check_callback_header(line); !status) return status;
+  if (!lines.empty()) lines += '\n';
+  lines += line;
+  return {};
+}
+
 std::vector<JobHeader> parse_header_lines(std::string_view lines) {
   std::vector<JobHeader> headers;
   while (!lines.empty()) {

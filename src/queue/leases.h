@@ -122,8 +122,6 @@ class Leases {
   struct Expiry;
   void settle_expired(Expiry& expiry, size_t item, const Result<NackOutcome>& outcome);
   const EffectiveSettings& settings_of(const TopicPtr& topic) const;
-  /// The topic, when somebody is to be told of the deaths in it; otherwise null.
-  TopicPtr announced_topic(const TopicPtr& topic, std::string_view name);
 
   Context& context_;
   DeathNotices death_notices_;

@@ -84,6 +84,19 @@ TEST_F(HttpTest, bodies_come_back_as_they_were) {
   EXPECT_THAT(ask("POST", "/v1/topics/t/pop").body, HasSubstr(R"("body_base64":"//4=")"));
 }
 
+TEST_F(HttpTest, a_callback_header_cannot_smuggle_another_one) {
+  for (const auto& [path, more] :
+       {std::pair("/v1/topics/t/jobs/a", ""), {"/v1/schedules/s", R"("every":"1h","topic":"t",)"}}) {
+    for (const std::string_view end : {R"(\n)", R"(\r\n)", R"(\r)"}) {
+      const std::string body = fmt::format(
+          R"({{{}"body":1,"callback":"http://h/","callback_headers":["A: b{}C: d"]}})", more, end);
+      const Answer answer = ask("PUT", path, body);
+      EXPECT_EQ(answer.status, 400) << body;
+      EXPECT_THAT(answer.body, HasSubstr(R"("field":"callback_headers")")) << body;
+    }
+  }
+}
+
 TEST_F(HttpTest, headers_of_a_job_come_back) {
   ask("PUT", "/v1/topics/t/jobs/a", R"({"body":1,"headers":{"traceparent":"00-1","Note":"\u00fc \"x\""}})");
   constexpr std::string_view kSeen = R"("headers":{"traceparent":"00-1","Note":"ü \"x\""})";

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "api/http/dialect.h"
 #include "api/http/v1.h"
@@ -187,9 +186,14 @@ void read_options(Fields& fields, JobOptions& options) {
   if (const auto callback = fields.text("callback")) options.callback = *callback;
   if (const auto method = fields.text("callback_method")) options.method = *method;
   options.format = read_format(fields);
-  if (!fields.is_query()) {  // fields_with_body() refuses them there
-    if (const auto lines = fields.texts("callback_headers"))
-      options.callback_headers = fields.keep(fmt::format("{}", fmt::join(*lines, "\n")));
+  if (const auto given = fields.is_query() ? std::nullopt : fields.texts("callback_headers")) {
+    constexpr std::string_view kName = "callback_headers";
+    std::string lines;  // fields_with_body() refuses them in a query
+    for (const std::string_view line : *given) {
+      if (const Status status = add_header_line(line, lines); !status)
+        fields.note(kName, status.error().detail.substr(kName.size() + 2));
+    }
+    options.callback_headers = fields.keep(std::move(lines));
   }
   read_headers(fields, options);
 }

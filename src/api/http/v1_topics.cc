@@ -11,6 +11,7 @@
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/moment.h"
+#include "queue/delivery.h"
 
 namespace delayq::http::v1_calls {
 
@@ -180,7 +181,13 @@ Status change_settings(const Call& call) {
   const SettingValues change = read_settings(*fields, topic_settings().rows());
   if (Status status = fields->finish(); !status.ok()) return status;
   if (Status status = check_rate_periods(change); !status.ok()) return status;
-  Settings merged = overlay(call.queue().settings(call.names[0]), topic_settings().own(change));
+  const Settings own = topic_settings().own(change);
+  // Notices are pushed to that topic in the name of whoever sets this.
+  if (own.on_dead && !own.on_dead->empty() && !is_url(*own.on_dead)) {
+    if (Status status = call.check(only(Scope::kPush), *own.on_dead); !status.ok())
+      return about_field("on_dead", status.error());
+  }
+  Settings merged = overlay(call.queue().settings(call.names[0]), own);
   for (const std::string_view name : fields->nulls()) {
     if (Status status = unset_setting(merged, name); !status.ok()) return status;
   }

@@ -346,11 +346,8 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
 
 void Conversation::set_version(Version version) {
   if (version == version_) return;
-  if (replies_.waiting() == 0) {
-    older_.clear();
-  } else {
-    older_.push_back({replies_.next_place(), version_});
-  }
+  while (!older_.empty() && older_.front().before <= next_sent()) older_.pop_front();
+  if (replies_.waiting() > 0) older_.push_back({replies_.next_place(), version_});
   version_ = version;
 }
 
