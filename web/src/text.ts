@@ -88,7 +88,6 @@ const chinese = {
   'No {state} jobs': '没有{state}的任务',
   'None.': '无。',
   'Nothing falls due in this time.': '这段时间内没有任务到期。',
-  'Nothing found in {n} jobs so far': '已查看 {n} 个任务，尚未找到',
   'Nothing: no dead jobs, no topic without consumers, no host that fails.': '一切正常：没有死信，没有缺少消费者的 topic，没有失败的主机。',
   'Now, per second': '当前，每秒',
   'Only jobs with this error': '只看有此错误的任务',
@@ -323,6 +322,18 @@ const chinese = {
   '{topic}: {n} more job has died within a minute|{topic}: {n} more jobs have died within a minute': '{topic}：一分钟内新增 {n} 个死信',
   '{topic}: {n} ready job cannot leave|{topic}: {n} ready jobs cannot leave': '{topic}：{n} 个就绪任务无法交付',
   '{topic}: {n} ready job, and no consumer|{topic}: {n} ready jobs, and no consumer': '{topic}：{n} 个就绪任务，没有消费者',
+  'Nothing found so far': '尚未找到',
+  'Only this time': '只看这段时间',
+  'Show the jobs': '查看任务',
+  'It has headers of a callback, which are never shown. Change it with the command line or over HTTP.': '它有回调请求头，其内容不显示。请用命令行或 HTTP 修改。',
+  'Its body is no JSON. Change it with the command line or over HTTP.': '它的消息体不是 JSON。请用命令行或 HTTP 修改。',
+  'The job whose id is exactly this': 'id 与此完全相同的任务',
+  headers: '请求头',
+  'last error': '最近的错误',
+  'a topic or a URL that is told of each dead job': '接收死信通知的 topic 或 URL',
+  '{n} is set, and never shown. New lines replace what is set.|{n} are set, and never shown. New lines replace what is set.': '已设置 {n} 项，内容不显示；填写新行会替换它们。',
+  '{topic}: {n} attempts failed within a minute': '{topic}：一分钟内有 {n} 次尝试失败',
+  '{topic}: {n} ready job waits for its consumers|{topic}: {n} ready jobs wait for their consumers': '{topic}：{n} 个就绪任务在等待消费者',
 } as const;
 
 export type Phrase = keyof typeof chinese;
