@@ -10,7 +10,7 @@ import {Act, Button, Confirm, Empty, Head, Icon, note, Panel, Problem, stateName
 
 const pageSize = 50;
 /** How long is looked for one page of matches: the server looks through some thousand jobs for each answer. */
-const longestLook = 2_000;
+const longestLook = 4_000;
 
 /** `looks`: how many answers of the server it took. */
 type Page = {jobs: Job[]; cursor: string; looks: number};
@@ -177,6 +177,7 @@ export function Jobs() {
                 <Button look="quiet" icon="close" hint={t('Any time')} onClick={() => (setWindow(false), change({after: '', before: ''}))} />
               </span>
             )}
+            {!value && !problem && <span class="quiet late" role="status">{t('Looking…')}</span>}
             <span class="tools">
               {filter.state === 'dead' && <DeadTools filter={filter} jobs={jobs} selected={selected} onDone={done} />}
               {filter.state !== 'dead' && selected.size > 0 && <Act look="danger" act={cancel}>{t('Cancel {n} selected', {n: selected.size})}</Act>}

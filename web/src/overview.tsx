@@ -166,6 +166,7 @@ function Health() {
 export function Overview() {
   const now = useStore(totals);
   const list = useStore(topics);
+  const is = useStore(connection);
   useStore(beat);
   const counts = now?.counts;
   const last = (name: RateName) => history[name][history[name].length - 1] ?? 0;
@@ -180,13 +181,13 @@ export function Overview() {
         <Tile name={stateName('reserved')} value={short(counts?.reserved ?? 0)} note={t('{rate}/s acked', {rate: rate(last('acked'))})} to={one('reserved')} />
         <Tile name={stateName('dead')} value={short(counts?.dead ?? 0)} note={t('{n} since the start', {n: number(now?.since_start.died ?? 0)})} to={one('dead')} tone={counts?.dead ? 'bad' : ''} />
         <Tile name={t('lateness')} value={milliseconds(now?.lateness_ms.p50 ?? 0)} note={t('p99 {time}', {time: milliseconds(now?.lateness_ms.p99 ?? 0)})} />
-        <Tile name={t('memory')} value={bytes(now?.memory_bytes ?? 0)} note={now?.disk_bytes ? t('disk {size}', {size: bytes(now.disk_bytes)}) : t('engine')} />
+        {is !== 'polling' && <Tile name={t('memory')} value={bytes(now?.memory_bytes ?? 0)} note={now?.disk_bytes ? t('disk {size}', {size: bytes(now.disk_bytes)}) : t('engine')} />}
       </div>
       {isEmpty ? <Start /> : (
         <>
           <Attention />
           <div class="two">
-            <Future />
+            {may('read') && <Future />}
             <Rates />
           </div>
           <TopicTable most={8} />

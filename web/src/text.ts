@@ -64,6 +64,7 @@ const chinese = {
   'Leases held': '持有的租约',
   Limits: '限制',
   'Look at {topic} all the same': '仍然查看 {topic}',
+  'Looking…': '查找中…',
   'Look further': '继续查找',
   More: '更多',
   Move: '改期',
