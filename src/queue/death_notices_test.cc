@@ -29,6 +29,11 @@ class Stubborn final : public support::ForwardingEngine {
     if (!refuses_nacks) return ForwardingEngine::nack(now, leases, std::move(reply));
     refuse(std::move(reply), ErrorCode::kUnavailable);
   }
+  /// The memory engine reports an undecided lease again in every tick: here, once for each moment.
+  Moment tick(Moment now) override {
+    if (std::exchange(ticked_, now) != now) next_ = ForwardingEngine::tick(now);
+    return next_;
+  }
   bool poll(EngineListener& listener) override {
     const bool any = ForwardingEngine::poll(listener);
     auto later = std::exchange(later_, {});
@@ -41,6 +46,8 @@ class Stubborn final : public support::ForwardingEngine {
   std::vector<std::string> asked;
 
  private:
+  Moment ticked_ = Moment::min();
+  Moment next_ = kNever;
   template <class T>
   void refuse(Reply<T> reply, ErrorCode code) {
     later_.push_back([reply = std::move(reply), code]() mutable { reply(Error{code, "test", "not now"}); });
@@ -78,6 +85,9 @@ TEST_F(Dying, WithoutRoomForTheNoticeTheJobDoesNotDie) {
   queue_.run_to(queue_.now() + seconds{31});
   EXPECT_EQ(queue_.state_of("t", "a"), JobState::kReserved);
   EXPECT_EQ(notices(), 0U);
+  engine_.asked.clear();
+  for (int i = 0; i < 10; ++i) queue_.run_to(queue_.now() + seconds{2});
+  EXPECT_LE(engine_.asked.size(), 10U) << "a lease that is reported again is decided once";
   engine_.refuses_pushes = false;
   queue_.run_to(queue_.now() + seconds{2});
   EXPECT_EQ(queue_.state_of("t", "a"), JobState::kDead);

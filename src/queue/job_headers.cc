@@ -296,7 +296,7 @@ Status check_header_names(std::string_view encoded) {
   for (const JobHeaders::Header& header : decoded->headers) {
     if (!is_reserved_header(header.name)) continue;
     const std::string field = field_of(header.name);
-    return invalid(field, fmt::format("{}: this name is reserved for those who deliver the job", field));
+    return invalid(field, fmt::format("{}: this header is reserved for the delivery of the job", field));
   }
   return {};
 }

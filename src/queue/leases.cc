@@ -458,7 +458,16 @@ struct Leases::Expiry {
   TellingPtr telling;
 };
 
+namespace {
+
+std::string key_of(const LeaseInfo& lease) { return lease.topic + '\0' + lease.lease; }
+
+}  // namespace
+
 void Leases::expire(std::vector<LeaseInfo> leases) {
+  if (!undecided_.empty())
+    std::erase_if(leases, [this](const LeaseInfo& lease) { return undecided_.contains(key_of(lease)); });
+  if (leases.empty()) return;
   const auto expiry = std::make_shared<Expiry>();
   expiry->leases = std::move(leases);
   std::vector<NackRequest> requests;
@@ -474,6 +483,7 @@ void Leases::expire(std::vector<LeaseInfo> leases) {
     told.push_back({info.topic, info.lease});
     const TopicPtr announced = verdict.retry_at ? nullptr : announced_topic(topic, info.topic);
     if (announced != nullptr) {
+      undecided_.insert(key_of(info));
       deaths.emplace_back(
           i, DeathNotices::Death{announced, info.lease, verdict.keep, std::string(kExpiredReason), true});
       continue;
@@ -508,10 +518,12 @@ void Leases::expire(std::vector<LeaseInfo> leases) {
 void Leases::settle_expired(Expiry& expiry, size_t number, const Result<NackOutcome>& outcome) {
   LeaseInfo& info = expiry.leases[number];
   if (!outcome.ok()) {
+    undecided_.insert(key_of(info));
     unprocessed_.push_back(std::move(info));
     retry_at_ = context_.now + kPauseAfterError;
     return;
   }
+  if (!undecided_.empty()) undecided_.erase(key_of(info));
   if (*outcome == NackOutcome::kStale) return;
   const TopicPtr topic = context_.topics.find(info.topic);
   context_.topics.count(topic.get(), Tally::kExpired, 1);
@@ -526,6 +538,7 @@ Moment Leases::tick() {
   if (!unprocessed_.empty()) retry_at_ = std::min(retry_at_, context_.now + kPauseAfterError);
   if (!unprocessed_.empty() && retry_at_ <= context_.now) {
     retry_at_ = kNever;
+    for (const LeaseInfo& lease : unprocessed_) undecided_.erase(key_of(lease));
     expire(std::exchange(unprocessed_, {}));
   }
   return unprocessed_.empty() ? kNever : retry_at_;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <absl/container/flat_hash_set.h>
+
 #include "core/arena.h"
 #include "core/job.h"
 #include "core/random.h"
@@ -131,6 +133,8 @@ class Leases {
   Random expired_random_;               ///< the same after expired leases
   std::vector<LeaseInfo> unprocessed_;  ///< expired leases that the engine could not process
   Moment retry_at_ = kNever;            ///< when those are tried again
+  /// Those, and the leases of jobs whose deaths are being announced. An engine may report them again.
+  absl::flat_hash_set<std::string> undecided_;
 };
 
 }  // namespace delayq

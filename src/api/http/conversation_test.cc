@@ -278,7 +278,7 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"GET", "/v1/topics?limit=0", "", 400, "\"field\":\"limit\""},
       {"GET", "/v1/stats?x=1", "", 400, "\"field\":\"x\",\"known\":[]"},
       {"GET", "/v1/forecast?from=2&to=1", "", 400, "\"field\":\"to\""},
-      {"POST", "/v1/topics/t/jobs?delay=5", R"({"body":1})", 400, "belongs into that body"},
+      {"POST", "/v1/topics/t/jobs?delay=5", R"({"body":1})", 400, "belong into that body"},
       {"POST", "/v1/topics/t/jobs", R"({"bdoy":1})", 400, "did you mean body?"},
       {"POST", "/v1/topics/t/jobs", R"({"body":1,"dealy":1})", 400,
        "\"field\":\"dealy\",\"known\":[\"body\","},

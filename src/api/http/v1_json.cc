@@ -187,8 +187,10 @@ void read_options(Fields& fields, JobOptions& options) {
   if (const auto callback = fields.text("callback")) options.callback = *callback;
   if (const auto method = fields.text("callback_method")) options.method = *method;
   options.format = read_format(fields);
-  if (const auto lines = fields.texts("callback_headers"))
-    options.callback_headers = fields.keep(fmt::format("{}", fmt::join(*lines, "\n")));
+  if (!fields.is_query()) {  // fields_with_body() refuses them there
+    if (const auto lines = fields.texts("callback_headers"))
+      options.callback_headers = fields.keep(fmt::format("{}", fmt::join(*lines, "\n")));
+  }
   read_headers(fields, options);
 }
 
@@ -232,7 +234,7 @@ Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOpt
     const std::string& name = call.target.query.front().first;
     return invalid(
         name, fmt::format(
-                  "{}: what is said about a job with a JSON body belongs into that body, not into the query",
+                  "{}: the fields of a job with a JSON body belong into that body, not into the query",
                   name));
   }
   Result<Fields> fields = Fields::of_json(call.request.body);

@@ -96,17 +96,20 @@ Status forecast(const Call& call) {
 
 namespace {
 
-/// Takes the fields that choose news of single jobs; nullopt when figures are wanted.
-std::optional<NewsFilter> read_filter(Fields& fields, std::string_view topic) {
+/// Takes the fields that choose news of single jobs; nullopt when figures are wanted. `after` is replaced by
+/// the field of this name.
+std::optional<NewsFilter> read_filter(Fields& fields, std::string_view topic, std::string_view& after) {
   const auto kinds = fields.text("news");
   const auto states = fields.text("state");
   const auto group = fields.text("group");
+  const auto cursor = fields.text("after");
   if (!kinds) {
-    for (const auto& [name, value] : {std::pair("state", states), {"group", group}}) {
+    for (const auto& [name, value] : {std::pair("state", states), {"group", group}, {"after", cursor}}) {
       if (value) fields.note(name, "is for news of single jobs: give news=all, too");
     }
     return std::nullopt;
   }
+  after = cursor.value_or(after);
   NewsFilter filter;
   filter.topic = topic;
   filter.group = group.value_or(std::string_view());
@@ -138,11 +141,10 @@ Status events(const Call& call) {
   Fields fields(call.target.query);
   EventStream::Options options;
   options.topic = fields.text("topic").value_or(std::string_view());
-  std::optional<NewsFilter> filter = read_filter(fields, options.topic);
+  std::string_view after = call.request.last_event_id;
+  std::optional<NewsFilter> filter = read_filter(fields, options.topic, after);
   if (filter) options.interval = Stream::kShortestInterval;
   options.interval = fields.duration("interval").value_or(options.interval);
-  std::string_view after = call.request.last_event_id;
-  if (filter) after = fields.text("after").value_or(after);
   if (options.interval < Stream::kShortestInterval || options.interval > Stream::kLongestInterval) {
     fields.note("interval", fmt::format("expected {} to {}", format_duration(Stream::kShortestInterval),
                                         format_duration(Stream::kLongestInterval)));

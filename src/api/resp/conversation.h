@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <forward_list>
 #include <functional>
 #include <memory>
@@ -291,7 +290,7 @@ class Conversation final : public api::Conversation {
   Moment now_{};
   size_t needed_ = 1;
   uint64_t requests_ = 0;    ///< that have arrived completely
-  std::deque<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
+  std::vector<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
   absl::flat_hash_map<ReplyPlace, std::vector<Asked>> asked_;  ///< not answered yet; the same
 
   api::AnswerKind answer_kind_ = api::AnswerKind::kShort;  ///< of the command that is being executed

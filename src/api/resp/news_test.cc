@@ -28,7 +28,7 @@ class NewsTest : public testing::Test {
 };
 
 TEST_F(NewsTest, come_as_push_messages) {
-  EXPECT_THAT(client.say({"NEWS", "START"}), StartsWith("-ERR NEWS: push messages need RESP 3"));
+  EXPECT_THAT(client.say({"NEWS", "START"}), StartsWith("-INVALID NEWS: push messages need RESP 3"));
   client.say({"HELLO", "3"});
   EXPECT_THAT(client.say({"NEWS", "START", "OF", "pushed,cancelled", "TOPIC", "t"}), StartsWith("$"));
   other.say({"PUSH", "t", "1h", "b", "ID", "7", "GROUP", "g"});
@@ -76,10 +76,10 @@ TEST_F(NewsTest, are_not_put_amid_other_replies) {
 TEST_F(NewsTest, what_is_wrong_is_named) {
   client.say({"HELLO", "3"});
   EXPECT_THAT(client.say({"NEWS", "START", "OF", "what"}), HasSubstr("news: \"what\" is not known"));
-  EXPECT_THAT(client.say({"NEWS", "START", "STATE"}), StartsWith("-ERR STATE"));
-  EXPECT_THAT(client.say({"NEWS", "START", "TOPIC", "a b"}), StartsWith("-ERR topic"));
-  EXPECT_THAT(client.say({"NEWS", "START", "AFTER", "what"}), StartsWith("-ERR after"));
-  EXPECT_THAT(client.say({"NEWS", "WHAT"}), StartsWith("-ERR"));
+  EXPECT_THAT(client.say({"NEWS", "START", "STATE"}), StartsWith("-INVALID STATE"));
+  EXPECT_THAT(client.say({"NEWS", "START", "TOPIC", "a b"}), StartsWith("-INVALID topic"));
+  EXPECT_THAT(client.say({"NEWS", "START", "AFTER", "what"}), StartsWith("-INVALID after"));
+  EXPECT_THAT(client.say({"NEWS", "WHAT"}), StartsWith("-INVALID"));
 }
 
 TEST_F(NewsTest, end_when_the_token_is_revoked) {
@@ -90,7 +90,7 @@ TEST_F(NewsTest, end_when_the_token_is_revoked) {
   token.topics = {"t"};
   backend.host.front->set_tokens({token});
   client.say({"HELLO", "3", "AUTH", "some", "some"});
-  EXPECT_THAT(client.say({"NEWS", "START", "TOPIC", "u"}), StartsWith("-FORBIDDEN"));
+  EXPECT_THAT(client.say({"NEWS", "START", "TOPIC", "u"}), StartsWith("-NOPERM"));
   EXPECT_THAT(client.say({"NEWS", "START"}), StartsWith("$"));
   const PushRequest jobs[] = {{.topic = "t", .id = "mine"}, {.topic = "u", .id = "other"}};
   backend.queue.push(backend.now, jobs, [](const Result<PushReport>&) {});
