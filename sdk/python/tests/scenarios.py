@@ -199,7 +199,7 @@ class Runner:
         require(not unknown, f"unknown keys: {unknown}")
         self._options, self._clients, self._saved = scenario.get("clients", {}), {}, {}
         for options in self._options.values():
-            require(not set(options) - {"token", "token_name", "retry_for"}, f"unknown options: {options}")
+            require(not set(options) - {"token", "token_name", "retry_for", "timeout", "connect_timeout", "tls"}, f"unknown options: {options}")
         asyncio.run(self._scenario(scenario["steps"]))
 
     async def _scenario(self, steps: list[Any]) -> None:
