@@ -141,6 +141,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._control = AsyncPipe(options)  # for everything but pops
         self._popping: Connection | None = None
+        self._pops = 0
         self._held: dict[bytes, Held] = {}  # by lease: those that run, and those in _ahead
         self._ahead: deque[Held] = deque()
         self._running = 0
@@ -241,6 +242,13 @@ class Engine:
         # A pop of a few, when there is still something to do, would be one round trip for a few jobs.
         return max(wanted, 0) if self._running < concurrency or wanted * 2 > ahead else 0
 
+    def _next_topics(self) -> tuple[str, ...]:
+        """The server prefers the first topic, so the order changes: none has to wait until the others are empty."""
+        topics = self._settings.topics
+        start = self._pops % len(topics)
+        self._pops += 1
+        return in_order(topics[start:] + topics[:start])
+
     async def _pop(self, count: int) -> Reply:
         try:
             if self._popping is None or self._popping.lost:
@@ -250,7 +258,7 @@ class Engine:
         except Error as problem:
             return problem
         settings = self._settings
-        words = [b"POP", *[topic.encode() for topic in settings.topics], b"COUNT", b"%d" % count, b"WAIT", milliseconds(settings.wait)]
+        words = [b"POP", *[topic.encode() for topic in self._next_topics()], b"COUNT", b"%d" % count, b"WAIT", milliseconds(settings.wait)]
         if settings.lease is not None:
             words += [b"LEASE", milliseconds(settings.lease)]
         return await self._popping.ask([*words, b"HEADERS"], settings.wait)
