@@ -222,6 +222,7 @@ class Runner {
           assert.ok(list !== undefined, `the handler of ${topic} ran ${runs} times`);
           const last = list[list.length - 1];
           const fails = last !== undefined && ['fail', 'retry_in', 'dead'].includes(last['do']);
+          if (fails) checkKnown(last['do'], last, [...COMMON, ...KEYS[last['do']]!]);
           await this.steps(fails ? list.slice(0, -1) : list, {job, signals, stop});
           if (fails) throw this.failure(last);
         } catch (problem) {

@@ -92,6 +92,11 @@ final class Scenario
         $verb = $step->do;
         $known = self::VERBS[$verb] ?? throw new \LogicException("unknown verb $verb");
         self::checkKeys($step, ['do', 'result', 'error', 'message', 'retryable', 'save', 'client', ...$known], $verb);
+        foreach ([$step, ...($verb === 'enqueue_many' ? $step->jobs : [])] as $one) {
+            self::checkKeys($one, $one === $step ? array_keys((array) $step) : self::JOB, 'jobs');
+            $payload = $one->payload ?? '';
+            self::expect(!$payload instanceof \stdClass || in_array(array_keys((array) $payload), [['base64'], ['repeat', 'times'], ['json']], true), 'an unknown value');
+        }
         $client = $this->clients[$step->client ?? ''];
         $input = $this->value(array_diff_key((array) $step, array_flip(['do', 'result', 'error', 'message', 'retryable', 'save', 'client'])));
         $where = json_encode($step, JSON_UNESCAPED_UNICODE | JSON_PARTIAL_OUTPUT_ON_ERROR);
