@@ -439,7 +439,7 @@ class TopicField {
   Field operator()(const BackoffKind& /*kind*/) const { return BackoffField{put<Backoff>()}; }
   Field operator()(const RateKind& /*kind*/) const { return RateField{put<Rate>()}; }
   Field operator()(const SecretsKind& kind) const {
-    return ListField{kind.most, std::string(kind.what), put<std::vector<std::string>>(), kind.check};
+    return ListField{kind.most, kind.what, put<std::vector<std::string>>(), kind.check};
   }
   /// The time; the count is a row of its own.
   Field operator()(const RetentionKind& /*kind*/) const {

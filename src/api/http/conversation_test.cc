@@ -84,6 +84,19 @@ TEST_F(HttpTest, bodies_come_back_as_they_were) {
   EXPECT_THAT(ask("POST", "/v1/topics/t/pop").body, HasSubstr(R"("body_base64":"//4=")"));
 }
 
+TEST_F(HttpTest, a_callback_header_cannot_smuggle_another_one) {
+  for (const auto& [path, more] :
+       {std::pair("/v1/topics/t/jobs/a", ""), {"/v1/schedules/s", R"("every":"1h","topic":"t",)"}}) {
+    for (const std::string_view end : {R"(\n)", R"(\r\n)", R"(\r)"}) {
+      const std::string body = fmt::format(
+          R"({{{}"body":1,"callback":"http://h/","callback_headers":["A: b{}C: d"]}})", more, end);
+      const Answer answer = ask("PUT", path, body);
+      EXPECT_EQ(answer.status, 400) << body;
+      EXPECT_THAT(answer.body, HasSubstr(R"("field":"callback_headers")")) << body;
+    }
+  }
+}
+
 TEST_F(HttpTest, headers_of_a_job_come_back) {
   ask("PUT", "/v1/topics/t/jobs/a", R"({"body":1,"headers":{"traceparent":"00-1","Note":"\u00fc \"x\""}})");
   constexpr std::string_view kSeen = R"("headers":{"traceparent":"00-1","Note":"ü \"x\""})";
@@ -278,7 +291,7 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"GET", "/v1/topics?limit=0", "", 400, "\"field\":\"limit\""},
       {"GET", "/v1/stats?x=1", "", 400, "\"field\":\"x\",\"known\":[]"},
       {"GET", "/v1/forecast?from=2&to=1", "", 400, "\"field\":\"to\""},
-      {"POST", "/v1/topics/t/jobs?delay=5", R"({"body":1})", 400, "belongs into that body"},
+      {"POST", "/v1/topics/t/jobs?delay=5", R"({"body":1})", 400, "belong into that body"},
       {"POST", "/v1/topics/t/jobs", R"({"bdoy":1})", 400, "did you mean body?"},
       {"POST", "/v1/topics/t/jobs", R"({"body":1,"dealy":1})", 400,
        "\"field\":\"dealy\",\"known\":[\"body\","},

@@ -28,6 +28,7 @@ class Fields {
   static Result<Fields> of_object(const json::Slice& object);
   /// Query values are texts; numbers and booleans among them are read from their text.
   explicit Fields(const Query& query);
+  bool is_query() const { return is_query_; }
 
   /// Each is called at most once for a name. It takes the member when it is there and not null, and notes a
   /// problem when it has another type.

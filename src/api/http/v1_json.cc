@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "api/http/dialect.h"
 #include "api/http/v1.h"
@@ -187,8 +186,15 @@ void read_options(Fields& fields, JobOptions& options) {
   if (const auto callback = fields.text("callback")) options.callback = *callback;
   if (const auto method = fields.text("callback_method")) options.method = *method;
   options.format = read_format(fields);
-  if (const auto lines = fields.texts("callback_headers"))
-    options.callback_headers = fields.keep(fmt::format("{}", fmt::join(*lines, "\n")));
+  if (const auto given = fields.is_query() ? std::nullopt : fields.texts("callback_headers")) {
+    constexpr std::string_view kName = "callback_headers";
+    std::string lines;  // fields_with_body() refuses them in a query
+    for (const std::string_view line : *given) {
+      if (const Status status = add_header_line(line, lines); !status)
+        fields.note(kName, status.error().detail.substr(kName.size() + 2));
+    }
+    options.callback_headers = fields.keep(std::move(lines));
+  }
   read_headers(fields, options);
 }
 
@@ -232,7 +238,7 @@ Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOpt
     const std::string& name = call.target.query.front().first;
     return invalid(
         name, fmt::format(
-                  "{}: what is said about a job with a JSON body belongs into that body, not into the query",
+                  "{}: the fields of a job with a JSON body belong into that body, not into the query",
                   name));
   }
   Result<Fields> fields = Fields::of_json(call.request.body);

@@ -7,6 +7,8 @@
 
 #include "api/resp/conversation.h"
 #include "api/verbs.h"
+#include "core/text.h"
+#include "queue/job_headers.h"
 #include "queue/job_options.h"
 
 namespace delayq::resp {
@@ -149,9 +151,9 @@ Status Conversation::job_options(Arguments& arguments, PushRequest& job) {
     if (arguments.size() < 2)
       return invalid("CALLBACKHEADER", "CALLBACKHEADER: a name and a value are needed behind it");
     const std::string_view name = arguments.take();
-    callback_headers_ +=
-        fmt::format("{}{}: {}", callback_headers_.empty() ? "" : "\n", name, arguments.take());
-    return {};
+    if (name.find(':') != std::string_view::npos)
+      return invalid("CALLBACKHEADER", fmt::format("CALLBACKHEADER: the name {} has a colon", quote(name)));
+    return add_header_line(fmt::format("{}: {}", name, arguments.take()), callback_headers_);
   }
   if (arguments.take_word("HEADER")) {
     if (arguments.size() < 2) return invalid("HEADER", "HEADER: a name and a value are needed behind it");

@@ -1,6 +1,8 @@
 #include "api/resp/conversation.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -213,10 +215,9 @@ Conversation::ReplyPlace Conversation::reserve(size_t commands, size_t most_byte
   const ReplyPlace place = replies_.reserve(most_bytes);
   if (noted_.empty()) return place;
   std::vector<Asked>& asked = asked_[place];
-  for (; commands > 0 && !noted_.empty(); --commands) {
-    asked.push_back(std::move(noted_.front()));
-    noted_.pop_front();
-  }
+  const auto end = noted_.begin() + static_cast<ptrdiff_t>(std::min(commands, noted_.size()));
+  std::move(noted_.begin(), end, std::back_inserter(asked));
+  noted_.erase(noted_.begin(), end);
   return place;
 }
 
@@ -347,11 +348,8 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
 
 void Conversation::set_version(Version version) {
   if (version == version_) return;
-  if (replies_.waiting() == 0) {
-    older_.clear();
-  } else {
-    older_.push_back({replies_.next_place(), version_});
-  }
+  while (!older_.empty() && older_.front().before <= next_sent()) older_.pop_front();
+  if (replies_.waiting() > 0) older_.push_back({replies_.next_place(), version_});
   version_ = version;
 }
 

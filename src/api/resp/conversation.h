@@ -3,9 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <forward_list>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -223,6 +223,11 @@ class Conversation final : public api::Conversation {
   void flush_reschedules();
   void flush_schedules();
 
+  /// The place of the reply that is sent next.
+  ReplyPlace next_sent() const { return replies_.next_place() - replies_.waiting(); }
+  /// Whether the reply that is sent next is one within the array of an EXEC: nothing else may come there.
+  bool is_amid_exec();
+
   // ---- the verbs that are batched: each adds to its batch
   Status push(Arguments& arguments);
   Status read_push(Arguments& arguments, PushRequest& job);
@@ -283,18 +288,24 @@ class Conversation final : public api::Conversation {
   std::optional<Transaction> transaction_;
   std::shared_ptr<NewsListener> news_;  ///< null: it gets none
   Version version_ = Version::k2;
-  /// The version of the replies before a place; in the order of the places.
+  /// The version of the replies before a place; in the order of the places. Only those that are not sent yet.
   struct Older {
     ReplyPlace before = 0;
     Version version = Version::k2;
   };
-  std::vector<Older> older_;
+  std::deque<Older> older_;
+  /// The places of the replies to an EXEC: its array, and what is in it. Only of those that are not sent yet.
+  struct Nested {
+    ReplyPlace begin = 0;
+    ReplyPlace end = std::numeric_limits<ReplyPlace>::max();
+  };
+  std::deque<Nested> nested_;
   uint64_t id_;
   std::string name_;
   Moment now_{};
   size_t needed_ = 1;
   uint64_t requests_ = 0;    ///< that have arrived completely
-  std::deque<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
+  std::vector<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
   absl::flat_hash_map<ReplyPlace, std::vector<Asked>> asked_;  ///< not answered yet; the same
 
   api::AnswerKind answer_kind_ = api::AnswerKind::kShort;  ///< of the command that is being executed

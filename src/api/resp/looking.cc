@@ -193,7 +193,7 @@ Status Conversation::news(Arguments& arguments) {
 
 bool Conversation::send_news() {
   if (news_ == nullptr || connection_ == nullptr || is_over_) return false;
-  if (replies_.is_amid_reply() || connection_->unsent() > kMostUnsentNews ||
+  if (replies_.is_amid_reply() || is_amid_exec() || connection_->unsent() > kMostUnsentNews ||
       replies_.output().size() > kMostUnsentNews)
     return true;
   Writer writer(replies_.output(), Version::k3);

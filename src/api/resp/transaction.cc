@@ -92,6 +92,8 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     }
     transaction.begin();
     // The replies of the commands follow, each as outside of a transaction.
+    while (!nested_.empty() && nested_.front().end <= next_sent()) nested_.pop_front();
+    nested_.push_back({replies_.next_place()});
     reply([&](Writer& writer) { writer.array(transaction.size()); });
   }
   while (!transaction.is_done()) {
@@ -102,8 +104,14 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     if (batch_ == BatchKind::kNack || batch_ == BatchKind::kPop || batch_ == BatchKind::kSetSchedule) flush();
   }
   flush();
+  nested_.back().end = replies_.next_place();
   transaction_.reset();
   return true;
+}
+
+bool Conversation::is_amid_exec() {
+  while (!nested_.empty() && nested_.front().end <= next_sent()) nested_.pop_front();
+  return !nested_.empty() && nested_.front().begin < next_sent();
 }
 
 }  // namespace delayq::resp
