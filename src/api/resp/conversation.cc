@@ -348,16 +348,24 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
 
 void Conversation::set_version(Version version) {
   if (version == version_) return;
-  while (!older_.empty() && older_.front().before <= next_sent()) older_.pop_front();
-  if (replies_.waiting() > 0) older_.push_back({replies_.next_place(), version_});
+  if (replies_.waiting() > 0) special().older.push_back({replies_.next_place(), version_});
   version_ = version;
 }
 
+Conversation::Special& Conversation::special() {
+  if (special_ == nullptr) special_ = std::make_unique<Special>();
+  auto& [older, nested] = *special_;
+  while (!older.empty() && older.front().before <= next_sent()) older.pop_front();
+  while (!nested.empty() && nested.front().end <= next_sent()) nested.pop_front();
+  return *special_;
+}
+
 Version Conversation::version_of(ReplyPlace place) const {
+  if (special_ == nullptr) return version_;
   const auto found =
-      std::upper_bound(older_.begin(), older_.end(), place,
+      std::upper_bound(special_->older.begin(), special_->older.end(), place,
                        [](ReplyPlace wanted, const Older& older) { return wanted < older.before; });
-  return found == older_.end() ? version_ : found->version;
+  return found == special_->older.end() ? version_ : found->version;
 }
 
 void Conversation::write_replies(std::string& out, ReplyPlace place, size_t first, size_t count,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <forward_list>
 #include <functional>
 #include <limits>
@@ -225,6 +226,9 @@ class Conversation final : public api::Conversation {
 
   /// The place of the reply that is sent next.
   ReplyPlace next_sent() const { return replies_.next_place() - replies_.waiting(); }
+  struct Special;
+  /// What is special about later replies, without what is sent already.
+  Special& special();
   /// Whether the reply that is sent next is one within the array of an EXEC: nothing else may come there.
   bool is_amid_exec();
 
@@ -288,23 +292,28 @@ class Conversation final : public api::Conversation {
   std::optional<Transaction> transaction_;
   std::shared_ptr<NewsListener> news_;  ///< null: it gets none
   Version version_ = Version::k2;
-  /// The version of the replies before a place; in the order of the places. Only those that are not sent yet.
+  /// The version of the replies before a place.
   struct Older {
     ReplyPlace before = 0;
     Version version = Version::k2;
   };
-  std::deque<Older> older_;
-  /// The places of the replies to an EXEC: its array, and what is in it. Only of those that are not sent yet.
+  /// The places of the replies to an EXEC: its array, and what is in it.
   struct Nested {
     ReplyPlace begin = 0;
     ReplyPlace end = std::numeric_limits<ReplyPlace>::max();
   };
-  std::deque<Nested> nested_;
+  /// What is special about replies that are not sent yet, in the order of the places.
+  struct Special {
+    std::deque<Older> older{};
+    std::deque<Nested> nested{};
+  };
+  /// Null for most connections: an empty deque takes half a kilobyte.
+  std::unique_ptr<Special> special_;
   uint64_t id_;
   std::string name_;
   Moment now_{};
   size_t needed_ = 1;
-  uint64_t requests_ = 0;    ///< that have arrived completely
+  uint64_t requests_ = 0;     ///< that have arrived completely
   std::vector<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
   absl::flat_hash_map<ReplyPlace, std::vector<Asked>> asked_;  ///< not answered yet; the same
 
