@@ -331,6 +331,7 @@ test('the future: stored jobs by topic and coming occurrences, told apart', asyn
   assert.match(await chart.getAttribute('aria-label'), /jobs fall due in this time: many/);
   await button(page, 'Next day').click();
   await page.locator('.future .legend', {hasText: 'from schedules, not stored yet 144'}).waitFor();
+  await page.locator('.future .u-over').waitFor();
   const box = await chart.boundingBox();
   await page.mouse.move(box.x + box.width * 0.3, box.y + 80);
   await page.mouse.down();
@@ -338,6 +339,7 @@ test('the future: stored jobs by topic and coming occurrences, told apart', asyn
   await page.mouse.up();
   await button(page, 'Whole span').click();
   await page.locator('.future .legend', {hasText: 'from schedules, not stored yet 144'}).waitFor();
+  await page.locator('.future .u-over').waitFor();
   await page.mouse.click(box.x + box.width * 0.5, box.y + 80);  // one bar of 30 minutes
   await page.mouse.move(1, 1);
   await page.locator('.future .legend', {hasText: 'from schedules, not stored yet 3'}).waitFor();
@@ -583,9 +585,12 @@ describe('for everyone', () => {
     await button(page, 'Purge…').focus();
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor();
+    await page.keyboard.type('pay');
+    assert.equal(await page.getByLabel('Type pay to confirm').inputValue(), 'pay');
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({state: 'detached'});
     assert.equal((await server.counts('pay')).dead, 1);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Purge…');
   });
 });
 
