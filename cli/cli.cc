@@ -90,6 +90,10 @@ Commands::Commands(CLI::App& app) {
   add_transfer_verbs(verbs);
   add_migrate_verb(verbs);
   add_top_verb(verbs);
+  add_list_verb(verbs);
+  add_forecast_verb(verbs);
+  add_events_verb(verbs);
+  add_doctor_verb(verbs);
   add_listen_verb(verbs);
   add_shell_verbs(verbs);
   for (std::unique_ptr<Verb>& verb : verbs) add(app, std::move(verb));
@@ -112,7 +116,8 @@ void Commands::add(CLI::App& app, std::unique_ptr<Verb> verb) {
 
 std::optional<int> Commands::run(const Surroundings& surroundings) {
   for (const std::unique_ptr<Entry>& entry : entries_) {
-    if (entry->app->parsed()) return run(*entry, surroundings);
+    // `topics rm` has parsed `topics`, too.
+    if (entry->app->parsed() && entry->app->get_subcommands().empty()) return run(*entry, surroundings);
   }
   return std::nullopt;
 }
@@ -127,7 +132,8 @@ int Commands::run(Entry& entry, const Surroundings& surroundings) {
       .json_asked = entry.json,
       .batch_transport = [&line](std::span<const Words> commands) { return line->ask_all(commands, {}); },
       .new_transport = [&server] { return transport_over(std::make_shared<Line>(server)); },
-      .server_name = server ? to_string(server->address) : std::string()};
+      .server_name = server ? to_string(server->address) : std::string(),
+      .server = server};
   const Status status = entry.verb->run(session);
   surroundings.out.flush();
   if (!status) {

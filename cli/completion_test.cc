@@ -29,7 +29,7 @@ class CompletionTest : public testing::Test {
 };
 
 TEST_F(CompletionTest, offers_commands) {
-  EXPECT_THAT(offered({"pu"}), ElementsAre("push"));
+  EXPECT_THAT(offered({"pu"}), ElementsAre("purge", "push"));
   EXPECT_THAT(offered({""}), Contains("top"));
   EXPECT_THAT(offered({}), Contains("top"));
   EXPECT_THAT(offered({""}), Not(Contains("complete"))) << "it is hidden";

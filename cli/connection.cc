@@ -81,6 +81,27 @@ Result<std::vector<resp::Value>> Connection::ask_all(std::span<const std::vector
   return replies;
 }
 
+Status Connection::send(std::span<const std::string_view> command, Millis patience) {
+  std::string bytes;
+  resp::append_command(bytes, command);
+  return stream_.send(bytes, Clock::now() + patience);
+}
+
+Status Connection::hear(std::vector<resp::Value>& heard) {
+  const Result<bool> came = stream_.receive(input_, Clock::now());
+  if (!came) return came.error();
+  std::string_view rest = input_;
+  for (;;) {
+    Result<std::optional<resp::Value>> value = resp::take_reply(rest);
+    if (!value)
+      return unavailable(fmt::format("{} does not speak RESP: {}", stream_.name(), value.error().detail));
+    if (!*value) break;
+    heard.push_back(std::move(**value));
+  }
+  input_.erase(0, input_.size() - rest.size());
+  return {};
+}
+
 Result<resp::Value> Connection::read_reply(Clock::time_point deadline, Millis patience) {
   for (;;) {
     const Result<std::optional<size_t>> size = resp::reply_size(input_);

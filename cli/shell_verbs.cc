@@ -259,7 +259,7 @@ std::string synopsis(const CLI::App& command) {
 void append_command(std::string& out, const CLI::App& command, const std::string& before) {
   const std::string name = before + command.get_name();
   const auto inner = command.get_subcommands([](const CLI::App*) { return true; });
-  if (inner.empty()) {
+  if (inner.empty() || command.get_require_subcommand_min() == 0) {
     out += fmt::format(".SS {}\n\\fBdelayq {}\\fR{}\n.PP\n{}\n", roff(name), roff(name), synopsis(command),
                        sentence(command.get_description()));
     for (const bool positional : {true, false}) {
@@ -296,7 +296,7 @@ void append_exit_codes(std::string& out) {
   out +=
       ".SH EXIT STATUS\n.TP\n\\fB0\\fR\nIt is done.\n.TP\n\\fB1\\fR\nThe command of \\fB\\-\\-exec\\fR "
       "failed for "
-      "a job, or the output could not be written.\n";
+      "a job, \\fBdoctor\\fR found a problem, or the output could not be written.\n";
   for (const ErrorTraits& traits : kErrorTable) {
     std::string name(traits.name);
     for (char& c : name) c = c == '_' ? ' ' : c;

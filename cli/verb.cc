@@ -12,6 +12,7 @@
 
 #include "cli/terminal.h"
 #include "core/duration.h"
+#include "core/job_state.h"
 #include "core/limits.h"
 #include "core/moment.h"
 #include "json/writer.h"
@@ -96,6 +97,41 @@ std::optional<int64_t> number_in(const resp::Value& value) {
   if (error != std::errc{} || stop != end) return std::nullopt;
   return number;
 }
+
+int64_t number_of(const resp::Value& map, std::string_view key) {
+  const resp::Value* const value = map.find(key);
+  return value == nullptr ? 0 : number_in(*value).value_or(0);
+}
+
+std::string_view field_text(const resp::Value& map, std::string_view key) {
+  const resp::Value* const value = map.find(key);
+  return value == nullptr ? std::string_view() : std::string_view(value->text);
+}
+
+std::vector<std::string> field_texts(const resp::Value& map, std::string_view key) {
+  std::vector<std::string> texts;
+  const resp::Value* const list = map.find(key);
+  if (list == nullptr) return texts;
+  for (const resp::Value& item : list->items) texts.push_back(item.text);
+  return texts;
+}
+
+bool is_page(const resp::Value& reply) {
+  return reply.type == resp::Value::Type::kArray && reply.items.size() == 2 &&
+         reply.items[1].type == resp::Value::Type::kArray;
+}
+
+std::string shown_counts(const resp::Value& stats, std::span<const std::string> states) {
+  std::string text;
+  for (const std::string_view state : kJobStateNames) {
+    const bool is_wanted = states.empty() || std::find(states.begin(), states.end(), state) != states.end();
+    const int64_t count = is_wanted ? number_of(stats, state) : 0;
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", grouped(count), state);
+  }
+  return text;
+}
+
+std::vector<std::string> job_state_names() { return {kJobStateNames.begin(), kJobStateNames.end()}; }
 
 void JobFlags::add_to(CLI::App& app) {
   app.add_option("--priority", priority_, "A lower number is handed out first; default 1024");

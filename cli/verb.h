@@ -35,6 +35,8 @@ struct Session {
   /// Opens another connection to the same server, for another thread.
   std::function<Transport()> new_transport{};
   std::string server_name{};  ///< its address, for people
+  /// For verbs that need connections of their own.
+  Result<Server> server = Error{};
 
   /// The reply; an error reply becomes an error.
   Result<resp::Value> ask(const Words& command, Millis wait = {}) const;
@@ -78,6 +80,10 @@ void add_schedule_verbs(Verbs& verbs);
 void add_transfer_verbs(Verbs& verbs);
 void add_migrate_verb(Verbs& verbs);
 void add_top_verb(Verbs& verbs);
+void add_list_verb(Verbs& verbs);
+void add_forecast_verb(Verbs& verbs);
+void add_events_verb(Verbs& verbs);
+void add_doctor_verb(Verbs& verbs);
 void add_listen_verb(Verbs& verbs);
 void add_shell_verbs(Verbs& verbs);
 
@@ -117,6 +123,23 @@ Error unexpected_reply();
 
 /// The number in a reply, also one written as text; nullopt when it is not a number.
 std::optional<int64_t> number_in(const resp::Value& value);
+
+/// The number of a field of a map; 0 if there is none.
+int64_t number_of(const resp::Value& map, std::string_view key);
+/// The text of a field of a map; empty if there is none.
+std::string_view field_text(const resp::Value& map, std::string_view key);
+/// The texts of a field that is a list.
+std::vector<std::string> field_texts(const resp::Value& map, std::string_view key);
+
+/// Whether the reply is a page of a listing: [cursor, rows].
+bool is_page(const resp::Value& reply);
+
+/// "3 delayed, 1,200 dead" of a map with the numbers of jobs by state, only of `states`, or of all if there
+/// are none; empty when all are 0.
+std::string shown_counts(const resp::Value& stats, std::span<const std::string> states = {});
+
+/// The names of the states, for options.
+std::vector<std::string> job_state_names();
 
 /// The options of a job that `push` and `schedule set` share. The values go to the server as they are
 /// written.

@@ -472,7 +472,7 @@ trap 'rm -r $folder' EXIT
         self.client.ask("PUSH", "order", "1h", "x")
         self.client.ask("PUSH", "order:eu", "1h", "x")
         self.client.ask("PUSH", "mail", "1h", "x")
-        self.assertEqual(self.complete(shell, script, "delayq pu"), ["push"])
+        self.assertEqual(self.complete(shell, script, "delayq pu"), ["purge", "push"])
         self.assertIn("serve", self.complete(shell, script, "delayq "))
         self.assertNotIn("complete", self.complete(shell, script, "delayq "))
         self.assertEqual(self.complete(shell, script, "delayq pop --wo"), ["--workers"])
@@ -493,7 +493,7 @@ trap 'rm -r $folder' EXIT
     @unittest.skipUnless(shutil.which("zsh"), "there is no zsh here")
     def test_zsh(self):
         self.check_shell("zsh", self.ZSH)
-        self.assertEqual(self.complete("zsh", self.ZSH_AUTOLOAD, "delayq pu"), ["push"])
+        self.assertEqual(self.complete("zsh", self.ZSH_AUTOLOAD, "delayq pu"), ["purge", "push"])
 
     def test_topics_are_not_waited_for(self):
         self.server.kill()

@@ -161,6 +161,14 @@ constexpr std::array kCommands{
                 "LIST topic state [PREFIX id] [ERROR text] [COUNT n] [CURSOR cursor]",
                 "A page of jobs in a state: [next cursor, [job ...]]."},
     CommandSpec{
+        Verb::kForecast, "FORECAST", 0, 8, false, kReading, Topics::kNone,
+        "FORECAST [TOPIC topic] [FROM moment] [TO moment] [BINS n]",
+        "How many stored jobs, and how many occurrences of schedules, fall due in each of n equal parts "
+        "of a time; default 24 parts of the next 24 hours. Of all topics only with a token for all."},
+    CommandSpec{Verb::kConsumers, "CONSUMERS", 0, 2, false, kReading, Topics::kAll, "CONSUMERS [COUNT n]",
+                "How many clients are connected, and the pops that wait for a job, those that have waited "
+                "longest first; default 100, at most 1000."},
+    CommandSpec{
         Verb::kNews, "NEWS", 1, kAnyNumber, false, kReading, Topics::kNone,
         "NEWS START [OF news[,news ...]] [STATE state[,state ...]] [TOPIC topic] [GROUP group] [AFTER "
         "cursor] "
@@ -192,6 +200,10 @@ constexpr std::array kCommands{
                 "HELLO [2|3 [AUTH name token] [SETNAME name]]", "Chooses the protocol's version."},
     CommandSpec{Verb::kInfo, "INFO", 0, kAnyNumber, false, kAny, Topics::kNone, "INFO [section ...]",
                 "About this server."},
+    CommandSpec{Verb::kServer, "SERVER", 0, 0, false, kAny, Topics::kNone, "SERVER",
+                "The server's engine, clock, addresses and limits, and what the caller may do."},
+    CommandSpec{Verb::kReady, "READY", 0, 0, false, kAny, Topics::kNone, "READY",
+                "OK if a small push would be accepted now, else its error."},
     CommandSpec{Verb::kCommand, "COMMAND", 0, kAnyNumber, false, kAny, Topics::kNone,
                 "COMMAND [COUNT|LIST|INFO|DOCS [name ...]]", "About these commands."},
     CommandSpec{Verb::kClient, "CLIENT", 1, kAnyNumber, false, kAny, Topics::kNone,

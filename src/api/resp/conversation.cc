@@ -27,6 +27,8 @@ api::AnswerKind kind_of_answer(Verb verb) {
       return Kind::kLines;
     case Verb::kList:
     case Verb::kTopics:
+    case Verb::kForecast:
+    case Verb::kConsumers:
     case Verb::kImport:
     case Verb::kScheduleList:
     case Verb::kScheduleNext:

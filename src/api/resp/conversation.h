@@ -261,6 +261,8 @@ class Conversation final : public api::Conversation {
   void popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped);
   Status get(Arguments& arguments);
   Status news(Arguments& arguments);
+  Status forecast(Arguments& arguments);
+  Status consumers(Arguments& arguments);
   Status list(Arguments& arguments);
   Status topics(Arguments& arguments);
   Status stats(Arguments& arguments);
@@ -278,6 +280,7 @@ class Conversation final : public api::Conversation {
   Status client(Arguments& arguments);
   Status select(Arguments& arguments);
   void info();
+  void about_server();
 
   Endpoint& host_;
   CommandLimits limits_;
