@@ -22,7 +22,7 @@ constexpr size_t kListCell = 120;
 constexpr size_t kListAround = 3;  // title, heading, keys
 
 constexpr std::array<std::string_view, 7> kJobTitles{"ID",    "STATE", "DUE",    "ATTEMPTS",
-                                                  "UNTIL", "GROUP", "OUTCOME"};
+                                                     "UNTIL", "GROUP", "OUTCOME"};
 
 /// A field that is a moment, as a person reads it; empty if there is none.
 std::string when_of(const Session& session, const resp::Value& job, std::string_view field) {
@@ -63,9 +63,10 @@ std::string JobRows::text(size_t most_columns) const {
 
 bool JobRows::add(const Session& session, const resp::Value& job) {
   if (job.find("id") == nullptr) return false;
-  rows_.push_back({printable(field_text(job, "id"), kListCell), printable(field_text(job, "state"), kListCell),
-                   when_of(session, job, "due_ms"), grouped(number_of(job, "attempts")),
-                   when_of(session, job, "until_ms"), printable(field_text(job, "group"), kListCell),
+  rows_.push_back({printable(field_text(job, "id"), kListCell),
+                   printable(field_text(job, "state"), kListCell), when_of(session, job, "due_ms"),
+                   grouped(number_of(job, "attempts")), when_of(session, job, "until_ms"),
+                   printable(field_text(job, "group"), kListCell),
                    printable(field_text(job, "outcome"), kListCell)});
   return true;
 }
@@ -154,6 +155,7 @@ class List final : public Verb {
   void add_options(CLI::App& app) override {
     app.add_option("TOPIC", filter_.topic, "The topic")->required();
     app.add_option("STATE", filter_.states, "Only jobs in these states; default all")
+        ->delimiter(',')
         ->check(CLI::IsMember(job_state_names()));
     app.add_option("--prefix", filter_.prefix, "Only ids that start with this");
     app.add_option("--error", filter_.error, "Only jobs whose last error contains this");

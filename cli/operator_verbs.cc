@@ -190,7 +190,7 @@ class TopicsRm final : public Verb {
     const Result<resp::Value> reply = session.ask({"FORGET", topic_});
     if (!reply && reply.error().code == ErrorCode::kConflict) return explain(session, reply.error());
     if (!reply) return reply.error();
-    session.say(fmt::format("{} is forgotten", printable(topic_, kShownTopic)),
+    session.say(fmt::format("{} has no jobs, settings and figures any more", printable(topic_, kShownTopic)),
                 json::Object().text("result", "ok").finish());
     return {};
   }
@@ -382,7 +382,8 @@ class Consumers final : public Verb {
     table.row({"CLIENT", "PROTOCOL", "TOKEN", "WAITS SINCE", "GIVES UP", "TOPICS"});
     for (const resp::Value& pop : pops) {
       std::string topics;
-      for (const std::string& topic : field_texts(pop, "topics")) topics += (topics.empty() ? "" : " ") + topic;
+      for (const std::string& topic : field_texts(pop, "topics"))
+        topics += (topics.empty() ? "" : " ") + topic;
       table.row({printable(field_text(pop, "client"), kShownCell),
                  printable(field_text(pop, "protocol"), kShownCell),
                  printable(field_text(pop, "token"), kShownCell), session.when(number_of(pop, "since_ms")),
@@ -398,9 +399,9 @@ class Consumers final : public Verb {
     Table table;
     table.row({"TOPIC", "ID", "ATTEMPT", "DUE", "LEASE ENDS"});
     for (const resp::Value& job : leases.jobs) {
-      table.row({printable(field_text(job, "topic"), kShownTopic), printable(field_text(job, "id"), kShownCell),
-                 grouped(number_of(job, "attempts")), session.when(number_of(job, "due_ms")),
-                 session.when(number_of(job, "until_ms"))});
+      table.row({printable(field_text(job, "topic"), kShownTopic),
+                 printable(field_text(job, "id"), kShownCell), grouped(number_of(job, "attempts")),
+                 session.when(number_of(job, "due_ms")), session.when(number_of(job, "until_ms"))});
     }
     session.world.out << table.text();
     if (static_cast<int64_t>(leases.jobs.size()) < leases.total)
