@@ -30,6 +30,7 @@ api::AnswerKind kind_of_answer(Verb verb) {
     case Verb::kForecast:
     case Verb::kConsumers:
     case Verb::kImport:
+    case Verb::kSettingsGet:
     case Verb::kScheduleList:
     case Verb::kScheduleNext:
       return Kind::kNames;
@@ -192,7 +193,8 @@ Served Conversation::about_command(const CommandSpec& spec, std::span<const std:
   Served served = about("resp", spec.name);
   const bool has_topic = spec.topics == Topics::kFirst || spec.topics == Topics::kFirstOfTwo ||
                          spec.topics == Topics::kFirstIfAny || spec.verb == Verb::kPop;
-  if (has_topic && words.size() > 1) served.target = words[1];
+  const size_t first = words_in_name(spec);
+  if (has_topic && words.size() > first) served.target = words[first];
   return served;
 }
 
@@ -329,12 +331,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
     case Verb::kDiscard:
       return discard_transaction();
     case Verb::kCancelGroup:
-      host_.queue.cancel_group(
-          now_, arguments.take(), front_.access.topics_of(caller_),
-          respond<GroupCancelAnswer>([](Writer& writer, const GroupCancelAnswer& answer) {
-            writer.integer(static_cast<int64_t>(answer.cancelled + answer.reserved));
-          }));
-      return {};
+      return cancel_group(arguments);
     case Verb::kPause:
       host_.queue.pause(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
       return {};
@@ -342,6 +339,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       host_.queue.resume(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
       return {};
     default:
+      if (is_settings(verb)) return settings(verb, arguments);
       return is_schedule(verb) ? schedule(verb, arguments) : greet(verb, arguments);
   }
 }
