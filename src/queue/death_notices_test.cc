@@ -228,6 +228,16 @@ TEST(NewsOfJobs, MemoryHasABoundWhateverTheyTell) {
   EXPECT_GE(gaps, 30U);
 }
 
+TEST(NewsOfJobs, WhatOtherServersAreToldHasABound) {
+  MemoryEngine memory;
+  News news{memory, 1};
+  news.on_told(Moment{}, "l");  // another server has listeners
+  ASSERT_TRUE(news.is_on());
+  for (int i = 0; i < 10'000; ++i) news.note({.kind = NewsKind::kDone, .topic = "t", .id = "a job of many"});
+  EXPECT_GT(news.footprint(), News::kMostOutgoing);
+  EXPECT_LT(news.footprint(), 2 * News::kMostOutgoing + 1'024);
+}
+
 TEST(NewsOfJobs, AMessageOfAnotherServerIsCheckedInEveryByte) {
   // Two queues that hear each other, as over one Redis.
   class Wire final : public support::ForwardingEngine {

@@ -124,7 +124,7 @@ News::Entry& News::add() {
 }
 
 size_t News::footprint() const {
-  size_t bytes = ring_.capacity() * sizeof(Entry);
+  size_t bytes = ring_.capacity() * sizeof(Entry) + outgoing_.capacity();
   for (const Entry& each : ring_) bytes += each.bytes();
   return bytes;
 }

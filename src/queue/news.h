@@ -145,7 +145,7 @@ class News {
   void on_told(Moment now, std::string_view message);
   /// Forgets filters whose listeners are gone, and sends news to other servers. Returns when to call it next.
   Moment tick(Moment now);
-  /// The memory of all items, counted one by one.
+  /// The memory of all items, counted one by one, and of those that are sent to other servers.
   size_t footprint() const;
 
  private:
