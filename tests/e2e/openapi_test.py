@@ -16,7 +16,7 @@ NEEDS_A_BROKEN_DISK = {"DamagedLine.topic", "DamagedLine.state", "DamagedLine.da
 NEEDS_ANOTHER_SERVER = {"Schedule.problem"}  # a zone that only that one knows
 
 # Seen by Watching.
-NEEDS_TOKENS_AND_CALLS = {"server 200.name", "server 200.sync_interval_ms", "server 200.limits.jobs", "server 200.limits.memory_bytes"} | {f"WaitingPop.{name}" for name in ("client", "protocol", "token", "topics", "since", "until")} | {
+NEEDS_TOKENS_AND_CALLS = {"server 200.name"} | {f"WaitingPop.{name}" for name in ("client", "protocol", "token", "topics", "since", "until")} | {
     f"CalledHost.{name}" for name in ("host", "breaker", "open_until", "failures_in_a_row", "in_flight", "waiting", "calls", "failed", "latency_ms",
                                       "last_call_at")} | {"Job.delivery_problem", "server 200.sync_interval_ms", "server 200.limits.jobs", "server 200.limits.memory_bytes"} | {
     f"FailedCall.{name}" for name in ("at", "topic", "id", "host", "attempt", "dead", "status", "error", "took_ms")}
@@ -334,8 +334,7 @@ class Watching(Asking):
 
     def options(self):
         config = self.directory / "delayq.toml"
-        config.write_text('[journal]\ndurability = "interval"\n[limits]\njobs = 1000000\nmemory = "1GiB"\n'
-                          f'[[tokens]]\nname = "shop"\nscopes = ["push", "consume", "read"]\ntopics = ["*"]\n'
+        config.write_text(f'[[tokens]]\nname = "shop"\nscopes = ["push", "consume", "read"]\ntopics = ["*"]\n'
                           f'sha256 = "{hashlib.sha256(b"secret").hexdigest()}"\n')
         return ("--config", str(config), "--set", "webhook.breaker_failures=1", "--set", "journal.durability=interval",
                 "--set", "limits.jobs=100000", "--set", "limits.memory=1GiB")
