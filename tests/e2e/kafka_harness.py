@@ -191,7 +191,12 @@ class Kafka:
         wanted = confluent_kafka.admin.NewTopic(topic, partitions, replication or self.replication,
                                                 config={name.replace("_", "."): str(value) for name, value in config.items()})
         admin = self.admin()  # it must live until the answer is there
-        admin.create_topics([wanted], operation_timeout=DEADLINE)[topic].result(DEADLINE)
+        try:
+            admin.create_topics([wanted], operation_timeout=DEADLINE)[topic].result(DEADLINE)
+        except confluent_kafka.KafkaException as problem:
+            # The client asks again when the answer is late, and the topic is there by then.
+            if problem.args[0].code() != confluent_kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
         wait_for(lambda: self.partitions(topic) == partitions, f"topic {topic} is there")
 
     def delete(self, topic):
