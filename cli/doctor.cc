@@ -143,9 +143,9 @@ Finding of_access(const Examined& examined, bool is_local) {
     std::string topics;
     for (const std::string& topic : field_texts(server, "topics"))
       topics += (topics.empty() ? "" : ", ") + topic;
-    return {
-        "token", Found::kOk,
-        printable(fmt::format("{}: {} on topics {}", field_text(server, "name"), scopes, topics), kFindingText)};
+    return {"token", Found::kOk,
+            printable(fmt::format("{}: {} on topics {}", field_text(server, "name"), scopes, topics),
+                      kFindingText)};
   }
   const std::string at = printable(field_text(server, "resp"), kFindingText);
   const bool listens_locally =
@@ -174,8 +174,8 @@ Finding of_readiness(const Examined& examined) {
   if (error.code == ErrorCode::kOverloaded)
     advice = "let consumers catch up, purge what is not needed, or raise the limit";
   if (error.code == ErrorCode::kStopping) advice = "the server is shutting down: try again when it is back";
-  return {"pushes", Found::kProblem, fmt::format("a push is refused: {}", printable(error.detail, kFindingText)),
-          advice};
+  return {"pushes", Found::kProblem,
+          fmt::format("a push is refused: {}", printable(error.detail, kFindingText)), advice};
 }
 
 void judge_room(const Examined& examined, Findings& findings) {
@@ -284,7 +284,8 @@ void judge_consumers(const Examined& examined, Findings& findings) {
                      format_duration(std::chrono::floor<std::chrono::seconds>(*longest))),
          fmt::format("start a consumer: delayq bpop {}. Another server on the same Redis may have some",
                      printable(left.front()->name, kShownTopic))});
-    if (field_text(examined.server, "engine") == "journal" || field_text(examined.server, "engine") == "memory")
+    if (field_text(examined.server, "engine") == "journal" ||
+        field_text(examined.server, "engine") == "memory")
       findings.back().advice =
           fmt::format("start a consumer: delayq bpop {}", printable(left.front()->name, kShownTopic));
   } else {
@@ -348,7 +349,9 @@ Finding explain_unreachable(const Server& server, const Error& error, const Prob
     finding.text = fmt::format("{} speaks TLS", name);
     finding.advice = "use --tls, or --ca FILE when its certificate is your own";
   } else if (probe.speaks_tls) {
-    // The error says what is wrong with the certificate, and what to do.
+    // Usually the error says what is wrong with the certificate, and what to do.
+    if (error.detail.find("does not speak RESP") != std::string::npos)
+      finding.advice = "is it the HTTP port? Name the one for RESP: --server HOST:PORT";
   } else {
     finding.text = fmt::format("{} takes connections but does not answer", name);
     finding.advice = "is it a delayq server? If it is, it hangs, or a firewall is in between: see its log";

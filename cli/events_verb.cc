@@ -42,8 +42,9 @@ std::string event_line(const Session& session, const resp::Value& news) {
   if (news.find("attempt") != nullptr) more.push_back(fmt::format("attempt {}", number_of(news, "attempt")));
   if (news.find("due_ms") != nullptr)
     more.push_back(fmt::format("due {}", session.when(number_of(news, "due_ms"))));
-  std::string line = fmt::format("{}  {:<11}  {}  {}", time, printable(field_text(news, "news"), kEventName),
-                                 padded(printable(field_text(news, "topic"), kEventName), 12), padded(id, 24));
+  std::string line =
+      fmt::format("{}  {:<11}  {}  {}", time, printable(field_text(news, "news"), kEventName),
+                  padded(printable(field_text(news, "topic"), kEventName), 12), padded(id, 24));
   if (!more.empty()) line += fmt::format("  {}", fmt::join(more, ", "));
   if (news.find("error") != nullptr)
     line += fmt::format("  {}", printable(field_text(news, "error"), kEventError));

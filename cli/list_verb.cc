@@ -18,11 +18,10 @@ namespace delayq::cli {
 
 namespace {
 
-constexpr size_t kListCell = 120;
 constexpr size_t kListAround = 3;  // title, heading, keys
 
 constexpr std::array<std::string_view, 7> kJobTitles{"ID",    "STATE", "DUE",    "ATTEMPTS",
-                                                  "UNTIL", "GROUP", "OUTCOME"};
+                                                     "UNTIL", "GROUP", "OUTCOME"};
 
 /// A field that is a moment, as a person reads it; empty if there is none.
 std::string when_of(const Session& session, const resp::Value& job, std::string_view field) {
@@ -63,10 +62,11 @@ std::string JobRows::text(size_t most_columns) const {
 
 bool JobRows::add(const Session& session, const resp::Value& job) {
   if (job.find("id") == nullptr) return false;
-  rows_.push_back({printable(field_text(job, "id"), kListCell), printable(field_text(job, "state"), kListCell),
-                   when_of(session, job, "due_ms"), grouped(number_of(job, "attempts")),
-                   when_of(session, job, "until_ms"), printable(field_text(job, "group"), kListCell),
-                   printable(field_text(job, "outcome"), kListCell)});
+  rows_.push_back({printable(field_text(job, "id"), kShownCell),
+                   printable(field_text(job, "state"), kShownCell), when_of(session, job, "due_ms"),
+                   grouped(number_of(job, "attempts")), when_of(session, job, "until_ms"),
+                   printable(field_text(job, "group"), kShownCell),
+                   printable(field_text(job, "outcome"), kShownCell)});
   return true;
 }
 
@@ -111,7 +111,7 @@ std::vector<std::string> render_list(const ListSnapshot& snapshot, const ListLoo
       fmt::format("delayq {}  {} UTC  {}: {}", snapshot.server, time, printable(snapshot.topic, kShownTopic),
                   snapshot.counts.empty() ? "no jobs" : snapshot.counts);
   if (!snapshot.problem.empty())
-    title += fmt::format("  NOT NEW: {}", printable(snapshot.problem, kListCell));
+    title += fmt::format("  NOT NEW: {}", printable(snapshot.problem, kShownCell));
   std::vector<std::string> lines{
       styled(snapshot.problem.empty() ? "1" : "31", cut_to_columns(title, look.width))};
   const std::string text = snapshot.rows.text(look.width);
@@ -154,6 +154,7 @@ class List final : public Verb {
   void add_options(CLI::App& app) override {
     app.add_option("TOPIC", filter_.topic, "The topic")->required();
     app.add_option("STATE", filter_.states, "Only jobs in these states; default all")
+        ->delimiter(',')
         ->check(CLI::IsMember(job_state_names()));
     app.add_option("--prefix", filter_.prefix, "Only ids that start with this");
     app.add_option("--error", filter_.error, "Only jobs whose last error contains this");

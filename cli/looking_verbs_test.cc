@@ -234,7 +234,7 @@ TEST_F(LookingVerbsTest, topics_rm_says_what_is_in_the_way) {
   replies_ = Text().ok().error("CONFLICT", "topic \"t\" has 3 jobs").str() + counts(3, 0).str();
   ASSERT_TRUE(run({"topics", "rm", "t"}));
   EXPECT_THAT(sent_.back(), ElementsAre("FORGET", "t"));
-  EXPECT_EQ(output(), "t is forgotten\n");
+  EXPECT_EQ(output(), "t has no jobs, settings and figures any more\n");
   const Status status = run({"topics", "rm", "t"});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kConflict);

@@ -10,6 +10,7 @@
 #include "cli/verb.h"
 #include "core/limits.h"
 #include "core/moment.h"
+#include "core/text.h"
 #include "json/writer.h"
 
 namespace delayq::cli {
@@ -17,7 +18,6 @@ namespace delayq::cli {
 namespace {
 
 using Text = std::optional<std::string>;
-constexpr size_t kShownCell = 120;
 
 class Topics final : public Verb {
  public:
@@ -28,7 +28,7 @@ class Topics final : public Verb {
   Status run(const Session& session) override {
     Table table;
     table.row({"TOPIC", "DELAYED", "READY", "RESERVED", "DONE", "DEAD", "PAUSED"});
-    Words command{"TOPICS"};
+    Words command = page_after(session, "");
     for (;;) {
       const Result<resp::Value> reply = session.ask(command);
       if (!reply) return reply.error();
@@ -38,32 +38,35 @@ class Topics final : public Verb {
       }
       const std::string& cursor = reply->items[0].text;
       if (cursor.empty()) break;
-      command = {"TOPICS", cursor};
+      command = page_after(session, cursor);
     }
     if (!session.json) session.world.out << table.text();
     return {};
   }
 
  private:
+  static Words page_after(const Session& session, const std::string& cursor) {
+    if (session.json) return {"TOPICS", cursor, "100", "FIELDS"};
+    return cursor.empty() ? Words{"TOPICS"} : Words{"TOPICS", cursor};
+  }
+
   static bool show(const Session& session, const resp::Value& row, Table& table) {
+    if (session.json) {
+      if (row.find("topic") == nullptr) return false;
+      session.say_json(map_as_json(row));
+      return true;
+    }
     static constexpr std::array<std::string_view, 6> kColumns{"delayed", "ready", "reserved",
                                                               "done",    "dead",  "paused"};
     if (row.items.size() != kColumns.size() + 1) return false;
-    json::Object object;
-    object.text("topic", row.items[0].text);
     std::vector<std::string> cells{printable(row.items[0].text, kShownCell)};
     for (size_t i = 0; i < kColumns.size(); ++i) {
       const std::optional<int64_t> number = number_in(row.items[i + 1]);
       if (!number) return false;
       const bool paused = kColumns[i] == "paused";
       cells.push_back(paused ? (*number != 0 ? "yes" : "no") : grouped(*number));
-      paused ? object.boolean(kColumns[i], *number != 0) : object.number(kColumns[i], *number);
     }
-    if (session.json) {
-      session.say({}, object.finish());
-    } else {
-      table.row(std::move(cells));
-    }
+    table.row(std::move(cells));
     return true;
   }
 };
@@ -75,6 +78,7 @@ class Stats final : public Verb {
   void add_options(CLI::App& app) override { app.add_option("TOPIC", topic_, "Only of this topic"); }
 
   Status run(const Session& session) override {
+    if (topic_ && session.json) return show_topic_as_json(session);
     Words command{"STATS"};
     if (topic_) command.push_back(*topic_);
     const Result<resp::Value> reply = session.ask(command);
@@ -83,6 +87,23 @@ class Stats final : public Verb {
   }
 
  private:
+  /// With its settings, as HTTP has it.
+  Status show_topic_as_json(const Session& session) const {
+    const std::vector<Words> commands{{"STATS", *topic_}, {"SETTINGS", "GET", *topic_}};
+    Result<std::vector<resp::Value>> replies = session.ask_all(commands);
+    if (!replies) return replies.error();
+    for (const resp::Value& reply : *replies) {
+      if (reply.is_error()) return error_of_reply(reply.text);
+    }
+    resp::Value& stats = (*replies)[0];
+    if (stats.find("ready") == nullptr) return unexpected_reply();
+    add_field(stats, "topic", *topic_);
+    std::string line = map_as_json(stats);
+    line.pop_back();
+    session.say_json(fmt::format("{},\"settings\":{}}}", line, map_as_json((*replies)[1])));
+    return {};
+  }
+
   Text topic_;
 };
 
@@ -157,11 +178,15 @@ class Redrive final : public Verb {
   std::string_view help() const override { return "Make dead jobs ready again, all of a topic or some"; }
   void add_options(CLI::App& app) override {
     app.add_option("TOPIC", topic_, "The topic")->required();
-    app.add_option("ID", ids_, "Only these jobs");
+    CLI::Option* const ids = app.add_option("ID", ids_, "Only these jobs");
+    app.add_option("--error", error_, "Only jobs whose error contains this")
+        ->type_name("TEXT")
+        ->excludes(ids);
   }
 
   Status run(const Session& session) override {
     Words command{"REDRIVE", topic_};
+    append_option(command, "ERROR", error_);
     if (!ids_.empty()) command.emplace_back("ID");
     command.insert(command.end(), ids_.begin(), ids_.end());
     const Result<resp::Value> reply = session.ask(command);
@@ -169,13 +194,14 @@ class Redrive final : public Verb {
     const std::optional<int64_t> count = number_in(*reply);
     if (!count) return unexpected_reply();
     session.say(fmt::format("{} ready again", grouped(*count)),
-                json::Object().number("redriven", *count).finish());
+                json::Object().number("jobs", *count).finish());
     return {};
   }
 
  private:
   std::string topic_;
   std::vector<std::string> ids_;
+  Text error_;
 };
 
 class TopicsRm final : public Verb {
@@ -190,7 +216,7 @@ class TopicsRm final : public Verb {
     const Result<resp::Value> reply = session.ask({"FORGET", topic_});
     if (!reply && reply.error().code == ErrorCode::kConflict) return explain(session, reply.error());
     if (!reply) return reply.error();
-    session.say(fmt::format("{} is forgotten", printable(topic_, kShownTopic)),
+    session.say(fmt::format("{} has no jobs, settings and figures any more", printable(topic_, kShownTopic)),
                 json::Object().text("result", "ok").finish());
     return {};
   }
@@ -382,7 +408,8 @@ class Consumers final : public Verb {
     table.row({"CLIENT", "PROTOCOL", "TOKEN", "WAITS SINCE", "GIVES UP", "TOPICS"});
     for (const resp::Value& pop : pops) {
       std::string topics;
-      for (const std::string& topic : field_texts(pop, "topics")) topics += (topics.empty() ? "" : " ") + topic;
+      for (const std::string& topic : field_texts(pop, "topics"))
+        topics += (topics.empty() ? "" : " ") + topic;
       table.row({printable(field_text(pop, "client"), kShownCell),
                  printable(field_text(pop, "protocol"), kShownCell),
                  printable(field_text(pop, "token"), kShownCell), session.when(number_of(pop, "since_ms")),
@@ -398,9 +425,9 @@ class Consumers final : public Verb {
     Table table;
     table.row({"TOPIC", "ID", "ATTEMPT", "DUE", "LEASE ENDS"});
     for (const resp::Value& job : leases.jobs) {
-      table.row({printable(field_text(job, "topic"), kShownTopic), printable(field_text(job, "id"), kShownCell),
-                 grouped(number_of(job, "attempts")), session.when(number_of(job, "due_ms")),
-                 session.when(number_of(job, "until_ms"))});
+      table.row({printable(field_text(job, "topic"), kShownTopic),
+                 printable(field_text(job, "id"), kShownCell), grouped(number_of(job, "attempts")),
+                 session.when(number_of(job, "due_ms")), session.when(number_of(job, "until_ms"))});
     }
     session.world.out << table.text();
     if (static_cast<int64_t>(leases.jobs.size()) < leases.total)
@@ -422,7 +449,7 @@ class PauseOrResume final : public Verb {
   Status run(const Session& session) override {
     const Result<resp::Value> reply = session.ask({pause_ ? "PAUSE" : "RESUME", topic_});
     if (!reply) return reply.error();
-    session.say(pause_ ? "paused" : "resumed", json::Object().boolean("ok", true).finish());
+    session.say(pause_ ? "paused" : "resumed", json::Object().text("result", "ok").finish());
     return {};
   }
 

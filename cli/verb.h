@@ -76,6 +76,7 @@ void add_push_verb(Verbs& verbs);
 void add_consumer_verbs(Verbs& verbs);
 void add_pop_verbs(Verbs& verbs);
 void add_operator_verbs(Verbs& verbs);
+void add_settings_verbs(Verbs& verbs);
 void add_schedule_verbs(Verbs& verbs);
 void add_transfer_verbs(Verbs& verbs);
 void add_migrate_verb(Verbs& verbs);
@@ -93,7 +94,7 @@ CLI::App& add_subcommand(CLI::App& app, Verb& verb);
 // ---- what shell_verbs.cc prints, for tests
 
 /// What only a server knows.
-enum class NamesOf : uint8_t { kTopics, kSchedules };
+enum class NamesOf : uint8_t { kTopics, kSchedules, kSettings };
 
 /// The words that a shell may offer for the last of `words`, which are those after the program's name; the
 /// last may be empty. Commands, options and enumerated values come from `app`, names from `names`, which is
@@ -176,11 +177,14 @@ std::string named_texts_as_json(const NamedTexts& texts);
 /// On one line: "a=1, b=2".
 std::string shown_texts(const NamedTexts& texts, size_t most_bytes);
 
-/// A map as one JSON object. Fields that count or measure are numbers, those that say yes or no booleans, and
-/// all others texts, even when they look like numbers.
+/// A map as one JSON object, with the names and shapes that HTTP has for the same thing: moments are texts
+/// ("due_ms" is "due_at"), counts and the like are objects, and a body is the JSON value that it is.
 std::string map_as_json(const resp::Value& map);
+/// Puts a field in front of the others.
+void add_field(resp::Value& map, std::string_view name, std::string_view text);
 
 /// A topic's name is cut to this many bytes when it is shown.
 inline constexpr size_t kShownTopic = 60;
+inline constexpr size_t kShownCell = 120;
 
 }  // namespace delayq::cli

@@ -211,10 +211,8 @@ class KafkaRecipe(page_harness.PageTest):
 
     def check_consumer(self, language, client):
         self.save(KAFKA.files[language], KAFKA.code(language))
-        command = page_harness.Languages(self, BEFORE).command(language, KAFKA.files[language]).replace("-ldelayq", "-lrdkafka++")
-        if language == "Go":
-            self.run_all(re.search(r"`(go get [^`]+)`", KAFKA.texts[language])[1])
-        consumer = self.start(command)
+        module = re.search(r"`(go get [^`]+)`", KAFKA.texts["Go"])[1]
+        consumer = self.start(page_harness.Languages(self, BEFORE, "-lrdkafka++", module).command(language, KAFKA.files[language]))
         write, retry = KAFKA.beside("sh").splitlines()
         self.run_all(write)
         failed, charged = KAFKA.beside("text").splitlines()

@@ -147,7 +147,7 @@ class PageTest(harness.ServerTest):
     def run_all(self, command):
         """Runs commands that end. Returns what they said."""
         done = subprocess.run(["bash", "-ec", self.localised(command)], cwd=self.folder, env=self.environment, text=True, check=False,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=2 * harness.DEADLINE)
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=3 * harness.DEADLINE)
         self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}")
         self.assertNotIn('"status":', done.stdout, "an answer is an error")
         return done.stdout
@@ -178,19 +178,24 @@ class PageTest(harness.ServerTest):
 class Languages:
     """How to run a program of the page in each language: its own words in `Before you start`, for the first program."""
 
-    def __init__(self, test, before):
+    def __init__(self, test, before, library="-ldelayq", module=""):
         self.test = test
         self.before = before
+        self.library = library  # what programs in C++ are linked with
+        self.module = module  # a command that brings what programs in Go import besides
 
     def command(self, language, file):
-        """The command for this file; the first of its language is prepared once."""
+        """The command for this file, after what comes once; what compiles it has run already."""
         blocks = [code for kind, code in self.before.parts[language] if kind == "sh"]
         prepare = getattr(self, "prepare_" + re.sub(r"\W", "_", language.lower()), None)
         if prepare:
             prepare(blocks[0])
         # `go run` exits with 1 after Ctrl-C, whatever the program says.
         command = blocks[-1].replace("go run close.go", "go build -o close close.go && ./close")
-        return re.sub(r"\bclose\b", pathlib.Path(file).stem, command)
+        *compiling, running = re.sub(r"\bclose\b", pathlib.Path(file).stem, command).replace("-ldelayq", self.library).split(" && ")
+        for each in compiling:
+            self.test.run_all(each)
+        return running
 
     def prepare_c__(self, _):
         """The library is built: it lies beside the server."""
@@ -204,7 +209,7 @@ class Languages:
 
     def prepare_go(self, once):
         self.test.prepare_go()
-        self.test.run_all(once)
+        self.test.run_all(once + self.module)
 
     def prepare_node_js(self, _):
         """As `npm ci` and `npm run build` would, but from what tools/npm has in its cache, and in a copy."""

@@ -58,7 +58,7 @@ function Reschedule({job, onClose, onDone}: {job: Job; onClose: () => void; onDo
   return (
     <Dialog title={t('Move {id} to another time', {id: job.id})} onClose={onClose}>
       <Field label={t('Due at ({zone})', {zone: zone()})} hint={Number.isNaN(chosen) ? undefined : relative(chosen)}>
-        {(id) => <input id={id} type="datetime-local" step="1" value={at} onInput={(event) => setAt(event.currentTarget.value)} />}
+        {(id) => <input id={id} type="datetime-local" step="1" autofocus value={at} onInput={(event) => setAt(event.currentTarget.value)} />}
       </Field>
       <div class="chips">{quick.map(([name, moment]) => <Button key={name} onClick={() => setAt(localInput(moment))}>{name}</Button>)}</div>
       <footer>

@@ -122,6 +122,7 @@ export function Jobs() {
   const [trail, setTrail] = useState<string[]>(['']);
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [isLong, setLong] = useState(false);
+  const [isCancelling, setCancelling] = useState(false);
   const [isWindow, setWindow] = useState(Boolean(filter.after || filter.before));
   useEffect(() => (setTrail(['']), setSelected(new Set())), [key]);
   const {stale, value, problem, reload} = useLoad<Page>(`${key} ${trail.at(-1)}`, (signal) => (filter.topic ? find(filter, trail.at(-1)!, signal) : Promise.resolve({jobs: [], cursor: '', looks: 0})), trail.length === 1 && !isLong ? 3 : 0);
@@ -180,7 +181,12 @@ export function Jobs() {
             {!value && !problem && <span class="quiet late" role="status">{t('Looking…')}</span>}
             <span class="tools">
               {filter.state === 'dead' && <DeadTools filter={filter} jobs={jobs} selected={selected} onDone={done} />}
-              {filter.state !== 'dead' && selected.size > 0 && <Act look="danger" act={cancel}>{t('Cancel {n} selected', {n: selected.size})}</Act>}
+              {filter.state !== 'dead' && selected.size > 0 && <Button look="danger" onClick={() => setCancelling(true)}>{t('Cancel {n} selected…', {n: selected.size})}</Button>}
+              {isCancelling && (
+                <Confirm title={t('Cancel {n} job?|Cancel {n} jobs?', {n: selected.size})} action={t('Cancel {n} job|Cancel {n} jobs', {n: selected.size})} act={cancel} onClose={() => setCancelling(false)}>
+                  <p>{t('They are removed and will never be handed over.')}</p>
+                </Confirm>
+              )}
             </span>
           </div>
           <Problem problem={problem} />

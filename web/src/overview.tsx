@@ -1,5 +1,6 @@
 // How the server is, what needs attention, and what is coming.
 import type {ComponentChildren} from 'preact';
+import {useState} from 'preact/hooks';
 import {ask, get, may, server, serverNow, topicPath, type Callbacks, type Schedule, type Topic, type TopicFigures} from './api';
 import {LineChart} from './chart';
 import {bytes, duration, milliseconds, number, rate, short} from './format';
@@ -8,7 +9,7 @@ import {activity, beat, connection, history, rateNames, topics, totals, type Rat
 import {link} from './route';
 import {useStore} from './store';
 import {t, type Phrase} from './text';
-import {Alert, Code, Empty, explain, Head, Icon, inOwnZone, Panel, stateName, useLoad} from './ui';
+import {Alert, Button, Code, Empty, explain, Head, Icon, inOwnZone, Panel, stateName, useLoad} from './ui';
 import {TopicTable} from './topics';
 
 export const rateLabels: Record<RateName, Phrase> = {pushed: 'pushed', popped: 'handed over', acked: 'acked', failed: 'failed'};
@@ -88,7 +89,7 @@ function Attention() {
   const schedules = useLoad('schedules', async (signal) => (may('read') || may('schedule') ? (await get<{schedules: Schedule[]}>('v1/schedules?limit=1000', signal)).schedules : []), 15).stale ?? [];
   const problems = useLoad('problems', askProblems, 5).stale ?? {};
   const found = concerns(list.values(), callbacks, schedules, problems);
-  const most = 5;
+  const [most, setMost] = useState(5);
   return (
     <Panel title={t('Needs attention')} class="attention">
       {found.length === 0 ? (
@@ -100,7 +101,7 @@ function Attention() {
               <a href={each.to}><i class="dot" /><span>{each.text}{each.more && <span class="quiet"> · {each.more}</span>}</span></a>
             </li>
           ))}
-          {found.length > most && <li class="quiet">{t('and {n} more', {n: found.length - most})}</li>}
+          {found.length > most && <li><Button look="quiet" onClick={() => setMost(most + 50)}>{t('and {n} more', {n: found.length - most})}</Button></li>}
         </ul>
       )}
     </Panel>

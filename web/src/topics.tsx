@@ -121,7 +121,7 @@ export function Topics() {
 type Kind = 'number' | 'text' | 'duration' | 'lines' | string[];
 const groups: {name: string; rows: [string, Kind][]}[] = [
   {name: 'Retry', rows: [['attempts', 'number'], ['backoff', 'text'], ['lease', 'duration'], ['on_dead', 'text']]},
-  {name: 'Limits', rows: [['rate.count', 'number'], ['rate.per', 'duration'], ['concurrency', 'number'], ['priority', 'number']]},
+  {name: 'Limits', rows: [['rate', 'text'], ['concurrency', 'number'], ['priority', 'number']]},
   {name: 'Kept', rows: [['keep_done.time', 'duration'], ['keep_done.count', 'number'], ['keep_dead.time', 'duration'], ['keep_dead.count', 'number']]},
   {name: 'Delivery', rows: [['delivery', ['pull', 'webhook', 'redis_list', 'redis_stream', 'kafka_topic']], ['callback', 'text'], ['callback_method', ['', 'POST', 'PUT', 'PATCH', 'DELETE']], ['callback_timeout', 'duration'], ['callback_format', ['webhook', 'cloudevents', 'callback-api']], ['callback_headers', 'lines'], ['callback_secrets', 'lines'],
     ['redis_key', 'text'], ['redis_content', ['job', 'id']], ['redis_maxlen', 'number'], ['kafka_topic', 'text'], ['kafka_key', ['id', 'group', 'none']], ['kafka_content', ['body', 'job', 'id']], ['kafka_headers', ['all', 'id', 'none']]]},

@@ -131,7 +131,7 @@ export function Confirm({title, children, action, word, act, onClose}: {
       <div class="prose">{children}</div>
       {word !== undefined && (
         <Field label={t('Type {word} to confirm', {word})}>
-          {(id) => <input id={id} value={typed} autocomplete="off" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} />}
+          {(id) => <input id={id} value={typed} autofocus autocomplete="off" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} />}
         </Field>
       )}
       <footer>

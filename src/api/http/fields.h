@@ -46,6 +46,8 @@ class Fields {
   /// query each is written as "name[NAME]=text".
   using NamedText = std::pair<std::string_view, std::string_view>;
   std::vector<NamedText> named_texts(std::string_view name);
+  /// Whether the member is there and is an object. Does not take it.
+  bool is_object(std::string_view name) const;
   /// An object within this one. close() notes its problems here, under "outer.inner".
   std::optional<Fields> object(std::string_view name);
   void close(Fields& inner);

@@ -92,8 +92,7 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     }
     transaction.begin();
     // The replies of the commands follow, each as outside of a transaction.
-    while (!nested_.empty() && nested_.front().end <= next_sent()) nested_.pop_front();
-    nested_.push_back({replies_.next_place()});
+    special().nested.push_back({replies_.next_place()});
     reply([&](Writer& writer) { writer.array(transaction.size()); });
   }
   while (!transaction.is_done()) {
@@ -104,14 +103,15 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     if (batch_ == BatchKind::kNack || batch_ == BatchKind::kPop || batch_ == BatchKind::kSetSchedule) flush();
   }
   flush();
-  nested_.back().end = replies_.next_place();
+  special_->nested.back().end = replies_.next_place();
   transaction_.reset();
   return true;
 }
 
 bool Conversation::is_amid_exec() {
-  while (!nested_.empty() && nested_.front().end <= next_sent()) nested_.pop_front();
-  return !nested_.empty() && nested_.front().begin < next_sent();
+  if (special_ == nullptr) return false;
+  const std::deque<Nested>& nested = special().nested;
+  return !nested.empty() && nested.front().begin < next_sent();
 }
 
 }  // namespace delayq::resp
