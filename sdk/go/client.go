@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -90,6 +91,15 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// What kinds of replies a command may have.
+const (
+	isText   = "+$"
+	isNumber = ":"
+	isMap    = "%"
+	isList   = "*"
+	isNull   = "_"
+)
+
 // repeat says what may be done when nobody knows whether a command took effect.
 type repeat int
 
@@ -98,8 +108,8 @@ const (
 	safe                // the same command again does no harm
 )
 
-// ask sends one command and returns its reply. Error replies are errors.
-func (c *Client) ask(ctx context.Context, words *command, again repeat) (value, error) {
+// ask sends one command and returns its reply, whose type is one of kinds. Error replies are errors.
+func (c *Client) ask(ctx context.Context, words *command, again repeat, kinds string) (value, error) {
 	wire := words.appendTo(nil)
 	retry := newRetry(c.config)
 	for {
@@ -107,6 +117,9 @@ func (c *Client) ask(ctx context.Context, words *command, again repeat) (value, 
 		err := c.send(ctx, r)
 		if err == nil {
 			if err = r.replies[0].failure(); err == nil {
+				if strings.IndexByte(kinds, r.replies[0].kind) < 0 {
+					return value{}, unexpected(r.replies[0])
+				}
 				return r.replies[0], nil
 			}
 		}
@@ -347,13 +360,13 @@ func (c *Client) Dequeue(topic, id string) (string, error) {
 
 // DequeueContext is Dequeue with a context.
 func (c *Client) DequeueContext(ctx context.Context, topic, id string) (string, error) {
-	reply, err := c.ask(ctx, newCommand("CANCEL", topic, id), never)
+	reply, err := c.ask(ctx, newCommand("CANCEL", topic, id), never, isText)
 	return reply.text(), err
 }
 
 // CancelGroup cancels all jobs of a group, in all topics. It returns how many were waiting or running.
 func (c *Client) CancelGroup(ctx context.Context, group string) (int64, error) {
-	reply, err := c.ask(ctx, newCommand("CANCELGROUP", group), never)
+	reply, err := c.ask(ctx, newCommand("CANCELGROUP", group), never, isNumber)
 	return reply.number, err
 }
 
@@ -376,7 +389,7 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when ...TimeO
 	default:
 		return invalid("process_in or process_at: one of them is needed")
 	}
-	_, err := c.ask(ctx, words, safe)
+	_, err := c.ask(ctx, words, never, isText)
 	return err
 }
 
@@ -400,7 +413,7 @@ type JobInfo struct {
 
 // Get looks a job up. The error is ErrNotFound if there is none.
 func (c *Client) Get(ctx context.Context, topic, id string) (*JobInfo, error) {
-	reply, err := c.ask(ctx, newCommand("GET", topic, id), safe)
+	reply, err := c.ask(ctx, newCommand("GET", topic, id), safe, isMap+isNull)
 	if err != nil {
 		return nil, err
 	}

@@ -273,6 +273,7 @@ func TestOnlyWhatIsSafeIsSentAgain(t *testing.T) {
 		}},
 		"dequeue":      {"CANCEL", false, func(c *Client) error { _, err := c.Dequeue("t", "1"); return err }},
 		"cancel group": {"CANCELGROUP", false, func(c *Client) error { _, err := c.CancelGroup(ctx, "g"); return err }},
+		"reschedule":   {"RESCHEDULE", false, func(c *Client) error { return c.Reschedule(ctx, "t", "1", ProcessIn(0)) }},
 		"get":          {"GET", true, func(c *Client) error { _, err := c.Get(ctx, "t", "1"); return err }},
 		"every": {"SCHEDULE", true, func(c *Client) error {
 			_, err := c.Every(ctx, "s", time.Hour, "t", nil)

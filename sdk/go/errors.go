@@ -20,7 +20,7 @@ type Error struct {
 	RetryAfter time.Duration // when the server says that it may succeed; 0 if it does not say
 
 	cause   error
-	unknown bool // the connection was lost, and the server may have executed the command
+	unknown bool // the command may have been executed: the connection was lost, or the engine was away
 }
 
 func (e *Error) Error() string {
@@ -81,6 +81,7 @@ func parseError(line string) *Error {
 		return &Error{Code: "internal", Message: line}
 	}
 	known.Message = message
+	known.unknown = known.Code == "unavailable" // the engine may have done it
 	known.RetryAfter = retryAfter(message)
 	return &known
 }

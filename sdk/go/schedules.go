@@ -110,7 +110,7 @@ func (c *Client) setSchedule(ctx context.Context, words *command, topic string, 
 		}
 	}
 	spec.encode(words, topic, payload)
-	reply, err := c.ask(ctx, words, safe)
+	reply, err := c.ask(ctx, words, safe, isMap)
 	return readSchedule(reply, err)
 }
 
@@ -175,7 +175,7 @@ func readSchedule(reply value, err error) (*Schedule, error) {
 
 // GetSchedule looks a schedule up. The error is ErrNotFound if there is none.
 func (c *Client) GetSchedule(ctx context.Context, name string) (*Schedule, error) {
-	reply, err := c.ask(ctx, newCommand("SCHEDULE", "GET", name), safe)
+	reply, err := c.ask(ctx, newCommand("SCHEDULE", "GET", name), safe, isMap+isNull)
 	if err == nil && reply.isNull() {
 		err = &Error{Code: "not_found", Message: "there is no such schedule"}
 	}
@@ -184,23 +184,23 @@ func (c *Client) GetSchedule(ctx context.Context, name string) (*Schedule, error
 
 // RemoveSchedule removes a schedule. The jobs that it has made stay.
 func (c *Client) RemoveSchedule(ctx context.Context, name string) error {
-	_, err := c.ask(ctx, newCommand("SCHEDULE", "DEL", name), never)
+	_, err := c.ask(ctx, newCommand("SCHEDULE", "DEL", name), never, isText+isNumber)
 	return err
 }
 
 // PauseSchedule stops the occurrences until ResumeSchedule.
 func (c *Client) PauseSchedule(ctx context.Context, name string) (*Schedule, error) {
-	return readSchedule(c.ask(ctx, newCommand("SCHEDULE", "PAUSE", name), safe))
+	return readSchedule(c.ask(ctx, newCommand("SCHEDULE", "PAUSE", name), safe, isMap))
 }
 
 // ResumeSchedule ends a pause. What was missed is treated as Missed says.
 func (c *Client) ResumeSchedule(ctx context.Context, name string) (*Schedule, error) {
-	return readSchedule(c.ask(ctx, newCommand("SCHEDULE", "RESUME", name), safe))
+	return readSchedule(c.ask(ctx, newCommand("SCHEDULE", "RESUME", name), safe, isMap))
 }
 
 // RunSchedule makes a job now, in addition to the occurrences. Of the job that it returns, Topic, ID, State and DueAt are set.
 func (c *Client) RunSchedule(ctx context.Context, name string) (*JobInfo, error) {
-	reply, err := c.ask(ctx, newCommand("SCHEDULE", "RUN", name), never)
+	reply, err := c.ask(ctx, newCommand("SCHEDULE", "RUN", name), never, isMap)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (c *Client) Next(ctx context.Context, of NextOf) ([]Occurrence, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply, err := c.ask(ctx, words, safe)
+	reply, err := c.ask(ctx, words, safe, isList)
 	if err != nil {
 		return nil, err
 	}

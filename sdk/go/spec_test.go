@@ -1,12 +1,16 @@
 package delayq
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,6 +25,16 @@ type scenarioFile struct {
 	Server    string          `json:"server"`
 	Scenarios []scenario      `json:"scenarios"`
 	Replies   json.RawMessage `json:"replies"`
+	Calls     []wireCall      `json:"calls"`
+}
+
+// wireCall is a row of wire.json.
+type wireCall struct {
+	Name   string                     `json:"name"`
+	Client map[string]any             `json:"client"`
+	Server map[string]json.RawMessage `json:"server"`
+	Step   step                       `json:"step"`
+	Sent   map[string]int             `json:"sent"`
 }
 
 type scenario struct {
@@ -47,7 +61,14 @@ func TestSpec(t *testing.T) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if content.Replies != nil {
+			continue // TestErrorReplies
+		}
+		if len(content.Calls) > 0 {
+			t.Run("wire", func(t *testing.T) { runCalls(t, content.Calls) })
 			continue
+		}
+		if len(content.Scenarios) == 0 {
+			t.Fatalf("%s has no scenarios", file)
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			s := newServer(t, content.Server)
@@ -70,22 +91,7 @@ type play struct {
 func runScenario(t *testing.T, s *server, one scenario) {
 	p := &play{configs: map[string]Config{"": s.config()}, clients: map[string]*Client{}, saved: map[string]any{}}
 	for name, options := range one.Clients {
-		config := s.config()
-		for option, given := range options {
-			switch option {
-			case "token":
-				config.Token = given.(string)
-			case "token_name":
-				config.TokenName = given.(string)
-			case "retry_for":
-				if config.RetryFor = millis(given); config.RetryFor == 0 {
-					config.RetryFor = -1
-				}
-			default:
-				t.Fatalf("unknown option of a client: %s", option)
-			}
-		}
-		p.configs[name] = config
+		p.configs[name] = withOptions(t, s.config(), options)
 	}
 	for name, config := range p.configs {
 		c := NewClient(config)
@@ -97,6 +103,62 @@ func runScenario(t *testing.T, s *server, one scenario) {
 			text, _ := json.Marshal(next)
 			t.Fatalf("step %d: %v\n%.1000s", i+1, err, text)
 		}
+	}
+}
+
+func withOptions(t *testing.T, config Config, options map[string]any) Config {
+	for option, given := range options {
+		switch option {
+		case "token":
+			config.Token = given.(string)
+		case "token_name":
+			config.TokenName = given.(string)
+		case "retry_for":
+			if config.RetryFor = millis(given); config.RetryFor == 0 {
+				config.RetryFor = -1
+			}
+		case "timeout":
+			config.Timeout = millis(given)
+		case "connect_timeout":
+			config.ConnectTimeout = millis(given)
+		case "tls":
+			config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		default:
+			t.Fatalf("unknown option of a client: %s", option)
+		}
+	}
+	return config
+}
+
+func runCalls(t *testing.T, calls []wireCall) {
+	for _, call := range calls {
+		t.Run(call.Name, func(t *testing.T) {
+			peer := exec.Command("python3", "-B", filepath.Join("..", "spec", "wire.py"), call.Name)
+			peer.Stderr = os.Stderr
+			in, err := peer.StdinPipe()
+			must(t, err)
+			out, err := peer.StdoutPipe()
+			must(t, err)
+			must(t, peer.Start())
+			defer func() { _ = peer.Process.Kill() }()
+			said := bufio.NewReader(out)
+			port, err := said.ReadString('\n')
+			must(t, err)
+			config := withOptions(t, Config{Port: strings.TrimSpace(port), Logger: testLogger(t)}, call.Client)
+			p := &play{configs: map[string]Config{"": config}, clients: map[string]*Client{"": NewClient(config)}, saved: map[string]any{}}
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			if err := p.step(ctx, call.Step, nil); err != nil {
+				t.Error(err)
+			}
+			must(t, p.clients[""].Close())
+			must(t, in.Close())
+			difference, err := io.ReadAll(said)
+			must(t, err)
+			if err := peer.Wait(); err != nil {
+				t.Errorf("%v: %s", err, difference)
+			}
+		})
 	}
 }
 

@@ -1,5 +1,5 @@
 """Apache Kafka as users run it, in KRaft mode, on free ports of 127.0.0.1: one broker, or three. Everything is in a temporary
-directory, waited for with a deadline, and ended by its process's number. tools/kafka has brought the jars; a test fails without them.
+directory, waited for with a deadline, and ended by its process's number. tools/maven has brought the jars; a test fails without them.
 
     with Kafka() as kafka:
         kafka.create("orders", partitions=3)
@@ -270,7 +270,7 @@ class Kafka:
 
     def tool(self, name, *arguments):
         """Runs one of Kafka's own programs: kafka.admin.ConfigCommand, and so on."""
-        jars = subprocess.run([ROOT / "tools" / "kafka", "--jars"], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+        jars = subprocess.run([ROOT / "tools" / "maven", "tests/kafka", "--jars"], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
         done = subprocess.run(["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", jars + "/*", name, *arguments], check=False,
                               timeout=START_DEADLINE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:

@@ -179,7 +179,8 @@ sdk::Steady::time_point ClientCore::last_moment() const {
   return sdk::Steady::now() + retry_for_ + 2 * timeout_ + kSpare;
 }
 
-sdk::Value ClientCore::ask(const sdk::Words& words, bool is_safe_to_repeat) {
+sdk::Value ClientCore::ask(const sdk::Words& words, bool is_safe_to_repeat, sdk::Value::Type type,
+                           bool may_be_null) {
   check_not_own_thread();
   const sdk::OneReply reply;
   std::unique_ptr<sdk::Call> call = reply.make_call();
@@ -187,7 +188,13 @@ sdk::Value ClientCore::ask(const sdk::Words& words, bool is_safe_to_repeat) {
   call->is_safe_to_repeat = is_safe_to_repeat;
   set_times(*call);
   pipe_->send(std::move(call));
-  return sdk::checked(reply.wait(last_moment()));
+  sdk::Value value = sdk::checked(reply.wait(last_moment()));
+  // In process the commands are those of RESP2, which has lists for maps.
+  const bool is_map =
+      type == sdk::Value::Type::kMap && engine_ != nullptr && value.type == sdk::Value::Type::kList;
+  if (value.type != type && !is_map && !(may_be_null && value.is_null()))
+    throw Error(ErrorCode::internal, "the server sent something that is no answer to this command");
+  return value;
 }
 
 // ---- Client
@@ -211,7 +218,8 @@ std::string Client::enqueue(std::string_view topic, std::string_view id, std::st
                             const EnqueueOptions& options) {
   std::string own = id.empty() ? sdk::make_id() : std::string(id);
   const sdk::Push push(*core_, topic, own, payload, options);
-  core_->ask(push.words(), options.on_conflict != OnConflict::reject);
+  // The answer to a second one would be about the first, unless nobody else can have this id.
+  core_->ask(push.words(), id.empty() || options.on_conflict != OnConflict::reject, sdk::Value::Type::kText);
   return own;
 }
 
@@ -227,7 +235,7 @@ void Client::enqueue_async(const NewJob& job, EnqueueCallback done) {
   } catch (const Error& error) {
     return done({{}, error});
   }
-  call->is_safe_to_repeat = job.options.on_conflict != OnConflict::reject;
+  call->is_safe_to_repeat = job.id.empty() || job.options.on_conflict != OnConflict::reject;
   core_->set_times(*call);
   core_->pipe().send(std::move(call));
 }
@@ -267,7 +275,7 @@ std::vector<EnqueueResult> Client::enqueue_many(std::span<const NewJob> jobs) {
     try {
       result.id = job.id.empty() ? sdk::make_id() : job.id;
       const sdk::Push push(*core_, job.topic, result.id, job.payload, job.options);
-      const bool is_safe = job.options.on_conflict != OnConflict::reject;
+      const bool is_safe = job.id.empty() || job.options.on_conflict != OnConflict::reject;
       if (chunk != nullptr && chunk->is_safe_to_repeat != is_safe) send();
       if (chunk == nullptr) {
         chunk = std::make_unique<BatchPush>(batch);
@@ -296,7 +304,7 @@ Dequeued Client::dequeue(std::string_view topic, std::string_view id) {
   sdk::check_length("id", id);
   sdk::Words words;
   words << "CANCEL" << topic << id;
-  const sdk::Value value = core_->ask(words, false);
+  const sdk::Value value = core_->ask(words, false, sdk::Value::Type::kText);
   const auto* const found = std::find(kDequeued.begin(), kDequeued.end(), value.text);
   if (found == kDequeued.end()) throw Error(ErrorCode::internal, "CANCEL was answered by " + value.text);
   return static_cast<Dequeued>(found - kDequeued.begin());
@@ -306,7 +314,7 @@ std::uint64_t Client::cancel_group(std::string_view group) {
   sdk::check_length("group", group);
   sdk::Words words;
   words << "CANCELGROUP" << group;
-  return static_cast<std::uint64_t>(core_->ask(words, false).integer);
+  return static_cast<std::uint64_t>(core_->ask(words, false, sdk::Value::Type::kInteger).integer);
 }
 
 void Client::reschedule(std::string_view topic, std::string_view id, const When& when) {
@@ -322,7 +330,7 @@ void Client::reschedule(std::string_view topic, std::string_view id, const When&
     words << "AT";
     words.moment(*when.process_at);
   }
-  core_->ask(words, false);
+  core_->ask(words, false, sdk::Value::Type::kText);
 }
 
 std::optional<JobInfo> Client::get(std::string_view topic, std::string_view id) {
@@ -330,7 +338,7 @@ std::optional<JobInfo> Client::get(std::string_view topic, std::string_view id) 
   sdk::check_length("id", id);
   sdk::Words words;
   words << "GET" << topic << id;
-  const sdk::Value value = core_->ask(words, true);
+  const sdk::Value value = core_->ask(words, true, sdk::Value::Type::kMap, true);
   if (value.is_null()) return std::nullopt;
   JobInfo job;
   job.topic = value.text_of("topic");

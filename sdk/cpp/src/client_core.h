@@ -28,7 +28,9 @@ class ClientCore {
   sdk::Pipe& pipe() { return *pipe_; }
 
   /// Sends one command and waits for its reply. Throws what the reply says if it is an error.
-  sdk::Value ask(const sdk::Words& words, bool is_safe_to_repeat);
+  /// Sends a command and waits for its reply, which must be of this type. Throws the error that the reply is.
+  sdk::Value ask(const sdk::Words& words, bool is_safe_to_repeat, sdk::Value::Type type,
+                 bool may_be_null = false);
   /// Fills in how long the call may take.
   void set_times(sdk::Call& call) const;
   /// The longest that a blocking call may last.

@@ -153,7 +153,7 @@ void NetPipe::greet() {
     Value value;
     const Taken taken = take_value(input, value);
     if (taken == Taken::kBroken)
-      throw Error(ErrorCode::internal, "the server does not speak RESP; is this its RESP port?");
+      throw Error(ErrorCode::unavailable, "the server does not speak RESP; is this its RESP port?");
     if (taken == Taken::kValue) {
       input_.erase(0, input_.size() - input.size());
       if (value.is_error()) throw error_of(value.text);
@@ -227,7 +227,7 @@ void NetPipe::read_some() {
     read_ = 0;
   }
   take_back(std::move(again));
-  if (!is_readable) return lose(Error(ErrorCode::internal, "the server sent what is no reply"));
+  if (!is_readable) return lose(Error(ErrorCode::unavailable, "the server sent what is no reply"));
   if (outcome != Socket::Outcome::kClosed) return;
   if (finishes_) return lose(Error(ErrorCode::stopping, "the connection is closed"));
   lose(Error(ErrorCode::unavailable, "the connection was lost; it is not known what was done" +

@@ -82,7 +82,10 @@ void Flight::reply(Call& call, Value&& value, Steady::time_point now) {
     const Error error = error_of(value.text);
     const auto backoff = std::min(kLongestWait, kFirstWait * (1 << std::min(call.tries_, 6U)));
     const auto wait = std::max(error.retry_after().value_or(0ms), backoff);
-    if (error.retryable() && now + wait < call.retry_until) {
+    // An engine that is away may have done what it was asked for; what was refused for another reason was not
+    // begun.
+    const bool may_be_done = error.code() == ErrorCode::unavailable && !call.is_safe_to_repeat;
+    if (error.retryable() && !may_be_done && now + wait < call.retry_until) {
       call.wait_ = call.refused_.empty() ? wait : std::max(call.wait_, wait);
       call.refused_.push_back(command);
       return;

@@ -17,7 +17,6 @@ namespace {
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 constexpr std::int64_t kLongestText = std::int64_t{512} << 20;
 constexpr std::int64_t kMostItems = std::int64_t{1} << 21;
-constexpr int kDeepest = 16;
 constexpr std::size_t kLongestReason = 1000;
 
 void append_header(std::string& out, char sign, std::size_t value) {
@@ -45,9 +44,10 @@ Taken take_line(std::string_view input, std::size_t& place, std::string_view& li
   return Taken::kValue;
 }
 
-Taken take_at(std::string_view input, std::size_t& place, Value& value, int depth);
+Taken take_at(std::string_view input, std::size_t& place, Value& value, std::size_t depth);
 
-Taken take_items(std::string_view input, std::size_t& place, Value& value, std::int64_t count, int depth) {
+Taken take_items(std::string_view input, std::size_t& place, Value& value, std::int64_t count,
+                 std::size_t depth) {
   if (depth >= kDeepest || count < 0 || count > kMostItems) return Taken::kBroken;
   // What was promised is believed only as far as it has come.
   value.items.reserve(std::min<std::size_t>(static_cast<std::size_t>(count), (input.size() - place) / 3 + 1));
@@ -70,7 +70,7 @@ Taken take_text(std::string_view input, std::size_t& place, Value& value, std::i
   return Taken::kValue;
 }
 
-Taken take_at(std::string_view input, std::size_t& place, Value& value, int depth) {
+Taken take_at(std::string_view input, std::size_t& place, Value& value, std::size_t depth) {
   if (place >= input.size()) return Taken::kPartial;
   const char sign = input[place];
   std::string_view line;
@@ -240,7 +240,7 @@ Taken take_value(std::string_view& input, Value& value) {
 }
 
 Taken ReplyScan::advance(std::string_view input) {
-  while (left_ > 0) {
+  while (left_[0] > 0) {
     if (place_ >= input.size()) return Taken::kPartial;
     const char sign = input[place_];
     std::size_t next = place_ + 1;
@@ -254,11 +254,14 @@ Taken ReplyScan::advance(std::string_view input) {
       next += static_cast<std::size_t>(number) + 2;
       if (next > input.size()) return Taken::kPartial;
     } else if (has_number && number > 0) {
-      if (number > kMostItems) return Taken::kBroken;
-      left_ += sign == '%' ? 2 * number : number;
+      if (number > kMostItems || depth_ == kDeepest) return Taken::kBroken;
+      left_[++depth_] = sign == '%' ? 2 * number : number;
+      place_ = next;
+      continue;
     }
     place_ = next;
-    --left_;
+    // A value is whole, and so are the lists that it completes.
+    while (--left_[depth_] == 0 && depth_ > 0) --depth_;
   }
   return Taken::kValue;
 }

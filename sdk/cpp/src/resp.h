@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -70,6 +71,8 @@ struct Value {
   std::int64_t number_of(std::string_view key) const;
 };
 
+constexpr std::size_t kDeepest = 16;  ///< lists in lists
+
 enum class Taken : std::uint8_t { kValue, kPartial, kBroken };
 
 /// Takes the reply at the front of `input`. kBroken: these bytes are no reply, or one above the limits of a
@@ -88,7 +91,8 @@ class ReplyScan {
 
  private:
   std::size_t place_ = 0;
-  std::int64_t left_ = 1;  ///< values that have not come whole
+  std::size_t depth_ = 0;
+  std::array<std::int64_t, kDeepest + 1> left_{1};  ///< values that have not come whole, of each open list
 };
 
 /// The first `count` commands of `bytes` in bytes. REQUIRES: `bytes` was made by Words, and has as many.

@@ -86,14 +86,14 @@ void append_name(sdk::Words& words, std::string_view verb, std::string_view name
 sdk::Value ask_about(ClientCore& core, std::string_view verb, std::string_view name, bool is_safe_to_repeat) {
   sdk::Words words;
   append_name(words, verb, name);
-  return core.ask(words, is_safe_to_repeat);
+  return core.ask(words, is_safe_to_repeat, sdk::Value::Type::kMap, verb == "GET");
 }
 
 std::vector<Occurrence> occurrences_of(const sdk::Value& list) {
   std::vector<Occurrence> occurrences;
   for (const sdk::Value& each : list.items) {
-    if (each.items.size() >= 2)
-      occurrences.push_back({sdk::moment_of(each.items[0].integer), each.items[1].text});
+    if (each.items.size() < 2) throw Error(ErrorCode::internal, "an occurrence has no time");
+    occurrences.push_back({sdk::moment_of(each.items[0].integer), each.items[1].text});
   }
   return occurrences;
 }
@@ -107,7 +107,7 @@ Schedule Client::every(std::string_view name, Duration interval, std::string_vie
   append_name(words, "SET", name);
   (words << "EVERY").millis(interval);
   append_definition(words, *core_, topic, payload, options);
-  return schedule_of(core_->ask(words, true));
+  return schedule_of(core_->ask(words, true, sdk::Value::Type::kMap));
 }
 
 Schedule Client::cron(std::string_view name, std::string_view rule, std::string_view topic,
@@ -119,7 +119,7 @@ Schedule Client::cron(std::string_view name, std::string_view rule, std::string_
   words << "CRON" << rule;
   if (!options.zone.empty()) words << "ZONE" << options.zone;
   append_definition(words, *core_, topic, payload, options);
-  return schedule_of(core_->ask(words, true));
+  return schedule_of(core_->ask(words, true, sdk::Value::Type::kMap));
 }
 
 std::optional<Schedule> Client::get_schedule(std::string_view name) {
@@ -128,7 +128,11 @@ std::optional<Schedule> Client::get_schedule(std::string_view name) {
   return schedule_of(value);
 }
 
-void Client::remove_schedule(std::string_view name) { ask_about(*core_, "DEL", name, false); }
+void Client::remove_schedule(std::string_view name) {
+  sdk::Words words;
+  append_name(words, "DEL", name);
+  core_->ask(words, false, sdk::Value::Type::kText);
+}
 
 Schedule Client::pause_schedule(std::string_view name) {
   return schedule_of(ask_about(*core_, "PAUSE", name, true));
@@ -151,7 +155,7 @@ std::vector<Occurrence> Client::next(std::string_view name, std::uint32_t count)
         << "NEXT"
         << "NAME" << name << "COUNT";
   words.number(count);
-  return occurrences_of(core_->ask(words, true));
+  return occurrences_of(core_->ask(words, true, sdk::Value::Type::kList));
 }
 
 std::vector<Occurrence> Client::next(const Rule& rule, std::uint32_t count, std::optional<Time> from) {
@@ -170,7 +174,7 @@ std::vector<Occurrence> Client::next(const Rule& rule, std::uint32_t count, std:
   }
   if (from) (words << "FROM").moment(*from);
   (words << "COUNT").number(count);
-  return occurrences_of(core_->ask(words, true));
+  return occurrences_of(core_->ask(words, true, sdk::Value::Type::kList));
 }
 
 }  // namespace v1

@@ -2,6 +2,7 @@
 #include "sdk/cpp/src/worker_core.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace delayq {
@@ -16,6 +17,13 @@ constexpr std::chrono::seconds kLastGrace{1};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{5000};
 constexpr std::size_t kPoppedFields = 7;
+
+bool is_pop_option(const std::string& topic) {
+  constexpr std::array<std::string_view, 5> kOptions{"COUNT", "WAIT", "LEASE", "AUTOACK", "HEADERS"};
+  std::string upper = topic;
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return std::find(kOptions.begin(), kOptions.end(), upper) != kOptions.end();
+}
 
 }  // namespace
 
@@ -55,7 +63,7 @@ Time WorkerCore::ask_until(RunningJob& job) {
   }
   sdk::Words words;
   words << "GET" << job.topic << job.id;
-  const std::int64_t until = client_->ask(words, true).number_of("until_ms");
+  const std::int64_t until = client_->ask(words, true, sdk::Value::Type::kMap, true).number_of("until_ms");
   if (until == 0) throw Error(ErrorCode::stale_lease, "the job is not reserved any more");
   const std::lock_guard lock(mutex_);
   if (!job.until) job.until = sdk::moment_of(until);
@@ -64,9 +72,19 @@ Time WorkerCore::ask_until(RunningJob& job) {
 
 // ---- WorkerCore
 
+void WorkerCore::order_topics() {
+  topics_.clear();
+  for (const auto& each : handlers) topics_.push_back(each.first);
+  const auto odd = std::stable_partition(topics_.begin(), topics_.end(), is_pop_option);
+  if (odd - topics_.begin() > 1)
+    throw Error(ErrorCode::invalid,
+                "topic: at most one topic of a worker may have the name of an option of POP");
+}
+
 void WorkerCore::run() {
   if (handlers.empty())
     throw Error(ErrorCode::invalid, "handle: a worker needs a handler for at least one topic");
+  order_topics();
   if (has_begun_.exchange(true)) throw Error(ErrorCode::invalid, "run: a worker runs once; make another one");
   if (sdk::Pipe::is_own_thread()) throw Error(ErrorCode::invalid, "run: not in a callback");
   if (client_->is_embedded()) clock_offset_ = std::chrono::milliseconds::zero();
@@ -117,7 +135,7 @@ std::uint32_t WorkerCore::wait_for_room() {
 bool WorkerCore::pop_once(std::uint32_t count) {
   sdk::Words words;
   words << "POP";
-  for (const auto& each : handlers) words << each.first;
+  for (const std::string& topic : topics_) words << topic;
   (words << "COUNT").number(count);
   (words << "WAIT").millis(options_.wait);
   if (options_.lease) (words << "LEASE").millis(*options_.lease);
@@ -125,6 +143,9 @@ bool WorkerCore::pop_once(std::uint32_t count) {
   const sdk::OneReply reply;
   std::unique_ptr<sdk::Call> call = reply.make_call();
   words.append_to(call->bytes);
+  // The server prefers the first topic, so the order changes. Only the first word of a POP is always a topic.
+  const auto first = topics_.begin() + (is_pop_option(topics_.front()) ? 1 : 0);
+  if (first != topics_.end()) std::rotate(first, topics_.end() - 1, topics_.end());
   client_->set_times(*call);
   call->timeout += options_.wait;
   call->repeats_refused = false;
@@ -142,11 +163,15 @@ bool WorkerCore::pop_once(std::uint32_t count) {
 }
 
 void WorkerCore::take(sdk::Value popped) {
+  const auto is_job = [](const sdk::Value& each) {
+    return each.items.size() >= kPoppedFields && each.items[4].type == sdk::Value::Type::kInteger;
+  };
+  const bool is_list = popped.is_null() || popped.type == sdk::Value::Type::kList;
+  if (!is_list || !std::all_of(popped.items.begin(), popped.items.end(), is_job))
+    throw Error(ErrorCode::unavailable, "the answer to POP makes no sense");
   const Time now = std::chrono::system_clock::now();
   const std::lock_guard lock(mutex_);
   for (sdk::Value& each : popped.items) {
-    if (each.items.size() < kPoppedFields)
-      throw Error(ErrorCode::internal, "POP was answered by what is no job");
     auto job = std::make_shared<RunningJob>(*this, each);
     if (options_.lease) {
       job->lease_length = options_.lease;

@@ -83,6 +83,7 @@ class WorkerCore : public std::enable_shared_from_this<WorkerCore> {
   friend class Look;
 
   // ---- worker_core.cc: popping, and the end
+  void order_topics();
   void pop_until_stopped();
   /// One pop. Returns false if it failed, and it should be tried again later.
   bool pop_once(std::uint32_t count);
@@ -134,6 +135,7 @@ class WorkerCore : public std::enable_shared_from_this<WorkerCore> {
   std::uint64_t reports_ = 0;        ///< on their way
   bool is_over_ = false;             ///< the threads end
   std::unique_ptr<sdk::Pipe> pops_;  ///< of run()
+  std::vector<std::string> topics_;  ///< in the order of the next pop; only the thread of run() uses them
   Steady::time_point keeper_wakes_ = Steady::time_point::min();
   std::optional<std::chrono::milliseconds>
       clock_offset_{};  ///< the server's clock minus ours, once it is known

@@ -1,4 +1,5 @@
 // The engine in this process: what the scenarios do not say.
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <future>
@@ -181,6 +182,22 @@ TEST_F(Embedded, MiddlewareSurroundsHandlers) {
   EXPECT_EQ(said, "(1!)");
   EXPECT_EQ(code_of([&] { worker.run(); }), "invalid");
   EXPECT_EQ(code_of([&] { Worker(client).run(); }), "invalid");
+}
+
+TEST_F(Embedded, NoTopicWaitsUntilTheOthersAreEmpty) {
+  Client client = Client::open(path());
+  for (int i = 0; i < 20; ++i) client.enqueue("busy", std::to_string(i), "x");
+  client.enqueue("late", "1", "x");
+  Worker worker(client, {.concurrency = 1});
+  std::vector<std::string> order;
+  const auto note = [&](const delayq::Job& job) {
+    order.push_back(job.topic());
+    if (order.size() == 21) worker.stop();
+  };
+  worker.handle("busy", note);
+  worker.handle("late", note);
+  worker.run();
+  EXPECT_LE(std::find(order.begin(), order.end(), "late") - order.begin(), 2);
 }
 
 TEST_F(Embedded, AWorkerIsStoppedWhileItWaits) {

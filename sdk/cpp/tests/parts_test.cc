@@ -68,6 +68,7 @@ TEST(Replies, WhatIsNoneIsBroken) {
   std::string_view input = nested;
   Value value;
   EXPECT_EQ(take_value(input, value), Taken::kBroken);
+  EXPECT_EQ(ReplyScan().advance(nested), Taken::kBroken);
 }
 
 TEST(Replies, RandomBytesDoNoHarm) {

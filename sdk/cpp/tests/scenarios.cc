@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <ctime>
+#include <filesystem>
 #include <future>
+#include <iomanip>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -235,12 +239,16 @@ Json Scenario::schedule(delayq::Client& client, Arguments& arguments, bool is_cr
   if (const auto value = arguments.take("end")) options.end = moment(*value);
   if (const auto value = arguments.take("runs")) options.runs = static_cast<std::uint64_t>(value->number);
   if (const auto value = arguments.take("jitter")) options.jitter = millis(*value);
-  const std::string overlap = arguments.text("overlap");
-  if (overlap == "skip") options.overlap = delayq::Overlap::skip;
-  if (overlap == "replace") options.overlap = delayq::Overlap::replace;
-  const std::string missed = arguments.text("missed");
-  if (missed == "skip") options.missed = delayq::Missed::skip;
-  if (missed == "all") options.missed = delayq::Missed::all;
+  const std::map<std::string, delayq::Overlap> overlaps{{"", delayq::Overlap::allow},
+                                                        {"allow", delayq::Overlap::allow},
+                                                        {"skip", delayq::Overlap::skip},
+                                                        {"replace", delayq::Overlap::replace}};
+  const std::map<std::string, delayq::Missed> misses{{"", delayq::Missed::one},
+                                                     {"one", delayq::Missed::one},
+                                                     {"skip", delayq::Missed::skip},
+                                                     {"all", delayq::Missed::all}};
+  options.overlap = overlaps.at(arguments.text("overlap"));
+  options.missed = misses.at(arguments.text("missed"));
   options.job = options_of(arguments);
   if (is_cron) return of_schedule(client.cron(name, arguments.text("rule"), topic, payload, options));
   return of_schedule(client.every(name, millis(*arguments.take("interval")), topic, payload, options));
@@ -254,8 +262,13 @@ Scenario::Result Scenario::on_schedule(const std::string& verb, Arguments& argum
     const std::uint32_t count = count_said ? static_cast<std::uint32_t>(count_said->number) : 5;
     std::optional<delayq::Time> from;
     if (const auto value = arguments.take("from")) from = moment(*value);
-    if (const auto at = arguments.take("from_at"); at && at->text == "2026-11-16T00:00:00Z")
-      from = delayq::Time(std::chrono::seconds(1'794'787'200));
+    if (const auto at = arguments.take("from_at")) {
+      std::tm parts{};
+      std::istringstream text(at->text);
+      if (!(text >> std::get_time(&parts, "%Y-%m-%dT%H:%M:%SZ")))
+        throw std::logic_error("from_at that the runner does not know: " + at->text);
+      from = delayq::Time(std::chrono::seconds(::timegm(&parts)));
+    }
     std::vector<delayq::Occurrence> found;
     if (const std::string name = arguments.text("name"); !name.empty()) {
       found = client.next(name, count);
@@ -524,25 +537,46 @@ void Scenario::expect(const Json& said, const Json& actual, const std::string& w
 
 }  // namespace
 
-std::string from_base64(const std::string& text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  unsigned bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const std::size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) break;
-    bits = bits << 6 | static_cast<unsigned>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xFF);
+Json read_spec(const std::string& file) {
+  Json spec = Json::parse(read_file(DELAYQ_SOURCE_FOLDER "/sdk/spec/" + file));
+  for (const auto& each : spec.members) {
+    const bool is_known = each.first == "about" || each.first == "server" || each.first == "scenarios" ||
+                          (each.first == "calls" && file == "wire.json");
+    EXPECT_TRUE(is_known) << file << ": a key that the runner does not know: " << each.first;
   }
-  return bytes;
+  return spec;
 }
 
-Json read_spec(const std::string& file) {
-  return Json::parse(read_file(DELAYQ_SOURCE_FOLDER "/sdk/spec/" + file));
+std::vector<std::string> spec_files() {
+  std::vector<std::string> files;
+  for (const auto& each : std::filesystem::directory_iterator(DELAYQ_SOURCE_FOLDER "/sdk/spec")) {
+    const std::string name = each.path().filename().string();
+    if (name.ends_with(".json") && name != "replies.json" && name != "wire.json") files.push_back(name);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+delayq::ClientOptions client_options(const Json& said) {
+  delayq::ClientOptions options;
+  for (const auto& [name, value] : said.members) {
+    if (name == "token") {
+      options.token = value.text;
+    } else if (name == "token_name") {
+      options.token_name = value.text;
+    } else if (name == "retry_for") {
+      options.retry_for = millis(value);
+    } else if (name == "timeout") {
+      options.timeout = millis(value);
+    } else if (name == "connect_timeout") {
+      options.connect_timeout = millis(value);
+    } else if (name == "tls") {
+      options.tls.enabled = value.boolean;
+    } else {
+      ADD_FAILURE() << "an option that the runner does not know: " << name;
+    }
+  }
+  return options;
 }
 
 void run_scenario(const Json& scenario, const MakeClient& make_client) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <delayq/delayq.h>
 
@@ -20,7 +21,10 @@ void run_scenario(const Json& scenario, const MakeClient& make_client);
 /// The scenarios of a file: "jobs.json".
 Json read_spec(const std::string& file);
 
-/// The payloads of the scenarios: bytes as text.
-std::string from_base64(const std::string& text);
+/// All files of scenarios, without the tables.
+std::vector<std::string> spec_files();
+
+/// The options of a client, as a scenario or a call of wire.json has them.
+delayq::ClientOptions client_options(const Json& said);
 
 }  // namespace sdk_test

@@ -88,15 +88,18 @@ export class Client {
   enqueue(topic: string, id: string | number | null | undefined, payload: Payload, options: EnqueueOptions = {}): Promise<string> {
     let words: Word[];
     let name: string;
+    let safe = true;
     try {
       const isMade = id === undefined || id === null || id === '';
       name = isMade ? uuid7() : wireText('id', id);
       // An id that was made here can only be there already if this call is sent again: the job may even run by now.
       words = pushWords(topic, name, payload, options, isMade ? 'KEEP' : 'REPLACE');
+      // The answer to a second one would be about the first.
+      safe = isMade || options.onConflict !== 'reject';
     } catch (problem) {
       return Promise.reject(problem);
     }
-    return this.connection.call(words, {convert: () => name, safe: options.onConflict !== 'reject', signal: options.signal});
+    return this.connection.call(words, {convert: () => name, safe, signal: options.signal});
   }
 
   /** Stores many jobs in one batch. An error of one job is in its result; the others are stored. */
@@ -116,12 +119,12 @@ export class Client {
 
   /** Cancels a job that waits. One that runs is told, and will not be tried again. */
   dequeue(topic: string, id: string | number, options: CallSignal = {}): Promise<DequeueResult> {
-    return this.send(() => ['CANCEL', wireText('topic', topic), wireText('id', id)], (reply) => textOf(reply) as DequeueResult, false, options);
+    return this.send(() => ['CANCEL', wireText('topic', topic), wireText('id', id)], (reply) => wordOf(reply) as DequeueResult, false, options);
   }
 
   /** Cancels all jobs of a group, in all topics. Returns how many. */
   cancelGroup(group: string, options: CallSignal = {}): Promise<number> {
-    return this.send(() => ['CANCELGROUP', wireText('group', group)], Number, false, options);
+    return this.send(() => ['CANCELGROUP', wireText('group', group)], numberOf, false, options);
   }
 
   /** Moves a job that waits, or is dead, to another time. */
@@ -171,11 +174,11 @@ export class Client {
   }
 
   pauseSchedule(name: string, options: CallSignal = {}): Promise<Schedule> {
-    return this.send(() => ['SCHEDULE', 'PAUSE', wireText('name', name)], toSchedule, false, options);
+    return this.send(() => ['SCHEDULE', 'PAUSE', wireText('name', name)], toSchedule, true, options);
   }
 
   resumeSchedule(name: string, options: CallSignal = {}): Promise<Schedule> {
-    return this.send(() => ['SCHEDULE', 'RESUME', wireText('name', name)], toSchedule, false, options);
+    return this.send(() => ['SCHEDULE', 'RESUME', wireText('name', name)], toSchedule, true, options);
   }
 
   /** Makes a job now, in addition to the occurrences. */
@@ -195,8 +198,8 @@ export class Client {
   /** The next occurrences of a schedule (`name`), or of a rule (`rule` with `zone`, or `interval`) that is not stored. */
   next(options: NextOptions): Promise<Occurrence[]> {
     const convert = (reply: Reply): Occurrence[] =>
-      (reply as Reply[]).map((item) => {
-        const [at, local] = item as Reply[];
+      listOf(reply).map((item) => {
+        const [at, local] = listOf(item);
         return {at: new Date(Number(at)), local: textOf(local)};
       });
     return this.send(() => nextWords(options), convert, true, options);
@@ -258,9 +261,28 @@ async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined
   }
 }
 
+function unexpected(what: string): DelayqError {
+  return new DelayqError('internal', `the server sent something that is no ${what}`);
+}
+
 function fieldsOf(reply: Reply): ReadonlyMap<string, Reply> {
   if (reply instanceof Map) return reply;
-  throw new DelayqError('internal', 'the server sent something that is no map');
+  throw unexpected('map');
+}
+
+function listOf(reply: Reply): Reply[] {
+  if (Array.isArray(reply)) return reply;
+  throw unexpected('list');
+}
+
+function wordOf(reply: Reply): string {
+  if (typeof reply === 'string' || reply instanceof Buffer) return reply.toString();
+  throw unexpected('text');
+}
+
+function numberOf(reply: Reply): number {
+  if (typeof reply === 'number') return reply;
+  throw unexpected('number');
 }
 
 function toSchedule(reply: Reply): Schedule {

@@ -423,7 +423,9 @@ export class Connection {
   private tryLater(call: Call, error: DelayqError): boolean {
     if (call.done) return true;
     const pause = error.retryAfter ?? backoff(call.tries++);
-    if (this.closed || !error.retryable || call.options.safe !== true || performance.now() + pause >= call.until) {
+    // An engine that is away may have done what it was asked for; what was refused for another reason was not begun.
+    const mayBeDone = error.code === 'unavailable' && call.options.safe !== true;
+    if (this.closed || !error.retryable || mayBeDone || performance.now() + pause >= call.until) {
       call.fail(error);
       return true;
     }

@@ -24,9 +24,9 @@ export interface ClientOptions {
   tls?: boolean | ConnectionOptions;
   /** How long one attempt to connect may take: 5 s. */
   connectTimeout?: Duration;
-  /** How long the server may be silent before the connection is given up: 10 s. The `wait` of a pop is added by itself. */
+  /** How long the server may be silent before the connection is given up: 30 s. The `wait` of a pop is added by itself. */
   timeout?: Duration;
-  /** For how long a call is tried again while the server is away, overloaded or stops: 10 s. 0: not at all. */
+  /** For how long a call is tried again while the server is away, overloaded or stops: 15 s. 0: not at all. */
   retryFor?: Duration;
   /** How many calls may wait for their answers: 100,000. Further ones fail with `overloaded`. */
   maxPending?: number;
@@ -87,9 +87,9 @@ export interface WorkerOptions {
   concurrency?: number;
   /** How long a job is reserved for this worker before the lease is extended: what the job or its topic says. */
   lease?: Duration;
-  /** For how long one request to the server waits for a job: 20 s. */
+  /** For how long one request to the server waits for a job: 30 s. */
   wait?: Duration;
-  /** How long handlers may go on after `stop()`: 30 s. */
+  /** How long handlers may go on after `stop()`: 10 s. */
   grace?: Duration;
 }
 
@@ -127,8 +127,8 @@ export function settingsOf(options: ClientOptions): ConnectionSettings {
     tokenName: options.tokenName ?? 'default',
     tls: options.tls === true ? {} : options.tls === false ? undefined : options.tls,
     connectTimeout: toMillis('connectTimeout', options.connectTimeout ?? 5000),
-    timeout: toMillis('timeout', options.timeout ?? 10_000),
-    retryFor: toMillis('retryFor', options.retryFor ?? 10_000),
+    timeout: toMillis('timeout', options.timeout ?? 30_000),
+    retryFor: toMillis('retryFor', options.retryFor ?? 15_000),
     maxPending,
     logger: options.logger ?? DEFAULT_LOGGER,
   };
@@ -149,7 +149,7 @@ export function workerSettingsOf(options: WorkerOptions): WorkerSettings {
   return {
     concurrency,
     lease: options.lease === undefined ? undefined : toMillis('lease', options.lease),
-    wait: toMillis('wait', options.wait ?? 20_000),
-    grace: toMillis('grace', options.grace ?? 30_000),
+    wait: toMillis('wait', options.wait ?? 30_000),
+    grace: toMillis('grace', options.grace ?? 10_000),
   };
 }

@@ -120,7 +120,7 @@ export class Decoder {
       case 0x7e: // ~
       case 0x25: // %
         this.at = end + 2;
-        return this.openArray(this.number(start + 1, end), sign === 0x25);
+        return this.openArray(this.length(start + 1, end), sign === 0x25);
       default:
         this.at = end + 2;
         return this.readLine(sign, start + 1, end);
@@ -147,8 +147,15 @@ export class Decoder {
     }
   }
 
+  /** -1: null, as RESP2 writes it. */
+  private length(from: number, end: number): number {
+    const length = this.number(from, end);
+    if (length < -1) throw new ProtocolError('a reply has a negative length');
+    return length;
+  }
+
   private readBulk(sign: number, end: number, raw: boolean): Reply | typeof NEEDS_MORE {
-    const length = this.number(this.at + 1, end);
+    const length = this.length(this.at + 1, end);
     const from = end + 2;
     if (length < 0) {
       this.at = from;
@@ -157,6 +164,7 @@ export class Decoder {
     if (length > this.limits.bytes) throw new ProtocolError(`a reply has more than ${this.limits.bytes} bytes`);
     if (this.buffer.length < from + length + 2) return this.wantMore(from + length + 2 - this.at);
     const to = from + length;
+    if (this.buffer[to] !== CR) throw new ProtocolError('a text of a reply does not end where it should');
     this.at = to + 2;
     if (sign === 0x21) return new ErrorReply(errorOfLine(this.buffer.toString('utf8', from, to)));
     if (sign === 0x3d) return this.buffer.toString('utf8', from + 4, to);

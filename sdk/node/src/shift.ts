@@ -20,6 +20,13 @@ const LONGEST_HOLD = 1000;
 /** A pop that fails with one of these would fail again. */
 const FATAL: ReadonlySet<string> = new Set(['invalid', 'unauthorized', 'forbidden', 'too_large']);
 
+const POP_OPTIONS: ReadonlySet<string> = new Set(['COUNT', 'WAIT', 'LEASE', 'AUTOACK', 'HEADERS']);
+
+/** Whether a topic has the name of an option of POP, which knows its options by their names. */
+export function isPopOption(topic: string): boolean {
+  return POP_OPTIONS.has(topic.toUpperCase());
+}
+
 /** The work of a worker between `run()` and its end. */
 export class Shift {
   private readonly popping: Connection;
@@ -29,6 +36,7 @@ export class Shift {
   /** By topic and id. */
   private readonly running = new Map<string, Taken>();
   private stopping = false;
+  private pops = 0;
   private problem: unknown;
   private waiters: Array<{condition: () => boolean; resolve: () => void}> = [];
   /** Means of milliseconds: of a handler, and of a pop that need not wait. */
@@ -146,9 +154,18 @@ export class Shift {
     return Math.min(concurrency, Math.ceil((concurrency * this.meanPop * 2) / Math.max(this.meanRun, 0.1)));
   }
 
+  /** The server prefers the first topic, so the order changes: none has to wait until the others are empty. */
+  private nextTopics(): string[] {
+    const from = this.pops++ % this.topics.length;
+    const topics = [...this.topics.slice(from), ...this.topics.slice(0, from)];
+    const odd = topics.findIndex(isPopOption);
+    if (odd > 0) topics.unshift(...topics.splice(odd, 1)); // Only the first word of a POP is always a topic.
+    return topics;
+  }
+
   private async take(count: number): Promise<void> {
     const {lease, wait} = this.settings;
-    const words = ['POP', ...this.topics, 'COUNT', String(count), 'WAIT', `${wait}ms`, 'HEADERS'];
+    const words = ['POP', ...this.nextTopics(), 'COUNT', String(count), 'WAIT', `${wait}ms`, 'HEADERS'];
     if (lease !== undefined) words.push('LEASE', `${lease}ms`);
     const began = performance.now();
     const takens = await this.popping.call(words, {convert: takenOf, raw: true, wait, until: Infinity});
@@ -238,8 +255,10 @@ function traceOf(headers: Headers): Headers | undefined {
 /** The reply to POP ... HEADERS. */
 function takenOf(reply: Reply): Taken[] {
   const now = performance.now();
-  return (reply as Reply[]).map((item) => {
-    const [lease, topic, id, body, attempt, due, headers] = item as Reply[];
+  if (!Array.isArray(reply)) throw new DelayqError('unavailable', 'the answer to POP makes no sense');
+  return reply.map((item) => {
+    const [lease, topic, id, body, attempt, due, headers] = Array.isArray(item) && item.length >= 7 ? item : [];
+    if (!(body instanceof Buffer) || typeof attempt !== 'number') throw new DelayqError('unavailable', 'the answer to POP makes no sense');
     const job = new Job(textOf(topic), textOf(id), bytesOf(body), Number(attempt), new Date(Number(due)), headersOf(headers));
     return {job, lease: textOf(lease), takenAt: now, expiresAt: now, extendAt: now, extending: false, gone: false};
   });

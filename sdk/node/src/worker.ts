@@ -2,7 +2,7 @@ import type {Client} from './client';
 import {invalid} from './errors';
 import type {Job} from './job';
 import {workerSettingsOf, type CallSignal, type WorkerOptions, type WorkerSettings} from './options';
-import {Shift} from './shift';
+import {isPopOption, Shift} from './shift';
 import {show} from './values';
 
 /** Carries a job out. Returning acks the job; an exception fails it, and it is tried again. */
@@ -59,6 +59,7 @@ export class Worker {
   async runReporting(options: CallSignal, reported: (job: Job) => void): Promise<void> {
     if (this.shift !== undefined) throw invalid('run', 'this worker runs already');
     if (this.handlers.size === 0) throw invalid('handle', 'there is no handler: register one before run()');
+    if ([...this.handlers.keys()].filter(isPopOption).length > 1) throw invalid('topic', 'at most one topic of a worker may have the name of an option of POP');
     const shift = new Shift(this.client.settings, this.settings, [...this.handlers.keys()], (job) => this.carryOut(job), reported);
     const stop = (): void => shift.stop();
     options.signal?.addEventListener('abort', stop, {once: true});

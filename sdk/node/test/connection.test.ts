@@ -240,6 +240,20 @@ test('a pop may wait for longer than the timeout', async (context) => {
   assert.deepEqual(fake.commands.find((words) => words[0] === 'POP'), ['POP', 't', 'COUNT', '10', 'WAIT', '1000ms', 'HEADERS']);
 });
 
+test('no topic waits until the others are empty, and one may be called WAIT', async (context) => {
+  const fake = await Fake.start(context, (words) => (words[0] === 'POP' ? '*0\r\n' : '*1\r\n_\r\n'));
+  const worker = new Worker(fake.client(context), {wait: '1s'});
+  for (const topic of ['a', 'b', 'wait']) worker.handle(topic, () => {});
+  const running = worker.run();
+  const pops = (): string[] => fake.commands.filter((words) => words[0] === 'POP').map((words) => words.slice(1, 4).join(' '));
+  while (pops().length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+  await worker.stop();
+  await running;
+  assert.deepEqual(pops().slice(0, 3), ['wait a b', 'wait b a', 'wait a b']);
+  const both = new Worker(fake.client(context)).handle('WAIT', () => {}).handle('count', () => {});
+  await assert.rejects(both.run(), {code: 'invalid'});
+});
+
 test('a server that does not know RELEASE gets a nack without a delay', async (context) => {
   const fake = await Fake.start(context, (words) => {
     if (words[0] === 'POP') return '*1\r\n*7\r\n+t/1/1\r\n+t\r\n+a\r\n$1\r\nx\r\n:1\r\n:1\r\n%0\r\n';

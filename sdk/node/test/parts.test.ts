@@ -45,7 +45,7 @@ test('replies of RESP2 and RESP3', () => {
   assert.deepEqual(decode('+OK\r\n:-12\r\n$3\r\na\r\n\r\n$-1\r\n_\r\n#t\r\n#f\r\n,1.5\r\n*-1\r\n*0\r\n%0\r\n'), ['OK', -12, 'a\r\n', null, null, true, false, 1.5, null, [], new Map()]);
   assert.deepEqual(decode('*2\r\n*1\r\n:1\r\n%1\r\n$1\r\na\r\n*1\r\n$1\r\nb\r\n'), [[[1], new Map([['a', ['b']]])]]);
   assert.deepEqual(decode('=5\r\ntxt:x\r\n~1\r\n+y\r\n'), ['x', ['y']]);
-  assert.deepEqual(decode('$2\r\n\xff\x00\r\n', true).length, 1);
+  assert.deepEqual(decode(Buffer.from('$2\r\n\xff\x00\r\n', 'latin1'), true), [Buffer.from([0xff, 0])]);
   const [error] = decode('*1\r\n-CONFLICT it is there\r\n')[0] as Reply[];
   assert.ok(error instanceof ErrorReply && error.error.code === 'conflict' && error.error.message === 'it is there');
 });

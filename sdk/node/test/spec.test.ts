@@ -1,5 +1,7 @@
 // Carries out the scenarios of sdk/spec, which say what a client library does, against a real server.
 import assert from 'node:assert/strict';
+import {spawn} from 'node:child_process';
+import {once} from 'node:events';
 import {readdirSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {test} from 'node:test';
@@ -220,6 +222,7 @@ class Runner {
           assert.ok(list !== undefined, `the handler of ${topic} ran ${runs} times`);
           const last = list[list.length - 1];
           const fails = last !== undefined && ['fail', 'retry_in', 'dead'].includes(last['do']);
+          if (fails) checkKnown(last['do'], last, [...COMMON, ...KEYS[last['do']]!]);
           await this.steps(fails ? list.slice(0, -1) : list, {job, signals, stop});
           if (fails) throw this.failure(last);
         } catch (problem) {
@@ -269,8 +272,14 @@ class Runner {
   }
 }
 
+function clientWith(server: string, options: Json): Client {
+  checkKnown('a client', options, ['token', 'token_name', 'retry_for', 'timeout', 'connect_timeout', 'tls']);
+  const own = Object.fromEntries(Object.entries(options).map(([key, value]) => [camel(key), value]));
+  return new Client({server, logger: quiet, ...own});
+}
+
 for (const name of readdirSync(SPEC).sort()) {
-  if (!name.endsWith('.json') || name === 'replies.json') continue;
+  if (!name.endsWith('.json') || name === 'replies.json' || name === 'wire.json') continue;
   const file = JSON.parse(readFileSync(join(SPEC, name), 'utf8'));
   checkKnown(name, file, ['about', 'server', 'scenarios']);
   test(name, async (context) => {
@@ -279,11 +288,7 @@ for (const name of readdirSync(SPEC).sort()) {
       await context.test(scenario.name, async () => {
         checkKnown(scenario.name, scenario, ['name', 'clients', 'steps']);
         const clients = new Map([['', new Client({server: server.address, logger: quiet})]]);
-        for (const [one, options] of Object.entries<Json>(scenario.clients ?? {})) {
-          checkKnown('a client', options, ['token', 'token_name', 'retry_for']);
-          const own = Object.fromEntries(Object.entries(options).map(([key, value]) => [camel(key), value]));
-          clients.set(one, new Client({server: server.address, logger: quiet, ...own}));
-        }
+        for (const [one, options] of Object.entries<Json>(scenario.clients ?? {})) clients.set(one, clientWith(server.address, options));
         try {
           await new Runner(clients).steps(scenario.steps);
         } finally {
@@ -305,5 +310,31 @@ test('replies.json', () => {
     const {code, message, retryable, retryAfter} = reply.error;
     assert.deepEqual({code, message, retryable, retryAfter}, {code: expected.code, message: expected.message, retryable: expected.retryable, retryAfter: expected.retry_after}, expected.line);
     assert.deepEqual(errorOfLine(expected.line.slice(1)), reply.error);
+  }
+});
+
+test('wire.json', async (context) => {
+  const table = JSON.parse(readFileSync(join(SPEC, 'wire.json'), 'utf8'));
+  checkKnown('wire.json', table, ['about', 'calls']);
+  for (const call of table.calls) {
+    await context.test(call.name, {timeout: 30_000}, async (one) => {
+      checkKnown('a call', call, ['name', 'client', 'server', 'step', 'sent']);
+      const peer = spawn('python3', ['-B', join(SPEC, 'wire.py'), call.name], {stdio: ['pipe', 'pipe', 'inherit']});
+      one.after(() => peer.kill('SIGKILL'));
+      let said = '';
+      const ended = once(peer, 'close');
+      const port = await new Promise<string>((resolve) => {
+        peer.stdout.on('data', (text: Buffer) => {
+          said += text.toString();
+          if (said.includes('\n')) resolve(said.slice(0, said.indexOf('\n')));
+        });
+      });
+      const client = clientWith(`127.0.0.1:${port}`, call.client ?? {});
+      await new Runner(new Map([['', client]])).steps([call.step]);
+      await client.close();
+      peer.stdin.end();
+      const [code] = await ended;
+      assert.equal(code, 0, said);
+    });
   }
 });

@@ -225,13 +225,13 @@ final class Client
      */
     public function dequeue(string $topic, string $id): string
     {
-        return $this->command(['CANCEL', $topic, $id]);
+        return self::expect('is_string', $this->command(['CANCEL', $topic, $id], false));
     }
 
     /** Cancels all waiting jobs of a group, in all topics; running ones are not retried. Returns how many. */
     public function cancelGroup(string $group): int
     {
-        return $this->command(['CANCELGROUP', $group]);
+        return self::expect('is_int', $this->command(['CANCELGROUP', $group], false));
     }
 
     /** Moves a delayed, ready or dead job to another time. */
@@ -245,14 +245,14 @@ final class Client
             throw new DelayqException('invalid', 'processIn and processAt: give one of them');
         }
         $time = $processAt === null ? [Time::duration($processIn, 'processIn')] : ['AT', Time::moment($processAt, 'processAt')];
-        $this->command(['RESCHEDULE', $topic, $id, ...$time]);
+        $this->command(['RESCHEDULE', $topic, $id, ...$time], false);
     }
 
     /** A job, or null if there is none. Done and dead jobs are kept for a while. */
     public function get(string $topic, string $id): ?StoredJob
     {
         $reply = $this->command(['GET', $topic, $id]);
-        return $reply === null ? null : StoredJob::fromReply($reply);
+        return $reply === null ? null : StoredJob::fromReply(self::map($reply, ['topic', 'id', 'state', 'body', 'due_ms', 'pushed_ms', 'attempts', 'priority']));
     }
 
     // ---- schedules
@@ -322,7 +322,7 @@ final class Client
     /** @param list<string> $rule */
     private function setSchedule(string $name, array $rule, string $topic, mixed $payload, array $schedule, array $job): Schedule
     {
-        return Schedule::fromReply($this->command([
+        return self::schedule($this->command([
             'SCHEDULE', 'SET', $name, ...$rule, 'TOPIC', $topic, 'BODY', Words::payload($payload), ...Words::schedule($schedule), ...Words::job($job),
         ]));
     }
@@ -330,7 +330,7 @@ final class Client
     public function getSchedule(string $name): ?Schedule
     {
         $reply = $this->command(['SCHEDULE', 'GET', $name]);
-        return $reply === null ? null : Schedule::fromReply($reply);
+        return $reply === null ? null : self::schedule($reply);
     }
 
     /** Removes a schedule. The jobs that it has made stay. It is not sent again when its answer is lost. */
@@ -341,18 +341,18 @@ final class Client
 
     public function pauseSchedule(string $name): Schedule
     {
-        return Schedule::fromReply($this->command(['SCHEDULE', 'PAUSE', $name]));
+        return self::schedule($this->command(['SCHEDULE', 'PAUSE', $name]));
     }
 
     public function resumeSchedule(string $name): Schedule
     {
-        return Schedule::fromReply($this->command(['SCHEDULE', 'RESUME', $name]));
+        return self::schedule($this->command(['SCHEDULE', 'RESUME', $name]));
     }
 
     /** Makes a job now, in addition to the occurrences. It is not sent again when its answer is lost. */
     public function runSchedule(string $name): ScheduleRun
     {
-        $reply = $this->command(['SCHEDULE', 'RUN', $name], false);
+        $reply = self::map($this->command(['SCHEDULE', 'RUN', $name], false), ['topic', 'id', 'state', 'due_ms']);
         return new ScheduleRun($reply['topic'], $reply['id'], $reply['state'], Time::fromMillis($reply['due_ms']));
     }
 
@@ -376,7 +376,29 @@ final class Client
         }
         $which = $name !== null ? ['NAME', $name] : ($rule !== null ? ['CRON', $rule] : ['EVERY', Time::duration($interval, 'interval')]);
         $reply = $this->command(['SCHEDULE', 'NEXT', ...$which, ...Words::schedule(compact('zone', 'from', 'count'))]);
-        return array_map(static fn (array $one): Occurrence => new Occurrence(Time::fromMillis($one[0]), $one[1]), $reply);
+        return array_map(static function (mixed $one): Occurrence {
+            self::map($one, [0, 1]);
+            return new Occurrence(Time::fromMillis(self::expect('is_int', $one[0])), self::expect('is_string', $one[1]));
+        }, self::map($reply, []));
+    }
+
+    /** The reply, if it is of the type that it should have. */
+    private static function expect(callable $isType, mixed $reply): mixed
+    {
+        return $isType($reply) ? $reply : throw new DelayqException('internal', 'the server sent something that is no answer to this call');
+    }
+
+    /** @param list<string|int> $keys that it must have */
+    private static function map(mixed $reply, array $keys): array
+    {
+        self::expect('is_array', $reply);
+        self::expect('boolval', array_diff($keys, array_keys($reply)) === []);
+        return $reply;
+    }
+
+    private static function schedule(mixed $reply): Schedule
+    {
+        return Schedule::fromReply(self::map($reply, ['name']));
     }
 
     // ---- the connection

@@ -53,8 +53,8 @@ final class Schedule
         $seconds = static fn (string $key): ?float => isset($reply[$key]) ? Time::seconds($reply[$key]) : null;
         return new self(
             $reply['name'],
-            $reply['state'],
-            $reply['topic'],
+            $reply['state'] ?? 'broken',
+            $reply['topic'] ?? '',
             $reply['body'] ?? null,
             array_map('strval', $reply['headers'] ?? []),
             $seconds('every'),
@@ -64,8 +64,8 @@ final class Schedule
             Time::fromMillis($reply['end_ms'] ?? null),
             $reply['runs'] ?? null,
             $seconds('jitter') ?? 0.0,
-            $reply['overlap'],
-            $reply['missed'],
+            $reply['overlap'] ?? 'allow',
+            $reply['missed'] ?? 'one',
             Time::fromMillis($reply['next_ms'] ?? null),
             $reply['next_local'] ?? null,
             $reply['occurrences_made'] ?? 0,

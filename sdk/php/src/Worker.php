@@ -121,6 +121,7 @@ final class Worker
         if ($this->handlers === [] || $this->dispatcher !== null) {
             throw new DelayqException('invalid', $this->dispatcher === null ? 'a worker needs a handler: call handle()' : 'the worker runs already');
         }
+        Dispatcher::inOrder(array_map('strval', array_keys($this->handlers)));
         $this->client->close();
         $this->dispatcher = new Dispatcher(
             $this->client->settings(),

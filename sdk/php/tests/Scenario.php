@@ -44,7 +44,7 @@ final class Scenario
         'job' => [], 'signal' => ['name'], 'wait' => ['name'], 'wait_cancelled' => ['reason'], 'stop' => [],
         'fail' => ['text'], 'retry_in' => ['delay', 'text'], 'dead' => ['reason'],
     ];
-    private const DURATIONS = ['process_in', 'timeout', 'interval', 'jitter', 'delay', 'retry_for', 'lease', 'wait', 'grace'];
+    private const DURATIONS = ['process_in', 'timeout', 'interval', 'jitter', 'delay', 'retry_for', 'connect_timeout', 'lease', 'wait', 'grace'];
     private const MOMENTS = ['process_at', 'start', 'end', 'from'];
     private const NEAR_MS = 20_000;
     private const WORK_SECONDS = 60.0;
@@ -57,11 +57,14 @@ final class Scenario
     private string $work = '';
     private ?Worker $worker = null;
 
-    /** @param array<string, \stdClass> $clientOptions */
-    public function __construct(private readonly Server $server, array $clientOptions)
+    /**
+     * @param object $server a Server, or what has a directory and client(), too
+     * @param array<string, \stdClass> $clientOptions
+     */
+    public function __construct(private readonly object $server, array $clientOptions)
     {
         foreach ($clientOptions as $name => $options) {
-            self::checkKeys($options, ['token', 'token_name', 'retry_for'], "client $name");
+            self::checkKeys($options, ['token', 'token_name', 'retry_for', 'timeout', 'connect_timeout', 'tls'], "client $name");
             $this->clients[$name] = $server->client(...self::arguments($options));
         }
         $this->clients[''] = $server->client();
@@ -89,6 +92,11 @@ final class Scenario
         $verb = $step->do;
         $known = self::VERBS[$verb] ?? throw new \LogicException("unknown verb $verb");
         self::checkKeys($step, ['do', 'result', 'error', 'message', 'retryable', 'save', 'client', ...$known], $verb);
+        foreach ([$step, ...($verb === 'enqueue_many' ? $step->jobs : [])] as $one) {
+            self::checkKeys($one, $one === $step ? array_keys((array) $step) : self::JOB, 'jobs');
+            $payload = $one->payload ?? '';
+            self::expect(!$payload instanceof \stdClass || in_array(array_keys((array) $payload), [['base64'], ['repeat', 'times'], ['json']], true), 'an unknown value');
+        }
         $client = $this->clients[$step->client ?? ''];
         $input = $this->value(array_diff_key((array) $step, array_flip(['do', 'result', 'error', 'message', 'retryable', 'save', 'client'])));
         $where = json_encode($step, JSON_UNESCAPED_UNICODE | JSON_PARTIAL_OUTPUT_ON_ERROR);

@@ -189,7 +189,9 @@ class _Fields:
     """A map of a reply. What is missing is None."""
 
     def __init__(self, reply: Reply) -> None:
-        self._of: dict[bytes, Any] = reply if isinstance(reply, dict) else {}
+        if not isinstance(reply, dict):
+            raise TypeError("not a map")
+        self._of: dict[bytes, Any] = reply
 
     def text(self, name: bytes) -> str | None:
         value = self._of.get(name)

@@ -57,6 +57,8 @@ class Held:
         self.attempt: int = reply[4]
         self.due_ms: int = reply[5]
         self.headers: dict[str, str] = header_texts(reply[6])
+        if not (isinstance(self.lease, bytes) and isinstance(self.payload, bytes) and isinstance(self.attempt, int) and isinstance(self.due_ms, int)):
+            raise TypeError("a job has a value of the wrong type")
         self.taken = now
         self.began = 0.0
         self.length = lease  # None: not known yet
@@ -139,6 +141,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._control = AsyncPipe(options)  # for everything but pops
         self._popping: Connection | None = None
+        self._pops = 0
         self._held: dict[bytes, Held] = {}  # by lease: those that run, and those in _ahead
         self._ahead: deque[Held] = deque()
         self._running = 0
@@ -202,7 +205,9 @@ class Engine:
                     await self._changed.wait()
                 continue
             reply = await self._pop(count)
-            if isinstance(reply, Error):
+            jobs = reply if isinstance(reply, Error) else self._read(reply)
+            if isinstance(jobs, Error):
+                reply = jobs
                 if self._stop.is_set():
                     return
                 if reply.code in _FATAL:
@@ -215,7 +220,17 @@ class Engine:
             if failures:
                 log.info("jobs can be taken again")
             failures = 0
-            self._take(reply)
+            self._take(jobs)
+
+    def _read(self, reply: Reply) -> list[Held] | Error:
+        """The jobs that a pop has brought. An Error if the reply is none of a pop: then nothing more is read from this connection."""
+        now = self._loop.time()
+        try:
+            return [Held(item, now, self._settings.lease) for item in reply or ()]
+        except (TypeError, ValueError, AttributeError, LookupError) as problem:
+            assert self._popping is not None
+            self._popping.abort("the answer to POP makes no sense")
+            return Error("unavailable", f"the answer to POP makes no sense: {problem}")
 
     def _wanted(self) -> int:
         """How many jobs to ask for."""
@@ -227,6 +242,13 @@ class Engine:
         # A pop of a few, when there is still something to do, would be one round trip for a few jobs.
         return max(wanted, 0) if self._running < concurrency or wanted * 2 > ahead else 0
 
+    def _next_topics(self) -> tuple[str, ...]:
+        """The server prefers the first topic, so the order changes: none has to wait until the others are empty."""
+        topics = self._settings.topics
+        start = self._pops % len(topics)
+        self._pops += 1
+        return in_order(topics[start:] + topics[:start])
+
     async def _pop(self, count: int) -> Reply:
         try:
             if self._popping is None or self._popping.lost:
@@ -236,16 +258,15 @@ class Engine:
         except Error as problem:
             return problem
         settings = self._settings
-        words = [b"POP", *[topic.encode() for topic in settings.topics], b"COUNT", b"%d" % count, b"WAIT", milliseconds(settings.wait)]
+        words = [b"POP", *[topic.encode() for topic in self._next_topics()], b"COUNT", b"%d" % count, b"WAIT", milliseconds(settings.wait)]
         if settings.lease is not None:
             words += [b"LEASE", milliseconds(settings.lease)]
         return await self._popping.ask([*words, b"HEADERS"], settings.wait)
 
-    def _take(self, reply: Reply) -> None:
+    def _take(self, jobs: list[Held]) -> None:
         now = self._loop.time()
         earliest = now + 3600
-        for item in reply or ():
-            held = Held(item, now, self._settings.lease)
+        for held in jobs:
             self._held[held.lease] = held
             earliest = min(earliest, held.extend_at)
             if self._stop.is_set():

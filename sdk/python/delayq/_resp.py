@@ -98,7 +98,7 @@ class Parser:
             kind = data[at:at + 1]
             value: Reply
             if kind == b"$" or kind == b"=" or kind == b"!":
-                length = _number(data[at + 1:end])
+                length = _length(data[at + 1:end])
                 begin = end + 2
                 if length < 0:
                     value, at = None, begin
@@ -114,7 +114,7 @@ class Parser:
                     if kind != b"$":
                         value = from_reply(value) if kind == b"!" else value[4:]
             elif kind == b"*" or kind == b"%" or kind == b"~" or kind == b">":
-                count = _number(data[at + 1:end])
+                count = _length(data[at + 1:end])
                 at = end + 2
                 if count < 0:
                     value = None
@@ -147,6 +147,14 @@ def _number(text: bytes) -> int:
         return int(text)
     except ValueError:
         raise ProtocolError(f"{text[:40]!r} is not a number") from None
+
+
+def _length(text: bytes) -> int:
+    """-1: null, as RESP2 writes it."""
+    length = _number(text)
+    if length < -1:
+        raise ProtocolError(f"{length} is not a length")
+    return length
 
 
 def _aggregate(kind: bytes, items: list[Reply]) -> Reply:

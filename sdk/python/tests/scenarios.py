@@ -39,6 +39,9 @@ VERBS: dict[str, tuple[tuple[str, ...], set[str]]] = {
 }
 
 
+SPECIAL = ({"base64"}, {"repeat", "times"}, {"json"})
+
+
 class Failed(AssertionError):
     """A scenario did not go as it says."""
 
@@ -71,6 +74,7 @@ def arguments_of(step: Mapping[str, Any], first: tuple[str, ...], options: set[s
         if key in EXPECTATIONS:
             continue
         value = value_of(step[key], saved)
+        require(not (key == "payload" and isinstance(step[key], dict) and set(step[key]) not in SPECIAL), f"unknown value: {step[key]}")
         if key in DURATIONS:
             value = timedelta(milliseconds=value)
         elif key in MOMENTS:
@@ -199,7 +203,7 @@ class Runner:
         require(not unknown, f"unknown keys: {unknown}")
         self._options, self._clients, self._saved = scenario.get("clients", {}), {}, {}
         for options in self._options.values():
-            require(not set(options) - {"token", "token_name", "retry_for"}, f"unknown options: {options}")
+            require(not set(options) - {"token", "token_name", "retry_for", "timeout", "connect_timeout", "tls"}, f"unknown options: {options}")
         asyncio.run(self._scenario(scenario["steps"]))
 
     async def _scenario(self, steps: list[Any]) -> None:

@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from scenarios import Failed, Runner, check
-from support import SPEC, Server
+from support import DEADLINE, SPEC, Server
 
 from delayq._resp import Parser
 from delayq.errors import Error
@@ -18,7 +21,7 @@ CASES = [(name, half, number) for name in SCENARIOS for half in ("blocking", "as
 
 
 def test_there_are_scenarios() -> None:
-    assert set(FILES) == set(SCENARIOS) | {"replies"}
+    assert set(FILES) == set(SCENARIOS) | {"replies", "wire"}
     assert len(CASES) > 80
     for file in SCENARIOS.values():
         assert not set(file) - {"about", "server", "scenarios"}
@@ -72,3 +75,24 @@ def test_the_runner_can_fail(server: Server, step: dict[str, Any], half: str) ->
 def test_a_mismatch_is_found(expected: Any, actual: Any) -> None:
     with pytest.raises(Failed):
         check(expected, actual, {})
+
+
+CALLS = FILES["wire"]["calls"]
+
+
+@pytest.mark.parametrize("half", ["blocking", "asyncio"])
+@pytest.mark.parametrize("call", CALLS, ids=[call["name"] for call in CALLS])
+def test_call(call: dict[str, Any], half: str) -> None:
+    assert set(FILES["wire"]) == {"about", "calls"}
+    assert not set(call) - {"name", "client", "server", "step", "sent"}
+    options = {name: value if name == "tls" else value / 1000 for name, value in call.get("client", {}).items()}
+    with subprocess.Popen([sys.executable, "-B", str(SPEC / "wire.py"), call["name"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as peer:
+        assert peer.stdout is not None
+        address = f"127.0.0.1:{int(peer.stdout.readline())}"
+        began = time.monotonic()
+        try:
+            Runner(address, half == "asyncio").run({"name": call["name"], "clients": {"it": options}, "steps": [{"client": "it", **call["step"]}]})
+        finally:
+            difference, _ = peer.communicate(timeout=DEADLINE)
+    assert peer.returncode == 0, difference
+    assert time.monotonic() - began < 30

@@ -263,6 +263,15 @@ def test_a_server_that_does_not_know_release(half: Half) -> None:
         assert fake.of(b"NACK") == [[b"NACK", b"t/1", b"DELAY", b"0", b"REASON", b"worker stopped"]]
 
 
+def test_no_topic_waits_until_the_others_are_empty(half: Half) -> None:
+    with FakeServer(lambda _number, words: b"*0\r\n" if words[0] == b"POP" else b"*1\r\n_\r\n") as fake:
+        half.make(fake.address, {"a": lambda job: None, "b": lambda job: None, "wait": lambda job: None})
+        half.begin()
+        wait_for(lambda: len(fake.of(b"POP")) >= 3, "three pops")
+        half.stop()
+        assert [words[1:4] for words in fake.of(b"POP")[:3]] == [[b"wait", b"a", b"b"], [b"wait", b"a", b"b"], [b"wait", b"b", b"a"]]
+
+
 def test_a_server_that_knows_release(half: Half) -> None:
     other = {b"COMMAND": b"*1\r\n*1\r\n+release\r\n"}
     with FakeServer(answer_as_a_server([job_reply(b"1")], other)) as fake:

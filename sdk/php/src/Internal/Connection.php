@@ -20,8 +20,11 @@ final class Connection
     private const PORTION = 262_144;
     /** So many bytes of commands may be without a reply. */
     private const UNANSWERED = 4_194_304;
-    /** A reply that says it is longer is not one of delayq's. */
-    private const LONGEST = 1_073_741_824;
+    /** A reply that is larger is not one of delayq's: a body has at most 64 MiB, and a pop of several jobs ends at 8 MiB. */
+    private const LONGEST = 268_435_456;
+    private const LONGEST_LINE = 65_536;
+    private const MOST_ITEMS = 2_000_000;
+    private const DEEPEST = 8;
 
     private static ?\stdClass $nothing = null;
 
@@ -35,6 +38,9 @@ final class Connection
     /** @var list<array{string, int, list<mixed>}> aggregates that are not complete: kind, missing, items */
     private array $open = [];
     private int $errors = 0;
+    /** Of the reply that is being read: announced items, and bytes that are not in `in` any more. */
+    private int $items = 0;
+    private int $bytes = 0;
 
     /** @param resource $stream */
     private function __construct($stream, private readonly Settings $settings, private readonly int $pid)
@@ -248,29 +254,43 @@ final class Connection
     public function next(): mixed
     {
         while (true) {
-            if (strlen($this->in) < $this->needed || ($end = strpos($this->in, "\r\n", $this->at)) === false) {
+            if (strlen($this->in) < $this->needed) {
+                return self::nothing();
+            }
+            if (($end = strpos($this->in, "\r\n", $this->at)) === false) {
+                if (strlen($this->in) - $this->at > self::LONGEST_LINE) {
+                    throw $this->lost('a line of a reply is too long');
+                }
                 return self::nothing();
             }
             $kind = $this->in[$this->at];
             $value = substr($this->in, $this->at + 1, $end - $this->at - 1);
             if ($kind === '$') {
-                $length = (int) $value;
+                $length = $this->length($value);
                 if ($length < 0) {
                     $value = null;
                 } else {
                     if (strlen($this->in) < $end + $length + 4) {
-                        if ($length > self::LONGEST) {
-                            throw $this->lost('a reply has more than 1 GiB');
+                        if ($this->bytes + $length > self::LONGEST) {
+                            throw $this->lost('a reply is too large');
                         }
                         $this->needed = $end + $length + 4;
                         return self::nothing();
+                    }
+                    if (substr_compare($this->in, "\r\n", $end + 2 + $length, 2) !== 0) {
+                        throw $this->lost('a text of a reply does not end where it should');
                     }
                     $value = substr($this->in, $end + 2, $length);
                     $end += $length + 2;
                 }
             } elseif ($kind === '*' || $kind === '%' || $kind === '~' || $kind === '>') {
+                $missing = $this->length($value) * ($kind === '%' ? 2 : 1);
+                $this->items += max(0, $missing);
+                if ($this->items > self::MOST_ITEMS || count($this->open) >= self::DEEPEST) {
+                    throw $this->lost('a reply has too many items');
+                }
+                $this->bytes += $end + 2 - $this->at;
                 $this->at = $end + 2;
-                $missing = (int) $value * ($kind === '%' ? 2 : 1);
                 if ($missing > 0) {
                     $this->open[] = [$kind, $missing, []];
                     continue;
@@ -280,8 +300,12 @@ final class Connection
             } else {
                 $value = $this->scalar($kind, $value);
             }
+            $this->bytes += $end + 2 - $this->at;
             $this->at = $end + 2;
             $this->needed = 0;
+            if ($this->bytes > self::LONGEST) {
+                throw $this->lost('a reply is too large');
+            }
             // Closes every aggregate that this value completes.
             while ($this->open !== []) {
                 $last = count($this->open) - 1;
@@ -292,15 +316,28 @@ final class Connection
                 [$kind, , $items] = array_pop($this->open);
                 $value = $kind === '%' ? self::map($items) : $items;
             }
+            $this->items = $this->bytes = 0;
             return $value;
         }
+    }
+
+    private function number(string $digits): int
+    {
+        return preg_match('/^-?\d{1,19}$/D', $digits) === 1 ? (int) $digits : throw $this->lost('a reply has a malformed number');
+    }
+
+    /** -1: null, as RESP2 writes it. */
+    private function length(string $digits): int
+    {
+        $length = $this->number($digits);
+        return $length >= -1 && $length <= 1 << 40 ? $length : throw $this->lost('a reply has an impossible length');
     }
 
     private function scalar(string $kind, string $value): mixed
     {
         return match ($kind) {
             '+' => $value,
-            ':' => (int) $value,
+            ':' => $this->number($value),
             '_' => null,
             '#' => $value === 't',
             ',' => (float) $value,
@@ -320,7 +357,7 @@ final class Connection
     {
         $map = [];
         for ($i = 0; $i + 1 < count($items); $i += 2) {
-            $map[$items[$i]] = $items[$i + 1];
+            $map[is_scalar($items[$i]) ? (string) $items[$i] : ''] = $items[$i + 1];
         }
         return $map;
     }

@@ -252,13 +252,28 @@ final class Dispatcher
         if ($count <= 0) {
             return;
         }
-        $words = ['POP', ...$this->topics, 'COUNT', (string) $count, 'WAIT', Time::duration($this->wait, 'wait'), 'HEADERS'];
+        $words = ['POP', ...self::inOrder($this->topics), 'COUNT', (string) $count, 'WAIT', Time::duration($this->wait, 'wait'), 'HEADERS'];
         if ($this->leaseMs !== null) {
             array_push($words, 'LEASE', "{$this->leaseMs}ms");
         }
         $this->topics[] = array_shift($this->topics);  // so that a topic that is never empty does not keep the others waiting
         $this->pops->send(Connection::encode($words), ['pop']);
         $this->pops->collect(false);
+    }
+
+    /**
+     * Only the first word of a POP is always a topic: one with the name of an option goes there.
+     *
+     * @param list<string> $topics
+     * @return list<string>
+     */
+    public static function inOrder(array $topics): array
+    {
+        $odd = array_filter($topics, static fn (string $topic): bool => in_array(strtoupper($topic), ['COUNT', 'WAIT', 'LEASE', 'AUTOACK', 'HEADERS'], true));
+        if (count($odd) > 1) {
+            throw new DelayqException('invalid', 'topic: at most one topic of a worker may have the name of an option of POP');
+        }
+        return [...$odd, ...array_diff($topics, $odd)];
     }
 
     private function takePopped(mixed $reply, float $now): void
@@ -271,8 +286,15 @@ final class Dispatcher
             }
             return;
         }
+        if (!self::isListOfJobs($reply)) {
+            $problem = new DelayqException('unavailable', 'the answer to POP makes no sense');
+            $this->popPause = min(5.0, max(0.1, $this->popPause * 2));
+            $this->popAt = $now + $this->popPause;
+            $this->meetProblem($problem, 'cannot take jobs');
+            return;
+        }
         $this->popPause = 0.0;
-        foreach ($reply as [$lease, $topic, $id, $payload, $attempt, $due, $headers]) {
+        foreach ($reply ?? [] as [$lease, $topic, $id, $payload, $attempt, $due, $headers]) {
             if ($this->mustStop) {
                 $this->reports->release($lease);
                 continue;
@@ -284,6 +306,13 @@ final class Dispatcher
             $this->held[$job->number] = $job;
             $this->waiting->enqueue($job);
         }
+    }
+
+    private static function isListOfJobs(mixed $reply): bool
+    {
+        $isJob = static fn (mixed $job): bool => is_array($job) && count($job) >= 7 && is_string($job[0]) && is_string($job[1]) && is_string($job[2])
+            && is_string($job[3]) && is_int($job[4]) && is_int($job[5]) && is_array($job[6]);
+        return $reply === null || (is_array($reply) && array_is_list($reply) && array_filter($reply, $isJob) === $reply);
     }
 
     private function assign(): void
