@@ -18,7 +18,6 @@ namespace delayq::cli {
 
 namespace {
 
-constexpr size_t kListCell = 120;
 constexpr size_t kListAround = 3;  // title, heading, keys
 
 constexpr std::array<std::string_view, 7> kJobTitles{"ID",    "STATE", "DUE",    "ATTEMPTS",
@@ -63,11 +62,11 @@ std::string JobRows::text(size_t most_columns) const {
 
 bool JobRows::add(const Session& session, const resp::Value& job) {
   if (job.find("id") == nullptr) return false;
-  rows_.push_back({printable(field_text(job, "id"), kListCell),
-                   printable(field_text(job, "state"), kListCell), when_of(session, job, "due_ms"),
+  rows_.push_back({printable(field_text(job, "id"), kShownCell),
+                   printable(field_text(job, "state"), kShownCell), when_of(session, job, "due_ms"),
                    grouped(number_of(job, "attempts")), when_of(session, job, "until_ms"),
-                   printable(field_text(job, "group"), kListCell),
-                   printable(field_text(job, "outcome"), kListCell)});
+                   printable(field_text(job, "group"), kShownCell),
+                   printable(field_text(job, "outcome"), kShownCell)});
   return true;
 }
 
@@ -112,7 +111,7 @@ std::vector<std::string> render_list(const ListSnapshot& snapshot, const ListLoo
       fmt::format("delayq {}  {} UTC  {}: {}", snapshot.server, time, printable(snapshot.topic, kShownTopic),
                   snapshot.counts.empty() ? "no jobs" : snapshot.counts);
   if (!snapshot.problem.empty())
-    title += fmt::format("  NOT NEW: {}", printable(snapshot.problem, kListCell));
+    title += fmt::format("  NOT NEW: {}", printable(snapshot.problem, kShownCell));
   std::vector<std::string> lines{
       styled(snapshot.problem.empty() ? "1" : "31", cut_to_columns(title, look.width))};
   const std::string text = snapshot.rows.text(look.width);
