@@ -73,7 +73,7 @@ class ListTest(LookingTest):
         self.refused(2, "gone", "list", "order", "gone")
         self.refused(2, "TOPIC", "list")
         self.refused(2, "--watch: needs a terminal", "list", "order", "--watch")
-        self.refused(2, "topic", "list", "a b")
+        self.refused(2, "a character that is not allowed", "list", "a b")
 
     def test_for_people(self):
         self.fill()
