@@ -185,5 +185,6 @@ void add_field(resp::Value& map, std::string_view name, std::string_view text);
 
 /// A topic's name is cut to this many bytes when it is shown.
 inline constexpr size_t kShownTopic = 60;
+inline constexpr size_t kShownCell = 120;
 
 }  // namespace delayq::cli

@@ -14,7 +14,7 @@ UNKNOWN = "no_such_name"
 NEEDS_A_BROKEN_DISK = {"DamagedLine.topic", "DamagedLine.state", "DamagedLine.damaged", "JobLine.outcome_base64",
                        "DamagedSchedule.name", "DamagedSchedule.problem", "DamagedScheduleLine.schedule", "DamagedScheduleLine.damaged"}
 NEEDS_ANOTHER_SERVER = {"Schedule.problem",  # a zone that only that one knows
-                        "TotalFigures.bodies_in_kafka"}  # the kafka engine
+                        "TotalFigures.bodies_in_kafka"}  # one with the kafka engine
 
 # Seen by Watching.
 NEEDS_TOKENS_AND_CALLS = {"server 200.name"} | {f"WaitingPop.{name}" for name in ("client", "protocol", "token", "topics", "since", "until")} | {

@@ -1,9 +1,12 @@
 """The programs of docs/guide/redis-clients.md: they get their jobs later than the client's own timeout, go on after a restart of the
 server, and use TLS and a token. Without the setting that the page names, each meets the pitfall. DELAYQ_PAGES names the clients."""
+import json
 import os
 import pathlib
 import re
 import subprocess
+
+import redis
 
 import harness
 import page_harness
@@ -20,6 +23,10 @@ GIVES_UP = {  # and closes the connection
     "Jedis": ("waiting.sendBlockingCommand", "waiting.sendCommand"),
 }
 KEEPS_ON = {"ioredis": ("socketTimeout: 35_000", "commandTimeout: 1_000")}
+CARELESS = {  # without this setting the name of the host is not compared with the certificate
+    "redis-py": (", ssl_check_hostname=True", ""),
+    "Jedis": (".sslOptions(tls)", ""),
+}
 STAYS_CLOSED = {"node-redis": ("socketTimeout: 35_000, reconnectStrategy: 1_000", "socketTimeout: 1_000")}
 
 
@@ -126,6 +133,11 @@ class RedisClients(page_harness.PageTest):
         self.assertEqual(program.expect_end(), 0)
         self.names = {"queue.example.com": "127.0.0.1"}  # for which there is no certificate
         self.refuse(client, file, code)
+        if client in CARELESS:
+            right, wrong = CARELESS[client]
+            self.assertEqual(code.count(right), 1)
+            self.environment["JAVA_TOOL_OPTIONS"] = "-Djavax.net.ssl.trustStore=ca.p12 -Djavax.net.ssl.trustStorePassword=changeit"
+            self.start_program(client, file, code.replace(right, wrong)).expect(["order:7 is delayed"])
         self.names, self.environment["DELAYQ_TOKEN"] = {"queue.example.com": "localhost"}, "dq_wrong"
         self.refuse(client, file, code)
 
@@ -136,6 +148,17 @@ class RedisClients(page_harness.PageTest):
 
 
 class Page(harness.ServerTest):
+    def test_versions_are_those_that_are_tested(self):
+        folder = harness.ROOT / "tests" / "clients"
+        node = json.loads((folder / "package.json").read_text())["dependencies"]
+        tested = {"redis-py": redis.__version__, "ioredis": node["ioredis"], "node-redis": node["redis"],
+                  "go-redis": re.search(r"go-redis/v9 v(\S+)", (folder / "go.mod").read_text())[1],
+                  "Jedis": re.search(r"jedis</artifactId>\s*<version>([^<]+)", (folder / "pom.xml").read_text())[1]}
+        for client, version in tested.items():
+            said = re.search(r"^Version ([\d.]*\d)", SECTIONS[client].text, re.MULTILINE)[1]
+            self.assertTrue(f"{version}.".startswith(f"{said}."), f"{client} {version}, and the page says {said}")
+            self.assertIn(f"| {client} {'.'.join(version.split('.')[:2])} |", SECTIONS["What every client needs"].text)
+
     def test_what_not_to_use_is_refused(self):
         client = self.connect(self.serve())
         for words in (("SELECT", "1"), ("WATCH", "x"), ("SUBSCRIBE", "x"), ("CLUSTER", "SLOTS"), ("READONLY",), ("EVAL", "return 1", "0"), ("BLPOP", "x", "1"),

@@ -121,7 +121,7 @@ export function Topics() {
 type Kind = 'number' | 'text' | 'duration' | 'lines' | string[];
 const groups: {name: string; rows: [string, Kind][]}[] = [
   {name: 'Retry', rows: [['attempts', 'number'], ['backoff', 'text'], ['lease', 'duration'], ['on_dead', 'text']]},
-  {name: 'Limits', rows: [['rate.count', 'number'], ['rate.per', 'duration'], ['concurrency', 'number'], ['priority', 'number']]},
+  {name: 'Limits', rows: [['rate', 'text'], ['concurrency', 'number'], ['priority', 'number']]},
   {name: 'Kept', rows: [['keep_done.time', 'duration'], ['keep_done.count', 'number'], ['keep_dead.time', 'duration'], ['keep_dead.count', 'number']]},
   {name: 'Delivery', rows: [['delivery', ['pull', 'webhook', 'redis_list', 'redis_stream', 'kafka_topic']], ['callback', 'text'], ['callback_method', ['', 'POST', 'PUT', 'PATCH', 'DELETE']], ['callback_timeout', 'duration'], ['callback_format', ['webhook', 'cloudevents', 'callback-api']], ['callback_headers', 'lines'], ['callback_secrets', 'lines'],
     ['redis_key', 'text'], ['redis_content', ['job', 'id']], ['redis_maxlen', 'number'], ['kafka_topic', 'text'], ['kafka_key', ['id', 'group', 'none']], ['kafka_content', ['body', 'job', 'id']], ['kafka_headers', ['all', 'id', 'none']]]},
@@ -172,7 +172,7 @@ function SettingsForm({topic, settings, onChanged}: {topic: string; settings: Se
           <fieldset key={group.name} disabled={!canChange}>
             <legend>{groupNames[group.name]()}</legend>
             {group.rows.filter(([path]) => isShown(path, of('delivery'))).map(([path, kind]) => (
-              <Field key={path} label={path} hint={kind === 'lines' ? t('{n} is set, and never shown. New lines replace what is set.|{n} are set, and never shown. New lines replace what is set.', {n: countOf(settings, path)}) : path === 'on_dead' ? t('a topic or a URL that is told of each dead job') : undefined} class={changed[path] !== undefined && changed[path] !== read(settings, path) ? 'changed' : ''}>
+              <Field key={path} label={path} hint={kind === 'lines' ? t('{n} is set, and never shown. New lines replace what is set.|{n} are set, and never shown. New lines replace what is set.', {n: countOf(settings, path)}) : path === 'on_dead' ? t('a topic or a URL that is told of each dead job') : path === 'rate' ? t('hand-overs per time, as in 100/1s; 0: no limit') : undefined} class={changed[path] !== undefined && changed[path] !== read(settings, path) ? 'changed' : ''}>
                 {(id) => Array.isArray(kind) ? (
                   <select id={id} value={of(path)} onChange={(event) => setChanged({...changed, [path]: event.currentTarget.value})}>
                     {kind.map((each) => <option key={each} value={each}>{each || '–'}</option>)}
