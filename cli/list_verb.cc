@@ -387,10 +387,10 @@ class Consumers final : public Verb {
       std::string topics;
       for (const std::string& topic : field_texts(pop, "topics"))
         topics += (topics.empty() ? "" : " ") + topic;
-      table.row({printable(field_text(pop, "client"), kListCell),
-                 printable(field_text(pop, "protocol"), kListCell),
-                 printable(field_text(pop, "token"), kListCell), session.when(number_of(pop, "since_ms")),
-                 session.when(number_of(pop, "until_ms")), printable(topics, kListCell)});
+      table.row({printable(field_text(pop, "client"), kShownCell),
+                 printable(field_text(pop, "protocol"), kShownCell),
+                 printable(field_text(pop, "token"), kShownCell), session.when(number_of(pop, "since_ms")),
+                 session.when(number_of(pop, "until_ms")), printable(topics, kShownCell)});
     }
     session.world.out << table.text();
     if (static_cast<int64_t>(pops.size()) < waiting) session.world.out << "and more: see --count\n";
@@ -403,7 +403,7 @@ class Consumers final : public Verb {
     table.row({"TOPIC", "ID", "ATTEMPT", "DUE", "LEASE ENDS"});
     for (const resp::Value& job : leases.jobs) {
       table.row({printable(field_text(job, "topic"), kShownTopic),
-                 printable(field_text(job, "id"), kListCell), grouped(number_of(job, "attempts")),
+                 printable(field_text(job, "id"), kShownCell), grouped(number_of(job, "attempts")),
                  session.when(number_of(job, "due_ms")), session.when(number_of(job, "until_ms"))});
     }
     session.world.out << table.text();

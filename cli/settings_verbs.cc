@@ -14,8 +14,6 @@ namespace delayq::cli {
 
 namespace {
 
-constexpr size_t kShownName = 120;
-
 constexpr const char* kTopicOrDefaults = "The topic; '*' for the defaults of all topics";
 
 class SettingsGet final : public Verb {
@@ -41,7 +39,7 @@ class SettingsGet final : public Verb {
     for (size_t i = 0; i < reply->items.size(); i += 2) width = std::max(width, reply->items[i].text.size());
     for (size_t i = 0; i < reply->items.size(); i += 2) {
       const resp::Value& name = reply->items[i];
-      session.world.out << fmt::format("{:<{}}  {}\n", printable(name.text, kShownName), width,
+      session.world.out << fmt::format("{:<{}}  {}\n", printable(name.text, kShownCell), width,
                                        shown(name.text, reply->items[i + 1]));
     }
     return {};
