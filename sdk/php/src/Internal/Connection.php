@@ -323,7 +323,8 @@ final class Connection
 
     private function number(string $digits): int
     {
-        return preg_match('/^-?\d{1,19}$/D', $digits) === 1 ? (int) $digits : throw $this->lost('a reply has a malformed number');
+        $number = (int) $digits;
+        return (string) $number === $digits ? $number : throw $this->lost('a reply has a malformed number');
     }
 
     /** -1: null, as RESP2 writes it. */
