@@ -542,23 +542,6 @@ void Scenario::expect(const Json& said, const Json& actual, const std::string& w
 
 }  // namespace
 
-std::string from_base64(const std::string& text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  unsigned bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const std::size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) break;
-    bits = bits << 6 | static_cast<unsigned>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xFF);
-  }
-  return bytes;
-}
-
 Json read_spec(const std::string& file) {
   Json spec = Json::parse(read_file(DELAYQ_SOURCE_FOLDER "/sdk/spec/" + file));
   for (const auto& each : spec.members) {

@@ -27,7 +27,4 @@ std::vector<std::string> spec_files();
 /// The options of a client, as a scenario or a call of wire.json has them.
 delayq::ClientOptions client_options(const Json& said);
 
-/// The payloads of the scenarios: bytes as text.
-std::string from_base64(const std::string& text);
-
 }  // namespace sdk_test
