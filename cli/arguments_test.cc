@@ -46,6 +46,13 @@ TEST_F(ArgumentsTest, leaves_brackets_alone) {
   EXPECT_EQ(one_, "[d,e]");
 }
 
+TEST_F(ArgumentsTest, takes_what_is_negative_for_a_value) {
+  parse(app_, {"list", "-5s", "-.5", "--number", "-7", "--one=-1h"});
+  EXPECT_THAT(words_, ElementsAre("-5s", "-.5"));
+  EXPECT_EQ(number_, -7);
+  EXPECT_EQ(one_, "-1h");
+}
+
 TEST_F(ArgumentsTest, takes_everything_behind_two_hyphens_as_the_command) {
   parse(app_, {"pop", "order", "--", "sh", "-c", "", "--", "[x]", "--one"});
   EXPECT_THAT(words_, ElementsAre("order"));

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -10,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/connection.h"
 #include "cli/verb.h"
@@ -56,6 +58,54 @@ Transport transport_over(const std::shared_ptr<Line>& line) {
   return [line](const Words& command, Millis wait) { return line->ask(command, wait); };
 }
 
+/// The option or argument of that name as a person types it; one that was given takes precedence.
+std::string option_named(const CLI::App& command, const std::string& name) {
+  std::string found;
+  for (const CLI::Option* const option : command.get_options()) {
+    std::string typed;
+    if (option->get_positional() && lowered(option->get_name(true)) == name) typed = option->get_name(true);
+    for (const std::string& each : option->get_lnames()) {
+      if (each == name) typed = "--" + each;
+    }
+    if (typed.empty()) continue;
+    if (option->count() > 0) return typed;
+    found = typed;
+  }
+  return found;
+}
+
+/// The option or argument that a person types for a field of the server: "--priority" for PRI, "DELAY" for
+/// delay. Empty when the command has none of that name.
+std::string typed_name(const CLI::App& command, std::string_view field) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOthers{{
+      {"pri", "priority"},
+      {"method", "callback-method"},
+      {"format", "callback-format"},
+      {"headers", "header"},
+      {"outcome", "error"},
+      {"limit", "count"},
+  }};
+  std::string name = lowered(field.substr(0, field.find('.')));
+  std::replace(name.begin(), name.end(), '_', '-');
+  const auto* const other =
+      std::find_if(kOthers.begin(), kOthers.end(), [&](const auto& each) { return each.first == name; });
+  const std::string also = other == kOthers.end() ? name : std::string(other->second);
+  const std::string exact = option_named(command, name);
+  return exact.empty() && also != name ? option_named(command, also) : exact;
+}
+
+/// The error in the words of the command line: a detail begins with the name of the field that is wrong.
+Error in_typed_words(Error error, const CLI::App& command) {
+  const bool is_about_a_field = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kTooLarge ||
+                                error.code == ErrorCode::kConflict;
+  if (!is_about_a_field) return error;
+  const size_t end = error.detail.find_first_of(": ");
+  if (end == std::string::npos || error.detail.starts_with("--")) return error;
+  const std::string typed = typed_name(command, std::string_view(error.detail).substr(0, end));
+  if (!typed.empty()) error.detail.replace(0, end, typed);
+  return error;
+}
+
 /// Adds advice that the server cannot give.
 Error with_advice(Error error, const Result<Server>& server) {
   // An error with an `op` is not from the server.
@@ -86,10 +136,15 @@ Commands::Commands(CLI::App& app) {
   add_producer_verbs(verbs);
   add_consumer_verbs(verbs);
   add_operator_verbs(verbs);
+  add_settings_verbs(verbs);
   add_schedule_verbs(verbs);
   add_transfer_verbs(verbs);
   add_migrate_verb(verbs);
   add_top_verb(verbs);
+  add_list_verb(verbs);
+  add_forecast_verb(verbs);
+  add_events_verb(verbs);
+  add_doctor_verb(verbs);
   add_listen_verb(verbs);
   add_shell_verbs(verbs);
   for (std::unique_ptr<Verb>& verb : verbs) add(app, std::move(verb));
@@ -112,7 +167,8 @@ void Commands::add(CLI::App& app, std::unique_ptr<Verb> verb) {
 
 std::optional<int> Commands::run(const Surroundings& surroundings) {
   for (const std::unique_ptr<Entry>& entry : entries_) {
-    if (entry->app->parsed()) return run(*entry, surroundings);
+    // `topics rm` has parsed `topics`, too.
+    if (entry->app->parsed() && entry->app->get_subcommands().empty()) return run(*entry, surroundings);
   }
   return std::nullopt;
 }
@@ -127,11 +183,12 @@ int Commands::run(Entry& entry, const Surroundings& surroundings) {
       .json_asked = entry.json,
       .batch_transport = [&line](std::span<const Words> commands) { return line->ask_all(commands, {}); },
       .new_transport = [&server] { return transport_over(std::make_shared<Line>(server)); },
-      .server_name = server ? to_string(server->address) : std::string()};
+      .server_name = server ? to_string(server->address) : std::string(),
+      .server = server};
   const Status status = entry.verb->run(session);
   surroundings.out.flush();
   if (!status) {
-    Error error = with_advice(status.error(), server);
+    Error error = in_typed_words(with_advice(status.error(), server), *entry.app);
     error.op = entry.verb->name();
     surroundings.err << "delayq " << to_string(error) << "\n";
     return traits_of(error.code).exit_code;
@@ -145,8 +202,14 @@ namespace {
 /// second one.
 constexpr char kMark = '\x02';
 
-/// Puts the mark in front of a value that CLI11 might split.
+/// "-5s" is a value, which its reader calls negative: no option begins with a digit.
+bool is_negative(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && ((word[1] >= '0' && word[1] <= '9') || word[1] == '.');
+}
+
+/// Puts the mark in front of a value that CLI11 might split, or take for an option.
 std::string marked(const std::string& word) {
+  if (is_negative(word)) return kMark + word;
   const size_t sign = word.starts_with("--") ? word.find('=') : std::string::npos;
   const size_t value = sign == std::string::npos ? 0 : sign + 1;
   if (value >= word.size() || (word[value] != '[' && word[value] != kMark)) return word;
@@ -231,6 +294,28 @@ std::string no_such_command(std::string_view word, const CLI::App& within, std::
                      meant(word, command_names(within)));
 }
 
+/// What CLI11 says, as the rest of the program would say it.
+std::string in_plain_words(const std::string& what, const CLI::App& command) {
+  constexpr std::string_view kUnexpected = "The following argument was not expected: ";
+  constexpr std::string_view kUnexpectedOnes = "The following arguments were not expected: ";
+  constexpr std::string_view kNotConverted = "Could not convert: ";
+  for (const std::string_view start : {kUnexpected, kUnexpectedOnes}) {
+    if (what.starts_with(start)) return fmt::format("too many arguments: {}", what.substr(start.size()));
+  }
+  if (what == "A subcommand is required")
+    return fmt::format("one of these is needed: {}", fmt::join(command_names(command), ", "));
+  if (what.starts_with(kNotConverted)) {
+    const size_t sign = std::min(what.find(" = "), what.size());
+    return fmt::format("{}: {} is not a number",
+                       what.substr(kNotConverted.size(), sign - kNotConverted.size()),
+                       quote(std::string_view(what).substr(std::min(sign + 3, what.size()))));
+  }
+  const size_t required = what.find(": 1 required ");
+  if (required != std::string::npos && what.ends_with(" missing"))
+    return what.substr(0, required) + ": a value is missing behind it";
+  return what;
+}
+
 }  // namespace
 
 void parse(CLI::App& app, const std::vector<std::string>& arguments) {
@@ -277,7 +362,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
     command = inner;
     name += " " + arguments[1];
   }
-  std::string what = unmarked(error.what());
+  std::string what = in_plain_words(unmarked(error.what()), *command);
   if (const std::string option = unknown_option(*command, arguments); !option.empty()) {
     what = fmt::format("there is no option {}.{}", option, meant(option, option_names(*command)));
   }
@@ -287,6 +372,44 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
 namespace {
 
 constexpr std::string_view kDefaultAddress = "127.0.0.1:9278";
+constexpr uint16_t kDefaultPort = 9278;
+
+struct NamedServer {
+  Address address;
+  bool tls = false;
+};
+
+/// "host:port", "host", or one of them behind redis:// or rediss://.
+Result<NamedServer> parse_server(std::string_view text, std::string_view source) {
+  NamedServer server;
+  std::string_view rest = text;
+  const size_t scheme_end = rest.find("://");
+  if (scheme_end != std::string_view::npos) {
+    const std::string scheme = lowered(rest.substr(0, scheme_end));
+    rest.remove_prefix(scheme_end + 3);
+    if (rest.ends_with('/')) rest.remove_suffix(1);
+    const bool is_http = scheme == "http" || scheme == "https";
+    if (is_http) {
+      const std::string_view host = rest.substr(0, rest.find_first_of(rest.starts_with('[') ? "]" : ":/"));
+      return invalid(fmt::format(
+          "{}: {} is the address of HTTP; commands go to the port of RESP, which is {} unless server.resp "
+          "says another one: --server {}{}:{}{}",
+          source, quote(text), kDefaultPort, host, rest.starts_with('[') ? "]" : "", kDefaultPort,
+          scheme == "https" ? " --tls" : ""));
+    }
+    if (scheme != "redis" && scheme != "rediss" && scheme != "resp")
+      return invalid(fmt::format("{}: {} has an unknown scheme: use HOST:PORT", source, quote(text)));
+    server.tls = scheme == "rediss";
+  }
+  const size_t after_host = rest.starts_with('[') ? rest.find(']') : 0;
+  const bool has_port =
+      after_host == std::string_view::npos || rest.find(':', after_host) != std::string_view::npos;
+  const Result<Address> address =
+      parse_address(has_port ? std::string(rest) : fmt::format("{}:{}", rest, kDefaultPort));
+  if (!address) return invalid(fmt::format("{}: {}", source, address.error().detail));
+  server.address = *address;
+  return server;
+}
 
 /// The option's value, else the environment variable's.
 std::string first_of(const std::string& given, const char* variable) {
@@ -299,7 +422,7 @@ std::string first_of(const std::string& given, const char* variable) {
 void add_server_options(CLI::App& app, ServerOptions& options) {
   constexpr const char* kGroup = "Server";
   app.add_option("--server,--resp", options.address,
-                 "Where it listens for RESP; else $DELAYQ_RESP, else 127.0.0.1:9278")
+                 "Where it listens for RESP, default port 9278; else $DELAYQ_RESP, else 127.0.0.1:9278")
       ->type_name("HOST:PORT")
       ->group(kGroup);
   app.add_option("--token", options.token, "The token; prefer $DELAYQ_TOKEN, which other users cannot see")
@@ -324,11 +447,12 @@ Result<Server> server_of(const ServerOptions& options,
                          const std::function<const char*(const char*)>& variable) {
   std::string text = first_of(options.address, variable("DELAYQ_RESP"));
   if (text.empty()) text = kDefaultAddress;
-  const Result<Address> address = parse_address(text);
-  if (!address) return address.error();
-  Server server{.address = *address, .token = first_of(options.token, variable("DELAYQ_TOKEN")), .tls = {}};
+  const Result<NamedServer> named = parse_server(text, options.address.empty() ? "$DELAYQ_RESP" : "--server");
+  if (!named) return named.error();
+  Server server{
+      .address = named->address, .token = first_of(options.token, variable("DELAYQ_TOKEN")), .tls = {}};
   const std::string ca = first_of(options.ca, variable("DELAYQ_CA"));
-  if (options.tls || options.insecure || !ca.empty() || !options.certificate.empty()) {
+  if (options.tls || named->tls || options.insecure || !ca.empty() || !options.certificate.empty()) {
     server.tls = Server::Tls{.ca = ca,
                              .certificate = options.certificate,
                              .key = options.key.empty() ? options.certificate : options.key,

@@ -88,7 +88,8 @@ struct Surroundings {
 Surroundings process_surroundings();
 
 /// The verbs push, pop, bpop, ack, nack, extend, get, cancel, reschedule, redrive, pause, resume, topics,
-/// stats, dead, top, listen, completion and manual as subcommands of `app`. From main():
+/// stats, dead, list, purge, forecast, events, consumers, doctor, top, listen, completion and manual as
+/// subcommands of `app`. From main():
 ///
 ///   CLI::App app{...};
 ///   cli::Commands commands(app);

@@ -146,7 +146,7 @@ TEST(Cli, tells_that_its_token_is_refused) {
   const Outcome outcome = run({"pause", "order", "--server", server.address(), "--token", "dq_x"});
   EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kUnauthorized).exit_code);
   EXPECT_EQ(outcome.err, "delayq pause: unauthorized: " + server.address() +
-                             " refuses the token (--token, $DELAYQ_TOKEN): NOAUTH no such token\n");
+                             " refuses the token (--token, $DELAYQ_TOKEN): no such token\n");
 }
 
 TEST(Cli, tells_that_a_token_is_missing) {

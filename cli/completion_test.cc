@@ -19,6 +19,7 @@ class CompletionTest : public testing::Test {
     return completions(app_, words, [this](NamesOf what) {
       ++asked_;
       if (what == NamesOf::kSchedules) return std::vector<std::string>{"nightly", "hourly"};
+      if (what == NamesOf::kSettings) return std::vector<std::string>{"lease", "rate"};
       return std::vector<std::string>{"order", "mail", "order:eu"};
     });
   }
@@ -29,7 +30,7 @@ class CompletionTest : public testing::Test {
 };
 
 TEST_F(CompletionTest, offers_commands) {
-  EXPECT_THAT(offered({"pu"}), ElementsAre("push"));
+  EXPECT_THAT(offered({"pu"}), ElementsAre("purge", "push"));
   EXPECT_THAT(offered({""}), Contains("top"));
   EXPECT_THAT(offered({}), Contains("top"));
   EXPECT_THAT(offered({""}), Not(Contains("complete"))) << "it is hidden";
@@ -73,7 +74,11 @@ TEST_F(CompletionTest, knows_the_commands_of_a_group) {
   EXPECT_THAT(offered({"schedule", "set", "x", "--topic", "m"}), ElementsAre("mail"));
   EXPECT_EQ(asked_, 2);
   EXPECT_THAT(offered({"backup", "n"}), IsEmpty()) << "the name of a copy";
+  EXPECT_THAT(offered({"settings", "s"}), ElementsAre("set"));
   EXPECT_EQ(asked_, 2);
+  EXPECT_THAT(offered({"settings", "get", "m"}), ElementsAre("mail"));
+  EXPECT_THAT(offered({"settings", "get", "mail", "ra"}), ElementsAre("rate"));
+  EXPECT_EQ(asked_, 4);
 }
 
 TEST_F(CompletionTest, has_a_script_for_each_shell) {

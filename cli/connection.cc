@@ -19,6 +19,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "cli/verb.h"
 #include "core/duration.h"
 #include "resp/writer.h"
 
@@ -51,7 +52,8 @@ Status Connection::introduce(const std::string& token, Millis patience) {
   if (!reply->is_error()) return {};
   return Error{ErrorCode::kUnauthorized,
                {},
-               fmt::format("{} refuses the token (--token, $DELAYQ_TOKEN): {}", stream_.name(), reply->text)};
+               fmt::format("{} refuses the token (--token, $DELAYQ_TOKEN): {}", stream_.name(),
+                           error_of_reply(reply->text).detail)};
 }
 
 Result<resp::Value> Connection::ask(std::span<const std::string_view> command, Millis patience) {
@@ -81,9 +83,33 @@ Result<std::vector<resp::Value>> Connection::ask_all(std::span<const std::vector
   return replies;
 }
 
+Status Connection::send(std::span<const std::string_view> command, Millis patience) {
+  std::string bytes;
+  resp::append_command(bytes, command);
+  return stream_.send(bytes, Clock::now() + patience);
+}
+
+Status Connection::hear(std::vector<resp::Value>& heard) {
+  const Result<bool> came = stream_.receive(input_, Clock::now());
+  if (!came) return came.error();
+  std::string_view rest = input_;
+  for (;;) {
+    Result<std::optional<resp::Value>> value = resp::take_reply(rest);
+    if (!value)
+      return unavailable(fmt::format("{} does not speak RESP: {}", stream_.name(), value.error().detail));
+    if (!*value) break;
+    heard.push_back(std::move(**value));
+  }
+  input_.erase(0, input_.size() - rest.size());
+  return {};
+}
+
 Result<resp::Value> Connection::read_reply(Clock::time_point deadline, Millis patience) {
   for (;;) {
     const Result<std::optional<size_t>> size = resp::reply_size(input_);
+    if (!size && input_.starts_with("HTTP/"))
+      return unavailable(fmt::format(
+          "{} speaks HTTP; name the port of RESP (server.resp), which is 9278 by default", stream_.name()));
     if (!size)
       return unavailable(fmt::format("{} does not speak RESP: {}", stream_.name(), size.error().detail));
     if (*size) break;
@@ -291,6 +317,11 @@ namespace {
 constexpr size_t kRecord = size_t{16} << 10;
 
 Error unusable(std::string_view option, const std::string& file) {
+  if (access(file.c_str(), R_OK) != 0) {
+    const int why = errno;
+    ERR_clear_error();
+    return invalid(fmt::format("{}: {} cannot be used: {}", option, file, reason(why)));
+  }
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
   return invalid(

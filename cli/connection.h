@@ -37,6 +37,7 @@ class Stream {
 
   /// Of the other end, for messages.
   const std::string& name() const { return name_; }
+  int descriptor() const { return socket_; }
 
  private:
   Stream(int socket, std::string name);
@@ -103,6 +104,14 @@ class Connection {
   /// keeps for a client that does not read.
   Result<std::vector<resp::Value>> ask_all(std::span<const std::vector<std::string>> commands,
                                            Millis patience);
+
+  // ---- push messages
+  /// Sends a command whose reply hear() will return.
+  Status send(std::span<const std::string_view> command, Millis patience);
+  /// Takes what has arrived, without waiting: appends push messages and replies to `heard`.
+  Status hear(std::vector<resp::Value>& heard);
+  /// Readable when there is something to hear.
+  int descriptor() const { return stream_.descriptor(); }
 
  private:
   explicit Connection(Stream stream) : stream_(std::move(stream)) {}

@@ -31,14 +31,6 @@ constexpr std::string_view kExecLease = "30s";
 constexpr int kFailedExit = 1;
 constexpr uint32_t kMaxWorkers = 1'000;
 
-void show_as_json(const Session& session, const Popped& job) {
-  json::Object object;
-  object.text("lease", job.lease).text("topic", job.topic).text("id", job.id).text("body", job.body);
-  object.number("attempt", job.attempt).number("due_ms", job.due_ms);
-  if (!job.headers.empty()) object.raw("headers", named_texts_as_json(job.headers));
-  session.say({}, object.finish());
-}
-
 std::vector<std::string> row_of(const Session& session, const Popped& job, bool with_headers) {
   std::vector<std::string> row{printable(job.lease, kShownBytes), printable(job.topic, kShownBytes),
                                printable(job.id, kShownBytes), grouped(job.attempt),
@@ -99,6 +91,7 @@ class Pop final : public Verb {
     append_option(command, "LEASE", lease_);
     if (autoack_) command.emplace_back("AUTOACK");
     command.emplace_back("HEADERS");
+    if (session.json) command.emplace_back("FIELDS");
     // A malformed duration is refused by the server at once.
     const Result<Millis> wait = parse_duration(wait_.value_or("0"));
     const Result<resp::Value> reply = session.ask(command, wait ? *wait : Millis{});
@@ -111,6 +104,7 @@ class Pop final : public Verb {
  private:
   static Status show(const Session& session, const resp::Value& reply) {
     if (reply.type != resp::Value::Type::kArray) return unexpected_reply();
+    if (session.json) return show_as_json(session, reply);
     std::vector<Popped> jobs;
     bool with_headers = false;
     for (const resp::Value& item : reply.items) {
@@ -119,10 +113,6 @@ class Pop final : public Verb {
       with_headers |= !job->headers.empty();
       jobs.push_back(std::move(*job));
     }
-    if (session.json) {
-      for (const Popped& job : jobs) show_as_json(session, job);
-      return {};
-    }
     Table table;
     std::vector<std::string> titles{"LEASE", "TOPIC", "ID", "ATTEMPT", "DUE"};
     if (with_headers) titles.emplace_back("HEADERS");
@@ -130,6 +120,14 @@ class Pop final : public Verb {
     table.row(std::move(titles));
     for (const Popped& job : jobs) table.row(row_of(session, job, with_headers));
     session.world.out << (reply.items.empty() ? "nothing is ready\n" : table.text());
+    return {};
+  }
+
+  static Status show_as_json(const Session& session, const resp::Value& reply) {
+    for (const resp::Value& job : reply.items) {
+      if (job.find("id") == nullptr) return unexpected_reply();
+      session.say_json(map_as_json(job));
+    }
     return {};
   }
 
@@ -217,21 +215,42 @@ class Ack final : public Verb {
   }
 
   Status run(const Session& session) override {
-    Words command{"ACK"};
-    command.insert(command.end(), leases_.begin(), leases_.end());
-    const Result<resp::Value> reply = session.ask(command);
-    if (!reply) return reply.error();
-    const std::optional<int64_t> count = number_in(*reply);
-    if (!count) return unexpected_reply();
-    session.say(fmt::format("{} acked", grouped(*count)), json::Object().number("acked", *count).finish());
+    std::vector<Words> commands;
+    if (session.json) {  // one command for each lease tells which of them were current
+      for (const std::string& lease : leases_) commands.push_back({"ACK", lease});
+    } else {
+      commands.push_back({"ACK"});
+      commands[0].insert(commands[0].end(), leases_.begin(), leases_.end());
+    }
+    const Result<std::vector<resp::Value>> replies = session.ask_all(commands);
+    if (!replies) return replies.error();
+    int64_t acked = 0;
+    for (const resp::Value& reply : *replies) {
+      if (reply.is_error()) return error_of_reply(reply.text);
+      const std::optional<int64_t> count = number_in(reply);
+      if (!count) return unexpected_reply();
+      acked += *count;
+      if (session.json) session.say_json(result_of(*count > 0));
+    }
+    if (!session.json) session.world.out << fmt::format("{} acked\n", grouped(acked));
     const auto asked = static_cast<int64_t>(leases_.size());
-    if (*count == asked) return {};
+    if (acked == asked) return {};
     return Error{ErrorCode::kStaleLease,
                  {},
-                 fmt::format("{} of {} leases are not the current ones any more", asked - *count, asked)};
+                 fmt::format("{} of {} leases are not the current ones any more", asked - acked, asked)};
   }
 
  private:
+  static std::string result_of(bool is_acked) {
+    if (is_acked) return json::Object().text("result", "acked").finish();
+    const ErrorTraits& stale = traits_of(ErrorCode::kStaleLease);
+    return json::Object()
+        .number("status", stale.http_status)
+        .text("code", stale.name)
+        .text("detail", "the lease is not the current one any more")
+        .finish();
+  }
+
   std::vector<std::string> leases_;
 };
 
@@ -251,13 +270,24 @@ class Nack final : public Verb {
     append_option(command, "DELAY", delay_);
     append_option(command, "REASON", reason_);
     if (dead_) command.emplace_back("DEAD");
+    command.emplace_back("FIELDS");
     const Result<resp::Value> reply = session.ask(command);
     if (!reply) return reply.error();
-    session.say("taken back", json::Object().boolean("ok", true).finish());
+    const resp::Value* const result = reply->find("result");
+    if (result == nullptr) return unexpected_reply();
+    session.say(told(session, *reply, result->text), map_as_json(*reply));
     return {};
   }
 
  private:
+  /// "retried at 2030-01-31T08:00:00.000Z, in 10s".
+  static std::string told(const Session& session, const resp::Value& reply, const std::string& result) {
+    const resp::Value* const retry = reply.find("retry_ms");
+    if (retry == nullptr) return printable(result, kShownBytes);
+    return fmt::format("{} at {}, {}", printable(result, kShownBytes),
+                       format_moment(from_unix_ms(retry->integer)), session.when(retry->integer));
+  }
+
   std::string lease_;
   Text delay_, reason_;
   bool dead_ = false;
@@ -276,15 +306,26 @@ class Extend final : public Verb {
     Words command{"EXTEND", lease_};
     if (duration_) command.push_back(*duration_);
     const Result<resp::Value> reply = session.ask(command);
-    if (!reply) return reply.error();
+    if (!reply) return about_duration(reply.error());
     const std::optional<int64_t> until = number_in(*reply);
     if (!until) return unexpected_reply();
     session.say(fmt::format("runs out {}", session.when(*until)),
-                json::Object().number("until_ms", *until).finish());
+                json::Object()
+                    .text("result", "extended")
+                    .text("lease_until", format_moment(from_unix_ms(*until)))
+                    .finish());
     return {};
   }
 
  private:
+  /// A length that is out of range is what the server calls the lease, and not our argument LEASE.
+  static Error about_duration(Error error) {
+    constexpr std::string_view kLease = "lease ";
+    if (error.detail.starts_with(kLease) && error.detail.find("is out of range") != std::string::npos)
+      error.detail.replace(0, kLease.size(), "DURATION ");
+    return error;
+  }
+
   std::string lease_;
   Text duration_;
 };

@@ -185,8 +185,14 @@ class Push final : public Verb {
         ->excludes(lines_option_);
     app.add_option("--at", at_, "When it is due: 2030-01-31T08:00:00Z or Unix seconds");
     flags_.add_to(app);
-    CLI::Option* const replace = app.add_flag("--replace", replace_, "Replace a job with this id");
-    app.add_flag("--keep", keep_, "Keep a job with this id unchanged")->excludes(replace);
+    CLI::Option* const conflict =
+        app.add_option("--on-conflict", on_conflict_,
+                       "If a job with this id waits or runs: refuse, replace it, or keep it; default reject")
+            ->check(CLI::IsMember(std::vector<std::string>{"reject", "replace", "keep"}));
+    CLI::Option* const replace =
+        app.add_flag("--replace", replace_, "The same as --on-conflict replace")->excludes(conflict);
+    app.add_flag("--keep", keep_, "The same as --on-conflict keep")->excludes(replace)->excludes(conflict);
+    app.add_flag("--unique", unique_, "Also refuse an id that waits or runs in any other topic");
   }
 
   Status run(const Session& session) override {
@@ -223,30 +229,54 @@ class Push final : public Verb {
     append_option(words, "ID", id_);
     append_option(words, "AT", at_);
     flags_.append_to(words);
-    if (replace_) words.emplace_back("REPLACE");
-    if (keep_) words.emplace_back("KEEP");
+    if (replace_ || on_conflict_ == "replace") words.emplace_back("REPLACE");
+    if (keep_ || on_conflict_ == "keep") words.emplace_back("KEEP");
+    if (unique_) words.emplace_back("UNIQUE");
     return words;
   }
+
+  /// Whether a job with this id may be there already, so that the result is of interest.
+  bool may_meet() const { return replace_ || keep_ || on_conflict_ == "replace" || on_conflict_ == "keep"; }
 
   Status push(const Session& session, Words command, std::string body) const {
     command.push_back(std::move(body));
     const Words after = options();
     command.insert(command.end(), after.begin(), after.end());
-    const Result<resp::Value> reply = session.ask(command);
-    if (!reply) return reply.error();
-    if (reply->type != resp::Value::Type::kBulk) return unexpected_reply();
-    session.say(printable(reply->text, Limits::kIdBytes * 4),
-                json::Object().text("topic", topic_).text("id", reply->text).finish());
+    // The short reply is the id; a server of an earlier version knows no other.
+    const bool with_fields = session.json || may_meet();
+    if (with_fields) command.emplace_back("FIELDS");
+    Result<resp::Value> reply = session.ask(command);
+    if (!reply) return with_advice(reply.error());
+    const resp::Value* const id = with_fields ? reply->find("id") : &*reply;
+    if (id == nullptr || id->type != resp::Value::Type::kBulk) return unexpected_reply();
+    std::string human = printable(id->text, Limits::kIdBytes * 4);
+    if (!with_fields) return say(session, human);
+    const resp::Value* const result = reply->find("result");
+    if (result != nullptr) human += " " + printable(result->text, kShownTopic);
+    add_field(*reply, "topic", topic_);
+    session.say(human, map_as_json(*reply));
     return {};
   }
 
+  static Status say(const Session& session, std::string_view human) {
+    session.say(human, {});
+    return {};
+  }
+
+  Error with_advice(Error error) const {
+    if (error.code == ErrorCode::kConflict && id_ && !may_meet() && !unique_)
+      error.detail += ". To replace or keep that job: --on-conflict replace or --on-conflict keep";
+    return error;
+  }
+
   std::string topic_;
-  Text first_, second_, id_, at_;
+  Text first_, second_, id_, at_, on_conflict_;
   JobFlags flags_;
   std::vector<std::string> files_, lines_;
   CLI::Option* lines_option_ = nullptr;
   bool replace_ = false;
   bool keep_ = false;
+  bool unique_ = false;
 };
 
 }  // namespace
@@ -306,12 +336,18 @@ class Cancel final : public Verb {
 
  private:
   Status run_group(const Session& session) {
-    const Result<resp::Value> reply = session.ask({"CANCELGROUP", *group_});
+    const Result<resp::Value> reply = session.ask({"CANCELGROUP", *group_, "FIELDS"});
     if (!reply) return reply.error();
-    const std::optional<int64_t> count = number_in(*reply);
-    if (!count) return unexpected_reply();
-    session.say(fmt::format("{} cancelled", grouped(*count)),
-                json::Object().number("cancelled", *count).finish());
+    const resp::Value* const cancelled = reply->find("cancelled");
+    const resp::Value* const reserved = reply->find("reserved");
+    if (cancelled == nullptr || reserved == nullptr) return unexpected_reply();
+    std::string human = fmt::format("{} cancelled", grouped(cancelled->integer));
+    if (reserved->integer > 0)
+      human += fmt::format(", {} running: not tried again", grouped(reserved->integer));
+    session.say(human, json::Object()
+                           .number("cancelled", cancelled->integer)
+                           .number("reserved", reserved->integer)
+                           .finish());
     return {};
   }
 
@@ -337,7 +373,7 @@ class Reschedule final : public Verb {
     append_option(command, "AT", at_);
     const Result<resp::Value> reply = session.ask(command);
     if (!reply) return reply.error();
-    session.say("moved", json::Object().boolean("ok", true).finish());
+    session.say("moved", json::Object().text("result", "moved").finish());
     return {};
   }
 

@@ -314,7 +314,7 @@ class ScheduleRemove final : public OfOneSchedule {
     const Result<resp::Value> reply = ask(session, "DEL");
     if (!reply) return reply.error();
     if (reply->text != "OK") return unexpected_reply();
-    session.say("removed", json::Object().boolean("ok", true).finish());
+    session.say("removed", json::Object().text("result", "ok").finish());
     return {};
   }
 };

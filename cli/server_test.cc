@@ -33,7 +33,26 @@ TEST(CliServer, prefers_options_to_the_environment) {
             "a:1");
   EXPECT_EQ(server({}, {{"DELAYQ_TOKEN", "x"}})->token, "x");
   EXPECT_EQ(server(given(&ServerOptions::token, "y"), {{"DELAYQ_TOKEN", "x"}})->token, "y");
-  EXPECT_EQ(server(given(&ServerOptions::address, "nowhere")).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(server(given(&ServerOptions::address, "no where:1")).error().code, ErrorCode::kInvalid);
+}
+
+TEST(CliServer, has_a_default_port_and_the_schemes_of_redis) {
+  const auto named = [](const char* text) { return server(given(&ServerOptions::address, text)); };
+  EXPECT_EQ(to_string(named("queue.example")->address), "queue.example:9278");
+  EXPECT_EQ(to_string(named("[::1]")->address), "[::1]:9278");
+  EXPECT_EQ(to_string(named("redis://a:1/")->address), "a:1");
+  EXPECT_FALSE(named("redis://a:1")->tls);
+  EXPECT_TRUE(named("rediss://a:1")->tls);
+}
+
+TEST(CliServer, an_address_of_http_is_answered_with_the_right_port) {
+  const auto told = [](const char* text) {
+    return server(given(&ServerOptions::address, text)).error().detail;
+  };
+  EXPECT_TRUE(told("http://a:9277").ends_with("--server a:9278")) << told("http://a:9277");
+  EXPECT_TRUE(told("http://a/v1/jobs").ends_with("--server a:9278")) << told("http://a/v1/jobs");
+  EXPECT_TRUE(told("https://[::1]:443").ends_with("--server [::1]:9278 --tls")) << told("https://[::1]:443");
+  EXPECT_TRUE(told("ftp://a:1").starts_with("--server: ")) << told("ftp://a:1");
 }
 
 TEST(CliServer, any_option_of_tls_means_tls) {

@@ -142,6 +142,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 std::optional<NamesOf> names_for(const CLI::App& command, const CLI::Option& positional) {
   const std::string name = positional.get_name(true);
   if (name == "TOPIC") return NamesOf::kTopics;
+  if (name == "SETTING") return NamesOf::kSettings;
   const CLI::App* const group = command.get_parent();
   if (name == "NAME" && group != nullptr && group->get_name() == "schedule") return NamesOf::kSchedules;
   return std::nullopt;
@@ -259,7 +260,7 @@ std::string synopsis(const CLI::App& command) {
 void append_command(std::string& out, const CLI::App& command, const std::string& before) {
   const std::string name = before + command.get_name();
   const auto inner = command.get_subcommands([](const CLI::App*) { return true; });
-  if (inner.empty()) {
+  if (inner.empty() || command.get_require_subcommand_min() == 0) {
     out += fmt::format(".SS {}\n\\fBdelayq {}\\fR{}\n.PP\n{}\n", roff(name), roff(name), synopsis(command),
                        sentence(command.get_description()));
     for (const bool positional : {true, false}) {
@@ -296,7 +297,7 @@ void append_exit_codes(std::string& out) {
   out +=
       ".SH EXIT STATUS\n.TP\n\\fB0\\fR\nIt is done.\n.TP\n\\fB1\\fR\nThe command of \\fB\\-\\-exec\\fR "
       "failed for "
-      "a job, or the output could not be written.\n";
+      "a job, \\fBdoctor\\fR found a problem, or the output could not be written.\n";
   for (const ErrorTraits& traits : kErrorTable) {
     std::string name(traits.name);
     for (char& c : name) c = c == '_' ? ' ' : c;
@@ -424,6 +425,7 @@ class Complete final : public OfTheTree {
     if (!server) return {};
     Result<Connection> connection = Connection::open(*server, kPatience);
     std::vector<std::string> names;
+    if (what == NamesOf::kSettings && connection) return names_of_settings(*connection);
     std::string cursor;
     for (int page = 0; page < kMostPages && connection; ++page) {
       std::vector<std::string_view> command{"TOPICS", cursor, "1000"};
@@ -437,6 +439,19 @@ class Complete final : public OfTheTree {
       }
       cursor = reply->items[0].text;
       if (cursor.empty()) break;
+    }
+    return names;
+  }
+
+  static std::vector<std::string> names_of_settings(Connection& connection) {
+    const std::vector<std::string_view> command{"SETTINGS", "GET", "*"};
+    const Result<resp::Value> reply = connection.ask(command, kPatience);
+    std::vector<std::string> names;
+    for (size_t i = 0; reply && i + 1 < reply->items.size(); i += 2) {
+      std::string name = reply->items[i].text;
+      constexpr std::string_view kNumberOf = "_count";  // of secrets: it is set by another name
+      if (name.ends_with(kNumberOf)) name.replace(name.size() - kNumberOf.size(), kNumberOf.size(), "s");
+      names.push_back(std::move(name));
     }
     return names;
   }

@@ -24,21 +24,11 @@ namespace {
 /// Statistics that are asked for together: their replies must fit into what a server keeps for a client.
 constexpr size_t kBatch = 200;
 
-int64_t number_of(const resp::Value& map, std::string_view key) {
-  const resp::Value* const value = map.find(key);
-  return value == nullptr ? 0 : number_in(*value).value_or(0);
-}
-
 /// Per second, to a hundredth.
 double rate(int64_t before, int64_t now, double seconds) {
   // Fewer than before: the server was restarted, or the topic was forgotten meanwhile.
   if (seconds <= 0 || now < before) return 0;
   return std::round(100 * static_cast<double>(now - before) / seconds) / 100;
-}
-
-bool is_page(const resp::Value& reply) {
-  return reply.type == resp::Value::Type::kArray && reply.items.size() == 2 &&
-         reply.items[1].type == resp::Value::Type::kArray;
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ struct Session {
   /// Opens another connection to the same server, for another thread.
   std::function<Transport()> new_transport{};
   std::string server_name{};  ///< its address, for people
+  /// For verbs that need connections of their own.
+  Result<Server> server = Error{};
 
   /// The reply; an error reply becomes an error.
   Result<resp::Value> ask(const Words& command, Millis wait = {}) const;
@@ -74,10 +76,15 @@ void add_push_verb(Verbs& verbs);
 void add_consumer_verbs(Verbs& verbs);
 void add_pop_verbs(Verbs& verbs);
 void add_operator_verbs(Verbs& verbs);
+void add_settings_verbs(Verbs& verbs);
 void add_schedule_verbs(Verbs& verbs);
 void add_transfer_verbs(Verbs& verbs);
 void add_migrate_verb(Verbs& verbs);
 void add_top_verb(Verbs& verbs);
+void add_list_verb(Verbs& verbs);
+void add_forecast_verb(Verbs& verbs);
+void add_events_verb(Verbs& verbs);
+void add_doctor_verb(Verbs& verbs);
 void add_listen_verb(Verbs& verbs);
 void add_shell_verbs(Verbs& verbs);
 
@@ -87,7 +94,7 @@ CLI::App& add_subcommand(CLI::App& app, Verb& verb);
 // ---- what shell_verbs.cc prints, for tests
 
 /// What only a server knows.
-enum class NamesOf : uint8_t { kTopics, kSchedules };
+enum class NamesOf : uint8_t { kTopics, kSchedules, kSettings };
 
 /// The words that a shell may offer for the last of `words`, which are those after the program's name; the
 /// last may be empty. Commands, options and enumerated values come from `app`, names from `names`, which is
@@ -117,6 +124,23 @@ Error unexpected_reply();
 
 /// The number in a reply, also one written as text; nullopt when it is not a number.
 std::optional<int64_t> number_in(const resp::Value& value);
+
+/// The number of a field of a map; 0 if there is none.
+int64_t number_of(const resp::Value& map, std::string_view key);
+/// The text of a field of a map; empty if there is none.
+std::string_view field_text(const resp::Value& map, std::string_view key);
+/// The texts of a field that is a list.
+std::vector<std::string> field_texts(const resp::Value& map, std::string_view key);
+
+/// Whether the reply is a page of a listing: [cursor, rows].
+bool is_page(const resp::Value& reply);
+
+/// "3 delayed, 1,200 dead" of a map with the numbers of jobs by state, only of `states`, or of all if there
+/// are none; empty when all are 0.
+std::string shown_counts(const resp::Value& stats, std::span<const std::string> states = {});
+
+/// The names of the states, for options.
+std::vector<std::string> job_state_names();
 
 /// The options of a job that `push` and `schedule set` share. The values go to the server as they are
 /// written.
@@ -153,11 +177,14 @@ std::string named_texts_as_json(const NamedTexts& texts);
 /// On one line: "a=1, b=2".
 std::string shown_texts(const NamedTexts& texts, size_t most_bytes);
 
-/// A map as one JSON object. Fields that count or measure are numbers, those that say yes or no booleans, and
-/// all others texts, even when they look like numbers.
+/// A map as one JSON object, with the names and shapes that HTTP has for the same thing: moments are texts
+/// ("due_ms" is "due_at"), counts and the like are objects, and a body is the JSON value that it is.
 std::string map_as_json(const resp::Value& map);
+/// Puts a field in front of the others.
+void add_field(resp::Value& map, std::string_view name, std::string_view text);
 
 /// A topic's name is cut to this many bytes when it is shown.
 inline constexpr size_t kShownTopic = 60;
+inline constexpr size_t kShownCell = 120;
 
 }  // namespace delayq::cli

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <mutex>
 #include <ostream>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/child.h"
 #include "cli/terminal.h"
@@ -32,6 +34,12 @@ constexpr Millis kLook{1'000};
 constexpr Millis kFirstBackoff{100};
 constexpr Millis kLastBackoff{5'000};
 constexpr size_t kShownReason = 200;
+/// Between SIGTERM and SIGKILL for a command that is to end at once.
+constexpr Millis kGrace{1'000};
+/// From the second signal until the program ends in any case, in milliseconds.
+constexpr int kHurryPatience = 5'000;
+/// As of a program that SIGINT has ended.
+constexpr int kEndedExit = 130;
 /// Of a job that was cancelled while its command ran.
 constexpr ErrorCode kCancelled = ErrorCode::kConflict;
 /// What printable() makes of it may be a little longer.
@@ -104,15 +112,39 @@ class Shop {
   }
   void report(const Popped& job, const Child::End& end, const Status& settled);
 
+  /// A command begins to run, or has ended and its job is settled.
+  void begin(const Popped& job) {
+    const std::lock_guard lock(mutex_);
+    running_.push_back(named(job));
+  }
+  void end(const Popped& job) {
+    const std::lock_guard lock(mutex_);
+    running_.erase(std::find(running_.begin(), running_.end(), named(job)));
+  }
+  /// "2 commands to end (order 7, order 8)"; empty when none runs.
+  std::string awaited() {
+    constexpr size_t kMostNamed = 5;
+    const std::lock_guard lock(mutex_);
+    if (running_.empty()) return {};
+    const auto shown = running_.begin() + static_cast<ptrdiff_t>(std::min(running_.size(), kMostNamed));
+    return fmt::format("{} {} to end ({}{})", running_.size(), running_.size() == 1 ? "command" : "commands",
+                       fmt::join(running_.begin(), shown, ", "), shown == running_.end() ? "" : ", ...");
+  }
+
   WorkReport result() {
     const std::lock_guard lock(mutex_);
     return result_;
   }
 
  private:
+  static std::string named(const Popped& job) {
+    return printable(job.topic, kShownReason) + " " + printable(job.id, kShownReason);
+  }
+
   const Session& session_;
   const WorkOrder& order_;
   std::mutex mutex_;
+  std::vector<std::string> running_;
   uint64_t left_;
   std::atomic<bool> stopping_ = false;
   int stop_;
@@ -179,7 +211,9 @@ class Worker {
       waited_ = {};
       const std::optional<Popped> job = popped_of(reply->items[0]);
       if (!job) return shop_.fail(unexpected_reply());
+      shop_.begin(*job);
       work_on(*job);
+      shop_.end(*job);
     }
   }
 
@@ -242,10 +276,18 @@ class Worker {
   Status keep_lease(Child& child, const Popped& job) {
     const Millis every = shop_.order().lease / 3;
     Clock::time_point next = Clock::now() + every;
+    Clock::time_point kill = Clock::time_point::max();
     Status kept;
-    for (int wake = shop_.hurry_descriptor(); !child.run_until(next, wake);) {
-      if (Clock::now() < next) {
+    for (int wake = shop_.hurry_descriptor(); !child.run_until(std::min(next, kill), wake);) {
+      const Clock::time_point now = Clock::now();
+      if (now >= kill) {
+        child.signal(SIGKILL);
+        kill = Clock::time_point::max();
+        continue;
+      }
+      if (now < next) {
         child.signal(SIGTERM);
+        kill = now + kGrace;
         wake = -1;  // it stays readable
         continue;
       }
@@ -293,20 +335,31 @@ class Worker {
   Millis backoff_ = kFirstBackoff;
 };
 
-/// Passes signals to the shop until there is something to read on `done`.
+/// Passes signals to the shop until there is something to read on `done`. After the second signal the program
+/// ends in any case: an answer of the server may not come.
 void watch(const SignalReader& signals, int done, Shop& shop) {
+  int patience = -1;
   for (;;) {
     std::array<pollfd, 2> entries{{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
                                    {.fd = done, .events = POLLIN, .revents = 0}}};
-    poll(entries.data(), entries.size(), -1);
+    const int ready = poll(entries.data(), entries.size(), patience);
     if (entries[1].revents != 0) return;
+    if (ready == 0) {
+      shop.warn("the server does not answer; the jobs are handed over again when their leases expire");
+      std::_Exit(kEndedExit);
+    }
     signalfd_siginfo info{};
     if (entries[0].revents == 0 || read(signals.descriptor(), &info, sizeof info) != sizeof info) continue;
+    const std::string awaited = shop.awaited();
     if (shop.is_stopping()) {
-      shop.warn("stopping the commands that run");
+      shop.warn("ending the commands that run; their jobs are tried again");
       shop.hurry();
+      patience = kHurryPatience;
+    } else if (awaited.empty()) {
+      shop.warn("stopping");
+      shop.stop();
     } else {
-      shop.warn("stopping; the commands that run may finish, a second signal stops them");
+      shop.warn(fmt::format("stopping: waiting for {}; a second Ctrl-C ends them at once", awaited));
       shop.stop();
     }
   }

@@ -45,8 +45,9 @@ struct WorkReport {
 /// DELAYQ_LEASE, DELAYQ_DUE_AT and DELAYQ_HEADER_NAME for each header in the environment. Acks when it exits
 /// with 0, nacks otherwise.
 ///
-/// After SIGINT or SIGTERM no more jobs are taken and running commands may finish; a second signal is passed
-/// on to them. Changes the signal handling of the whole process, so the process must do nothing else.
+/// After SIGINT or SIGTERM no more jobs are taken and running commands may finish; a second signal ends them:
+/// SIGTERM, and SIGKILL a second later. If the server does not answer then, the whole process ends. Changes
+/// the signal handling of the whole process, so the process must do nothing else.
 Result<WorkReport> run_workers(const Session& session, const WorkOrder& order);
 
 }  // namespace delayq::cli

@@ -1,5 +1,6 @@
 #include "api/conversation.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace delayq::api {
@@ -94,6 +95,21 @@ std::optional<WaitingPop> Conversation::waiting_pop() const {
   if (!holds_up_ || connection_ == nullptr) return std::nullopt;
   const Pop& pop = pops_.at(*holds_up_);
   return WaitingPop{connection_->peer(), protocol(), caller_.name(), pop.topics, pop.since, pop.until};
+}
+
+WaitingPops waiting_pops(const Front& front, size_t most) {
+  WaitingPops pops;
+  for (const Conversation* const each : front.lingering) {
+    if (const auto pop = each->waiting_pop()) pops.first.push_back(*pop);
+  }
+  pops.total = pops.first.size();
+  const size_t shown = std::min(most, pops.total);
+  std::partial_sort(pops.first.begin(), pops.first.begin() + static_cast<ptrdiff_t>(shown), pops.first.end(),
+                    [](const WaitingPop& a, const WaitingPop& b) {
+                      return std::pair(a.since, a.client) < std::pair(b.since, b.client);
+                    });
+  pops.first.resize(shown);
+  return pops;
 }
 
 Served Conversation::about(std::string_view protocol, std::string_view verb) const {

@@ -122,9 +122,23 @@ struct Traffic {
   void refuse(ErrorCode code) { ++refusals[static_cast<size_t>(code)]; }
 };
 
+/// What a server tells its clients about itself.
+struct ServerFacts {
+  std::string engine{};      ///< its name: "journal"
+  std::string durability{};  ///< "commit" or "interval"; empty: the engine is not the journal
+  Millis sync_interval{};    ///< with "interval": at most so much is lost when the power fails
+  std::string resp{};        ///< where clients of these protocols connect
+  std::string http{};
+  uint64_t max_connections = 0;
+  uint64_t max_jobs = QueueConfig::kUnbounded;
+  uint64_t max_memory_bytes = QueueConfig::kUnbounded;  ///< of the engine
+  uint64_t disk_reserve_bytes = 0;                      ///< pushes are refused when less is free
+};
+
 /// What the APIs of a server have in common, besides the queue.
 struct Front {
   Access access;
+  ServerFacts facts{};
   PerProtocol<Traffic> traffic;
   /// Called with every request when it is answered. Empty: requests are not logged, and nothing is kept for
   /// it.
@@ -165,6 +179,14 @@ struct WaitingPop {
   Moment since{};
   Moment until{};  ///< when it gets an empty answer
 };
+
+/// The pops that wait now, those that have waited longest first. Valid until the queue is called.
+struct WaitingPops {
+  std::vector<WaitingPop> first{};
+  size_t total = 0;
+};
+/// At most `most` of them.
+WaitingPops waiting_pops(const Front& front, size_t most);
 
 /// One connection, in any protocol: requests take effect in their order, replies are sent in the same order,
 /// and pops may wait. A pop that waits and a verb of several steps (queue/verbs.h) hold up later requests

@@ -35,7 +35,7 @@ struct JournalCheckOptions {
 };
 
 int check_failed(const Error& error) {
-  std::cerr << "delayq check: " << to_string(error) << "\n";
+  std::cerr << to_string(in_verb("delayq check", error)) << "\n";
   return traits_of(error.code).exit_code;
 }
 
@@ -197,7 +197,7 @@ int run(const TokenOptions& options, bool json) {
   const Result<std::string> random = random_bytes();
   const Result<NewToken> token = random ? make_token(options, *random) : Result<NewToken>(random.error());
   if (!token) {
-    std::cerr << "delayq token new: " << to_string(token.error()) << "\n";
+    std::cerr << to_string(in_verb("delayq token new", token.error())) << "\n";
     return traits_of(token.error().code).exit_code;
   }
   if (json) {

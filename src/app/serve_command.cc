@@ -205,7 +205,7 @@ void allow_many_descriptors() {
 }
 
 int serve_failed(const Error& error) {
-  std::cerr << "delayq serve: " << to_string(error) << "\n";
+  std::cerr << to_string(in_verb("delayq serve", error)) << "\n";
   return traits_of(error.code).exit_code;
 }
 

@@ -70,6 +70,7 @@ Status Server::start() {
 
   loop_.sessions().set_limits(options_.answers);
   front_->access.replace(options_.tokens);
+  set_facts();
   front_->served = options_.served;
   front_->tells_commands = options_.tells_commands;
   front_->turned_away = options_.turned_away;
@@ -87,9 +88,24 @@ Status Server::start() {
   start_http();
   for (const ListenAt& where : options_.listen) {
     if (Status status = listen(where); !status.ok()) return status;
-    if (where.protocol == ProtocolKind::kResp) http_endpoint_->resp = listener(where.protocol).address();
+    (where.protocol == ProtocolKind::kResp ? front_->facts.resp : front_->facts.http) =
+        listener(where.protocol).address();
   }
   return {};
+}
+
+void Server::set_facts() {
+  api::ServerFacts& facts = front_->facts;
+  facts.engine = options_.engine_name;
+  facts.max_connections = options_.max_connections;
+  facts.max_jobs = options_.queue.jobs;
+  facts.max_memory_bytes = options_.queue.memory_bytes;
+  if (options_.storage.engine != EngineKind::kJournal) return;
+  const journal::JournalOptions& journal = options_.storage.journal;
+  const bool in_intervals = journal.durability == journal::Durability::kInterval;
+  facts.durability = in_intervals ? "interval" : "commit";
+  if (in_intervals) facts.sync_interval = journal.sync_interval;
+  facts.disk_reserve_bytes = options_.queue.disk_free_bytes;
 }
 
 void Server::start_resp(Moment now) {
@@ -107,7 +123,6 @@ void Server::start_http() {
   http_endpoint_->process = [this] { return process_figures(); };
   http_endpoint_->metrics_topics = options_.metrics_topics;
   http_endpoint_->dialects = options_.dialects;
-  http_endpoint_->engine = options_.engine_name;
   http_endpoint_->webhooks = [this] { return webhooks_->figures(); };
   http_endpoint_->callbacks = [this](Moment now, size_t limit) { return webhooks_->report(now, limit); };
   http_endpoint_->redis = [this] { return storage_->redis_figures(); };

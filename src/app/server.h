@@ -184,6 +184,7 @@ class Server {
   /// The settings to store so that the configured ones are in effect; nullopt if they already are.
   std::optional<Settings> wanted(const std::string& topic, const Settings& said) const;
   Status start_intakes();
+  void set_facts();
   void start_resp(Moment now);
   void start_http();
   Status listen(const ListenAt& where);

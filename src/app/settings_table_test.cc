@@ -17,6 +17,7 @@
 #include "core/limits.h"
 #include "json/reader.h"
 #include "ops/config_table.h"
+#include "queue/job_headers.h"
 #include "tests/support/committed_text.h"
 
 namespace delayq {
@@ -91,7 +92,7 @@ enum class Place { kRequest, kAnswer, kLine };
 
 std::string name_in(Place place, const Setting& row) {
   const bool is_count = place == Place::kAnswer && std::holds_alternative<SecretsKind>(row.kind);
-  return is_count ? transfer::count_name(row) : std::string(row.name);
+  return is_count ? count_name(row) : std::string(row.name);
 }
 
 /// The properties of the settings at one place, as lines of YAML.

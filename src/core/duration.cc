@@ -93,6 +93,8 @@ const Unit* take_unit(std::string_view& text) {
 }  // namespace
 
 Result<Millis> parse_duration(std::string_view text) {
+  if (text.size() > 1 && text[0] == '-' && (is_digit(text[1]) || text[1] == '.'))
+    return invalid(fmt::format("{} is negative: {}", quote(text), kUseUnit));
   std::string_view rest = text;
   int64_t total = 0;
   const Unit* previous = nullptr;

@@ -40,6 +40,11 @@ struct NewJob {
 };
 
 enum class PushOutcome : uint8_t { kCreated, kReplaced, kKept, kConflict, kAbsent };
+inline constexpr std::array<std::string_view, 5> kPushOutcomeNames{"created", "replaced", "kept", "conflict",
+                                                                   "absent"};
+constexpr std::string_view name_of(PushOutcome outcome) {
+  return kPushOutcomeNames[static_cast<size_t>(outcome)];
+}
 
 /// `state` and `due` belong to the job that now has the id: the new job, or the existing one.
 struct PushAnswer {
@@ -130,6 +135,11 @@ struct NackRequest {
 
 /// kCancelled: its producer cancelled the job while it was running, so it is removed and not retried.
 enum class NackOutcome : uint8_t { kRetried, kDead, kCancelled, kStale };
+inline constexpr std::array<std::string_view, 4> kNackOutcomeNames{"retried", "dead", "cancelled",
+                                                                   "stale_lease"};
+constexpr std::string_view name_of(NackOutcome outcome) {
+  return kNackOutcomeNames[static_cast<size_t>(outcome)];
+}
 
 struct ExtendRequest {
   LeaseRef lease;

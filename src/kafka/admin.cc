@@ -49,20 +49,25 @@ void note(TopicFacts& facts, std::string_view name, const char* value) {
 class LibraryAdmin final : public Admin {
  public:
   explicit LibraryAdmin(Handle handle)
-      : handle_(std::move(handle)), answers_(rd_kafka_queue_new(handle_.get())) {}
+      : handle_(std::move(handle)), answers_(rd_kafka_queue_new(handle_.get())) {
+    const EventQueue main(rd_kafka_queue_get_main(handle_.get()));
+    rd_kafka_queue_forward(main.get(), answers_.get());  // errors of the connections
+  }
 
   Status create(std::span<const NewTopic> topics, Millis timeout) override;
   Result<std::vector<TopicFacts>> describe(std::span<const std::string> names, Millis timeout) override;
 
  private:
   Options options(rd_kafka_admin_op_t operation, Millis timeout);
-  /// The next answer of that type; older ones, of calls that were given up, are dropped.
+  /// The next answer of that type; older ones, of calls that were given up, are dropped. Does not wait for
+  /// the timeout when the brokers refuse the client: trying again would change nothing.
   Result<Event> answer(rd_kafka_event_type_t type, Millis timeout);
   Status read_partitions(std::span<const std::string> names, Millis timeout, std::vector<TopicFacts>& facts);
   Status read_configs(Millis timeout, std::vector<TopicFacts>& facts);
 
   Handle handle_;
   EventQueue answers_;
+  std::string why_;  ///< the last error of a connection
 };
 
 Options LibraryAdmin::options(rd_kafka_admin_op_t operation, Millis timeout) {
@@ -78,10 +83,18 @@ Result<Event> LibraryAdmin::answer(rd_kafka_event_type_t type, Millis timeout) {
   for (;;) {
     Event event(rd_kafka_queue_poll(answers_.get(), static_cast<int>(timeout.count()) + 1'000));
     if (event == nullptr) return error_of(RD_KAFKA_RESP_ERR__TIMED_OUT, {}, "no broker has answered");
+    const auto error = rd_kafka_event_error(event.get());
+    if (rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR) {
+      // That all brokers are down only counts them; the reason is another event.
+      if (error != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) why_ = rd_kafka_event_error_string(event.get());
+      if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION || error == RD_KAFKA_RESP_ERR__SSL)
+        return error_of(error, {}, why_);
+    }
     if (rd_kafka_event_type(event.get()) != type) continue;
-    if (const auto error = rd_kafka_event_error(event.get()); error != RD_KAFKA_RESP_ERR_NO_ERROR)
-      return error_of(error, {}, rd_kafka_event_error_string(event.get()));
-    return event;
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return event;
+    Error said = error_of(error, {}, rd_kafka_event_error_string(event.get()));
+    if (said.code == ErrorCode::kUnavailable && !why_.empty()) said.detail += fmt::format(" ({})", why_);
+    return said;
   }
 }
 

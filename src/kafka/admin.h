@@ -31,8 +31,8 @@ struct TopicFacts {
 };
 
 /// Creates and describes topics. Its calls block until the answer or the timeout: call them at the start, or
-/// on a thread of your own. Errors: kUnavailable (no broker answers), kForbidden, kInvalid; the detail says
-/// which topic.
+/// on a thread of your own. Errors: kUnavailable (no broker answers, or accepts the client), kForbidden,
+/// kInvalid; the detail says which topic.
 class Admin {
  public:
   virtual ~Admin() = default;

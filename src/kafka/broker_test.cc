@@ -164,6 +164,36 @@ TEST_F(WithBroker, SingleRecordsAreReadOneAfterAnotherWithoutAPause) {
       10);
 }
 
+TEST_F(WithBroker, NeighboursThatWereRemovedAreAllFoundMissing) {
+  broker().create({"removed", 1, 1, {{"retention.ms", "1"}}});
+  const auto there = producer();
+  constexpr int64_t kRecords = 10;
+  for (int64_t i = 0; i < kRecords; ++i) ASSERT_TRUE(there->send({.topic = "removed", .value = "x"}, 1).ok());
+  settle(*there);
+  const auto reader = std::move(*open_reader({.client = broker().client()}));
+  constexpr Moment kNow{};
+  int64_t missing = 0;
+  const auto read = [&](int64_t offset) {
+    reader->read(kNow, "removed", 0, offset, [&](const Result<std::optional<std::string>>& value) {
+      ASSERT_TRUE(value.ok()) << value.error().detail;
+      missing += value->has_value() ? 0 : 1;
+    });
+  };
+  const auto all_missing = [&](int64_t count) {
+    reader->poll(kNow);
+    return missing == count;
+  };
+  support::wait_until(
+      "the retention has removed them",
+      [&] {
+        if (reader->outstanding() == 0 && missing == 0) read(kRecords - 1);
+        return all_missing(1);
+      },
+      60);
+  for (int64_t i = 0; i < kRecords; ++i) read(i);
+  support::wait_until("none is waited for", [&] { return all_missing(1 + kRecords); });
+}
+
 TEST_F(WithBroker, AConsumerLeavesItsGroupWhileRecordsAreOnTheirWay) {
   broker().create({"left", 4, 1, {}});
   const auto there = producer();

@@ -88,7 +88,8 @@ struct ConsumerOptions {
 /// A member of a consumer group. Partitions move between members one by one (cooperative-sticky), so those
 /// that stay are read without a break.
 ///
-/// Records of a partition come in the order of their offsets. Only what commit() names is committed: so a
+/// Records of a partition come in the order of their offsets; offsets that go back belong to a new topic with
+/// the name of one that was deleted. Only what commit() names is committed: so a
 /// record is read again, perhaps by another member, until its user has said that it is done.
 ///
 /// For one thread. No call waits for the network. The destructor waits for librdkafka's threads. Without a

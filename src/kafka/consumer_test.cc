@@ -221,10 +221,45 @@ TEST_F(ConsumerTest, AMissingTopicIsReportedAndReadWhenItIsThere) {
   EXPECT_EQ(member.consumer->trouble(), "");
 }
 
+// librdkafka 2.0.2 would end the program (its issue 4312).
+TEST_F(ConsumerTest, IsDestroyedBeforeItsFirstAssignment) {
+  ConsumerOptions options = reading("early");
+  options.client.brokers = "127.0.0.1:1";
+  {
+    Member nobody_answers(options);
+    poll_until("that is seen", {&nobody_answers},
+               [&] { return !nobody_answers.consumer->trouble().empty(); });
+  }
+  {
+    Member closes(options);
+    closes.consumer->close();
+    closes.poll();
+  }
+  broker().create({"early", 1, 1, {}});
+  // The moment that matters is between two answers of the broker, so each one lives a little longer.
+  bool is_assigned = false;
+  for (int round = 0; round < 100 && !is_assigned; ++round) {
+    ConsumerOptions joining = reading("early");
+    joining.group = fmt::format("early-{}", round);
+    Member joins(joining);
+    const auto end = std::chrono::steady_clock::now() + round * std::chrono::milliseconds{4};
+    while (std::chrono::steady_clock::now() < end) joins.poll();
+    is_assigned = !joins.assigned.empty();
+  }
+  {
+    Member missing(reading("never-made"));
+    poll_until("that is seen", {&missing}, [&] { return !missing.consumer->trouble().empty(); });
+    missing.consumer->close();
+    poll_until("it is closed", {&missing}, [&] { return missing.consumer->is_closed(); });
+  }
+}
+
 TEST_F(ConsumerTest, ARestartedBrokerIsReadOn) {
   broker().create({"restarted", 1, 1, {}});
   write("restarted", 0, 3);
-  Member member(reading("restarted"));
+  ConsumerOptions options = reading("restarted");
+  options.session_timeout = seconds{60};  // a busy machine starts a broker slowly
+  Member member(std::move(options));
   poll_until("all are read", {&member}, [&] { return member.records.size() == 3; });
   broker().kill();
   poll_until("that is seen", {&member}, [&] { return !member.consumer->trouble().empty(); });

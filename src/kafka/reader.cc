@@ -132,6 +132,14 @@ class LibraryReader final : public Reader {
       const auto first = place.wanted.lower_bound(place.position);
       if (first == place.wanted.end()) return go_on(found);
       reply(place, first, std::optional<std::string>());
+      if (!is_end && !place.wanted.empty()) {
+        // The library reads no further, and refuses to seek.
+        rd_kafka_consume_stop(place.topic.get(), found->first.second);
+        place.is_started = false;
+        auto next = place.wanted.lower_bound(place.position);
+        if (next == place.wanted.end()) next = place.wanted.begin();
+        return go_to(place, found->first.second, next->first);
+      }
     } else {
       last_error_ = error_of(message.err, found->first.first, rd_kafka_message_errstr(&message)).detail;
       return;

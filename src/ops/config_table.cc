@@ -439,7 +439,7 @@ class TopicField {
   Field operator()(const BackoffKind& /*kind*/) const { return BackoffField{put<Backoff>()}; }
   Field operator()(const RateKind& /*kind*/) const { return RateField{put<Rate>()}; }
   Field operator()(const SecretsKind& kind) const {
-    return ListField{kind.most, std::string(kind.what), put<std::vector<std::string>>(), kind.check};
+    return ListField{kind.most, kind.what, put<std::vector<std::string>>(), kind.check};
   }
   /// The time; the count is a row of its own.
   Field operator()(const RetentionKind& /*kind*/) const {
@@ -476,9 +476,7 @@ std::string toml_of(const WordKind& kind, uint64_t value) { return toml_text(kin
 std::string toml_of(const BackoffKind& /*kind*/, const Backoff& value) {
   return toml_text(format_backoff(value));
 }
-std::string toml_of(const RateKind& /*kind*/, const Rate& value) {
-  return value.count == 0 ? "\"0\"" : fmt::format("\"{}/{}\"", value.count, format_duration(value.per));
-}
+std::string toml_of(const RateKind& /*kind*/, const Rate& value) { return toml_text(format_rate(value)); }
 std::string toml_of(const RetentionKind& /*kind*/, const RetentionSetting& value) {
   return toml_text(format_duration(value.time.value_or(Millis::zero())));
 }

@@ -281,20 +281,12 @@ Status read(const BackoffField& field, const Given& given, FieldTarget& target) 
 Status read(const RateField& field, const Given& given, FieldTarget& target) {
   constexpr std::string_view kUse = R"(use "100/1s", at most 1000000000 in 1ms to 1d, or "0" for no limit)";
   if (!is_scalar(given)) return wrong_kind(given, kUse);
-  const std::string_view text = given.text;
-  const size_t slash = text.find('/');
-  const std::optional<uint64_t> count = whole_number(text.substr(0, slash));
-  if (!count || *count > 1'000'000'000) return wrong_kind(given, kUse);
-  Rate rate{.count = static_cast<uint32_t>(*count), .per = {}};
-  if (slash != std::string_view::npos) {
-    const Result<Millis> per = parse_duration(text.substr(slash + 1));
-    if (!per) return per.error();
-    rate.per = *per;
-  }
+  const Result<Rate> parsed = parse_rate(given.text);
+  if (!parsed) return wrong_kind(given, kUse);
   Settings settings;
-  settings.rate = rate;
+  settings.rate = *parsed;
   if (!check_settings(settings)) return wrong_kind(given, kUse);
-  field.put(target, rate);
+  field.put(target, *parsed);
   return {};
 }
 

@@ -33,6 +33,9 @@ Status check_prefix(std::string_view prefix) {
   return invalid("names of topics have only letters, digits, dots, underscores and hyphens");
 }
 
+/// Places in Redis have it as 32 bits of milliseconds.
+constexpr Millis kLongestStep = std::chrono::days{49};
+
 Status check_ladder(const std::vector<std::string>& steps) {
   if (steps.empty()) return invalid("at least one step is needed");
   Millis last{0};
@@ -40,6 +43,7 @@ Status check_ladder(const std::vector<std::string>& steps) {
     const Result<Millis> step = parse_duration(each);
     if (!step.ok()) return invalid(step.error().detail);
     if (*step <= last) return invalid("the steps must be in ascending order, each above 0");
+    if (*step > kLongestStep) return invalid("a step is at most 49d: longer waits take several");
     last = *step;
   }
   return {};
@@ -102,8 +106,8 @@ std::vector<ConfigRow> kafka_engine_rows() {
                           check_ladder},
                 "[\"5m\", \"30m\", \"1h\", \"6h\", \"1d\"]", "",
                 "With server.engine = \"kafka\": how long bodies wait in each of its topics, in ascending "
-                "order. The "
-                "same on all servers of a deployment; steps may be added at the end."},
+                "order. The same on all servers of a deployment. When it is changed, bodies that wait in a "
+                "topic that is not in it any more are read when their jobs are due."},
       ConfigRow{"kafka", "partitions",
                 NumberField{1, kMostPartitions,
                             [](T& t, uint64_t v) { t.config.kafka.partitions = static_cast<uint32_t>(v); }},

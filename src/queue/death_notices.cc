@@ -52,10 +52,8 @@ std::string notice_body(const Job& job, std::string_view reason, Moment now, boo
 
 }  // namespace
 
-bool DeathNotices::are_wanted(const TopicState* topic) {
-  if (topic == nullptr) return false;
-  const std::string& to = topic->settings->on_dead;
-  return !to.empty() && to != topic->name;
+bool DeathNotices::are_wanted(const EffectiveSettings& settings, std::string_view topic) {
+  return !settings.on_dead.empty() && settings.on_dead != topic;
 }
 
 void DeathNotices::announce(Death death, Reply<NackOutcome> reply) {
@@ -73,25 +71,25 @@ void DeathNotices::begin_more() {
 }
 
 void DeathNotices::read(PendingPtr pending) {
-  const std::string topic = pending->death.topic->name;
+  const std::string name = pending->death.topic;
   const std::string lease = pending->death.lease;
-  const LeaseRef ref{topic, lease};
+  const LeaseRef ref{name, lease};
   context_.engine.held(context_.now, {&ref, 1}, true,
                        [this, pending = std::move(pending)](const Result<HeldJobs>& held) mutable {
                          if (!held.ok()) return end(std::move(pending), held.error());
                          const std::optional<Job>& job = held->jobs.front();
-                         const bool is_told = job && !job->cancel_requested &&
-                                              !decode_job_options(job->options).is_notice &&
-                                              are_wanted(pending->death.topic.get());
-                         if (!is_told) return bury(std::move(pending));
-                         push(std::move(pending), *job);
+                         if (!job || job->cancel_requested || decode_job_options(job->options).is_notice)
+                           return bury(std::move(pending));
+                         const TopicPtr topic = context_.topics.open(job->topic, context_.now);
+                         if (!are_wanted(*topic->settings, topic->name)) return bury(std::move(pending));
+                         push(std::move(pending), topic, *job);
                        });
 }
 
-void DeathNotices::push(PendingPtr pending, const Job& job) {
-  const std::string to = pending->death.topic->settings->on_dead;
+void DeathNotices::push(PendingPtr pending, const TopicPtr& topic, const Job& job) {
+  const std::string to = topic->settings->on_dead;
   const bool is_called = is_url(to);
-  const TopicPtr target = is_called ? pending->death.topic : context_.topics.open(to, context_.now);
+  const TopicPtr target = is_called ? topic : context_.topics.open(to, context_.now);
   target->last_used = context_.now;
   const std::string id = notice_id(job);
   std::string body = notice_body(job, pending->death.reason, context_.now, true);
@@ -130,7 +128,7 @@ void DeathNotices::push(PendingPtr pending, const Job& job) {
 }
 
 void DeathNotices::bury(PendingPtr pending) {
-  const std::string topic = pending->death.topic->name;
+  const std::string topic = pending->death.topic;
   const std::string lease = pending->death.lease;
   const std::string reason = pending->death.reason;
   NackRequest request;

@@ -24,12 +24,13 @@ class DeathNotices {
  public:
   explicit DeathNotices(Context& context) : context_(context) {}
 
-  /// Whether somebody is to be told of the deaths in this topic.
-  static bool are_wanted(const TopicState* topic);
+  /// Whether somebody is to be told of the deaths in a topic with these settings.
+  static bool are_wanted(const EffectiveSettings& settings, std::string_view topic);
 
-  /// How a job dies: what the engine's nack needs.
+  /// How a job dies: what the engine's nack needs. Its consumer has written the topic and the lease, so there
+  /// need not be any such job: nothing is kept for the topic before the engine has found it.
   struct Death {
-    TopicPtr topic;
+    std::string topic;
     std::string lease;  ///< the engine's text
     Keep keep;
     std::string reason;
@@ -51,7 +52,7 @@ class DeathNotices {
 
   void begin_more();
   void read(PendingPtr pending);
-  void push(PendingPtr pending, const Job& job);
+  void push(PendingPtr pending, const TopicPtr& topic, const Job& job);
   void bury(PendingPtr pending);
   void end(PendingPtr pending, Result<NackOutcome> outcome);
 

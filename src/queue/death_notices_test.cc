@@ -29,6 +29,11 @@ class Stubborn final : public support::ForwardingEngine {
     if (!refuses_nacks) return ForwardingEngine::nack(now, leases, std::move(reply));
     refuse(std::move(reply), ErrorCode::kUnavailable);
   }
+  /// The memory engine reports an undecided lease again in every tick: here, once for each moment.
+  Moment tick(Moment now) override {
+    if (std::exchange(ticked_, now) != now) next_ = ForwardingEngine::tick(now);
+    return next_;
+  }
   bool poll(EngineListener& listener) override {
     const bool any = ForwardingEngine::poll(listener);
     auto later = std::exchange(later_, {});
@@ -41,6 +46,8 @@ class Stubborn final : public support::ForwardingEngine {
   std::vector<std::string> asked;
 
  private:
+  Moment ticked_ = Moment::min();
+  Moment next_ = kNever;
   template <class T>
   void refuse(Reply<T> reply, ErrorCode code) {
     later_.push_back([reply = std::move(reply), code]() mutable { reply(Error{code, "test", "not now"}); });
@@ -78,6 +85,9 @@ TEST_F(Dying, WithoutRoomForTheNoticeTheJobDoesNotDie) {
   queue_.run_to(queue_.now() + seconds{31});
   EXPECT_EQ(queue_.state_of("t", "a"), JobState::kReserved);
   EXPECT_EQ(notices(), 0U);
+  engine_.asked.clear();
+  for (int i = 0; i < 10; ++i) queue_.run_to(queue_.now() + seconds{2});
+  EXPECT_LE(engine_.asked.size(), 10U) << "a lease that is reported again is decided once";
   engine_.refuses_pushes = false;
   queue_.run_to(queue_.now() + seconds{2});
   EXPECT_EQ(queue_.state_of("t", "a"), JobState::kDead);
@@ -99,6 +109,15 @@ TEST_F(Dying, WithoutTheSettingItIsOneStep) {
   queue_.set("t", {});
   ASSERT_TRUE(kill().ok());
   EXPECT_THAT(engine_.asked, ElementsAre("nack"));
+}
+
+TEST(MadeUpLeases, LeaveNothing) {
+  MemoryEngine engine;
+  support::QueueDriver queue{engine};
+  queue.set("*", {.on_dead = "all.dead"});
+  ASSERT_EQ(queue.run(), kNever);
+  EXPECT_EQ(queue.nack({.lease = "made_up/m1/1", .dead = true}).error().code, ErrorCode::kStaleLease);
+  EXPECT_EQ(queue.run(), kNever) << "a topic is there that has to be forgotten";
 }
 
 // ---- news, at no cost when nobody listens
@@ -160,6 +179,63 @@ TEST(NewsOfJobs, FiltersAreBounded) {
   EXPECT_EQ(refused.error().code, ErrorCode::kOverloaded);
   EXPECT_TRUE(queue.queue().listen(queue.now(), {.topic = "t0"}, {}).ok()) << "a filter that is there";
   EXPECT_FALSE(queue.queue().listen(queue.now(), {.topic = "no topic"}, {}).ok());
+  all.front().reset();
+  EXPECT_TRUE(queue.queue().listen(queue.now(), {.topic = "one_more"}, {}).ok())
+      << "a filter that nobody uses any more is in nobody's way";
+}
+
+TEST(NewsOfJobs, OneThatChangesItsFilterAllTheTimeKeepsNobodyOut) {
+  MemoryEngine memory;
+  support::QueueDriver queue{memory};
+  const auto listener = *queue.queue().listen(queue.now(), {.topic = "t"}, {});
+  for (size_t i = 0; i < 3 * News::kMostFilters; ++i)
+    ASSERT_TRUE(queue.queue().listen(queue.now(), {.group = "g" + std::to_string(i)}, {}).ok());
+  queue.push({.topic = "t", .id = "a"});
+  size_t shown = 0;
+  listener->read([](const NewsListener::Read&) { FAIL() << "nothing was missed"; },
+                 [&](const NewsItem&, std::string&) { ++shown; });
+  EXPECT_EQ(shown, 1U);
+}
+
+TEST(NewsOfJobs, MemoryHasABoundWhateverTheyTell) {
+  MemoryEngine memory;
+  News news{memory, 1};
+  const auto alive = std::make_shared<const char>();
+  const auto all = *news.listen(Moment{}, {}, {}, alive);
+  const auto one = *news.listen(Moment{}, {.topic = "t"}, {}, alive);
+  const size_t empty = news.footprint();
+  const std::string name(Limits::kIdBytes, 'x');
+  const std::string topic(Limits::kTopicBytes, 't');
+  const auto show = [](const NewsItem&, std::string& rendered) {
+    if (rendered.empty()) rendered.append(kNewsReasonBytes * 10, 'r');
+  };
+  // Long ones and short ones by turns: each place of the ring has had a long one.
+  for (int round = 0; round < 8; ++round) {
+    for (size_t i = 0; i < News::kItems; ++i) {
+      NewsItem item{.kind = NewsKind::kDead, .topic = topic, .id = name, .group = name, .reason = name};
+      if (round % 2 == 1) item = {.topic = "t", .id = "a"};
+      news.note(item);
+      if (i % News::kPerRead != 0) continue;
+      all->read([](const NewsListener::Read&) {}, show);
+      one->read([](const NewsListener::Read&) {}, show);
+      constexpr uint64_t kOneRead = 2 * News::kPerRead * 4'096;
+      ASSERT_LE(news.footprint(), empty + News::kBytes + kOneRead) << "round " << round << ", item " << i;
+    }
+  }
+  size_t gaps = 0;
+  for (size_t i = 0; i < 10; ++i) news.note_left_out(3);
+  all->read([&](const NewsListener::Read& read) { gaps += read.missed; }, show);
+  EXPECT_GE(gaps, 30U);
+}
+
+TEST(NewsOfJobs, WhatOtherServersAreToldHasABound) {
+  MemoryEngine memory;
+  News news{memory, 1};
+  news.on_told(Moment{}, "l");  // another server has listeners
+  ASSERT_TRUE(news.is_on());
+  for (int i = 0; i < 10'000; ++i) news.note({.kind = NewsKind::kDone, .topic = "t", .id = "a job of many"});
+  EXPECT_GT(news.footprint(), News::kMostOutgoing);
+  EXPECT_LT(news.footprint(), 2 * News::kMostOutgoing + 1'024);
 }
 
 TEST(NewsOfJobs, AMessageOfAnotherServerIsCheckedInEveryByte) {

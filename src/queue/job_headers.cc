@@ -250,6 +250,13 @@ std::optional<JobHeader> parse_header_line(std::string_view line) {
   return JobHeader{line.substr(0, colon), trimmed(line.substr(colon + 1), " ")};
 }
 
+Status add_header_line(std::string_view line, std::string& lines) {
+  if (Status status = check_callback_header(line); !status) return status;
+  if (!lines.empty()) lines += '\n';
+  lines += line;
+  return {};
+}
+
 std::vector<JobHeader> parse_header_lines(std::string_view lines) {
   std::vector<JobHeader> headers;
   while (!lines.empty()) {
@@ -296,7 +303,7 @@ Status check_header_names(std::string_view encoded) {
   for (const JobHeaders::Header& header : decoded->headers) {
     if (!is_reserved_header(header.name)) continue;
     const std::string field = field_of(header.name);
-    return invalid(field, fmt::format("{}: this name is reserved for those who deliver the job", field));
+    return invalid(field, fmt::format("{}: this header is reserved for the delivery of the job", field));
   }
   return {};
 }

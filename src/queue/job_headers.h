@@ -90,6 +90,9 @@ std::vector<JobHeader> visible_headers(std::string_view encoded);
 
 /// Whether a line has a colon: its name and its value.
 std::optional<JobHeader> parse_header_line(std::string_view line);
+/// Adds a line that came from outside to `lines`, with '\n' between them. Refused when it has a line end,
+/// which would make two of it, or no name and value.
+Status add_header_line(std::string_view line, std::string& lines);
 /// Of several lines, with '\n' between them, as JobOptions has them. The views are those of `lines`.
 std::vector<JobHeader> parse_header_lines(std::string_view lines);
 /// Names are as those of a job's headers. Reserved names are refused, except those that prove who calls. No

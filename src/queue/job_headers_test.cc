@@ -182,6 +182,20 @@ TEST(CallbackHeaders, AreCheckedAndNoErrorHasAValue) {
   EXPECT_THAT(parse_header_lines("A: x\nB:  y "), ElementsAre(JobHeader{"A", "x"}, JobHeader{"B", "y"}));
 }
 
+TEST(CallbackHeaders, OneLineNeverBecomesTwo) {
+  std::string lines;
+  EXPECT_TRUE(add_header_line("A: x", lines).ok());
+  for (const std::string_view line :
+       {"B: hunter2\nC: y", "B: hunter2\rC: y", "B: hunter2\r\nC: y", "B: hunter2\n", "\nB: hunter2"}) {
+    const Status status = add_header_line(line, lines);
+    ASSERT_FALSE(status.ok()) << line;
+    EXPECT_EQ(status.error().field, "callback_headers");
+    EXPECT_THAT(status.error().detail, testing::Not(HasSubstr("hunter2")));
+  }
+  EXPECT_TRUE(add_header_line("B: y", lines).ok());
+  EXPECT_EQ(lines, "A: x\nB: y");
+}
+
 TEST(JobHeaders, OfARecordWhatFitsIsVisible) {
   EXPECT_THAT(visible_headers(""), IsEmpty());
   EXPECT_THAT(visible_headers("other bytes"), IsEmpty());

@@ -248,15 +248,14 @@ void Leases::nack(std::span<const NackItem> items, Reply<std::vector<Result<Nack
       batch->results.emplace_back(in_verb("nack", status.error()));
       continue;
     }
-    TopicPtr topic = context_.topics.find(lease->ref.topic);
+    const TopicPtr topic = context_.topics.find(lease->ref.topic);
     const Verdict verdict =
         judge({lease->attempt, item.delay, item.dead}, settings_of(topic), context_.now, nack_random_.next());
     const auto number = static_cast<uint32_t>(batch->items.size());
-    const TopicPtr announced = verdict.retry_at ? nullptr : announced_topic(topic, lease->ref.topic);
-    if (announced != nullptr) {
-      topic = announced;
-      deaths.emplace_back(number, DeathNotices::Death{topic, std::string(lease->ref.lease), verdict.keep,
-                                                      std::string(item.reason)});
+    if (!verdict.retry_at && DeathNotices::are_wanted(settings_of(topic), lease->ref.topic)) {
+      deaths.emplace_back(number,
+                          DeathNotices::Death{std::string(lease->ref.topic), std::string(lease->ref.lease),
+                                              verdict.keep, std::string(item.reason)});
     } else {
       requests.push_back({lease->ref, verdict.retry_at, verdict.keep, item.reason});
       batch->sent.push_back(number);
@@ -295,12 +294,6 @@ void Leases::end_part(NackBatch& batch) {
   if (--batch.unanswered > 0) return;
   batch.steps.end();
   context_.answer(batch.reply, Result{std::move(batch.results)});
-}
-
-TopicPtr Leases::announced_topic(const TopicPtr& topic, std::string_view name) {
-  if (topic != nullptr) return DeathNotices::are_wanted(topic.get()) ? topic : nullptr;
-  if (defaults_.on_dead.empty() || defaults_.on_dead == name) return nullptr;
-  return context_.topics.open(name, context_.now);
 }
 
 void Leases::settle(NackBatch& batch, size_t number, const Result<NackOutcome>& outcome) {
@@ -458,7 +451,16 @@ struct Leases::Expiry {
   TellingPtr telling;
 };
 
+namespace {
+
+std::string key_of(const LeaseInfo& lease) { return lease.topic + '\0' + lease.lease; }
+
+}  // namespace
+
 void Leases::expire(std::vector<LeaseInfo> leases) {
+  if (!undecided_.empty())
+    std::erase_if(leases, [this](const LeaseInfo& lease) { return undecided_.contains(key_of(lease)); });
+  if (leases.empty()) return;
   const auto expiry = std::make_shared<Expiry>();
   expiry->leases = std::move(leases);
   std::vector<NackRequest> requests;
@@ -472,10 +474,10 @@ void Leases::expire(std::vector<LeaseInfo> leases) {
                                   settings_of(topic), context_.now, expired_random_.next());
     expiry->retry_at.push_back(verdict.retry_at);
     told.push_back({info.topic, info.lease});
-    const TopicPtr announced = verdict.retry_at ? nullptr : announced_topic(topic, info.topic);
-    if (announced != nullptr) {
+    if (!verdict.retry_at && DeathNotices::are_wanted(settings_of(topic), info.topic)) {
+      undecided_.insert(key_of(info));
       deaths.emplace_back(
-          i, DeathNotices::Death{announced, info.lease, verdict.keep, std::string(kExpiredReason), true});
+          i, DeathNotices::Death{info.topic, info.lease, verdict.keep, std::string(kExpiredReason), true});
       continue;
     }
     NackRequest& request = requests.emplace_back();
@@ -508,10 +510,12 @@ void Leases::expire(std::vector<LeaseInfo> leases) {
 void Leases::settle_expired(Expiry& expiry, size_t number, const Result<NackOutcome>& outcome) {
   LeaseInfo& info = expiry.leases[number];
   if (!outcome.ok()) {
+    undecided_.insert(key_of(info));
     unprocessed_.push_back(std::move(info));
     retry_at_ = context_.now + kPauseAfterError;
     return;
   }
+  if (!undecided_.empty()) undecided_.erase(key_of(info));
   if (*outcome == NackOutcome::kStale) return;
   const TopicPtr topic = context_.topics.find(info.topic);
   context_.topics.count(topic.get(), Tally::kExpired, 1);
@@ -526,6 +530,7 @@ Moment Leases::tick() {
   if (!unprocessed_.empty()) retry_at_ = std::min(retry_at_, context_.now + kPauseAfterError);
   if (!unprocessed_.empty() && retry_at_ <= context_.now) {
     retry_at_ = kNever;
+    for (const LeaseInfo& lease : unprocessed_) undecided_.erase(key_of(lease));
     expire(std::exchange(unprocessed_, {}));
   }
   return unprocessed_.empty() ? kNever : retry_at_;

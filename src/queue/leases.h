@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <absl/container/flat_hash_set.h>
+
 #include "core/arena.h"
 #include "core/job.h"
 #include "core/random.h"
@@ -120,8 +122,6 @@ class Leases {
   struct Expiry;
   void settle_expired(Expiry& expiry, size_t item, const Result<NackOutcome>& outcome);
   const EffectiveSettings& settings_of(const TopicPtr& topic) const;
-  /// The topic, when somebody is to be told of the deaths in it; otherwise null.
-  TopicPtr announced_topic(const TopicPtr& topic, std::string_view name);
 
   Context& context_;
   DeathNotices death_notices_;
@@ -131,6 +131,8 @@ class Leases {
   Random expired_random_;               ///< the same after expired leases
   std::vector<LeaseInfo> unprocessed_;  ///< expired leases that the engine could not process
   Moment retry_at_ = kNever;            ///< when those are tried again
+  /// Those, and the leases of jobs whose deaths are being announced. An engine may report them again.
+  absl::flat_hash_set<std::string> undecided_;
 };
 
 }  // namespace delayq

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -109,15 +110,23 @@ void News::keep(const NewsItem& item) {
   entry.id = item.id;
   entry.group = item.group;
   entry.reason = shortened(item.reason);
-  entry.is_gap = false;
   bytes_ += entry.bytes();
 }
 
 News::Entry& News::add() {
-  while (next_ - first_ == kItems || (bytes_ > kBytes && first_ < next_)) bytes_ -= entry(first_++).bytes();
-  Entry& entry = this->entry(next_++);
-  entry.rendered.clear();
-  return entry;
+  while (next_ - first_ == kItems || (bytes_ > kBytes && first_ < next_)) {
+    Entry& oldest = entry(first_++);
+    bytes_ -= oldest.bytes();
+    std::destroy_at(&oldest);  // with its texts: an assignment would keep their memory
+    std::construct_at(&oldest);
+  }
+  return entry(next_++);
+}
+
+size_t News::footprint() const {
+  size_t bytes = ring_.capacity() * sizeof(Entry) + outgoing_.capacity();
+  for (const Entry& each : ring_) bytes += each.bytes();
+  return bytes;
 }
 
 void News::note_left_out(uint64_t count) {
@@ -131,7 +140,7 @@ void News::keep_gap(uint64_t count) {
   entry.item = NewsItem{};
   entry.item.count = count;
   entry.is_gap = true;
-  for (std::string* text : {&entry.topic, &entry.id, &entry.group, &entry.reason}) text->clear();
+  bytes_ += entry.bytes();
 }
 
 void News::on_due(Moment now, const std::vector<DueJob>& jobs, uint64_t left_out) {
@@ -147,7 +156,18 @@ News::Interest& News::join(NewsFilter filter) {
   const auto found = std::find_if(interests_.begin(), interests_.end(),
                                   [&](const Interest& each) { return each.filter == filter; });
   if (found != interests_.end()) return *found;
+  if (interests_.size() >= kMostFilters) make_room();
   return interests_.emplace_back(Interest{std::move(filter), next_});
+}
+
+bool News::make_room() {
+  const auto first =
+      std::min_element(interests_.begin(), interests_.end(), [](const Interest& a, const Interest& b) {
+        return std::pair(a.listeners > 0, a.forget_at) < std::pair(b.listeners > 0, b.forget_at);
+      });
+  if (first == interests_.end() || first->listeners > 0) return false;
+  interests_.erase(first);
+  return true;
 }
 
 void News::leave(const NewsFilter& filter) {
@@ -195,7 +215,7 @@ Result<std::shared_ptr<NewsListener>> News::listen(Moment now, NewsFilter filter
   update(now);
   const bool is_known = std::any_of(interests_.begin(), interests_.end(),
                                     [&](const Interest& each) { return each.filter == filter; });
-  if (!is_known && interests_.size() >= kMostFilters) {
+  if (!is_known && interests_.size() >= kMostFilters && !make_room()) {
     return Error{ErrorCode::kOverloaded, "news",
                  fmt::format("{} different filters are in use: that is the bound", kMostFilters), kLinger};
   }
@@ -246,9 +266,10 @@ NewsListener::Read NewsListener::read(absl::FunctionRef<void(const Read&)> tell,
     const NewsItem item = entry.view();
     if (!filter_.passes(item)) continue;
     ++shown;
-    const size_t before = entry.rendered.size();
+    const size_t before = entry.rendered.capacity();
     show(item, entry.rendered);
-    news_.bytes_ += entry.rendered.size() - before;
+    if (entry.rendered.capacity() != before) entry.rendered.shrink_to_fit();
+    news_.bytes_ += entry.rendered.capacity() - before;
   }
   return read;
 }

@@ -110,14 +110,14 @@ class NewsListener {
 /// that has heard it sends what happens through it. Which jobs became due is published by the engine.
 class News {
  public:
-  /// How many items are kept, and how many bytes of texts.
+  /// How many items are kept, and the memory of their texts.
   static constexpr size_t kItems = 32'768;
   static constexpr uint64_t kBytes = uint64_t{16} << 20;
   /// One read() shows at most so many. A listener with more than half of the ring before it is too slow:
   /// it goes on with the latest few.
   static constexpr size_t kPerRead = 1'000;
   static constexpr size_t kLatest = 200;
-  /// How long the news of a filter are kept after its last listener has left.
+  /// How long the news of a filter are kept after its last listener has left. Less when there are too many.
   static constexpr Millis kLinger = std::chrono::seconds{60};
   static constexpr size_t kMostFilters = 200;
   /// How often a server with listeners tells the others, and how long they believe it.
@@ -145,6 +145,8 @@ class News {
   void on_told(Moment now, std::string_view message);
   /// Forgets filters whose listeners are gone, and sends news to other servers. Returns when to call it next.
   Moment tick(Moment now);
+  /// The memory of all items, counted one by one, and of those that are sent to other servers.
+  size_t footprint() const;
 
  private:
   friend class NewsListener;
@@ -156,7 +158,9 @@ class News {
     std::string rendered;
     bool is_gap = false;  ///< item.count news that nobody can be told
     NewsItem view() const;
-    size_t bytes() const { return topic.size() + id.size() + group.size() + reason.size() + rendered.size(); }
+    size_t bytes() const {
+      return topic.capacity() + id.capacity() + group.capacity() + reason.capacity() + rendered.capacity();
+    }
   };
   struct Interest {
     NewsFilter filter;
@@ -170,6 +174,8 @@ class News {
   Entry& add();
   void leave(const NewsFilter& filter);
   Interest& join(NewsFilter filter);
+  /// Forgets the filter without listeners that would be forgotten first. False: all have listeners.
+  bool make_room();
   void update(Moment now);
   Entry& entry(uint64_t number) { return ring_[number % kItems]; }
   /// The number of the next item, and of the oldest that is there.

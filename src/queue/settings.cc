@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
 
 #include <fmt/format.h>
 
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/text.h"
+#include "json/reader.h"
 #include "queue/job_headers.h"
 #include "queue/msgpack.h"
 #include "queue/settings_table.h"
@@ -179,7 +181,188 @@ void read_entry(MsgpackReader& in, SettingValues& settings) {
 
 Error corrupt(std::string detail) { return {ErrorCode::kCorrupt, "settings", std::move(detail)}; }
 
+// ---- texts: one function for each kind
+
+std::optional<uint64_t> whole_number(std::string_view text) {
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  if (problem != std::errc{} || stop != end || text.empty()) return std::nullopt;
+  return number;
+}
+
+Result<SettingValue> parse(const NumberKind& kind, std::string_view text) {
+  const std::optional<uint64_t> number = whole_number(text);
+  if (!number) return invalid(fmt::format("expected a whole number, got {}", quote(text)));
+  // More would not fit into the setting; all else is compared with its range later.
+  if (*number > std::max(kind.most, kMax32Bits))
+    return invalid(fmt::format("{} is above {}", *number, kind.most));
+  return SettingValue(*number);
+}
+
+template <class T>
+Result<SettingValue> any(const Result<T>& parsed) {
+  if (!parsed.ok()) return parsed.error();
+  return SettingValue(*parsed);
+}
+
+Result<SettingValue> parse(const DurationKind& /*kind*/, std::string_view text) {
+  return any(parse_duration(text));
+}
+Result<SettingValue> parse(const FlagKind& /*kind*/, std::string_view text) {
+  const std::string word = lowered(text);
+  if (word == "true" || word == "yes" || word == "1") return SettingValue(true);
+  if (word == "false" || word == "no" || word == "0") return SettingValue(false);
+  return invalid(fmt::format("expected true or false, got {}", quote(text)));
+}
+Result<SettingValue> parse(const TextKind& /*kind*/, std::string_view text) {
+  return SettingValue(std::string(text));
+}
+Result<SettingValue> parse(const WordKind& kind, std::string_view text) {
+  const Result<size_t> place = kind.words.find(text);
+  if (!place.ok()) return place.error();
+  return SettingValue(uint64_t{*place});
+}
+Result<SettingValue> parse(const BackoffKind& /*kind*/, std::string_view text) {
+  return any(parse_backoff(text));
+}
+Result<SettingValue> parse(const RateKind& /*kind*/, std::string_view text) { return any(parse_rate(text)); }
+
+/// One text, or an array of them in JSON. Neither a secret nor a header line begins with a bracket.
+Result<SettingValue> parse(const SecretsKind& kind, std::string_view text) {
+  std::vector<std::string> all;
+  if (!text.starts_with('[')) {
+    if (!text.empty()) all.emplace_back(text);
+    return SettingValue(std::move(all));
+  }
+  const Error wrong =
+      invalid(fmt::format("expected one of the {} as it is, or an array of texts in JSON", kind.what));
+  const Result<json::Slice> array = json::parse(text);
+  if (!array.ok() || array->type != json::Type::kArray) return wrong;
+  for (const json::Slice& item : json::items_of(*array)) {
+    if (item.type != json::Type::kString) return wrong;
+    Result<std::string> one = json::text_of(item);
+    if (!one.ok()) return wrong;
+    all.push_back(std::move(*one));
+  }
+  return SettingValue(std::move(all));
+}
+
+SettingWord word_of(const NumberKind& /*kind*/, uint64_t value) { return value; }
+SettingWord word_of(const DurationKind& /*kind*/, Millis value) { return format_duration(value); }
+SettingWord word_of(const FlagKind& /*kind*/, bool value) { return uint64_t{value}; }
+SettingWord word_of(const TextKind& /*kind*/, const std::string& value) { return value; }
+SettingWord word_of(const WordKind& kind, uint64_t value) { return std::string(kind.words.names[value]); }
+SettingWord word_of(const BackoffKind& /*kind*/, const Backoff& value) { return format_backoff(value); }
+SettingWord word_of(const RateKind& /*kind*/, const Rate& value) { return format_rate(value); }
+/// How many there are, never which.
+SettingWord word_of(const SecretsKind& /*kind*/, const std::vector<std::string>& value) {
+  return uint64_t{value.size()};
+}
+
+// The parts of a retention.
+constexpr std::string_view kTimePart = ".time";
+constexpr std::string_view kCountPart = ".count";
+
+Status set_part(SettingValues& settings, size_t place, std::string_view part, std::string_view text) {
+  std::optional<SettingValue>& value = settings.values[place];
+  RetentionSetting keep = value ? std::get<RetentionSetting>(*value) : RetentionSetting{};
+  if (part == kTimePart) {
+    const Result<Millis> time = parse_duration(text);
+    if (!time.ok()) return time.error();
+    keep.time = *time;
+  } else {
+    const std::optional<uint64_t> count = whole_number(text);
+    if (!count || *count > kMax32Bits)
+      return invalid(fmt::format("expected a whole number up to {}, got {}", kMax32Bits, quote(text)));
+    keep.count = static_cast<uint32_t>(*count);
+  }
+  value = keep;
+  return {};
+}
+
 }  // namespace
+
+Result<Rate> parse_rate(std::string_view text) {
+  const size_t slash = text.find('/');
+  const std::optional<uint64_t> count = whole_number(text.substr(0, slash));
+  const bool is_whole = count && (*count == 0 || slash != std::string_view::npos);
+  if (!is_whole || *count > kMaxRateCount) {
+    return invalid(
+        fmt::format(R"({} is not a rate: use "100/1s", at most {} in 1ms to {}, or "0" for no limit)",
+                    quote(text), kMaxRateCount, format_duration(kMaxRatePeriod)));
+  }
+  Rate rate{.count = static_cast<uint32_t>(*count), .per = std::chrono::seconds{1}};
+  if (slash == std::string_view::npos) return rate;
+  const Result<Millis> per = parse_duration(text.substr(slash + 1));
+  if (!per.ok()) return per.error();
+  rate.per = *per;
+  return rate;
+}
+
+std::string format_rate(const Rate& rate) {
+  return rate.count == 0 ? "0" : fmt::format("{}/{}", rate.count, format_duration(rate.per));
+}
+
+Status set_from_text(SettingValues& settings, std::string_view name, std::string_view text) {
+  const size_t dot = std::min(name.find('.'), name.size());
+  const std::string_view part = name.substr(dot);
+  const std::optional<size_t> place = find_setting(settings.rows, name.substr(0, dot));
+  if (!place) return unknown_setting(settings.rows, name.substr(0, dot));
+  const Setting& row = settings.rows[*place];
+  const bool has_parts = std::holds_alternative<RetentionKind>(row.kind);
+  if (has_parts != (part == kTimePart || part == kCountPart)) {
+    return invalid(name, has_parts ? fmt::format("{0}: say {0}.time or {0}.count", row.name)
+                                   : fmt::format("{}: {} has no parts", name, row.name));
+  }
+  Status status;
+  if (has_parts) {
+    status = set_part(settings, *place, part, text);
+  } else {
+    const Result<SettingValue> value = std::visit(
+        [text](const auto& kind) -> Result<SettingValue> {
+          if constexpr (std::is_same_v<std::decay_t<decltype(kind)>, RetentionKind>) {
+            return invalid("it has parts");
+          } else {
+            return parse(kind, text);
+          }
+        },
+        row.kind);
+    if (value.ok()) {
+      settings.values[*place] = *value;
+    } else {
+      status = value.error();
+    }
+  }
+  if (status.ok()) return {};
+  return invalid(name, fmt::format("{}: {}", name, status.error().detail));
+}
+
+std::vector<NamedSetting> setting_words(const SettingValues& settings) {
+  std::vector<NamedSetting> words;
+  for (size_t i = 0; i < settings.rows.size(); ++i) {
+    if (!settings.values[i]) continue;
+    const Setting& row = settings.rows[i];
+    visit_setting(row, *settings.values[i], [&](const auto& kind, const auto& value) {
+      using Kind = std::decay_t<decltype(kind)>;
+      if constexpr (std::is_same_v<Kind, RetentionKind>) {
+        if (value.time)
+          words.push_back({fmt::format("{}{}", row.name, kTimePart), row.name, format_duration(*value.time)});
+        if (value.count)
+          words.push_back({fmt::format("{}{}", row.name, kCountPart), row.name, uint64_t{*value.count}});
+      } else {
+        const bool is_secret = std::is_same_v<Kind, SecretsKind>;
+        words.push_back(
+            {is_secret ? count_name(row) : std::string(row.name), row.name, word_of(kind, value)});
+      }
+    });
+  }
+  return words;
+}
+
+std::string count_name(const Setting& secrets) {
+  return fmt::format("{}_count", secrets.name.substr(0, secrets.name.size() - 1));
+}
 
 const SettingsTable<Settings, EffectiveSettings>& topic_settings() {
   static const SettingsTable<Settings, EffectiveSettings> kTable = make_topic_settings();

@@ -46,6 +46,10 @@ struct Rate {
   bool operator==(const Rate&) const = default;
 };
 
+/// "100/1s"; "0" for no limit, and then of any period. The one text of a rate, in every API and file.
+Result<Rate> parse_rate(std::string_view text);
+std::string format_rate(const Rate& rate);
+
 /// The type of a member of Settings whose effective type is T.
 template <class T>
 struct OwnSetting {

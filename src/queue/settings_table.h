@@ -127,6 +127,25 @@ std::string encode_values(const SettingValues& settings);
 Result<SettingValues> decode_values(std::span<const Setting> rows, std::string_view bytes);
 Error unknown_setting(std::span<const Setting> rows, std::string_view name);
 
+// ---- values one by one, as texts. A retention has two names, as in the configuration file: "keep_done.time"
+// and "keep_done.count".
+
+/// Reads the value of the setting with that name. Values out of range are accepted here and refused by the
+/// queue. kInvalid, with the field; a secret is never repeated in the message.
+Status set_from_text(SettingValues& settings, std::string_view name, std::string_view text);
+
+/// A number or a flag (0 or 1), or a text that set_from_text() reads.
+using SettingWord = std::variant<uint64_t, std::string>;
+struct NamedSetting {
+  std::string name;
+  std::string_view row;  ///< the name of its row, which is the same for both parts of a retention
+  SettingWord value;
+};
+/// Those that are set. Of secrets only the number: "callback_secret_count".
+std::vector<NamedSetting> setting_words(const SettingValues& settings);
+/// The name of the number of secrets: "callback_secret_count".
+std::string count_name(const Setting& secrets);
+
 // ---- the structs
 
 /// A table whose rows are members of two structs: Own, where each may be missing, and Effective.

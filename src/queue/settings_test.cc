@@ -4,6 +4,7 @@
 
 #include "core/random.h"
 #include "queue/msgpack.h"
+#include "queue/settings_table.h"
 
 namespace delayq {
 namespace {
@@ -40,6 +41,30 @@ TEST(Settings, ComeBackAsTheyWere) {
   EXPECT_EQ(decode_settings(encode_settings(everything())).value(), everything());
   const Settings one{.paused = false};
   EXPECT_EQ(decode_settings(encode_settings(one)).value(), one);
+}
+
+TEST(Settings, AreReadFromTheWordsThatShowThem) {
+  const SettingValues values = topic_settings().values(everything());
+  SettingValues read(topic_settings().rows());
+  for (const NamedSetting& word : setting_words(values)) {
+    if (word.name.ends_with("_count")) continue;  // of secrets
+    const auto* const number = std::get_if<uint64_t>(&word.value);
+    const std::string text = number != nullptr ? std::to_string(*number) : std::get<std::string>(word.value);
+    EXPECT_TRUE(set_from_text(read, word.name, text).ok()) << word.name << " " << text;
+  }
+  Settings without_secrets = everything();
+  without_secrets.callback_secrets.reset();
+  EXPECT_EQ(topic_settings().own(read), without_secrets);
+}
+
+TEST(Settings, ARateIsWrittenInOneWay) {
+  EXPECT_EQ(parse_rate("100/1s").value(), (Rate{100, Millis{1'000}}));
+  EXPECT_EQ(parse_rate("0").value().count, 0U);
+  EXPECT_EQ(format_rate({100, Millis{60'000}}), "100/1m");
+  EXPECT_EQ(format_rate({}), "0");
+  for (const char* const text :
+       {"", "100", "/1s", "100/", "1000000001/1s", "-1/1s", "1/-1s", "a/1s", "1/1s/1s", "1 /1s"})
+    EXPECT_FALSE(parse_rate(text).ok()) << text;
 }
 
 TEST(Settings, WhatIsUnsaidIsLeftAsItWas) {

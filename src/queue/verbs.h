@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -74,6 +75,11 @@ class Lateness {
   Millis quantile(double part) const {
     const uint64_t bound = counts_.quantile(part);
     return bound == UINT64_MAX ? Millis::max() : Millis{static_cast<int64_t>(bound)};
+  }
+  /// The same as APIs show it, in milliseconds: a value above all buckets is the first number above them.
+  uint64_t shown_quantile(double part) const {
+    constexpr Millis kMost = upper_bound(kBuckets - 2) + Millis{1};
+    return static_cast<uint64_t>(std::min(quantile(part), kMost).count());
   }
 
  private:

@@ -3,8 +3,10 @@ and as pushes, some are cancelled or moved, and every job must come out as a rec
 
 `kafka` is two servers of the kafka engine over one Redis, with a ladder of seconds; `kafka-journal` is two servers that have
 a journal each and share an intake."""
+import datetime
 import pathlib
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -415,10 +417,20 @@ class KafkaChaos:
         for thread in [*workers, self.reader]:
             if thread.failure is not None or thread.is_alive():
                 self.history.violations.append(f"{thread.name}: {thread.failure or 'did not end'}")
+        self.read_losses()
         self.history.finish()
         for name, first, second, reason in self.history.doubles:
             self.say(f"{name} came twice: {first} and {second}, explained by {reason}")
         self.check_the_end()
+
+    def read_losses(self):
+        """What the servers' logs tell of partitions that they lost."""
+        for number in range(SERVERS):
+            for line in (self.directory / f"server{number}.log").read_text(encoding="utf-8", errors="replace").splitlines():
+                if found := re.fullmatch(r"(\S+)Z warning kafka intake in: lost (.*): other servers read them .*", line):
+                    when = datetime.datetime.fromisoformat(found[1] + "+00:00").timestamp() * 1_000
+                    for name in found[2].split():
+                        self.history.partition_lost(int(when), number, int(name.removeprefix(f"{INTAKE}-")))
 
     def drain(self):
         """Until all that is known to be there has come, and no server has a live job any more."""

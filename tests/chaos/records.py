@@ -51,6 +51,7 @@ class Records:
         self.kills = []  # (when, server, what happened to it)
         self.outages = []  # of brokers: [begin, end, broker]
         self.commits = collections.defaultdict(list)  # by partition: (when it was seen, offset), both ascending
+        self.losses = []  # of partitions of the intake's topic: (when, server, partition)
         self.violations = []
         self.explained = collections.Counter()  # duplicates, by what explains them
         self.doubles = []  # (name, first record, second, reason)
@@ -116,6 +117,12 @@ class Records:
         with self.lock:
             for outage in self.outages:
                 outage[1] = min(outage[1], now_ms())
+
+    def partition_lost(self, when, server, partition):
+        """The group went on without the server, as after a rebalance that was cut off by the death of its coordinator: what it
+        had not committed is read again."""
+        with self.lock:
+            self.losses.append((when, server, partition))
 
     # ---- what came
     def came(self, name, when, server, value, attempt=1, seen=None):
@@ -212,6 +219,9 @@ class Records:
         for begin, back, number in self.outages:
             if begin <= end and back >= job.asked:
                 return f"broker {number} was away when it should have stored that a record was read"
+        for lost, server, partition in self.losses:
+            if job.asked <= lost <= end and job.place is not None and job.place[0] == partition:
+                return f"server {server} had lost the partition when it should have stored that a record was read"
         return self.kill_between(job.asked, end, "before it committed that a record was read")
 
     def kill_between(self, begin, end, what, server=None):

@@ -149,6 +149,15 @@ class RecordsTest(unittest.TestCase):
             self.came(7_000)
             self.assertEqual(len(self.judged()), violations)
 
+    def test_a_record_is_read_again_when_its_partition_was_lost_before_the_commit(self):
+        for lost, partition, violations in ((50, 2, 0), (50, 1, 1), (300, 2, 1)):
+            self.setUp()
+            self.read_from_kafka(committed=200)
+            self.history.partition_lost(self.due + lost, 1, partition)
+            self.came()
+            self.came(7_000)
+            self.assertEqual(len(self.judged()), violations)
+
     def test_a_record_whose_offset_was_committed_before_is_not_read_again(self):
         self.read_from_kafka(committed=50)
         self.came()

@@ -107,17 +107,21 @@ TEST_P(Rule01NeverEarly, AnEarlierPushMovesTheNextTick) {
 }
 
 TEST_P(Rule01NeverEarly, WithNothingToWaitForItSleeps) {
-  if (GetParam().cools_all)
-    GTEST_SKIP()
-        << "the body of the job is in the cold store at once; after the cancel its record still comes "
-           "back, and wakes the engine that once";
   constexpr Millis kLong{1'000};
   EXPECT_GE(engine_.tick(), at(0) + kLong);
   engine_.push(JobSpec("t", "a").due_at(at(10)));
   engine_.cancel("t", "a");
-  EXPECT_GE(engine_.tick(), at(0) + kLong) << "a cancelled job costs nothing";
+  if (GetParam().cools_all) {
+    // The body was in the cold store. Its record still comes back and is put aside, which is noted a moment
+    // later: the engine is woken for that, and then no more.
+    for (int wakes = 0; engine_.tick() < engine_.now() + kLong; ++wakes) {
+      ASSERT_LT(wakes, 5);
+      engine_.go_to(engine_.tick());
+    }
+  }
+  EXPECT_GE(engine_.tick(), engine_.now() + kLong) << "a cancelled job costs nothing";
   engine_.push(JobSpec("t", "ready"));
-  EXPECT_GE(engine_.tick(), at(0) + kLong) << "a ready job waits for a consumer, not for a tick";
+  EXPECT_GE(engine_.tick(), engine_.now() + kLong) << "a ready job waits for a consumer, not for a tick";
 }
 
 TEST_P(Rule01NeverEarly, ClockJumpsBack) {

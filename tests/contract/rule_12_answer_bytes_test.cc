@@ -111,12 +111,11 @@ TEST_P(Rule12TakeBytes, EachOutletIsBounded) {
 }
 
 TEST_P(Rule12TakeBytes, JobsThatHaveJustFallenDueAreBoundedToo) {
-  if (GetParam().cools_all)
-    GTEST_SKIP() << "the jobs fall due without their bodies; a take sees them when these have been fetched";
   engine_.tick_before_verbs(false);
   for (const char* id : {"a", "b", "c", "d"})
     engine_.push(JobSpec("t", id).due_at(at(5)).with_body(std::string(10 * kKib, 'x')));
   engine_.go_to(at(5));
+  if (GetParam().cools_all) engine_.tick();  // it fetches the bodies, which no other engine needs
   EXPECT_EQ(take(request(100)), (Answer{{"a", "b", "c"}, true}));
   EXPECT_EQ(take(request(100)), (Answer{{"d"}, false}));
 }

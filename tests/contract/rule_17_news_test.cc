@@ -57,10 +57,10 @@ TEST_P(Rule17News, TheWholeLifeOfAJob) {
   EXPECT_THAT(read(*all, 2),
               ElementsAre("handed_over t/a of g reserved #1", "failed t/a of g delayed #1 (no luck)"));
   queue_->run_to(queue_->now() + seconds{10});
+  EXPECT_THAT(read(*all, 1), ElementsAre("due t/a of g ready")) << "may come behind what is done at once";
   taken = queue_->pop_one("t");
   ASSERT_TRUE(queue_->ack(taken.lease).ok());
-  EXPECT_THAT(read(*all, 3),
-              ElementsAre("due t/a of g ready", "handed_over t/a of g reserved #2", "done t/a of g done #2"));
+  EXPECT_THAT(read(*all, 2), ElementsAre("handed_over t/a of g reserved #2", "done t/a of g done #2"));
 }
 
 TEST_P(Rule17News, DeadByAConsumerAndByItsLease) {

@@ -143,7 +143,7 @@ class ExecTest(CliTest):
         self.client.ask("PUSH", "order", "0", "x", "ID", "a")
         self.wait_for_file(started)
         process.send_signal(signal.SIGINT)
-        self.assertIn("may finish", process.stderr.readline())
+        self.assertIn("waiting for 1 command to end (order a); a second Ctrl-C ends", process.stderr.readline())
         self.client.ask("PUSH", "order", "0", "x", "ID", "b")
         go.write_text("on\n", encoding="utf-8")
         self.assertEqual(process.wait(harness.DEADLINE), 0)
@@ -156,7 +156,7 @@ class ExecTest(CliTest):
         self.client.ask("PUSH", "order", "0", "x", "ID", "a")
         self.wait_for_file(started)
         process.send_signal(signal.SIGINT)
-        self.assertIn("may finish", process.stderr.readline())
+        self.assertIn("waiting for 1 command to end (order a); a second Ctrl-C ends", process.stderr.readline())
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(harness.DEADLINE), 0)
         self.assertIn("killed by signal 15", self.state("order", "a")["outcome"].decode())
@@ -285,7 +285,7 @@ class ScheduleTest(CliTest):
         self.assertEqual(self.set()["result"], "unchanged")
         self.assertEqual(self.set("nightly", "--runs", "9")["result"], "updated")
         shown = json.loads(self.run_cli("schedule", "show", "nightly").stdout)
-        self.assertEqual((shown["body"], shown["cron"], shown["zone"], shown["runs"]), ('{"kind":"daily"}', "0 2 * * *", "Asia/Shanghai", 9))
+        self.assertEqual((shown["body"], shown["cron"], shown["zone"], shown["runs"]), ({"kind": "daily"}, "0 2 * * *", "Asia/Shanghai", 9))
         self.assertEqual(json.loads(self.run_cli("schedule", "list").stdout)["name"], "nightly")
         self.assertEqual(json.loads(self.run_cli("schedule", "pause", "nightly").stdout)["state"], "paused")
         self.assertEqual(self.run_cli("schedule", "next", "nightly").stdout, "")
@@ -293,7 +293,7 @@ class ScheduleTest(CliTest):
         made = json.loads(self.run_cli("schedule", "run", "nightly").stdout)
         self.assertEqual((made["topic"], made["state"]), ("report", "ready"))
         self.assertEqual(self.state("report", made["id"])["body"], b'{"kind":"daily"}')
-        self.assertEqual(json.loads(self.run_cli("schedule", "remove", "nightly").stdout), {"ok": True})
+        self.assertEqual(json.loads(self.run_cli("schedule", "remove", "nightly").stdout), {"result": "ok"})
         for verb in ("show", "next", "pause", "resume", "run", "remove"):
             gone = self.run_cli("schedule", verb, "nightly")
             self.assertEqual((gone.returncode, gone.stderr), (5, f'delayq schedule {verb}: not_found: there is no schedule "nightly"\n'))
@@ -472,7 +472,7 @@ trap 'rm -r $folder' EXIT
         self.client.ask("PUSH", "order", "1h", "x")
         self.client.ask("PUSH", "order:eu", "1h", "x")
         self.client.ask("PUSH", "mail", "1h", "x")
-        self.assertEqual(self.complete(shell, script, "delayq pu"), ["push"])
+        self.assertEqual(self.complete(shell, script, "delayq pu"), ["purge", "push"])
         self.assertIn("serve", self.complete(shell, script, "delayq "))
         self.assertNotIn("complete", self.complete(shell, script, "delayq "))
         self.assertEqual(self.complete(shell, script, "delayq pop --wo"), ["--workers"])
@@ -493,7 +493,7 @@ trap 'rm -r $folder' EXIT
     @unittest.skipUnless(shutil.which("zsh"), "there is no zsh here")
     def test_zsh(self):
         self.check_shell("zsh", self.ZSH)
-        self.assertEqual(self.complete("zsh", self.ZSH_AUTOLOAD, "delayq pu"), ["push"])
+        self.assertEqual(self.complete("zsh", self.ZSH_AUTOLOAD, "delayq pu"), ["purge", "push"])
 
     def test_topics_are_not_waited_for(self):
         self.server.kill()

@@ -107,6 +107,10 @@ class ConfigCheck(harness.ServerTest):
         self.assertIn("reading conf/delayq.conf", checked.stderr)
         self.assertIn("conf/delayq.conf is right, as a file of DelayQ", checked.stdout)
 
+    def test_the_example_is_the_committed_one(self):
+        said = subprocess.run([harness.PROGRAM, "config", "example"], capture_output=True, check=True, timeout=harness.DEADLINE)
+        self.assertEqual(said.stdout.decode(), (harness.ROOT / "conf" / "delayq.example.toml").read_text())
+
     def test_help_names_what_the_older_systems_have(self):
         told = self.run_program("-h")
         self.assertEqual(told.returncode, 0)

@@ -96,6 +96,12 @@ class Server:
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
 
+    def cpu_seconds(self):
+        """What the server has used: less than a rate, this depends on what else the machine does."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def close(self):
         if self.process.poll() is None:
             self.process.kill()

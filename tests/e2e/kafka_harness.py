@@ -1,5 +1,5 @@
 """Apache Kafka as users run it, in KRaft mode, on free ports of 127.0.0.1: one broker, or three. Everything is in a temporary
-directory, waited for with a deadline, and ended by its process's number. tools/kafka has brought the jars; a test fails without them.
+directory, waited for with a deadline, and ended by its process's number. tools/maven has brought the jars; a test fails without them.
 
     with Kafka() as kafka:
         kafka.create("orders", partitions=3)
@@ -191,7 +191,12 @@ class Kafka:
         wanted = confluent_kafka.admin.NewTopic(topic, partitions, replication or self.replication,
                                                 config={name.replace("_", "."): str(value) for name, value in config.items()})
         admin = self.admin()  # it must live until the answer is there
-        admin.create_topics([wanted], operation_timeout=DEADLINE)[topic].result(DEADLINE)
+        try:
+            admin.create_topics([wanted], operation_timeout=DEADLINE)[topic].result(DEADLINE)
+        except confluent_kafka.KafkaException as problem:
+            # The client asks again when the answer is late, and the topic is there by then.
+            if problem.args[0].code() != confluent_kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
         wait_for(lambda: self.partitions(topic) == partitions, f"topic {topic} is there")
 
     def delete(self, topic):
@@ -265,7 +270,7 @@ class Kafka:
 
     def tool(self, name, *arguments):
         """Runs one of Kafka's own programs: kafka.admin.ConfigCommand, and so on."""
-        jars = subprocess.run([ROOT / "tools" / "kafka", "--jars"], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+        jars = subprocess.run([ROOT / "tools" / "maven", "tests/kafka", "--jars"], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
         done = subprocess.run(["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", jars + "/*", name, *arguments], check=False,
                               timeout=START_DEADLINE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:

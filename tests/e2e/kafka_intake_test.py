@@ -145,8 +145,14 @@ class KafkaIntake(harness.ServerTest):
             KAFKA.write(source, values, keys=values, headers={"delayq-at": f"{due / 1000:.3f}".encode()})
             server.kill()
             server.start()
-        records = KAFKA.read(target, rounds * count)
         self.wait_for(lambda: self.committed(source) == rounds * count, "everything is committed")
+        records = []
+
+        def all_came():
+            # Not their number: some come twice, because of the kills.
+            records[:] = KAFKA.read(target, KAFKA.count(target))
+            return len({record.value for record in records}) == rounds * count
+        self.wait_for(all_came, "none is lost", 120)
         ids = {}
         for record in records:
             self.assertGreaterEqual(record.timestamp, sent[record.value], "none is early")

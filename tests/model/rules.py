@@ -54,7 +54,8 @@ class Job:
     is_durable: bool = True       # whether the hand-over is on disk for certain
     is_pushed_only: bool = True   # never moved, so equal jobs leave in the order of their pushes
     ended: int = 0                # in the order of ends, while it is done or dead
-    may_be_gone: bool = False     # beyond a count that was lowered
+    ended_in: Optional[Span] = None  # it ended by itself, at one of these moments
+    may_be_gone: bool = False     # beyond a count: one that was lowered, or one of those that ended at the same time
 
 
 @dataclass
@@ -115,7 +116,7 @@ class Rules:
                 elif job.state == "reserved":
                     # The attempt failed when the server noticed.
                     self.tallies["expired"] += 1
-                    self.fail(job, Span(job.until.low, job.until.high + self.lateness), None, None)
+                    self.fail(job, Span(job.until.low, job.until.high + self.lateness), None, None, by_itself=True)
                 else:
                     self.remove(job)
 
@@ -172,19 +173,33 @@ class Rules:
         job.state, job.until, job.is_durable = "reserved", when + length, False
         return job
 
-    def end(self, job, state, when):
-        job.state, job.lease, job.is_cancelled, job.ended = state, "", False, self.next_number()
+    def end(self, job, state, when, by_itself=False):
+        job.state, job.lease, job.is_cancelled, job.ended, job.ended_in = state, "", False, self.next_number(), when if by_itself else None
         job.until = when + self.setting(job.topic, f"keep_{state}.time")
-        count = self.setting(job.topic, f"keep_{state}.count")
-        if count == 0 or self.setting(job.topic, f"keep_{state}.time") == 0:
+        if self.setting(job.topic, f"keep_{state}.count") == 0 or self.setting(job.topic, f"keep_{state}.time") == 0:
             self.remove(job)
-            return job
-        kept = sorted(self.jobs(job.topic, state), key=lambda each: each.ended)
-        for each in kept[:-count]:
-            self.remove(each)
+        else:
+            self.keep_newest(job.topic, state)
         return job
 
-    def fail(self, job, when, delay, reason, dead=False):
+    def keep_newest(self, topic, state):
+        count = self.setting(topic, f"keep_{state}.count")
+        kept = self.jobs(topic, state)
+        for job in kept:
+            if sum(self.may_be_newer(other, job) and not self.may_be_newer(job, other) for other in kept) >= count:
+                self.remove(job)
+            elif sum(self.may_be_newer(other, job) for other in kept) >= count:
+                job.may_be_gone = True
+
+    @staticmethod
+    def may_be_newer(other, job):
+        """Whether it may have ended later. Of two leases that ran out at about the same time, either may have."""
+        if other is job:
+            return False
+        ends = (other.ended_in, job.ended_in)
+        return other.ended > job.ended or (None not in ends and other.ended_in.high >= job.ended_in.low)
+
+    def fail(self, job, when, delay, reason, dead=False, by_itself=False):
         """Answers what became of it: retried, dead or cancelled."""
         if reason is None:
             job.outcome = None
@@ -195,7 +210,7 @@ class Rules:
             return "cancelled"
         limit = self.setting(job.topic, "attempts") if job.max_attempts is None else job.max_attempts
         if dead or (limit and job.attempts >= limit):
-            self.end(job, "dead", when)
+            self.end(job, "dead", when, by_itself)
             return "dead"
         if delay is None:
             steps = job.backoff or self.setting(job.topic, "backoff")
@@ -222,5 +237,5 @@ class Rules:
             each.may_be_gone = each.may_be_gone or self.is_beyond(each)
 
     def is_beyond(self, job):
-        newer = [each for each in self.jobs(job.topic, job.state) if each.ended > job.ended]
+        newer = [each for each in self.jobs(job.topic, job.state) if self.may_be_newer(each, job)]
         return len(newer) >= self.setting(job.topic, f"keep_{job.state}.count")

@@ -79,6 +79,12 @@ class FakeConsumer final : public kafka::Consumer {
   void lose(const std::vector<kafka::PartitionId>& partitions) {
     events_.push_back({kafka::Rebalance::Kind::kLost, partitions});
   }
+  /// The topic is deleted and made anew: its offsets begin again, and nobody is told.
+  void renew(const kafka::PartitionId& partition) {
+    log_.records[partition].clear();
+    log_.committed.erase(partition);
+    next_[partition] = 0;
+  }
   const std::set<kafka::PartitionId>& assigned() const { return assigned_; }
   const std::set<kafka::PartitionId>& paused() const { return paused_; }
   std::string trouble_text;

@@ -7,8 +7,8 @@ MAX_LINES = 600
 # Written so that this file does not find itself.
 LEFT_BEHIND = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|not imple" r"mented|unimple" r"mented|stu" r"bs?)\b")
 MACHINE = re.compile(r"(?<![\w.])/(root|farm|work|home/[a-z]\w*)/[\w.]")
-# What gofmt writes has tabs, and so have the examples of the Go library.
-GOFMT = re.compile(r"\.go$|go\.mod$|^sdk/go/.*\.md$")
+# What gofmt writes has tabs, and so have the pages with programs in Go.
+GOFMT = re.compile(r"\.go$|go\.mod$|^sdk/go/.*\.md$|^docs/guide/(cookbook|redis-clients)(\.zh-CN)?\.md$")
 PACKAGE_HOST = re.compile(
     r"deb\.debian\.org|registry\.npmjs|proxy\.golang|pypi\.org/simple|static\.crates|repo1?\.maven\.")
 

@@ -31,6 +31,7 @@ export type Totals = {
   commits: number;
   schedules: number;
 };
+export type Headers = Record<string, string>;
 export type Job = {
   topic: string;
   id: string;
@@ -38,6 +39,7 @@ export type Job = {
   body?: unknown;
   body_base64?: string;
   content_type?: string;
+  headers?: Headers;
   due_at: string;
   pushed_at: string;
   attempts: number;
@@ -69,6 +71,8 @@ export type Schedule = {
   body?: unknown;
   body_base64?: string;
   content_type?: string;
+  headers?: Headers;
+  callback_header_names?: string[];
   created_at: string;
   occurrences: {made: number; skipped: number; missed: number};
   previous?: {topic: string; id: string; at: string};

@@ -112,6 +112,11 @@ export function StackedBars({from, to, layers, height = 260, label, onZoom, onHo
       axes: axes(),
       series,
       hooks: {
+        // A click on a bar asks for its time alone; uPlot keeps the click to itself after a pull.
+        ready: [(plot) => plot.over.addEventListener('click', (event) => {
+          const bin = Math.floor((plot.posToVal(event.offsetX, 'x') - from) / step);
+          if (step >= 10 && bin >= 0 && bin < bins) zoom.current?.(from + bin * step, from + (bin + 1) * step);
+        })],
         setCursor: [(plot) => hover.current?.(plot.cursor.idx ?? undefined)],
         setSelect: [(plot) => {
           if (plot.select.width < 8) return;

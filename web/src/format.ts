@@ -23,20 +23,22 @@ export function bytes(value: number): string {
 }
 export function milliseconds(value: number): string {
   if (value < 1000) return `${value} ms`;
-  if (value >= 67_108_864) return '> 18 h';
+  if (value >= 67_108_864) return `> ${duration(64_800_000)}`;
   return duration(value);
 }
+const units = {en: {d: 'd', h: 'h', m: 'm', s: 's'}, zh: {d: '天', h: '小时', m: '分', s: '秒'}};
 /** The largest unit and the one below it: "2h 5m". */
 export function duration(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000);
-  const steps: [number, string][] = [[86_400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']];
+  const {d, h, m, s} = units[language.value];
+  const steps: [number, string][] = [[86_400, d], [3600, h], [60, m], [1, s]];
   const at = steps.findIndex(([size]) => seconds >= size);
-  if (at < 0) return '0s';
+  if (at < 0) return `0${s}`;
   const [size, unit] = steps[at];
   const whole = Math.floor(seconds / size);
   const next = steps[at + 1];
   const rest = next ? Math.floor((seconds % size) / next[0]) : 0;
-  return `${whole}${unit}${rest && whole < 100 ? ` ${rest}${next[1]}` : ''}`;
+  return `${whole}${unit}${rest && whole < 100 ? `${language.value === 'zh' ? '' : ' '}${rest}${next[1]}` : ''}`;
 }
 /** "in 2h 5m", "3m ago", "now". */
 export function relative(moment: string | number): string {

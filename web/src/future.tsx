@@ -2,8 +2,9 @@
 import {useEffect, useMemo, useState} from 'preact/hooks';
 import {get, query, serverNow, type Forecast} from './api';
 import {StackedBars, type Layer} from './chart';
-import {axisTime, number, short} from './format';
+import {axisTime, localInput, number, short} from './format';
 import {topics} from './live';
+import {link} from './route';
 import {Button, Panel, Problem, Segments, useLoad} from './ui';
 import {t} from './text';
 
@@ -51,12 +52,14 @@ export function Future({topic}: {topic?: string}) {
   }, [value]);
   useEffect(() => setBin(undefined), [span, zoom]);
 
+  const zoomTo = (from: number, to: number) => setZoom({from: Math.floor(from), to: Math.ceil(to), bins: Math.max(1, Math.min(60, Math.floor(to - from)))});
   const spanNames = {hour: t('Next hour'), day: t('Next day'), month: t('Next month')};
   const step = shown ? (shown.to - shown.from) / (shown.layers[0]?.values.length || 1) : 0;
   const binName = (at: number) => `${axisTime(shown!.from + at * step, step * 60)} – ${axisTime(shown!.from + (at + 1) * step, step * 60)}`;
   return (
     <Panel class="future" title={t('The future')} tools={
       <>
+        {zoom && topic && <a class="button quiet" href={link(['jobs'], {topic, state: 'delayed', after: localInput(zoom.from * 1000), before: localInput(zoom.to * 1000)})}>{t('Show the jobs')}</a>}
         {zoom && <Button look="quiet" icon="back" onClick={() => setZoom(undefined)}>{t('Whole span')}</Button>}
         <Segments label={t('Span')} value={span} onChange={(next) => (setZoom(undefined), setSpan(next))} options={(Object.keys(spans) as Span[]).map((key) => [key, spanNames[key]] as const)} />
       </>
@@ -65,7 +68,7 @@ export function Future({topic}: {topic?: string}) {
       {shown && shown.total === 0 && <p class="quiet nothing">{t('Nothing falls due in this time.')}</p>}
       {shown && shown.total > 0 && !isTable && (
         <StackedBars {...shown} height={topic ? 180 : 240} onHover={setBin}
-          onZoom={(from, to) => setZoom({from: Math.floor(from), to: Math.ceil(to), bins: Math.max(1, Math.min(60, Math.floor(to - from)))})}
+          onZoom={zoomTo}
           label={t('{n} jobs fall due in this time: {list}', {n: number(shown.total), list: shown.layers.map((layer) => `${layer.label} ${number(layer.values.reduce((a, b) => a + b, 0))}`).join(', ')})} />
       )}
       {shown && shown.total > 0 && isTable && (
@@ -74,7 +77,7 @@ export function Future({topic}: {topic?: string}) {
             <thead><tr><th>{t('Time')}</th>{shown.layers.map((layer) => <th key={layer.label} class="count">{layer.label}</th>)}</tr></thead>
             <tbody>
               {shown.layers[0].values.map((_, at) => at).filter((at) => shown.layers.some((layer) => layer.values[at] > 0)).map((at) => (
-                <tr key={at}><td>{binName(at)}</td>{shown.layers.map((layer) => <td key={layer.label} class="count">{number(layer.values[at])}</td>)}</tr>
+                <tr key={at}><td>{step >= 10 ? <button type="button" class="link" title={t('Only this time')} onClick={() => zoomTo(shown.from + at * step, shown.from + (at + 1) * step)}>{binName(at)}</button> : binName(at)}</td>{shown.layers.map((layer) => <td key={layer.label} class="count">{number(layer.values[at])}</td>)}</tr>
               ))}
             </tbody>
           </table>

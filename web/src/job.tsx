@@ -1,11 +1,11 @@
 // One job: all that is known of it, and what can be done with it.
 import {useState} from 'preact/hooks';
-import {ask, get, jobPath, may, send, serverNow, topicPath, type Job, type TopicFigures} from './api';
+import {ask, get, jobPath, may, send, serverNow, topicPath, type Headers, type Job, type TopicFigures} from './api';
 import {absolute, bytes as sizeOf, localInput, relative, zone} from './format';
 import {hex, memberText, pretty} from './json';
 import {link} from './route';
 import {t} from './text';
-import {Act, Alert, Button, Confirm, Copy, Dialog, Empty, Field, Head, note, Panel, Problem, Segments, StateBadge, Time, useLoad} from './ui';
+import {Act, Alert, Button, Confirm, Copy, Dialog, Empty, Field, Head, inOwnZone, note, Panel, Problem, Segments, StateBadge, Time, useLoad} from './ui';
 import {Refusal} from './api';
 
 const mostShown = 256 * 1024;
@@ -58,7 +58,7 @@ function Reschedule({job, onClose, onDone}: {job: Job; onClose: () => void; onDo
   return (
     <Dialog title={t('Move {id} to another time', {id: job.id})} onClose={onClose}>
       <Field label={t('Due at ({zone})', {zone: zone()})} hint={Number.isNaN(chosen) ? undefined : relative(chosen)}>
-        {(id) => <input id={id} type="datetime-local" step="1" value={at} onInput={(event) => setAt(event.currentTarget.value)} />}
+        {(id) => <input id={id} type="datetime-local" step="1" autofocus value={at} onInput={(event) => setAt(event.currentTarget.value)} />}
       </Field>
       <div class="chips">{quick.map(([name, moment]) => <Button key={name} onClick={() => setAt(localInput(moment))}>{name}</Button>)}</div>
       <footer>
@@ -68,6 +68,8 @@ function Reschedule({job, onClose, onDone}: {job: Job; onClose: () => void; onDo
     </Dialog>
   );
 }
+
+export const HeaderLines = ({headers}: {headers: Headers}) => <>{Object.entries(headers).map(([name, said]) => <div key={name}><code>{name}: {said}</code></div>)}</>;
 
 type Step = {name: string; at?: string; note?: string; tone?: string; isNext?: boolean};
 function lifeOf(job: Job, attempts: number | undefined): Step[] {
@@ -129,6 +131,7 @@ export function JobPage({topic, id}: {topic: string; id: string}) {
   if (job.group) facts.push([t('group'), job.group]);
   if (job.callback) facts.push([t('callback'), job.callback]);
   if (job.callback_header_names) facts.push([t('headers of the callback'), job.callback_header_names.join(', ')]);
+  if (job.headers) facts.push([t('headers'), <HeaderLines headers={job.headers} />]);
   if (job.lease_until) facts.push([t('lease ends'), <Time at={job.lease_until} both />]);
   if (job.kept_until) facts.push([t('kept until'), <Time at={job.kept_until} both />]);
   return (
@@ -143,8 +146,8 @@ export function JobPage({topic, id}: {topic: string; id: string}) {
         {job.state === 'dead' && may('admin', topic) && <Act look="main" icon="play" act={redrive}>{t('Redrive')}</Act>}
         {may('push', topic) && (isWaiting || job.state === 'reserved') && <Button look="danger" onClick={() => setAsks('cancel')}>{t('Cancel…')}</Button>}
       </Head>
-      {job.delivery_problem && <Alert tone="warn">{job.delivery_problem}</Alert>}
-      {job.outcome && job.state !== 'done' && <Alert tone={job.state === 'dead' ? 'bad' : 'warn'}>{job.outcome}</Alert>}
+      {job.delivery_problem && <Alert tone="warn">{inOwnZone(job.delivery_problem)}</Alert>}
+      {job.outcome && job.state !== 'done' && <Alert tone={job.state === 'dead' ? 'bad' : 'warn'}><span class="lines">{job.outcome}</span></Alert>}
       <div class="two job">
         <BodyPanel text={value.text} job={job} />
         <div>
@@ -154,7 +157,7 @@ export function JobPage({topic, id}: {topic: string; id: string}) {
                 <li key={step.name} class={`${step.tone ?? ''} ${step.isNext ? 'next' : ''}`}>
                   <b>{step.name}</b>
                   {step.at && <span><Time at={step.at} /><span class="quiet"> {absolute(step.at)}</span></span>}
-                  {step.note && <span class="quiet">{step.note}</span>}
+                  {step.note && <span class="quiet clipped" title={step.note}>{step.note}</span>}
                 </li>
               ))}
             </ol>

@@ -9,26 +9,26 @@ import {t} from './text';
 import {Act, Button, Confirm, Empty, Head, Icon, note, Panel, Problem, stateName, Time, useLoad} from './ui';
 
 const pageSize = 50;
-/** How many pages are looked through for one page of matches, when the browser filters. */
-const mostLooks = 10;
+/** How long is looked for one page of matches: the server looks through some thousand jobs for each answer. */
+const longestLook = 4_000;
 
-type Page = {jobs: Job[]; cursor: string; looked: number};
+/** `looks`: how many answers of the server it took. */
+type Page = {jobs: Job[]; cursor: string; looks: number};
 type Filter = {topic: string; state: State; prefix: string; error: string; after: string; before: string};
 
 async function find(filter: Filter, from: string, signal: AbortSignal): Promise<Page> {
   const [after, before] = [filter.after ? Date.parse(filter.after) : -Infinity, filter.before ? Date.parse(filter.before) : Infinity];
   const isWindow = filter.after !== '' || filter.before !== '';
-  const page: Page = {jobs: [], cursor: from, looked: 0};
-  for (let look = 0; look < mostLooks; ++look) {
+  const page: Page = {jobs: [], cursor: from, looks: 0};
+  for (const end = performance.now() + longestLook; ; ) {
     const next = await get<{jobs: Job[]; cursor: string}>(`${topicPath(filter.topic)}/jobs${query({
       state: filter.state, prefix: filter.prefix, error: filter.error, limit: isWindow ? 1000 : pageSize - page.jobs.length, cursor: page.cursor,
     })}`, signal);
-    page.looked += next.jobs.length;
+    ++page.looks;
     page.jobs.push(...next.jobs.filter((job) => Date.parse(job.due_at) >= after && Date.parse(job.due_at) <= before));
     page.cursor = next.cursor;
-    if (!next.cursor || page.jobs.length >= pageSize) break;
+    if (!next.cursor || page.jobs.length >= pageSize || performance.now() > end) return page;
   }
-  return page;
 }
 
 function Search() {
@@ -51,10 +51,17 @@ function Search() {
 function ChooseTopic({state}: {state?: State}) {
   const list = useStore(topics);
   useStore(beat);
-  const rows = [...list.values()].filter((topic) => !state || topic.counts[state] > 0).sort((a, b) => (state ? b.counts[state] - a.counts[state] : a.topic < b.topic ? -1 : 1)).slice(0, 100);
+  const [filter, setFilter] = useState('');
+  const all = [...list.values()].filter((topic) => !state || topic.counts[state] > 0);
+  const rows = all.filter((topic) => topic.topic.includes(filter)).sort((a, b) => (state ? b.counts[state] - a.counts[state] : a.topic < b.topic ? -1 : 1)).slice(0, 100);
   return (
-    <Panel title={state ? t('Topics with {state} jobs', {state: stateName(state)}) : t('Choose a topic')}>
-      {rows.length === 0 ? (
+    <Panel title={state ? t('Topics with {state} jobs', {state: stateName(state)}) : t('Choose a topic')} tools={all.length > 12 && (
+      <label class="search">
+        <Icon name="search" />
+        <input type="search" aria-label={t('Find a topic')} placeholder={t('Find a topic')} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+      </label>
+    )}>
+      {rows.length === 0 && filter ? <Empty title={t('No topic like this')}><a href={link(['jobs'], {topic: filter, state})}>{t('Look at {topic} all the same', {topic: filter})}</a></Empty> : rows.length === 0 ? (
         <Empty title={state ? t('No {state} jobs', {state: stateName(state)}) : t('No topics yet')} command={state && (totals.value?.jobs ?? 0) > 0 ? undefined : ["delayq push order 30s '{\"uid\":1}'"]} />
       ) : (
         <ul class="choices">
@@ -97,8 +104,11 @@ function DeadTools({filter, jobs, selected, onDone}: {filter: Filter; jobs: Job[
   );
 }
 
-/** The beginning of an error that many jobs share: without numbers at its end. */
-const commonError = (text: string) => text.split('\n')[0].slice(0, 120);
+/** What many jobs with this error share: its first line, of a Python traceback the last one. */
+function commonError(text: string): string {
+  const lines = text.split('\n').map((line) => line.trim()).filter(Boolean);
+  return ((lines[0]?.startsWith('Traceback') ? lines.at(-1) : lines[0]) ?? '').slice(0, 120);
+}
 
 export function Jobs() {
   const {query: said} = useStore(route);
@@ -111,9 +121,13 @@ export function Jobs() {
   const key = JSON.stringify(filter);
   const [trail, setTrail] = useState<string[]>(['']);
   const [selected, setSelected] = useState<Set<string>>(new Set());
+  const [isLong, setLong] = useState(false);
+  const [isCancelling, setCancelling] = useState(false);
   const [isWindow, setWindow] = useState(Boolean(filter.after || filter.before));
   useEffect(() => (setTrail(['']), setSelected(new Set())), [key]);
-  const {stale, value, problem, reload} = useLoad(`${key} ${trail.at(-1)}`, (signal) => (filter.topic ? find(filter, trail.at(-1)!, signal) : Promise.resolve({jobs: [], cursor: '', looked: 0})), trail.length === 1 ? 3 : 0);
+  const {stale, value, problem, reload} = useLoad<Page>(`${key} ${trail.at(-1)}`, (signal) => (filter.topic ? find(filter, trail.at(-1)!, signal) : Promise.resolve({jobs: [], cursor: '', looks: 0})), trail.length === 1 && !isLong ? 3 : 0);
+  // What takes the server many looks is not asked again every three seconds.
+  useEffect(() => setLong((value?.looks ?? 1) > 2), [value]);
   const page = value ?? (stale?.jobs[0]?.topic === filter.topic && stale.jobs[0]?.state === filter.state ? stale : undefined);
   const change = (part: Partial<Filter>) => become(link(['jobs'], {...said, ...part}));
   const counts = list.get(filter.topic)?.counts;
@@ -164,14 +178,21 @@ export function Jobs() {
                 <Button look="quiet" icon="close" hint={t('Any time')} onClick={() => (setWindow(false), change({after: '', before: ''}))} />
               </span>
             )}
+            {!value && !problem && <span class="quiet late" role="status">{t('Looking…')}</span>}
             <span class="tools">
               {filter.state === 'dead' && <DeadTools filter={filter} jobs={jobs} selected={selected} onDone={done} />}
-              {filter.state !== 'dead' && selected.size > 0 && <Act look="danger" act={cancel}>{t('Cancel {n} selected', {n: selected.size})}</Act>}
+              {filter.state !== 'dead' && selected.size > 0 && <Button look="danger" onClick={() => setCancelling(true)}>{t('Cancel {n} selected…', {n: selected.size})}</Button>}
+              {isCancelling && (
+                <Confirm title={t('Cancel {n} job?|Cancel {n} jobs?', {n: selected.size})} action={t('Cancel {n} job|Cancel {n} jobs', {n: selected.size})} act={cancel} onClose={() => setCancelling(false)}>
+                  <p>{t('They are removed and will never be handed over.')}</p>
+                </Confirm>
+              )}
             </span>
           </div>
           <Problem problem={problem} />
           {page && jobs.length === 0 && (
-            <Empty title={page.cursor ? t('Nothing found in {n} jobs so far', {n: number(page.looked)}) : hasFilter ? t('No job is like this') : t('No {state} jobs', {state: stateName(filter.state)})}>
+            <Empty title={page.cursor ? t('Nothing found so far') : hasFilter ? t('No job is like this') : t('No {state} jobs', {state: stateName(filter.state)})}>
+              {filter.prefix && <a href={link(['topics', filter.topic, 'jobs', filter.prefix])}>{t('The job whose id is exactly this')}</a>}
               {page.cursor ? <Button onClick={() => setTrail([...trail, page.cursor])}>{t('Look further')}</Button>
                 : !hasFilter && filter.state === 'delayed' && may('push', filter.topic) ? <a href={link(['push'], {topic: filter.topic})}>{t('Push a job')}</a> : null}
             </Empty>
@@ -186,7 +207,7 @@ export function Jobs() {
                     <th>{filter.state === 'reserved' ? t('lease ends') : t('due')}</th>
                     <th class="count hide-small">{t('attempts')}</th>
                     <th class="hide-small">{t('pushed')}</th>
-                    <th class={filter.state === 'dead' || filter.state === 'done' ? '' : 'hide-small'}>{filter.state === 'dead' ? t('error') : t('outcome')}</th>
+                    <th class={filter.state === 'dead' || filter.state === 'done' ? '' : 'hide-small'}>{filter.state === 'dead' ? t('error') : filter.state === 'done' ? t('outcome') : t('last error')}</th>
                   </tr>
                 </thead>
                 <tbody>
@@ -210,7 +231,7 @@ export function Jobs() {
             <footer class="pages">
               <Button disabled={trail.length === 1} onClick={() => setTrail(trail.slice(0, -1))}>{t('Previous page')}</Button>
               <span class="quiet">{t('Page {n}', {n: trail.length})}</span>
-              <Button disabled={!page?.cursor} onClick={() => page && setTrail([...trail, page.cursor])}>{t('Next page')}</Button>
+              <Button disabled={!value?.cursor} onClick={() => value && setTrail([...trail, value.cursor])}>{t('Next page')}</Button>
             </footer>
           )}
         </Panel>

@@ -16,9 +16,15 @@ const kept = 120;
 export const rateNames = ['pushed', 'popped', 'acked', 'failed'] as const;
 export type RateName = (typeof rateNames)[number];
 export const history: {time: number[]} & Record<RateName, number[]> = {time: [], pushed: [], popped: [], acked: [], failed: []};
-/** Per topic: how much happened in each of the last samples, and how many died. */
-export const activity = new Map<string, {rates: number[]; died: number[]}>();
+/** Per topic: how much happened in each of the last samples, and how it ended. */
+export const activity = new Map<string, Record<'rates' | 'died' | 'failed' | 'acked', number[]>>();
 const keptOfTopic = 60;
+/** The server watches so many topics, the first by name. The others are asked for page by page, more rarely. */
+const mostWatched = 1000;
+const mostPages = 20;
+const farEvery = 30_000;
+const watched = new Set<string>();
+let farAt = 0;
 
 const count = (totals: {since_start: Totals['since_start']}) => {
   const {pushed, popped, acked, nacked, expired} = totals.since_start;
@@ -42,18 +48,21 @@ function sample() {
     const seconds = Math.max(0.2, (now - before.at) / 1000);
     pushKept(history.time, Date.now() / 1000, kept);
     for (const name of rateNames) pushKept(history[name], Math.max(0, counted[name] - before.totals[name]) / seconds, kept);
-    for (const [name, topic] of topics.value) {
-      const old = before.topics.get(name);
-      let own = activity.get(name);
-      if (!own) activity.set(name, (own = {rates: [], died: []}));
-      const difference = (key: keyof Topic['since_start']) => (old ? Math.max(0, topic.since_start[key] - old.since_start[key]) : 0);
-      pushKept(own.rates, (difference('pushed') + difference('popped')) / seconds, keptOfTopic);
-      pushKept(own.died, difference('died'), keptOfTopic);
-    }
+    for (const [name, topic] of topics.value) if (watched.has(name)) sampleTopic(topic, before.topics.get(name), seconds, keptOfTopic);
     for (const name of activity.keys()) if (!topics.value.has(name)) activity.delete(name);
   }
   before = {at: now, totals: counted, topics: new Map(topics.value)};
   beat.set(beat.value + 1);
+}
+
+function sampleTopic(topic: Topic, old: Topic | undefined, seconds: number, most: number) {
+  let own = activity.get(topic.topic);
+  if (!own) activity.set(topic.topic, (own = {rates: [], died: [], failed: [], acked: []}));
+  const difference = (key: keyof Topic['since_start']) => (old ? Math.max(0, topic.since_start[key] - old.since_start[key]) : 0);
+  pushKept(own.rates, (difference('pushed') + difference('popped')) / seconds, most);
+  pushKept(own.died, difference('died'), most);
+  pushKept(own.failed, difference('nacked') + difference('expired'), most);
+  pushKept(own.acked, difference('acked'), most);
 }
 
 let pending: Map<string, Topic> | undefined;
@@ -65,15 +74,18 @@ function takeEvent(name: string, data: string) {
   } else if (name === 'topic') {
     const topic: Topic = JSON.parse(data);
     (pending ??= new Map(topics.value)).set(topic.topic, topic);
+    watched.add(topic.topic);
   } else if (name === 'gone') {
-    (pending ??= new Map(topics.value)).delete(JSON.parse(data).topic);
+    const {topic} = JSON.parse(data);
+    (pending ??= new Map(topics.value)).delete(topic);
+    watched.delete(topic);
   }
   isSampleDue = true;
 }
 function flush() {
   if (pending) {
     topics.set(pending);
-    hasMoreTopics.set(pending.size >= 1000);
+    hasMoreTopics.set(pending.size >= mostWatched * mostPages);
   }
   pending = undefined;
   if (isSampleDue) sample();
@@ -88,6 +100,38 @@ const pause = (milliseconds: number, signal: AbortSignal) =>
 
 /** The server says something every 15 seconds; a connection that is silent for longer is dead. */
 const longestSilence = 25_000;
+
+async function allTopics(signal: AbortSignal): Promise<Map<string, Topic>> {
+  const all = new Map<string, Topic>();
+  let cursor: string | undefined;
+  for (let pages = 0; pages < mostPages && cursor !== ''; ++pages) {
+    const page: {topics: Topic[]; cursor: string} = await get(`v1/topics${query({limit: 1000, cursor})}`, signal);
+    for (const topic of page.topics) all.set(topic.topic, topic);
+    cursor = page.cursor;
+  }
+  return all;
+}
+
+/** Brings the topics that the server does not watch. */
+async function walkFar(signal: AbortSignal) {
+  for (let wait = 0; !signal.aborted; await pause(wait, signal)) {
+    wait = watched.size < mostWatched ? 1000 : document.hidden ? 4 * farEvery : farEvery;
+    if (watched.size < mostWatched) continue;
+    const all = await allTopics(signal).catch(() => undefined);
+    if (!all || signal.aborted) continue;
+    const now = performance.now();
+    const seconds = (now - farAt) / 1000;
+    const next = new Map([...topics.value].filter(([name]) => watched.has(name)));
+    for (const [name, topic] of all) {
+      if (watched.has(name)) continue;
+      next.set(name, topic);
+      if (farAt) sampleTopic(topic, topics.value.get(name), seconds, Math.ceil(60_000 / farEvery));
+    }
+    farAt = now;
+    pending = next;
+    flush();
+  }
+}
 
 async function stream(signal: AbortSignal) {
   const ends = new AbortController();
@@ -119,14 +163,20 @@ async function stream(signal: AbortSignal) {
       }
       if (isFirst && totals.value) {
         // What was shown before the connection was lost may be gone.
-        for (const name of topics.value.keys()) if (!fresh.has(name)) (pending ??= new Map(topics.value)).delete(name);
+        for (const name of topics.value.keys()) {
+          if (fresh.has(name)) continue;
+          (pending ??= new Map(topics.value)).delete(name);
+          watched.delete(name);
+        }
         isFirst = false;
+        void walkFar(ends.signal);
       }
       connection.set('live');
       flush();
     }
   } finally {
     clearTimeout(watchdog);
+    ends.abort();
   }
 }
 
@@ -150,13 +200,13 @@ const addUp = (list: Topic[]): Totals => {
 
 async function poll(signal: AbortSignal) {
   while (!signal.aborted) {
-    const page = await get<{topics: Topic[]; cursor: string}>(`v1/topics${query({limit: 1000})}`, signal);
-    pending = new Map(page.topics.map((topic) => [topic.topic, topic]));
-    totals.set(addUp(page.topics));
+    pending = await allTopics(signal);
+    for (const name of pending.keys()) watched.add(name);
+    totals.set(addUp([...pending.values()]));
     isSampleDue = true;
     connection.set('polling');
     flush();
-    await pause(2000, signal);
+    await pause(topics.value.size < mostWatched ? 2000 : 10_000, signal);
   }
 }
 

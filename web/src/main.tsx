@@ -7,14 +7,14 @@ import {Jobs} from './jobs';
 import {connection, follow, totals} from './live';
 import {Overview} from './overview';
 import {Push} from './push';
-import {link, route} from './route';
+import {link, onArrival, route} from './route';
 import {NewSchedule, SchedulePage, Schedules} from './schedules';
 import {useStore} from './store';
 import {language, t, type Phrase} from './text';
 import {chosenTheme} from './theme';
 import {TopicPage, Topics} from './topics';
 import {Callbacks, Consumers} from './traffic';
-import {Alert, Button, Empty, explain, Field, Icon, Notes, Panel, type IconName} from './ui';
+import {Alert, Button, Empty, explain, Field, Head, Icon, Notes, Panel, type IconName} from './ui';
 import './style.css';
 
 const views: {path: string; name: Phrase; icon: IconName; also?: string[]}[] = [
@@ -37,7 +37,7 @@ function View() {
   if (first === 'schedules') return second ? <SchedulePage key={second} name={second} /> : <Schedules />;
   if (first === 'callbacks') return <Callbacks />;
   if (first === 'consumers') return <Consumers />;
-  return <Panel><Empty title={t('There is no such page')}><a href={link([])}>{t('Overview')}</a></Empty></Panel>;
+  return <><Head title={t('There is no such page')} /><Panel><Empty title="404"><a href={link([])}>{t('Overview')}</a></Empty></Panel></>;
 }
 
 const connectionNames = {connecting: () => t('connecting'), live: () => t('live'), polling: () => t('live'), lost: () => t('no connection')};
@@ -67,6 +67,11 @@ function Frame({children}: {children: ComponentChildren}) {
   const is = useStore(connection);
   const dead = useStore(totals)?.counts.dead ?? 0;
   const main = useRef<HTMLElement>(null);
+  // Another page begins at its top, and a screen reader reads its heading.
+  useEffect(() => onArrival(() => requestAnimationFrame(() => {
+    scrollTo(0, 0);
+    main.current?.querySelector('h1')?.focus({preventScroll: true});
+  })), []);
   return (
     <div class="frame">
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>{t('To the content')}</a>

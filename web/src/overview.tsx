@@ -1,5 +1,6 @@
 // How the server is, what needs attention, and what is coming.
 import type {ComponentChildren} from 'preact';
+import {useState} from 'preact/hooks';
 import {ask, get, may, server, serverNow, topicPath, type Callbacks, type Schedule, type Topic, type TopicFigures} from './api';
 import {LineChart} from './chart';
 import {bytes, duration, milliseconds, number, rate, short} from './format';
@@ -8,7 +9,7 @@ import {activity, beat, connection, history, rateNames, topics, totals, type Rat
 import {link} from './route';
 import {useStore} from './store';
 import {t, type Phrase} from './text';
-import {Alert, Code, Empty, explain, Head, Icon, Panel, stateName, useLoad} from './ui';
+import {Alert, Button, Code, Empty, explain, Head, Icon, inOwnZone, Panel, stateName, useLoad} from './ui';
 import {TopicTable} from './topics';
 
 export const rateLabels: Record<RateName, Phrase> = {pushed: 'pushed', popped: 'handed over', acked: 'acked', failed: 'failed'};
@@ -28,6 +29,10 @@ function Tile({name, value, note, to, tone}: {name: string; value: ComponentChil
 const sum = (list: readonly number[]) => list.reduce((a, b) => a + b, 0);
 /** How long ready jobs may wait without a consumer before it is said. */
 const longestWait = 10_000;
+/** The same where consumers are at work: they are too slow, or held up. */
+const longestBacklog = 60_000;
+/** So many failures within a minute are said when fewer attempts succeed. */
+const leastFailures = 3;
 
 type Concern = {key: string; tone: 'bad' | 'warn'; text: string; more?: string; to: string; weight: number};
 function concerns(list: Iterable<Topic>, callbacks: Callbacks | undefined, schedules: Schedule[], problems: Record<string, string>): Concern[] {
@@ -44,12 +49,20 @@ function concerns(list: Iterable<Topic>, callbacks: Callbacks | undefined, sched
     }
     const waited = topic.oldest_ready_at ? serverNow() - Date.parse(topic.oldest_ready_at) : 0;
     if (topic.counts.ready > 0 && problems[name]) {
-      found.push({key: `${name} stuck`, tone: 'bad', weight: 4e9, to: link(['topics', name]), text: t('{topic}: {n} ready job cannot leave|{topic}: {n} ready jobs cannot leave', {topic: name, n: topic.counts.ready}), more: problems[name]});
+      found.push({key: `${name} stuck`, tone: 'bad', weight: 4e9, to: link(['topics', name]), text: t('{topic}: {n} ready job cannot leave|{topic}: {n} ready jobs cannot leave', {topic: name, n: topic.counts.ready}), more: inOwnZone(problems[name])});
     } else if (topic.counts.ready > 0 && topic.paused) {
       found.push({key: `${name} paused`, tone: 'warn', weight: 2e9, to: link(['topics', name]), text: t('{topic} is paused, with {n} ready job|{topic} is paused, with {n} ready jobs', {topic: name, n: topic.counts.ready})});
     } else if (topic.counts.ready > 0 && topic.waiters === 0 && topic.counts.reserved === 0 && waited > longestWait) {
       found.push({key: `${name} waits`, tone: 'bad', weight: 2.5e9 + Math.min(1e8, waited / 1000), to: link(['jobs'], {topic: name, state: 'ready'}),
         text: t('{topic}: {n} ready job, and no consumer|{topic}: {n} ready jobs, and no consumer', {topic: name, n: topic.counts.ready}), more: t('the oldest has waited for {time}', {time: duration(waited)})});
+    } else if (topic.counts.ready > 0 && waited > longestBacklog) {
+      found.push({key: `${name} lags`, tone: 'warn', weight: 1.5e9 + Math.min(1e8, waited / 1000), to: link(['jobs'], {topic: name, state: 'ready'}),
+        text: t('{topic}: {n} ready job waits for its consumers|{topic}: {n} ready jobs wait for their consumers', {topic: name, n: topic.counts.ready}), more: t('the oldest has waited for {time}', {time: duration(waited)})});
+    }
+    const [failed, acked] = [sum(activity.get(name)?.failed ?? []), sum(activity.get(name)?.acked ?? [])];
+    if (failed >= leastFailures && failed > acked) {
+      found.push({key: `${name} fails`, tone: 'bad', weight: 2.2e9 + failed, to: link(['jobs'], {topic: name, state: 'delayed'}),
+        text: t('{topic}: {n} attempts failed within a minute', {topic: name, n: failed}), more: t('{n} acked', {n: number(acked)})});
     }
   }
   for (const host of callbacks?.hosts ?? []) {
@@ -57,7 +70,7 @@ function concerns(list: Iterable<Topic>, callbacks: Callbacks | undefined, sched
     found.push({key: host.host, tone: 'bad', weight: 3.5e9, to: link(['callbacks']), text: t('{host} is not called: its last calls failed', {host: host.host}), more: t('{n} in a row', {n: host.failures_in_a_row})});
   }
   for (const schedule of schedules) {
-    if (schedule.problem) found.push({key: `schedule ${schedule.name}`, tone: 'bad', weight: 3e9, to: link(['schedules', schedule.name]), text: t('The schedule {name} makes no jobs', {name: schedule.name}), more: schedule.problem});
+    if (schedule.problem) found.push({key: `schedule ${schedule.name}`, tone: 'bad', weight: 3e9, to: link(['schedules', schedule.name]), text: t('The schedule {name} makes no jobs', {name: schedule.name}), more: inOwnZone(schedule.problem)});
   }
   return found.sort((a, b) => b.weight - a.weight);
 }
@@ -76,7 +89,7 @@ function Attention() {
   const schedules = useLoad('schedules', async (signal) => (may('read') || may('schedule') ? (await get<{schedules: Schedule[]}>('v1/schedules?limit=1000', signal)).schedules : []), 15).stale ?? [];
   const problems = useLoad('problems', askProblems, 5).stale ?? {};
   const found = concerns(list.values(), callbacks, schedules, problems);
-  const most = 5;
+  const [most, setMost] = useState(5);
   return (
     <Panel title={t('Needs attention')} class="attention">
       {found.length === 0 ? (
@@ -88,7 +101,7 @@ function Attention() {
               <a href={each.to}><i class="dot" /><span>{each.text}{each.more && <span class="quiet"> · {each.more}</span>}</span></a>
             </li>
           ))}
-          {found.length > most && <li class="quiet">{t('and {n} more', {n: found.length - most})}</li>}
+          {found.length > most && <li><Button look="quiet" onClick={() => setMost(most + 50)}>{t('and {n} more', {n: found.length - most})}</Button></li>}
         </ul>
       )}
     </Panel>
@@ -154,6 +167,7 @@ function Health() {
 export function Overview() {
   const now = useStore(totals);
   const list = useStore(topics);
+  const is = useStore(connection);
   useStore(beat);
   const counts = now?.counts;
   const last = (name: RateName) => history[name][history[name].length - 1] ?? 0;
@@ -168,13 +182,13 @@ export function Overview() {
         <Tile name={stateName('reserved')} value={short(counts?.reserved ?? 0)} note={t('{rate}/s acked', {rate: rate(last('acked'))})} to={one('reserved')} />
         <Tile name={stateName('dead')} value={short(counts?.dead ?? 0)} note={t('{n} since the start', {n: number(now?.since_start.died ?? 0)})} to={one('dead')} tone={counts?.dead ? 'bad' : ''} />
         <Tile name={t('lateness')} value={milliseconds(now?.lateness_ms.p50 ?? 0)} note={t('p99 {time}', {time: milliseconds(now?.lateness_ms.p99 ?? 0)})} />
-        <Tile name={t('memory')} value={bytes(now?.memory_bytes ?? 0)} note={now?.disk_bytes ? t('disk {size}', {size: bytes(now.disk_bytes)}) : t('engine')} />
+        {is !== 'polling' && <Tile name={t('memory')} value={bytes(now?.memory_bytes ?? 0)} note={now?.disk_bytes ? t('disk {size}', {size: bytes(now.disk_bytes)}) : t('engine')} />}
       </div>
       {isEmpty ? <Start /> : (
         <>
           <Attention />
           <div class="two">
-            <Future />
+            {may('read') && <Future />}
             <Rates />
           </div>
           <TopicTable most={8} />

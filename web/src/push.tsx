@@ -23,6 +23,7 @@ export function Push() {
   const [group, setGroup] = useState('');
   const [priority, setPriority] = useState('');
   const [attempts, setAttempts] = useState('');
+  const [callback, setCallback] = useState('');
   const [conflict, setConflict] = useState('reject');
   const [problem, setProblem] = useState<unknown>();
   let isJson = true;
@@ -34,7 +35,7 @@ export function Push() {
   const moment = when === 'at' && at ? new Date(at).toISOString() : undefined;
   const fields: [string, string | number | undefined][] = [
     ['id', id || undefined], ['delay', when === 'delay' ? delay : undefined], ['at', moment], ['group', group || undefined],
-    ['priority', priority ? Number(priority) : undefined], ['attempts', attempts ? Number(attempts) : undefined], ['on_conflict', conflict === 'reject' ? undefined : conflict],
+    ['priority', priority ? Number(priority) : undefined], ['attempts', attempts ? Number(attempts) : undefined], ['callback', callback || undefined], ['on_conflict', conflict === 'reject' ? undefined : conflict],
   ];
   const given = fields.filter(([, value]) => value !== undefined);
   // The body goes as it is written: JSON.stringify would change large numbers.
@@ -51,7 +52,7 @@ export function Push() {
     return [address.slice(0, cut), address.slice(cut + 1)];
   })();
   const local = /^(127\.|\[?::1|localhost|0\.0\.0\.0|\[?::\]?$)/.test(host);
-  const options = [id && `ID ${shell(id)}`, moment && `AT ${moment}`, priority && `PRI ${priority}`, attempts && `ATTEMPTS ${attempts}`, group && `GROUP ${shell(group)}`, conflict !== 'reject' && conflict.toUpperCase()].filter(Boolean);
+  const options = [id && `ID ${shell(id)}`, moment && `AT ${moment}`, priority && `PRI ${priority}`, attempts && `ATTEMPTS ${attempts}`, group && `GROUP ${shell(group)}`, callback && `CALLBACK ${shell(callback)}`, conflict !== 'reject' && conflict.toUpperCase()].filter(Boolean);
   const redis = `redis-cli${local ? '' : ` -h ${host}`} -p ${port}${withToken ? ' -a TOKEN' : ''} PUSH ${shell(topic || 'order')} ${when === 'delay' ? shell(delay) : '0'} ${shell(body)}${options.length ? ` ${options.join(' ')}` : ''}`;
   const push = async () => {
     setProblem(undefined);
@@ -65,7 +66,7 @@ export function Push() {
     }
   };
   const wrong = (name: string) => (problem instanceof Refusal && problem.field === name ? problem.message : undefined);
-  const known = ['topic', 'id', 'delay', 'at', 'body', 'group', 'priority', 'attempts'];
+  const known = ['topic', 'id', 'delay', 'at', 'body', 'group', 'priority', 'attempts', 'callback'];
   const text = (name: string, label: string, value: string, set: (value: string) => void, more: object = {}) => (
     <Field label={label} error={wrong(name)}>{(key) => <input id={key} value={value} spellcheck={false} autocomplete="off" onInput={(event) => set(event.currentTarget.value)} {...more} />}</Field>
   );
@@ -97,6 +98,7 @@ export function Push() {
                 {text('group', t('group'), group, setGroup)}
                 {text('priority', t('priority'), priority, setPriority, {type: 'number', min: 0, placeholder: '1024'})}
                 {text('attempts', t('attempts'), attempts, setAttempts, {type: 'number', min: 0, placeholder: '16'})}
+                {text('callback', t('callback'), callback, setCallback, {type: 'url', placeholder: 'https://shop.example/hook'})}
                 <Field label={t('if the id is in use')}>{(key) => <select id={key} value={conflict} onChange={(event) => setConflict(event.currentTarget.value)}>{['reject', 'replace', 'keep'].map((each) => <option key={each}>{each}</option>)}</select>}</Field>
               </div>
             </details>

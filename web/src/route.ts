@@ -15,7 +15,22 @@ function read(): Route {
   return {path: path ? path.split('/').map(decode) : [], query: Object.fromEntries(new URLSearchParams(query))};
 }
 export const route = new Store<Route>(read());
-window.addEventListener('hashchange', () => route.set(read()));
+
+let arrive = () => {};
+/** Calls this when the viewer has gone to another page, but not on the way back: the browser knows where that was. */
+export function onArrival(tell: () => void): () => void {
+  arrive = tell;
+  return () => (arrive = () => {});
+}
+const mark = () => history.replaceState({isKnown: true}, '');
+mark();
+window.addEventListener('hashchange', () => {
+  const isNew = !history.state?.isKnown;
+  const before = route.value.path.join('/');
+  mark();
+  route.set(read());
+  if (isNew && route.value.path.join('/') !== before) arrive();
+});
 
 export function link(path: string[], query: Record<string, string | undefined> = {}): string {
   const said = Object.entries(query).filter(([, value]) => value) as [string, string][];
@@ -26,6 +41,6 @@ export function go(to: string) {
 }
 /** The same without a step in the browser's history: for filters that change with every letter. */
 export function become(to: string) {
-  history.replaceState(null, '', to);
+  history.replaceState(history.state, '', to);
   route.set(read());
 }

@@ -2,18 +2,19 @@
 import {useState} from 'preact/hooks';
 import {ask, get, may, query, Refusal, schedulePath, send, type Schedule} from './api';
 import {absolute, number, relative, zone as ownZone} from './format';
+import {HeaderLines} from './job';
 import {memberText, pretty} from './json';
 import {topics} from './live';
 import {become, go, link, route} from './route';
 import {useStore} from './store';
 import {t} from './text';
-import {Act, Alert, Button, Code, Confirm, Empty, explain, Field, Head, Icon, note, Panel, Problem, Segments, Time, useLoad} from './ui';
+import {Act, Alert, Button, Code, Confirm, Empty, explain, Field, Head, Icon, inOwnZone, note, Panel, Problem, Segments, Time, useLoad} from './ui';
 
 const mayChange = (schedule: {topic: string}) => may('schedule', schedule.topic);
 const rule = (schedule: Schedule) => schedule.cron ?? t('every {time}', {time: schedule.every ?? ''});
 const stateNames = {active: () => t('active'), paused: () => t('paused'), ended: () => t('ended')};
 
-function Actions({schedule, onDone}: {schedule: Schedule; onDone: () => void}) {
+function Actions({schedule, onDone, inHead}: {schedule: Schedule; onDone: () => void; inHead?: boolean}) {
   if (!mayChange(schedule)) return null;
   const path = schedulePath(schedule.name);
   const run = async () => {
@@ -24,8 +25,12 @@ function Actions({schedule, onDone}: {schedule: Schedule; onDone: () => void}) {
   const isPaused = schedule.state === 'paused';
   return (
     <>
-      {schedule.state !== 'ended' && <Act look="quiet" icon={isPaused ? 'play' : 'pause'} hint={isPaused ? t('Resume {topic}', {topic: schedule.name}) : t('Pause {topic}', {topic: schedule.name})} act={async () => (await send('POST', `${path}/${isPaused ? 'resume' : 'pause'}`), onDone())} />}
-      <Act look="quiet" act={run}>{t('Run now')}</Act>
+      {schedule.state !== 'ended' && (
+        <Act look={inHead ? undefined : 'quiet'} icon={isPaused ? 'play' : 'pause'} hint={isPaused ? t('Resume {topic}', {topic: schedule.name}) : t('Pause {topic}', {topic: schedule.name})} act={async () => (await send('POST', `${path}/${isPaused ? 'resume' : 'pause'}`), onDone())}>
+          {inHead && (isPaused ? t('Resume') : t('Pause'))}
+        </Act>
+      )}
+      <Act look={inHead ? undefined : 'quiet'} class={inHead ? '' : 'hide-small'} act={run}>{t('Run now')}</Act>
     </>
   );
 }
@@ -101,7 +106,7 @@ function NextOnes({values, count = 5}: {values: {cron?: string; every?: string; 
 const zones = (): string[] => (Intl as unknown as {supportedValuesOf?: (name: string) => string[]}).supportedValuesOf?.('timeZone') ?? [];
 
 /** What a change of a schedule keeps, though the form does not show it. */
-const carried = ['start', 'end', 'runs', 'jitter', 'group', 'priority', 'attempts', 'backoff', 'lease', 'callback', 'callback_method', 'callback_format'];
+const carried = ['start', 'end', 'runs', 'jitter', 'group', 'priority', 'attempts', 'backoff', 'lease', 'callback', 'callback_method', 'callback_format', 'headers'];
 
 function Form({old, oldBody}: {old?: Schedule; oldBody?: string}) {
   const list = useStore(topics);
@@ -221,24 +226,31 @@ export function SchedulePage({name}: {name: string}) {
     [t('missed ones'), schedule.missed],
   ];
   if (schedule.previous) facts.push([t('last job'), <a href={link(['topics', schedule.previous.topic, 'jobs', schedule.previous.id])}>{schedule.previous.id}</a>]);
-  for (const each of carried) if (schedule[each] !== undefined) facts.push([each, String(schedule[each])]);
+  for (const each of carried) if (schedule[each] !== undefined && each !== 'headers') facts.push([each, String(schedule[each])]);
+  if (schedule.headers) facts.push([t('headers'), <HeaderLines headers={schedule.headers} />]);
+  if (schedule.callback_header_names) facts.push([t('headers of the callback'), schedule.callback_header_names.join(', ')]);
+  // A change sets the whole schedule anew, and the form has neither of these.
+  const cannotChange = schedule.callback_header_names ? t('It has headers of a callback, which are never shown. Change it with the command line or over HTTP.')
+    : schedule.body_base64 !== undefined || schedule.content_type !== undefined ? t('Its body is no JSON. Change it with the command line or over HTTP.') : undefined;
   return (
     <>
       <Head title={name} back={back} lead={schedule.state !== 'active' ? <span class="badge warn">{stateNames[schedule.state]()}</span> : <span class="badge good">{t('active')}</span>}>
         {mayChange(schedule) && (
           <>
-            <Actions schedule={schedule} onDone={reload} />
-            {schedule.body_base64 === undefined && schedule.content_type === undefined && <a class="button" href={link(['schedules', name], {edit: '1'})}>{t('Change…')}</a>}
+            <Actions schedule={schedule} onDone={reload} inHead />
+            {!cannotChange && <a class="button" href={link(['schedules', name], {edit: '1'})}>{t('Change…')}</a>}
             <Button look="danger" onClick={() => setAsks(true)}>{t('Remove…')}</Button>
           </>
         )}
       </Head>
-      {schedule.problem && <Alert tone="bad">{schedule.problem}</Alert>}
+      {schedule.problem && <Alert tone="bad">{inOwnZone(schedule.problem)}</Alert>}
       {schedule.from_configuration && <Alert tone="info">{t('It comes from the configuration of the server, and is set again when that is read.')}</Alert>}
+      {cannotChange && mayChange(schedule) && <p class="quiet">{cannotChange}</p>}
       <div class="two push">
         <div>
           <Panel title={t('The next occurrences')}>
-            {schedule.state === 'active' && schedule.cron ? <NextOnes values={{cron: schedule.cron, zone: schedule.zone}} />
+            {schedule.state === 'active' && schedule.cron ? <NextOnes values={{cron: schedule.cron, zone: schedule.zone, start: schedule.start}} />
+              : schedule.state === 'active' && schedule.every && schedule.next_at ? <NextOnes values={{every: schedule.every, start: schedule.next_at}} />
               : schedule.next_at ? <ol class="next-ones" data-preview><li><Time at={schedule.next_at} both /></li></ol> : <p class="quiet">{t('None.')}</p>}
           </Panel>
           <Panel title={t('The body of its jobs')}><Code text={body ? pretty(body) : schedule.body_base64 ?? ''} /></Panel>

@@ -9,7 +9,7 @@ import {become, go, link, route} from './route';
 import {serverNow} from './api';
 import {useStore} from './store';
 import {t} from './text';
-import {Act, Alert, Button, Confirm, Empty, Field, Head, Icon, note, Panel, Problem, Sortable, stateName, useLoad} from './ui';
+import {Act, Alert, Button, Confirm, Empty, Field, Head, Icon, inOwnZone, note, Panel, Problem, Sortable, stateName, useLoad} from './ui';
 
 type Column = 'topic' | State | 'rate' | 'late' | 'oldest' | 'waiters';
 const rateOf = (name: string) => activity.get(name)?.rates.at(-1) ?? 0;
@@ -117,18 +117,24 @@ export function Topics() {
 }
 
 // ---- settings
-type Kind = 'number' | 'text' | 'duration' | string[];
+/** `lines`: what is set is never shown; new lines replace it. */
+type Kind = 'number' | 'text' | 'duration' | 'lines' | string[];
 const groups: {name: string; rows: [string, Kind][]}[] = [
-  {name: 'Retry', rows: [['attempts', 'number'], ['backoff', 'text'], ['lease', 'duration']]},
-  {name: 'Limits', rows: [['rate.count', 'number'], ['rate.per', 'duration'], ['concurrency', 'number'], ['priority', 'number']]},
+  {name: 'Retry', rows: [['attempts', 'number'], ['backoff', 'text'], ['lease', 'duration'], ['on_dead', 'text']]},
+  {name: 'Limits', rows: [['rate', 'text'], ['concurrency', 'number'], ['priority', 'number']]},
   {name: 'Kept', rows: [['keep_done.time', 'duration'], ['keep_done.count', 'number'], ['keep_dead.time', 'duration'], ['keep_dead.count', 'number']]},
-  {name: 'Delivery', rows: [['delivery', ['pull', 'webhook', 'redis_list', 'redis_stream', 'kafka_topic']], ['callback', 'text'], ['callback_method', ['', 'POST', 'PUT', 'PATCH', 'DELETE']], ['callback_timeout', 'duration'], ['callback_format', ['webhook', 'cloudevents', 'callback-api']],
-    ['redis_key', 'text'], ['redis_content', ['job', 'id']], ['redis_maxlen', 'number'], ['kafka_topic', 'text'], ['kafka_key', ['id', 'group', 'none']], ['kafka_content', ['body', 'job', 'id']]]},
+  {name: 'Delivery', rows: [['delivery', ['pull', 'webhook', 'redis_list', 'redis_stream', 'kafka_topic']], ['callback', 'text'], ['callback_method', ['', 'POST', 'PUT', 'PATCH', 'DELETE']], ['callback_timeout', 'duration'], ['callback_format', ['webhook', 'cloudevents', 'callback-api']], ['callback_headers', 'lines'], ['callback_secrets', 'lines'],
+    ['redis_key', 'text'], ['redis_content', ['job', 'id']], ['redis_maxlen', 'number'], ['kafka_topic', 'text'], ['kafka_key', ['id', 'group', 'none']], ['kafka_content', ['body', 'job', 'id']], ['kafka_headers', ['all', 'id', 'none']]]},
 ];
 const groupNames = {Retry: () => t('Retry'), Limits: () => t('Limits'), Kept: () => t('How long jobs are kept'), Delivery: () => t('Delivery')} as Record<string, () => string>;
 
+const kindOf = (path: string) => groups.flatMap((group) => group.rows).find(([name]) => name === path)![1];
+/** How many lines are set of what is not shown. */
+const countOf = (settings: Settings, path: string) => Number(settings[`${path.slice(0, -1)}_count`] ?? 0);
+
 function read(settings: Settings, path: string): string {
   const [first, second] = path.split('.');
+  if (kindOf(path) === 'lines') return '';
   const found = settings[first] as Record<string, unknown> | string | number;
   return String(second ? (found as Record<string, unknown>)[second] : found);
 }
@@ -144,8 +150,8 @@ function SettingsForm({topic, settings, onChanged}: {topic: string; settings: Se
     const body: Record<string, unknown> = {};
     for (const path of names) {
       const [first, second] = path.split('.');
-      const kind = groups.flatMap((group) => group.rows).find(([name]) => name === path)![1];
-      const said = kind === 'number' ? Number(changed[path]) : changed[path];
+      const kind = kindOf(path);
+      const said = kind === 'number' ? Number(changed[path]) : kind === 'lines' ? changed[path].split('\n').map((line) => line.trim()).filter(Boolean) : changed[path];
       body[first] = second ? {...(body[first] as object), [second]: said} : said;
     }
     await send('PATCH', topicPath(topic), body);
@@ -153,7 +159,9 @@ function SettingsForm({topic, settings, onChanged}: {topic: string; settings: Se
     onChanged();
   };
   const reset = async () => {
-    await send('PATCH', topicPath(topic), Object.fromEntries(Object.keys(settings).filter((name) => name !== 'paused' && name !== 'callback_secret_count').map((name) => [name, null])));
+    // Secrets and header lines stay: nobody could put them back from here.
+    const names = groups.flatMap((group) => group.rows).filter(([, kind]) => kind !== 'lines').map(([path]) => path.split('.')[0]);
+    await send('PATCH', topicPath(topic), Object.fromEntries(names.filter((name) => name in settings).map((name) => [name, null])));
     setChanged({});
     onChanged();
   };
@@ -164,11 +172,13 @@ function SettingsForm({topic, settings, onChanged}: {topic: string; settings: Se
           <fieldset key={group.name} disabled={!canChange}>
             <legend>{groupNames[group.name]()}</legend>
             {group.rows.filter(([path]) => isShown(path, of('delivery'))).map(([path, kind]) => (
-              <Field key={path} label={path} class={changed[path] !== undefined && changed[path] !== read(settings, path) ? 'changed' : ''}>
+              <Field key={path} label={path} hint={kind === 'lines' ? t('{n} is set, and never shown. New lines replace what is set.|{n} are set, and never shown. New lines replace what is set.', {n: countOf(settings, path)}) : path === 'on_dead' ? t('a topic or a URL that is told of each dead job') : undefined} class={changed[path] !== undefined && changed[path] !== read(settings, path) ? 'changed' : ''}>
                 {(id) => Array.isArray(kind) ? (
                   <select id={id} value={of(path)} onChange={(event) => setChanged({...changed, [path]: event.currentTarget.value})}>
                     {kind.map((each) => <option key={each} value={each}>{each || '–'}</option>)}
                   </select>
+                ) : kind === 'lines' ? (
+                  <textarea id={id} rows={2} spellcheck={false} placeholder={path === 'callback_headers' ? 'Authorization: Bearer …' : 'whsec_…'} value={of(path)} onInput={(event) => setChanged({...changed, [path]: event.currentTarget.value})} />
                 ) : (
                   <input id={id} type={kind === 'number' ? 'number' : 'text'} min={0} spellcheck={false} autocomplete="off" value={of(path)} onInput={(event) => setChanged({...changed, [path]: event.currentTarget.value})} />
                 )}
@@ -230,7 +240,7 @@ export function TopicPage({name}: {name: string}) {
         )}
       </Head>
       <Problem problem={problem} />
-      {figures?.delivery_problem && <Alert tone="bad">{figures.delivery_problem}</Alert>}
+      {figures?.delivery_problem && <Alert tone="bad">{inOwnZone(figures.delivery_problem)}</Alert>}
       {figures && counts && (
         <>
           <div class="tiles">

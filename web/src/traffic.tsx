@@ -58,7 +58,7 @@ export function Callbacks() {
                       <tr key={`${failure.at} ${at}`}>
                         <td><Time at={failure.at} /></td>
                         <td class="name"><a href={link(['topics', failure.topic, 'jobs', failure.id])}>{failure.id}</a> <span class="quiet">{failure.topic}</span></td>
-                        <td>{failure.status ?? failure.error}{failure.dead && <span class="badge state-dead">{t('no more calls')}</span>}</td>
+                        <td class="what">{failure.status ?? failure.error}{failure.dead && <span class="badge state-dead">{t('no more calls')}</span>}</td>
                         <td class="hide-small">{failure.host}</td>
                         <td class="count hide-small">{failure.attempt}</td>
                         <td class="count hide-medium">{milliseconds(failure.took_ms)}</td>
@@ -108,7 +108,7 @@ export function Consumers() {
                 <tbody>
                   {value.waiting.map((pop) => (
                     <tr key={pop.client}>
-                      <td class="name">{pop.client}</td>
+                      <td class="client">{pop.client}</td>
                       <td>{pop.topics.map((topic) => <a key={topic} class="chip" href={link(['topics', topic])}>{topic}</a>)}</td>
                       <td><Time at={pop.since} /></td>
                       <td class="hide-small"><Time at={pop.until} /></td>

@@ -131,7 +131,7 @@ export function Confirm({title, children, action, word, act, onClose}: {
       <div class="prose">{children}</div>
       {word !== undefined && (
         <Field label={t('Type {word} to confirm', {word})}>
-          {(id) => <input id={id} value={typed} autocomplete="off" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} />}
+          {(id) => <input id={id} value={typed} autofocus autocomplete="off" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} />}
         </Field>
       )}
       <footer>
@@ -244,13 +244,16 @@ export function Head({title, lead, back, children}: {title: ComponentChildren; l
     <div class="head">
       <div>
         {back && <a class="back" href={back.to}><Icon name="back" />{back.name}</a>}
-        <h1>{title}</h1>
+        <h1 tabIndex={-1}>{title}</h1>
         {lead && <p class="quiet">{lead}</p>}
       </div>
       <div class="tools">{children}</div>
     </div>
   );
 }
+
+/** What the server says of a time, in the viewer's zone. */
+export const inOwnZone = (text: string) => text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (moment) => absolute(moment));
 
 export function Alert({children, tone = 'warn'}: {children: ComponentChildren; tone?: 'warn' | 'bad' | 'info'}) {
   return <div class={`alert ${tone}`} role={tone === 'bad' ? 'alert' : undefined}><Icon name="warning" /><div>{children}</div></div>;

@@ -36,7 +36,7 @@ struct Json {
   bool operator==(const Json& other) const;
 };
 
-/// The bytes of a text in Base64.
+/// The payloads of the scenarios: bytes as text.
 std::string from_base64(const std::string& text);
 
 }  // namespace sdk_test

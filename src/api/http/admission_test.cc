@@ -78,6 +78,21 @@ TEST_F(AdmissionTest, a_token_is_good_for_its_topics) {
   EXPECT_THAT(turned_away, testing::Contains("shop POST /v1/topics/bill/jobs forbidden"));
 }
 
+TEST_F(AdmissionTest, notices_of_deaths_go_only_where_the_token_may_push) {
+  host.front->set_tokens({token("shop", kSecretHash, only(Scope::kAdmin), {"order", "order.*"}),
+                          token("boss", kOtherHash, only(Scope::kAdmin), {"*"})});
+  const auto set = [&](std::string_view secret, std::string_view to) {
+    return ask_as(secret, "PATCH", "/v1/topics/order", fmt::format(R"({{"on_dead":"{}"}})", to)).status;
+  };
+  EXPECT_EQ(set("secret", "bill"), 403);
+  EXPECT_EQ(set("secret", "order.dead"), 200);
+  EXPECT_EQ(set("secret", "https://shop.example/dead"), 200);
+  EXPECT_EQ(set("secret", ""), 200);
+  EXPECT_EQ(set("other", "bill"), 200);
+  EXPECT_EQ(ask_as("secret", "PATCH", "/v1/topics/order", R"({"attempts":3})").status, 200)
+      << "what another has set may stay";
+}
+
 TEST_F(AdmissionTest, a_group_is_cancelled_in_the_topics_of_the_token) {
   for (const char* topic : {"bill", "order", "order.paid"})
     ask_as("other", "POST", fmt::format("/v1/topics/{}/jobs", topic),

@@ -46,8 +46,6 @@ struct Endpoint {
   uint32_t metrics_topics = 200;  ///< with labels of their own
   Events events{};
   std::vector<const Dialect*> dialects{};  ///< besides HTTP v1
-  std::string engine{};                    ///< its name: "journal"
-  std::string resp{};                      ///< where Redis clients connect
   HostNames names{};                       ///< of this server; checked when no tokens are configured
 };
 

@@ -21,8 +21,9 @@ TEST_F(HttpTest, a_jobs_life) {
   const Answer pushed =
       ask("POST", "/v1/topics/order/jobs", R"({"id": "a", "body": {"n": 1.10}, "delay": "30s"})");
   EXPECT_EQ(pushed.status, 201);
-  EXPECT_EQ(pushed.body,
-            R"({"topic":"order","id":"a","state":"delayed","due_at":"2023-11-14T22:13:50.000Z"})");
+  EXPECT_EQ(
+      pushed.body,
+      R"({"topic":"order","id":"a","state":"delayed","due_at":"2023-11-14T22:13:50.000Z","result":"created"})");
   EXPECT_EQ(ask("POST", "/v1/topics/order/pop").body, R"({"jobs":[]})");
   pass(Millis{30'000});
   const Answer popped =
@@ -82,6 +83,19 @@ TEST_F(HttpTest, bodies_come_back_as_they_were) {
               HasSubstr(R"("body":"{not json","content_type":"text/plain")"));
   ask("POST", "/v1/topics/t/jobs", "\xff\xfe", "application/octet-stream");
   EXPECT_THAT(ask("POST", "/v1/topics/t/pop").body, HasSubstr(R"("body_base64":"//4=")"));
+}
+
+TEST_F(HttpTest, a_callback_header_cannot_smuggle_another_one) {
+  for (const auto& [path, more] :
+       {std::pair("/v1/topics/t/jobs/a", ""), {"/v1/schedules/s", R"("every":"1h","topic":"t",)"}}) {
+    for (const std::string_view end : {R"(\n)", R"(\r\n)", R"(\r)"}) {
+      const std::string body = fmt::format(
+          R"({{{}"body":1,"callback":"http://h/","callback_headers":["A: b{}C: d"]}})", more, end);
+      const Answer answer = ask("PUT", path, body);
+      EXPECT_EQ(answer.status, 400) << body;
+      EXPECT_THAT(answer.body, HasSubstr(R"("field":"callback_headers")")) << body;
+    }
+  }
 }
 
 TEST_F(HttpTest, headers_of_a_job_come_back) {
@@ -156,7 +170,7 @@ TEST_F(HttpTest, topics_settings_stats_forecast) {
   const std::string topic = ask("GET", "/v1/topics/a").body;
   EXPECT_THAT(
       topic, HasSubstr(R"("attempts":3,"backoff":"1s,2s","lease":"5s","keep_done":{"time":"1h","count":5})"));
-  EXPECT_THAT(topic, HasSubstr(R"("rate":{"count":10,"per":"1s"})"));
+  EXPECT_THAT(topic, HasSubstr(R"("rate":"10/1s")"));
   EXPECT_EQ(ask("POST", "/v1/topics/b/pause").status, 200);
   EXPECT_EQ(ask("POST", "/v1/topics/b/pop").body, R"({"jobs":[]})");
   EXPECT_EQ(ask("POST", "/v1/topics/b/resume").status, 200);
@@ -278,7 +292,7 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"GET", "/v1/topics?limit=0", "", 400, "\"field\":\"limit\""},
       {"GET", "/v1/stats?x=1", "", 400, "\"field\":\"x\",\"known\":[]"},
       {"GET", "/v1/forecast?from=2&to=1", "", 400, "\"field\":\"to\""},
-      {"POST", "/v1/topics/t/jobs?delay=5", R"({"body":1})", 400, "belongs into that body"},
+      {"POST", "/v1/topics/t/jobs?delay=5", R"({"body":1})", 400, "belong into that body"},
       {"POST", "/v1/topics/t/jobs", R"({"bdoy":1})", 400, "did you mean body?"},
       {"POST", "/v1/topics/t/jobs", R"({"body":1,"dealy":1})", 400,
        "\"field\":\"dealy\",\"known\":[\"body\","},
@@ -292,6 +306,9 @@ TEST_F(HttpTest, problems_name_the_field_and_store_nothing) {
       {"PATCH", "/v1/topics/t", R"({"rate":{"count":1,"per":"2d"}})", 400, "\"field\":\"rate.per\""},
       {"PATCH", "/v1/topics/t", R"({"rate":{"count":4000000000}})", 400, "\"field\":\"rate.count\""},
       {"PATCH", "/v1/topics/t", R"({"rate":{"count":0,"per":"2d"}})", 400, "\"field\":\"rate.per\""},
+      {"PATCH", "/v1/topics/t", R"({"rate":"100"})", 400, "\"field\":\"rate\""},
+      {"PATCH", "/v1/topics/t", R"({"rate":"1/2d"})", 400, "\"field\":\"rate.per\""},
+      {"PATCH", "/v1/topics/t", R"({"rate":["1/1s"]})", 400, "expected a string"},
       {"PATCH", "/v1/topics/t", R"({"backoff":["1s,2s"]})", 400, "\"field\":\"backoff\""},
       {"POST", "/v1/pop", R"({"topics":["a","b c"]})", 400, "\"field\":\"topics\""},
       {"POST", "/v1/topics/b%20c/pop", "", 400, "\"field\":\"topic\""},

@@ -70,6 +70,16 @@ TEST_F(DashboardTest, what_a_browser_has_is_not_sent_again) {
   EXPECT_EQ(get("/", "If-None-Match: \"other\"\r\n").status, 200);
 }
 
+TEST_F(DashboardTest, its_files_are_small) {
+  size_t bytes = 0;
+  for (const std::string& path : {std::string{"/"}, "/" + link("src"), "/" + link("stylesheet\" href")}) {
+    const Answer file = get(path, "Accept-Encoding: gzip\r\n");
+    ASSERT_EQ(file.status, 200) << path;
+    bytes += file.body.size();
+  }
+  EXPECT_THAT(bytes, testing::AllOf(testing::Gt(20U << 10), testing::Lt(150U << 10)));
+}
+
 TEST_F(DashboardTest, a_page_of_another_site_may_link_to_it_and_to_nothing_else) {
   const std::string_view linked = "Sec-Fetch-Site: cross-site\r\n";
   EXPECT_EQ(get("/", linked).status, 200);

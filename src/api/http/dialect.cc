@@ -210,6 +210,8 @@ namespace {
 
 /// Below this size most of a response is its head.
 constexpr size_t kWorthCompressing = 4096;
+/// All other clients wait while an answer is compressed: some 8 ms for each MiB.
+constexpr size_t kMostCompressed = size_t{1} << 20;
 
 /// Returns nothing when there is not enough memory: then the body is sent as it is.
 std::optional<std::string> gzip(std::string_view text) {
@@ -275,7 +277,8 @@ void write_response(std::string& out, const Response& response, const Manner& ma
   const bool has_body = response.status != 304;
   std::optional<std::string> other;
   if (response.is_gzipped && !manner.may_compress) other = gunzip(response.body);
-  if (!response.is_gzipped && manner.may_compress && response.body.size() >= kWorthCompressing)
+  if (!response.is_gzipped && manner.may_compress && response.body.size() >= kWorthCompressing &&
+      response.body.size() <= kMostCompressed)
     other = gzip(response.body);
   const std::string& body = other ? *other : response.body;
   const bool is_compressed = response.is_gzipped != other.has_value();

@@ -260,6 +260,12 @@ std::optional<json::Slice> Fields::value(std::string_view name) {
   return std::nullopt;
 }
 
+bool Fields::is_object(std::string_view name) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const json::Member& member) {
+    return member.name == name && member.value.type == json::Type::kObject;
+  });
+}
+
 std::optional<Fields> Fields::object(std::string_view name) {
   const std::optional<json::Slice> value = take(name);
   if (!value) return std::nullopt;

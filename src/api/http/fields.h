@@ -28,6 +28,7 @@ class Fields {
   static Result<Fields> of_object(const json::Slice& object);
   /// Query values are texts; numbers and booleans among them are read from their text.
   explicit Fields(const Query& query);
+  bool is_query() const { return is_query_; }
 
   /// Each is called at most once for a name. It takes the member when it is there and not null, and notes a
   /// problem when it has another type.
@@ -45,6 +46,8 @@ class Fields {
   /// query each is written as "name[NAME]=text".
   using NamedText = std::pair<std::string_view, std::string_view>;
   std::vector<NamedText> named_texts(std::string_view name);
+  /// Whether the member is there and is an object. Does not take it.
+  bool is_object(std::string_view name) const;
   /// An object within this one. close() notes its problems here, under "outer.inner".
   std::optional<Fields> object(std::string_view name);
   void close(Fields& inner);

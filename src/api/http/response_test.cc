@@ -29,6 +29,16 @@ TEST_F(CompressionTest, large_answers_are_compressed_for_those_who_ask_for_it) {
       << "it is small";
 }
 
+TEST_F(CompressionTest, very_large_answers_are_not_because_all_others_would_wait) {
+  const std::string body(size_t{600} << 10, 'x');
+  const std::string list = "/v1/topics/t/jobs?state=ready&bodies=true";
+  const auto head = [&] { return ask("GET", list, "", "text/plain", "Accept-Encoding: gzip\r\n").head; };
+  ask("POST", "/v1/topics/t/jobs", body, "text/plain");
+  EXPECT_THAT(head(), HasSubstr("Content-Encoding: gzip"));
+  ask("POST", "/v1/topics/t/jobs", body, "text/plain");
+  EXPECT_THAT(head(), Not(HasSubstr("Content-Encoding")));
+}
+
 TEST(AcceptEncoding, gzip_may_be_refused_by_name) {
   EXPECT_TRUE(accepts_gzip("gzip"));
   EXPECT_TRUE(accepts_gzip("deflate, gzip ;q=1.0, *;q=0.5"));

@@ -343,8 +343,10 @@ Moment NewsStream::watch(Moment now) {
         append_event(out, "job", rendered);
       });
   // The cursor comes last: events without data of their own change only what the client comes back with.
-  if (out.size() != before || now >= sign_of_life_) {
-    fmt::format_to(std::back_inserter(out), "id: {}\n: still here\n\n", listener_->cursor());
+  const bool is_told = out.size() != before;
+  if (is_told || now >= sign_of_life_) {
+    fmt::format_to(std::back_inserter(out), "id: {}\n{}\n", listener_->cursor(),
+                   is_told ? "" : ": still here\n");
     sign_of_life_ = now + kSignOfLife;
     conversation->on_streamed();
   }

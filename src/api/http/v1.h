@@ -37,6 +37,8 @@ std::string media_type(std::string_view content_type);
 
 /// The members of the answer to a push.
 void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt);
+/// The same, with what became of a push: created, replaced or kept.
+void write_push_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt);
 /// A result among several: the members of the receipt, or of the problem.
 void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result);
 /// A job's fields, as every answer with jobs shows them.

@@ -26,7 +26,7 @@ Status push_one(const Call& call, const PushRequest& job) {
         if (!receipt.ok()) return responder.refuse(receipt.error());
         responder.send_json([&](json::Writer& json) {
           json.begin_object();
-          write_receipt(json, topic, *receipt);
+          write_push_receipt(json, topic, *receipt);
           json.end_object();
           return receipt->outcome == PushOutcome::kKept ? 200 : 201;
         });
@@ -67,20 +67,6 @@ void write_results(json::Writer& json, const std::vector<T>& results, Good good)
     json.end_object();
   }
   json.end_array().end_object();
-}
-
-std::string_view name_of_outcome(NackOutcome outcome) {
-  switch (outcome) {
-    case NackOutcome::kRetried:
-      return "retried";
-    case NackOutcome::kDead:
-      return "dead";
-    case NackOutcome::kCancelled:
-      return "cancelled";
-    case NackOutcome::kStale:
-      break;
-  }
-  return "stale_lease";
 }
 
 /// Reads the leases, the last field. All of them must be of topics that the caller may use.
@@ -277,7 +263,7 @@ Status nack(const Call& call) {
   call.queue().nack(call.now(), items,
                     call.accept().respond<Results>([](json::Writer& json, const Results& results) {
                       write_results(json, results, [](json::Writer& out, const Result<NackReceipt>& receipt) {
-                        out.key("result").text(name_of_outcome(receipt->outcome));
+                        out.key("result").text(name_of(receipt->outcome));
                         if (receipt->retry_at) out.key("retry_at").text(format_moment(*receipt->retry_at));
                       });
                       return 200;

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "api/http/dialect.h"
 #include "api/http/v1.h"
@@ -27,13 +26,8 @@ void write_counts(json::Writer& json, const TopicCounts& counts) {
 }
 
 void write_lateness(json::Writer& json, const Lateness& lateness) {
-  // A value above all buckets is shown as the first number above them.
-  static constexpr Millis kMost = Lateness::upper_bound(Lateness::kBuckets - 2) + Millis{1};
-  const auto quantile = [&lateness](double part) {
-    return static_cast<uint64_t>(std::min(lateness.quantile(part), kMost).count());
-  };
-  json.key("lateness_ms").begin_object().key("p50").number(quantile(0.5));
-  json.key("p99").number(quantile(0.99)).end_object();
+  json.key("lateness_ms").begin_object().key("p50").number(lateness.shown_quantile(0.5));
+  json.key("p99").number(lateness.shown_quantile(0.99)).end_object();
 }
 
 void write_tallies(json::Writer& json, const Tallies& tallies, const Lateness& lateness, uint64_t waiters) {
@@ -55,8 +49,16 @@ std::optional<RetentionSetting> read_retention(Fields& fields, std::string_view 
   return retention.is_unset() ? std::nullopt : std::optional(retention);
 }
 
-/// {"count": 100, "per": "1s"}; a count of 0 is no limit.
+/// "100/1s", or {"count": 100, "per": "1s"}; a count of 0 is no limit.
 std::optional<Rate> read_rate(Fields& fields, std::string_view name) {
+  if (!fields.is_object(name)) {
+    const auto text = fields.text(name);
+    if (!text) return std::nullopt;
+    const Result<Rate> rate = parse_rate(*text);
+    if (rate.ok()) return *rate;
+    fields.note(name, rate.error().detail);
+    return std::nullopt;
+  }
   std::optional<Fields> parts = fields.object(name);
   if (!parts) return std::nullopt;
   const Rate rate{parts->small_number("count").value_or(0),
@@ -187,8 +189,15 @@ void read_options(Fields& fields, JobOptions& options) {
   if (const auto callback = fields.text("callback")) options.callback = *callback;
   if (const auto method = fields.text("callback_method")) options.method = *method;
   options.format = read_format(fields);
-  if (const auto lines = fields.texts("callback_headers"))
-    options.callback_headers = fields.keep(fmt::format("{}", fmt::join(*lines, "\n")));
+  if (const auto given = fields.is_query() ? std::nullopt : fields.texts("callback_headers")) {
+    constexpr std::string_view kName = "callback_headers";
+    std::string lines;  // fields_with_body() refuses them in a query
+    for (const std::string_view line : *given) {
+      if (const Status status = add_header_line(line, lines); !status)
+        fields.note(kName, status.error().detail.substr(kName.size() + 2));
+    }
+    options.callback_headers = fields.keep(std::move(lines));
+  }
   read_headers(fields, options);
 }
 
@@ -232,7 +241,7 @@ Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOpt
     const std::string& name = call.target.query.front().first;
     return invalid(
         name, fmt::format(
-                  "{}: what is said about a job with a JSON body belongs into that body, not into the query",
+                  "{}: the fields of a job with a JSON body belong into that body, not into the query",
                   name));
   }
   Result<Fields> fields = Fields::of_json(call.request.body);
@@ -245,9 +254,14 @@ void write_receipt(json::Writer& json, std::string_view topic, const PushReceipt
   json.key("due_at").text(format_moment(receipt.due));
 }
 
+void write_push_receipt(json::Writer& json, std::string_view topic, const PushReceipt& receipt) {
+  write_receipt(json, topic, receipt);
+  json.key("result").text(name_of(receipt.outcome));
+}
+
 void write_result(json::Writer& json, std::string_view topic, const Result<PushReceipt>& result) {
   if (result.ok()) {
-    write_receipt(json, topic, *result);
+    write_push_receipt(json, topic, *result);
   } else {
     write_problem(json, result.error());
   }
@@ -270,7 +284,11 @@ void write_totals(json::Writer& json, const TotalStats& stats) {
   json.key("memory_bytes").number(stats.usage.memory_bytes);
   json.key("disk_bytes").number(stats.usage.disk_bytes);
   json.key("live_bytes").number(stats.usage.live_bytes);
+  json.key("disk_free_bytes").number(std::min<uint64_t>(stats.usage.disk_free, INT64_MAX));
+  json.key("unsynced_bytes").number(stats.usage.unsynced_bytes);
+  json.key("unanswered_bytes").number(stats.unanswered_bytes);
   json.key("commits").number(stats.usage.commits);
+  if (stats.usage.cold_bodies) json.key("bodies_in_kafka").number(*stats.usage.cold_bodies);
   json.key("schedules").number(stats.usage.schedules).key("occurrences").begin_object();
   json.key("made").number(stats.schedules.made).key("skipped").number(stats.schedules.skipped);
   json.key("missed").number(stats.schedules.missed).key("refused").number(stats.schedules.refused);
@@ -331,6 +349,7 @@ void write_topic_stats(json::Writer& json, std::string_view topic, const TopicSt
   json.begin_object().key("topic").text(topic);
   write_counts(json, stats.counts);
   write_tallies(json, stats.tallies, stats.lateness, stats.waiters);
+  json.key("paused").boolean(stats.settings.paused);
   if (!stats.delivery_problem.empty()) json.key("delivery_problem").text(stats.delivery_problem);
   json.key("settings").begin_object();
   transfer::write_settings(json, topic_settings().effective_values(stats.settings),

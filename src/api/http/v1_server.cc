@@ -128,6 +128,18 @@ void write_pop(json::Writer& json, const api::WaitingPop& pop) {
   json.key("until").text(format_moment(pop.until)).end_object();
 }
 
+/// A bound that there is none of is left out.
+void write_facts(json::Writer& json, const api::ServerFacts& facts) {
+  if (!facts.durability.empty()) json.key("durability").text(facts.durability);
+  if (facts.sync_interval > Millis::zero())
+    json.key("sync_interval_ms").number(static_cast<uint64_t>(facts.sync_interval.count()));
+  json.key("limits").begin_object().key("connections").number(facts.max_connections);
+  if (facts.max_jobs != QueueConfig::kUnbounded) json.key("jobs").number(facts.max_jobs);
+  if (facts.max_memory_bytes != QueueConfig::kUnbounded)
+    json.key("memory_bytes").number(facts.max_memory_bytes);
+  json.key("disk_reserve_bytes").number(facts.disk_reserve_bytes).end_object();
+}
+
 }  // namespace
 
 /// Answered by the loop that the queue runs in, without a question to the engine: a server whose Redis is
@@ -156,11 +168,13 @@ Status openapi(const Call& call) {
 Status about_server(const Call& call) {
   if (Status status = call.expect_no_query(); !status.ok()) return status;
   const Endpoint& host = call.host();
+  const api::ServerFacts& facts = host.front->facts;
   const Token* const token = call.access().token_of(call.caller());
   call.accept().send_json([&](json::Writer& json) {
-    json.begin_object().key("version").text(host.version).key("engine").text(host.engine);
+    json.begin_object().key("version").text(host.version).key("engine").text(facts.engine);
     json.key("now").text(format_moment(call.now()));
-    json.key("started_at").text(format_moment(host.process().started)).key("resp").text(host.resp);
+    json.key("started_at").text(format_moment(host.process().started)).key("resp").text(facts.resp);
+    write_facts(json, facts);
     json.key("tokens").boolean(!call.access().is_open());
     if (token != nullptr) json.key("name").text(token->name);
     json.key("scopes").begin_array();
@@ -180,19 +194,11 @@ Status about_server(const Call& call) {
 Status consumers(const Call& call) {
   const Result<uint32_t> limit = read_limit(call);
   if (!limit.ok()) return limit.error();
-  std::vector<api::WaitingPop> pops;
-  for (const api::Conversation* const each : call.host().front->lingering) {
-    if (const auto pop = each->waiting_pop()) pops.push_back(*pop);
-  }
-  const size_t shown = std::min<size_t>(*limit, pops.size());
-  std::partial_sort(pops.begin(), pops.begin() + static_cast<ptrdiff_t>(shown), pops.end(),
-                    [](const api::WaitingPop& a, const api::WaitingPop& b) {
-                      return std::pair(a.since, a.client) < std::pair(b.since, b.client);
-                    });
+  const api::WaitingPops pops = api::waiting_pops(*call.host().front, *limit);
   call.accept().send_json([&](json::Writer& json) {
     json.begin_object().key("connections").number(call.host().process().connections);
-    json.key("waiting_total").number(uint64_t{pops.size()}).key("waiting").begin_array();
-    for (size_t i = 0; i < shown; ++i) write_pop(json, pops[i]);
+    json.key("waiting_total").number(uint64_t{pops.total}).key("waiting").begin_array();
+    for (const api::WaitingPop& pop : pops.first) write_pop(json, pop);
     json.end_array().end_object();
     return 200;
   });

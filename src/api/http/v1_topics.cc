@@ -11,6 +11,7 @@
 #include "core/duration.h"
 #include "core/limits.h"
 #include "core/moment.h"
+#include "queue/delivery.h"
 
 namespace delayq::http::v1_calls {
 
@@ -96,17 +97,20 @@ Status forecast(const Call& call) {
 
 namespace {
 
-/// Takes the fields that choose news of single jobs; nullopt when figures are wanted.
-std::optional<NewsFilter> read_filter(Fields& fields, std::string_view topic) {
+/// Takes the fields that choose news of single jobs; nullopt when figures are wanted. `after` is replaced by
+/// the field of this name.
+std::optional<NewsFilter> read_filter(Fields& fields, std::string_view topic, std::string_view& after) {
   const auto kinds = fields.text("news");
   const auto states = fields.text("state");
   const auto group = fields.text("group");
+  const auto cursor = fields.text("after");
   if (!kinds) {
-    for (const auto& [name, value] : {std::pair("state", states), {"group", group}}) {
+    for (const auto& [name, value] : {std::pair("state", states), {"group", group}, {"after", cursor}}) {
       if (value) fields.note(name, "is for news of single jobs: give news=all, too");
     }
     return std::nullopt;
   }
+  after = cursor.value_or(after);
   NewsFilter filter;
   filter.topic = topic;
   filter.group = group.value_or(std::string_view());
@@ -138,11 +142,10 @@ Status events(const Call& call) {
   Fields fields(call.target.query);
   EventStream::Options options;
   options.topic = fields.text("topic").value_or(std::string_view());
-  std::optional<NewsFilter> filter = read_filter(fields, options.topic);
+  std::string_view after = call.request.last_event_id;
+  std::optional<NewsFilter> filter = read_filter(fields, options.topic, after);
   if (filter) options.interval = Stream::kShortestInterval;
   options.interval = fields.duration("interval").value_or(options.interval);
-  std::string_view after = call.request.last_event_id;
-  if (filter) after = fields.text("after").value_or(after);
   if (options.interval < Stream::kShortestInterval || options.interval > Stream::kLongestInterval) {
     fields.note("interval", fmt::format("expected {} to {}", format_duration(Stream::kShortestInterval),
                                         format_duration(Stream::kLongestInterval)));
@@ -178,7 +181,13 @@ Status change_settings(const Call& call) {
   const SettingValues change = read_settings(*fields, topic_settings().rows());
   if (Status status = fields->finish(); !status.ok()) return status;
   if (Status status = check_rate_periods(change); !status.ok()) return status;
-  Settings merged = overlay(call.queue().settings(call.names[0]), topic_settings().own(change));
+  const Settings own = topic_settings().own(change);
+  // Notices are pushed to that topic in the name of whoever sets this.
+  if (own.on_dead && !own.on_dead->empty() && !is_url(*own.on_dead)) {
+    if (Status status = call.check(only(Scope::kPush), *own.on_dead); !status.ok())
+      return about_field("on_dead", status.error());
+  }
+  Settings merged = overlay(call.queue().settings(call.names[0]), own);
   for (const std::string_view name : fields->nulls()) {
     if (Status status = unset_setting(merged, name); !status.ok()) return status;
   }

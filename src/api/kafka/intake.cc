@@ -144,13 +144,27 @@ PartitionPtr Intake::partition_of(const kafka::InputRecord& record) {
 
 void Intake::take(kafka::InputRecord record) {
   PartitionPtr partition = partition_of(record);
-  // Another server reads it now, or it is here already.
-  if (partition == nullptr || partition->is_gone || partition->progress.has_begun(record.offset)) return;
+  if (partition == nullptr || partition->is_gone) return;  // another server reads it now
+  if (partition->progress.has_begun(record.offset)) partition = begin_anew(*partition, record.offset);
   TakenRecord taken{std::move(record), std::move(partition), 0, ++counts_.read, 0};
   taken.place = taken.partition->progress.begin(taken.record.offset);
   taken.bytes = taken.record.bytes();
   bytes_ += taken.bytes;
   held_.push_back(std::move(taken));
+}
+
+/// Offsets go back only when the topic is another one with the same name. What was read of the old one is
+/// still pushed, but its offsets say nothing any more.
+PartitionPtr Intake::begin_anew(const Partition& old, int64_t offset) {
+  tell(true, fmt::format("{}-{} is read from offset {} on: the topic was deleted and made anew, or lost "
+                         "records",
+                         old.id.topic, old.id.partition, offset));
+  auto partition = std::make_shared<Partition>();
+  partition->id = old.id;
+  partition->is_paused = old.is_paused;
+  partitions_[partition->id] = partition;
+  last_partition_ = partition;
+  return partition;
 }
 
 void Intake::hold(bool is_held) {

@@ -74,6 +74,7 @@ class Intake {
   bool read(Moment now);
   bool has_room() const;
   void take(kafka::InputRecord record);
+  PartitionPtr begin_anew(const Partition& old, int64_t offset);
   void rebalance(const kafka::Rebalance& change, Moment now);
   void assign(const kafka::Rebalance& change);
   void revoke(const kafka::Rebalance& change, Moment now);

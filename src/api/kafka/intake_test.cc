@@ -149,6 +149,25 @@ TEST_F(IntakeTest, RecordsBecomeJobsAndThenTheirOffsetsAreCommitted) {
   EXPECT_EQ(producers_, 0) << "there are no dead letters";
 }
 
+TEST_F(IntakeTest, ATopicThatIsMadeAnewIsReadFromItsStart) {
+  add(20, {{"delayq-delay", "1h"}}, 1);
+  start();
+  ASSERT_EQ(committed(kSecond), 20);
+  engine_.is_silent = true;
+  add(2, {{"delayq-delay", "1h"}}, 1);
+  settle();
+  consumer_->renew(kSecond);
+  for (const char* id : {"a", "b", "c"}) add(1, {{"delayq-delay", "1h"}, {"delayq-id", id}}, 1);
+  settle();
+  engine_.is_silent = false;
+  for (auto& each : engine_.late) each();
+  EXPECT_EQ(committed(kSecond), 3);
+  EXPECT_EQ(jobs(), 22U + 3U) << "those that were read of the old one, too";
+  EXPECT_THAT(told_, Contains(HasSubstr("is read from offset 0 on")));
+  add(1, {{"delayq-delay", "1h"}, {"delayq-id", "d"}}, 1);
+  EXPECT_EQ(committed(kSecond), 4);
+}
+
 TEST_F(IntakeTest, NothingIsCommittedBeforeThePushIsAnswered) {
   add(3);
   engine_.is_silent = true;

@@ -33,7 +33,7 @@ class Progress {
   }
   /// What may be committed; nullopt: nothing yet.
   std::optional<int64_t> position() const { return first_place_ == 0 ? std::nullopt : first_open(); }
-  /// Whether a record with this offset was read before.
+  /// Whether a record with this offset, or a later one, was read before.
   bool has_begun(int64_t offset) const { return next_offset_ && offset < *next_offset_; }
 
  private:

@@ -1,12 +1,13 @@
-// The verbs of jobs: push, pop, ack, nack, extend, cancel, reschedule. Consecutive commands of one kind go to
-// the queue as one batch.
+// The verbs of jobs, except POP: push, ack, nack, extend, cancel, reschedule. Consecutive commands of one
+// kind go to the queue as one batch.
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
 #include "api/resp/conversation.h"
 #include "api/verbs.h"
+#include "core/text.h"
+#include "queue/job_headers.h"
 #include "queue/job_options.h"
 
 namespace delayq::resp {
@@ -83,6 +84,7 @@ Status Conversation::push(Arguments& arguments) {
   const Status status = read_push(arguments, pushes_.emplace_back());
   if (!status.ok() || !arguments.empty()) {  // behind an unknown option: the caller reports it
     pushes_.pop_back();
+    if (!with_fields_.empty() && with_fields_.back() == pushes_.size()) with_fields_.pop_back();
     if (pushes_.empty()) batch_ = BatchKind::kNone;
     return status;
   }
@@ -124,6 +126,7 @@ Status Conversation::push_options(Arguments& arguments, PushRequest& job) {
       return invalid("REPLACE and KEEP: give one of them");
     job.on_conflict = policy;
   }
+  if (arguments.take_word("FIELDS")) want_fields(pushes_.size());
   if (!arguments.take_word("UNIQUE")) return {};
   job.unique_across_topics = true;
   return front_.access.check_unique(caller_);
@@ -149,9 +152,9 @@ Status Conversation::job_options(Arguments& arguments, PushRequest& job) {
     if (arguments.size() < 2)
       return invalid("CALLBACKHEADER", "CALLBACKHEADER: a name and a value are needed behind it");
     const std::string_view name = arguments.take();
-    callback_headers_ +=
-        fmt::format("{}{}: {}", callback_headers_.empty() ? "" : "\n", name, arguments.take());
-    return {};
+    if (name.find(':') != std::string_view::npos)
+      return invalid("CALLBACKHEADER", fmt::format("CALLBACKHEADER: the name {} has a colon", quote(name)));
+    return add_header_line(fmt::format("{}: {}", name, arguments.take()), callback_headers_);
   }
   if (arguments.take_word("HEADER")) {
     if (arguments.size() < 2) return invalid("HEADER", "HEADER: a name and a value are needed behind it");
@@ -172,14 +175,41 @@ void Conversation::take_headers(JobOptions& options) {
     options.callback_headers = texts_.emplace_front(std::exchange(callback_headers_, {}));
 }
 
+void Conversation::want_fields(size_t items) {
+  if (with_fields_.empty() || with_fields_.back() != items - 1) with_fields_.push_back(items - 1);
+}
+
+namespace {
+
+void write_receipt(Writer& writer, const PushReceipt& receipt) {
+  writer.map(4);
+  field(writer, "result", name_of(receipt.outcome));
+  field(writer, "id", receipt.id);
+  field(writer, "state", name_of(receipt.state));
+  field(writer, "due_ms", receipt.due);
+}
+
+void write_receipt(Writer& writer, const NackReceipt& receipt) {
+  writer.map(receipt.retry_at ? 2 : 1);
+  field(writer, "result", name_of(receipt.outcome));
+  if (receipt.retry_at) field(writer, "retry_ms", *receipt.retry_at);
+}
+
+bool has(const std::vector<size_t>& sorted, size_t i) {
+  return !sorted.empty() && std::binary_search(sorted.begin(), sorted.end(), i);
+}
+
+}  // namespace
+
 void Conversation::flush_pushes() {
   host_.queue.push(now_, pushes_,
-                   [self = self(), place = reserve_for(pushes_.size()),
-                    count = pushes_.size()](const Result<PushReport>& report) {
+                   [self = self(), place = reserve_for(pushes_.size()), count = pushes_.size(),
+                    with_fields = std::exchange(with_fields_, {})](const Result<PushReport>& report) {
                      self->answer_each(place, count, [&](Writer& writer, size_t i) {
                        if (!report.ok()) return write_error(writer, report.error());
                        const Result<PushReceipt>& receipt = report->jobs[i];
                        if (!receipt.ok()) return write_error(writer, receipt.error());
+                       if (has(with_fields, i)) return write_receipt(writer, *receipt);
                        writer.bulk(receipt->id);
                      });
                    });
@@ -232,10 +262,13 @@ void Conversation::write_acked(Writer& writer, std::span<const Status> results) 
 Status Conversation::nack(Arguments& arguments) {
   NackItem item;
   item.lease = arguments.take();
+  bool fields = false;
   while (!arguments.empty()) {
     Status status;
     if (arguments.take_word("DELAY")) {
       status = keep(arguments.duration("DELAY"), item.delay);
+    } else if (arguments.take_word("FIELDS")) {
+      fields = true;
     } else if (arguments.take_word("REASON")) {
       status = keep(arguments.text("REASON"), item.reason);
     } else if (arguments.take_word("DEAD")) {
@@ -247,16 +280,19 @@ Status Conversation::nack(Arguments& arguments) {
   }
   begin_batch(BatchKind::kNack);
   nacks_.push_back(item);
+  if (fields) want_fields(nacks_.size());
   if (nacks_.size() >= kLargestBatch) flush();
   return {};
 }
 
 void Conversation::flush_nacks() {
   host_.queue.nack(now_, nacks_,
-                   [self = self(), place = reserve_for(nacks_.size()),
-                    count = nacks_.size()](const Result<std::vector<Result<NackReceipt>>>& results) {
+                   [self = self(), place = reserve_for(nacks_.size()), count = nacks_.size(),
+                    with_fields = std::exchange(with_fields_, {})](
+                       const Result<std::vector<Result<NackReceipt>>>& results) {
                      self->answer_each(place, count, [&](Writer& writer, size_t i) {
                        if (const Error* error = error_of(results, i)) return write_error(writer, *error);
+                       if (has(with_fields, i)) return write_receipt(writer, *(*results)[i]);
                        writer.simple("OK");
                      });
                    });
@@ -346,176 +382,6 @@ void Conversation::flush_reschedules() {
 void Conversation::write_rescheduled(Writer& writer, RescheduleOutcome outcome) {
   if (outcome == RescheduleOutcome::kMoved) return writer.simple("OK");
   write_error(writer, api::refusal_of(outcome));
-}
-
-// ---- POP: the one command that may wait
-
-namespace {
-
-constexpr std::array<std::string_view, 5> kOptions{"COUNT", "WAIT", "LEASE", "AUTOACK", "HEADERS"};
-
-bool is_option(std::string_view word) {
-  return std::any_of(kOptions.begin(), kOptions.end(),
-                     [&](std::string_view name) { return same_word(word, name); });
-}
-
-Status read_options(Arguments& arguments, PopRequest& request, bool& with_headers) {
-  while (!arguments.empty()) {
-    Status status;
-    if (arguments.take_word("COUNT")) {
-      status = keep(arguments.small_number("COUNT"), request.count);
-    } else if (arguments.take_word("WAIT")) {
-      status = keep(arguments.duration("WAIT"), request.wait);
-    } else if (arguments.take_word("LEASE")) {
-      status = keep(arguments.duration("LEASE"), request.lease);
-    } else if (arguments.take_word("AUTOACK")) {
-      request.auto_ack = true;
-    } else if (arguments.take_word("HEADERS")) {
-      with_headers = true;
-    } else {
-      break;
-    }
-    if (!status.ok()) return status;
-  }
-  return {};
-}
-
-/// The number of values is a constant, so that "*6" is not computed for each job.
-template <bool kWithHeaders>
-void write_job(Writer& writer, const TakenJob& taken) {
-  writer.array(kWithHeaders ? 7 : 6);
-  writer.bulk(taken.lease);
-  writer.bulk(taken.job.topic);
-  writer.bulk(taken.job.id);
-  writer.bulk(taken.job.body);
-  writer.integer(taken.job.attempts);
-  writer.integer(to_unix_ms(taken.job.due));
-  if constexpr (kWithHeaders) write_headers(writer, decode_job_options(taken.job.options).headers);
-}
-
-void write_jobs(Writer& writer, std::span<const TakenJob> jobs, bool with_headers) {
-  writer.array(jobs.size());
-  for (const TakenJob& taken : jobs)
-    with_headers ? write_job<true>(writer, taken) : write_job<false>(writer, taken);
-}
-
-}  // namespace
-
-/// Pops that ask the queue together, until all of them are answered.
-struct Conversation::Pops {
-  std::vector<std::string> topics;
-  PopRequest each;  ///< without its topics
-  bool with_headers = false;
-  ReplyPlace place{};
-  uint32_t left = 0;  ///< not answered yet
-  size_t done = 0;    ///< answered
-};
-
-/// Consecutive pops with the same arguments ask the queue once, for as many jobs as all of them want.
-Status Conversation::pop(Arguments& arguments) {
-  const std::span<const std::string_view> words = arguments.left();
-  const bool is_same = batch_ == BatchKind::kPop &&
-                       std::equal(words.begin(), words.end(), pop_words_.begin(), pop_words_.end());
-  if (is_same && (pop_count_ + 1) * uint64_t{pop_.count} <= Limits::kPopJobs) {
-    arguments = Arguments({});
-    ++pop_count_;
-    return {};
-  }
-  flush();
-  pop_topics_.assign(1, arguments.take());
-  while (!arguments.empty() && !is_option(arguments.front())) pop_topics_.push_back(arguments.take());
-  pop_ = PopRequest{};
-  pops_with_headers_ = false;
-  if (Status status = read_options(arguments, pop_, pops_with_headers_); !status.ok() || !arguments.empty())
-    return status;
-  for (const std::string_view topic : pop_topics_) {
-    if (Status status = front_.access.check(caller_, only(Scope::kConsume), topic); !status.ok())
-      return status;
-  }
-  pop_.topics = pop_topics_;
-  pop_count_ = 1;
-  if (transaction_)
-    pop_.wait = Millis::zero();  // as in Redis: the next commands of the same EXEC cannot wait
-  if (pop_.wait > Millis::zero()) {
-    ask(pop_, pops_with_headers_);
-    return {};
-  }
-  pop_words_.assign(words.begin(), words.end());
-  batch_ = BatchKind::kPop;
-  return {};
-}
-
-void Conversation::flush_pops() {
-  if (pop_count_ == 1) return ask(pop_, pops_with_headers_);
-  auto pops = std::make_shared<Pops>();
-  pops->topics.assign(pop_topics_.begin(), pop_topics_.end());
-  pops->each = pop_;
-  pops->with_headers = pops_with_headers_;
-  pops->place = reserve(pop_count_);
-  pops->left = pop_count_;
-  ask_together(pops);
-}
-
-void Conversation::ask(const PopRequest& request, bool with_headers) {
-  const ReplyPlace place = reserve();
-  const auto popped = [this, place, with_headers](const Result<PopAnswer>& result) {
-    answer(place, [&](Writer& writer) {
-      if (!result.ok()) return write_error(writer, result.error());
-      write_jobs(writer, result->jobs, with_headers);
-    });
-  };
-  const Status status = ask_for_jobs(now_, request, place, popped);
-  if (!status.ok()) popped(status.error());
-}
-
-void Conversation::ask_together(const std::shared_ptr<Pops>& pops) {
-  const std::vector<std::string_view> topics(pops->topics.begin(), pops->topics.end());
-  PopRequest all = pops->each;
-  all.topics = topics;
-  all.count = pops->each.count * pops->left;
-  const Status status =
-      ask_for_jobs(clock_(), all, pops->place,
-                   [this, pops](const Result<PopAnswer>& result) { popped_together(pops, result); });
-  if (!status.ok()) popped_together(pops, status.error());
-}
-
-void Conversation::popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped) {
-  if (connection_ == nullptr) return;
-  const uint32_t count = pops->each.count;
-  std::span<const TakenJob> jobs;
-  if (popped.ok()) jobs = popped->jobs;
-  const auto write = [&](Writer& writer, size_t) {
-    if (!popped.ok()) return write_error(writer, popped.error());
-    const size_t share = std::min<size_t>(count, jobs.size());
-    write_jobs(writer, jobs.first(share), pops->with_headers);
-    jobs = jobs.subspan(share);
-  };
-  const size_t served = (jobs.size() + count - 1) / count;
-  if (popped.ok() && popped->is_cut && served < pops->left) {
-    // There are more jobs than one answer may have: the pops that got none ask again.
-    replies_.extend(pops->place,
-                    [&](std::string& out) { write_replies(out, pops->place, pops->done, served, write); });
-    replies_.promise(pops->place, 0);
-    pops->left -= static_cast<uint32_t>(served);
-    pops->done += served;
-    paused_pops_.push_back(pops);
-    go_on();
-  } else {
-    replies_.fill(pops->place,
-                  [&](std::string& out) { write_replies(out, pops->place, pops->done, pops->left, write); });
-    asked_.erase(pops->place);
-  }
-  connection_->on_output();
-}
-
-bool Conversation::go_on() {
-  if (connection_ == nullptr) return false;
-  while (!paused_pops_.empty() && connection_->may_hold(held())) {
-    const std::shared_ptr<Pops> next = std::move(paused_pops_.front());
-    paused_pops_.erase(paused_pops_.begin());
-    ask_together(next);
-  }
-  return !paused_pops_.empty();
 }
 
 }  // namespace delayq::resp

@@ -106,18 +106,22 @@ constexpr std::array kCommands{
         Verb::kPush, "PUSH", 3, kAnyNumber, true, kPushing, Topics::kFirst,
         "PUSH topic delay body [ID id] [AT moment] [PRI n] [ATTEMPTS n] [BACKOFF spec] [LEASE duration] "
         "[GROUP group] [CALLBACK url] [METHOD method] [FORMAT format] [CALLBACKHEADER name value ...] "
-        "[HEADER name value ...] [REPLACE|KEEP] [UNIQUE]",
-        "Stores a job that falls due after the delay. Returns its id."},
-    CommandSpec{Verb::kPop, "POP", 1, kAnyNumber, true, kConsuming, Topics::kNone,
-                "POP topic [topic ...] [COUNT n] [WAIT duration] [LEASE duration] [AUTOACK] [HEADERS]",
-                "Takes jobs that are due: [lease, topic, id, body, attempt, due_ms] each; with HEADERS "
-                "also a map of the job's headers."},
+        "[HEADER name value ...] [REPLACE|KEEP] [UNIQUE] [FIELDS]",
+        "Stores a job that falls due after the delay. Returns its id; with FIELDS a map: result (created, "
+        "replaced or kept), id, state, due_ms."},
+    CommandSpec{
+        Verb::kPop, "POP", 1, kAnyNumber, true, kConsuming, Topics::kNone,
+        "POP topic [topic ...] [COUNT n] [WAIT duration] [LEASE duration] [AUTOACK] [HEADERS] [FIELDS]",
+        "Takes jobs that are due: [lease, topic, id, body, attempt, due_ms] each; with HEADERS "
+        "also a map of the job's headers. With FIELDS, which must follow another option, each job is "
+        "a map."},
     CommandSpec{Verb::kAck, "ACK", 1, kAnyNumber, true, kConsuming, Topics::kLeases, "ACK lease [lease ...]",
                 "Marks these jobs as done. Returns how many of the leases were current."},
-    CommandSpec{
-        Verb::kNack, "NACK", 1, kAnyNumber, true, kConsuming, Topics::kFirstLease,
-        "NACK lease [DELAY duration] [REASON text] [DEAD]",
-        "The attempt failed: the job is retried by the topic's policy or after the delay, or is dead."},
+    CommandSpec{Verb::kNack, "NACK", 1, kAnyNumber, true, kConsuming, Topics::kFirstLease,
+                "NACK lease [DELAY duration] [REASON text] [DEAD] [FIELDS]",
+                "The attempt failed: the job is retried by the topic's policy or after the delay, or is "
+                "dead. Returns "
+                "OK; with FIELDS a map: result (retried, dead or cancelled), and retry_ms if it is retried."},
     CommandSpec{Verb::kExtend, "EXTEND", 1, 2, true, kConsuming, Topics::kFirstLease,
                 "EXTEND lease [duration]",
                 "Sets a new deadline of a reserved job: this long from now, which may be earlier than "
@@ -129,9 +133,11 @@ constexpr std::array kCommands{
     CommandSpec{Verb::kCancel, "CANCEL", 1, 2, true, kPushing, Topics::kFirstOfTwo,
                 "CANCEL topic id | CANCEL id",
                 "Cancels a job. Returns cancelled, reserved, done, dead or unknown."},
-    CommandSpec{Verb::kCancelGroup, "CANCELGROUP", 1, 1, true, kPushing, Topics::kNone, "CANCELGROUP group",
+    CommandSpec{Verb::kCancelGroup, "CANCELGROUP", 1, 2, true, kPushing, Topics::kNone,
+                "CANCELGROUP group [FIELDS]",
                 "Cancels all waiting jobs of a group; running ones will not be retried. Returns the number "
-                "of both together. With a token for some topics only the jobs of these topics are affected."},
+                "of both together; with FIELDS a map: cancelled, reserved. With a token for some topics only "
+                "the jobs of these topics are affected."},
     CommandSpec{Verb::kReschedule, "RESCHEDULE", 3, 4, true, kPushing, Topics::kFirst,
                 "RESCHEDULE topic id delay | RESCHEDULE topic id AT moment", "Moves a job to another time."},
     CommandSpec{
@@ -153,13 +159,22 @@ constexpr std::array kCommands{
     CommandSpec{Verb::kForget, "FORGET", 1, 1, true, kOperating, Topics::kFirst, "FORGET topic",
                 "Removes the settings and figures of a topic that has no jobs."},
     CommandSpec{
-        Verb::kTopics, "TOPICS", 0, 2, false, kAny, Topics::kNone, "TOPICS [cursor [count]]",
-        "A page of topics: [next cursor, [[name, delayed, ready, reserved, done, dead, paused] ...]]."},
+        Verb::kTopics, "TOPICS", 0, 3, false, kAny, Topics::kNone, "TOPICS [cursor [count [FIELDS]]]",
+        "A page of topics: [next cursor, [[name, delayed, ready, reserved, done, dead, paused] ...]]; with "
+        "FIELDS each topic is a map with all its figures."},
     CommandSpec{Verb::kStats, "STATS", 0, 1, false, kAny, Topics::kFirstIfAny, "STATS [topic]",
                 "Counts, rates and lateness."},
     CommandSpec{Verb::kList, "LIST", 2, kAnyNumber, false, kReading, Topics::kFirst,
                 "LIST topic state [PREFIX id] [ERROR text] [COUNT n] [CURSOR cursor]",
                 "A page of jobs in a state: [next cursor, [job ...]]."},
+    CommandSpec{
+        Verb::kForecast, "FORECAST", 0, 8, false, kReading, Topics::kNone,
+        "FORECAST [TOPIC topic] [FROM moment] [TO moment] [BINS n]",
+        "How many stored jobs, and how many occurrences of schedules, fall due in each of n equal parts "
+        "of a time; default 24 parts of the next 24 hours. Of all topics only with a token for all."},
+    CommandSpec{Verb::kConsumers, "CONSUMERS", 0, 2, false, kReading, Topics::kAll, "CONSUMERS [COUNT n]",
+                "How many clients are connected, and the pops that wait for a job, those that have waited "
+                "longest first; default 100, at most 1000."},
     CommandSpec{
         Verb::kNews, "NEWS", 1, kAnyNumber, false, kReading, Topics::kNone,
         "NEWS START [OF news[,news ...]] [STATE state[,state ...]] [TOPIC topic] [GROUP group] [AFTER "
@@ -176,6 +191,8 @@ constexpr std::array kCommands{
         "an error."},
     CommandSpec{Verb::kBackup, "BACKUP", 1, 1, true, kOperating, Topics::kAll, "BACKUP name",
                 "Copies the data as of one moment while the server runs: path, bytes, files, jobs."},
+    CommandSpec{Verb::kSettings, "SETTINGS", 1, kAnyNumber, true, kAny, Topics::kNone,
+                "SETTINGS GET|SET|UNSET ...", "The settings of topics."},
     CommandSpec{Verb::kSchedule, "SCHEDULE", 1, kAnyNumber, true, kSeeingSchedules, Topics::kNone,
                 "SCHEDULE SET|GET|LIST|DEL|PAUSE|RESUME|RUN|NEXT ...", "Recurring jobs."},
     CommandSpec{Verb::kMulti, "MULTI", 0, 0, false, kAny, Topics::kNone, "MULTI",
@@ -192,6 +209,10 @@ constexpr std::array kCommands{
                 "HELLO [2|3 [AUTH name token] [SETNAME name]]", "Chooses the protocol's version."},
     CommandSpec{Verb::kInfo, "INFO", 0, kAnyNumber, false, kAny, Topics::kNone, "INFO [section ...]",
                 "About this server."},
+    CommandSpec{Verb::kServer, "SERVER", 0, 0, false, kAny, Topics::kNone, "SERVER",
+                "The server's engine, clock, addresses and limits, and what the caller may do."},
+    CommandSpec{Verb::kReady, "READY", 0, 0, false, kAny, Topics::kNone, "READY",
+                "OK if a small push would be accepted now, else its error."},
     CommandSpec{Verb::kCommand, "COMMAND", 0, kAnyNumber, false, kAny, Topics::kNone,
                 "COMMAND [COUNT|LIST|INFO|DOCS [name ...]]", "About these commands."},
     CommandSpec{Verb::kClient, "CLIENT", 1, kAnyNumber, false, kAny, Topics::kNone,
@@ -206,7 +227,17 @@ constexpr std::array kCommands{
                 "Closes the connection."},
 };
 
-constexpr std::array kScheduleCommands{
+constexpr std::array kLongerCommands{
+    CommandSpec{Verb::kSettingsGet, "SETTINGS GET", 1, kAnyNumber, false, kAny, Topics::kFirst,
+                "SETTINGS GET topic [OWN] [setting ...]",
+                "Returns these settings of a topic, or all of them, as a map: those in force, with OWN only "
+                "those that the topic itself has. The topic * has the defaults. Of secrets only the number "
+                "is shown."},
+    CommandSpec{Verb::kSettingsSet, "SETTINGS SET", 3, kAnyNumber, true, kOperating, Topics::kFirst,
+                "SETTINGS SET topic setting value [setting value ...]",
+                "Changes these settings of a topic, all or none. The topic * has the defaults."},
+    CommandSpec{Verb::kSettingsUnset, "SETTINGS UNSET", 1, kAnyNumber, true, kOperating, Topics::kFirst,
+                "SETTINGS UNSET topic [setting ...]", "The same as UNSET."},
     CommandSpec{
         Verb::kScheduleSet, "SCHEDULE SET", 1, kAnyNumber, true, kScheduling, Topics::kOption,
         "SCHEDULE SET name (CRON rule [ZONE zone] | EVERY duration) TOPIC topic BODY body [START moment] "
@@ -250,20 +281,26 @@ constexpr size_t longest_name() {
 }
 static_assert(longest_name() <= kLongestName);
 
+/// Whether a command of two words begins with that one.
+bool is_within(const CommandSpec& spec, const CommandSpec& group) {
+  return spec.name.substr(0, spec.name.find(' ')) == group.name;
+}
+
 }  // namespace
 
 std::span<const CommandSpec> all_commands() { return kCommands; }
 
-std::span<const CommandSpec> schedule_commands() { return kScheduleCommands; }
+std::span<const CommandSpec> longer_commands() { return kLongerCommands; }
 
 const CommandSpec* find_command(std::span<const std::string_view> words) {
   if (words.empty()) return nullptr;
   const CommandSpec* const first = find_command(words[0]);
-  if (first == nullptr || first->verb != Verb::kSchedule || words.size() < 2) return first;
-  const auto* const second = std::find_if(
-      kScheduleCommands.begin(), kScheduleCommands.end(),
-      [&](const CommandSpec& spec) { return same_word(spec.name.substr(first->name.size() + 1), words[1]); });
-  return second == kScheduleCommands.end() ? first : second;
+  if (first == nullptr || !is_group(first->verb) || words.size() < 2) return first;
+  const auto* const second =
+      std::find_if(kLongerCommands.begin(), kLongerCommands.end(), [&](const CommandSpec& spec) {
+        return is_within(spec, *first) && same_word(spec.name.substr(first->name.size() + 1), words[1]);
+      });
+  return second == kLongerCommands.end() ? first : second;
 }
 
 const CommandSpec* find_command(std::string_view name) {
@@ -285,7 +322,7 @@ const CommandSpec* find_command(std::string_view name) {
 namespace {
 
 constexpr std::string_view kHead = R"(# RESP
-Any Redis client works: `redis-cli -p 9278 PUSH order 30m '{"uid":1}' ID order:1`. The protocol is RESP2, or RESP3 after `HELLO 3`.
+[Any Redis client](../guide/redis-clients.md) works: `redis-cli -p 9278 PUSH order 30m '{"uid":1}' ID order:1`. The protocol is RESP2, or RESP3 after `HELLO 3`.
 This page is generated by `api/resp/command_table.cc` from the command table and the error table, and a test compares them.
 
 - **Pipelining** is the fast way: commands of one kind that arrive together become one batch with one commit. Replies come in the
@@ -294,6 +331,7 @@ This page is generated by `api/resp/command_table.cc` from the command table and
 - **Order.** Commands of one connection take effect in their order. A `POP` with `WAIT` delays the commands after it on its own
   connection, and on no other. So does, until it has taken effect, a command of several steps: `PURGE`, `REDRIVE`, `CANCELGROUP`,
   `EXPORT`, `TOPICS`, `STATS`, the changes of `SCHEDULE`, a `POP` of several topics, `GET` and `CANCEL` by id alone.
+- **Read timeouts.** A client's read timeout must be longer than its `WAIT`; [many are shorter](../guide/redis-clients.md#what-every-client-needs).
 - **`COUNT`** is a maximum. If bodies are large, a reply has fewer jobs although more are ready: it has at least one job, and no further
   job once it has 8 MiB. Pop again for the rest.
 - **Times.** A delay, wait or lease is "250ms", "30s", "1h30m", "7d", or a bare number of seconds; a moment is RFC 3339 or Unix seconds.
@@ -303,6 +341,10 @@ This page is generated by `api/resp/command_table.cc` from the command table and
   `HEADERS`: then each job has a seventh value, a map. [What a header may be](job-life.md#headers).
 - **Callback headers** are given as `CALLBACKHEADER name value`, with `CALLBACK`. They are sent with the call of that URL alone, and never shown
   ([Headers of a callback](../guide/webhooks.md#headers-of-a-callback)).
+- **Fields.** With `FIELDS` a command returns a map of named fields, with the names of `GET` and `STATS`, instead of its short reply. The short replies stay as they
+  are. A client that does not know a field must ignore it.
+- **Settings** have the names and the texts of the [configuration file](configuration.md#topicsname): `SETTINGS SET order attempts 5 backoff 10s,1m rate 100/1s
+  keep_done.time 1h`. Several secrets are an array of texts in JSON. A number or a flag is returned as an integer.
 - **News** of single jobs come as push messages (`>`) after `HELLO 3` and `NEWS START`, between replies: `["news", cursor, map]`, with the fields `news`, `at_ms`, `topic`,
   `id` (or `jobs`, a number), `group`, `state`, `attempt`, `due_ms`, `error`; what does not apply is left out. `["news-missed", n]`: at most `n` were missed, 0 means that the number
   is not known. `["news-ended", why]`: the token was revoked. `OF` names what to tell: `pushed`, `due`, `handed_over`, `done`, `failed`, `dead`, `cancelled`, with commas between
@@ -356,9 +398,9 @@ std::string command_reference() {
     out += fmt::format("| `{}` | {} |\n", escaped(spec.usage), escaped(spec.summary));
   };
   for (const CommandSpec& spec : all_commands()) {
-    if (spec.verb != Verb::kSchedule) add(spec);
-    for (const CommandSpec& each : schedule_commands()) {
-      if (spec.verb == Verb::kSchedule) add(each);
+    if (!is_group(spec.verb)) add(spec);
+    for (const CommandSpec& each : longer_commands()) {
+      if (is_within(each, spec)) add(each);
     }
   }
   out += kErrors;

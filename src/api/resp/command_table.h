@@ -83,10 +83,16 @@ enum class Verb : uint8_t {
   kTopics,
   kStats,
   kList,
+  kForecast,
   kNews,
+  kConsumers,
   kExport,
   kImport,
   kBackup,
+  kSettings,
+  kSettingsGet,
+  kSettingsSet,
+  kSettingsUnset,
   kSchedule,
   kScheduleSet,
   kScheduleGet,
@@ -104,6 +110,8 @@ enum class Verb : uint8_t {
   kAuth,
   kHello,
   kInfo,
+  kServer,
+  kReady,
   kCommand,
   kClient,
   kConfig,
@@ -111,6 +119,12 @@ enum class Verb : uint8_t {
   kReset,
   kQuit,
 };
+
+/// Whether the command has a second word: SETTINGS GET.
+constexpr bool is_group(Verb verb) { return verb == Verb::kSettings || verb == Verb::kSchedule; }
+
+/// Whether the command is SETTINGS, with or without one of its second words.
+constexpr bool is_settings(Verb verb) { return verb >= Verb::kSettings && verb <= Verb::kSettingsUnset; }
 
 /// Whether the command is SCHEDULE, with or without one of its second words.
 constexpr bool is_schedule(Verb verb) { return verb >= Verb::kSchedule && verb <= Verb::kScheduleNext; }
@@ -152,8 +166,8 @@ inline constexpr uint32_t kAnyNumber = UINT32_MAX;
 
 /// By their first word.
 std::span<const CommandSpec> all_commands();
-/// The commands of two words, which all begin with SCHEDULE.
-std::span<const CommandSpec> schedule_commands();
+/// The commands of two words: those of SETTINGS and SCHEDULE.
+std::span<const CommandSpec> longer_commands();
 
 /// Returns null for an unknown name. Upper and lower case are the same.
 const CommandSpec* find_command(std::string_view name);

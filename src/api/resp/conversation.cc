@@ -1,6 +1,8 @@
 #include "api/resp/conversation.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,7 +27,10 @@ api::AnswerKind kind_of_answer(Verb verb) {
       return Kind::kLines;
     case Verb::kList:
     case Verb::kTopics:
+    case Verb::kForecast:
+    case Verb::kConsumers:
     case Verb::kImport:
+    case Verb::kSettingsGet:
     case Verb::kScheduleList:
     case Verb::kScheduleNext:
       return Kind::kNames;
@@ -188,7 +193,8 @@ Served Conversation::about_command(const CommandSpec& spec, std::span<const std:
   Served served = about("resp", spec.name);
   const bool has_topic = spec.topics == Topics::kFirst || spec.topics == Topics::kFirstOfTwo ||
                          spec.topics == Topics::kFirstIfAny || spec.verb == Verb::kPop;
-  if (has_topic && words.size() > 1) served.target = words[1];
+  const size_t first = words_in_name(spec);
+  if (has_topic && words.size() > first) served.target = words[first];
   return served;
 }
 
@@ -211,10 +217,9 @@ Conversation::ReplyPlace Conversation::reserve(size_t commands, size_t most_byte
   const ReplyPlace place = replies_.reserve(most_bytes);
   if (noted_.empty()) return place;
   std::vector<Asked>& asked = asked_[place];
-  for (; commands > 0 && !noted_.empty(); --commands) {
-    asked.push_back(std::move(noted_.front()));
-    noted_.pop_front();
-  }
+  const auto end = noted_.begin() + static_cast<ptrdiff_t>(std::min(commands, noted_.size()));
+  std::move(noted_.begin(), end, std::back_inserter(asked));
+  noted_.erase(noted_.begin(), end);
   return place;
 }
 
@@ -326,12 +331,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
     case Verb::kDiscard:
       return discard_transaction();
     case Verb::kCancelGroup:
-      host_.queue.cancel_group(
-          now_, arguments.take(), front_.access.topics_of(caller_),
-          respond<GroupCancelAnswer>([](Writer& writer, const GroupCancelAnswer& answer) {
-            writer.integer(static_cast<int64_t>(answer.cancelled + answer.reserved));
-          }));
-      return {};
+      return cancel_group(arguments);
     case Verb::kPause:
       host_.queue.pause(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
       return {};
@@ -339,25 +339,31 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       host_.queue.resume(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
       return {};
     default:
+      if (is_settings(verb)) return settings(verb, arguments);
       return is_schedule(verb) ? schedule(verb, arguments) : greet(verb, arguments);
   }
 }
 
 void Conversation::set_version(Version version) {
   if (version == version_) return;
-  if (replies_.waiting() == 0) {
-    older_.clear();
-  } else {
-    older_.push_back({replies_.next_place(), version_});
-  }
+  if (replies_.waiting() > 0) special().older.push_back({replies_.next_place(), version_});
   version_ = version;
 }
 
+Conversation::Special& Conversation::special() {
+  if (special_ == nullptr) special_ = std::make_unique<Special>();
+  auto& [older, nested] = *special_;
+  while (!older.empty() && older.front().before <= next_sent()) older.pop_front();
+  while (!nested.empty() && nested.front().end <= next_sent()) nested.pop_front();
+  return *special_;
+}
+
 Version Conversation::version_of(ReplyPlace place) const {
+  if (special_ == nullptr) return version_;
   const auto found =
-      std::upper_bound(older_.begin(), older_.end(), place,
+      std::upper_bound(special_->older.begin(), special_->older.end(), place,
                        [](ReplyPlace wanted, const Older& older) { return wanted < older.before; });
-  return found == older_.end() ? version_ : found->version;
+  return found == special_->older.end() ? version_ : found->version;
 }
 
 void Conversation::write_replies(std::string& out, ReplyPlace place, size_t first, size_t count,

@@ -6,6 +6,7 @@
 #include <deque>
 #include <forward_list>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -223,10 +224,20 @@ class Conversation final : public api::Conversation {
   void flush_reschedules();
   void flush_schedules();
 
+  /// The place of the reply that is sent next.
+  ReplyPlace next_sent() const { return replies_.next_place() - replies_.waiting(); }
+  struct Special;
+  /// What is special about later replies, without what is sent already.
+  Special& special();
+  /// Whether the reply that is sent next is one within the array of an EXEC: nothing else may come there.
+  bool is_amid_exec();
+
   // ---- the verbs that are batched: each adds to its batch
   Status push(Arguments& arguments);
   Status read_push(Arguments& arguments, PushRequest& job);
   Status push_options(Arguments& arguments, PushRequest& job);
+  /// Notes that the newest item of the batch, which has `items`, wants FIELDS.
+  void want_fields(size_t items);
   /// The options of PUSH that say how the job is handled, whenever it is due. Takes one if it is there.
   Status job_options(Arguments& arguments, PushRequest& job);
   /// Moves the HEADERs and CALLBACKHEADERs that job_options() took to the options, encoded. Kept until the
@@ -251,17 +262,25 @@ class Conversation final : public api::Conversation {
   // ---- the others (consuming.cc, looking.cc, transferring.cc, greeting.cc)
   Status pop(Arguments& arguments);
   struct Pops;
-  void ask(const PopRequest& request, bool with_headers);
+  /// How a job is written in the reply to POP.
+  enum class PopForm : uint8_t { kPlain, kWithHeaders, kFields };
+  static Status read_pop_options(Arguments& arguments, PopRequest& request, PopForm& form);
+  static void write_jobs(Writer& writer, std::span<const TakenJob> jobs, PopForm form);
+  void ask(const PopRequest& request, PopForm form);
   void ask_together(const std::shared_ptr<Pops>& pops);
   void popped_together(const std::shared_ptr<Pops>& pops, const Result<PopAnswer>& popped);
   Status get(Arguments& arguments);
   Status news(Arguments& arguments);
+  Status forecast(Arguments& arguments);
+  Status consumers(Arguments& arguments);
   Status list(Arguments& arguments);
   Status topics(Arguments& arguments);
   Status stats(Arguments& arguments);
   Status redrive(Arguments& arguments);
   Status purge(Arguments& arguments);
   Status unset(Arguments& arguments);
+  Status settings(Verb verb, Arguments& arguments);
+  Status cancel_group(Arguments& arguments);
   Status export_page(Arguments& arguments);
   Status import_lines(Arguments& arguments);
   Status backup(Arguments& arguments);
@@ -273,6 +292,7 @@ class Conversation final : public api::Conversation {
   Status client(Arguments& arguments);
   Status select(Arguments& arguments);
   void info();
+  void about_server();
 
   Endpoint& host_;
   CommandLimits limits_;
@@ -280,24 +300,36 @@ class Conversation final : public api::Conversation {
   std::optional<Transaction> transaction_;
   std::shared_ptr<NewsListener> news_;  ///< null: it gets none
   Version version_ = Version::k2;
-  /// The version of the replies before a place; in the order of the places.
+  /// The version of the replies before a place.
   struct Older {
     ReplyPlace before = 0;
     Version version = Version::k2;
   };
-  std::vector<Older> older_;
+  /// The places of the replies to an EXEC: its array, and what is in it.
+  struct Nested {
+    ReplyPlace begin = 0;
+    ReplyPlace end = std::numeric_limits<ReplyPlace>::max();
+  };
+  /// What is special about replies that are not sent yet, in the order of the places.
+  struct Special {
+    std::deque<Older> older{};
+    std::deque<Nested> nested{};
+  };
+  /// Null for most connections: an empty deque takes half a kilobyte.
+  std::unique_ptr<Special> special_;
   uint64_t id_;
   std::string name_;
   Moment now_{};
   size_t needed_ = 1;
-  uint64_t requests_ = 0;    ///< that have arrived completely
-  std::deque<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
+  uint64_t requests_ = 0;     ///< that have arrived completely
+  std::vector<Asked> noted_;  ///< commands without a place yet; empty when commands are not logged
   absl::flat_hash_map<ReplyPlace, std::vector<Asked>> asked_;  ///< not answered yet; the same
 
   api::AnswerKind answer_kind_ = api::AnswerKind::kShort;  ///< of the command that is being executed
 
   BatchKind batch_ = BatchKind::kNone;
   std::vector<PushRequest> pushes_;
+  std::vector<size_t> with_fields_;          ///< of the pushes or nacks in the batch: those that want FIELDS
   std::vector<JobHeader> headers_;           ///< of the command that is being read
   std::string callback_headers_;             ///< the same, as lines
   std::forward_list<std::string> texts_;     ///< made for the batch
@@ -305,7 +337,7 @@ class Conversation final : public api::Conversation {
   std::vector<std::string_view> pop_topics_;
   PopRequest pop_;
   uint32_t pop_count_ = 0;  ///< how many pops
-  bool pops_with_headers_ = false;
+  PopForm pop_form_ = PopForm::kPlain;
   std::vector<std::shared_ptr<Pops>> paused_pops_;  ///< until the client has read what it got so far
   std::vector<AckItem> acks_;
   std::vector<uint32_t> acks_per_command_;
@@ -316,7 +348,23 @@ class Conversation final : public api::Conversation {
   std::vector<ScheduleSpec> schedules_;  ///< each has another name
 };
 
+// Members of a map.
+inline void field(Writer& writer, std::string_view name, uint64_t value) {
+  writer.bulk(name);
+  writer.integer(static_cast<int64_t>(value));
+}
+inline void field(Writer& writer, std::string_view name, std::string_view value) {
+  writer.bulk(name);
+  writer.bulk(value);
+}
+inline void field(Writer& writer, std::string_view name, Moment moment) {
+  writer.bulk(name);
+  writer.integer(to_unix_ms(moment));
+}
+
 /// A job's headers as consumers see them, as a map.
 void write_headers(Writer& writer, std::string_view encoded);
+/// The member that has the names of the headers of its own callback; their values are never shown.
+void write_callback_header_names(Writer& writer, std::string_view lines);
 
 }  // namespace delayq::resp

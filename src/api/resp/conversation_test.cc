@@ -83,6 +83,19 @@ TEST_F(ConversationTest, headers_reach_those_who_ask_for_them) {
   EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("$7\r\nheaders\r\n%2\r\n$11\r\n"));
 }
 
+TEST_F(ConversationTest, a_callback_header_cannot_smuggle_another_one) {
+  const auto push = [this](std::string_view name, std::string_view value) {
+    return client.say({"PUSH", "t", "0", "b", "CALLBACK", "http://h/", "CALLBACKHEADER", name, value});
+  };
+  EXPECT_THAT(push("A", "b"), StartsWith("$"));
+  for (const auto& [name, value] :
+       {std::pair("A", "b\nC: d"), {"A", "b\r\nC: d"}, {"A: b\nC", "d"}, {"A: b", "d"}})
+    EXPECT_THAT(push(name, value), StartsWith("-INVALID ")) << name;
+  EXPECT_THAT(client.say({"SCHEDULE", "SET", "s", "EVERY", "1h", "TOPIC", "t", "BODY", "b", "CALLBACK",
+                          "http://h/", "CALLBACKHEADER", "A", "b\nC: d"}),
+              StartsWith("-INVALID "));
+}
+
 TEST_F(ConversationTest, pops_with_and_without_headers_are_not_joined) {
   client.say({"PUSH", "t", "0", "1", "HEADER", "n", "1"});
   client.say({"PUSH", "t", "0", "2", "HEADER", "n", "2"});

@@ -66,6 +66,16 @@ Status Conversation::greet(Verb verb, Arguments& arguments) {
       while (!arguments.empty()) arguments.take();  // always returns all sections
       info();
       return {};
+    case Verb::kServer:
+      about_server();
+      return {};
+    case Verb::kConsumers:
+      return consumers(arguments);
+    case Verb::kForecast:
+      return forecast(arguments);
+    case Verb::kReady:
+      host_.queue.ready(now_, respond<void>([](Writer& writer) { writer.simple("OK"); }));
+      return {};
     case Verb::kCommand:
       return command(arguments);
     case Verb::kClient:

@@ -11,20 +11,11 @@
 #include "core/text.h"
 #include "queue/job_headers.h"
 #include "queue/job_options.h"
+#include "queue/settings_table.h"
 
 namespace delayq::resp {
 
 namespace {
-
-void field(Writer& writer, std::string_view name, uint64_t value) {
-  writer.bulk(name);
-  writer.integer(static_cast<int64_t>(value));
-}
-
-void field(Writer& writer, std::string_view name, std::string_view value) {
-  writer.bulk(name);
-  writer.bulk(value);
-}
 
 /// A job as a map; fields without a value are left out.
 void write_job(Writer& writer, const Job& job, bool with_body, std::string_view delivery_problem = {}) {
@@ -32,9 +23,12 @@ void write_job(Writer& writer, const Job& job, bool with_body, std::string_view 
   const bool has_callback = job.outlet == Outlet::kCallback;
   const JobOptions options = with_body || has_callback ? decode_job_options(job.options) : JobOptions{};
   const bool has_headers = with_body && !options.headers.empty();
+  const bool has_type = with_body && !options.content_type.empty();
+  const bool has_header_names = has_callback && !options.callback_headers.empty();
   size_t fields = 7;
-  for (const bool there : {with_body, !job.group.empty(), has_until, has_callback, !job.outcome.empty(),
-                           job.cancel_requested, has_headers, !delivery_problem.empty()}) {
+  for (const bool there :
+       {with_body, has_type, !job.group.empty(), has_until, has_callback, has_header_names,
+        !job.outcome.empty(), job.cancel_requested, has_headers, !delivery_problem.empty()}) {
     fields += there ? 1 : 0;
   }
   writer.map(fields);
@@ -42,13 +36,15 @@ void write_job(Writer& writer, const Job& job, bool with_body, std::string_view 
   field(writer, "id", job.id);
   field(writer, "state", name_of(job.state));
   if (with_body) field(writer, "body", job.body);
-  field(writer, "due_ms", static_cast<uint64_t>(to_unix_ms(job.due)));
-  field(writer, "pushed_ms", static_cast<uint64_t>(to_unix_ms(job.pushed)));
-  field(writer, "attempts", job.attempts);
-  field(writer, "priority", job.priority);
+  if (has_type) field(writer, "content_type", options.content_type);
+  field(writer, "due_ms", job.due);
+  field(writer, "pushed_ms", job.pushed);
+  field(writer, "attempts", uint64_t{job.attempts});
+  field(writer, "priority", uint64_t{job.priority});
   if (!job.group.empty()) field(writer, "group", job.group);
-  if (has_until) field(writer, "until_ms", static_cast<uint64_t>(to_unix_ms(job.until)));
+  if (has_until) field(writer, "until_ms", job.until);
   if (has_callback) field(writer, "callback", options.callback);
+  if (has_header_names) write_callback_header_names(writer, options.callback_headers);
   if (!job.outcome.empty()) field(writer, "outcome", job.outcome);
   if (job.cancel_requested) field(writer, "cancel_requested", uint64_t{1});
   if (has_headers) {
@@ -66,12 +62,41 @@ void write_counts(Writer& writer, const TopicCounts& counts, const Tallies& tall
                   uint64_t waiters) {
   for (size_t i = 0; i < kJobStateCount; ++i)
     field(writer, name_of(static_cast<JobState>(i)), counts.by_state[i]);
-  if (counts.oldest_ready)
-    field(writer, "oldest_ready_ms", static_cast<uint64_t>(to_unix_ms(*counts.oldest_ready)));
+  if (counts.oldest_ready) field(writer, "oldest_ready_ms", *counts.oldest_ready);
   for (size_t i = 0; i < kTallyCount; ++i) field(writer, kTallyNames[i], tallies.of(static_cast<Tally>(i)));
   field(writer, "waiters", waiters);
-  field(writer, "lateness_p50_ms", static_cast<uint64_t>(lateness.quantile(0.5).count()));
-  field(writer, "lateness_p99_ms", static_cast<uint64_t>(lateness.quantile(0.99).count()));
+  field(writer, "lateness_p50_ms", lateness.shown_quantile(0.5));
+  field(writer, "lateness_p99_ms", lateness.shown_quantile(0.99));
+}
+
+void write_topic(Writer& writer, const TopicSummary& topic) {
+  writer.map(count_fields(topic.counts) + 2);
+  field(writer, "topic", topic.topic);
+  write_counts(writer, topic.counts, topic.tallies, topic.lateness, topic.waiters);
+  field(writer, "paused", uint64_t{topic.paused});
+}
+
+void write_totals(Writer& writer, const TotalStats& stats) {
+  const auto& cold_bodies = stats.usage.cold_bodies;
+  writer.map(count_fields(stats.counts) + 16 + (cold_bodies ? 1 : 0));
+  write_counts(writer, stats.counts, stats.tallies, stats.lateness, stats.waiters);
+  field(writer, "jobs", stats.usage.jobs);
+  field(writer, "topics", stats.usage.topics);
+  field(writer, "memory_bytes", stats.usage.memory_bytes);
+  field(writer, "disk_bytes", stats.usage.disk_bytes);
+  field(writer, "live_bytes", stats.usage.live_bytes);
+  field(writer, "disk_free", std::min<uint64_t>(stats.usage.disk_free, INT64_MAX));
+  field(writer, "unsynced_bytes", stats.usage.unsynced_bytes);
+  field(writer, "commits", stats.usage.commits);
+  field(writer, "unanswered_bytes", stats.unanswered_bytes);
+  if (cold_bodies) field(writer, "bodies_in_kafka", *cold_bodies);
+  field(writer, "schedules", stats.usage.schedules);
+  field(writer, "occurrences_made", stats.schedules.made);
+  field(writer, "occurrences_skipped", stats.schedules.skipped);
+  field(writer, "occurrences_missed", stats.schedules.missed);
+  field(writer, "occurrences_refused", stats.schedules.refused);
+  field(writer, "occurrences_lateness_p50_ms", stats.schedules.lateness.shown_quantile(0.5));
+  field(writer, "occurrences_lateness_p99_ms", stats.schedules.lateness.shown_quantile(0.99));
 }
 
 /// Whether commands that select jobs have an option of this name.
@@ -93,6 +118,13 @@ void write_headers(Writer& writer, std::string_view encoded) {
     writer.bulk(header.name);
     writer.bulk(header.value);
   }
+}
+
+void write_callback_header_names(Writer& writer, std::string_view lines) {
+  const std::vector<JobHeader> headers = parse_header_lines(lines);
+  writer.bulk("callback_header_names");
+  writer.array(headers.size());
+  for (const JobHeader& header : headers) writer.bulk(header.name);
 }
 
 Status Conversation::get(Arguments& arguments) {
@@ -127,7 +159,7 @@ void write_news(Writer& writer, const NewsItem& item, std::string_view cursor) {
   writer.bulk(cursor);
   writer.map(fields);
   field(writer, "news", name_of(item.kind));
-  field(writer, "at_ms", static_cast<uint64_t>(to_unix_ms(item.at)));
+  field(writer, "at_ms", item.at);
   field(writer, "topic", item.topic);
   if (item.id.empty()) {
     field(writer, "jobs", item.count);
@@ -137,7 +169,7 @@ void write_news(Writer& writer, const NewsItem& item, std::string_view cursor) {
   if (!item.group.empty()) field(writer, "group", item.group);
   if (item.state) field(writer, "state", name_of(*item.state));
   if (item.attempt > 0) field(writer, "attempt", item.attempt);
-  if (item.due) field(writer, "due_ms", static_cast<uint64_t>(to_unix_ms(*item.due)));
+  if (item.due) field(writer, "due_ms", *item.due);
   if (!item.reason.empty()) field(writer, "error", item.reason);
 }
 
@@ -193,7 +225,7 @@ Status Conversation::news(Arguments& arguments) {
 
 bool Conversation::send_news() {
   if (news_ == nullptr || connection_ == nullptr || is_over_) return false;
-  if (replies_.is_amid_reply() || connection_->unsent() > kMostUnsentNews ||
+  if (replies_.is_amid_reply() || is_amid_exec() || connection_->unsent() > kMostUnsentNews ||
       replies_.output().size() > kMostUnsentNews)
     return true;
   Writer writer(replies_.output(), Version::k3);
@@ -269,12 +301,18 @@ Status Conversation::topics(Arguments& arguments) {
   if (!arguments.empty()) {
     if (Status status = keep(arguments.small_number("count"), limit); !status.ok()) return status;
   }
+  const bool with_fields = arguments.take_word("FIELDS");
+  if (!arguments.empty()) return {};  // not understood
   api::visible_topics(host_.queue, front_.access, caller_, now_, cursor, limit,
-                      respond<TopicSummaries>([](Writer& writer, const TopicSummaries& page) {
+                      respond<TopicSummaries>([with_fields](Writer& writer, const TopicSummaries& page) {
                         writer.array(2);
                         writer.bulk(page.cursor);
                         writer.array(page.topics.size());
                         for (const TopicSummary& topic : page.topics) {
+                          if (with_fields) {
+                            write_topic(writer, topic);
+                            continue;
+                          }
                           writer.array(kJobStateCount + 2);
                           writer.bulk(topic.topic);
                           for (const uint64_t count : topic.counts.by_state) write_count(writer, count);
@@ -296,21 +334,7 @@ Status Conversation::stats(Arguments& arguments) {
                       }));
     return {};
   }
-  host_.queue.totals(now_, respond<TotalStats>([](Writer& writer, const TotalStats& stats) {
-                       const auto& cold_bodies = stats.usage.cold_bodies;
-                       writer.map(count_fields(stats.counts) + 9 + (cold_bodies ? 1 : 0));
-                       write_counts(writer, stats.counts, stats.tallies, stats.lateness, stats.waiters);
-                       field(writer, "jobs", stats.usage.jobs);
-                       field(writer, "topics", stats.usage.topics);
-                       field(writer, "memory_bytes", stats.usage.memory_bytes);
-                       field(writer, "disk_bytes", stats.usage.disk_bytes);
-                       field(writer, "live_bytes", stats.usage.live_bytes);
-                       field(writer, "disk_free", std::min<uint64_t>(stats.usage.disk_free, INT64_MAX));
-                       field(writer, "unsynced_bytes", stats.usage.unsynced_bytes);
-                       field(writer, "commits", stats.usage.commits);
-                       field(writer, "unanswered_bytes", stats.unanswered_bytes);
-                       if (cold_bodies) field(writer, "bodies_in_kafka", *cold_bodies);
-                     }));
+  host_.queue.totals(now_, respond<TotalStats>(write_totals));
   return {};
 }
 
@@ -355,6 +379,81 @@ Status Conversation::unset(Arguments& arguments) {
   }
   host_.queue.set_settings(now_, topic, std::move(settings),
                            respond<void>([](Writer& writer) { writer.simple("OK"); }));
+  return {};
+}
+
+namespace {
+
+void write_settings(Writer& writer, const std::vector<NamedSetting>& all,
+                    std::span<const std::string> wanted) {
+  std::vector<const NamedSetting*> shown;
+  for (const NamedSetting& one : all) {
+    const auto is_wanted = [&one](const std::string& name) { return name == one.row || name == one.name; };
+    if (wanted.empty() || std::any_of(wanted.begin(), wanted.end(), is_wanted)) shown.push_back(&one);
+  }
+  writer.map(shown.size());
+  for (const NamedSetting* const one : shown) {
+    if (const auto* const number = std::get_if<uint64_t>(&one->value)) {
+      field(writer, one->name, *number);
+    } else {
+      field(writer, one->name, std::get<std::string>(one->value));
+    }
+  }
+}
+
+/// OK if it is the name of a setting, or of a part of one.
+Status check_setting_name(std::string_view name) {
+  const auto& table = topic_settings();
+  const SettingValues every = table.effective_values({});
+  for (const NamedSetting& one : setting_words(every)) {
+    if (name == one.row || name == one.name) return {};
+  }
+  return unknown_setting(table.rows(), name);
+}
+
+}  // namespace
+
+Status Conversation::settings(Verb verb, Arguments& arguments) {
+  if (verb == Verb::kSettings) return {};  // not understood
+  if (verb == Verb::kSettingsUnset) return unset(arguments);
+  const auto& table = topic_settings();
+  const std::string_view topic = arguments.take();
+  if (verb == Verb::kSettingsGet) {
+    if (Status status = topic == kDefaultsName ? Status() : check_topic(topic); !status.ok()) return status;
+    const bool only_own = arguments.take_word("OWN");
+    std::vector<std::string> wanted;
+    while (!arguments.empty()) {
+      wanted.push_back(lowered(arguments.take()));
+      if (Status status = check_setting_name(wanted.back()); !status.ok()) return status;
+    }
+    const SettingValues values = only_own ? table.values(host_.queue.settings(topic))
+                                          : table.effective_values(host_.queue.effective_settings(topic));
+    reply([&](Writer& writer) { write_settings(writer, setting_words(values), wanted); });
+    return {};
+  }
+  SettingValues change(table.rows());
+  while (!arguments.empty()) {
+    const std::string name = lowered(arguments.take());
+    if (arguments.empty()) return invalid(name, fmt::format("{}: a value is missing behind it", quote(name)));
+    if (Status status = set_from_text(change, name, arguments.take()); !status.ok()) return status;
+  }
+  host_.queue.set_settings(now_, topic, overlay(host_.queue.settings(topic), table.own(change)),
+                           respond<void>([](Writer& writer) { writer.simple("OK"); }));
+  return {};
+}
+
+Status Conversation::cancel_group(Arguments& arguments) {
+  const std::string_view group = arguments.take();
+  const bool with_fields = arguments.take_word("FIELDS");
+  if (!arguments.empty()) return {};  // not understood
+  host_.queue.cancel_group(
+      now_, group, front_.access.topics_of(caller_),
+      respond<GroupCancelAnswer>([with_fields](Writer& writer, const GroupCancelAnswer& answer) {
+        if (!with_fields) return write_count(writer, answer.cancelled + answer.reserved);
+        writer.map(2);
+        field(writer, "cancelled", uint64_t{answer.cancelled});
+        field(writer, "reserved", uint64_t{answer.reserved});
+      }));
   return {};
 }
 

@@ -28,7 +28,7 @@ class NewsTest : public testing::Test {
 };
 
 TEST_F(NewsTest, come_as_push_messages) {
-  EXPECT_THAT(client.say({"NEWS", "START"}), StartsWith("-ERR NEWS: push messages need RESP 3"));
+  EXPECT_THAT(client.say({"NEWS", "START"}), StartsWith("-INVALID NEWS: push messages need RESP 3"));
   client.say({"HELLO", "3"});
   EXPECT_THAT(client.say({"NEWS", "START", "OF", "pushed,cancelled", "TOPIC", "t"}), StartsWith("$"));
   other.say({"PUSH", "t", "1h", "b", "ID", "7", "GROUP", "g"});
@@ -73,13 +73,37 @@ TEST_F(NewsTest, are_not_put_amid_other_replies) {
   EXPECT_THAT(later(), StartsWith(">3\r\n"));
 }
 
+TEST_F(NewsTest, are_not_put_into_the_array_of_an_exec) {
+  client.say({"HELLO", "3"});
+  client.say({"NEWS", "START"});
+  other.say({"PUSH", "u", "1h", "b", "ID", "7"});
+  std::string bytes;
+  for (const std::initializer_list<std::string_view> words :
+       {std::initializer_list<std::string_view>{"MULTI"},
+        {"PUSH", "t", "1h", "b", "ID", "1"},
+        {"PUSH", "t", "1h", "b", "ID", "2"},
+        {"EXEC"},
+        {"MULTI"},
+        {"PUSH", "t", "1h", "b", "ID", "3"},
+        {"EXEC"}})
+    append_command(bytes, words);
+  EXPECT_EQ(client.conversation().read(bytes), bytes.size());
+  // The array of the first EXEC is there, what is in it is not.
+  backend.now += NewsFeeds::kInterval;
+  backend.host.feeds.tick(backend.now);
+  EXPECT_EQ(client.hear(),
+            "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n"
+            "+OK\r\n+QUEUED\r\n*1\r\n$1\r\n3\r\n");
+  EXPECT_THAT(later(), AllOf(StartsWith(">3\r\n"), HasSubstr("$1\r\n7\r\n"), HasSubstr("$1\r\n3\r\n")));
+}
+
 TEST_F(NewsTest, what_is_wrong_is_named) {
   client.say({"HELLO", "3"});
   EXPECT_THAT(client.say({"NEWS", "START", "OF", "what"}), HasSubstr("news: \"what\" is not known"));
-  EXPECT_THAT(client.say({"NEWS", "START", "STATE"}), StartsWith("-ERR STATE"));
-  EXPECT_THAT(client.say({"NEWS", "START", "TOPIC", "a b"}), StartsWith("-ERR topic"));
-  EXPECT_THAT(client.say({"NEWS", "START", "AFTER", "what"}), StartsWith("-ERR after"));
-  EXPECT_THAT(client.say({"NEWS", "WHAT"}), StartsWith("-ERR"));
+  EXPECT_THAT(client.say({"NEWS", "START", "STATE"}), StartsWith("-INVALID STATE"));
+  EXPECT_THAT(client.say({"NEWS", "START", "TOPIC", "a b"}), StartsWith("-INVALID topic"));
+  EXPECT_THAT(client.say({"NEWS", "START", "AFTER", "what"}), StartsWith("-INVALID after"));
+  EXPECT_THAT(client.say({"NEWS", "WHAT"}), StartsWith("-INVALID"));
 }
 
 TEST_F(NewsTest, end_when_the_token_is_revoked) {
@@ -90,7 +114,7 @@ TEST_F(NewsTest, end_when_the_token_is_revoked) {
   token.topics = {"t"};
   backend.host.front->set_tokens({token});
   client.say({"HELLO", "3", "AUTH", "some", "some"});
-  EXPECT_THAT(client.say({"NEWS", "START", "TOPIC", "u"}), StartsWith("-FORBIDDEN"));
+  EXPECT_THAT(client.say({"NEWS", "START", "TOPIC", "u"}), StartsWith("-NOPERM"));
   EXPECT_THAT(client.say({"NEWS", "START"}), StartsWith("$"));
   const PushRequest jobs[] = {{.topic = "t", .id = "mine"}, {.topic = "u", .id = "other"}};
   backend.queue.push(backend.now, jobs, [](const Result<PushReport>&) {});

@@ -29,11 +29,18 @@ class Members {
   void add_headers(std::string_view encoded) {
     if (!encoded.empty()) all_.emplace_back("headers", Headers{encoded});
   }
+  void add_callback_header_names(std::string_view lines) {
+    if (!lines.empty()) all_.emplace_back("callback_header_names", HeaderNames{lines});
+  }
   void add(std::string_view name, Moment moment) { all_.emplace_back(name, to_unix_ms(moment)); }
 
   void write(Writer& writer) const {
     writer.map(all_.size());
     for (const auto& [name, value] : all_) {
+      if (const auto* const names = std::get_if<HeaderNames>(&value)) {
+        write_callback_header_names(writer, names->lines);
+        continue;
+      }
       writer.bulk(name);
       if (const auto* const number = std::get_if<int64_t>(&value)) {
         writer.integer(*number);
@@ -51,9 +58,12 @@ class Members {
   struct Headers {
     std::string_view encoded;
   };
+  struct HeaderNames {
+    std::string_view lines;
+  };
+  using Value = std::variant<std::string_view, std::string, int64_t, Headers, HeaderNames>;
 
-  std::vector<std::pair<std::string_view, std::variant<std::string_view, std::string, int64_t, Headers>>>
-      all_;
+  std::vector<std::pair<std::string_view, Value>> all_;
 };
 
 void add_rule(Members& members, const ScheduleSpec& spec) {
@@ -81,6 +91,7 @@ void add_template(Members& members, const ScheduleSpec& spec) {
   if (!options.callback.empty()) members.add("callback", options.callback);
   if (!options.method.empty()) members.add("method", options.method);
   if (options.format) members.add("format", name_of(*options.format));
+  members.add_callback_header_names(options.callback_headers);
 }
 
 /// The zone whose clock the rule goes by. UTC for an interval, and for a zone that this machine lacks.
@@ -100,6 +111,7 @@ void add_schedule(Members& members, const ScheduleView& view, bool with_body) {
   members.add("topic", spec.topic);
   if (with_body) {
     members.add("body", spec.body);
+    if (!spec.options.content_type.empty()) members.add("content_type", spec.options.content_type);
     members.add_headers(spec.options.headers);
   }
   add_rule(members, spec);
@@ -108,11 +120,16 @@ void add_schedule(Members& members, const ScheduleView& view, bool with_body) {
     members.add("next_ms", view.next);
     members.add_made("next_local", local_time(view.next, zone_of(spec)));
   }
-  if (progress.previous != Moment{}) members.add("previous_ms", progress.previous);
+  if (progress.previous != Moment{}) {
+    members.add("previous_ms", progress.previous);
+    members.add("previous_topic", progress.previous_topic);
+    members.add_made("previous_id", occurrence_id(spec.name, progress.previous));
+  }
   members.add("created_ms", progress.created);
   members.add("occurrences_made", progress.made);
   members.add("occurrences_skipped", progress.skipped);
   members.add("occurrences_missed", progress.missed);
+  if (progress.moving) members.add("moving", uint64_t{1});
   if (spec.from_configuration) members.add("from_configuration", uint64_t{1});
   if (!view.problem.empty()) members.add("problem", view.problem);
 }

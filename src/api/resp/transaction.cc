@@ -92,6 +92,7 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     }
     transaction.begin();
     // The replies of the commands follow, each as outside of a transaction.
+    special().nested.push_back({replies_.next_place()});
     reply([&](Writer& writer) { writer.array(transaction.size()); });
   }
   while (!transaction.is_done()) {
@@ -102,8 +103,15 @@ bool Conversation::run_transaction(const CommandSpec& exec, std::span<const std:
     if (batch_ == BatchKind::kNack || batch_ == BatchKind::kPop || batch_ == BatchKind::kSetSchedule) flush();
   }
   flush();
+  special_->nested.back().end = replies_.next_place();
   transaction_.reset();
   return true;
+}
+
+bool Conversation::is_amid_exec() {
+  if (special_ == nullptr) return false;
+  const std::deque<Nested>& nested = special().nested;
+  return !nested.empty() && nested.front().begin < next_sent();
 }
 
 }  // namespace delayq::resp

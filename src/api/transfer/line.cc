@@ -34,8 +34,7 @@ void write_value(json::Writer& json, const BackoffKind& /*kind*/, const Backoff&
   json.text(format_backoff(value));
 }
 void write_value(json::Writer& json, const RateKind& /*kind*/, const Rate& value) {
-  json.begin_object().key("count").number(uint64_t{value.count});
-  json.key("per").text(format_duration(value.per)).end_object();
+  json.text(format_rate(value));
 }
 void write_value(json::Writer& json, const RetentionKind& /*kind*/, const RetentionSetting& value) {
   json.begin_object();
@@ -71,10 +70,6 @@ void write_settings(json::Writer& json, const SettingValues& settings, SecretCou
     visit_setting(row, *settings.values[i],
                   [&](const auto& kind, const auto& value) { write_value(json, kind, value); });
   }
-}
-
-std::string count_name(const Setting& secrets) {
-  return fmt::format("{}_count", secrets.name.substr(0, secrets.name.size() - 1));
 }
 
 void write_line(std::string& out, const ExportItem& item) {
@@ -195,7 +190,11 @@ class ValueReader {
     return any(members_.parsed(name_, parse_backoff));
   }
   std::optional<SettingValue> operator()(const RateKind& /*kind*/) const {
-    return any(read_pair<Rate>(members_, name_, "count", "per", texts_));
+    // Lines of earlier builds have an object.
+    const json::Slice* const value = members_.peek(name_);
+    if (value != nullptr && value->type == json::Type::kObject)
+      return any(read_pair<Rate>(members_, name_, "count", "per", texts_));
+    return any(members_.parsed(name_, parse_rate));
   }
   std::optional<SettingValue> operator()(const RetentionKind& /*kind*/) const {
     const auto keep = read_pair<RetentionSetting>(members_, name_, "count", "time", texts_);

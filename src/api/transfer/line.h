@@ -35,8 +35,6 @@ enum class SecretCounts : uint8_t { kShown, kLeftOut };
 
 /// Writes a member for each setting that has a value. Secrets are never written, only their number.
 void write_settings(json::Writer& json, const SettingValues& settings, SecretCounts secrets);
-/// The member that has the number of secrets: "callback_secret_count".
-std::string count_name(const Setting& secrets);
 
 /// Reads what write_settings() has written without the number of secrets. kInvalid, with the field that is
 /// wrong; values that are out of range are accepted here and refused by the queue.

@@ -42,9 +42,13 @@ class Members {
   }
 
   /// Whether it is there, without reading it.
-  bool has(std::string_view name) const {
-    return std::any_of(members_.begin(), members_.end(),
-                       [&](const json::Member& each) { return each.name == name; });
+  bool has(std::string_view name) const { return peek(name) != nullptr; }
+
+  /// The member as it is, without reading it; null if it is not there.
+  const json::Slice* peek(std::string_view name) const {
+    const auto found = std::find_if(members_.begin(), members_.end(),
+                                    [&](const json::Member& each) { return each.name == name; });
+    return found == members_.end() ? nullptr : &found->value;
   }
 
   std::optional<std::string_view> text(std::string_view name) {

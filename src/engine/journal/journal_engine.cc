@@ -345,7 +345,7 @@ void JournalEngine::fail(const Status& status) {
       Error{ErrorCode::kUnavailable, "journal",
             fmt::format("the journal could not be written ({}); nothing is accepted until the server is "
                         "restarted. What was acknowledged is safe",
-                        to_string(status.error()))};
+                        status.error().detail)};
   for (auto* waiting : {&undurable_, &unsynced_}) {
     for (auto& [lsn, later] : *waiting) {
       ready_.push_back([later = std::move(later), error = *failure_]() mutable { later(error); });

@@ -35,6 +35,10 @@ std::optional<Moment> release_of(const InputRecord& record) {
   return std::nullopt;
 }
 
+std::string topic_of(const LadderOptions& options, Millis step) {
+  return fmt::format("{}.delay.{}", options.prefix, format_duration(step));
+}
+
 Error of_topic(std::string_view topic, std::string_view what) {
   return {ErrorCode::kInvalid, "open", fmt::format("the Kafka topic {} {}", topic, what), {}};
 }
@@ -69,8 +73,7 @@ Status check_groups(const TopicFacts& topic, const LadderOptions& options) {
 
 std::vector<std::string> ladder_topics(const LadderOptions& options) {
   std::vector<std::string> topics;
-  for (const Millis step : options.steps)
-    topics.push_back(fmt::format("{}.delay.{}", options.prefix, format_duration(step)));
+  for (const Millis step : options.steps) topics.push_back(topic_of(options, step));
   return topics;
 }
 
@@ -142,16 +145,13 @@ void Ladder::put(Moment now, uint32_t step, std::string_view key, std::string_vi
         [reply = std::move(reply), error = status.error()]() mutable { reply(std::move(error)); });
     return;
   }
-  puts_[token] = {step, std::move(reply)};
+  puts_[token] = {static_cast<uint32_t>(options_.steps[step].count()), std::move(reply)};
 }
 
 void Ladder::fetch(const redis::ColdPlace& place, Reply<std::optional<std::string>> reply) {
-  if (place.step >= topics_.size()) {
-    // The ladder had more steps before.
-    answers_.push_back([reply = std::move(reply)]() mutable { reply(std::optional<std::string>()); });
-    return;
-  }
-  clients_.reader->read(now_, topics_[place.step], place.partition, place.offset, std::move(reply));
+  // The step may be one that the ladder had before.
+  clients_.reader->read(now_, topic_of(options_, Millis{place.step}), place.partition, place.offset,
+                        std::move(reply));
 }
 
 std::vector<redis::ColdStore::Record> Ladder::arrivals(Moment now) {
@@ -233,14 +233,14 @@ void Ladder::take(const InputRecord& record) {
   const auto found = name ? partitions_.find(*name) : partitions_.end();
   if (found == partitions_.end()) return;
   Partition& partition = found->second;
-  if (partition.next < 0) partition.committed = record.offset;
+  // Offsets that go back are those of a new topic with the same name.
+  if (record.offset < partition.next || partition.next < 0) partition.committed = record.offset;
   partition.next = record.offset + 1;
   const std::optional<Moment> release = release_of(record);
   // A record without our header is of somebody else: it is skipped. So is one that would wait for longer than
   // its step: the records behind it would wait, too. If it is ours after all, because the clock was set back,
   // its body is read at its place when its job is due.
-  if (!release || !record.value ||
-      redis::time_left(now_, *release) > options_.steps[name->first] + options_.horizon)
+  if (!release || !record.value || redis::time_left(now_, *release) > Millis{name->first} + options_.horizon)
     return;
   partition.waiting.push_back({record.offset, *release, std::string(*record.value)});
   partition.waiting_bytes += record.value->size();
@@ -249,7 +249,8 @@ void Ladder::take(const InputRecord& record) {
 std::optional<Ladder::Name> Ladder::name_of(const PartitionId& id) const {
   const auto found = std::find(topics_.begin(), topics_.end(), id.topic);
   if (found == topics_.end()) return std::nullopt;
-  return Name{static_cast<uint32_t>(found - topics_.begin()), id.partition};
+  const Millis step = options_.steps[static_cast<size_t>(found - topics_.begin())];
+  return Name{static_cast<uint32_t>(step.count()), id.partition};
 }
 
 void Ladder::rebalance(const Rebalance& change) {

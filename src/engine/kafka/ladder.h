@@ -109,7 +109,9 @@ class Ladder final : public redis::ColdStore {
       return waiting.empty() ? next : waiting.front().offset;
     }
   };
-  using Name = std::pair<uint32_t, int32_t>;  ///< step and partition
+  /// Length of the step in milliseconds, and partition. Places have the length, too: they are in Redis, and
+  /// must stay right when the ladder is changed.
+  using Name = std::pair<uint32_t, int32_t>;
 
   bool read();
   void take(const InputRecord& record);

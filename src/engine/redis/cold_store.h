@@ -15,7 +15,7 @@ namespace delayq::redis {
 
 /// Where a record is in the cold store. No other record ever has this place.
 struct ColdPlace {
-  uint32_t step = 0;
+  uint32_t step = 0;  ///< which one, in the store's own numbers; not those of step_for()
   int32_t partition = 0;
   int64_t offset = 0;
 

@@ -32,6 +32,29 @@ TEST_F(LeaseScripts, AckForgetsAndLeavesNothing) {
   EXPECT_EQ(said(ack({a})), "[1]") << "stale";
 }
 
+TEST_F(LeaseScripts, HeldFindsTheJobsOfLeasesAndChangesNothing) {
+  const auto held = [this](const std::string& with_bodies, const std::vector<std::string>& leases) {
+    std::vector<std::string> own{with_bodies};
+    for (const std::string& lease : leases) {
+      for (std::string& word : words_of(lease)) own.push_back(std::move(word));
+    }
+    return run(scripts::kHeld, "t", own);
+  };
+  const std::string a = lease_of(spec("a", kNow).in_group("g"), kNow + 60'000, 7);
+  const std::string b = lease_of(spec("b", kNow));
+  const std::string before = scores(Key::kHeld);
+  EXPECT_EQ(said(held("0", {b, "999", a})), "[[b ] [] [a g]]");
+  EXPECT_EQ(said(held("0", {a.substr(0, a.find('.')) + ".8"})), "[[]]") << "another nonce";
+  const resp::Value whole = held("1", {a});
+  ASSERT_THAT(whole.items.at(2).items, testing::SizeIs(2));
+  const Record record = read_record(whole.items[2].items[1].text).value();
+  EXPECT_EQ(record.body, kBody);
+  EXPECT_EQ(record.state, JobState::kReserved);
+  EXPECT_EQ(scores(Key::kHeld), before);
+  EXPECT_EQ(said(ack({a, b})), "[0 0]");
+  EXPECT_EQ(said(held("0", {a})), "[[]]");
+}
+
 TEST_F(LeaseScripts, AnotherNonceIsAnotherLease) {
   // Two masters that take in the same millisecond may give the same number to two jobs.
   constexpr uint64_t kNonce = 123'456'789'012'345;

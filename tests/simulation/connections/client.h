@@ -40,6 +40,7 @@ class Client {
   /// It asked, behaved well, and is owed answers: what is missing, or nothing.
   std::string complaint() const;
   uint64_t answers() const { return answers_; }
+  bool asked_for_news() const { return talker_->asked_for_news(); }
   uint64_t requests() const { return requests_; }
   bool was_served_to_the_end() const { return answers_ > 0 && asked_.empty(); }
 

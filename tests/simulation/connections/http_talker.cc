@@ -1,3 +1,4 @@
+#include <array>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -20,7 +21,11 @@ class HttpTalker final : public Talker {
     if (random_.chance(1, 8)) return say(out, asked, "GET /healthz", "", "\"ok\"", false);
     if (!is_known_) return try_without_token(out, asked, tag);
     if (random_.chance(1, 30)) {
-      say(out, asked, "GET /v1/events?topic=own", "", "text/event-stream", false);
+      static constexpr std::array<std::string_view, 4> kStreams{"topic=own", "news=all", "news=all&topic=own",
+                                                                "news=pushed,done&after=1.1"};
+      const std::string_view stream = kStreams[random_.below(kStreams.size())];
+      say(out, asked, fmt::format("GET /v1/events?{}", stream), "", "text/event-stream", false);
+      asked_for_news_ = stream.starts_with("news");
       is_over_ = true;  // what comes behind it would wait for ever
       return;
     }
@@ -48,7 +53,10 @@ class HttpTalker final : public Talker {
   }
 
   std::optional<Answer> take_answer(std::string& input) override {
-    if (is_streaming_) input.clear();
+    if (is_streaming_) {
+      pass_over_events(input);
+      return std::nullopt;
+    }
     const size_t end = input.find("\r\n\r\n");
     if (end == std::string::npos) return std::nullopt;
     if (!input.starts_with("HTTP/1.1 ")) throw Broken("what came is no response: " + input.substr(0, 60));
@@ -56,6 +64,7 @@ class HttpTalker final : public Talker {
     const size_t at = head.find("Content-Length: ");
     if (at == std::string::npos && head.find("text/event-stream") != std::string::npos) {
       is_streaming_ = true;
+      input.erase(0, end + 4);
       return Answer{false, head};
     }
     if (at == std::string::npos) throw Broken("a response without a length: " + head);
@@ -99,6 +108,17 @@ class HttpTalker final : public Talker {
                    "", "401", true);
       default:
         return say(out, asked, "DELETE /v1/topics/safe", "", "401", true);
+    }
+  }
+
+  /// Each line begins like one of an event, and an event ends with an empty line.
+  static void pass_over_events(std::string& input) {
+    for (size_t end = 0; (end = input.find('\n')) != std::string::npos; input.erase(0, end + 1)) {
+      const std::string_view line = std::string_view(input).substr(0, end);
+      const bool is_known = line.empty() || line.starts_with("event: ") || line.starts_with("data: {") ||
+                            line.starts_with("id: ") || line.starts_with(": ");
+      const bool is_whole = !line.starts_with("data: ") || line.ends_with('}');
+      if (!is_known || !is_whole) throw Broken("what came is no event: " + std::string(line.substr(0, 60)));
     }
   }
 

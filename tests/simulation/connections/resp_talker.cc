@@ -37,6 +37,9 @@ class RespTalker final : public Talker {
   }
 
   std::optional<Answer> take_answer(std::string& input) override {
+    while (input.starts_with('>')) {
+      if (!pass_over_news(input)) return std::nullopt;
+    }
     const Result<std::optional<size_t>> size = resp::reply_size(input);
     if (!size.ok()) throw Broken("what came is no reply: " + to_string(size.error()));
     if (!*size) return std::nullopt;
@@ -58,6 +61,36 @@ class RespTalker final : public Talker {
     const bool waits =
         std::any_of(words.begin(), words.end(), [](const auto& word) { return word == "WAIT"; });
     asked.push_back({*words.begin(), std::move(must_have), false, waits});
+  }
+
+  /// False: it has not all come yet.
+  bool pass_over_news(std::string& input) const {
+    const Result<std::optional<size_t>> size = resp::reply_size(input);
+    if (!size.ok()) throw Broken("what came is no push message: " + to_string(size.error()));
+    if (!*size) return false;
+    const std::string_view message = std::string_view(input).substr(0, **size);
+    const bool is_news =
+        message.starts_with(">3\r\n$4\r\nnews\r\n") || message.starts_with(">2\r\n$11\r\nnews-missed\r\n");
+    if (!is_news || !asked_for_news_)
+      throw Broken("a message that nobody asked for: " + std::string(message.substr(0, 60)));
+    input.erase(0, **size);
+    return true;
+  }
+
+  void listen(std::string& out, std::deque<Asked>& asked) {
+    if (!speaks_version_3_ || random_.chance(1, 3)) {
+      say(out, asked, {"NEWS", "STOP"}, "OK");
+      return;
+    }
+    asked_for_news_ = true;
+    switch (random_.below(3)) {
+      case 0:
+        return say(out, asked, {"NEWS", "START"}, ".");
+      case 1:
+        return say(out, asked, {"NEWS", "START", "TOPIC", random_.chance(1, 2) ? "own" : "due"}, ".");
+      default:
+        return say(out, asked, {"NEWS", "START", "OF", "pushed,done", "AFTER", "1.1"}, ".");
+    }
   }
 
   void authenticate(std::string& out, std::deque<Asked>& asked) {
@@ -113,7 +146,11 @@ class RespTalker final : public Talker {
 
   void ask_known(std::string& out, std::deque<Asked>& asked, const std::string& tag) {
     if (random_.chance(1, 25)) return transact(out, asked, tag);
-    if (random_.chance(1, 60)) return say(out, asked, {"HELLO", random_.chance(3, 4) ? "3" : "2"}, "proto");
+    if (random_.chance(1, 60)) {
+      speaks_version_3_ = random_.chance(3, 4);
+      return say(out, asked, {"HELLO", speaks_version_3_ ? "3" : "2"}, "proto");
+    }
+    if (random_.chance(1, speaks_version_3_ ? 10 : 200)) return listen(out, asked);
     const std::string big = fmt::format("big-{}", random_.below(kBigJobs));
     switch (random_.below(12)) {
       case 0:
@@ -140,6 +177,8 @@ class RespTalker final : public Talker {
         return say(out, asked, {"ECHO", tag}, tag);
     }
   }
+
+  bool speaks_version_3_ = false;  ///< from what was asked last
 };
 
 }  // namespace

@@ -49,6 +49,8 @@ class Talker {
   /// It did not show the token that is asked for when it last could.
   bool is_stranger() const { return needs_token_ && !is_known_; }
   bool needs_token() const { return needs_token_; }
+  /// It asked for news of single jobs, which come by themselves.
+  bool asked_for_news() const { return asked_for_news_; }
 
  protected:
   std::string next_tag() { return prefix_ + "-" + std::to_string(++last_tag_); }
@@ -60,6 +62,7 @@ class Talker {
   bool needs_token_;
   bool is_known_ = false;  ///< it has shown its token
   bool is_over_ = false;
+  bool asked_for_news_ = false;
 
  private:
   uint64_t last_tag_ = 0;

@@ -22,6 +22,8 @@ constexpr int kMostRounds = 5'000;
 constexpr size_t kFields = 600;
 /// Of the largest request, and of what a session keeps of a request that has begun.
 constexpr size_t kMostInput = 256 * 1024;
+/// Of news that a client does not read: what may be unsent before more are read, and one reading.
+constexpr size_t kMostNews = 512 * 1024;
 
 QueueConfig queue_config(const Shape& shape) {
   QueueConfig config;
@@ -271,6 +273,8 @@ void World::work(bool may_be_late) {
     do {
       queue_.tick(clock_);
     } while (!is_late && queue_.poll(clock_));
+    http_host_.events.tick(clock_);
+    resp_host_.feeds.tick(clock_);
     if (!sessions_.finish_turn()) return;
   }
 }
@@ -328,7 +332,10 @@ size_t World::stored_bytes() const {
 
 void World::check_memory() {
   const size_t answer = stored_bytes();
-  const size_t connection = shape_.answers.connection + shape_.session.output_bytes + answer;
+  const bool has_news = std::any_of(links_.begin(), links_.end(),
+                                    [](const Link& link) { return link.client->asked_for_news(); });
+  const size_t connection =
+      shape_.answers.connection + shape_.session.output_bytes + answer + (has_news ? kMostNews : 0);
   size_t all = 0;
   for (const auto& session : sessions_.open()) {
     const size_t footprint = session->footprint();
@@ -340,7 +347,8 @@ void World::check_memory() {
     }
   }
   // Each may have begun one request when there was room, and every waiting pop is answered when it is.
-  if (all > 2 * (shape_.answers.all + connection) + sessions_.size() * (kMostInput + 100'000)) {
+  const size_t each = kMostInput + 100'000 + (has_news ? 2 * kMostNews : 0);
+  if (all > 2 * (shape_.answers.all + connection) + sessions_.size() * each) {
     throw Broken(fmt::format("all connections hold {} bytes; the budget is {}", all, shape_.answers.all));
   }
 }
