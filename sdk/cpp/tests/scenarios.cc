@@ -155,6 +155,8 @@ Json Scenario::resolve(const Json& value) {
 
 std::string Scenario::payload_of(const Json& value) {
   const Json* const json = value.is_object() ? value.find("json") : nullptr;
+  if (json == nullptr && !value.is_string())
+    throw std::logic_error("a payload that the runner does not know: " + value.dump());
   return json != nullptr ? json->dump() : value.text;
 }
 
@@ -337,11 +339,14 @@ Scenario::Result Scenario::in_handler(const std::string& verb, Arguments& argume
     work->worker->stop();
     return Json();
   }
+  if (verb != "fail" && verb != "dead" && verb != "retry_in") return std::nullopt;
   const std::string text = arguments.text(verb == "dead" ? "reason" : "text");
+  const auto delay_said = arguments.take("delay");
+  arguments.end();
   if (verb == "fail") throw Ending{[text] { throw std::runtime_error(text); }};
   if (verb == "dead") throw Ending{[text] { throw delayq::Dead(text); }};
   if (verb == "retry_in") {
-    const milliseconds delay = millis(*arguments.take("delay"));
+    const milliseconds delay = millis(*delay_said);
     throw Ending{[text, delay] { throw delayq::RetryIn(delay, text); }};
   }
   return std::nullopt;

@@ -59,12 +59,13 @@ func main() {
 	defer rival.Close()
 	fmt.Printf("commit %s, %s, %d processors\n", commit(), runtime.Version(), runtime.NumCPU())
 
-	var ours, one, theirs, worked []float64
+	var ours, one, theirs, worked, slept []float64
 	for i := 0; i < rounds; i++ {
 		theirs = append(theirs, measureRedis(rival, length))
 		ours = append(ours, measureBatches(port, length))
 		one = append(one, measureSingles(port, length))
 		worked = append(worked, measureWorker(port, jobs))
+		slept = append(slept, measureSleep(jobs))
 	}
 	ideal := float64(concurrency) / handlerTime.Seconds()
 	fmt.Printf("go-redis, RPUSH of %d bytes, pipelines of %d, %d goroutines: %.0f/s\n", payloadBytes, batch, producers, median(theirs))
@@ -72,6 +73,7 @@ func main() {
 	fmt.Printf("Enqueue by %d goroutines, on disk: %.0f/s, %.2fx\n", singles, median(one), median(one)/median(theirs))
 	fmt.Printf("worker, %d jobs, concurrency %d, handlers of %v: %.0f/s, %.2fx of %.0f/s (bar %.1fx)\n", jobs, concurrency, handlerTime,
 		median(worked), median(worked)/ideal, ideal, workerBar)
+	fmt.Printf("goroutines that only sleep: %.0f/s; the worker has %.2fx of it\n", median(slept), median(worked)/median(slept))
 	if !*smoke && (median(ours)/median(theirs) < enqueueBar || median(worked)/ideal < workerBar) {
 		fmt.Println("a bar is missed")
 		os.Exit(1)
@@ -164,6 +166,23 @@ func measureWorker(port string, count int) float64 {
 	rate := float64(count) / time.Since(began).Seconds()
 	purge(port)
 	return rate
+}
+
+// measureSleep is the same without a queue: what this machine makes of the ideal rate just now.
+func measureSleep(count int) float64 {
+	began := time.Now()
+	var group sync.WaitGroup
+	for i := 0; i < concurrency; i++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for n := 0; n < count/concurrency; n++ {
+				time.Sleep(handlerTime)
+			}
+		}()
+	}
+	group.Wait()
+	return float64(count) / time.Since(began).Seconds()
 }
 
 // purge removes all jobs, so that each round begins with an empty server.

@@ -486,7 +486,7 @@ final class Client
     private function exchange(\Iterator $source, array &$commands, array &$unsafe, float $wait = 0.0): array
     {
         $results = [];
-        $deadline = microtime(true) + $this->settings->retryFor;
+        $deadline = Time::now() + $this->settings->retryFor;
         $pause = 0.0;
         $todo = null;  // the numbers of the commands of this round; null: all, in the first one
         while (true) {
@@ -529,7 +529,7 @@ final class Client
             // A connection that was idle may have been closed long ago: that is no reason to wait.
             $pause = $lost !== null && $isReused && $pause === 0.0 ? 0.001 : min(self::LONGEST_PAUSE, max(self::FIRST_PAUSE, $pause * 2));
             $sleep = max($after, $pause * (0.75 + 0.5 * lcg_value()));
-            if ($again === [] || microtime(true) + $sleep > $deadline) {
+            if ($again === [] || Time::now() + $sleep > $deadline) {
                 return $results;
             }
             usleep((int) ($sleep * 1e6));

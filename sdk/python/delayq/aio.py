@@ -25,7 +25,7 @@ class AsyncClient:
     """
 
     def __init__(self, address: str = "127.0.0.1:9278", *, token: str | None = None, token_name: str | None = None,
-                 tls: ssl.SSLContext | bool = False, timeout: float = 10.0, connect_timeout: float = 5.0, retry_for: float = 15.0) -> None:
+                 tls: ssl.SSLContext | bool = False, timeout: float = 30.0, connect_timeout: float = 5.0, retry_for: float = 15.0) -> None:
         self.options: Options = make_options(address, token, token_name, tls, timeout, connect_timeout, retry_for)
         self._pipe: AsyncPipe | None = None
 

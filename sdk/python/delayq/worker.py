@@ -117,7 +117,7 @@ A = TypeVar("A", bound=AsyncHandler)
 class _BaseWorker(Generic[H, M]):
     def __init__(self, client: Client | AsyncClient | str = "127.0.0.1:9278", *, concurrency: int = 10, lease: float | None = None,
                  wait: float = 30.0, grace: float = 10.0, token: str | None = None, token_name: str | None = None,
-                 tls: ssl.SSLContext | bool = False, timeout: float = 10.0, connect_timeout: float = 5.0) -> None:
+                 tls: ssl.SSLContext | bool = False, timeout: float = 30.0, connect_timeout: float = 5.0) -> None:
         if concurrency < 1 or wait <= 0 or grace < 0 or (lease is not None and lease <= 0):
             raise Error("invalid", "concurrency, lease, wait: must be above 0, and grace must not be below 0")
         self._options: Options = (make_options(client, token, token_name, tls, timeout, connect_timeout, 0.0)

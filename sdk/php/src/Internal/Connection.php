@@ -56,7 +56,7 @@ final class Connection
     public static function open(Settings $settings, ?float $timeout = null): self
     {
         $timeout ??= $settings->connectTimeout;
-        $deadline = microtime(true) + $timeout;
+        $deadline = Time::now() + $timeout;
         $context = stream_context_create([
             'socket' => ['tcp_nodelay' => true],
             'ssl' => ($settings->tls ?? []) + ['peer_name' => $settings->host],
@@ -77,7 +77,7 @@ final class Connection
         if ($settings->token !== null) {
             array_push($words, 'AUTH', $settings->tokenName ?? 'default', $settings->token);
         }
-        $hello = $connection->pipeline([self::encode($words)], max(0.1, $deadline - microtime(true)))[0];
+        $hello = $connection->pipeline([self::encode($words)], max(0.1, $deadline - Time::now()))[0];
         if ($hello instanceof DelayqException) {
             throw $hello;
         }
@@ -233,12 +233,12 @@ final class Connection
     /** Waits until something can be read (true), or written if there is something to write (false). */
     private function wait(float $timeout): bool
     {
-        $deadline = microtime(true) + $timeout;
+        $deadline = Time::now() + $timeout;
         do {
             $read = [$this->stream];
             $write = $this->out === '' ? [] : [$this->stream];
             $except = null;
-            $left = max(0.0, $deadline - microtime(true));
+            $left = max(0.0, $deadline - Time::now());
             $count = @stream_select($read, $write, $except, (int) $left, (int) (($left - (int) $left) * 1e6));
             if ($count > 0) {
                 return $read !== [];
@@ -246,7 +246,7 @@ final class Connection
             if ($timeout === 0.0) {
                 return false;
             }
-        } while (microtime(true) < $deadline);
+        } while (Time::now() < $deadline);
         throw $this->lost(sprintf('no answer within %gs', $timeout));
     }
 
@@ -323,7 +323,8 @@ final class Connection
 
     private function number(string $digits): int
     {
-        return preg_match('/^-?\d{1,19}$/D', $digits) === 1 ? (int) $digits : throw $this->lost('a reply has a malformed number');
+        $number = (int) $digits;
+        return (string) $number === $digits ? $number : throw $this->lost('a reply has a malformed number');
     }
 
     /** -1: null, as RESP2 writes it. */

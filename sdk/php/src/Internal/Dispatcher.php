@@ -101,13 +101,13 @@ final class Dispatcher
     /** Works until a stop was requested and all is over. @throws DelayqException if the server hands out no jobs */
     public function run(): void
     {
-        $this->startedAt = microtime(true);
+        $this->startedAt = Time::now();
         $this->processes = new Processes($this->concurrency, $this->main);
         $this->streams = array_map(static fn (Channel $channel) => $channel->stream(), $this->processes->channels);
         $this->streams['control'] = $this->processes->control->stream();
         try {
             do {
-                $now = microtime(true);
+                $now = Time::now();
                 $this->openLinks($now);
                 $this->advanceStop($now);
                 $this->startProcesses($now);
@@ -158,7 +158,7 @@ final class Dispatcher
 
     private function waitForNews(): void
     {
-        $now = microtime(true);
+        $now = Time::now();
         $read = $this->streams;
         $write = [];
         foreach (['pops' => $this->pops, 'commands' => $this->control] as $name => $link) {
@@ -224,7 +224,7 @@ final class Dispatcher
 
     private function takeReply(mixed $tag, mixed $reply): void
     {
-        $now = microtime(true);
+        $now = Time::now();
         match ($tag[0] ?? '') {
             'pop' => $this->takePopped($reply, $now),
             'ack', 'nack', 'release' => $this->reports->takeReply($tag, $reply, $now),
@@ -332,7 +332,7 @@ final class Dispatcher
                 continue;
             }
             $job->process = array_pop($this->idle);
-            $job->startedAt = microtime(true);
+            $job->startedAt = Time::now();
             $this->running[$key] = $this->jobOf[$job->process] = $job;
             $values = serialize([$job->topic, $job->id, $job->payload, $job->attempt, $job->dueMs, array_map('strval', $job->headers)]);
             $channel = $this->processes->channels[$job->process];
@@ -404,7 +404,7 @@ final class Dispatcher
             } elseif (!$isExpected && !$this->mustStop) {
                 $this->log->warning("a process has ended: $how");
             }
-            $this->startAt[$number] = microtime(true) + ($wasReady ? 0.0 : 1.0);
+            $this->startAt[$number] = Time::now() + ($wasReady ? 0.0 : 1.0);
         }
     }
 
@@ -431,7 +431,7 @@ final class Dispatcher
             $this->waiting->unshift($this->blocked[$key]);
             unset($this->blocked[$key]);
         }
-        $took = microtime(true) - $job->startedAt;
+        $took = Time::now() - $job->startedAt;
         $this->took = $this->took === null ? $took : 0.9 * $this->took + 0.1 * $took;
         if ($job->isLost) {
             $this->log->warning('the lease was lost while the handler ran; its result is dropped', $job->context());
@@ -479,6 +479,9 @@ final class Dispatcher
 
     private function takeExtended(string $kind, HeldJob $job, mixed $reply, float $now): void
     {
+        if (!is_int($reply) && !$reply instanceof DelayqException) {
+            $reply = new DelayqException('unavailable', 'the answer to EXTEND makes no sense');
+        }
         $isPartOfTwo = $kind === 'learn' && $this->clock === null;
         if ($reply instanceof DelayqException) {
             if (!$reply->retryable) {
@@ -605,8 +608,8 @@ final class Dispatcher
         if ($left === 0 && $this->control->isIdle()) {
             return true;
         }
-        $this->reportUntil ??= microtime(true) + max(1.0, $this->settings->retryFor);
-        if (microtime(true) < $this->reportUntil) {
+        $this->reportUntil ??= Time::now() + max(1.0, $this->settings->retryFor);
+        if (Time::now() < $this->reportUntil) {
             return false;
         }
         $this->log->error('the server was away when the worker stopped: results are lost, and their jobs are handed out again', ['results' => $left]);

@@ -143,9 +143,9 @@ final class HandlerProcess
 
     private function waitForReason(float $seconds): ?string
     {
-        $deadline = microtime(true) + $seconds;
+        $deadline = Time::now() + $seconds;
         $this->read();
-        while ($this->reason === null && ($left = $deadline - microtime(true)) > 0) {
+        while ($this->reason === null && ($left = $deadline - Time::now()) > 0) {
             $this->channel->wait($left);
             $this->read();
         }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Delayq\Internal;
 
 /**
- * A job whose lease a worker has. Times are those of microtime(true).
+ * A job whose lease a worker has. Times are those of Time::now().
  *
  * @internal
  */

@@ -79,14 +79,14 @@ final class Link
     private function delay(float $least): void
     {
         $this->pause = min(self::LONGEST_PAUSE, max(self::FIRST_PAUSE, $this->pause * 2));
-        $this->openAt = microtime(true) + max($least, $this->pause * (0.75 + 0.5 * lcg_value()));
+        $this->openAt = Time::now() + max($least, $this->pause * (0.75 + 0.5 * lcg_value()));
     }
 
     /** REQUIRES: isUp() */
     public function send(string $command, mixed $tag): void
     {
         $this->connection->queue($command);
-        $this->waiting[] = [$tag, microtime(true) + $this->patience];
+        $this->waiting[] = [$tag, Time::now() + $this->patience];
     }
 
     /** Tells the server that nothing more comes: it answers what it has, and closes. */
@@ -111,7 +111,7 @@ final class Link
                 $this->connection->read();
             }
             $this->take($done);
-            if (microtime(true) > $this->nextAt()) {
+            if (Time::now() > $this->nextAt()) {
                 throw new DelayqException('unavailable', "{$this->settings->address()}: no answer in time");
             }
         } catch (DelayqException $problem) {

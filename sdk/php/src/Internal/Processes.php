@@ -70,9 +70,9 @@ final class Processes
     {
         array_map(static fn (Channel $channel) => $channel->close(), $this->channels);
         $this->control->close();
-        $deadline = microtime(true) + 10 * self::LAST_WORDS;
+        $deadline = Time::now() + 10 * self::LAST_WORDS;
         while (pcntl_waitpid($this->starter, $status, WNOHANG) === 0) {
-            if (microtime(true) > $deadline) {
+            if (Time::now() > $deadline) {
                 posix_kill($this->starter, SIGKILL);
             }
             usleep(1_000);
@@ -103,9 +103,9 @@ final class Processes
             }
             $control->wait(0.2);  // a child that ends interrupts this, except in the moment before
         }
-        $deadline = microtime(true) + self::LAST_WORDS;
+        $deadline = Time::now() + self::LAST_WORDS;
         while ($pids !== []) {
-            if (microtime(true) > $deadline) {
+            if (Time::now() > $deadline) {
                 array_map(static fn (int $pid) => posix_kill($pid, SIGKILL), array_keys($pids));
             }
             $pid = pcntl_waitpid(-1, $status, WNOHANG);

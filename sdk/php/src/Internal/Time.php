@@ -15,6 +15,12 @@ final class Time
 {
     private const UNITS = ['ms' => 0.001, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
 
+    /** Seconds of a clock that nobody sets: it measures how long something takes, and is no time of day. */
+    public static function now(): float
+    {
+        return hrtime(true) / 1e9;
+    }
+
     /** A duration as the server reads it. A text is passed on as it is. */
     public static function duration(int|float|string|\DateInterval $value, string $field): string
     {
