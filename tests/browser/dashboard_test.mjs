@@ -68,11 +68,12 @@ describe('topics', () => {
     const page = await open(t, 'topics/order');
     await page.getByLabel('attempts').fill('3');
     await page.getByLabel('backoff').fill('1m');
-    await see(page, 'Changed: attempts, backoff');
+    await page.getByLabel('rate', {exact: true}).fill('100/1s');
+    await see(page, 'Changed: attempts, backoff, rate');
     await button(page, 'Save').click();
     await see(page, 'The settings are stored.');
     const {settings} = await server.ask('GET', 'v1/topics/order');
-    assert.deepEqual([settings.attempts, settings.backoff], [3, '1m']);
+    assert.deepEqual([settings.attempts, settings.backoff, settings.rate], [3, '1m', '100/1s']);
     await button(page, 'Back to the defaults').click();
     await see(page, 'The defaults apply again.');
     assert.equal((await server.ask('GET', 'v1/topics/order')).settings.attempts, 16);

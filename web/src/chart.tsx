@@ -40,7 +40,7 @@ export function LineChart({time, lines, version, height = 190, label}: {time: nu
   useEffect(() => {
     if (!width) return;
     const made = new uPlot({
-      width, height, legend: {show: false}, padding: [8, 6, 0, 0],
+      width, height, legend: {show: false}, padding: [8, 16, 0, 0],
       cursor: {drag: {x: false, y: false}, points: {size: 6}},
       scales: {y: {range: (_, __, most) => [0, Math.max(4, most * 1.15)]}},
       axes: axes(),
@@ -106,7 +106,7 @@ export function StackedBars({from, to, layers, height = 260, label, onZoom, onHo
       data.push(sum);
     }
     const made = new uPlot({
-      width, height, legend: {show: false}, padding: [8, 6, 0, 0],
+      width, height, legend: {show: false}, padding: [8, 16, 0, 0],
       cursor: {y: false, points: {show: false}, drag: {x: Boolean(zoom.current), y: false, setScale: false, dist: 8}},
       scales: {x: {range: [from, to]}, y: {range: (_, __, most) => [0, Math.max(4, most * 1.1)]}},
       axes: axes(),

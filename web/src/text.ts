@@ -334,6 +334,7 @@ const chinese = {
   'The job whose id is exactly this': 'id 与此完全相同的任务',
   headers: '请求头',
   'last error': '最近的错误',
+  'hand-overs per time, as in 100/1s; 0: no limit': '每段时间的交付数，如 100/1s；0 表示不限',
   'a topic or a URL that is told of each dead job': '接收死信通知的 topic 或 URL',
   '{n} is set, and never shown. New lines replace what is set.|{n} are set, and never shown. New lines replace what is set.': '已设置 {n} 项，内容不显示；填写新行会替换它们。',
   '{topic}: {n} attempts failed within a minute': '{topic}：一分钟内有 {n} 次尝试失败',

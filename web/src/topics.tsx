@@ -172,7 +172,7 @@ function SettingsForm({topic, settings, onChanged}: {topic: string; settings: Se
           <fieldset key={group.name} disabled={!canChange}>
             <legend>{groupNames[group.name]()}</legend>
             {group.rows.filter(([path]) => isShown(path, of('delivery'))).map(([path, kind]) => (
-              <Field key={path} label={path} hint={kind === 'lines' ? t('{n} is set, and never shown. New lines replace what is set.|{n} are set, and never shown. New lines replace what is set.', {n: countOf(settings, path)}) : path === 'on_dead' ? t('a topic or a URL that is told of each dead job') : undefined} class={changed[path] !== undefined && changed[path] !== read(settings, path) ? 'changed' : ''}>
+              <Field key={path} label={path} hint={kind === 'lines' ? t('{n} is set, and never shown. New lines replace what is set.|{n} are set, and never shown. New lines replace what is set.', {n: countOf(settings, path)}) : path === 'on_dead' ? t('a topic or a URL that is told of each dead job') : path === 'rate' ? t('hand-overs per time, as in 100/1s; 0: no limit') : undefined} class={changed[path] !== undefined && changed[path] !== read(settings, path) ? 'changed' : ''}>
                 {(id) => Array.isArray(kind) ? (
                   <select id={id} value={of(path)} onChange={(event) => setChanged({...changed, [path]: event.currentTarget.value})}>
                     {kind.map((each) => <option key={each} value={each}>{each || '–'}</option>)}
