@@ -274,15 +274,15 @@ class Hostile(DeliveryTest):
     def test_a_ladder_that_is_changed_loses_nothing(self):
         topology = self.redis()
         settings = ("--set", "kafka.horizon=1s", "--set", "kafka.partitions=1", "--set")
-        server = self.ladder(topology, *settings, "kafka.ladder=3s")
+        server = self.ladder(topology, *settings, "kafka.ladder=10s")
         client = self.connect(server)
         body = b"b" * 500
         for i in range(5):
-            client.ask("PUSH", "t", "5s", body, "ID", f"{i}")
-        due = harness.now_ms() + 5_000
-        self.wait_for(lambda: KAFKA.count(f"{self.name}.delay.3s") == 5, "their bodies are in Kafka")
+            client.ask("PUSH", "t", "20s", body, "ID", f"{i}")
+        due = harness.now_ms() + 20_000
+        self.wait_for(lambda: KAFKA.count(f"{self.name}.delay.10s") == 5, "their bodies are in Kafka")
         self.stops_well(server)
-        # The topic of 3s is in it no more, and the first step is another one.
+        # The topic of 10s is in it no more, and the first step is another one.
         client = self.connect(self.ladder(topology, *settings, "kafka.ladder=1s,2s"))
         found = []
 
