@@ -83,7 +83,7 @@ TEST_F(ArgumentsTest, says_what_was_probably_meant) {
   EXPECT_EQ(explained({"token", "nwe"}),
             "delayq token: there is no command \"nwe\". Did you mean new?\ndelayq token --help lists them\n");
   EXPECT_EQ(explained({"list", "--number", "[x]"}),
-            "delayq list: Could not convert: --number = [x]\ndelayq list --help lists all options\n");
+            "delayq list: --number: \"[x]\" is not a number\ndelayq list --help lists all options\n");
   EXPECT_EQ(explained({"list", "--one", "1"}), "it was understood");
 }
 

@@ -1,4 +1,4 @@
-// For operators: topics, stats, dead, redrive, purge, consumers, pause, resume.
+// For operators: topics, stats, dead, redrive, purge, pause, resume.
 #include <algorithm>
 #include <array>
 #include <ostream>
@@ -9,7 +9,6 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/limits.h"
-#include "core/moment.h"
 #include "core/text.h"
 #include "json/writer.h"
 
@@ -227,7 +226,7 @@ class TopicsRm final : public Verb {
     const Result<resp::Value> stats = session.ask({"STATS", topic_});
     const std::string counts = stats ? shown_counts(*stats) : std::string();
     if (counts.empty()) return error;
-    error.detail = fmt::format("topic {0} has jobs: {1}. To remove these: delayq purge {0}",
+    error.detail = fmt::format("there are jobs in topic {0}: {1}. To remove these: delayq purge {0}",
                                printable(topic_, kShownTopic), counts);
     return error;
   }
@@ -301,142 +300,6 @@ class Purge final : public Verb {
   bool yes_ = false;
 };
 
-class Consumers final : public Verb {
- public:
-  std::string_view name() const override { return "consumers"; }
-  std::string_view help() const override { return "Who waits for jobs, and which jobs are with consumers"; }
-  void add_options(CLI::App& app) override {
-    app.add_option("--count", count_, "The maximum number of each; default 100")
-        ->check(CLI::Range(1U, Limits::kPageJobs));
-  }
-
-  Status run(const Session& session) override {
-    const Result<resp::Value> clients = session.ask({"CONSUMERS", "COUNT", std::to_string(count_)});
-    // A token for some topics sees the leases of these.
-    const bool sees_clients = clients || clients.error().code != ErrorCode::kForbidden;
-    if (!clients && sees_clients) return clients.error();
-    if (clients && clients->find("waiting") == nullptr) return unexpected_reply();
-    Leases leases;
-    if (Status status = find_leases(session, leases); !status) return status;
-    if (session.json) {
-      show_as_json(session, clients, leases);
-      return {};
-    }
-    if (clients) {
-      show_clients(session, *clients);
-    } else {
-      session.world.out << fmt::format("who waits is not shown: {}\n", clients.error().detail);
-    }
-    show_leases(session, leases);
-    return {};
-  }
-
- private:
-  struct Leases {
-    int64_t total = 0;
-    std::vector<resp::Value> jobs;
-  };
-
-  /// The first reserved jobs of each topic, as many as are shown in all.
-  Status find_leases(const Session& session, Leases& leases) const {
-    constexpr std::string_view kPage = "1000";
-    Words command{"TOPICS", "", std::string(kPage)};
-    for (;;) {
-      const Result<resp::Value> reply = session.ask(command);
-      if (!reply) return reply.error();
-      if (!is_page(*reply)) return unexpected_reply();
-      for (const resp::Value& row : reply->items[1].items) {
-        if (row.items.size() < 4) return unexpected_reply();
-        const int64_t reserved = number_in(row.items[3]).value_or(0);
-        leases.total += reserved;
-        if (reserved == 0 || leases.jobs.size() >= count_) continue;
-        const Result<resp::Value> page = session.ask(
-            {"LIST", row.items[0].text, "reserved", "COUNT", std::to_string(count_ - leases.jobs.size())});
-        if (!page) return page.error();
-        if (!is_page(*page)) return unexpected_reply();
-        leases.jobs.insert(leases.jobs.end(), page->items[1].items.begin(), page->items[1].items.end());
-      }
-      const std::string& cursor = reply->items[0].text;
-      if (cursor.empty()) break;
-      command[1] = cursor;
-    }
-    // Those that are with their consumer for the longest time first, as far as is known.
-    std::stable_sort(leases.jobs.begin(), leases.jobs.end(), [](const resp::Value& a, const resp::Value& b) {
-      return number_of(a, "due_ms") < number_of(b, "due_ms");
-    });
-    return {};
-  }
-
-  static std::string moment_of(const resp::Value& map, std::string_view field) {
-    return format_moment(from_unix_ms(number_of(map, field)));
-  }
-
-  static void show_as_json(const Session& session, const Result<resp::Value>& clients, const Leases& leases) {
-    std::string out;
-    json::Writer json(out);
-    json.begin_object();
-    if (clients) {
-      json.key("connections").number(number_of(*clients, "connections"));
-      json.key("waiting_total").number(number_of(*clients, "waiting_total")).key("waiting").begin_array();
-      for (const resp::Value& pop : clients->find("waiting")->items) {
-        json.begin_object()
-            .bytes("client", field_text(pop, "client"))
-            .key("protocol")
-            .text(field_text(pop, "protocol"));
-        if (pop.find("token") != nullptr) json.bytes("token", field_text(pop, "token"));
-        json.key("topics").begin_array();
-        for (const std::string& topic : field_texts(pop, "topics")) json.text(topic);
-        json.end_array().key("since").text(moment_of(pop, "since_ms"));
-        json.key("until").text(moment_of(pop, "until_ms")).end_object();
-      }
-      json.end_array();
-    }
-    json.key("leases_total").number(leases.total).end_object();
-    out.pop_back();
-    out += ",\"leases\":[";
-    for (size_t i = 0; i < leases.jobs.size(); ++i) out += (i > 0 ? "," : "") + map_as_json(leases.jobs[i]);
-    session.say_json(out + "]}");
-  }
-
-  static void show_clients(const Session& session, const resp::Value& clients) {
-    const std::vector<resp::Value>& pops = clients.find("waiting")->items;
-    const int64_t waiting = number_of(clients, "waiting_total");
-    session.world.out << fmt::format("connections: {} (this one included), waiting pops: {}\n",
-                                     grouped(number_of(clients, "connections")), grouped(waiting));
-    if (pops.empty()) return;
-    Table table;
-    table.row({"CLIENT", "PROTOCOL", "TOKEN", "WAITS SINCE", "GIVES UP", "TOPICS"});
-    for (const resp::Value& pop : pops) {
-      std::string topics;
-      for (const std::string& topic : field_texts(pop, "topics"))
-        topics += (topics.empty() ? "" : " ") + topic;
-      table.row({printable(field_text(pop, "client"), kShownCell),
-                 printable(field_text(pop, "protocol"), kShownCell),
-                 printable(field_text(pop, "token"), kShownCell), session.when(number_of(pop, "since_ms")),
-                 session.when(number_of(pop, "until_ms")), printable(topics, kShownCell)});
-    }
-    session.world.out << table.text();
-    if (static_cast<int64_t>(pops.size()) < waiting) session.world.out << "and more: see --count\n";
-  }
-
-  static void show_leases(const Session& session, const Leases& leases) {
-    session.world.out << fmt::format("leases held: {}\n", grouped(leases.total));
-    if (leases.jobs.empty()) return;
-    Table table;
-    table.row({"TOPIC", "ID", "ATTEMPT", "DUE", "LEASE ENDS"});
-    for (const resp::Value& job : leases.jobs) {
-      table.row({printable(field_text(job, "topic"), kShownTopic),
-                 printable(field_text(job, "id"), kShownCell), grouped(number_of(job, "attempts")),
-                 session.when(number_of(job, "due_ms")), session.when(number_of(job, "until_ms"))});
-    }
-    session.world.out << table.text();
-    if (static_cast<int64_t>(leases.jobs.size()) < leases.total)
-      session.world.out << "and more: see --count\n";
-  }
-
-  uint32_t count_ = 100;
-};
-
 class PauseOrResume final : public Verb {
  public:
   explicit PauseOrResume(bool pause) : pause_(pause) {}
@@ -467,7 +330,6 @@ void add_operator_verbs(Verbs& verbs) {
   verbs.push_back(std::make_unique<Dead>());
   verbs.push_back(std::make_unique<Redrive>());
   verbs.push_back(std::make_unique<Purge>());
-  verbs.push_back(std::make_unique<Consumers>());
   verbs.push_back(std::make_unique<PauseOrResume>(true));
   verbs.push_back(std::make_unique<PauseOrResume>(false));
 }

@@ -1,4 +1,4 @@
-// settings get, set, unset: the settings of a topic, and of * for all.
+// For operators: settings get, set and unset.
 #include <algorithm>
 #include <ostream>
 

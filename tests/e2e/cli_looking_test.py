@@ -129,7 +129,7 @@ class ClearingTest(LookingTest):
     def test_topics_rm(self):
         self.client.ask("PUSH", "order", "1h", "x", "ID", "a")
         self.client.ask("PAUSE", "order")
-        self.refused(4, "topic order has jobs: 1 delayed. To remove these: delayq purge order", "topics", "rm", "order")
+        self.refused(4, "there are jobs in topic order: 1 delayed. To remove these: delayq purge order", "topics", "rm", "order")
         self.client.ask("PURGE", "order")
         self.assertEqual([topic["topic"] for topic in self.lines("topics")], ["order"])
         self.assertEqual(self.lines("topics", "rm", "order"), [{"result": "ok"}])

@@ -238,6 +238,39 @@ class Hostile(DeliveryTest):
         self.assertEqual(client.ask("CANCEL", "t", "gone0"), "cancelled")
         self.stops_well(server)
 
+    def test_a_stop_while_the_broker_hangs_or_is_dead(self):
+        topology = self.redis()
+        source, target = f"{self.name}.in", f"{self.name}.out"
+        KAFKA.create(source, partitions=2)
+        KAFKA.create(target)
+        broker = KAFKA.brokers[0]
+        self.addCleanup(broker.start)
+        self.addCleanup(broker.resume)
+        for what, fault, mend in (("hangs", broker.pause, broker.resume), ("is dead", broker.kill, broker.start)):
+            with self.subTest(what):
+                plain = harness.Server(self.directory / f"plain {what}", "--set", f"kafka.brokers={KAFKA.addresses()}", "--set",
+                                       f"kafka.intake.in.topics={source}", "--set", "topics.out.delivery=kafka_topic", "--set",
+                                       f"topics.out.kafka_topic={target}")
+                self.addCleanup(plain.close)
+                engine = self.ladder(topology, "--set", "kafka.ladder=1s,2s", "--set", "kafka.horizon=1s", data=f"engine {what}")
+                producer, far = self.connect(plain), self.connect(engine)
+                self.wait_for(lambda s=plain: self.metric(s, 'delayq_kafka_intake_partitions{intake="in"}') == 2, "it reads both partitions")
+                fault()
+                for i in range(100):
+                    producer.ask("PUSH", "out", "0", "under way", "ID", f"{what} {i}")
+                    far.ask("PUSH", "t", "1h", b"b" * 500, "ID", f"{what} {i}")
+                self.stops_well(plain)
+                self.stops_well(engine)
+                mend()
+        # What was pushed is there, and goes on.
+        server = self.ladder(topology, "--set", "kafka.ladder=1s,2s", "--set", "kafka.horizon=1s", data="engine again")
+        self.assertEqual(self.jobs(self.connect(server), "t"), 200)
+        server = harness.Server(self.directory / "plain is dead", "--set", f"kafka.brokers={KAFKA.addresses()}", "--set",
+                                "topics.out.delivery=kafka_topic", "--set", f"topics.out.kafka_topic={target}")
+        self.addCleanup(server.close)
+        self.wait_for(lambda: {f"is dead {i}".encode() for i in range(100)} <= {each.key for each in KAFKA.read(target, KAFKA.count(target))},
+                      "what could not be written is written now")
+
     def test_a_ladder_that_is_changed_loses_nothing(self):
         topology = self.redis()
         settings = ("--set", "kafka.horizon=1s", "--set", "kafka.partitions=1", "--set")

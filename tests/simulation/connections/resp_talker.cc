@@ -146,7 +146,7 @@ class RespTalker final : public Talker {
 
   void ask_known(std::string& out, std::deque<Asked>& asked, const std::string& tag) {
     if (random_.chance(1, 25)) return transact(out, asked, tag);
-    if (random_.chance(1, 60)) {
+    if (random_.chance(1, speaks_version_3_ ? 60 : 15)) {
       speaks_version_3_ = random_.chance(3, 4);
       return say(out, asked, {"HELLO", speaks_version_3_ ? "3" : "2"}, "proto");
     }

@@ -265,6 +265,8 @@ void World::deliver(Link& link) {
 
 void World::work(bool may_be_late) {
   const bool is_late = may_be_late && random_.chance(1, 4);
+  http_host_.events.tick(clock_);
+  resp_host_.feeds.tick(clock_);
   for (int round = 0;; ++round) {
     if (round > kMostRounds) throw Broken("the loop has new work without an end");
     for (Link& link : links_) {
@@ -273,8 +275,6 @@ void World::work(bool may_be_late) {
     do {
       queue_.tick(clock_);
     } while (!is_late && queue_.poll(clock_));
-    http_host_.events.tick(clock_);
-    resp_host_.feeds.tick(clock_);
     if (!sessions_.finish_turn()) return;
   }
 }
