@@ -240,9 +240,9 @@ Result<Fields> fields_with_body(const Call& call, std::string_view& body, JobOpt
   if (!call.target.query.empty()) {
     const std::string& name = call.target.query.front().first;
     return invalid(
-        name, fmt::format(
-                  "{}: the fields of a job with a JSON body belong into that body, not into the query",
-                  name));
+        name,
+        fmt::format("{}: the fields of a job with a JSON body belong into that body, not into the query",
+                    name));
   }
   Result<Fields> fields = Fields::of_json(call.request.body);
   if (fields.ok()) body = read_body(*fields);
