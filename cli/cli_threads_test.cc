@@ -78,17 +78,17 @@ Outcome run(const std::vector<std::string>& arguments, const char* variable = nu
 }
 
 TEST(Cli, speaks_to_a_server) {
-  const FakeServer server("$1\r\n7\r\n", 1);
+  const FakeServer server("*4\r\n$6\r\nresult\r\n$7\r\ncreated\r\n$2\r\nid\r\n$1\r\n7\r\n", 1);
   const Outcome outcome = run({"push", "order", "30m", "x", "--resp", server.address()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out, "{\"topic\":\"order\",\"id\":\"7\"}\n");
+  EXPECT_EQ(outcome.out, "{\"topic\":\"order\",\"result\":\"created\",\"id\":\"7\"}\n");
 }
 
 TEST(Cli, finds_the_server_by_the_environment) {
   const FakeServer server("-CONFLICT id \"7\" is already delayed\r\n", 1);
   const Outcome outcome = run({"push", "order", "30m", "x"}, server.address().c_str());
   EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kConflict).exit_code);
-  EXPECT_EQ(outcome.err, "delayq push: conflict: id \"7\" is already delayed\n");
+  EXPECT_EQ(outcome.err, "delayq push: conflict: --id \"7\" is already delayed\n");
 }
 
 TEST(Cli, tells_what_to_do_when_nobody_listens) {
@@ -112,18 +112,18 @@ TEST(Cli, tells_that_a_server_went_away_or_is_another_one) {
                 HasSubstr("closed the connection without an answer"));
   }
   const FakeServer server("HTTP/1.1 400 Bad Request\r\n\r\n", 1);
-  EXPECT_THAT(run({"topics", "--resp", server.address()}).err, HasSubstr("does not speak RESP"));
+  EXPECT_THAT(run({"topics", "--resp", server.address()}).err, HasSubstr("speaks HTTP; name the port of RESP"));
 }
 
 TEST(Cli, refuses_an_address_before_it_connects) {
-  const Outcome outcome = run({"topics", "--resp", "nowhere"});
+  const Outcome outcome = run({"topics", "--resp", "no where"});
   EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kInvalid).exit_code);
-  EXPECT_THAT(outcome.err, StartsWith("delayq topics: invalid: \"nowhere\" is not an address"));
+  EXPECT_THAT(outcome.err, StartsWith("delayq topics: invalid: --server: \"no where:9278\" is not an address"));
 }
 
 TEST(Cli, takes_topics_that_are_named_like_verbs) {
   const FakeServer server("+OK\r\n", 1);
-  EXPECT_EQ(run({"pause", "stats", "--resp", server.address()}).out, "{\"ok\":true}\n");
+  EXPECT_EQ(run({"pause", "stats", "--resp", server.address()}).out, "{\"result\":\"ok\"}\n");
 }
 
 TEST(Cli, leaves_other_words_to_others) {

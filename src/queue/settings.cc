@@ -292,12 +292,10 @@ Result<Rate> parse_rate(std::string_view text) {
         fmt::format(R"({} is not a rate: use "100/1s", at most {} in 1ms to {}, or "0" for no limit)",
                     quote(text), kMaxRateCount, format_duration(kMaxRatePeriod)));
   }
-  Rate rate{.count = static_cast<uint32_t>(*count), .per = std::chrono::seconds{1}};
-  if (slash == std::string_view::npos) return rate;
+  if (slash == std::string_view::npos) return Rate{};
   const Result<Millis> per = parse_duration(text.substr(slash + 1));
   if (!per.ok()) return per.error();
-  rate.per = *per;
-  return rate;
+  return *count == 0 ? Rate{} : Rate{.count = static_cast<uint32_t>(*count), .per = *per};
 }
 
 std::string format_rate(const Rate& rate) {

@@ -214,16 +214,21 @@ class Hostile(DeliveryTest):
 
     def test_records_of_the_ladder_that_are_removed_are_named_and_hold_up_nothing(self):
         topology = self.redis()
-        server = self.ladder(topology, "--set", "kafka.ladder=2s", "--set", "kafka.horizon=1s", "--set", "kafka.partitions=1")
+        # The step is long enough for the broker to remove the records before they return.
+        options = ("--set", "kafka.ladder=12s", "--set", "kafka.horizon=1s", "--set", "kafka.partitions=1")
+        server = self.ladder(topology, *options)
         client = self.connect(server)
-        topic = f"{self.name}.delay.2s"
+        topic = f"{self.name}.delay.12s"
         body = b"b" * 500
         for i in range(5):
-            client.ask("PUSH", "t", "8s", body, "ID", f"gone{i}")
+            client.ask("PUSH", "t", "26s", body, "ID", f"gone{i}")
         self.wait_for(lambda: KAFKA.count(topic) == 5, "their bodies are in Kafka")
+        self.stops_well(server)  # it may have read them already
         self.remove_all_records(topic)
+        server = self.ladder(topology, *options)
+        client = self.connect(server)
         for i in range(5):
-            client.ask("PUSH", "t", "6s", body, "ID", f"there{i}")
+            client.ask("PUSH", "t", "14s", body, "ID", f"there{i}")
         found = set()
 
         def all_came():
