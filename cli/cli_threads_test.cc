@@ -112,13 +112,15 @@ TEST(Cli, tells_that_a_server_went_away_or_is_another_one) {
                 HasSubstr("closed the connection without an answer"));
   }
   const FakeServer server("HTTP/1.1 400 Bad Request\r\n\r\n", 1);
-  EXPECT_THAT(run({"topics", "--resp", server.address()}).err, HasSubstr("speaks HTTP; name the port of RESP"));
+  EXPECT_THAT(run({"topics", "--resp", server.address()}).err,
+              HasSubstr("speaks HTTP; name the port of RESP"));
 }
 
 TEST(Cli, refuses_an_address_before_it_connects) {
   const Outcome outcome = run({"topics", "--resp", "no where"});
   EXPECT_EQ(outcome.exit_code, traits_of(ErrorCode::kInvalid).exit_code);
-  EXPECT_THAT(outcome.err, StartsWith("delayq topics: invalid: --server: \"no where:9278\" is not an address"));
+  EXPECT_THAT(outcome.err,
+              StartsWith("delayq topics: invalid: --server: \"no where:9278\" is not an address"));
 }
 
 TEST(Cli, takes_topics_that_are_named_like_verbs) {
