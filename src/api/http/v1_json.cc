@@ -55,7 +55,8 @@ std::optional<Rate> read_rate(Fields& fields, std::string_view name) {
     const auto text = fields.text(name);
     if (!text) return std::nullopt;
     const Result<Rate> rate = parse_rate(*text);
-    if (rate.ok()) return *rate;
+    // As {"count": 0}: check_rate_periods() minds the period of a rate without limit, too.
+    if (rate.ok()) return rate->count > 0 ? *rate : Rate{0, std::chrono::seconds{1}};
     fields.note(name, rate.error().detail);
     return std::nullopt;
   }
