@@ -31,10 +31,10 @@ struct World : MemoryQueue {
 };
 
 /// Whatever was sent back must be responses with JSON in them, as long as they say, and none of them ours to
-/// blame.
-void read_responses(std::string& output) {
+/// blame. Behind the head of a stream of events nothing else comes.
+void read_responses(std::string& output, bool& is_stream) {
   std::string_view rest = output;
-  while (!rest.empty()) {
+  while (!rest.empty() && !is_stream) {
     require(rest.starts_with("HTTP/1.1 "));
     const size_t end = rest.find("\r\n\r\n");
     require(end != std::string_view::npos);
@@ -42,6 +42,9 @@ void read_responses(std::string& output) {
     rest.remove_prefix(end + 4);
     if (head.starts_with("HTTP/1.1 100 ")) continue;
     require(!head.starts_with("HTTP/1.1 5"));
+    is_stream = head.find("\r\nContent-Type: text/event-stream") != std::string_view::npos &&
+                head.find("\r\nContent-Length: ") == std::string_view::npos;
+    if (is_stream) break;
     const size_t length = head.find("Content-Length: ");
     require(length != std::string_view::npos);
     const size_t size = std::stoul(std::string(head.substr(length + 16)));
@@ -62,6 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   limits.body_bytes = 64 << 10;
   const auto conversation = std::make_shared<Conversation>(world.host, wire, limits);
   std::string input;
+  bool is_stream = false;
   // The first byte says in how large pieces the rest comes.
   const size_t piece = size == 0 ? 1 : size_t{data[0]} + 1;
   for (size_t i = 1; i < size && !conversation->is_over(); i += piece) {
@@ -69,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (conversation->wants_input()) input.erase(0, conversation->read(input));
     world.now += Millis{data[i]};
     world.settle();
-    read_responses(conversation->output());
+    read_responses(conversation->output(), is_stream);
   }
   conversation->hang_up();
   world.settle();
