@@ -18,6 +18,7 @@ namespace {
 constexpr char kListens = 'l';
 constexpr char kItemsFollow = 'i';
 constexpr Moment kLongAgo = Moment::min();
+constexpr size_t kKeptText = 128;
 
 /// A prefix of at most kNewsReasonBytes that does not end within a character.
 std::string_view shortened(std::string_view text) {
@@ -68,13 +69,33 @@ bool NewsFilter::is_unrestricted() const {
   return kinds == 0 && states == 0 && topic.empty() && group.empty() && patterns.empty();
 }
 
+void News::Entry::set(const NewsItem& item) {
+  at = item.at;
+  due = item.due;
+  count = item.count;
+  const std::string_view reason = shortened(item.reason);
+  text.reserve(item.topic.size() + item.id.size() + item.group.size() + reason.size());
+  text.append(item.topic).append(item.id).append(item.group).append(reason);
+  topic = static_cast<uint32_t>(item.topic.size());
+  id = static_cast<uint32_t>(item.id.size());
+  group = static_cast<uint32_t>(item.group.size());
+  attempt = item.attempt;
+  state = item.state;
+  kind = item.kind;
+}
+
 NewsItem News::Entry::view() const {
-  NewsItem shown = item;
-  shown.topic = topic;
-  shown.id = id;
-  shown.group = group;
-  shown.reason = reason;
-  return shown;
+  const std::string_view all = text;
+  return {.kind = kind,
+          .at = at,
+          .topic = all.substr(0, topic),
+          .id = all.substr(topic, id),
+          .group = all.substr(topic + id, group),
+          .state = state,
+          .attempt = attempt,
+          .due = due,
+          .reason = all.substr(topic + id + group),
+          .count = count};
 }
 
 // ---- what happens
@@ -105,20 +126,21 @@ void News::keep(const NewsItem& item) {
   const auto wants = [&item](const Interest& interest) { return interest.filter.passes(item); };
   if (!keeps_all_ && std::none_of(interests_.begin(), interests_.end(), wants)) return;
   Entry& entry = add();
-  entry.item = item;
-  entry.topic = item.topic;
-  entry.id = item.id;
-  entry.group = item.group;
-  entry.reason = shortened(item.reason);
+  entry.set(item);
   bytes_ += entry.bytes();
 }
 
 News::Entry& News::add() {
   while (next_ - first_ == kItems || (bytes_ > kBytes && first_ < next_)) {
+    const bool is_next = next_ - first_ == kItems;  // it is written at once, so small memory is kept for that
     Entry& oldest = entry(first_++);
     bytes_ -= oldest.bytes();
+    std::string kept;
+    if (is_next && oldest.text.capacity() <= kKeptText) kept.swap(oldest.text);
+    kept.clear();
     std::destroy_at(&oldest);  // with its texts: an assignment would keep their memory
     std::construct_at(&oldest);
+    oldest.text.swap(kept);
   }
   return entry(next_++);
 }
@@ -137,8 +159,7 @@ void News::note_left_out(uint64_t count) {
 void News::keep_gap(uint64_t count) {
   if (interests_.empty()) return;
   Entry& entry = add();
-  entry.item = NewsItem{};
-  entry.item.count = count;
+  entry.count = count;
   entry.is_gap = true;
   bytes_ += entry.bytes();
 }
@@ -260,7 +281,7 @@ NewsListener::Read NewsListener::read(absl::FunctionRef<void(const Read&)> tell,
   for (size_t shown = 0; next_ < end && shown < News::kPerRead;) {
     News::Entry& entry = news_.entry(next_++);  // before it is shown: cursor() is behind it
     if (entry.is_gap) {
-      tell({true, entry.item.count});
+      tell({true, entry.count});
       continue;
     }
     const NewsItem item = entry.view();

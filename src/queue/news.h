@@ -153,14 +153,20 @@ class News {
 
   /// An item with its texts.
   struct Entry {
-    NewsItem item;  ///< its views are set when it is read
-    std::string topic, id, group, reason;
-    std::string rendered;
-    bool is_gap = false;  ///< item.count news that nobody can be told
+    Moment at{};
+    std::optional<Moment> due{};
+    uint64_t count = 1;
+    std::string text{};  ///< topic, id, group and reason, one behind the other: fewer places in memory
+    std::string rendered{};
+    uint32_t topic = 0, id = 0, group = 0;  ///< their sizes
+    uint32_t attempt = 0;
+    std::optional<JobState> state{};
+    NewsKind kind = NewsKind::kPushed;
+    bool is_gap = false;  ///< `count` news that nobody can be told
+
+    void set(const NewsItem& item);
     NewsItem view() const;
-    size_t bytes() const {
-      return topic.capacity() + id.capacity() + group.capacity() + reason.capacity() + rendered.capacity();
-    }
+    size_t bytes() const { return text.capacity() + rendered.capacity(); }
   };
   struct Interest {
     NewsFilter filter;
