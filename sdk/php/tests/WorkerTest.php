@@ -206,7 +206,11 @@ final class WorkerTest extends TestCase
             $parent = getmypid();
             $worker = $this->worker(concurrency: 3);
             $worker->handle("signal$signal", function (Job $job) use ($parent, $signal): void {
-                $job->id === '0' && posix_kill($parent, $signal);
+                $this->note("begin $signal");
+                if ($job->id === '0') {
+                    $this->waitFor(fn () => count(array_keys($this->notes(), "begin $signal", true)) === 3);
+                    posix_kill($parent, $signal);
+                }
                 usleep(300_000);
                 $this->note("end $job->id");
             });
