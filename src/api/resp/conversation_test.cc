@@ -147,6 +147,28 @@ TEST_F(ConversationTest, headers_of_a_transaction_stay_with_their_jobs) {
   }
 }
 
+TEST_F(ConversationTest, released_jobs_are_ready_again_and_their_attempt_is_not_counted) {
+  client.say({"PUSH", "t", "0", "b", "ID", "a", "ATTEMPTS", "1"});
+  client.say({"PUSH", "t", "0", "b", "ID", "b", "ATTEMPTS", "1"});
+  const std::string first = lease_in(client.say({"POP", "t"}));
+  const std::string second = lease_in(client.say({"POP", "t"}));
+  EXPECT_EQ(client.say({"RELEASE", first, "t/nonsense", second}), ":2\r\n");
+  EXPECT_EQ(client.say({"RELEASE", first}), ":0\r\n") << "it is not current any more";
+  EXPECT_EQ(client.say({"ACK", second}), ":0\r\n");
+  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("$8\r\nattempts\r\n:0\r\n"));
+  const std::string again = client.say({"POP", "t", "COUNT", "2"});
+  EXPECT_THAT(again, StartsWith("*2\r\n*6\r\n"));
+  EXPECT_THAT(again, HasSubstr("$1\r\na\r\n$1\r\nb\r\n:1\r\n")) << "the first attempt again";
+}
+
+TEST_F(ConversationTest, a_cancelled_job_that_is_released_is_gone) {
+  client.say({"PUSH", "t", "0", "b", "ID", "a"});
+  const std::string lease = lease_in(client.say({"POP", "t"}));
+  EXPECT_EQ(client.say({"CANCEL", "t", "a"}), "+reserved\r\n");
+  EXPECT_EQ(client.say({"RELEASE", lease}), ":1\r\n");
+  EXPECT_EQ(client.say({"GET", "t", "a"}), "$-1\r\n");
+}
+
 TEST_F(ConversationTest, nack_retries_later_or_never) {
   client.say({"PUSH", "t", "0", "b", "ID", "a"});
   EXPECT_EQ(client.say({"NACK", lease_in(client.say({"POP", "t"})), "DELAY", "5s", "REASON", "not now"}),
