@@ -112,12 +112,13 @@ TEST_F(Embedded, ManyAtOnceMeanTheSameAsOneByOne) {
   settings.max_payload = 1000;
   Client client = Client::open(path(), settings);
   using delayq::OnConflict;
-  const auto now = std::chrono::system_clock::now();
+  const delayq::Time past(std::chrono::seconds(1'700'000'000));
+  const delayq::Time then(std::chrono::seconds(4'000'000'000));
   const std::vector<delayq::NewJob> jobs{
       {.topic = "t", .id = "plain", .payload = "1"},
       {.topic = "t", .id = "later", .payload = std::string("\0\r\n", 3), .options = {.process_in = 90min}},
-      {.topic = "t", .id = "then", .options = {.process_at = now + 24h}},
-      {.topic = "t", .id = "before", .options = {.process_at = now - 24h}},
+      {.topic = "t", .id = "then", .options = {.process_at = then}},
+      {.topic = "t", .id = "before", .options = {.process_at = past}},
       {.topic = "t", .id = "all", .options = {.priority = 7, .retry = 0, .timeout = 90s, .group = "g"}},
       {.topic = "t", .id = "words", .options = {.backoff = "1s,2s", .headers = {{"a", "b"}}}},
       {.topic = "t", .id = "plain", .payload = "2", .options = {.on_conflict = OnConflict::reject}},
@@ -130,7 +131,7 @@ TEST_F(Embedded, ManyAtOnceMeanTheSameAsOneByOne) {
       {.topic = "t", .id = "x", .payload = std::string(1001, 'p')},
       {.topic = "t", .id = "x", .options = {.process_in = -1ms}},
       {.topic = "t", .id = "x", .options = {.process_in = 24h * 365 * 1000}},
-      {.topic = "t", .id = "x", .options = {.process_in = 1s, .process_at = now}},
+      {.topic = "t", .id = "x", .options = {.process_in = 1s, .process_at = then}},
       {.topic = "t", .id = "x", .options = {.process_at = delayq::Time::max()}},
       {.topic = "t", .id = "x", .options = {.process_at = delayq::Time::min()}},
       {.topic = "t", .id = "x", .options = {.timeout = 0ms}},
