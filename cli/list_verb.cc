@@ -85,6 +85,8 @@ Result<JobWalk> walk_jobs(const Session& session, const JobFilter& filter, uint6
       Words command{"LIST", filter.topic, state};
       append_option(command, "PREFIX", filter.prefix);
       append_option(command, "ERROR", filter.error);
+      append_option(command, "DUEAFTER", filter.due_after);
+      append_option(command, "DUEBEFORE", filter.due_before);
       append_option(command, "COUNT",
                     std::to_string(std::min<uint64_t>(most - walk.jobs, Limits::kPageJobs)));
       if (!cursor.empty()) append_option(command, "CURSOR", cursor);
@@ -159,6 +161,9 @@ class List final : public Verb {
         ->check(CLI::IsMember(job_state_names()));
     app.add_option("--prefix", filter_.prefix, "Only ids that start with this");
     app.add_option("--error", filter_.error, "Only jobs whose last error contains this");
+    app.add_option("--due-after", due_after_,
+                   "Only jobs due then or later: a moment, or from now: 2h, -30m, now");
+    app.add_option("--due-before", due_before_, "Only jobs due before then: as --due-after");
     app.add_option("--count", count_, "The maximum number; default 100")
         ->check(CLI::Range(1U, 1'000'000'000U));
     CLI::Option* const watch =
@@ -169,7 +174,8 @@ class List final : public Verb {
         "Examples:\n"
         "  delayq list order\n"
         "  delayq list order ready reserved --watch\n"
-        "  delayq list order dead --error timeout --count 1000");
+        "  delayq list order delayed --due-before 5m\n"
+        "  delayq list order dead --error timeout --due-after -1d --count 1000");
   }
 
   Status run(const Session& session) override {
@@ -180,13 +186,61 @@ class List final : public Verb {
       if (std::find(once.begin(), once.end(), state) == once.end()) once.push_back(state);
     }
     filter_.states = std::move(once);
+    for (const bool is_after : {true, false}) {
+      Result<std::optional<DueBound>> bound = read_bound(is_after);
+      if (!bound) return bound.error();
+      (is_after ? after_ : before_) = *bound;
+    }
     return watch_ ? watch(session) : show(session);
   }
 
  private:
+  /// One end of the due times: a moment, or so long from the server's now.
+  struct DueBound {
+    std::optional<Moment> at;
+    Millis from_now{};
+  };
+
+  Result<std::optional<DueBound>> read_bound(bool is_after) const {
+    const std::optional<std::string>& given = is_after ? due_after_ : due_before_;
+    if (!given) return std::optional<DueBound>();
+    if (*given == "now") return std::optional(DueBound{});
+    // A bare number is a moment, in Unix seconds, as it is for the server.
+    if (const Result<Moment> at = parse_moment(*given)) return std::optional(DueBound{*at, {}});
+    const bool is_past = given->starts_with('-');
+    const Result<Millis> length = parse_duration(std::string_view(*given).substr(is_past ? 1 : 0));
+    if (!length || *length > Limits::kMaxDelay || *length < Millis::zero()) {
+      return invalid(
+          fmt::format("{}: {} is neither a moment like 2030-01-31T08:00:00Z nor a time from now like "
+                      "2h or -30m, up to 100 years",
+                      is_after ? "--due-after" : "--due-before", quote(*given)));
+    }
+    return std::optional(DueBound{std::nullopt, is_past ? -*length : *length});
+  }
+
+  /// The filter with its due times as moments.
+  Result<JobFilter> filter_now(const Session& session) const {
+    JobFilter filter = filter_;
+    std::optional<Moment> now;
+    if ((after_ && !after_->at) || (before_ && !before_->at)) {
+      const Result<resp::Value> server = session.ask({"SERVER"});
+      if (!server) return server.error();
+      now = from_unix_ms(number_of(*server, "now_ms"));
+    }
+    const auto text_of = [&](const std::optional<DueBound>& bound) {
+      return bound ? std::optional(format_moment(bound->at ? *bound->at : *now + bound->from_now))
+                   : std::nullopt;
+    };
+    filter.due_after = text_of(after_);
+    filter.due_before = text_of(before_);
+    return filter;
+  }
+
   Status show(const Session& session) {
     JobRows rows;
-    const Result<JobWalk> walk = walk_jobs(session, filter_, count_, kAllPages, [&](const resp::Value& job) {
+    const Result<JobFilter> filter = filter_now(session);
+    if (!filter) return filter.error();
+    const Result<JobWalk> walk = walk_jobs(session, *filter, count_, kAllPages, [&](const resp::Value& job) {
       if (!session.json) return rows.add(session, job);
       if (job.find("id") == nullptr) return false;
       session.say({}, map_as_json(job));
@@ -210,7 +264,7 @@ class List final : public Verb {
   }
 
   bool is_filtered() const {
-    return filter_.prefix || filter_.error || filter_.states.size() < kJobStateCount;
+    return filter_.prefix || filter_.error || after_ || before_ || filter_.states.size() < kJobStateCount;
   }
 
   Result<ListSnapshot> sample(const Session& session) const {
@@ -220,8 +274,10 @@ class List final : public Verb {
                           .topic = filter_.topic,
                           .at = session.world.now(),
                           .counts = shown_counts(*stats)};
+    const Result<JobFilter> filter = filter_now(session);
+    if (!filter) return filter.error();
     const Result<JobWalk> walk =
-        walk_jobs(session, filter_, count_, kPagesPerLook,
+        walk_jobs(session, *filter, count_, kPagesPerLook,
                   [&](const resp::Value& job) { return snapshot.rows.add(session, job); });
     if (!walk) return walk.error();
     snapshot.has_more = walk->has_more;
@@ -271,6 +327,8 @@ class List final : public Verb {
   }
 
   JobFilter filter_;
+  std::optional<std::string> due_after_, due_before_;
+  std::optional<DueBound> after_, before_;
   uint64_t count_ = 100;
   std::string interval_ = "1s";
   bool watch_ = false;

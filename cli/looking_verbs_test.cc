@@ -157,6 +157,31 @@ TEST_F(LookingVerbsTest, list_walks_pages_and_states_until_the_count) {
             HasSubstr("\nd   dead "), EndsWith("\nand more: see --count\n"), Not(HasSubstr("\x1b"))));
 }
 
+TEST_F(LookingVerbsTest, list_by_due_time) {
+  const std::string none = Text().array(2).bulk("").array(0).str();
+  const std::string now = Text().map(1).field("now_ms", kNowMs).str();
+  replies_ = now + none + none + now + none;
+  ASSERT_TRUE(run({"list", "t", "dead", "--due-after", "-30m", "--due-before=2h"}));
+  EXPECT_THAT(sent_[0], ElementsAre("SERVER")) << "its clock counts";
+  EXPECT_THAT(sent_[1], ElementsAre("LIST", "t", "dead", "DUEAFTER", "2030-01-31T07:30:00.000Z", "DUEBEFORE",
+                                    "2030-01-31T10:00:00.000Z", "COUNT", "100"));
+  EXPECT_EQ(output(), "no such jobs in t\n");
+  ASSERT_TRUE(run({"list", "t", "dead", "--due-after", "1896076800"}));
+  EXPECT_THAT(sent_[2],
+              ElementsAre("LIST", "t", "dead", "DUEAFTER", "2030-01-31T08:00:00.000Z", "COUNT", "100"));
+  ASSERT_TRUE(run({"list", "t", "dead", "--due-before", "now"}));
+  EXPECT_THAT(sent_[4],
+              ElementsAre("LIST", "t", "dead", "DUEBEFORE", "2030-01-31T08:00:00.000Z", "COUNT", "100"));
+  for (const std::string& wrong :
+       {std::string("soon"), std::string("-"), std::string("--5m"), std::string("37000d"),
+        std::string("2030-02-31T00:00:00Z"), std::string(kHostile)}) {
+    const Status status = run({"list", "t", "--due-before=" + wrong});
+    ASSERT_FALSE(status) << wrong;
+    EXPECT_THAT(status.error().detail, AllOf(StartsWith("--due-before: "), Not(HasSubstr("\x1b"))));
+  }
+  EXPECT_EQ(sent_.size(), 5U) << "nothing wrong was sent";
+}
+
 TEST_F(LookingVerbsTest, list_says_when_there_is_nothing_and_what_more_there_is) {
   Text none;
   for (int i = 0; i < 5; ++i) none.array(2).bulk("").array(0);
@@ -230,10 +255,20 @@ TEST_F(LookingVerbsTest, purge_in_a_script_needs_yes) {
   EXPECT_EQ(output(), "{\"jobs\":2003}\n{\"jobs\":0}\n");
 }
 
+TEST_F(LookingVerbsTest, topics_rm_says_that_there_is_no_such_topic) {
+  replies_ = Text().map(1).field("existed", int64_t{0}).ok().str();
+  const Status status = run({"topics", "rm", std::string(kHostile)});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(status.error().detail, AllOf(HasSubstr("no topic \"\\x1b]0;x"), Not(HasSubstr("\x1b"))));
+  EXPECT_FALSE(run({"topics", "rm", "t"})) << "not a reply of delayq";
+}
+
 TEST_F(LookingVerbsTest, topics_rm_says_what_is_in_the_way) {
-  replies_ = Text().ok().error("CONFLICT", "topic \"t\" has 3 jobs").str() + counts(3, 0).str();
+  replies_ = Text().map(1).field("existed", 1).error("CONFLICT", "topic \"t\" has 3 jobs").str() +
+             counts(3, 0).str();
   ASSERT_TRUE(run({"topics", "rm", "t"}));
-  EXPECT_THAT(sent_.back(), ElementsAre("FORGET", "t"));
+  EXPECT_THAT(sent_.back(), ElementsAre("FORGET", "t", "FIELDS"));
   EXPECT_EQ(output(), "t has no jobs, settings and figures any more\n");
   const Status status = run({"topics", "rm", "t"});
   ASSERT_FALSE(status);

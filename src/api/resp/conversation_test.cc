@@ -147,6 +147,31 @@ TEST_F(ConversationTest, headers_of_a_transaction_stay_with_their_jobs) {
   }
 }
 
+TEST_F(ConversationTest, forget_says_whether_the_topic_existed) {
+  EXPECT_EQ(client.say({"FORGET", "t"}), "+OK\r\n") << "as it always did";
+  EXPECT_EQ(client.say({"FORGET", "t", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:0\r\n");
+  client.say({"SETTINGS", "SET", "t", "attempts", "3"});
+  EXPECT_EQ(client.say({"FORGET", "t", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:1\r\n");
+  client.say({"PUSH", "u", "0", "b", "ID", "a"});
+  EXPECT_THAT(client.say({"FORGET", "u", "FIELDS"}), StartsWith("-CONFLICT "));
+  client.say({"CANCEL", "u", "a"});
+  EXPECT_EQ(client.say({"FORGET", "u", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:1\r\n");
+  EXPECT_EQ(client.say({"FORGET", "u", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:0\r\n");
+  EXPECT_THAT(client.say({"FORGET", "u", "x"}), StartsWith("-INVALID "));
+}
+
+TEST_F(ConversationTest, list_by_due_time) {
+  for (const char* day : {"1", "2", "3"})
+    client.say({"PUSH", "t", "0", "b", "ID", std::string("day") + day, "AT",
+                fmt::format("2040-01-0{}T00:00:00Z", day)});
+  const std::string second = client.say(
+      {"LIST", "t", "delayed", "DUEAFTER", "2040-01-02T00:00:00Z", "DUEBEFORE", "2040-01-03T00:00:00Z"});
+  EXPECT_THAT(second, AllOf(HasSubstr("day2"), Not(HasSubstr("day1")), Not(HasSubstr("day3"))));
+  EXPECT_THAT(client.say({"LIST", "t", "delayed", "DUEBEFORE", "2208988800"}), Not(HasSubstr("day")));
+  EXPECT_THAT(client.say({"LIST", "t", "delayed", "DUEAFTER", "9", "DUEBEFORE", "9"}),
+              StartsWith("-INVALID "));
+}
+
 TEST_F(ConversationTest, nack_retries_later_or_never) {
   client.say({"PUSH", "t", "0", "b", "ID", "a"});
   EXPECT_EQ(client.say({"NACK", lease_in(client.say({"POP", "t"})), "DELAY", "5s", "REASON", "not now"}),
@@ -465,6 +490,8 @@ TEST_F(ConversationTest, what_is_refused_is_told_by_name_and_stores_nothing) {
       {{"RESCHEDULE", "t", "a", "1s", "x"}, "usage: RESCHEDULE"},
       {{"LIST", "t", "asleep"}, "state"},
       {{"LIST", "t", "dead", "COUNT", "many"}, "COUNT"},
+      {{"LIST", "t", "dead", "DUEAFTER", "1h"}, "DUEAFTER"},
+      {{"LIST", "t", "dead", "DUEBEFORE"}, "DUEBEFORE"},
       {{"TOPICS", "", "many"}, "count"},
       {{"NOSUCH"}, "unknown command"},
       {{"COMMAND", "NOSUCH"}, "NOSUCH"},

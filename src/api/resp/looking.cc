@@ -276,6 +276,10 @@ Status Conversation::list(Arguments& arguments) {
       status = keep(arguments.text("PREFIX"), request.id_prefix);
     } else if (arguments.take_word("ERROR")) {
       status = keep(arguments.text("ERROR"), request.outcome_contains);
+    } else if (arguments.take_word("DUEAFTER")) {
+      status = keep(arguments.moment("DUEAFTER"), request.due.from);
+    } else if (arguments.take_word("DUEBEFORE")) {
+      status = keep(arguments.moment("DUEBEFORE"), request.due.before);
     } else if (arguments.take_word("CURSOR")) {
       status = keep(arguments.text("CURSOR"), request.cursor);
     } else if (arguments.take_word("COUNT")) {
@@ -291,6 +295,19 @@ Status Conversation::list(Arguments& arguments) {
                      writer.array(page.jobs.size());
                      for (const Job& job : page.jobs) write_job(writer, job, false);
                    }));
+  return {};
+}
+
+Status Conversation::forget(Arguments& arguments) {
+  const std::string_view topic = arguments.take();
+  const bool with_fields = arguments.take_word("FIELDS");
+  if (!arguments.empty()) return {};  // not understood
+  host_.queue.forget(now_, topic, respond<bool>([with_fields](Writer& writer, bool existed) {
+                       if (!with_fields) return writer.simple("OK");
+                       writer.map(1);
+                       writer.bulk("existed");
+                       writer.integer(existed ? 1 : 0);
+                     }));
   return {};
 }
 

@@ -11,6 +11,8 @@ namespace {
 /// A page visits at most this many jobs and reads at most this many bytes.
 constexpr uint32_t kMostJobsPerPage = 2000;
 constexpr uint64_t kMostBytesPerPage = 8u << 20;
+/// The same for jobs that are not in the window: their entries in RAM say so, and no record is read.
+constexpr uint32_t kMostPassedPerPage = 20'000;
 /// At most this many places at which a filtered page may end. The unused ones are dropped with the page.
 constexpr uint64_t kMostStops = 64;
 constexpr std::string_view kDamagedJob = "its record on disk is damaged";
@@ -124,7 +126,14 @@ JournalEngine::LookedAt JournalEngine::look_at(Slot slot, const ListRequest& req
   const uint64_t most = std::min<uint64_t>(
       kMostJobsPerPage, is_filtered ? kMostStops * uint64_t{request.limit} : request.limit);
   LookedAt page;
-  for (uint64_t bytes = 0; slot != kNoSlot && page.jobs.size() < most; slot = store_.jobs[slot].chain_next) {
+  uint64_t bytes = 0;
+  uint32_t passed = 0;
+  for (; slot != kNoSlot && page.jobs.size() < most && passed < kMostPassedPerPage;
+       slot = store_.jobs[slot].chain_next) {
+    if (!request.due.has(store_.jobs[slot].due())) {
+      ++passed;
+      continue;
+    }
     bytes += store_.jobs[slot].location.size;
     if (!page.jobs.empty() && bytes > kMostBytesPerPage) break;
     if (!page.jobs.empty() && page.jobs.size() % request.limit == 0)

@@ -30,7 +30,7 @@ TopicCounts counts_of(const memory::JobTable::Topic& topic) {
 
 bool matches(const ListRequest& request, const memory::StoredJob& job) {
   return std::string_view{job.id}.substr(0, request.id_prefix.size()) == request.id_prefix &&
-         job.outcome.find(request.outcome_contains) != std::string::npos;
+         job.outcome.find(request.outcome_contains) != std::string::npos && request.due.has(job.due);
 }
 
 }  // namespace
