@@ -369,37 +369,58 @@ class Consumers final : public Verb {
  private:
   struct Leases {
     int64_t total = 0;
-    std::vector<resp::Value> jobs;
+    std::optional<int64_t> oldest_ms{};  ///< since when the longest held one is held, as far as is known
+    std::vector<resp::Value> jobs{};
+  };
+  /// A topic with reserved jobs. One without `since` has leases of which this is not known.
+  struct Busy {
+    std::optional<int64_t> since_ms;
+    std::string topic;
+    bool operator<(const Busy& other) const { return since_ms < other.since_ms; }
   };
 
-  /// The first reserved jobs of each topic, as many as are shown in all.
+  /// Reserved jobs, as many as are shown in all: first of the topics with the oldest leases.
   Status find_leases(const Session& session, Leases& leases) const {
+    std::vector<Busy> busy;
+    if (Status status = find_busy(session, leases, busy); !status) return status;
+    std::stable_sort(busy.begin(), busy.end());
+    for (const Busy& each : busy) {
+      if (each.since_ms)
+        leases.oldest_ms = std::min(leases.oldest_ms.value_or(*each.since_ms), *each.since_ms);
+      if (leases.jobs.size() >= count_) continue;
+      const Result<resp::Value> page =
+          session.ask({"LIST", each.topic, "reserved", "COUNT", std::to_string(count_ - leases.jobs.size())});
+      if (!page) return page.error();
+      if (!is_page(*page)) return unexpected_reply();
+      leases.jobs.insert(leases.jobs.end(), page->items[1].items.begin(), page->items[1].items.end());
+    }
+    // Those that are with their consumer for the longest time first; 0, which is unknown, before all others.
+    std::stable_sort(leases.jobs.begin(), leases.jobs.end(), [](const resp::Value& a, const resp::Value& b) {
+      return number_of(a, "handed_over_ms") < number_of(b, "handed_over_ms");
+    });
+    return {};
+  }
+
+  static Status find_busy(const Session& session, Leases& leases, std::vector<Busy>& busy) {
     constexpr std::string_view kPage = "1000";
-    Words command{"TOPICS", "", std::string(kPage)};
+    Words command{"TOPICS", "", std::string(kPage), "FIELDS"};
     for (;;) {
       const Result<resp::Value> reply = session.ask(command);
       if (!reply) return reply.error();
       if (!is_page(*reply)) return unexpected_reply();
       for (const resp::Value& row : reply->items[1].items) {
-        if (row.items.size() < 4) return unexpected_reply();
-        const int64_t reserved = number_in(row.items[3]).value_or(0);
+        if (row.find("topic") == nullptr || row.find("reserved") == nullptr) return unexpected_reply();
+        const int64_t reserved = number_of(row, "reserved");
         leases.total += reserved;
-        if (reserved == 0 || leases.jobs.size() >= count_) continue;
-        const Result<resp::Value> page = session.ask(
-            {"LIST", row.items[0].text, "reserved", "COUNT", std::to_string(count_ - leases.jobs.size())});
-        if (!page) return page.error();
-        if (!is_page(*page)) return unexpected_reply();
-        leases.jobs.insert(leases.jobs.end(), page->items[1].items.begin(), page->items[1].items.end());
+        if (reserved == 0) continue;
+        const resp::Value* const since = row.find("oldest_lease_ms");
+        busy.push_back(
+            {since == nullptr ? std::nullopt : number_in(*since), std::string(field_text(row, "topic"))});
       }
       const std::string& cursor = reply->items[0].text;
-      if (cursor.empty()) break;
+      if (cursor.empty()) return {};
       command[1] = cursor;
     }
-    // Those that are with their consumer for the longest time first, as far as is known.
-    std::stable_sort(leases.jobs.begin(), leases.jobs.end(), [](const resp::Value& a, const resp::Value& b) {
-      return number_of(a, "due_ms") < number_of(b, "due_ms");
-    });
-    return {};
   }
 
   static std::string moment_of(const resp::Value& map, std::string_view field) {
@@ -426,7 +447,9 @@ class Consumers final : public Verb {
       }
       json.end_array();
     }
-    json.key("leases_total").number(leases.total).end_object();
+    json.key("leases_total").number(leases.total);
+    if (leases.oldest_ms) json.key("oldest_lease_at").text(format_moment(from_unix_ms(*leases.oldest_ms)));
+    json.end_object();
     out.pop_back();
     out += ",\"leases\":[";
     for (size_t i = 0; i < leases.jobs.size(); ++i) out += (i > 0 ? "," : "") + map_as_json(leases.jobs[i]);
@@ -455,14 +478,17 @@ class Consumers final : public Verb {
   }
 
   static void show_leases(const Session& session, const Leases& leases) {
-    session.world.out << fmt::format("leases held: {}\n", grouped(leases.total));
+    session.world.out << fmt::format(
+        "leases held: {}{}\n", grouped(leases.total),
+        leases.oldest_ms ? fmt::format(", the oldest since {}", session.when(*leases.oldest_ms)) : "");
     if (leases.jobs.empty()) return;
     Table table;
-    table.row({"TOPIC", "ID", "ATTEMPT", "DUE", "LEASE ENDS"});
+    table.row({"TOPIC", "ID", "ATTEMPT", "DUE", "HELD SINCE", "LEASE ENDS"});
     for (const resp::Value& job : leases.jobs) {
       table.row({printable(field_text(job, "topic"), kShownTopic),
                  printable(field_text(job, "id"), kShownCell), grouped(number_of(job, "attempts")),
-                 session.when(number_of(job, "due_ms")), session.when(number_of(job, "until_ms"))});
+                 session.when(number_of(job, "due_ms")), when_of(session, job, "handed_over_ms"),
+                 session.when(number_of(job, "until_ms"))});
     }
     session.world.out << table.text();
     if (static_cast<int64_t>(leases.jobs.size()) < leases.total)

@@ -284,13 +284,14 @@ TEST_F(LookingVerbsTest, consumers_shows_who_waits_and_what_is_held) {
   text.field("client", "c:1").field("protocol", "resp").bulk("topics").array(2).bulk("a").bulk(kHostile);
   text.field("since_ms", kNowMs - 2'000).field("until_ms", kNowMs + 60'000);
   Text topics;
-  topics.array(2).bulk("").array(1).array(7).bulk("t").integer(0).integer(0).integer(3);
-  topics.integer(0).integer(0).integer(0);
+  topics.array(2).bulk("").array(2).map(2).field("topic", "none").field("reserved", int64_t{0});
+  topics.map(3).field("topic", "t").field("reserved", 3).field("oldest_lease_ms", kNowMs - 720'000);
   job(topics.array(2).bulk("").array(1), "x", "reserved");
   replies_ = text.str() + topics.str();
   ASSERT_TRUE(run({"consumers"}));
-  EXPECT_THAT(output(), AllOf(HasSubstr("connections: 4"), HasSubstr("2s ago"), HasSubstr("leases held: 3"),
-                              HasSubstr("x "), Not(HasSubstr("\x1b")), EndsWith("and more: see --count\n")));
+  EXPECT_THAT(output(), AllOf(HasSubstr("connections: 4"), HasSubstr("2s ago"),
+                              HasSubstr("leases held: 3, the oldest since 12m ago\n"), HasSubstr("x "),
+                              Not(HasSubstr("\x1b")), EndsWith("and more: see --count\n")));
   json_ = true;
   replies_ = text.str() + topics.str();
   ASSERT_TRUE(run({"consumers"}));
@@ -299,7 +300,7 @@ TEST_F(LookingVerbsTest, consumers_shows_who_waits_and_what_is_held) {
       AllOf(StartsWith("{\"connections\":4,\"waiting_total\":2,\"waiting\":[{\"client\":\"c:1\","
                        "\"protocol\":\"resp\",\"topics\":[\"a\""),
             HasSubstr("\"since\":\"2030-01-31T07:59:58.000Z\",\"until\":\"2030-01-31T08:01:00.000Z\"}]"),
-            HasSubstr("\"leases_total\":3,\"leases\":[{")));
+            HasSubstr("\"leases_total\":3,\"oldest_lease_at\":\"2030-01-31T07:48:00.000Z\",\"leases\":[{")));
   replies_ = Text().error("NOPERM", "only for some").str() + topics.str();
   ASSERT_TRUE(run({"consumers"}));
   EXPECT_THAT(output(), AllOf(StartsWith("{\"leases_total\":3"), Not(HasSubstr("waiting"))));

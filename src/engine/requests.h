@@ -287,6 +287,8 @@ struct JobPage {
 struct TopicCounts {
   std::array<uint64_t, kJobStateCount> by_state{};
   std::optional<Moment> oldest_ready;  ///< earliest due time among the ready jobs of the best priority
+  /// Job::handed_over of the reserved job that is held for the longest time; none: unknown, or there is none.
+  std::optional<Moment> oldest_lease{};
 
   uint64_t of(JobState state) const { return by_state[static_cast<size_t>(state)]; }
 };

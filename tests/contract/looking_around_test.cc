@@ -152,6 +152,49 @@ TEST_P(LookingAround, DueTimesInEveryState) {
   expect_windows(JobState::kDelayed, 40);
 }
 
+TEST_P(LookingAround, SinceWhenALeaseIsHeld) {
+  const auto held_since = [&](std::string_view id) {
+    const auto found = engine_.ask<std::optional<FoundJob>>("get", [&](auto reply) {
+      engine_.engine().get(engine_.now(), {"t", id}, std::move(reply));
+    });
+    return (*found)->job.handed_over;
+  };
+  const auto expect_at = [](Moment told, Moment truth) {
+    EXPECT_LE(told, truth);
+    EXPECT_LT(truth - told, std::chrono::seconds{1});
+  };
+  for (const char* id : {"a", "b", "c"}) engine_.push(JobSpec("t", id).due_at(at(0)));
+  EXPECT_EQ(engine_.counts("t").oldest_lease, std::nullopt);
+  EXPECT_EQ(held_since("a"), Moment{});
+  engine_.go_to(at(10'500));
+  const Taken first = engine_.take_one("t", std::chrono::minutes{1});
+  engine_.go_to(at(20'500));
+  const Taken second = engine_.take_one("t", std::chrono::minutes{1});
+  expect_at(held_since("a"), at(10'500));
+  expect_at(held_since("b"), at(20'500));
+  expect_at(*engine_.counts("t").oldest_lease, at(10'500));
+
+  engine_.go_to(at(40'500));
+  EXPECT_TRUE(engine_.extend(first, at(400'000)));
+  engine_.cancel("t", "a");
+  expect_at(held_since("a"), at(10'500));  // neither a heartbeat nor a cancel begins it anew
+  expect_at(*engine_.counts("t").oldest_lease, at(10'500));
+  for (const SeenJob& job : engine_.list_all(list_of(JobState::kReserved))) EXPECT_NE(job.id, "c");
+
+  engine_.ack(first);
+  EXPECT_EQ(held_since("a"), Moment{});
+  expect_at(*engine_.counts("t").oldest_lease, at(20'500));
+  engine_.retry(second, at(41'000));
+  EXPECT_EQ(held_since("b"), Moment{});
+  EXPECT_EQ(engine_.counts("t").oldest_lease, std::nullopt);
+  engine_.go_to(at(60'500));
+  engine_.take("t", 2);
+  expect_at(held_since("b"), at(60'500));
+  const TopicPage page = engine_.topics({}, 10);
+  ASSERT_THAT(page.topics, SizeIs(1));
+  expect_at(*page.topics[0].counts.oldest_lease, at(60'500));
+}
+
 TEST_P(LookingAround, AWindowOfManyJobsIsWalkedInPagesUnderChange) {
   for (const uint64_t seed : {1, 2, 3}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -272,10 +272,11 @@ class ConsumersTest(LookingTest):
         [told] = self.lines("consumers")
         self.assertEqual((told["waiting_total"], told["waiting"][0]["topics"], told["waiting"][0]["protocol"]), (1, ["a", "b"], "resp"))
         self.assertEqual((told["leases_total"], told["leases"][0]["id"]), (1, "held"))
+        self.assertEqual(told["oldest_lease_at"], told["leases"][0]["handed_over_at"])
         self.assertGreaterEqual(told["connections"], 3)
         code, seen = self.run_on_terminal("consumers")
         self.assertEqual(code, 0)
-        self.assertRegex(seen, r"connections: \d \(this one included\), waiting pops: 1\nCLIENT .*\n127.0.0.1:\d+ +resp .* a b\nleases held: 1\n")
+        self.assertRegex(seen, r"connections: \d \(this one included\), waiting pops: 1\nCLIENT .*\n127.0.0.1:\d+ +resp .* a b\nleases held: 1, the oldest since .+\nTOPIC .*HELD SINCE")
 
 
 class HarmlessTest(LookingTest):

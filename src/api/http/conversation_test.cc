@@ -54,6 +54,20 @@ TEST_F(HttpTest, nack_dead_list_redrive) {
   EXPECT_EQ(ask("POST", "/v1/topics/t/redrive").body, R"({"jobs":1})");
 }
 
+TEST_F(HttpTest, since_when_a_lease_is_held) {
+  ask("POST", "/v1/topics/t/jobs", R"({"id":"a","body":0})");
+  EXPECT_THAT(ask("GET", "/v1/topics/t").body, Not(HasSubstr("oldest_lease_at")));
+  const std::string popped = ask("POST", "/v1/topics/t/pop").body;
+  const std::string since = member(ask("GET", "/v1/topics/t/jobs/a").body, "handed_over_at");
+  EXPECT_THAT(since, HasSubstr("T"));
+  pass(Millis{20'000});
+  EXPECT_EQ(ask("POST", "/v1/extend", fmt::format(R"({{"leases":["{}"]}})", member(popped, "lease"))).status,
+            200);
+  EXPECT_EQ(member(ask("GET", "/v1/topics/t/jobs?state=reserved").body, "handed_over_at"), since);
+  EXPECT_EQ(member(ask("GET", "/v1/topics/t").body, "oldest_lease_at"), since);
+  EXPECT_EQ(member(ask("GET", "/v1/topics").body, "oldest_lease_at"), since);
+}
+
 TEST_F(HttpTest, a_list_of_due_times) {
   for (const char* at : {"2040-01-01T00:00:00Z", "2040-01-02T00:00:00Z", "2040-01-03T00:00:00Z"})
     ask("POST", "/v1/topics/t/jobs", fmt::format(R"({{"id":"{0}","body":0,"at":"{0}"}})", at));

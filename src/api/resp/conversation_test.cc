@@ -160,6 +160,16 @@ TEST_F(ConversationTest, forget_says_whether_the_topic_existed) {
   EXPECT_THAT(client.say({"FORGET", "u", "x"}), StartsWith("-INVALID "));
 }
 
+TEST_F(ConversationTest, since_when_a_lease_is_held) {
+  client.say({"PUSH", "t", "0", "b", "ID", "a"});
+  EXPECT_THAT(client.say({"GET", "t", "a"}), Not(HasSubstr("handed_over_ms")));
+  EXPECT_THAT(client.say({"STATS", "t"}), Not(HasSubstr("oldest_lease_ms")));
+  client.say({"POP", "t"});
+  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("$14\r\nhanded_over_ms\r\n:"));
+  EXPECT_THAT(client.say({"STATS", "t"}), HasSubstr("$15\r\noldest_lease_ms\r\n:"));
+  EXPECT_THAT(client.say({"TOPICS", "", "9", "FIELDS"}), HasSubstr("oldest_lease_ms"));
+}
+
 TEST_F(ConversationTest, list_by_due_time) {
   for (const char* day : {"1", "2", "3"})
     client.say({"PUSH", "t", "0", "b", "ID", std::string("day") + day, "AT",

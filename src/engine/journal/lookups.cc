@@ -17,7 +17,7 @@ constexpr uint32_t kMostPassedPerPage = 20'000;
 constexpr uint64_t kMostStops = 64;
 constexpr std::string_view kDamagedJob = "its record on disk is damaged";
 
-TopicCounts counts_of(const Topic& topic) {
+TopicCounts counts_of(const Store& store, const Topic& topic) {
   TopicCounts counts;
   for (size_t state = 0; state < kJobStateCount; ++state) counts.by_state[state] = topic.chains[state].count;
   const ReadyKey* first = nullptr;
@@ -25,6 +25,11 @@ TopicCounts counts_of(const Topic& topic) {
     if (!ready.empty() && (first == nullptr || *ready.begin() < *first)) first = &*ready.begin();
   }
   if (first != nullptr) counts.oldest_ready = from_unix_ms(static_cast<int64_t>(first->due_ms));
+  // Leases from before the start come first, and of these the time is not known.
+  const Slot held = topic.chains[static_cast<size_t>(JobState::kReserved)].first;
+  if (const Extra* const extra = held == kNoSlot ? nullptr : store.jobs.find_extra(held);
+      extra != nullptr && extra->handed_over_s != 0)
+    counts.oldest_lease = Moment{std::chrono::seconds{extra->handed_over_s}};
   return counts;
 }
 
@@ -201,7 +206,7 @@ void JournalEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts
     return answer(std::move(reply), Result<TopicCounts>(TopicCounts{store_.topics.totals(), {}}));
   const TopicNumber number = store_.topics.find(topic);
   answer(std::move(reply),
-         Result<TopicCounts>(number == kNoTopic ? TopicCounts{} : counts_of(store_.topics[number])));
+         Result<TopicCounts>(number == kNoTopic ? TopicCounts{} : counts_of(store_, store_.topics[number])));
 }
 
 void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
@@ -215,7 +220,7 @@ void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, 
     const std::vector<TopicNumber> numbers = store_.topics.page(last, wanted);
     for (const TopicNumber number : numbers) {
       const Topic& topic = store_.topics[number];
-      if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(topic)});
+      if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(store_, topic)});
     }
     is_more = numbers.size() == wanted;
     if (!numbers.empty()) last = store_.topics[numbers.back()].name;

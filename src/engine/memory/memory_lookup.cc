@@ -25,6 +25,8 @@ TopicCounts counts_of(const memory::JobTable::Topic& topic) {
     }
   }
   if (first != nullptr) counts.oldest_ready = first->due;
+  const auto& reserved = topic.in(JobState::kReserved);
+  if (!reserved.empty()) counts.oldest_lease = reserved.begin()->second->handed_over;
   return counts;
 }
 
