@@ -204,16 +204,19 @@ TEST(NewsOfJobs, MemoryHasABoundWhateverTheyTell) {
   const auto all = *news.listen(Moment{}, {}, {}, alive);
   const auto one = *news.listen(Moment{}, {.topic = "t"}, {}, alive);
   const size_t empty = news.footprint();
+  Moment now{};
   const std::string name(Limits::kIdBytes, 'x');
   const std::string topic(Limits::kTopicBytes, 't');
   const auto show = [](const NewsItem&, std::string& rendered) {
     if (rendered.empty()) rendered.append(kNewsReasonBytes * 10, 'r');
   };
-  // Long ones and short ones by turns: each place of the ring has had a long one.
+  // Long ones and short ones by turns: each place of the ring has had a long one. So slowly that all are
+  // kept.
   for (int round = 0; round < 8; ++round) {
     for (size_t i = 0; i < News::kItems; ++i) {
       NewsItem item{.kind = NewsKind::kDead, .topic = topic, .id = name, .group = name, .reason = name};
       if (round % 2 == 1) item = {.topic = "t", .id = "a"};
+      item.at = now += Millis{1};
       news.note(item);
       if (i % News::kPerRead != 0) continue;
       all->read([](const NewsListener::Read&) {}, show);

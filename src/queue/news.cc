@@ -48,6 +48,31 @@ Result<uint32_t> parse_bits(std::string_view field, std::string_view text,
 
 bool has_bit(uint32_t bits, size_t bit) { return (bits >> bit & 1) != 0; }
 
+/// What a cursor says: EPOCH.NUMBER.LEFT_OUT, the first one in base 16.
+struct Place {
+  uint64_t epoch = 0;  ///< of the server's start
+  uint64_t number = 0;
+  uint64_t left_out = 0;
+};
+
+Result<Place> parse_cursor(std::string_view text) {
+  Place place;
+  if (text.empty()) return place;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto take = [&](uint64_t& into, int base) {
+    const auto [stop, problem] = std::from_chars(at, end, into, base);
+    at = stop;
+    return problem == std::errc{};
+  };
+  const auto dot = [&] { return at != end && *at++ == '.'; };
+  const bool has_number = take(place.epoch, 16) && dot() && take(place.number, 10);
+  // An older server's ends here. It is from another start, so that the client is told of a gap.
+  const bool is_whole = has_number && (at == end || (dot() && take(place.left_out, 10) && at == end));
+  if (!is_whole) return in_verb("news", invalid("after", "after: not a cursor that news had"));
+  return place;
+}
+
 }  // namespace
 
 Result<uint32_t> parse_news_kinds(std::string_view text) { return parse_bits("news", text, kNewsNames); }
@@ -119,15 +144,43 @@ void News::note(const NewsItem& item) {
       out.text(item.id.empty() ? std::to_string(item.count) : std::string(shortened(item.reason)));
     }
   }
-  keep(item);
+  keep(item.at, item);
 }
 
-void News::keep(const NewsItem& item) {
-  const auto wants = [&item](const Interest& interest) { return interest.filter.passes(item); };
-  if (!keeps_all_ && std::none_of(interests_.begin(), interests_.end(), wants)) return;
-  Entry& entry = add();
-  entry.set(item);
-  bytes_ += entry.bytes();
+News::Interest::Interest(NewsFilter wanted, uint64_t from)
+    : filter(std::move(wanted)), since(from), takes_all(filter.is_unrestricted()) {
+  room.fill(kBurst);
+}
+
+void News::Interest::refill(Moment now) {
+  if (refilled_at <= now && now - refilled_at < kRefillEvery) return;
+  const int64_t passed = refilled_at > now ? 0 : (now - refilled_at).count();  // the clock may be set back
+  const auto more = static_cast<uint32_t>(std::min<int64_t>(passed, kBurst) * kKeptPerMs);
+  for (uint32_t& each : room) each = std::min(kBurst, each + more);
+  refilled_at = now;
+}
+
+void News::keep(Moment now, const NewsItem& item) {
+  const auto kind = static_cast<size_t>(item.kind);
+  bool is_kept = false;
+  bool has_passed = false;
+  for (Interest& each : interests_) {
+    if (!each.takes_all && !each.filter.passes(item)) continue;
+    each.refill(now);
+    has_passed = true;
+    if (each.room[kind] == 0) continue;
+    --each.room[kind];
+    is_kept = true;
+  }
+  if (is_kept) {
+    Entry& entry = add();
+    entry.set(item);
+    bytes_ += entry.bytes();
+  } else if (has_passed) {
+    for (Interest& each : interests_) {
+      if (each.takes_all || each.filter.passes(item)) each.left_out += item.count;
+    }
+  }
 }
 
 News::Entry& News::add() {
@@ -173,12 +226,16 @@ void News::on_due(Moment now, const std::vector<DueJob>& jobs, uint64_t left_out
 
 // ---- listeners
 
-News::Interest& News::join(NewsFilter filter) {
+News::Interest* News::find(const NewsFilter& filter) {
   const auto found = std::find_if(interests_.begin(), interests_.end(),
                                   [&](const Interest& each) { return each.filter == filter; });
-  if (found != interests_.end()) return *found;
+  return found == interests_.end() ? nullptr : &*found;
+}
+
+News::Interest& News::join(NewsFilter filter) {
+  if (Interest* const found = find(filter)) return *found;
   if (interests_.size() >= kMostFilters) make_room();
-  return interests_.emplace_back(Interest{std::move(filter), next_});
+  return interests_.emplace_back(std::move(filter), next_);
 }
 
 bool News::make_room() {
@@ -192,9 +249,8 @@ bool News::make_room() {
 }
 
 void News::leave(const NewsFilter& filter) {
-  const auto found = std::find_if(interests_.begin(), interests_.end(),
-                                  [&](const Interest& each) { return each.filter == filter; });
-  if (--found->listeners == 0) found->forget_at = saturating_add(now_, kLinger);
+  Interest& interest = *find(filter);
+  if (--interest.listeners == 0) interest.forget_at = saturating_add(now_, kLinger);
 }
 
 void News::update(Moment now) {
@@ -204,8 +260,6 @@ void News::update(Moment now) {
     return each.listeners == 0 && (each.forget_at <= now || each.forget_at > now + kLinger);
   });
   if (others_until_ > now + kBelieve) others_until_ = now + kBelieve;
-  keeps_all_ = std::any_of(interests_.begin(), interests_.end(),
-                           [](const Interest& each) { return each.filter.is_unrestricted(); });
   const bool was_on = is_on_;
   is_on_ = !interests_.empty() || others_until_ > now;
   if (interests_.empty() && !ring_.empty()) {
@@ -223,19 +277,10 @@ void News::update(Moment now) {
 
 Result<std::shared_ptr<NewsListener>> News::listen(Moment now, NewsFilter filter, std::string_view cursor,
                                                    std::weak_ptr<const char> alive) {
-  uint64_t epoch = 0;
-  uint64_t number = 0;
-  if (!cursor.empty()) {
-    const char* const end = cursor.data() + cursor.size();
-    const auto first = std::from_chars(cursor.data(), end, epoch, 16);
-    const bool has_dot = first.ec == std::errc{} && first.ptr != end && *first.ptr == '.';
-    const auto second = has_dot ? std::from_chars(first.ptr + 1, end, number) : first;
-    if (!has_dot || second.ec != std::errc{} || second.ptr != end)
-      return in_verb("news", invalid("after", "after: not a cursor that news had"));
-  }
+  const Result<Place> place = parse_cursor(cursor);
+  if (!place.ok()) return place.error();
   update(now);
-  const bool is_known = std::any_of(interests_.begin(), interests_.end(),
-                                    [&](const Interest& each) { return each.filter == filter; });
+  const bool is_known = find(filter) != nullptr;
   if (!is_known && interests_.size() >= kMostFilters && !make_room()) {
     return Error{ErrorCode::kOverloaded, "news",
                  fmt::format("{} different filters are in use: that is the bound", kMostFilters), kLinger};
@@ -243,9 +288,10 @@ Result<std::shared_ptr<NewsListener>> News::listen(Moment now, NewsFilter filter
   Interest& interest = join(filter);
   ++interest.listeners;
   auto listener = std::shared_ptr<NewsListener>(new NewsListener(*this, std::move(filter), std::move(alive)));
-  listener->next_ = next_;
-  const bool goes_on = is_known && epoch == epoch_ && number >= interest.since && number <= next_;
-  if (!cursor.empty() && goes_on) listener->next_ = number;
+  const bool goes_on =
+      is_known && place->epoch == epoch_ && place->number >= interest.since && place->number <= next_;
+  listener->next_ = goes_on ? place->number : next_;
+  listener->left_out_ = goes_on ? std::min(place->left_out, interest.left_out) : interest.left_out;
   listener->has_gap_ = !cursor.empty() && !goes_on;
   update(now);
   told_at_ = kLongAgo;  // others are told at once
@@ -260,11 +306,13 @@ void NewsListener::set_patterns(std::vector<std::string> patterns) {
   if (filter_.patterns == patterns) return;
   news_.leave(filter_);
   filter_.patterns = std::move(patterns);
-  ++news_.join(filter_).listeners;
+  News::Interest& interest = news_.join(filter_);
+  ++interest.listeners;
+  left_out_ = interest.left_out;
   news_.update(news_.now_);
 }
 
-std::string NewsListener::cursor() const { return fmt::format("{:x}.{}", news_.epoch_, next_); }
+std::string NewsListener::cursor() const { return fmt::format("{:x}.{}.{}", news_.epoch_, next_, left_out_); }
 
 NewsListener::Read NewsListener::read(absl::FunctionRef<void(const Read&)> tell, Show show) {
   Read read;
@@ -272,10 +320,12 @@ NewsListener::Read NewsListener::read(absl::FunctionRef<void(const Read&)> tell,
   const uint64_t end = news_.next();
   uint64_t begin = std::max(next_, news_.first());
   if (end - begin > News::kItems / 2) begin = end - News::kLatest;
-  if (begin > next_) {
-    read.missed = read.has_missed ? 0 : begin - next_;
+  const uint64_t left_out = news_.find(filter_)->left_out;
+  const uint64_t missed = begin - next_ + left_out - std::exchange(left_out_, left_out);
+  next_ = begin;
+  if (missed > 0) {
+    read.missed = read.has_missed ? 0 : missed;
     read.has_missed = true;
-    next_ = begin;
   }
   if (read.has_missed) tell(read);
   for (size_t shown = 0; next_ < end && shown < News::kPerRead;) {
@@ -365,7 +415,7 @@ void News::on_told(Moment now, std::string_view message) {
     } else if (std::from_chars(rest.data(), rest.data() + rest.size(), item.count).ec != std::errc{}) {
       return;
     }
-    keep(item);
+    keep(now, item);
   }
   if (in.ok() && left_out > 0) keep_gap(left_out);
 }

@@ -100,11 +100,15 @@ class NewsListener {
   NewsFilter filter_;
   std::weak_ptr<const char> alive_;  ///< of the queue
   uint64_t next_ = 0;                ///< the number of the next item to read
+  uint64_t left_out_ = 0;            ///< of what was left out for its filter, how much it was told
   bool has_gap_ = false;             ///< what came before `next_` is lost, in an unknown number
 };
 
 /// News of single jobs, in a bounded ring. Nothing is kept, and nothing is asked of the engine, unless
 /// somebody listens: see is_on(). A listener that leaves may come back for a while and go on where it was.
+///
+/// A flood of one kind of news is kept in part and counted: a listener could not read all of it, its cost
+/// stays small, and the deaths amid a million pushes are still told.
 ///
 /// Servers that share their jobs tell each other: a server with listeners says so every few seconds, and each
 /// that has heard it sends what happens through it. Which jobs became due is published by the engine.
@@ -117,6 +121,10 @@ class News {
   /// it goes on with the latest few.
   static constexpr size_t kPerRead = 1'000;
   static constexpr size_t kLatest = 200;
+  /// How many of one kind are kept for a filter: so many at once, and so many in each millisecond after that.
+  static constexpr uint32_t kBurst = 8'192;
+  static constexpr uint32_t kKeptPerMs = 5;
+  static constexpr Millis kRefillEvery{20};
   /// How long the news of a filter are kept after its last listener has left. Less when there are too many.
   static constexpr Millis kLinger = std::chrono::seconds{60};
   static constexpr size_t kMostFilters = 200;
@@ -172,13 +180,21 @@ class News {
     NewsFilter filter;
     uint64_t since = 0;  ///< everything from this number on that passes is in the ring, or was
     uint32_t listeners = 0;
-    Moment forget_at{};  ///< without listeners
+    Moment forget_at{};                       ///< without listeners
+    std::array<uint32_t, kNewsKinds> room{};  ///< how many of each kind may be kept now
+    Moment refilled_at{};
+    uint64_t left_out = 0;  ///< what passes, but was not kept for want of room
+    bool takes_all = false;
+
+    Interest(NewsFilter wanted, uint64_t from);
+    void refill(Moment now);
   };
 
-  void keep(const NewsItem& item);
+  void keep(Moment now, const NewsItem& item);
   void keep_gap(uint64_t count);
   Entry& add();
   void leave(const NewsFilter& filter);
+  Interest* find(const NewsFilter& filter);
   Interest& join(NewsFilter filter);
   /// Forgets the filter without listeners that would be forgotten first. False: all have listeners.
   bool make_room();
@@ -192,7 +208,6 @@ class News {
   Engine& engine_;
   uint64_t epoch_;
   bool is_on_ = false;
-  bool keeps_all_ = false;  ///< some listener wants everything
   Moment now_{};
   std::vector<Interest> interests_;
   std::vector<Entry> ring_;  ///< empty while nobody listens

@@ -124,7 +124,7 @@ class ScheduleBook {
   /// After prefetch(number): prefetches the entry that find_number() will check.
   void prefetch_entry(uint64_t number) const {
     const Slot slot = by_number_.peek(number_key(number));
-    if (slot != kNoSlot) __builtin_prefetch(all_[slot]);
+    if (slot != kNoSlot) prefetch_line(all_[slot]);
   }
 
   /// All of the schedule is in the record at `location`: a new schedule, a new definition of one, or a copy.

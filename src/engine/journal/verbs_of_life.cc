@@ -358,6 +358,8 @@ void JournalEngine::ack(Moment now, std::span<const AckRequest> leases,
   std::vector<Slot> acked(leases.size());
   absl::flat_hash_map<TopicNumber, uint64_t> left;  // how many jobs of each topic are still to be ended
   for (size_t i = 0; i < leases.size(); ++i) {
+    if (const size_t ahead = i + kAhead; ahead < leases.size() && numbers[ahead])
+      store_.prefetch_numbered_entry(numbers[ahead]->seq);
     const Slot slot = acked[i] = find_lease(numbers[i], leases[i].lease.topic, now);
     outcomes.push_back(slot == kNoSlot ? AckOutcome::kStale : AckOutcome::kAcked);
     if (slot == kNoSlot) continue;
@@ -365,6 +367,8 @@ void JournalEngine::ack(Moment now, std::span<const AckRequest> leases,
     if (is_more_than_kept) ++left[store_.jobs[slot].topic];
   }
   for (size_t i = 0; i < leases.size(); ++i) {
+    if (const size_t ahead = i + kAhead; ahead < leases.size() && acked[ahead] != kNoSlot)
+      store_.ids.prefetch_erase(acked[ahead]);
     if (acked[i] == kNoSlot) continue;
     // Those that the later ones of this batch would push out are not even written as done.
     const bool is_kept = !is_more_than_kept || left[store_.jobs[acked[i]].topic]-- <= leases[i].keep.count;
