@@ -228,7 +228,9 @@ class List final : public Verb {
       now = from_unix_ms(number_of(*server, "now_ms"));
     }
     const auto text_of = [&](const std::optional<DueBound>& bound) {
-      return bound ? std::optional(format_moment(bound->at ? *bound->at : *now + bound->from_now))
+      // The server's moments begin in 1970.
+      return bound ? std::optional(
+                         format_moment(std::max(Moment{}, bound->at ? *bound->at : *now + bound->from_now)))
                    : std::nullopt;
     };
     filter.due_after = text_of(after_);

@@ -172,6 +172,10 @@ TEST_F(LookingVerbsTest, list_by_due_time) {
   ASSERT_TRUE(run({"list", "t", "dead", "--due-before", "now"}));
   EXPECT_THAT(sent_[4],
               ElementsAre("LIST", "t", "dead", "DUEBEFORE", "2030-01-31T08:00:00.000Z", "COUNT", "100"));
+  replies_ = now + none;
+  ASSERT_TRUE(run({"list", "t", "dead", "--due-after", "-36525d"}));
+  EXPECT_THAT(sent_[6],
+              ElementsAre("LIST", "t", "dead", "DUEAFTER", "1970-01-01T00:00:00.000Z", "COUNT", "100"));
   for (const std::string& wrong :
        {std::string("soon"), std::string("-"), std::string("--5m"), std::string("37000d"),
         std::string("2030-02-31T00:00:00Z"), std::string(kHostile)}) {
@@ -179,7 +183,7 @@ TEST_F(LookingVerbsTest, list_by_due_time) {
     ASSERT_FALSE(status) << wrong;
     EXPECT_THAT(status.error().detail, AllOf(StartsWith("--due-before: "), Not(HasSubstr("\x1b"))));
   }
-  EXPECT_EQ(sent_.size(), 5U) << "nothing wrong was sent";
+  EXPECT_EQ(sent_.size(), 7U) << "nothing wrong was sent";
 }
 
 TEST_F(LookingVerbsTest, list_says_when_there_is_nothing_and_what_more_there_is) {
@@ -491,6 +495,10 @@ TEST_F(LookingVerbsTest, doctor_finds_what_is_wrong) {
   EXPECT_THAT(page, AllOf(HasSubstr("problem  pushes"), HasSubstr("-> free room"), Not(HasSubstr("\x1b")),
                           EndsWith("\n5 problems, 8 warnings\n")));
   for (const size_t width : {1U, 20U, 50U, 200U}) EXPECT_FALSE(render_findings(findings, width).empty());
+
+  examined.topics = {{.name = "odd", .dead = -5}};
+  EXPECT_EQ(finding_about(judge(examined, false, false), "dead jobs").result, kOk)
+      << "nonsense is no reason to crash";
 }
 
 TEST_F(LookingVerbsTest, doctor_skips_what_a_token_may_not_see) {

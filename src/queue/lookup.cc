@@ -277,7 +277,7 @@ void Lookup::list(const ListRequest& request, Reply<JobPage> reply) {
   Status status = check_topic(request.topic);
   if (status.ok()) status = check_count("limit", request.limit, Limits::kPageJobs);
   if (status.ok() && request.due.before <= request.due.from)
-    status = invalid("due_before", "due_after and due_before: due_before must be after due_after");
+    status = invalid("due_before", "due_before must be after due_after");
   // The engine's cursor is meaningless in a list of another topic or state, so the prefix is checked.
   const std::string listing = listing_of(request);
   ListRequest wanted = request;

@@ -139,7 +139,7 @@ class ListTest(LookingTest):
                               (("--due-after", "-5m"), {"1h", "2h", "3h"}), (("--due-after", "2080-01-01T00:00:00Z"), set())):
             self.assertEqual({job["id"] for job in self.lines("list", "order", "delayed", *words)}, wanted, words)
         self.refused(2, "--due-after", "list", "order", "--due-after", "soon")
-        self.refused(2, "due_before must be after due_after", "list", "order", "--due-after", "2h", "--due-before", "1h")
+        self.refused(2, "--due-before must be after due_after", "list", "order", "--due-after", "2h", "--due-before", "1h")
 
 
 class ClearingTest(LookingTest):
