@@ -281,6 +281,13 @@ func (r *run) lose() {
 	r.ctx.end(ErrLeaseLost)
 }
 
+// lost returns whether the server said that the lease is not the current one.
+func (r *run) lost() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.isLost
+}
+
 // leaseUntil asks the server if the end is not known yet.
 func (r *run) leaseUntil() time.Time {
 	r.mu.Lock()

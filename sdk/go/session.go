@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ type session struct {
 	config  *Config
 	values  context.Context // for handlers
 	client  *Client
-	slots   chan struct{} // one for each handler that runs, or that a pop may start
+	hand    *hand
 	keeper  *keeper
 	settler *settler
 
@@ -46,10 +47,10 @@ func newSession(w *Worker, values context.Context) *session {
 	quiet.RetryFor = -1 // the worker has its own ways of trying again
 	s := &session{
 		worker: w, config: w.config, values: values, client: NewClient(quiet),
-		slots: make(chan struct{}, w.options.concurrency),
 	}
 	s.keeper = newKeeper(s)
 	s.settler = newSettler(s)
+	s.hand = newHand(w.options.concurrency, w.stopping, s.release, s.settler.hurry)
 	return s
 }
 
@@ -64,6 +65,7 @@ func (s *session) run() error {
 		}(helper)
 	}
 	err := s.popUntilStopped()
+	s.hand.stop()
 	s.finishHandlers()
 	s.settler.stop()
 	s.keeper.stop()
@@ -82,14 +84,11 @@ func (s *session) popUntilStopped() error {
 		}
 	}()
 	for failures := 0; ; {
-		count := s.takeSlots()
+		count := s.waitForWant()
 		if count == 0 {
 			return nil
 		}
-		started, err := s.popOnce(&current, count)
-		for ; count > started; count-- {
-			<-s.slots
-		}
+		err := s.popOnce(&current, count)
 		if err == nil {
 			if failures > 0 {
 				s.config.Logger.Printf("delayq: the worker goes on")
@@ -97,7 +96,7 @@ func (s *session) popUntilStopped() error {
 			failures = 0
 			continue
 		}
-		if s.isStopping() {
+		if isClosed(s.worker.stopping) {
 			return nil
 		}
 		if !isRetryable(err) {
@@ -113,75 +112,74 @@ func (s *session) popUntilStopped() error {
 	}
 }
 
-func (s *session) isStopping() bool {
-	select {
-	case <-s.worker.stopping:
-		return true
-	default:
-		return false
-	}
-}
-
-// takeSlots waits for a free handler and takes all that are free. It returns 0 when the worker stops.
-func (s *session) takeSlots() int {
+// waitForWant waits until jobs are wanted and returns how many. It returns 0 when the worker stops.
+func (s *session) waitForWant() int {
 	if !s.settler.waitForRoom(s.worker.stopping) {
 		return 0
 	}
-	select {
-	case <-s.worker.stopping:
-		return 0
-	case s.slots <- struct{}{}:
-	}
-	if s.isStopping() {
-		<-s.slots
-		return 0
-	}
-	for count := 1; count < jobsInPop; count++ {
-		select {
-		case s.slots <- struct{}{}:
-		default:
+	for !isClosed(s.worker.stopping) {
+		runtime.Gosched() // handlers that are about to end are counted
+		if count := s.hand.wanted(); count > 0 {
 			return count
 		}
+		select {
+		case <-s.worker.stopping:
+		case <-s.hand.changed:
+		}
 	}
-	return jobsInPop
+	return 0
 }
 
-// popOnce waits for jobs and starts their handlers. It returns how many were started.
-func (s *session) popOnce(current **conn, count int) (int, error) {
+// popOnce waits for jobs and takes them.
+func (s *session) popOnce(current **conn, count int) error {
+	var knows *request
 	if *current == nil || (*current).isClosed() {
 		fresh, err := s.dialUntilStopped()
 		if err != nil {
-			return 0, err
+			return err
 		}
 		*current = fresh
+		knows = newRequest(newCommand("COMMAND", "INFO", "RELEASE").appendTo(nil), 1) // its reply comes before that of the pop
+		if err := fresh.send(context.Background(), knows); err != nil {
+			return err
+		}
 	}
 	r := newRequest(s.popCommand(count).appendTo(nil), 1)
 	r.wait = s.worker.options.wait
 	if err := (*current).send(context.Background(), r); err != nil {
-		return 0, err
+		return err
 	}
+	s.settler.hurry()
 	select {
 	case <-r.done:
 	case <-s.worker.stopping:
 		s.endPop(*current, r)
-		return 0, nil
+		return nil
 	}
 	if err := r.result(); err != nil {
-		return 0, err
+		return err
+	}
+	if knows != nil {
+		items := knows.replies[0].items
+		s.hand.setMayHold(len(items) == 1 && !items[0].isNull())
 	}
 	reply := r.replies[0]
 	if err := reply.failure(); err != nil {
-		return 0, err
+		return err
 	}
 	jobs, err := s.readJobs(reply)
 	if err != nil {
 		(*current).close(err)
-		return 0, lostError(err, true)
+		return lostError(err, true)
 	}
 	for _, job := range jobs {
-		s.start(job)
+		s.keeper.add(job)
 	}
-	return len(jobs), nil
+	for _, job := range s.hand.take(jobs) {
+		s.handlers.Add(1)
+		go s.serve(job)
+	}
+	return nil
 }
 
 func (s *session) dialUntilStopped() (*conn, error) {
@@ -199,6 +197,7 @@ func (s *session) dialUntilStopped() (*conn, error) {
 
 // endPop ends a pop that waits. Jobs that were handed over at this moment are given back.
 func (s *session) endPop(current *conn, r *request) {
+	s.hand.stop()
 	current.closeWrite()
 	timer := time.NewTimer(s.config.ConnectTimeout)
 	defer timer.Stop()
@@ -282,18 +281,34 @@ func (s *session) pause(length time.Duration, because error) bool {
 
 var errExited = errors.New("the handler ended its goroutine")
 
-func (s *session) start(r *run) {
-	s.keeper.add(r)
-	s.handlers.Add(1)
-	go func() {
-		err := errExited
-		defer func() { // also when the handler ends its goroutine
-			s.finish(r, err)
-			<-s.slots
-			s.handlers.Done()
-		}()
-		err = s.worker.call(r.ctx, r.job)
+// serve handles a job, and then those that were taken ahead.
+func (s *session) serve(r *run) {
+	began := time.Now()
+	next := func() *run {
+		now := time.Now()
+		took := now.Sub(began)
+		began = now
+		return s.hand.next(took)
+	}
+	defer func() {
+		if r != nil { // a handler has ended this goroutine
+			if r = next(); r != nil {
+				s.handlers.Add(1)
+				go s.serve(r)
+			}
+		}
+		s.handlers.Done()
 	}()
+	for r != nil {
+		s.handle(r)
+		r = next()
+	}
+}
+
+func (s *session) handle(r *run) {
+	err := errExited
+	defer func() { s.finish(r, err) }() // also when the handler ends its goroutine
+	err = s.worker.call(r.ctx, r.job)
 }
 
 // finish reports what a handler returned.
@@ -302,6 +317,15 @@ func (s *session) finish(r *run, err error) {
 		return // the lease is lost, or the job was given back
 	}
 	s.settler.add(r, s.judge(r, err))
+}
+
+// release gives jobs back that have not begun.
+func (s *session) release(jobs ...*run) {
+	for _, r := range jobs {
+		if s.keeper.remove(r) {
+			s.settler.add(r, outcome{kind: release})
+		}
+	}
 }
 
 func (s *session) judge(r *run, err error) outcome {

@@ -27,8 +27,9 @@ type outcome struct {
 const (
 	reasonBytes    = 1000
 	settleAtOnce   = 500
-	settleBacklog  = 2000 // no more pops while so many results wait
-	settleAttempts = 60   // of one result; its lease is over by then
+	ackPause       = 10 * time.Millisecond // an ack waits for others at most this long
+	settleBacklog  = 2000                  // no more pops while so many results wait
+	settleAttempts = 60                    // of one result; its lease is over by then
 	releaseReason  = "worker stopped"
 )
 
@@ -42,6 +43,7 @@ type settlement struct {
 type settler struct {
 	session *session
 	wake    chan struct{}
+	now     chan struct{} // acks are to go out now
 	ended   chan struct{} // closed by stop: end when all is sent
 	gone    chan struct{} // closed when run has returned
 
@@ -51,7 +53,7 @@ type settler struct {
 }
 
 func newSettler(s *session) *settler {
-	return &settler{session: s, wake: make(chan struct{}, 1), ended: make(chan struct{}), gone: make(chan struct{})}
+	return &settler{session: s, wake: make(chan struct{}, 1), now: make(chan struct{}, 1), ended: make(chan struct{}), gone: make(chan struct{})}
 }
 
 func (t *settler) add(r *run, o outcome) {
@@ -60,10 +62,36 @@ func (t *settler) add(r *run, o outcome) {
 	if len(t.waiting) >= settleBacklog && t.room == nil {
 		t.room = make(chan struct{})
 	}
+	isMany := len(t.waiting) >= settleAtOnce
 	t.mu.Unlock()
 	select {
 	case t.wake <- struct{}{}:
 	default:
+	}
+	if o.kind != ack || isMany {
+		t.hurry()
+	}
+}
+
+// hurry ends the waiting of acks for each other.
+func (t *settler) hurry() {
+	select {
+	case t.now <- struct{}{}:
+	default:
+	}
+}
+
+// gather lets acks wait for each other while all handlers are busy and short: they go out with the next pop, or soon.
+func (t *settler) gather(ended <-chan struct{}) {
+	if !t.session.hand.isHurried() {
+		return
+	}
+	timer := time.NewTimer(ackPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.now:
+	case <-ended:
 	}
 }
 
@@ -114,6 +142,7 @@ func (t *settler) run() {
 			}
 			select {
 			case <-t.wake:
+				t.gather(ended)
 			case <-ended:
 				ended, giveUp = nil, time.After(lastChance)
 			}

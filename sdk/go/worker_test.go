@@ -364,3 +364,89 @@ func TestTheBacklogOfResultsIsBounded(t *testing.T) {
 		t.Error("there is no room")
 	}
 }
+
+// holdJobs runs a worker whose handlers are short at first, so that jobs are taken ahead, and then block. It returns when all
+// handlers block and jobs are held, with those jobs. The handlers end when the test does.
+func holdJobs(t *testing.T, s *server, longest time.Duration) (w *Worker, h *hand, held []string) {
+	c := s.client()
+	jobs := make([]NewJob, 200)
+	for i := range jobs { // a second attempt would not be allowed
+		jobs[i] = NewJob{Topic: "h", ID: fmt.Sprint(i), Options: []Option{Retry(1), Timeout(24 * time.Hour)}}
+	}
+	_, err := c.EnqueueMany(testContext(t), jobs)
+	must(t, err)
+	w = NewWorker(s.config(), Concurrency(2))
+	var begun atomic.Int32
+	hands := make(chan *hand, 1)
+	block := make(chan struct{})
+	w.Handle("h", func(ctx context.Context, job *Job) error {
+		h := job.run.session.hand
+		switch count := begun.Add(1); {
+		case count == 1:
+			h.mu.Lock()
+			h.longest = longest
+			h.mu.Unlock()
+			hands <- h
+		case count > 100:
+			<-block
+		}
+		return nil
+	})
+	startWorker(t, w)
+	t.Cleanup(func() { close(block) })
+	h = awaitEvent(t, hands, "the first job")
+	for limit := time.Now().Add(deadline); ; time.Sleep(time.Millisecond) {
+		h.mu.Lock()
+		if begun.Load() == 102 && len(h.held) > 0 {
+			for _, r := range h.held {
+				held = append(held, r.job.ID)
+			}
+		}
+		h.mu.Unlock()
+		if held != nil {
+			return w, h, held
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%d have begun, and none are held", begun.Load())
+		}
+	}
+}
+
+func TestWhatWasTakenAheadIsGivenBackAtAStop(t *testing.T) {
+	s := newServer(t, "")
+	w, _, held := holdJobs(t, s, time.Hour)
+	w.Stop()
+	c := s.client()
+	for limit := time.Now().Add(deadline); len(held) > 0; time.Sleep(time.Millisecond) {
+		if job := mustGet(t, c, "h", held[0]); job.State == "ready" && job.Attempts == 0 {
+			held = held[1:] // although the handlers still run
+		} else if time.Now().After(limit) {
+			t.Fatalf("%+v", job)
+		}
+	}
+}
+
+func TestASlowHandlerDoesNotKeepWhatWasTakenAhead(t *testing.T) {
+	s := newServer(t, "")
+	_, h, held := holdJobs(t, s, 300*time.Millisecond)
+	left := map[string]bool{}
+	for _, id := range held {
+		left[id] = true
+	}
+	other := NewWorker(s.config(), Concurrency(1))
+	done := make(chan string, 200)
+	other.Handle("h", func(ctx context.Context, job *Job) error {
+		if job.Attempt != 1 {
+			t.Errorf("attempt %d", job.Attempt)
+		}
+		done <- job.ID
+		return nil
+	})
+	startWorker(t, other)
+	for len(left) > 0 {
+		delete(left, awaitEvent(t, done, "a job that was held"))
+	}
+	if count := h.wanted(); count != 0 {
+		t.Errorf("%d are taken ahead again", count)
+	}
+}

@@ -61,7 +61,12 @@ struct Batch {
 /// A part of the jobs of an enqueue_many().
 class BatchPush final : public sdk::Call {
  public:
-  explicit BatchPush(std::shared_ptr<Batch> batch) : batch_(std::move(batch)) {}
+  BatchPush(std::shared_ptr<Batch> batch, sdk::Pipe::Spare memory) : batch_(std::move(batch)) {
+    commands = 0;
+    bytes = std::move(memory.bytes);
+    jobs = std::move(memory.jobs);
+  }
+  bool is_plain() const { return !jobs.empty(); }
   void add(std::size_t place) { places_.push_back(place); }
   void on_reply(std::uint32_t index, sdk::Value&& value) override {
     if (value.is_error()) on_failure(index, sdk::error_of(value.text));
@@ -260,6 +265,7 @@ std::vector<EnqueueResult> Client::enqueue_many(std::span<const NewJob> jobs) {
   std::unique_ptr<BatchPush> chunk;
   const auto send = [&] {
     if (chunk == nullptr) return;
+    if (chunk->commands == 0) return chunk.reset();  // its only job was refused
     core_->set_times(*chunk);
     {
       const std::lock_guard lock(batch->mutex);
@@ -274,15 +280,19 @@ std::vector<EnqueueResult> Client::enqueue_many(std::span<const NewJob> jobs) {
     EnqueueResult& result = batch->results[i];
     try {
       result.id = job.id.empty() ? sdk::make_id() : job.id;
-      const sdk::Push push(*core_, job.topic, result.id, job.payload, job.options);
+      const bool is_plain = sdk::needs_no_words(*core_, job.options);
       const bool is_safe = job.id.empty() || job.options.on_conflict != OnConflict::reject;
-      if (chunk != nullptr && chunk->is_safe_to_repeat != is_safe) send();
+      if (chunk != nullptr && (chunk->is_safe_to_repeat != is_safe || chunk->is_plain() != is_plain)) send();
       if (chunk == nullptr) {
-        chunk = std::make_unique<BatchPush>(batch);
-        chunk->commands = 0;
+        chunk = std::make_unique<BatchPush>(batch, core_->pipe().take_spare());
         chunk->is_safe_to_repeat = is_safe;
       }
-      push.words().append_to(chunk->bytes);
+      if (is_plain) {
+        sdk::append_job(*chunk, *core_, job.topic, result.id, job.payload, job.options);
+      } else {
+        const sdk::Push push(*core_, job.topic, result.id, job.payload, job.options);
+        push.words().append_to(chunk->bytes);
+      }
       chunk->add(i);
       ++chunk->commands;
     } catch (const Error& error) {

@@ -74,6 +74,13 @@ class Push {
   Words words_;
 };
 
+/// Whether a job can be given to the engine in this process without words; see Call::jobs.
+bool needs_no_words(const ClientCore& core, const EnqueueOptions& options);
+/// Appends the job to `call.jobs`. Throws as Push() does, and then the call is as before.
+/// REQUIRES: needs_no_words().
+void append_job(Call& call, const ClientCore& core, std::string_view topic, std::string_view id,
+                std::string_view payload, const EnqueueOptions& options);
+
 /// Appends PRI to HEADER, as PUSH and SCHEDULE SET have them.
 void append_options(Words& words, const ClientCore& core, const EnqueueOptions& options);
 /// Refuses a text that is so long that a server would not even read it.

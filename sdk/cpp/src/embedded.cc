@@ -40,15 +40,42 @@ uint64_t random_seed() {
   return (uint64_t{device()} << 32) ^ device();
 }
 
+/// As a server writes it.
 std::string line_of(const Error& error) {
-  return fmt::format("{} {}", traits_of(error.code).resp_prefix, error.detail);
+  const std::string_view prefix = traits_of(error.code).resp_prefix;
+  if (error.retry_after <= Millis::zero()) return fmt::format("{} {}", prefix, error.detail);
+  return fmt::format("{} {} (try again in {})", prefix, error.detail, format_duration(error.retry_after));
+}
+
+PushRequest request_of(std::string_view texts, const PushJob& job) {
+  texts.remove_prefix(job.begin);
+  const auto take = [&texts](size_t size) {
+    const std::string_view text = texts.substr(0, size);
+    texts.remove_prefix(size);
+    return text;
+  };
+  PushRequest request;
+  request.topic = take(job.topic);
+  request.id = take(job.id);
+  request.body = take(job.body);
+  if (job.group > 0) request.group = take(job.group);
+  request.delay = job.delay;
+  if (job.at_ms) request.at = from_unix_ms(*job.at_ms);
+  request.priority = job.priority;
+  request.options.attempts = job.attempts;
+  request.options.lease = job.lease;
+  request.on_conflict = job.on_conflict == Conflict::replace ? OnConflict::kReplace
+                        : job.on_conflict == Conflict::keep  ? OnConflict::kKeep
+                                                             : OnConflict::kReject;
+  return request;
 }
 
 /// A conversation of the server without its socket.
 class LocalSession final : public Session, private net::Connection {
  public:
   LocalSession(resp::Endpoint& host, const resp::CommandLimits& limits)
-      : conversation_(
+      : queue_(host.queue),
+        conversation_(
             std::make_shared<resp::Conversation>(host, static_cast<net::Connection&>(*this), limits)) {}
   ~LocalSession() override { conversation_->hang_up(); }
   LocalSession(const LocalSession&) = delete;
@@ -64,6 +91,16 @@ class LocalSession final : public Session, private net::Connection {
     conversation_->go_on();
     return taken;
   }
+  void push(std::string_view texts, std::span<const PushJob> jobs, uint64_t ticket) override {
+    requests_.clear();
+    for (const PushJob& job : jobs) requests_.push_back(request_of(texts, job));
+    queue_.push(
+        wall_now(), requests_,
+        [pushed = std::weak_ptr(pushed_), ticket, count = jobs.size()](const Result<PushReport>& report) {
+          if (const auto there = pushed.lock()) there->push_back(result_of(report, ticket, count));
+        });
+  }
+  std::vector<Pushed> take_pushed() override { return std::exchange(*pushed_, {}); }
   std::string& output() override { return conversation_->output(); }
   void end_input() override {
     if (std::exchange(ended_, true)) return;
@@ -76,8 +113,21 @@ class LocalSession final : public Session, private net::Connection {
  private:
   void on_output() override {}
   void on_resume() override {}
+  static Pushed result_of(const Result<PushReport>& report, uint64_t ticket, size_t count) {
+    Pushed result{ticket};
+    for (uint32_t i = 0; i < count; ++i) {
+      const Error* error = report.ok() ? nullptr : &report.error();
+      if (error == nullptr && !report->jobs[i].ok()) error = &report->jobs[i].error();
+      if (error != nullptr) result.refused.push_back({i, line_of(*error)});
+    }
+    return result;
+  }
 
+  Queue& queue_;
   std::shared_ptr<resp::Conversation> conversation_;
+  std::vector<PushRequest> requests_;  ///< of the push that is made
+  /// Shared, because the queue may answer when the session is gone.
+  std::shared_ptr<std::vector<Pushed>> pushed_ = std::make_shared<std::vector<Pushed>>();
   bool ended_ = false;
   bool is_gone_ = false;
 };

@@ -6,8 +6,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// The engine in this process. This header names nothing of the server's sources, whose types have the same
 /// names as the public ones of this library: it is the border between the two.
@@ -31,10 +33,41 @@ struct Options {
   std::map<std::string, TopicSettings, std::less<>> topics{};
 };
 
-/// A conversation with the queue in the words of RESP, as over a socket. Only on the engine's thread.
+/// What becomes of a job of this topic and id that is there and waits.
+enum class Conflict : std::uint8_t { replace, keep, reject };
+
+/// A job for Session::push(). Its texts (topic, id, body, group) are one behind the other in a text that is
+/// given with it.
+struct PushJob {
+  std::size_t begin = 0;
+  std::uint32_t topic = 0, id = 0, body = 0, group = 0;  ///< sizes; without a group zero
+  std::optional<std::chrono::milliseconds> delay{};
+  std::optional<std::int64_t> at_ms{};  ///< since 1970
+  std::optional<std::uint32_t> priority{};
+  std::optional<std::uint32_t> attempts{};
+  std::optional<std::chrono::milliseconds> lease{};
+  Conflict on_conflict = Conflict::replace;
+};
+
+/// What became of the jobs of one push().
+struct Pushed {
+  struct Refused {
+    std::uint32_t index = 0;
+    std::string error{};  ///< the line of an error reply
+  };
+  std::uint64_t ticket = 0;
+  std::vector<Refused> refused{};  ///< in their order; the others are stored
+};
+
+/// A conversation with the queue in the words of RESP, as over a socket; and a way for many jobs at once
+/// that need no words. Only on the engine's thread.
 class Session {
  public:
   virtual ~Session() = default;
+  /// Pushes jobs, after the commands that were read. Nothing of the arguments is used after it returns.
+  virtual void push(std::string_view texts, std::span<const PushJob> jobs, std::uint64_t ticket) = 0;
+  /// What was pushed since the last call.
+  virtual std::vector<Pushed> take_pushed() = 0;
   /// Takes complete commands off the front. Takes none while earlier ones must be answered first.
   virtual std::size_t read(std::string_view commands) = 0;
   /// Replies; the caller takes them away.

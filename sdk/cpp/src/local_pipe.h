@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "sdk/cpp/src/embedded.h"
 #include "sdk/cpp/src/pipe.h"
@@ -29,6 +30,11 @@ class LocalPipe final : public Pipe, private embedded::Peer {
   void end() override;
   bool turn() override;
   Steady::time_point next() const override { return delayed_.next(); }
+  /// Gives the session what waits, in order.
+  void send_waiting(Steady::time_point now);
+  bool read_input();
+  void take_pushed(Steady::time_point now);
+  void delay(Flight::Again again);
   void lose(const Error& error);
 
   std::shared_ptr<embedded::Engine> engine_;
@@ -41,6 +47,8 @@ class LocalPipe final : public Pipe, private embedded::Peer {
   Flight flight_;
   std::string input_;     ///< commands that the session has not read
   std::size_t read_ = 0;  ///< of input_
+  std::unordered_map<std::uint64_t, std::unique_ptr<Call>> pushing_;  ///< calls with jobs, by ticket
+  std::uint64_t last_ticket_ = 0;
 };
 
 }  // namespace delayq::sdk

@@ -65,15 +65,31 @@ bool Flight::feed(std::string_view& input, Steady::time_point now, Again& again)
     calls_.pop_front();
     if (!calls_.empty())
       calls_.front()->answer_by_ = std::max(calls_.front()->answer_by_, now + calls_.front()->timeout);
-    if (over->refused_.empty()) {
-      end_(std::move(over));
-      continue;
-    }
-    keep(*over, std::exchange(over->refused_, {}));
-    over->not_before_ = now + over->wait_;
-    again.push_back(std::move(over));
+    finish(std::move(over), now, again);
   }
   return true;
+}
+
+void Flight::finish(std::unique_ptr<Call> call, Steady::time_point now, Again& again) {
+  if (call->refused_.empty()) return end_(std::move(call));
+  keep(*call, std::exchange(call->refused_, {}));
+  call->not_before_ = now + call->wait_;
+  again.push_back(std::move(call));
+}
+
+void Flight::pushed(std::unique_ptr<Call> call, std::vector<embedded::Pushed::Refused> refused,
+                    Steady::time_point now, Again& again) {
+  auto next = refused.begin();
+  for (std::uint32_t i = 0; i < call->commands; ++i) {
+    Value value;
+    value.type = Value::Type::kText;
+    if (next != refused.end() && next->index == i) {
+      value.type = Value::Type::kError;
+      value.text = std::move(next++->error);
+    }
+    reply(*call, std::move(value), now);
+  }
+  finish(std::move(call), now, again);
 }
 
 void Flight::reply(Call& call, Value&& value, Steady::time_point now) {
@@ -96,18 +112,24 @@ void Flight::reply(Call& call, Value&& value, Steady::time_point now) {
 
 void Flight::keep(Call& call, const std::vector<std::uint32_t>& commands) {
   std::string bytes;
+  std::vector<embedded::PushJob> jobs;
   std::vector<std::uint32_t> indexes;
   std::uint32_t at = 0;
   std::string_view rest = call.bytes;
   for (const std::uint32_t command : commands) {
+    indexes.push_back(call.index_of(command));
+    if (!call.jobs.empty()) {
+      jobs.push_back(call.jobs[command]);
+      continue;
+    }
     rest.remove_prefix(size_of_commands(rest, command - at));
     const std::size_t size = size_of_commands(rest, 1);
     bytes += rest.substr(0, size);
     rest.remove_prefix(size);
     at = command + 1;
-    indexes.push_back(call.index_of(command));
   }
-  call.bytes = std::move(bytes);
+  if (jobs.empty()) call.bytes = std::move(bytes);  // otherwise the texts stay where they are
+  call.jobs = std::move(jobs);
   call.commands = static_cast<std::uint32_t>(commands.size());
   call.indexes_ = std::move(indexes);
   call.answered_ = 0;
@@ -179,6 +201,17 @@ void Pipe::end(std::unique_ptr<Call> call) {
   call->on_end();
   ended_bytes_ += call->counted_bytes_;
   ended_commands_ += call->counted_commands_;
+  if (call->jobs.empty() || call->bytes.capacity() > kLargestSpare || ended_spare_.size() >= kMostSpare)
+    return;
+  ended_spare_.push_back({std::move(call->bytes), std::move(call->jobs)});
+}
+
+Pipe::Spare Pipe::take_spare() {
+  const std::lock_guard lock(mutex_);
+  if (spare_.empty()) return {};
+  Spare spare = std::move(spare_.back());
+  spare_.pop_back();
+  return spare;
 }
 
 void Pipe::make_room() {
@@ -188,6 +221,13 @@ void Pipe::make_room() {
   bytes_ -= std::exchange(ended_bytes_, 0);
   commands_ -= std::exchange(ended_commands_, 0);
   if (!had_room || commands_ == 0) changed_.notify_all();
+  for (Spare& each : ended_spare_) {
+    if (spare_.size() >= kMostSpare) break;
+    each.bytes.clear();
+    each.jobs.clear();
+    spare_.push_back(std::move(each));
+  }
+  ended_spare_.clear();
 }
 
 void Pipe::fail(std::unique_ptr<Call> call, const Error& error) {

@@ -14,6 +14,7 @@
 
 #include <delayq/client.h>
 
+#include "sdk/cpp/src/embedded.h"
 #include "sdk/cpp/src/resp.h"
 
 /// How commands reach a queue, and replies come back. Two pipes exist: over a socket (net_pipe.h), and to the
@@ -46,7 +47,9 @@ class Call {
   /// Whether on_reply() looks at the text of a reply that is no error. If not, it is not copied.
   virtual bool needs_text() const { return true; }
 
-  std::string bytes{};  ///< the commands, made by Words
+  std::string bytes{};  ///< the commands, made by Words; with `jobs`: their texts
+  /// Instead of commands, for the engine in this process: one for each command.
+  std::vector<embedded::PushJob> jobs{};
   std::uint32_t commands = 1;
   /// Whether it may be sent again when it is not known if it took effect.
   bool is_safe_to_repeat = false;
@@ -90,6 +93,9 @@ class Flight {
   /// Takes replies off the front of `input`. Calls of which commands were refused and are to be sent again
   /// are appended to `again`. Returns false when the bytes are no replies.
   bool feed(std::string_view& input, Steady::time_point now, Again& again);
+  /// The jobs of a call that is not in the flight were pushed.
+  void pushed(std::unique_ptr<Call> call, std::vector<embedded::Pushed::Refused> refused,
+              Steady::time_point now, Again& again);
   /// The connection is lost. Calls that may be sent again are appended to `again`, in their order, without
   /// the commands that have replies. The others fail.
   void lose(const Error& error, Steady::time_point now, Again& again);
@@ -98,6 +104,8 @@ class Flight {
 
  private:
   void reply(Call& call, Value&& value, Steady::time_point now);
+  /// All commands of the call have replies.
+  void finish(std::unique_ptr<Call> call, Steady::time_point now, Again& again);
   /// Keeps only these commands of a call.
   static void keep(Call& call, const std::vector<std::uint32_t>& commands);
 
@@ -121,6 +129,13 @@ class Pipe {
   /// Fails what is on its way, and ends. When it returns, no Call is called any more.
   virtual void stop() = 0;
 
+  /// Empty memory for a call's `bytes` and `jobs`, which calls that are over have left.
+  struct Spare {
+    std::string bytes;
+    std::vector<embedded::PushJob> jobs;
+  };
+  Spare take_spare();
+
   /// Whether this is the thread of some pipe.
   static bool is_own_thread();
 
@@ -143,6 +158,9 @@ class Pipe {
  private:
   static constexpr std::uint64_t kMostCommands = 200'000;
   static constexpr std::uint64_t kMostBytes = std::uint64_t{128} << 20;
+  /// What is kept of the memory of calls that are over: so many, each up to so large.
+  static constexpr std::size_t kMostSpare = 16;
+  static constexpr std::size_t kLargestSpare = std::size_t{1} << 20;
 
   bool has_room() const { return commands_ == 0 || (commands_ < kMostCommands && bytes_ < kMostBytes); }
 
@@ -152,8 +170,10 @@ class Pipe {
   std::uint64_t commands_ = 0;  ///< on their way
   std::uint64_t bytes_ = 0;
   std::optional<Error> refusal_;
+  std::vector<Spare> spare_;
   std::uint64_t ended_commands_ = 0;  ///< of the pipe's thread: over, but still counted above
   std::uint64_t ended_bytes_ = 0;
+  std::vector<Spare> ended_spare_;
 };
 
 /// Calls that wait for a moment to be sent again.

@@ -71,8 +71,11 @@ void append_options(Words& words, const ClientCore& core, const EnqueueOptions& 
   }
 }
 
-Push::Push(const ClientCore& core, std::string_view topic, std::string_view id, std::string_view payload,
-           const EnqueueOptions& options) {
+namespace {
+
+/// Throws for what no server can be asked.
+void check_job(const ClientCore& core, std::string_view topic, std::string_view id, std::string_view payload,
+               const EnqueueOptions& options) {
   if (options.process_in && options.process_at)
     throw Error(ErrorCode::invalid, "process_in, process_at: give one of them, not both");
   check_length("topic", topic);
@@ -80,6 +83,44 @@ Push::Push(const ClientCore& core, std::string_view topic, std::string_view id, 
   if (payload.size() > core.max_payload())
     throw Error(ErrorCode::too_large, "body has " + std::to_string(payload.size()) + " bytes: at most " +
                                           std::to_string(core.max_payload()) + " are allowed");
+  if (options.on_conflict > OnConflict::reject)
+    throw Error(ErrorCode::invalid, "on_conflict: use replace, keep or reject");
+}
+
+}  // namespace
+
+bool needs_no_words(const ClientCore& core, const EnqueueOptions& options) {
+  return core.is_embedded() && options.backoff.empty() && options.callback.empty() &&
+         options.headers.empty() && running_headers == nullptr;
+}
+
+void append_job(Call& call, const ClientCore& core, std::string_view topic, std::string_view id,
+                std::string_view payload, const EnqueueOptions& options) {
+  check_job(core, topic, id, payload, options);
+  check_length("group", options.group);
+  embedded::PushJob& job = call.jobs.emplace_back();
+  job.begin = call.bytes.size();
+  const auto append = [&call](std::string_view text) {
+    call.bytes += text;
+    return static_cast<std::uint32_t>(text.size());
+  };
+  job.topic = append(topic);
+  job.id = append(id);
+  job.body = append(payload);
+  job.group = append(options.group);
+  job.delay = options.process_in;
+  if (options.process_at) job.at_ms = unix_ms_of(*options.process_at);
+  job.priority = options.priority;
+  job.attempts = options.retry;
+  job.lease = options.timeout;
+  job.on_conflict = options.on_conflict == OnConflict::replace ? embedded::Conflict::replace
+                    : options.on_conflict == OnConflict::keep  ? embedded::Conflict::keep
+                                                               : embedded::Conflict::reject;
+}
+
+Push::Push(const ClientCore& core, std::string_view topic, std::string_view id, std::string_view payload,
+           const EnqueueOptions& options) {
+  check_job(core, topic, id, payload, options);
   words_ << "PUSH" << topic;
   if (options.process_in) {
     words_.millis(*options.process_in);
@@ -98,8 +139,6 @@ Push::Push(const ClientCore& core, std::string_view topic, std::string_view id, 
       break;
     case OnConflict::reject:
       break;
-    default:
-      throw Error(ErrorCode::invalid, "on_conflict: use replace, keep or reject");
   }
 }
 

@@ -189,10 +189,13 @@ Words& Words::millis(std::chrono::milliseconds value) {
   return made(static_cast<std::size_t>(end - begin) + 2);
 }
 
-Words& Words::moment(std::chrono::system_clock::time_point when) {
-  // Rounded up, so that nothing is early.
+std::int64_t unix_ms_of(std::chrono::system_clock::time_point when) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(when).time_since_epoch().count();
-  const auto past = std::max<std::int64_t>(ms, 0);
+  return std::max<std::int64_t>(ms, 0);
+}
+
+Words& Words::moment(std::chrono::system_clock::time_point when) {
+  const std::int64_t past = unix_ms_of(when);
   const int size = std::snprintf(room(), kMadeBytes, "%lld.%03lld", static_cast<long long>(past / 1000),
                                  static_cast<long long>(past % 1000));
   return made(static_cast<std::size_t>(size));

@@ -18,6 +18,9 @@ namespace delayq::sdk {
 using namespace std::chrono_literals;
 using Steady = std::chrono::steady_clock;
 
+/// Rounded up, so that nothing is early.
+std::int64_t unix_ms_of(std::chrono::system_clock::time_point when);
+
 /// A command, word by word. The views must be valid until it is appended somewhere.
 class Words {
  public:

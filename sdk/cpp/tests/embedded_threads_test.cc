@@ -106,6 +106,69 @@ TEST_F(Embedded, ThreadsShareAClient) {
   EXPECT_EQ(client.cancel_group("g"), 8U * (100 + 20 + 50));
 }
 
+// enqueue_many() gives its jobs to the engine without words, enqueue() with them: nobody may notice.
+TEST_F(Embedded, ManyAtOnceMeanTheSameAsOneByOne) {
+  delayq::EmbeddedOptions settings;
+  settings.max_payload = 1000;
+  Client client = Client::open(path(), settings);
+  using delayq::OnConflict;
+  const auto now = std::chrono::system_clock::now();
+  const std::vector<delayq::NewJob> jobs{
+      {.topic = "t", .id = "plain", .payload = "1"},
+      {.topic = "t", .id = "later", .payload = std::string("\0\r\n", 3), .options = {.process_in = 90min}},
+      {.topic = "t", .id = "then", .options = {.process_at = now + 24h}},
+      {.topic = "t", .id = "before", .options = {.process_at = now - 24h}},
+      {.topic = "t", .id = "all", .options = {.priority = 7, .retry = 0, .timeout = 90s, .group = "g"}},
+      {.topic = "t", .id = "words", .options = {.backoff = "1s,2s", .headers = {{"a", "b"}}}},
+      {.topic = "t", .id = "plain", .payload = "2", .options = {.on_conflict = OnConflict::reject}},
+      {.topic = "t", .id = "later", .payload = "2", .options = {.on_conflict = OnConflict::keep}},
+      {.topic = "t", .id = "then", .payload = "2", .options = {.on_conflict = OnConflict::replace}},
+      {.topic = "", .id = "x"},
+      {.topic = "two words", .id = "x"},
+      {.topic = std::string(70'000, 't'), .id = "x"},
+      {.topic = "t", .id = std::string(600, 'i')},
+      {.topic = "t", .id = "x", .payload = std::string(1001, 'p')},
+      {.topic = "t", .id = "x", .options = {.process_in = -1ms}},
+      {.topic = "t", .id = "x", .options = {.process_in = 24h * 365 * 1000}},
+      {.topic = "t", .id = "x", .options = {.process_in = 1s, .process_at = now}},
+      {.topic = "t", .id = "x", .options = {.process_at = delayq::Time::max()}},
+      {.topic = "t", .id = "x", .options = {.process_at = delayq::Time::min()}},
+      {.topic = "t", .id = "x", .options = {.timeout = 0ms}},
+      {.topic = "t", .id = "x", .options = {.timeout = -1s}},
+      {.topic = "t", .id = "x", .options = {.timeout = 24h * 365 * 100}},
+      {.topic = "t", .id = "x", .options = {.priority = UINT32_MAX, .retry = UINT32_MAX}},
+      {.topic = "t", .id = "x", .options = {.group = "two\nlines"}},
+      {.topic = "t", .id = "x", .options = {.on_conflict = static_cast<OnConflict>(9)}},
+  };
+  const std::vector<delayq::EnqueueResult> results = client.enqueue_many(jobs);
+  ASSERT_EQ(results.size(), jobs.size());
+  std::map<std::string, std::optional<delayq::JobInfo>> many;
+  for (const auto& job : jobs) many[job.id] = client.get("t", job.id.size() > 100 ? "none" : job.id);
+  Client other = Client::open(path() + "2", settings);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const auto& job = jobs[i];
+    SCOPED_TRACE(i);
+    try {
+      EXPECT_EQ(other.enqueue(job.topic, job.id, job.payload, job.options), results[i].id);
+      EXPECT_TRUE(results[i].ok()) << results[i].error->what();
+    } catch (const delayq::Error& error) {
+      ASSERT_FALSE(results[i].ok()) << error.what();
+      EXPECT_EQ(results[i].error->code(), error.code()) << error.what();
+      EXPECT_EQ(results[i].id, "");
+    }
+  }
+  for (const auto& [id, info] : many) {
+    const auto one = other.get("t", id.size() > 100 ? "none" : id);
+    ASSERT_EQ(one.has_value(), info.has_value()) << id;
+    if (!one) continue;
+    EXPECT_EQ(std::tie(one->payload, one->group, one->priority, one->state, one->headers),
+              std::tie(info->payload, info->group, info->priority, info->state, info->headers))
+        << id;
+    EXPECT_LT(std::chrono::abs(one->due_at - info->due_at), 60s) << id;
+  }
+  EXPECT_EQ(client.cancel_group("g"), 1U);
+}
+
 TEST_F(Embedded, CallbacksMustNotBlock) {
   Client client = Client::open(path());
   std::promise<std::string> code;

@@ -13,10 +13,12 @@ const MOST_POPPED = 1000;
 const LONGEST_FINISH = 1000;
 /** How long handlers may go on after they were told that the worker stops. */
 const LAST_CHANCE = 1000;
-/** Handlers that take longer than this need no jobs in advance. */
-const LONG_RUN = 100;
+/** As many jobs are taken in advance as handlers begin in this time. */
+const IN_ADVANCE = 20;
+/** How long a handler takes, as long as nothing is known. */
+const USUAL_RUN = 1000;
 /** A job in advance that was not begun after this time is given back. */
-const LONGEST_HOLD = 1000;
+const LONGEST_HOLD = 200;
 /** A pop that fails with one of these would fail again. */
 const FATAL: ReadonlySet<string> = new Set(['invalid', 'unauthorized', 'forbidden', 'too_large']);
 
@@ -39,9 +41,8 @@ export class Shift {
   private pops = 0;
   private problem: unknown;
   private waiters: Array<{condition: () => boolean; resolve: () => void}> = [];
-  /** Means of milliseconds: of a handler, and of a pop that need not wait. */
-  private meanRun = LONG_RUN;
-  private meanPop = 0;
+  /** How many milliseconds a handler takes: a moving average. */
+  private meanRun = USUAL_RUN;
 
   constructor(
     private readonly connection: ConnectionSettings,
@@ -119,6 +120,7 @@ export class Shift {
       const room = this.room();
       if (room <= 0) {
         await this.until(() => this.stopping || this.room() > 0);
+        await new Promise(setImmediate); // Handlers that end in the same turn are counted.
         continue;
       }
       try {
@@ -137,21 +139,23 @@ export class Shift {
     }
   }
 
-  /** How many jobs may be taken now. */
+  /** How many jobs may be taken now. A worker that has handlers to spare takes none in advance. */
   private room(): number {
     const {concurrency} = this.settings;
     if (this.leases.open > MOST_POPPED + 4 * concurrency) return 0;
-    return concurrency + this.inAdvance() - this.running.size - this.held.length;
+    if (this.running.size < concurrency) return concurrency - this.running.size - this.held.length;
+    const most = this.inAdvance();
+    return 2 * this.held.length < most ? most - this.held.length : 0;
   }
 
   /**
-   * While handlers are short, the time in which a pop is under way is long in comparison: as many jobs as will end in it
-   * are taken in advance. Only if jobs can be given back: a nack would count as an attempt.
+   * While handlers are short, some jobs are taken in advance, so that a handler that ends does not wait for the next pop.
+   * Other workers do not see these jobs, so they are few. Only if jobs can be given back: a nack would count as an attempt.
    */
   private inAdvance(): number {
-    if (this.leases.canRelease !== true || this.meanRun >= LONG_RUN) return 0;
+    if (this.leases.canRelease !== true) return 0;
     const {concurrency} = this.settings;
-    return Math.min(concurrency, Math.ceil((concurrency * this.meanPop * 2) / Math.max(this.meanRun, 0.1)));
+    return Math.min(2 * concurrency, Math.floor((concurrency * IN_ADVANCE) / Math.max(this.meanRun, 0.1)));
   }
 
   /** The server prefers the first topic, so the order changes: none has to wait until the others are empty. */
@@ -167,9 +171,7 @@ export class Shift {
     const {lease, wait} = this.settings;
     const words = ['POP', ...this.nextTopics(), 'COUNT', String(count), 'WAIT', `${wait}ms`, 'HEADERS'];
     if (lease !== undefined) words.push('LEASE', `${lease}ms`);
-    const began = performance.now();
     const takens = await this.popping.call(words, {convert: takenOf, raw: true, wait, until: Infinity});
-    if (takens.length === count) this.meanPop += (performance.now() - began - this.meanPop) / 8;
     for (const taken of takens) {
       this.leases.keep(taken);
       this.hold(taken);
@@ -205,7 +207,7 @@ export class Shift {
     const old = this.held.filter((taken) => taken.takenAt < before && !this.running.has(keyOf(taken)));
     if (old.length === 0) return;
     this.held = this.held.filter((taken) => !old.includes(taken));
-    this.meanRun = 10 * LONG_RUN;
+    this.meanRun = USUAL_RUN; // They have become slow: no more in advance for a while.
     void this.leases.release(old);
   }
 

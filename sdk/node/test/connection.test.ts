@@ -4,7 +4,7 @@ import {once} from 'node:events';
 import * as net from 'node:net';
 import {test, type TestContext} from 'node:test';
 import {Client, DelayqError, Worker, type ClientOptions} from 'delayq';
-import {quiet} from './server';
+import {eventually, quiet} from './server';
 
 type Answer = (words: string[], socket: net.Socket) => string | null;
 
@@ -133,11 +133,11 @@ test('a lost connection: an enqueue is sent again, what cannot be repeated safel
 
 test('a connection that was lost while nothing was under way is made again, for every call', async (context) => {
   const fake = await Fake.start(context, () => '+cancelled\r\n');
-  const client = fake.client(context, {retryFor: 0});
+  let isLost = false;
+  const client = fake.client(context, {retryFor: 0, logger: {...quiet, warn: () => void (isLost = true)}});
   assert.equal(await client.dequeue('t', 'a'), 'cancelled');
   fake.cut();
-  await new Promise((resolve) => setImmediate(resolve));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await eventually('the client sees that the connection is lost', () => isLost);
   assert.equal(await client.dequeue('t', 'b'), 'cancelled');
   assert.equal(fake.connections, 2);
 });

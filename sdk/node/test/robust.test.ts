@@ -51,10 +51,10 @@ test('a worker is killed in the middle of a job: another one gets it', async (co
   await client.close();
 });
 
-/** Enqueues until `end`, at most some hundred jobs at a time. Returns the ids of those that the server has confirmed. */
-async function produce(client: Client, end: number): Promise<string[]> {
+/** Enqueues while `goesOn`, at most some hundred jobs at a time. Returns the ids of those that the server has confirmed. */
+async function produce(client: Client, goesOn: () => boolean): Promise<string[]> {
   const stored: string[] = [];
-  for (let i = 0; Date.now() < end; ++i) {
+  for (let i = 0; goesOn(); ++i) {
     const calls = Array.from({length: 10}, (_, part) =>
       part % 2 === 0 ? client.enqueue('t', null, 'x', {timeout: '5s', backoff: '100ms'}) : client.enqueue('t', `own:${i}:${part}`, 'x', {timeout: '5s', backoff: '100ms', processIn: 300}),
     );
@@ -82,9 +82,11 @@ test('the server is killed and restarted under running workers', async (context)
   const book = new Book();
   const workers = [1, 2].map(() => new Worker(new Client(settings), {concurrency: 5}).handle('t', book.handler));
   const runs = workers.map((worker) => worker.run());
-  const producing = produce(client, Date.now() + 4000);
-  for (let i = 0; i < 3; ++i) {
-    await new Promise((resolve) => setTimeout(resolve, 800));
+  let restarts = 0;
+  const producing = produce(client, () => restarts < 3);
+  for (; restarts < 3; ++restarts) {
+    const before = book.done.size;
+    await eventually('50 more jobs are done', () => book.done.size >= before + 50);
     await server.kill();
     await server.begin();
   }
@@ -143,7 +145,8 @@ test('connections are cut at random', async (context) => {
   const book = new Book();
   const workers = [1, 2].map(() => new Worker(new Client(settings), {concurrency: 5}).handle('t', book.handler));
   const runs = workers.map((worker) => worker.run());
-  const stored = await produce(client, Date.now() + CUT_FOR);
+  const end = Date.now() + CUT_FOR;
+  const stored = await produce(client, () => Date.now() < end);
   await finish(book, stored, workers, runs);
   assert.ok(proxy.cuts > 5, `only ${proxy.cuts} cuts`);
   console.log(`${proxy.cuts} connections were cut`);

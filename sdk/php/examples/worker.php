@@ -26,7 +26,8 @@ final class WarnOwner implements Handler
     public function perform(Job $job): void
     {
         ['space' => $space, 'day' => $day] = $job->json();
-        echo "space $space is deleted in ", 30 - $day, " days\n";
+        $left = 30 - $day;
+        echo "space $space is deleted in $left days\n";
     }
 }
 

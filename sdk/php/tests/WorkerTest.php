@@ -206,7 +206,11 @@ final class WorkerTest extends TestCase
             $parent = getmypid();
             $worker = $this->worker(concurrency: 3);
             $worker->handle("signal$signal", function (Job $job) use ($parent, $signal): void {
-                $job->id === '0' && posix_kill($parent, $signal);
+                $this->note("begin $signal");
+                if ($job->id === '0') {
+                    $this->waitFor(fn () => count(array_keys($this->notes(), "begin $signal", true)) === 3);
+                    posix_kill($parent, $signal);
+                }
                 usleep(300_000);
                 $this->note("end $job->id");
             });
@@ -317,6 +321,51 @@ final class WorkerTest extends TestCase
         $worker->handle('a b', static fn () => null);
         $this->expectExceptionMessage('topic');
         $worker->run();
+    }
+
+    public function testWhatWasTakenAheadIsGivenBackAtAStop(): void
+    {
+        $ids = array_map(strval(...), range(1, 300));
+        $this->client->enqueueMany(array_map(static fn (string $id): array => ['topic' => 'ahead', 'id' => $id, 'payload' => 'x', 'retry' => 1], $ids));
+        $worker = $this->worker(concurrency: 2);
+        $worker->handle('ahead', function (Job $job) use ($worker): void {
+            $this->note($job->id);
+            if (count($this->notes()) === 100) {
+                $worker->stop();
+            }
+        });
+        $worker->run();
+        $notes = $this->notes();
+        self::assertGreaterThanOrEqual(100, count($notes));
+        self::assertLessThan(300, count($notes));
+        foreach (array_diff($ids, $notes) as $id) {  // none is dead, although each may be tried only once
+            $job = $this->client->get('ahead', $id);
+            self::assertSame(['ready', 0], [$job->state, $job->attempts]);
+        }
+    }
+
+    public function testASlowHandlerDoesNotKeepWhatWasTakenAhead(): void
+    {
+        $ids = [...array_map(strval(...), range(1, 300)), 'slow', ...array_map(strval(...), range(301, 350))];
+        $this->client->enqueueMany(array_map(static fn (string $id): array => ['topic' => 'slow', 'id' => $id, 'payload' => 'x', 'retry' => 1], $ids));
+        $make = fn (): Worker => $this->worker(concurrency: 1)->handle('slow', function (Job $job): void {
+            if ($job->id === 'slow') {
+                $this->waitFor(fn () => count($this->notes()) === 350);
+            }
+            $this->note($job->id);
+        });
+        $main = getmypid();
+        $pids = [
+            $this->fork(fn () => $make()->run()),
+            $this->fork(function () use ($main): void {
+                $this->waitFor(fn () => count($this->notes()) === 351);
+                posix_kill($main, SIGTERM);
+            }),
+        ];
+        $make()->run();
+        posix_kill($pids[0], SIGTERM);
+        array_map(static fn (int $pid) => pcntl_waitpid($pid, $status), $pids);
+        self::assertCount(351, array_unique($this->notes()));
     }
 
     public function testALargeNumberOfShortJobs(): void

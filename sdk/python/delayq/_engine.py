@@ -24,7 +24,8 @@ StopReason = Literal["cancelled", "lease_lost", "stopping"]
 LONGEST_REASON: Final = 1000  # bytes
 # Jobs are taken ahead as far as the handlers need so long for, so that none waits for the next pop.
 _AHEAD: Final = 0.02
-_LONGEST_AHEAD: Final = 1.0  # a job that has not begun by then is given back
+_USUAL: Final = 1.0  # seconds that a handler takes, as long as nothing is known
+_LONGEST_AHEAD: Final = 0.2  # a job that has not begun by then is given back
 # Without a `lease` of its own the worker asks how long a lease is, this long after it began. No lease is shorter than 100 ms.
 _ASK_AFTER: Final = 0.025
 _USUAL_LEASE: Final = 60.0
@@ -145,7 +146,7 @@ class Engine:
         self._held: dict[bytes, Held] = {}  # by lease: those that run, and those in _ahead
         self._ahead: deque[Held] = deque()
         self._running = 0
-        self._typical = 1.0  # seconds that a handler takes
+        self._typical = _USUAL  # seconds that a handler takes
         self._can_release: bool | None = None
         self._reports: list[_Report] = []
         self._reporting = False
@@ -154,6 +155,7 @@ class Engine:
         self._idle = asyncio.Event()  # nothing runs
         self._idle.set()
         self._stop = asyncio.Event()
+        self.begins_more = True  # False from the moment at which a stop is asked for; any thread may set it
         self._hurry = asyncio.Event()  # the grace is over
         self._past_grace = False
         self._offset: float | None = None  # the server's Unix seconds minus the loop's time
@@ -162,6 +164,7 @@ class Engine:
 
     def stop(self) -> None:
         """Asks the run to end. A second time ends the grace."""
+        self.begins_more = False
         if self._stop.is_set():
             self._hurry.set()
         self._stop.set()
@@ -177,6 +180,7 @@ class Engine:
             await self._end_fetching(fetching)
             await self._finish()
         finally:
+            self.begins_more = False
             for held in list(self._held.values()):  # only if this run was cancelled
                 held.dropped = True
                 self._handlers.give_up(held)
@@ -287,24 +291,48 @@ class Engine:
     async def _end_fetching(self, fetching: asyncio.Task[None]) -> None:
         """No more pops. What a pop that is under way has taken is given back."""
         self._changed.set()
+        self._give_ahead_back(self._loop.time())
         if self._popping is not None and self._popping.end_output():
             await asyncio.wait((fetching,), timeout=_AFTER_GRACE)
         fetching.cancel()
-        while self._ahead:
-            self._give_back(self._ahead.popleft())
+
+    def _give_ahead_back(self, taken_before: float) -> bool:
+        """Gives back what was taken ahead before this moment. Returns whether there was any."""
+        old = False
+        while (held := self._take_ahead()) is not None:
+            if held.taken > taken_before:
+                self._ahead.appendleft(held)
+                return old
+            self._give_back(held)
+            old = True
+        return old
+
+    def _take_ahead(self) -> Held | None:
+        try:
+            return self._ahead.popleft()
+        except IndexError:
+            return None
+
+    def next_ahead(self) -> Held | None:
+        """A job that was taken ahead, for a handler that has just ended; then finished is called with it, too. For any thread."""
+        held = self._take_ahead() if self.begins_more else None
+        if held is not None:
+            held.began = self._loop.time()
+        return held
 
     # ---- what became of jobs
 
-    def finished(self, held: Held, problem: BaseException | None) -> None:
-        """The handler has ended."""
+    def finished(self, held: Held, problem: BaseException | None, ended: float | None = None, following: Held | None = None) -> None:
+        """The handler has ended, and that of `following` has begun in its place."""
         if held.dropped:
             return
         now = self._loop.time()
         self._held.pop(held.lease, None)
-        self._running -= 1
-        self._typical += 0.1 * (now - held.began - self._typical)
-        if self._ahead and self._running < self._settings.concurrency:
-            self._start(self._ahead.popleft())
+        self._typical += 0.1 * ((ended or now) - held.began - self._typical)
+        if following is None:
+            self._running -= 1
+            if self.begins_more and self._running < self._settings.concurrency and (ahead := self._take_ahead()) is not None:
+                self._start(ahead)
         if self._running == 0:
             self._idle.set()
         self._changed.set()
@@ -418,10 +446,10 @@ class Engine:
         """Extends the leases that are due, and looks when the next ones are."""
         self._sweeper = None
         now = self._loop.time()
-        while self._ahead and self._ahead[0].taken + _LONGEST_AHEAD <= now:
-            self._give_back(self._ahead.popleft())
+        if self._give_ahead_back(now - _LONGEST_AHEAD):
+            self._typical = _USUAL  # handlers have become slow: no more is taken ahead for a while
         due: list[Held] = []
-        following = self._ahead[0].taken + _LONGEST_AHEAD if self._ahead else now + 3600
+        following = now + _LONGEST_AHEAD if self._ahead else now + 3600
         for held in self._held.values():
             if held.deadline is not None and held.deadline <= now:
                 held.tell("lease_lost")
@@ -485,9 +513,11 @@ class Engine:
 
     def _lose(self, held: Held) -> None:
         held.lost = True
-        if held in self._ahead:
+        try:
             self._ahead.remove(held)
             self._held.pop(held.lease, None)
+        except ValueError:
+            pass  # it runs
         held.tell("lease_lost")
 
     async def lease_end(self, held: Held) -> int:

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
 import queue
 import signal
 import ssl
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -22,6 +23,7 @@ from .client import Client
 from .errors import Error
 
 _LONGEST_QUESTION: Final = 60.0  # seconds
+_making: Final = threading.Lock()  # of what a job makes only when it is asked for it
 
 
 class BaseJob:
@@ -66,14 +68,16 @@ class Job(BaseJob):
     def __init__(self, held: Held, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(held, engine)
         self._loop = loop
-        self._stopped = threading.Event()
-        held.told = self._stopped.set
-        if held.reason is not None:  # told before it began
-            self._stopped.set()
+        self._stopped: threading.Event | None = None
 
     def wait_stop(self, timeout: float | None = None) -> StopReason | None:
         """Waits until there is a `stop_reason`, for at most so many seconds, and returns it."""
-        self._stopped.wait(timeout)
+        with _making:
+            if self._stopped is None:
+                self._stopped = threading.Event()
+                self._held.told = self._stopped.set
+        if self._held.reason is None:  # it is set before `told` is looked at
+            self._stopped.wait(timeout)
         return self._held.reason
 
     def lease_until(self) -> datetime:
@@ -141,6 +145,7 @@ class _BaseWorker(Generic[H, M]):
         with self._lock:
             self._stop_asked = True
             if self._engine is not None and self._loop is not None:
+                self._engine.begins_more = False
                 self._loop.call_soon_threadsafe(self._engine.stop)
 
     def _add(self, topic: str, handler: H) -> None:
@@ -240,7 +245,7 @@ class _Threads:
         self._jobs: queue.SimpleQueue[Held | None] = queue.SimpleQueue()
         self._threads = 0
         self._busy = 0
-        self._ended: deque[tuple[Held, BaseException | None]] = deque()
+        self._ended: deque[tuple[Held, BaseException | None, float, Held | None]] = deque()
         self._notified = False
 
     def start(self, held: Held) -> None:
@@ -259,7 +264,8 @@ class _Threads:
             self._jobs.put(None)
 
     def _work(self) -> None:
-        while (held := self._jobs.get()) is not None:
+        following: Held | None = None
+        while (held := following or self._jobs.get()) is not None:
             problem: BaseException | None = None
             token = _commands.trace.set(held.trace())
             try:
@@ -267,7 +273,9 @@ class _Threads:
             except BaseException as raised:  # SystemExit, too, is a failure of the handler
                 problem = raised
             _commands.trace.reset(token)
-            self._ended.append((held, problem))
+            # A job that was taken ahead begins here and now: the loop only hears of it.
+            following = None if held.dropped else self.engine.next_ahead()
+            self._ended.append((held, problem, self._loop.time(), following))
             del held, problem
             if not self._notified:
                 self._notified = True
@@ -279,9 +287,10 @@ class _Threads:
     def _collect(self) -> None:
         self._notified = False
         while self._ended:
-            held, problem = self._ended.popleft()
-            self._busy -= 1
-            self.engine.finished(held, problem)
+            held, problem, ended, following = self._ended.popleft()
+            if following is None:
+                self._busy -= 1
+            self.engine.finished(held, problem, ended, following)
 
 
 class AsyncWorker(_BaseWorker[AsyncHandler, AsyncMiddleware]):
@@ -313,12 +322,13 @@ class AsyncWorker(_BaseWorker[AsyncHandler, AsyncMiddleware]):
 
 
 class _Tasks:
-    """Runs handlers as tasks."""
+    """Runs handlers in tasks. A task goes on with jobs that were taken ahead, each in a context of its own."""
 
     def __init__(self, calls: dict[str, Callable[..., Any]]) -> None:
         self.engine: Engine
         self._calls = calls
         self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
 
     def start(self, held: Held) -> None:
         held.run = self._loop.create_task(self._work(held))
@@ -328,15 +338,50 @@ class _Tasks:
         if isinstance(task, asyncio.Task):
             task.cancel()
 
-    async def _work(self, held: Held) -> None:
-        problem: BaseException | None = None
+    async def _work(self, first: Held) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        following: Held | None = first
+        while (held := following) is not None:
+            problem: BaseException | None = None
+            try:
+                await _Handling(self._handle(held), self._context.copy())
+            except BaseException as raised:  # SystemExit and CancelledError, too, are failures of the handler
+                problem = raised
+            held.run = None
+            # A cancellation that has not arrived yet is none of another job.
+            following = None if held.dropped or task.cancelling() else self.engine.next_ahead()
+            if following is not None:
+                following.run = task
+            self.engine.finished(held, problem, None, following)
+
+    async def _handle(self, held: Held) -> None:
         _commands.trace.set(held.trace())
-        try:
-            await self._calls[held.topic](AsyncJob(held, self.engine))
-        except BaseException as raised:  # SystemExit and CancelledError, too, are failures of the handler
-            problem = raised
-        held.run = None
-        self.engine.finished(held, problem)
+        await self._calls[held.topic](AsyncJob(held, self.engine))
+
+
+class _Handling:
+    """A coroutine that is awaited in a context of its own, as in a task of its own."""
+    __slots__ = ("_coroutine", "_context")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], context: contextvars.Context) -> None:
+        self._coroutine = coroutine
+        self._context = context
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        step: Callable[..., Any] = self._coroutine.send
+        value: Any = None
+        while True:
+            try:
+                awaited = self._context.run(step, value)
+            except StopIteration:
+                return
+            try:
+                value = yield awaited
+                step = self._coroutine.send
+            except BaseException as problem:  # such as CancelledError
+                value = problem
+                step = self._coroutine.throw
 
 
 __all__ = ["AsyncHandler", "AsyncJob", "AsyncMiddleware", "AsyncWorker", "BaseJob", "Handler", "Job", "Middleware", "Worker", "log"]

@@ -286,11 +286,13 @@ def test_a_server_that_knows_release(half: Half) -> None:
         assert fake.of(b"RELEASE") == [[b"RELEASE", b"t/1"]] and fake.of(b"NACK") == []
 
 
-def test_jobs_that_were_taken_ahead_and_do_not_begin_are_given_back(half: Half, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "_LONGEST_AHEAD", 0.2)
+@pytest.mark.parametrize("how", ["slow", "stop"])
+def test_jobs_that_were_taken_ahead_and_do_not_begin_are_given_back(half: Half, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.setattr(_engine, "_LONGEST_AHEAD", 0.2 if how == "slow" else 3600.0)
     blocked = threading.Event()
     many = b"*4\r\n" + b"".join(job_reply(b"%d" % n) for n in range(10, 14))
     jobs = [b"*1\r\n" + job_reply(b"%d" % n) for n in range(10)]
+    running: list[str] = []
 
     def answer(_: int, words: Command) -> bytes:
         if words[0] == b"COMMAND":
@@ -305,22 +307,27 @@ def test_jobs_that_were_taken_ahead_and_do_not_begin_are_given_back(half: Half, 
 
     def handle(job: Any) -> Any:
         if int(job.id) >= 10:
+            running.append(job.id)
             while job.stop_reason is None:
                 yield 0.01
 
     with FakeServer(answer) as fake:
-        half.make(fake.address, {"t": handle}, concurrency=2, lease=60, grace=0)
+        half.make(fake.address, {"t": handle}, concurrency=2, lease=60, grace=0 if how == "slow" else 60)
         monkeypatch.setattr(_engine.Engine, "finished", quick(_engine.Engine.finished))
         half.begin()
+        if how == "stop":
+            wait_for(lambda: len(running) == 2, "two run")
+            half.worker.stop()  # and the handlers go on
         wait_for(lambda: sum(len(words) - 1 for words in fake.of(b"RELEASE")) == 2, "two are given back")
         half.stop()
+    assert running == ["10", "11"]
 
 
 def quick(finished: Any) -> Any:
     """As if every handler had been quick, whatever the machine does."""
-    def with_short_handlers(engine: Any, held: Any, problem: Any) -> None:
+    def with_short_handlers(engine: Any, *what: Any) -> None:
         engine._typical = 0.0001
-        finished(engine, held, problem)
+        finished(engine, *what)
         engine._typical = 0.0001
     return with_short_handlers
 
@@ -402,9 +409,8 @@ def test_a_job_that_was_told_to_stop_before_it_began(server: Server) -> None:
         held.tell("stopping")
         engine: Any = None
         loop = asyncio.get_running_loop()
-        assert delayq.Job(held, engine, loop).wait_stop(0) == "cancelled"
+        assert delayq.Job(held, engine, loop).wait_stop(60) == "cancelled"
         assert await delayq.AsyncJob(held, engine).wait_stop() == "cancelled"
-        assert delayq.Job(held, engine, loop)._stopped.is_set()
     asyncio.run(main())
 
 

@@ -299,6 +299,18 @@ void Conversation::flush_nacks() {
   nacks_.clear();
 }
 
+/// Not batched: workers release many leases with one command, and seldom.
+Status Conversation::release(Arguments& arguments) {
+  if (arguments.size() > Limits::kBatchJobs)
+    return invalid("lease", fmt::format("lease: at most {} at once", Limits::kBatchJobs));
+  std::vector<GiveBackItem> items;
+  while (!arguments.empty()) items.push_back({.lease = arguments.take(), .at = now_});
+  host_.queue.give_back(now_, items, respond<uint64_t>([](Writer& writer, uint64_t given) {
+                          writer.integer(static_cast<int64_t>(given));
+                        }));
+  return {};
+}
+
 Status Conversation::extend(Arguments& arguments) {
   ExtendItem item;
   item.lease = arguments.take();

@@ -122,6 +122,11 @@ constexpr std::array kCommands{
                 "The attempt failed: the job is retried by the topic's policy or after the delay, or is "
                 "dead. Returns "
                 "OK; with FIELDS a map: result (retried, dead or cancelled), and retry_ms if it is retried."},
+    CommandSpec{
+        Verb::kRelease, "RELEASE", 1, kAnyNumber, true, kConsuming, Topics::kLeases,
+        "RELEASE lease [lease ...]",
+        "Gives these jobs back, which were not begun: they are ready again at once, and the attempt is "
+        "not counted. Returns how many of the leases were current."},
     CommandSpec{Verb::kExtend, "EXTEND", 1, 2, true, kConsuming, Topics::kFirstLease,
                 "EXTEND lease [duration]",
                 "Sets a new deadline of a reserved job: this long from now, which may be earlier than "

@@ -69,6 +69,7 @@ enum class Verb : uint8_t {
   kPop,
   kAck,
   kNack,
+  kRelease,
   kExtend,
   kGet,
   kCancel,

@@ -329,6 +329,8 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
       return invalid("EXEC without MULTI");
     case Verb::kDiscard:
       return discard_transaction();
+    case Verb::kRelease:
+      return release(arguments);
     case Verb::kCancelGroup:
       return cancel_group(arguments);
     case Verb::kPause:

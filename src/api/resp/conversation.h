@@ -245,6 +245,7 @@ class Conversation final : public api::Conversation {
   void take_headers(JobOptions& options);
   Status ack(Arguments& arguments);
   Status nack(Arguments& arguments);
+  Status release(Arguments& arguments);
   Status extend(Arguments& arguments);
   Status cancel(Arguments& arguments);
   Status reschedule(Arguments& arguments);

@@ -147,39 +147,26 @@ TEST_F(ConversationTest, headers_of_a_transaction_stay_with_their_jobs) {
   }
 }
 
-TEST_F(ConversationTest, forget_says_whether_the_topic_existed) {
-  EXPECT_EQ(client.say({"FORGET", "t"}), "+OK\r\n") << "as it always did";
-  EXPECT_EQ(client.say({"FORGET", "t", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:0\r\n");
-  client.say({"SETTINGS", "SET", "t", "attempts", "3"});
-  EXPECT_EQ(client.say({"FORGET", "t", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:1\r\n");
-  client.say({"PUSH", "u", "0", "b", "ID", "a"});
-  EXPECT_THAT(client.say({"FORGET", "u", "FIELDS"}), StartsWith("-CONFLICT "));
-  client.say({"CANCEL", "u", "a"});
-  EXPECT_EQ(client.say({"FORGET", "u", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:1\r\n");
-  EXPECT_EQ(client.say({"FORGET", "u", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:0\r\n");
-  EXPECT_THAT(client.say({"FORGET", "u", "x"}), StartsWith("-INVALID "));
+TEST_F(ConversationTest, released_jobs_are_ready_again_and_their_attempt_is_not_counted) {
+  client.say({"PUSH", "t", "0", "b", "ID", "a", "ATTEMPTS", "1"});
+  client.say({"PUSH", "t", "0", "b", "ID", "b", "ATTEMPTS", "1"});
+  const std::string first = lease_in(client.say({"POP", "t"}));
+  const std::string second = lease_in(client.say({"POP", "t"}));
+  EXPECT_EQ(client.say({"RELEASE", first, "t/nonsense", second}), ":2\r\n");
+  EXPECT_EQ(client.say({"RELEASE", first}), ":0\r\n") << "it is not current any more";
+  EXPECT_EQ(client.say({"ACK", second}), ":0\r\n");
+  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("$8\r\nattempts\r\n:0\r\n"));
+  const std::string again = client.say({"POP", "t", "COUNT", "2"});
+  EXPECT_THAT(again, StartsWith("*2\r\n*6\r\n"));
+  EXPECT_THAT(again, HasSubstr("$1\r\na\r\n$1\r\nb\r\n:1\r\n")) << "the first attempt again";
 }
 
-TEST_F(ConversationTest, since_when_a_lease_is_held) {
+TEST_F(ConversationTest, a_cancelled_job_that_is_released_is_gone) {
   client.say({"PUSH", "t", "0", "b", "ID", "a"});
-  EXPECT_THAT(client.say({"GET", "t", "a"}), Not(HasSubstr("handed_over_ms")));
-  EXPECT_THAT(client.say({"STATS", "t"}), Not(HasSubstr("oldest_lease_ms")));
-  client.say({"POP", "t"});
-  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("$14\r\nhanded_over_ms\r\n:"));
-  EXPECT_THAT(client.say({"STATS", "t"}), HasSubstr("$15\r\noldest_lease_ms\r\n:"));
-  EXPECT_THAT(client.say({"TOPICS", "", "9", "FIELDS"}), HasSubstr("oldest_lease_ms"));
-}
-
-TEST_F(ConversationTest, list_by_due_time) {
-  for (const char* day : {"1", "2", "3"})
-    client.say({"PUSH", "t", "0", "b", "ID", std::string("day") + day, "AT",
-                fmt::format("2040-01-0{}T00:00:00Z", day)});
-  const std::string second = client.say(
-      {"LIST", "t", "delayed", "DUEAFTER", "2040-01-02T00:00:00Z", "DUEBEFORE", "2040-01-03T00:00:00Z"});
-  EXPECT_THAT(second, AllOf(HasSubstr("day2"), Not(HasSubstr("day1")), Not(HasSubstr("day3"))));
-  EXPECT_THAT(client.say({"LIST", "t", "delayed", "DUEBEFORE", "2208988800"}), Not(HasSubstr("day")));
-  EXPECT_THAT(client.say({"LIST", "t", "delayed", "DUEAFTER", "9", "DUEBEFORE", "9"}),
-              StartsWith("-INVALID "));
+  const std::string lease = lease_in(client.say({"POP", "t"}));
+  EXPECT_EQ(client.say({"CANCEL", "t", "a"}), "+reserved\r\n");
+  EXPECT_EQ(client.say({"RELEASE", lease}), ":1\r\n");
+  EXPECT_EQ(client.say({"GET", "t", "a"}), "$-1\r\n");
 }
 
 TEST_F(ConversationTest, nack_retries_later_or_never) {

@@ -9,6 +9,7 @@
 
 #include "api/resp/conversation.h"
 #include "core/duration.h"
+#include "core/moment.h"
 #include "core/text.h"
 #include "queue/job_options.h"
 

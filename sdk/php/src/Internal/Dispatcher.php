@@ -17,12 +17,11 @@ use Delayq\DelayqException;
 final class Dispatcher
 {
     /** Jobs are taken ahead for so many seconds of work: handlers of milliseconds then need not wait for a pop. */
-    private const AHEAD = 0.01;
-    private const MOST_AHEAD = 1_000;
-    /** A lease whose length is not known is looked at after so many seconds: less than a third of the shortest lease. */
-    private const LEARN_AFTER = 0.03;
-    /** A lease is extended by this to learn the server's clock, in milliseconds. */
-    private const CLOCK_LEASE = 60_000;
+    private const AHEAD = 0.02;
+    /** What was taken ahead and has not begun after so many seconds is given back. */
+    private const LONGEST_HOLD = 0.2;
+    /** How many seconds a handler takes, as long as nothing is known. */
+    private const USUAL = 1.0;
     /** What still runs so many seconds after it was told to stop is given back. */
     private const AFTER_GRACE = 1.0;
     private const LONGEST_TURN = 0.5;
@@ -33,8 +32,6 @@ final class Dispatcher
     private readonly Link $pops;
     private readonly Link $control;
     private int $lastNumber = 0;
-    /** @var array<int, HeldJob> all whose lease we have, by their number */
-    private array $held = [];
     /** @var \SplQueue<HeldJob> taken, and waiting for a process */
     private \SplQueue $waiting;
     /** @var array<string, HeldJob> by key() */
@@ -54,14 +51,14 @@ final class Dispatcher
     /** @var array<int|string, resource> what select() reads besides the links */
     private array $streams = [];
 
+    private readonly Leases $leases;
     private readonly Reports $reports;
     private float $popAt = 0.0;
     private float $popPause = 0.0;
-    private float $extendAt = INF;
-    /** The server's clock minus ours, in milliseconds. */
-    private ?int $clock = null;
     /** How long handlers take, in seconds: a moving average. */
-    private ?float $took = null;
+    private float $took = self::USUAL;
+    /** Whether the server takes jobs back without counting the attempt; null: it was not asked yet. */
+    private ?bool $canRelease = null;
 
     private float $startedAt = 0.0;
     private bool $isStaffed = false;
@@ -89,6 +86,7 @@ final class Dispatcher
     ) {
         $this->pops = new Link($settings, $wait + $settings->timeout);
         $this->control = new Link($settings, $settings->timeout);
+        $this->leases = new Leases($this->control, $leaseMs, $this->tell(...), $this->answerLease(...));
         $this->reports = new Reports($this->control, $log);
         $this->waiting = new \SplQueue();
     }
@@ -111,8 +109,9 @@ final class Dispatcher
                 $this->openLinks($now);
                 $this->advanceStop($now);
                 $this->startProcesses($now);
-                $this->extend($now);
+                $this->leases->extend($now);
                 $this->assign();
+                $this->giveOldBack($now);
                 foreach ($this->reports->send($now) as [$tag, $reply]) {
                     $this->takeReply($tag, $reply);
                 }
@@ -174,7 +173,7 @@ final class Dispatcher
                 $write[$number] = $this->streams[$number];
             }
         }
-        $until = min($now + self::LONGEST_TURN, $this->extendAt, $this->control->nextAt(), $this->mustStop ? INF : $this->pops->nextAt(), $this->nextTimer($now));
+        $until = min($now + self::LONGEST_TURN, $this->leases->nextAt(), $this->control->nextAt(), $this->mustStop ? INF : $this->pops->nextAt(), $this->nextTimer($now));
         $left = $this->mustStop && $this->stoppedAt === null ? 0.0 : max(0.0, $until - $now);
         $except = null;
         if (@stream_select($read, $write, $except, (int) $left, (int) (($left - (int) $left) * 1e6)) === false) {
@@ -199,8 +198,11 @@ final class Dispatcher
                 foreach ($replies as [$tag, $reply]) {
                     $this->takeReply($tag, $reply);
                 }
+                if (!$link->isUp() && $link === $this->pops) {
+                    $this->canRelease = null;
+                }
                 if (!$link->isUp() && $link === $this->control) {
-                    $this->clock = null;  // the next server may have another one
+                    $this->leases->forgetClock();  // the next server may have another one
                 }
                 if (!$link->isUp() && !($link === $this->pops && $this->mustStop)) {
                     $this->log->warning("the connection to {$this->settings->address()} was lost");
@@ -216,6 +218,9 @@ final class Dispatcher
         if ($this->popAt > $now) {
             $next = min($next, $this->popAt);
         }
+        if (!$this->waiting->isEmpty()) {
+            $next = min($next, $this->waiting->bottom()->takenAt + self::LONGEST_HOLD);
+        }
         if ($this->stoppedAt !== null && $this->running !== []) {
             $next = min($next, $this->stoppedAt + $this->grace + ($this->isGraceOver ? self::AFTER_GRACE : 0.0));
         }
@@ -228,8 +233,8 @@ final class Dispatcher
         match ($tag[0] ?? '') {
             'pop' => $this->takePopped($reply, $now),
             'ack', 'nack', 'release' => $this->reports->takeReply($tag, $reply, $now),
-            'learn', 'clock', 'extend' => $this->takeExtended($tag[0], $tag[1], $reply, $now),
-            'get' => $this->takeLooked($tag[1], $reply),
+            'learn', 'clock', 'extend', 'get' => $this->leases->takeReply($tag[0], $tag[1], $reply, $now),
+            'knows' => $this->canRelease = is_array($reply) && isset($reply[0]),
             default => null,
         };
     }
@@ -247,7 +252,7 @@ final class Dispatcher
                 return;
             }
         }
-        $ahead = $this->took === null ? 0 : (int) min(self::MOST_AHEAD, $this->concurrency * self::AHEAD / max($this->took, 1e-4));
+        $ahead = $this->canRelease !== true ? 0 : (int) min(2 * $this->concurrency, $this->concurrency * self::AHEAD / max($this->took, 1e-4));
         $count = count($this->idle) + $ahead - count($this->waiting);
         if ($count <= 0) {
             return;
@@ -255,6 +260,9 @@ final class Dispatcher
         $words = ['POP', ...self::inOrder($this->topics), 'COUNT', (string) $count, 'WAIT', Time::duration($this->wait, 'wait'), 'HEADERS'];
         if ($this->leaseMs !== null) {
             array_push($words, 'LEASE', "{$this->leaseMs}ms");
+        }
+        if ($this->canRelease === null) {
+            $this->pops->send(Connection::encode(['COMMAND', 'INFO', 'RELEASE']), ['knows']);
         }
         $this->topics[] = array_shift($this->topics);  // so that a topic that is never empty does not keep the others waiting
         $this->pops->send(Connection::encode($words), ['pop']);
@@ -299,11 +307,8 @@ final class Dispatcher
                 $this->reports->release($lease);
                 continue;
             }
-            $job = new HeldJob(++$this->lastNumber, $lease, $topic, $id, $payload, $attempt, $due, $headers);
-            $job->length = $this->leaseMs;
-            $job->extendAt = $now + ($this->leaseMs === null ? self::LEARN_AFTER : $this->leaseMs / 3000);
-            $this->extendAt = min($this->extendAt, $job->extendAt);
-            $this->held[$job->number] = $job;
+            $job = new HeldJob(++$this->lastNumber, $lease, $topic, $id, $payload, $attempt, $due, $headers, $now);
+            $this->leases->hold($job);
             $this->waiting->enqueue($job);
         }
     }
@@ -320,14 +325,16 @@ final class Dispatcher
         while ($this->idle !== [] && !$this->waiting->isEmpty() && !$this->mustStop) {
             $job = $this->waiting->dequeue();
             if ($job->isLost) {
-                unset($this->held[$job->number]);
+                $this->leases->drop($job);
                 continue;
             }
             $key = $job->key();
             if (isset($this->running[$key])) {
                 // The server has given it out again, so the earlier lease is void. Its handler ends first.
-                $this->lose($this->running[$key]);
-                unset($this->held[($this->blocked[$key] ?? null)?->number]);
+                $this->leases->lose($this->running[$key]);
+                if (isset($this->blocked[$key])) {
+                    $this->leases->drop($this->blocked[$key]);
+                }
                 $this->blocked[$key] = $job;
                 continue;
             }
@@ -340,6 +347,23 @@ final class Dispatcher
             if ($job->reason !== null) {
                 $channel->send(Channel::REASON, $job->number, $job->reason);
             }
+        }
+    }
+
+    /** Handlers have become slow: other workers get what waits for one, and no more is taken ahead for a while. */
+    private function giveOldBack(float $now): void
+    {
+        while (!$this->waiting->isEmpty() && $this->waiting->bottom()->takenAt + self::LONGEST_HOLD <= $now) {
+            $this->giveUnbegunBack($this->waiting->dequeue());
+            $this->took = self::USUAL;
+        }
+    }
+
+    private function giveUnbegunBack(HeldJob $job): void
+    {
+        $this->leases->drop($job);
+        if (!$job->isLost) {
+            $this->reports->release($job->lease);
         }
     }
 
@@ -376,8 +400,8 @@ final class Dispatcher
                 }
             } elseif ($kind === Channel::ASK_LEASE) {
                 $job->asksLease = true;
-                if (!$this->answerLease($job) && !$job->isExtending) {
-                    $this->extendAt = $job->extendAt = 0.0;
+                if (!$this->answerLease($job)) {
+                    $this->leases->lookNow($job);
                 }
             }
         }
@@ -426,13 +450,14 @@ final class Dispatcher
     private function finish(HeldJob $job, ?array $failure): void
     {
         $key = $job->key();
-        unset($this->held[$job->number], $this->running[$key], $this->jobOf[$job->process]);
+        $this->leases->drop($job);
+        unset($this->running[$key], $this->jobOf[$job->process]);
         if (isset($this->blocked[$key])) {
             $this->waiting->unshift($this->blocked[$key]);
             unset($this->blocked[$key]);
         }
         $took = Time::now() - $job->startedAt;
-        $this->took = $this->took === null ? $took : 0.9 * $this->took + 0.1 * $took;
+        $this->took = 0.9 * $this->took + 0.1 * $took;
         if ($job->isLost) {
             $this->log->warning('the lease was lost while the handler ran; its result is dropped', $job->context());
         } elseif ($failure === null) {
@@ -448,86 +473,7 @@ final class Dispatcher
         }
     }
 
-    // ---- leases
-
-    private function extend(float $now): void
-    {
-        if ($now < $this->extendAt || !$this->control->isUp()) {
-            return;
-        }
-        $this->extendAt = INF;
-        foreach ($this->held as $job) {
-            if ($job->isLost || $job->isExtending) {
-                continue;
-            }
-            if ($job->extendAt > $now) {
-                $this->extendAt = min($this->extendAt, $job->extendAt);
-                continue;
-            }
-            $job->isExtending = true;
-            if ($job->length === null) {
-                $this->control->send(Connection::encode(['EXTEND', $job->lease]), ['learn', $job]);
-                if ($this->clock === null) {
-                    $this->control->send(Connection::encode(['EXTEND', $job->lease, self::CLOCK_LEASE . 'ms']), ['clock', $job]);
-                }
-            } else {
-                $this->control->send(Connection::encode(['EXTEND', $job->lease, "{$job->length}ms"]), ['extend', $job]);
-                $this->control->send(Connection::encode(['GET', $job->topic, $job->id]), ['get', $job]);
-            }
-        }
-    }
-
-    private function takeExtended(string $kind, HeldJob $job, mixed $reply, float $now): void
-    {
-        if (!is_int($reply) && !$reply instanceof DelayqException) {
-            $reply = new DelayqException('unavailable', 'the answer to EXTEND makes no sense');
-        }
-        $isPartOfTwo = $kind === 'learn' && $this->clock === null;
-        if ($reply instanceof DelayqException) {
-            if (!$reply->retryable) {
-                $this->lose($job);
-            }
-            $job->extendAt = $now + ($this->control->isUp() ? 0.2 : 0.0);
-        } elseif ($kind === 'clock') {
-            $this->clock ??= $reply - self::CLOCK_LEASE - (int) ($now * 1000);
-            if ($job->until !== null) {
-                $job->length = $this->lengthUntil($job->until, $now);
-            }
-            $job->extendAt = $now;  // back to its own length
-        } else {
-            $job->until = $reply;
-            if (!$isPartOfTwo) {
-                $job->length ??= $this->lengthUntil($reply, $now);
-                $job->extendAt = $now + $job->length / 3000;
-                $this->answerLease($job);
-            }
-        }
-        if (!$isPartOfTwo) {
-            $job->isExtending = false;
-            $this->extendAt = min($this->extendAt, $job->extendAt);
-        }
-    }
-
-    private function lengthUntil(int $until, float $now): int
-    {
-        return max(100, $until - $this->clock - (int) ($now * 1000));
-    }
-
-    private function takeLooked(HeldJob $job, mixed $reply): void
-    {
-        if (is_array($reply) && ($reply['cancel_requested'] ?? 0) && !$job->isLost) {
-            $this->tell($job, 'cancelled');
-        }
-    }
-
-    private function lose(HeldJob $job): void
-    {
-        if (!$job->isLost) {
-            $job->isLost = true;
-            $this->tell($job, 'lease_lost');
-            $this->answerLease($job);
-        }
-    }
+    // ---- telling handlers
 
     private function tell(HeldJob $job, string $reason): void
     {
@@ -563,12 +509,7 @@ final class Dispatcher
         if ($this->stoppedAt === null) {
             $this->stoppedAt = $now;
             $this->pops->isIdle() ? $this->pops->close() : $this->pops->finish();
-            foreach ([...$this->waiting, ...array_values($this->blocked)] as $job) {
-                unset($this->held[$job->number]);
-                if (!$job->isLost) {
-                    $this->reports->release($job->lease);
-                }
-            }
+            array_map($this->giveUnbegunBack(...), [...$this->waiting, ...array_values($this->blocked)]);
             $this->waiting = new \SplQueue();
             $this->blocked = [];
         }
@@ -591,7 +532,8 @@ final class Dispatcher
     /** The handler takes too long: its process is ended, since somebody else will have the job. */
     private function giveBack(HeldJob $job): void
     {
-        unset($this->held[$job->number], $this->running[$job->key()], $this->jobOf[$job->process]);
+        $this->leases->drop($job);
+        unset($this->running[$job->key()], $this->jobOf[$job->process]);
         $this->processes->kill($job->process);
         if (!$job->isLost) {
             $this->reports->release($job->lease);

@@ -37,6 +37,7 @@ final class HeldJob
         public readonly int $attempt,
         public readonly int $dueMs,
         public readonly array $headers,
+        public readonly float $takenAt,
     ) {
     }
 
