@@ -87,5 +87,25 @@ TEST_F(ArgumentsTest, says_what_was_probably_meant) {
   EXPECT_EQ(explained({"list", "--one", "1"}), "it was understood");
 }
 
+TEST_F(ArgumentsTest, what_was_typed_does_nothing_to_the_terminal) {
+  const std::string evil = "\x1b]0;x\x07\u009b2J\u202e\nx";
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{evil},
+                                             {"-" + evil},
+                                             {"--" + evil},
+                                             {"list", "--" + evil},
+                                             {"list", "--number", evil},
+                                             {"list", "--number", "1", "-" + evil},
+                                             {"token", evil},
+                                             {"token", "new", evil},
+                                             {"help", evil}}) {
+    const std::string said = explained(arguments);
+    EXPECT_THAT(said,
+                testing::Not(testing::AnyOf(testing::HasSubstr("\x1b"), testing::HasSubstr("\x07"),
+                                            testing::HasSubstr("\u009b"), testing::HasSubstr("\u202e"))));
+    EXPECT_LE(std::count(said.begin(), said.end(), '\n'), 2) << said;
+  }
+}
+
 }  // namespace
 }  // namespace delayq::cli

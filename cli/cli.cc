@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/connection.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/text.h"
 
@@ -288,10 +289,13 @@ Unknown unknown_topic_of_help(const CLI::App& app, const std::vector<std::string
   return {};
 }
 
+/// What was typed is in it, and may have been copied from anywhere.
+constexpr size_t kShownProblem = 2'000;
+
 /// `name` is the program's, or that of a group of commands.
 std::string no_such_command(std::string_view word, const CLI::App& within, std::string_view name = "delayq") {
-  return fmt::format("{0}: there is no command {1}.{2}\n{0} --help lists them\n", name, quote(word),
-                     meant(word, command_names(within)));
+  return fmt::format("{0}: there is no command {1}.{2}\n{0} --help lists them\n", name,
+                     printable(quote(word), kShownProblem), meant(word, command_names(within)));
 }
 
 /// What CLI11 says, as the rest of the program would say it.
@@ -350,7 +354,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
   const CLI::App* command = command_named(app, first);
   if (command == nullptr) {
     if (first.empty() || first.starts_with('-'))
-      return fmt::format("delayq: {}\ndelayq --help lists all options\n", unmarked(error.what()));
+      return fmt::format("delayq: {}\ndelayq --help lists all options\n",
+                         printable(unmarked(error.what()), kShownProblem));
     return no_such_command(first, app);
   }
   std::string name = first;
@@ -366,7 +371,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error,
   if (const std::string option = unknown_option(*command, arguments); !option.empty()) {
     what = fmt::format("there is no option {}.{}", option, meant(option, option_names(*command)));
   }
-  return fmt::format("delayq {0}: {1}\ndelayq {0} --help lists all options\n", name, what);
+  return fmt::format("delayq {0}: {1}\ndelayq {0} --help lists all options\n", name,
+                     printable(what, kShownProblem));
 }
 
 namespace {

@@ -146,17 +146,38 @@ Error closed(const std::string& name) {
   return unavailable(fmt::format("{} closed the connection without an answer", name));
 }
 
+thread_local WaitGuard* guard = nullptr;
+
+}  // namespace
+
+WaitGuard::WaitGuard(std::array<int, 2> descriptors, std::function<bool()> is_over)
+    : descriptors_(descriptors), is_over_(std::move(is_over)) {
+  guard = this;
+}
+
+WaitGuard::~WaitGuard() { guard = nullptr; }
+
 /// Waits until the socket is ready for `events`; false when the deadline came first.
 bool wait_for(int socket, short events, Stream::Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<Millis>(deadline - Stream::Clock::now());
-    pollfd entry{.fd = socket, .events = events, .revents = 0};
+    std::array<pollfd, 3> entries{{{.fd = socket, .events = events, .revents = 0},
+                                   {.fd = -1, .events = POLLIN, .revents = 0},
+                                   {.fd = -1, .events = POLLIN, .revents = 0}}};
+    if (guard != nullptr) {
+      entries[1].fd = guard->descriptors_[0];
+      entries[2].fd = guard->descriptors_[1];
+    }
     const auto timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1'000'000'000));
-    const int ready = poll(&entry, 1, timeout);
-    if (ready > 0) return true;
-    if (ready == 0 || errno != EINTR) return false;
+    const int ready = poll(entries.data(), entries.size(), timeout);
+    if (ready == 0 || (ready < 0 && errno != EINTR)) return false;
+    const bool is_called = ready > 0 && (entries[1].revents != 0 || entries[2].revents != 0);
+    if (is_called && guard->is_over_()) return false;
+    if (entries[0].revents != 0) return true;
   }
 }
+
+namespace {
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +20,23 @@ struct ssl_st;
 namespace delayq::cli {
 
 class Tls;
+
+/// While it exists, whoever waits for a server on this thread can be called away from it: the wait watches
+/// these descriptors (-1: none) too, and calls `is_over` when one of them is readable. If that returns true,
+/// the wait ends as if its time had passed.
+class [[nodiscard]] WaitGuard {
+ public:
+  WaitGuard(std::array<int, 2> descriptors, std::function<bool()> is_over);
+  ~WaitGuard();
+  WaitGuard(const WaitGuard&) = delete;
+  WaitGuard& operator=(const WaitGuard&) = delete;
+
+ private:
+  friend bool wait_for(int socket, short events, std::chrono::steady_clock::time_point deadline);
+
+  std::array<int, 2> descriptors_;
+  std::function<bool()> is_over_;
+};
 
 /// Bytes to and from a server, over TCP, with or without TLS. Blocks, but never past the given deadline.
 /// Every error is kUnavailable and names the other end. Not thread-safe.

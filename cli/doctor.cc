@@ -237,10 +237,11 @@ Finding of_dead(const Examined& examined) {
   std::vector<const Examined::Topic*> with_dead;
   int64_t dead = 0;
   for (const Examined::Topic& topic : examined.topics) {
-    if (topic.dead > 0) with_dead.push_back(&topic);
+    if (topic.dead <= 0) continue;  // below 0: what answers is not delayq
+    with_dead.push_back(&topic);
     dead += topic.dead;
   }
-  if (dead == 0) return {"dead jobs", Found::kOk, "none"};
+  if (with_dead.empty()) return {"dead jobs", Found::kOk, "none"};
   std::stable_sort(with_dead.begin(), with_dead.end(),
                    [](const auto* a, const auto* b) { return a->dead > b->dead; });
   int64_t died = 0;

@@ -85,6 +85,8 @@ Result<JobWalk> walk_jobs(const Session& session, const JobFilter& filter, uint6
       Words command{"LIST", filter.topic, state};
       append_option(command, "PREFIX", filter.prefix);
       append_option(command, "ERROR", filter.error);
+      append_option(command, "DUEAFTER", filter.due_after);
+      append_option(command, "DUEBEFORE", filter.due_before);
       append_option(command, "COUNT",
                     std::to_string(std::min<uint64_t>(most - walk.jobs, Limits::kPageJobs)));
       if (!cursor.empty()) append_option(command, "CURSOR", cursor);
@@ -159,6 +161,9 @@ class List final : public Verb {
         ->check(CLI::IsMember(job_state_names()));
     app.add_option("--prefix", filter_.prefix, "Only ids that start with this");
     app.add_option("--error", filter_.error, "Only jobs whose last error contains this");
+    app.add_option("--due-after", due_after_,
+                   "Only jobs due then or later: a moment, or from now: 2h, -30m, now");
+    app.add_option("--due-before", due_before_, "Only jobs due before then: as --due-after");
     app.add_option("--count", count_, "The maximum number; default 100")
         ->check(CLI::Range(1U, 1'000'000'000U));
     CLI::Option* const watch =
@@ -169,7 +174,8 @@ class List final : public Verb {
         "Examples:\n"
         "  delayq list order\n"
         "  delayq list order ready reserved --watch\n"
-        "  delayq list order dead --error timeout --count 1000");
+        "  delayq list order delayed --due-before 5m\n"
+        "  delayq list order dead --error timeout --due-after -1d --count 1000");
   }
 
   Status run(const Session& session) override {
@@ -180,13 +186,63 @@ class List final : public Verb {
       if (std::find(once.begin(), once.end(), state) == once.end()) once.push_back(state);
     }
     filter_.states = std::move(once);
+    for (const bool is_after : {true, false}) {
+      Result<std::optional<DueBound>> bound = read_bound(is_after);
+      if (!bound) return bound.error();
+      (is_after ? after_ : before_) = *bound;
+    }
     return watch_ ? watch(session) : show(session);
   }
 
  private:
+  /// One end of the due times: a moment, or so long from the server's now.
+  struct DueBound {
+    std::optional<Moment> at;
+    Millis from_now{};
+  };
+
+  Result<std::optional<DueBound>> read_bound(bool is_after) const {
+    const std::optional<std::string>& given = is_after ? due_after_ : due_before_;
+    if (!given) return std::optional<DueBound>();
+    if (*given == "now") return std::optional(DueBound{});
+    // A bare number is a moment, in Unix seconds, as it is for the server.
+    if (const Result<Moment> at = parse_moment(*given)) return std::optional(DueBound{*at, {}});
+    const bool is_past = given->starts_with('-');
+    const Result<Millis> length = parse_duration(std::string_view(*given).substr(is_past ? 1 : 0));
+    if (!length || *length > Limits::kMaxDelay || *length < Millis::zero()) {
+      return invalid(
+          fmt::format("{}: {} is neither a moment like 2030-01-31T08:00:00Z nor a time from now like "
+                      "2h or -30m, up to 100 years",
+                      is_after ? "--due-after" : "--due-before", quote(*given)));
+    }
+    return std::optional(DueBound{std::nullopt, is_past ? -*length : *length});
+  }
+
+  /// The filter with its due times as moments.
+  Result<JobFilter> filter_now(const Session& session) const {
+    JobFilter filter = filter_;
+    std::optional<Moment> now;
+    if ((after_ && !after_->at) || (before_ && !before_->at)) {
+      const Result<resp::Value> server = session.ask({"SERVER"});
+      if (!server) return server.error();
+      now = from_unix_ms(number_of(*server, "now_ms"));
+    }
+    const auto text_of = [&](const std::optional<DueBound>& bound) {
+      // The server's moments begin in 1970.
+      return bound ? std::optional(
+                         format_moment(std::max(Moment{}, bound->at ? *bound->at : *now + bound->from_now)))
+                   : std::nullopt;
+    };
+    filter.due_after = text_of(after_);
+    filter.due_before = text_of(before_);
+    return filter;
+  }
+
   Status show(const Session& session) {
     JobRows rows;
-    const Result<JobWalk> walk = walk_jobs(session, filter_, count_, kAllPages, [&](const resp::Value& job) {
+    const Result<JobFilter> filter = filter_now(session);
+    if (!filter) return filter.error();
+    const Result<JobWalk> walk = walk_jobs(session, *filter, count_, kAllPages, [&](const resp::Value& job) {
       if (!session.json) return rows.add(session, job);
       if (job.find("id") == nullptr) return false;
       session.say({}, map_as_json(job));
@@ -210,7 +266,7 @@ class List final : public Verb {
   }
 
   bool is_filtered() const {
-    return filter_.prefix || filter_.error || filter_.states.size() < kJobStateCount;
+    return filter_.prefix || filter_.error || after_ || before_ || filter_.states.size() < kJobStateCount;
   }
 
   Result<ListSnapshot> sample(const Session& session) const {
@@ -220,8 +276,10 @@ class List final : public Verb {
                           .topic = filter_.topic,
                           .at = session.world.now(),
                           .counts = shown_counts(*stats)};
+    const Result<JobFilter> filter = filter_now(session);
+    if (!filter) return filter.error();
     const Result<JobWalk> walk =
-        walk_jobs(session, filter_, count_, kPagesPerLook,
+        walk_jobs(session, *filter, count_, kPagesPerLook,
                   [&](const resp::Value& job) { return snapshot.rows.add(session, job); });
     if (!walk) return walk.error();
     snapshot.has_more = walk->has_more;
@@ -271,6 +329,8 @@ class List final : public Verb {
   }
 
   JobFilter filter_;
+  std::optional<std::string> due_after_, due_before_;
+  std::optional<DueBound> after_, before_;
   uint64_t count_ = 100;
   std::string interval_ = "1s";
   bool watch_ = false;
@@ -311,37 +371,58 @@ class Consumers final : public Verb {
  private:
   struct Leases {
     int64_t total = 0;
-    std::vector<resp::Value> jobs;
+    std::optional<int64_t> oldest_ms{};  ///< since when the longest held one is held, as far as is known
+    std::vector<resp::Value> jobs{};
+  };
+  /// A topic with reserved jobs. One without `since` has leases of which this is not known.
+  struct Busy {
+    std::optional<int64_t> since_ms;
+    std::string topic;
+    bool operator<(const Busy& other) const { return since_ms < other.since_ms; }
   };
 
-  /// The first reserved jobs of each topic, as many as are shown in all.
+  /// Reserved jobs, as many as are shown in all: first of the topics with the oldest leases.
   Status find_leases(const Session& session, Leases& leases) const {
+    std::vector<Busy> busy;
+    if (Status status = find_busy(session, leases, busy); !status) return status;
+    std::stable_sort(busy.begin(), busy.end());
+    for (const Busy& each : busy) {
+      if (each.since_ms)
+        leases.oldest_ms = std::min(leases.oldest_ms.value_or(*each.since_ms), *each.since_ms);
+      if (leases.jobs.size() >= count_) continue;
+      const Result<resp::Value> page =
+          session.ask({"LIST", each.topic, "reserved", "COUNT", std::to_string(count_ - leases.jobs.size())});
+      if (!page) return page.error();
+      if (!is_page(*page)) return unexpected_reply();
+      leases.jobs.insert(leases.jobs.end(), page->items[1].items.begin(), page->items[1].items.end());
+    }
+    // Those that are with their consumer for the longest time first; 0, which is unknown, before all others.
+    std::stable_sort(leases.jobs.begin(), leases.jobs.end(), [](const resp::Value& a, const resp::Value& b) {
+      return number_of(a, "handed_over_ms") < number_of(b, "handed_over_ms");
+    });
+    return {};
+  }
+
+  static Status find_busy(const Session& session, Leases& leases, std::vector<Busy>& busy) {
     constexpr std::string_view kPage = "1000";
-    Words command{"TOPICS", "", std::string(kPage)};
+    Words command{"TOPICS", "", std::string(kPage), "FIELDS"};
     for (;;) {
       const Result<resp::Value> reply = session.ask(command);
       if (!reply) return reply.error();
       if (!is_page(*reply)) return unexpected_reply();
       for (const resp::Value& row : reply->items[1].items) {
-        if (row.items.size() < 4) return unexpected_reply();
-        const int64_t reserved = number_in(row.items[3]).value_or(0);
+        if (row.find("topic") == nullptr || row.find("reserved") == nullptr) return unexpected_reply();
+        const int64_t reserved = number_of(row, "reserved");
         leases.total += reserved;
-        if (reserved == 0 || leases.jobs.size() >= count_) continue;
-        const Result<resp::Value> page = session.ask(
-            {"LIST", row.items[0].text, "reserved", "COUNT", std::to_string(count_ - leases.jobs.size())});
-        if (!page) return page.error();
-        if (!is_page(*page)) return unexpected_reply();
-        leases.jobs.insert(leases.jobs.end(), page->items[1].items.begin(), page->items[1].items.end());
+        if (reserved == 0) continue;
+        const resp::Value* const since = row.find("oldest_lease_ms");
+        busy.push_back(
+            {since == nullptr ? std::nullopt : number_in(*since), std::string(field_text(row, "topic"))});
       }
       const std::string& cursor = reply->items[0].text;
-      if (cursor.empty()) break;
+      if (cursor.empty()) return {};
       command[1] = cursor;
     }
-    // Those that are with their consumer for the longest time first, as far as is known.
-    std::stable_sort(leases.jobs.begin(), leases.jobs.end(), [](const resp::Value& a, const resp::Value& b) {
-      return number_of(a, "due_ms") < number_of(b, "due_ms");
-    });
-    return {};
   }
 
   static std::string moment_of(const resp::Value& map, std::string_view field) {
@@ -368,7 +449,9 @@ class Consumers final : public Verb {
       }
       json.end_array();
     }
-    json.key("leases_total").number(leases.total).end_object();
+    json.key("leases_total").number(leases.total);
+    if (leases.oldest_ms) json.key("oldest_lease_at").text(format_moment(from_unix_ms(*leases.oldest_ms)));
+    json.end_object();
     out.pop_back();
     out += ",\"leases\":[";
     for (size_t i = 0; i < leases.jobs.size(); ++i) out += (i > 0 ? "," : "") + map_as_json(leases.jobs[i]);
@@ -397,14 +480,17 @@ class Consumers final : public Verb {
   }
 
   static void show_leases(const Session& session, const Leases& leases) {
-    session.world.out << fmt::format("leases held: {}\n", grouped(leases.total));
+    session.world.out << fmt::format(
+        "leases held: {}{}\n", grouped(leases.total),
+        leases.oldest_ms ? fmt::format(", the oldest since {}", session.when(*leases.oldest_ms)) : "");
     if (leases.jobs.empty()) return;
     Table table;
-    table.row({"TOPIC", "ID", "ATTEMPT", "DUE", "LEASE ENDS"});
+    table.row({"TOPIC", "ID", "ATTEMPT", "DUE", "HELD SINCE", "LEASE ENDS"});
     for (const resp::Value& job : leases.jobs) {
       table.row({printable(field_text(job, "topic"), kShownTopic),
                  printable(field_text(job, "id"), kShownCell), grouped(number_of(job, "attempts")),
-                 session.when(number_of(job, "due_ms")), session.when(number_of(job, "until_ms"))});
+                 session.when(number_of(job, "due_ms")), when_of(session, job, "handed_over_ms"),
+                 session.when(number_of(job, "until_ms"))});
     }
     session.world.out << table.text();
     if (static_cast<int64_t>(leases.jobs.size()) < leases.total)

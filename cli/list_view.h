@@ -18,6 +18,7 @@ struct JobFilter {
   std::string topic;
   std::vector<std::string> states;  ///< in the order in which they are listed
   std::optional<std::string> prefix, error;
+  std::optional<std::string> due_after, due_before;  ///< as the server reads moments
 };
 
 /// What a walk over listings came to.

@@ -157,6 +157,35 @@ TEST_F(LookingVerbsTest, list_walks_pages_and_states_until_the_count) {
             HasSubstr("\nd   dead "), EndsWith("\nand more: see --count\n"), Not(HasSubstr("\x1b"))));
 }
 
+TEST_F(LookingVerbsTest, list_by_due_time) {
+  const std::string none = Text().array(2).bulk("").array(0).str();
+  const std::string now = Text().map(1).field("now_ms", kNowMs).str();
+  replies_ = now + none + none + now + none;
+  ASSERT_TRUE(run({"list", "t", "dead", "--due-after", "-30m", "--due-before=2h"}));
+  EXPECT_THAT(sent_[0], ElementsAre("SERVER")) << "its clock counts";
+  EXPECT_THAT(sent_[1], ElementsAre("LIST", "t", "dead", "DUEAFTER", "2030-01-31T07:30:00.000Z", "DUEBEFORE",
+                                    "2030-01-31T10:00:00.000Z", "COUNT", "100"));
+  EXPECT_EQ(output(), "no such jobs in t\n");
+  ASSERT_TRUE(run({"list", "t", "dead", "--due-after", "1896076800"}));
+  EXPECT_THAT(sent_[2],
+              ElementsAre("LIST", "t", "dead", "DUEAFTER", "2030-01-31T08:00:00.000Z", "COUNT", "100"));
+  ASSERT_TRUE(run({"list", "t", "dead", "--due-before", "now"}));
+  EXPECT_THAT(sent_[4],
+              ElementsAre("LIST", "t", "dead", "DUEBEFORE", "2030-01-31T08:00:00.000Z", "COUNT", "100"));
+  replies_ = now + none;
+  ASSERT_TRUE(run({"list", "t", "dead", "--due-after", "-36525d"}));
+  EXPECT_THAT(sent_[6],
+              ElementsAre("LIST", "t", "dead", "DUEAFTER", "1970-01-01T00:00:00.000Z", "COUNT", "100"));
+  for (const std::string& wrong :
+       {std::string("soon"), std::string("-"), std::string("--5m"), std::string("37000d"),
+        std::string("2030-02-31T00:00:00Z"), std::string(kHostile)}) {
+    const Status status = run({"list", "t", "--due-before=" + wrong});
+    ASSERT_FALSE(status) << wrong;
+    EXPECT_THAT(status.error().detail, AllOf(StartsWith("--due-before: "), Not(HasSubstr("\x1b"))));
+  }
+  EXPECT_EQ(sent_.size(), 7U) << "nothing wrong was sent";
+}
+
 TEST_F(LookingVerbsTest, list_says_when_there_is_nothing_and_what_more_there_is) {
   Text none;
   for (int i = 0; i < 5; ++i) none.array(2).bulk("").array(0);
@@ -230,10 +259,20 @@ TEST_F(LookingVerbsTest, purge_in_a_script_needs_yes) {
   EXPECT_EQ(output(), "{\"jobs\":2003}\n{\"jobs\":0}\n");
 }
 
+TEST_F(LookingVerbsTest, topics_rm_says_that_there_is_no_such_topic) {
+  replies_ = Text().map(1).field("existed", int64_t{0}).ok().str();
+  const Status status = run({"topics", "rm", std::string(kHostile)});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(status.error().detail, AllOf(HasSubstr("no topic \"\\x1b]0;x"), Not(HasSubstr("\x1b"))));
+  EXPECT_FALSE(run({"topics", "rm", "t"})) << "not a reply of delayq";
+}
+
 TEST_F(LookingVerbsTest, topics_rm_says_what_is_in_the_way) {
-  replies_ = Text().ok().error("CONFLICT", "topic \"t\" has 3 jobs").str() + counts(3, 0).str();
+  replies_ = Text().map(1).field("existed", 1).error("CONFLICT", "topic \"t\" has 3 jobs").str() +
+             counts(3, 0).str();
   ASSERT_TRUE(run({"topics", "rm", "t"}));
-  EXPECT_THAT(sent_.back(), ElementsAre("FORGET", "t"));
+  EXPECT_THAT(sent_.back(), ElementsAre("FORGET", "t", "FIELDS"));
   EXPECT_EQ(output(), "t has no jobs, settings and figures any more\n");
   const Status status = run({"topics", "rm", "t"});
   ASSERT_FALSE(status);
@@ -249,13 +288,14 @@ TEST_F(LookingVerbsTest, consumers_shows_who_waits_and_what_is_held) {
   text.field("client", "c:1").field("protocol", "resp").bulk("topics").array(2).bulk("a").bulk(kHostile);
   text.field("since_ms", kNowMs - 2'000).field("until_ms", kNowMs + 60'000);
   Text topics;
-  topics.array(2).bulk("").array(1).array(7).bulk("t").integer(0).integer(0).integer(3);
-  topics.integer(0).integer(0).integer(0);
+  topics.array(2).bulk("").array(2).map(2).field("topic", "none").field("reserved", int64_t{0});
+  topics.map(3).field("topic", "t").field("reserved", 3).field("oldest_lease_ms", kNowMs - 720'000);
   job(topics.array(2).bulk("").array(1), "x", "reserved");
   replies_ = text.str() + topics.str();
   ASSERT_TRUE(run({"consumers"}));
-  EXPECT_THAT(output(), AllOf(HasSubstr("connections: 4"), HasSubstr("2s ago"), HasSubstr("leases held: 3"),
-                              HasSubstr("x "), Not(HasSubstr("\x1b")), EndsWith("and more: see --count\n")));
+  EXPECT_THAT(output(), AllOf(HasSubstr("connections: 4"), HasSubstr("2s ago"),
+                              HasSubstr("leases held: 3, the oldest since 12m ago\n"), HasSubstr("x "),
+                              Not(HasSubstr("\x1b")), EndsWith("and more: see --count\n")));
   json_ = true;
   replies_ = text.str() + topics.str();
   ASSERT_TRUE(run({"consumers"}));
@@ -264,7 +304,7 @@ TEST_F(LookingVerbsTest, consumers_shows_who_waits_and_what_is_held) {
       AllOf(StartsWith("{\"connections\":4,\"waiting_total\":2,\"waiting\":[{\"client\":\"c:1\","
                        "\"protocol\":\"resp\",\"topics\":[\"a\""),
             HasSubstr("\"since\":\"2030-01-31T07:59:58.000Z\",\"until\":\"2030-01-31T08:01:00.000Z\"}]"),
-            HasSubstr("\"leases_total\":3,\"leases\":[{")));
+            HasSubstr("\"leases_total\":3,\"oldest_lease_at\":\"2030-01-31T07:48:00.000Z\",\"leases\":[{")));
   replies_ = Text().error("NOPERM", "only for some").str() + topics.str();
   ASSERT_TRUE(run({"consumers"}));
   EXPECT_THAT(output(), AllOf(StartsWith("{\"leases_total\":3"), Not(HasSubstr("waiting"))));
@@ -455,6 +495,10 @@ TEST_F(LookingVerbsTest, doctor_finds_what_is_wrong) {
   EXPECT_THAT(page, AllOf(HasSubstr("problem  pushes"), HasSubstr("-> free room"), Not(HasSubstr("\x1b")),
                           EndsWith("\n5 problems, 8 warnings\n")));
   for (const size_t width : {1U, 20U, 50U, 200U}) EXPECT_FALSE(render_findings(findings, width).empty());
+
+  examined.topics = {{.name = "odd", .dead = -5}};
+  EXPECT_EQ(finding_about(judge(examined, false, false), "dead jobs").result, kOk)
+      << "nonsense is no reason to crash";
 }
 
 TEST_F(LookingVerbsTest, doctor_skips_what_a_token_may_not_see) {

@@ -212,9 +212,12 @@ class TopicsRm final : public Verb {
   void add_options(CLI::App& app) override { app.add_option("TOPIC", topic_, "The topic")->required(); }
 
   Status run(const Session& session) override {
-    const Result<resp::Value> reply = session.ask({"FORGET", topic_});
+    const Result<resp::Value> reply = session.ask({"FORGET", topic_, "FIELDS"});
     if (!reply && reply.error().code == ErrorCode::kConflict) return explain(session, reply.error());
     if (!reply) return reply.error();
+    if (reply->find("existed") == nullptr) return unexpected_reply();
+    if (number_of(*reply, "existed") == 0)
+      return Error{ErrorCode::kNotFound, {}, fmt::format("there is no topic {}", quote(topic_))};
     session.say(fmt::format("{} has no jobs, settings and figures any more", printable(topic_, kShownTopic)),
                 json::Object().text("result", "ok").finish());
     return {};

@@ -219,6 +219,7 @@ Terminal::Terminal() : has_keys_(tcgetattr(STDIN_FILENO, &before_) == 0) {
     tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   }
   put(kEnter);
+  guard_.emplace(std::array{signals_, has_keys_ ? STDIN_FILENO : -1}, [this] { return note(); });
 }
 
 Terminal::~Terminal() {
@@ -244,31 +245,51 @@ void Terminal::draw(const std::vector<std::string>& lines) const {
 }
 
 Terminal::Event Terminal::wait(Millis patience) {
+  Input input;
+  if (noted_.empty()) {
+    input = read(patience);
+  } else {
+    input = noted_.front();
+    noted_.pop_front();
+  }
+  key_ = input.key;
+  return input.event;
+}
+
+bool Terminal::note() {
+  const Input input = read(Millis::zero());
+  if (input.is_end()) noted_.clear();  // it comes first
+  noted_.push_back(input);
+  return input.is_end();
+}
+
+Terminal::Input Terminal::read(Millis patience) const {
   std::array<pollfd, 2> entries{{{.fd = signals_, .events = POLLIN, .revents = 0},
                                  {.fd = has_keys_ ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}}};
   if (poll(entries.data(), entries.size(), static_cast<int>(std::max<int64_t>(patience.count(), 0))) <= 0)
-    return Event::kNothing;
+    return {};
   return entries[0].revents != 0 ? read_signal() : read_key();
 }
 
-Terminal::Event Terminal::read_signal() const {
+Terminal::Input Terminal::read_signal() const {
   signalfd_siginfo info{};
-  if (read(signals_, &info, sizeof info) != sizeof info) return Event::kNothing;
-  return info.ssi_signo == SIGWINCH ? Event::kResized : Event::kStop;
+  if (::read(signals_, &info, sizeof info) != sizeof info) return {};
+  return {info.ssi_signo == SIGWINCH ? Event::kResized : Event::kStop};
 }
 
-Terminal::Event Terminal::read_key() {
+Terminal::Input Terminal::read_key() {
   std::array<char, 16> bytes;
-  const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
-  if (got <= 0) return Event::kStop;  // the terminal is gone
+  const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+  if (got <= 0) return {Event::kStop};  // the terminal is gone
   const std::string_view text(bytes.data(), static_cast<size_t>(got));
-  if (text == "\x1b[A" || text == "\x1bOA") return Event::kUp;
-  if (text == "\x1b[B" || text == "\x1bOB") return Event::kDown;
-  if (text == "\x1b[5~") return Event::kPageUp;
-  if (text == "\x1b[6~") return Event::kPageDown;
-  if (text[0] == kControlC) return Event::kStop;
-  key_ = text[0];
-  return Event::kKey;
+  if (text == "\x1b[A" || text == "\x1bOA") return {Event::kUp};
+  if (text == "\x1b[B" || text == "\x1bOB") return {Event::kDown};
+  if (text == "\x1b[5~") return {Event::kPageUp};
+  if (text == "\x1b[6~") return {Event::kPageDown};
+  // While a server hangs, somebody presses more than one key.
+  if (text.find(kControlC) != std::string_view::npos) return {Event::kStop};
+  if (text[0] != '\x1b' && text.find('q') != std::string_view::npos) return {Event::kKey, 'q'};
+  return {Event::kKey, text[0]};
 }
 
 namespace {

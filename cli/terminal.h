@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigset_t
 #include <string>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "cli/cli.h"
+#include "cli/connection.h"
 #include "core/time.h"
 
 namespace delayq::cli {
@@ -70,20 +73,31 @@ class Terminal {
   /// Of the terminal that standard output is; 80 x 24 if it is not a terminal, or its size is unknown.
   static Size size();
   void draw(const std::vector<std::string>& lines) const;
-  /// Waits for a key or a signal, at most this long.
+  /// Waits for a key or a signal, at most this long. Keys that were pressed while this thread waited for a
+  /// server come first; of these, q and Ctrl-C end the wait for the server.
   Event wait(Millis patience);
   /// REQUIRES: wait() said kKey.
   char key() const { return key_; }
 
  private:
-  Event read_signal() const;
-  Event read_key();
+  struct Input {
+    Event event = Event::kNothing;
+    char key = 0;  ///< of kKey
+    bool is_end() const { return event == Event::kStop || (event == Event::kKey && key == 'q'); }
+  };
+  Input read(Millis patience) const;
+  Input read_signal() const;
+  static Input read_key();
+  /// Keeps what was pressed. Returns whether the user wants to end.
+  bool note();
 
   termios before_{};
   bool has_keys_;
   sigset_t mask_before_{};
   int signals_ = -1;
   char key_ = 0;
+  std::deque<Input> noted_;
+  std::optional<WaitGuard> guard_;
 };
 
 /// Shows the progress of long work on standard error, if that is a terminal. The line is removed at the end.

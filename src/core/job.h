@@ -54,6 +54,7 @@ struct Job {
   Moment until{};  ///< reserved: the lease's deadline; done and dead: when retention ends; otherwise unset
   bool cancel_requested = false;  ///< reserved, and cancelled by its producer: it will not be retried
   Outlet outlet = Outlet::kTopic;
+  Moment handed_over{};  ///< reserved: since when this lease is held, up to a second early; unset: unknown
 };
 
 /// How long and how many finished jobs a topic keeps. Not kept at all when either is zero.

@@ -135,7 +135,7 @@ class Engine {
   virtual void locate(Moment now, std::string_view id, Among among,
                       Reply<std::vector<std::string>> reply) = 0;
   virtual void list(Moment now, const ListRequest& request, Reply<JobPage> reply) = 0;
-  /// With an empty topic: the sum over all topics, without `oldest_ready`.
+  /// With an empty topic: the sum over all topics, without `oldest_ready` and `oldest_lease`.
   virtual void counts(Moment now, std::string_view topic, Reply<TopicCounts> reply) = 0;
   virtual void topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) = 0;
   virtual void forecast(Moment now, const ForecastRequest& request, Reply<Forecast> reply) = 0;

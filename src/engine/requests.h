@@ -248,11 +248,21 @@ struct FoundJob {
 
 // ---- reading
 
+/// Due times: `from` and later, and before `before`.
+struct DueWindow {
+  Moment from = Moment::min();
+  Moment before = kNever;
+
+  bool is_all() const { return from == Moment::min() && before == kNever; }
+  bool has(Moment due) const { return from <= due && (due < before || before == kNever); }
+};
+
 struct ListRequest {
   std::string_view topic;
   JobState state = JobState::kDelayed;
   std::string_view id_prefix;
   std::string_view outcome_contains;
+  DueWindow due{};  ///< the same for all pages of a walk
   uint32_t limit = 100;
   std::string_view cursor;  ///< empty: from the start; otherwise the cursor of the last page
   bool with_bodies = false;
@@ -265,7 +275,9 @@ struct ListRequest {
 ///
 /// An engine that cannot afford an order of entry promises less for waiting jobs (ADR 13). Delayed jobs come
 /// in no particular order, and one that stays is listed at least once. Ready jobs come in hand-over order,
-/// outlet by outlet, and one that moves within this order may be listed twice or not at all.
+/// outlet by outlet, and one that moves within this order may be listed twice or not at all. With a window
+/// such an engine lists delayed jobs by due time, and one whose due time changes may be listed twice or not
+/// at all.
 struct JobPage {
   std::vector<Job> jobs;
   std::string cursor;  ///< empty: this is the last page
@@ -275,6 +287,8 @@ struct JobPage {
 struct TopicCounts {
   std::array<uint64_t, kJobStateCount> by_state{};
   std::optional<Moment> oldest_ready;  ///< earliest due time among the ready jobs of the best priority
+  /// Job::handed_over of the reserved job that is held for the longest time; none: unknown, or there is none.
+  std::optional<Moment> oldest_lease{};
 
   uint64_t of(JobState state) const { return by_state[static_cast<size_t>(state)]; }
 };

@@ -54,7 +54,7 @@ void Janitor::ask_and_forget(const TopicPtr& topic) {
                          });
 }
 
-void Janitor::forget(std::string_view topic, Reply<void> reply) {
+void Janitor::forget(std::string_view topic, Reply<bool> reply) {
   if (const Status status = check_topic(topic); !status)
     return context_.refuse(reply, in_verb("forget", status.error()));
   context_.engine.counts(
@@ -76,13 +76,18 @@ void Janitor::forget(std::string_view topic, Reply<void> reply) {
       });
 }
 
-void Janitor::forget_settings(const std::string& topic, Reply<void> reply) {
-  settings_.set(context_, topic, {}, [this, topic, reply = std::move(reply)](const Status& stored) mutable {
-    // If pending calls or waiting consumers have references to the topic, tick() forgets it later.
-    const auto place = context_.topics.place_of(topic);
-    if (stored.ok() && place && context_.topics.at(*place).use_count() == 1) context_.topics.forget(topic);
-    context_.answer(reply, stored);
-  });
+void Janitor::forget_settings(const std::string& topic, Reply<bool> reply) {
+  // A topic with settings is known.
+  const bool is_known = context_.topics.find(topic) != nullptr;
+  settings_.set(context_, topic, {},
+                [this, topic, is_known, reply = std::move(reply)](const Status& stored) mutable {
+                  if (!stored.ok()) return context_.refuse(reply, stored.error());
+                  // If pending calls or waiting consumers have references to the topic, tick() forgets it
+                  // later.
+                  const auto place = context_.topics.place_of(topic);
+                  if (place && context_.topics.at(*place).use_count() == 1) context_.topics.forget(topic);
+                  context_.answer(reply, Result<bool>(is_known));
+                });
 }
 
 namespace {

@@ -19,12 +19,12 @@ class Janitor {
   /// Returns when to call it next.
   Moment tick();
   /// See Queue::forget.
-  void forget(std::string_view topic, Reply<void> reply);
+  void forget(std::string_view topic, Reply<bool> reply);
 
  private:
   bool may_forget(const TopicPtr& topic) const;
   void ask_and_forget(const TopicPtr& topic);
-  void forget_settings(const std::string& topic, Reply<void> reply);
+  void forget_settings(const std::string& topic, Reply<bool> reply);
 
   Context& context_;
   SettingsBook& settings_;

@@ -264,10 +264,11 @@ void Lookup::reschedule(std::span<const RescheduleItem> items,
 
 namespace {
 
-/// The prefix of the cursors of this list: its state and topic.
+/// The prefix of the cursors of this list: its state and topic, and whether it has a window, since an engine
+/// may walk in another order then.
 std::string listing_of(const ListRequest& request) {
-  return fmt::format("{}{:08x}.", static_cast<int>(request.state),
-                     crc32c(0, request.topic.data(), request.topic.size()));
+  return fmt::format("{}{:08x}{}.", static_cast<int>(request.state),
+                     crc32c(0, request.topic.data(), request.topic.size()), request.due.is_all() ? "" : "d");
 }
 
 }  // namespace
@@ -275,6 +276,8 @@ std::string listing_of(const ListRequest& request) {
 void Lookup::list(const ListRequest& request, Reply<JobPage> reply) {
   Status status = check_topic(request.topic);
   if (status.ok()) status = check_count("limit", request.limit, Limits::kPageJobs);
+  if (status.ok() && request.due.before <= request.due.from)
+    status = invalid("due_before", "due_before must be after due_after");
   // The engine's cursor is meaningless in a list of another topic or state, so the prefix is checked.
   const std::string listing = listing_of(request);
   ListRequest wanted = request;
@@ -282,7 +285,9 @@ void Lookup::list(const ListRequest& request, Reply<JobPage> reply) {
     if (request.cursor.starts_with(listing)) {
       wanted.cursor.remove_prefix(listing.size());
     } else {
-      status = invalid("cursor", "cursor: not one that a list of this topic and state has answered");
+      status = invalid("cursor",
+                       "cursor: not one that a list of this topic and state, with or without due times as "
+                       "here, has answered");
     }
   }
   if (!status) return context_.refuse(reply, in_verb("list", status.error()));

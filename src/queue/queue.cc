@@ -470,7 +470,7 @@ void Queue::resume(Moment now, std::string_view topic, Reply<void> reply) {
   set_settings(now, topic, std::move(changed), std::move(reply));
 }
 
-void Queue::forget(Moment now, std::string_view topic, Reply<void> reply) {
+void Queue::forget(Moment now, std::string_view topic, Reply<bool> reply) {
   const Entry entry = enter(now);
   parts_->janitor.forget(topic, std::move(reply));
 }

@@ -220,8 +220,8 @@ class Queue final {
   void resume(Moment now, std::string_view topic, Reply<void> reply);
   /// Removes the settings and the figures of a topic without jobs, as if it had never been used. kConflict
   /// when it has jobs, including done and dead ones. Settings that come from the server's configuration
-  /// return when the configuration is read again.
-  void forget(Moment now, std::string_view topic, Reply<void> reply);
+  /// return when the configuration is read again. Replies whether this server knew the topic.
+  void forget(Moment now, std::string_view topic, Reply<bool> reply);
   /// Replaces QueueConfig::redis. The listener is notified of all topics again.
   void set_redis_outlet(Moment now, RedisOutlet redis);
   /// kInvalid when ready jobs of the topic cannot be delivered as its settings say; the error says how to

@@ -50,6 +50,33 @@ TEST_P(QueuePages, ACursorOfAnotherListingIsRefused) {
   }
 }
 
+TEST_P(QueuePages, DueTimesOfAListing) {
+  for (int i = 0; i < 6; ++i)
+    queue_->push({.topic = "t", .id = std::to_string(i), .delay = std::chrono::hours{1 + i}});
+  const auto list_due = [&](DueWindow window, std::string_view cursor = {}) {
+    ListRequest request;
+    request.topic = "t";
+    request.limit = 2;
+    request.due = window;
+    request.cursor = cursor;
+    return queue_->ask<JobPage>(
+        "list", [&](auto reply) { queue_->queue().list(queue_->now(), request, std::move(reply)); });
+  };
+  const Moment now = queue_->now();
+  const DueWindow window{now + std::chrono::hours{2}, now + std::chrono::hours{6}};
+  const std::string cursor = list_due(window)->cursor;
+  ASSERT_NE(cursor, "");
+  EXPECT_TRUE(list_due(window, cursor).ok());
+  EXPECT_EQ(list("t", JobState::kDelayed, cursor).error().code, ErrorCode::kInvalid)
+      << "a listing with due times may be in another order";
+  EXPECT_EQ(list_due(window, list("t", JobState::kDelayed)->cursor).error().code, ErrorCode::kInvalid);
+  for (const DueWindow wrong : {DueWindow{now, now}, DueWindow{now, now - Millis{1}}}) {
+    const Error refused = list_due(wrong).error();
+    EXPECT_EQ(refused.code, ErrorCode::kInvalid);
+    EXPECT_EQ(refused.field, "due_before");
+  }
+}
+
 TEST_P(QueuePages, TopicsWithSettingsAndNoJobsAreOnSomePage) {
   queue_->push({.topic = "b", .id = "1", .delay = std::chrono::hours{1}});
   queue_->push({.topic = "x", .id = "1", .delay = std::chrono::hours{1}});

@@ -108,6 +108,40 @@ class ListTest(LookingTest):
         self.read_until(master, b"\x1b[?1049l")
 
 
+    def test_keys_work_while_the_server_hangs(self):
+        self.client.ask("PUSH", "order", "1h", "x", "ID", "first")
+        for words in (("list", "order", "--watch", "--interval", "100ms"), ("top", "--interval", "100ms")):
+            for keys in (b"q", b"\x03", b"\x1b[B\x1b[B", b"xxq"):
+                with self.subTest(words=words, keys=keys):
+                    master, process = self.start_on_terminal(*words)
+                    self.read_until(master, b"order")
+                    self.server.process.send_signal(signal.SIGSTOP)
+                    try:
+                        # The screen is drawn anew until the first look that is not answered.
+                        while select.select([master], [], [], 1)[0]:
+                            os.read(master, 1 << 16)
+                        os.write(master, keys)
+                        if keys.startswith(b"\x1b"):
+                            with self.assertRaises(subprocess.TimeoutExpired):
+                                process.wait(0.3)  # scrolling does not end it
+                            os.write(master, b"q")
+                        begun = time.monotonic()
+                        self.assertEqual(process.wait(harness.DEADLINE), 0)
+                        self.assertLess(time.monotonic() - begun, 5)
+                    finally:
+                        self.server.process.send_signal(signal.SIGCONT)
+
+    def test_lists_by_due_time(self):
+        for delay in ("1h", "2h", "3h"):
+            self.client.ask("PUSH", "order", delay, "x", "ID", delay)
+        for words, wanted in ((("--due-after", "90m"), {"2h", "3h"}), (("--due-before", "150m"), {"1h", "2h"}),
+                              (("--due-after", "90m", "--due-before", "150m"), {"2h"}), (("--due-before", "now"), set()),
+                              (("--due-after", "-5m"), {"1h", "2h", "3h"}), (("--due-after", "2080-01-01T00:00:00Z"), set())):
+            self.assertEqual({job["id"] for job in self.lines("list", "order", "delayed", *words)}, wanted, words)
+        self.refused(2, "--due-after", "list", "order", "--due-after", "soon")
+        self.refused(2, "--due-before must be after due_after", "list", "order", "--due-after", "2h", "--due-before", "1h")
+
+
 class ClearingTest(LookingTest):
     def test_purge(self):
         for number in range(3):
@@ -132,7 +166,9 @@ class ClearingTest(LookingTest):
         self.refused(4, "there are jobs in topic order: 1 delayed. To remove these: delayq purge order", "topics", "rm", "order")
         self.client.ask("PURGE", "order")
         self.assertEqual([topic["topic"] for topic in self.lines("topics")], ["order"])
+        self.refused(5, 'there is no topic "ordr"', "topics", "rm", "ordr")
         self.assertEqual(self.lines("topics", "rm", "order"), [{"result": "ok"}])
+        self.refused(5, "there is no topic", "topics", "rm", "order")
         self.assertEqual(self.lines("topics"), [])
         self.refused(2, "TOPIC is required", "topics", "rm")
         self.refused(2, 'there is no command "rn"', "topics", "rn")
@@ -236,10 +272,11 @@ class ConsumersTest(LookingTest):
         [told] = self.lines("consumers")
         self.assertEqual((told["waiting_total"], told["waiting"][0]["topics"], told["waiting"][0]["protocol"]), (1, ["a", "b"], "resp"))
         self.assertEqual((told["leases_total"], told["leases"][0]["id"]), (1, "held"))
+        self.assertEqual(told["oldest_lease_at"], told["leases"][0]["handed_over_at"])
         self.assertGreaterEqual(told["connections"], 3)
         code, seen = self.run_on_terminal("consumers")
         self.assertEqual(code, 0)
-        self.assertRegex(seen, r"connections: \d \(this one included\), waiting pops: 1\nCLIENT .*\n127.0.0.1:\d+ +resp .* a b\nleases held: 1\n")
+        self.assertRegex(seen, r"connections: \d \(this one included\), waiting pops: 1\nCLIENT .*\n127.0.0.1:\d+ +resp .* a b\nleases held: 1, the oldest since .+\nTOPIC .*HELD SINCE")
 
 
 class HarmlessTest(LookingTest):

@@ -201,6 +201,8 @@ class EveryMember(Asking):
         for path in ("consumers", "callbacks", "server"):
             self.ask("GET", f"/v1/{path}")
         raw, last = self.pop("b"), self.pop("b")
+        self.ask("GET", "/v1/topics/b")
+        self.ask("GET", "/v1/topics")
         self.ask("DELETE", "/v1/topics/b/jobs/last")
         self.ask("GET", "/v1/topics/b/jobs/last")
         self.ask("POST", "/v1/extend", {"leases": [last["lease"], "b/none", "nonsense"], "lease": "2m"})

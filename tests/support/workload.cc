@@ -471,6 +471,9 @@ void Workload::list(Step& step) {
   request.with_bodies = random_.chance(1, 2);
   if (random_.chance(1, 3)) request.id_prefix = "id1";
   if (random_.chance(1, 3)) request.outcome_contains = "a";
+  // Not drawn: the seeds that are kept stay what they were.
+  if (request.limit % 4 == 1) request.due.from = now_ - Millis{100 * request.limit};
+  if (request.limit % 3 == 1) request.due.before = now_ + Millis{300 * request.limit};
   step.text = fmt::format("list {} {}", name_of(request.state), request.id_prefix);
   step.run = [request, topic = topic(), restarts = shape_.restarts](Player& player) {
     ListRequest real = request;

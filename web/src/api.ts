@@ -11,6 +11,7 @@ export type Topic = {
   topic: string;
   counts: Counts;
   oldest_ready_at?: string;
+  oldest_lease_at?: string;
   since_start: Tallies;
   lateness_ms: Lateness;
   waiters: number;
@@ -45,6 +46,7 @@ export type Job = {
   attempts: number;
   priority: number;
   group?: string;
+  handed_over_at?: string;
   lease_until?: string;
   kept_until?: string;
   callback?: string;

@@ -132,6 +132,7 @@ export function JobPage({topic, id}: {topic: string; id: string}) {
   if (job.callback) facts.push([t('callback'), job.callback]);
   if (job.callback_header_names) facts.push([t('headers of the callback'), job.callback_header_names.join(', ')]);
   if (job.headers) facts.push([t('headers'), <HeaderLines headers={job.headers} />]);
+  if (job.handed_over_at) facts.push([t('held since'), <Time at={job.handed_over_at} both />]);
   if (job.lease_until) facts.push([t('lease ends'), <Time at={job.lease_until} both />]);
   if (job.kept_until) facts.push([t('kept until'), <Time at={job.kept_until} both />]);
   return (

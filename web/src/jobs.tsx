@@ -17,15 +17,14 @@ type Page = {jobs: Job[]; cursor: string; looks: number};
 type Filter = {topic: string; state: State; prefix: string; error: string; after: string; before: string};
 
 async function find(filter: Filter, from: string, signal: AbortSignal): Promise<Page> {
-  const [after, before] = [filter.after ? Date.parse(filter.after) : -Infinity, filter.before ? Date.parse(filter.before) : Infinity];
-  const isWindow = filter.after !== '' || filter.before !== '';
+  const moment = (local: string) => (Number.isNaN(Date.parse(local)) ? '' : new Date(local).toISOString());
   const page: Page = {jobs: [], cursor: from, looks: 0};
   for (const end = performance.now() + longestLook; ; ) {
     const next = await get<{jobs: Job[]; cursor: string}>(`${topicPath(filter.topic)}/jobs${query({
-      state: filter.state, prefix: filter.prefix, error: filter.error, limit: isWindow ? 1000 : pageSize - page.jobs.length, cursor: page.cursor,
+      state: filter.state, prefix: filter.prefix, error: filter.error, due_after: moment(filter.after), due_before: moment(filter.before), limit: pageSize - page.jobs.length, cursor: page.cursor,
     })}`, signal);
     ++page.looks;
-    page.jobs.push(...next.jobs.filter((job) => Date.parse(job.due_at) >= after && Date.parse(job.due_at) <= before));
+    page.jobs.push(...next.jobs);
     page.cursor = next.cursor;
     if (!next.cursor || page.jobs.length >= pageSize || performance.now() > end) return page;
   }

@@ -209,6 +209,7 @@ const chinese = {
   'gives up': '放弃',
   group: '组',
   'handed over': '交付',
+  'held since': '持有自',
   host: '主机',
   id: 'id',
   'id (generated without one)': 'id（不填则自动生成）',

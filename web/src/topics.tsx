@@ -249,6 +249,7 @@ export function TopicPage({name}: {name: string}) {
                 <span class="name">{stateName(state)}</span>
                 <b>{short(counts[state])}</b>
                 <span class="quiet">{state === 'ready' && counts.ready && figures.oldest_ready_at ? t('oldest: {time}', {time: duration(serverNow() - Date.parse(figures.oldest_ready_at))})
+                  : state === 'reserved' && counts.reserved && figures.oldest_lease_at ? t('oldest: {time}', {time: duration(Math.max(0, serverNow() - Date.parse(figures.oldest_lease_at)))})
                   : state === 'ready' ? t('{n} consumer waits|{n} consumers wait', {n: figures.waiters}) : state === 'dead' ? t('{n} since the start', {n: number(died)})
                   : state === 'delayed' ? t('{n} pushed', {n: short(figures.since_start.pushed)}) : state === 'reserved' ? t('{n} handed over', {n: short(figures.since_start.popped)}) : t('{n} acked', {n: short(figures.since_start.acked)})}</span>
               </a>

@@ -78,10 +78,11 @@ export function Callbacks() {
 const mostTopics = 10;
 const mostLeases = 50;
 async function leases(signal: AbortSignal) {
-  const busy = [...topics.value.values()].filter((topic) => topic.counts.reserved > 0).sort((a, b) => b.counts.reserved - a.counts.reserved);
+  const busy = [...topics.value.values()].filter((topic) => topic.counts.reserved > 0).sort((a, b) => ((a.oldest_lease_at ?? '') < (b.oldest_lease_at ?? '') ? -1 : 1));
   const pages = await Promise.all(busy.slice(0, mostTopics).map((topic) => get<{jobs: Job[]}>(`${topicPath(topic.topic)}/jobs?state=reserved&limit=${mostLeases}`, signal)));
-  const jobs = pages.flatMap((page) => page.jobs).sort((a, b) => (a.lease_until! < b.lease_until! ? -1 : 1));
-  return {jobs: jobs.slice(0, 200), total: busy.reduce((all, topic) => all + topic.counts.reserved, 0)};
+  const jobs = pages.flatMap((page) => page.jobs).sort((a, b) => ((a.handed_over_at ?? '') < (b.handed_over_at ?? '') ? -1 : 1));
+  const oldest = busy.map((topic) => topic.oldest_lease_at).find(Boolean);
+  return {jobs: jobs.slice(0, 200), oldest, total: busy.reduce((all, topic) => all + topic.counts.reserved, 0)};
 }
 
 export function Consumers() {
@@ -96,7 +97,7 @@ export function Consumers() {
         <div class="tiles">
           <div class="tile"><span class="name">{t('connections')}</span><b>{number(value.connections)}</b><span class="quiet">{t('this page included')}</span></div>
           <div class="tile"><span class="name">{t('waiting pops')}</span><b>{number(value.waiting_total)}</b><span class="quiet">{t('woken by the job')}</span></div>
-          <div class="tile"><span class="name">{t('leases held')}</span><b>{number(held.stale?.total ?? 0)}</b><span class="quiet">{t('reserved jobs')}</span></div>
+          <div class="tile"><span class="name">{t('leases held')}</span><b>{number(held.stale?.total ?? 0)}</b><span class="quiet">{held.stale?.oldest ? t('oldest: {time}', {time: duration(Math.max(0, serverNow() - Date.parse(held.stale.oldest)))}) : t('reserved jobs')}</span></div>
         </div>
       )}
       {value && (
@@ -127,12 +128,13 @@ export function Consumers() {
           {held.stale.jobs.length === 0 ? <Empty title={t('No job is held')}>{t('Reserved jobs show here, with the time that is left of their lease.')}</Empty> : (
             <div class="scroll" tabIndex={0}>
               <table>
-                <thead><tr><th>{t('job')}</th><th>{t('topic')}</th><th>{t('lease ends')}</th><th class="count">{t('attempt')}</th><th class="count hide-small">{t('since it was due')}</th></tr></thead>
+                <thead><tr><th>{t('job')}</th><th>{t('topic')}</th><th>{t('held since')}</th><th>{t('lease ends')}</th><th class="count">{t('attempt')}</th><th class="count hide-small">{t('since it was due')}</th></tr></thead>
                 <tbody>
                   {held.stale.jobs.map((job) => (
                     <tr key={`${job.topic} ${job.id}`}>
                       <td class="name"><a href={link(['topics', job.topic, 'jobs', job.id])}>{job.id}</a></td>
                       <td>{job.topic}</td>
+                      <td>{job.handed_over_at ? <Time at={job.handed_over_at} /> : '–'}</td>
                       <td><Time at={job.lease_until!} /></td>
                       <td class="count">{job.attempts}</td>
                       <td class="count hide-small">{duration(serverNow() - Date.parse(job.due_at))}</td>

@@ -54,6 +54,40 @@ TEST_F(HttpTest, nack_dead_list_redrive) {
   EXPECT_EQ(ask("POST", "/v1/topics/t/redrive").body, R"({"jobs":1})");
 }
 
+TEST_F(HttpTest, since_when_a_lease_is_held) {
+  ask("POST", "/v1/topics/t/jobs", R"({"id":"a","body":0})");
+  EXPECT_THAT(ask("GET", "/v1/topics/t").body, Not(HasSubstr("oldest_lease_at")));
+  const std::string popped = ask("POST", "/v1/topics/t/pop").body;
+  const std::string since = member(ask("GET", "/v1/topics/t/jobs/a").body, "handed_over_at");
+  EXPECT_THAT(since, HasSubstr("T"));
+  pass(Millis{20'000});
+  EXPECT_EQ(ask("POST", "/v1/extend", fmt::format(R"({{"leases":["{}"]}})", member(popped, "lease"))).status,
+            200);
+  EXPECT_EQ(member(ask("GET", "/v1/topics/t/jobs?state=reserved").body, "handed_over_at"), since);
+  EXPECT_EQ(member(ask("GET", "/v1/topics/t").body, "oldest_lease_at"), since);
+  EXPECT_EQ(member(ask("GET", "/v1/topics").body, "oldest_lease_at"), since);
+}
+
+TEST_F(HttpTest, a_list_of_due_times) {
+  for (const char* at : {"2040-01-01T00:00:00Z", "2040-01-02T00:00:00Z", "2040-01-03T00:00:00Z"})
+    ask("POST", "/v1/topics/t/jobs", fmt::format(R"({{"id":"{0}","body":0,"at":"{0}"}})", at));
+  const auto ids = [&](std::string_view query) {
+    const std::string body = ask("GET", fmt::format("/v1/topics/t/jobs?state=delayed&{}", query)).body;
+    std::string days;
+    for (const char day : {'1', '2', '3'}) {
+      if (body.find(fmt::format(R"("id":"2040-01-0{})", day)) != std::string::npos) days += day;
+    }
+    return days;
+  };
+  EXPECT_EQ(ids("due_after=2040-01-02T00:00:00Z"), "23");
+  EXPECT_EQ(ids("due_before=2040-01-02T00:00:00%2B00:00"), "1");
+  EXPECT_EQ(ids("due_after=2208988800&due_before=2040-01-03T00:00:00Z&prefix=2040"), "12") << "Unix seconds";
+  const std::string page = "/v1/topics/t/jobs?state=delayed&limit=1";
+  const std::string cursor = member(ask("GET", page).body, "cursor");
+  EXPECT_EQ(ask("GET", page + "&cursor=" + cursor).status, 200);
+  EXPECT_EQ(ask("GET", page + "&due_after=1&cursor=" + cursor).status, 400);
+}
+
 TEST_F(HttpTest, put_replaces_patch_moves_delete_cancels) {
   EXPECT_EQ(ask("PUT", "/v1/topics/t/jobs/a%20b", R"({"body":1,"delay":60})").status, 201);
   EXPECT_EQ(ask("PUT", "/v1/topics/t/jobs/a%20b", R"({"body":2,"delay":60,"group":"g"})").status, 201);
@@ -196,7 +230,8 @@ TEST_F(HttpTest, null_unsets_a_setting_and_an_empty_topic_is_forgotten) {
   EXPECT_EQ(ask("POST", "/v1/topics/a/forget").status, 409);
   ask("DELETE", "/v1/topics/a");
   EXPECT_THAT(ask("GET", "/v1/topics").body, HasSubstr(R"("topic":"a")")) << "it has settings";
-  EXPECT_EQ(ask("POST", "/v1/topics/a/forget").status, 200);
+  EXPECT_EQ(ask("POST", "/v1/topics/a/forget").body, R"({"result":"ok","existed":true})");
+  EXPECT_EQ(ask("POST", "/v1/topics/a/forget").body, R"({"result":"ok","existed":false})");
   EXPECT_THAT(ask("GET", "/v1/topics").body, HasSubstr(R"("topics":[])"));
   EXPECT_THAT(ask("GET", "/v1/topics/a").body, HasSubstr(R"("pushed":0)")) << "and its figures begin anew";
 }

@@ -123,6 +123,12 @@ void write_topics(Exposition& out, const Metrics& metrics) {
     const auto& oldest = metrics.topics->topics[i].counts.oldest_ready;
     out.sample(labels[i], oldest ? std::max(0.0, seconds(metrics.now - *oldest)) : 0.0);
   }
+  out.begin("delayq_topic_oldest_lease_seconds", "gauge",
+            "For how long the longest held job of a topic is with its consumer.");
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const auto& oldest = metrics.topics->topics[i].counts.oldest_lease;
+    out.sample(labels[i], oldest ? std::max(0.0, seconds(metrics.now - *oldest)) : 0.0);
+  }
   out.begin("delayq_topic_waiters", "gauge", "Consumers that wait for a job of a topic.");
   for (size_t i = 0; i < labels.size(); ++i) out.sample(labels[i], metrics.topics->topics[i].waiters);
 }

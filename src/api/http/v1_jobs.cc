@@ -319,6 +319,8 @@ Status list(const Call& call) {
   }
   request.id_prefix = fields.text("prefix").value_or(std::string_view());
   request.outcome_contains = fields.text("error").value_or(std::string_view());
+  request.due.from = fields.moment("due_after").value_or(request.due.from);
+  request.due.before = fields.moment("due_before").value_or(request.due.before);
   request.cursor = fields.text("cursor").value_or(std::string_view());
   request.limit = fields.small_number("limit").value_or(100);
   request.with_bodies = fields.boolean("bodies").value_or(false);

@@ -23,6 +23,7 @@ void write_counts(json::Writer& json, const TopicCounts& counts) {
   }
   json.end_object();
   if (counts.oldest_ready) json.key("oldest_ready_at").text(format_moment(*counts.oldest_ready));
+  if (counts.oldest_lease) json.key("oldest_lease_at").text(format_moment(*counts.oldest_lease));
 }
 
 void write_lateness(json::Writer& json, const Lateness& lateness) {
@@ -332,6 +333,7 @@ void write_job(json::Writer& json, const Job& job, bool with_body, std::string_v
   json.key("due_at").text(format_moment(job.due)).key("pushed_at").text(format_moment(job.pushed));
   json.key("attempts").number(uint64_t{job.attempts}).key("priority").number(uint64_t{job.priority});
   if (!job.group.empty()) json.key("group").text(job.group);
+  if (job.handed_over != Moment{}) json.key("handed_over_at").text(format_moment(job.handed_over));
   if (job.state == JobState::kReserved) json.key("lease_until").text(format_moment(job.until));
   if (job.state == JobState::kDone || job.state == JobState::kDead)
     json.key("kept_until").text(format_moment(job.until));

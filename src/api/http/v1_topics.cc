@@ -210,7 +210,11 @@ Status resume(const Call& call) {
 
 Status forget(const Call& call) {
   if (Status status = call.expect_nothing(); !status.ok()) return status;
-  call.queue().forget(call.now(), call.names[0], call.accept().respond<void>(write_done));
+  call.queue().forget(
+      call.now(), call.names[0], call.accept().respond<bool>([](json::Writer& json, bool existed) {
+        json.begin_object().key("result").text("ok").key("existed").boolean(existed).end_object();
+        return 200;
+      }));
   return {};
 }
 

@@ -196,6 +196,7 @@ TEST_F(WatchingTest, metrics_of_everything) {
         "delayq_events_total{event=\"pushed\"} 3\n",
         "delayq_topic_events_total{topic=\"(others)\",event=\"pushed\"} 1\n",
         "delayq_topic_oldest_ready_seconds{topic=\"a\"} 1.5\n",
+        "delayq_topic_oldest_lease_seconds{topic=\"a\"} 0\n",
         "delayq_lateness_seconds_bucket{le=\"+Inf\"} 0\n", "delayq_info{version=\"9.9.9\"} 1\n",
         "delayq_commit_seconds_count 0\n"}) {
     EXPECT_THAT(answer.body, HasSubstr(line));

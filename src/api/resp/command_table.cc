@@ -161,17 +161,21 @@ constexpr std::array kCommands{
                 "UNSET topic [setting ...]",
                 "Removes these settings of a topic, or all of them, so that the defaults apply again. The "
                 "topic * has the defaults themselves."},
-    CommandSpec{Verb::kForget, "FORGET", 1, 1, true, kOperating, Topics::kFirst, "FORGET topic",
-                "Removes the settings and figures of a topic that has no jobs."},
+    CommandSpec{
+        Verb::kForget, "FORGET", 1, 2, true, kOperating, Topics::kFirst, "FORGET topic [FIELDS]",
+        "Removes the settings and figures of a topic that has no jobs. With FIELDS: whether it existed."},
     CommandSpec{
         Verb::kTopics, "TOPICS", 0, 3, false, kAny, Topics::kNone, "TOPICS [cursor [count [FIELDS]]]",
         "A page of topics: [next cursor, [[name, delayed, ready, reserved, done, dead, paused] ...]]; with "
         "FIELDS each topic is a map with all its figures."},
     CommandSpec{Verb::kStats, "STATS", 0, 1, false, kAny, Topics::kFirstIfAny, "STATS [topic]",
                 "Counts, rates and lateness."},
-    CommandSpec{Verb::kList, "LIST", 2, kAnyNumber, false, kReading, Topics::kFirst,
-                "LIST topic state [PREFIX id] [ERROR text] [COUNT n] [CURSOR cursor]",
-                "A page of jobs in a state: [next cursor, [job ...]]."},
+    CommandSpec{
+        Verb::kList, "LIST", 2, kAnyNumber, false, kReading, Topics::kFirst,
+        "LIST topic state [PREFIX id] [ERROR text] [DUEAFTER moment] [DUEBEFORE moment] [COUNT n] "
+        "[CURSOR cursor]",
+        "A page of jobs in a state: [next cursor, [job ...]]. The ids start with id, the outcomes contain "
+        "text; due at DUEAFTER or later, and before DUEBEFORE."},
     CommandSpec{
         Verb::kForecast, "FORECAST", 0, 8, false, kReading, Topics::kNone,
         "FORECAST [TOPIC topic] [FROM moment] [TO moment] [BINS n]",

@@ -316,8 +316,7 @@ Status Conversation::dispatch(Verb verb, Arguments& arguments) {
     case Verb::kUnset:
       return unset(arguments);
     case Verb::kForget:
-      host_.queue.forget(now_, arguments.take(), respond<void>([](Writer& writer) { writer.simple("OK"); }));
-      return {};
+      return forget(arguments);
     case Verb::kExport:
       return export_page(arguments);
     case Verb::kImport:

@@ -275,6 +275,7 @@ class Conversation final : public api::Conversation {
   Status forecast(Arguments& arguments);
   Status consumers(Arguments& arguments);
   Status list(Arguments& arguments);
+  Status forget(Arguments& arguments);
   Status topics(Arguments& arguments);
   Status stats(Arguments& arguments);
   Status redrive(Arguments& arguments);

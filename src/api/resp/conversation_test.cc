@@ -487,6 +487,8 @@ TEST_F(ConversationTest, what_is_refused_is_told_by_name_and_stores_nothing) {
       {{"RESCHEDULE", "t", "a", "1s", "x"}, "usage: RESCHEDULE"},
       {{"LIST", "t", "asleep"}, "state"},
       {{"LIST", "t", "dead", "COUNT", "many"}, "COUNT"},
+      {{"LIST", "t", "dead", "DUEAFTER", "1h"}, "DUEAFTER"},
+      {{"LIST", "t", "dead", "DUEBEFORE"}, "DUEBEFORE"},
       {{"TOPICS", "", "many"}, "count"},
       {{"NOSUCH"}, "unknown command"},
       {{"COMMAND", "NOSUCH"}, "NOSUCH"},

@@ -20,6 +20,7 @@ namespace {
 /// A job as a map; fields without a value are left out.
 void write_job(Writer& writer, const Job& job, bool with_body, std::string_view delivery_problem = {}) {
   const bool has_until = job.until != Moment{};
+  const bool has_hand_over = job.handed_over != Moment{};
   const bool has_callback = job.outlet == Outlet::kCallback;
   const JobOptions options = with_body || has_callback ? decode_job_options(job.options) : JobOptions{};
   const bool has_headers = with_body && !options.headers.empty();
@@ -28,7 +29,7 @@ void write_job(Writer& writer, const Job& job, bool with_body, std::string_view 
   size_t fields = 7;
   for (const bool there :
        {with_body, has_type, !job.group.empty(), has_until, has_callback, has_header_names,
-        !job.outcome.empty(), job.cancel_requested, has_headers, !delivery_problem.empty()}) {
+        !job.outcome.empty(), job.cancel_requested, has_headers, !delivery_problem.empty(), has_hand_over}) {
     fields += there ? 1 : 0;
   }
   writer.map(fields);
@@ -42,6 +43,7 @@ void write_job(Writer& writer, const Job& job, bool with_body, std::string_view 
   field(writer, "attempts", uint64_t{job.attempts});
   field(writer, "priority", uint64_t{job.priority});
   if (!job.group.empty()) field(writer, "group", job.group);
+  if (has_hand_over) field(writer, "handed_over_ms", job.handed_over);
   if (has_until) field(writer, "until_ms", job.until);
   if (has_callback) field(writer, "callback", options.callback);
   if (has_header_names) write_callback_header_names(writer, options.callback_headers);
@@ -56,13 +58,16 @@ void write_job(Writer& writer, const Job& job, bool with_body, std::string_view 
 
 constexpr size_t kCountFields = kJobStateCount + kTallyCount + 3;
 
-size_t count_fields(const TopicCounts& counts) { return kCountFields + (counts.oldest_ready ? 1 : 0); }
+size_t count_fields(const TopicCounts& counts) {
+  return kCountFields + (counts.oldest_ready ? 1 : 0) + (counts.oldest_lease ? 1 : 0);
+}
 
 void write_counts(Writer& writer, const TopicCounts& counts, const Tallies& tallies, const Lateness& lateness,
                   uint64_t waiters) {
   for (size_t i = 0; i < kJobStateCount; ++i)
     field(writer, name_of(static_cast<JobState>(i)), counts.by_state[i]);
   if (counts.oldest_ready) field(writer, "oldest_ready_ms", *counts.oldest_ready);
+  if (counts.oldest_lease) field(writer, "oldest_lease_ms", *counts.oldest_lease);
   for (size_t i = 0; i < kTallyCount; ++i) field(writer, kTallyNames[i], tallies.of(static_cast<Tally>(i)));
   field(writer, "waiters", waiters);
   field(writer, "lateness_p50_ms", lateness.shown_quantile(0.5));
@@ -276,6 +281,10 @@ Status Conversation::list(Arguments& arguments) {
       status = keep(arguments.text("PREFIX"), request.id_prefix);
     } else if (arguments.take_word("ERROR")) {
       status = keep(arguments.text("ERROR"), request.outcome_contains);
+    } else if (arguments.take_word("DUEAFTER")) {
+      status = keep(arguments.moment("DUEAFTER"), request.due.from);
+    } else if (arguments.take_word("DUEBEFORE")) {
+      status = keep(arguments.moment("DUEBEFORE"), request.due.before);
     } else if (arguments.take_word("CURSOR")) {
       status = keep(arguments.text("CURSOR"), request.cursor);
     } else if (arguments.take_word("COUNT")) {
@@ -291,6 +300,19 @@ Status Conversation::list(Arguments& arguments) {
                      writer.array(page.jobs.size());
                      for (const Job& job : page.jobs) write_job(writer, job, false);
                    }));
+  return {};
+}
+
+Status Conversation::forget(Arguments& arguments) {
+  const std::string_view topic = arguments.take();
+  const bool with_fields = arguments.take_word("FIELDS");
+  if (!arguments.empty()) return {};  // not understood
+  host_.queue.forget(now_, topic, respond<bool>([with_fields](Writer& writer, bool existed) {
+                       if (!with_fields) return writer.simple("OK");
+                       writer.map(1);
+                       writer.bulk("existed");
+                       writer.integer(existed ? 1 : 0);
+                     }));
   return {};
 }
 

@@ -1,4 +1,5 @@
-// SERVER, READY, CONSUMERS and FORECAST.
+// SERVER, READY, CONSUMERS and FORECAST; LIST by due time, FORGET, and since when leases are held.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "api/access.h"
@@ -113,6 +114,41 @@ TEST_F(WatchingTest, a_token_for_some_topics_sees_only_these) {
   EXPECT_THAT(client.say({"FORECAST", "TOPIC", "a"}), StartsWith("*12\r\n"));
   allow(only(Scope::kPush), {"a"});
   EXPECT_THAT(client.say({"FORECAST", "TOPIC", "a"}), StartsWith("-NOPERM"));
+}
+
+TEST_F(WatchingTest, forget_says_whether_the_topic_existed) {
+  EXPECT_EQ(client.say({"FORGET", "t"}), "+OK\r\n") << "as it always did";
+  EXPECT_EQ(client.say({"FORGET", "t", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:0\r\n");
+  client.say({"SETTINGS", "SET", "t", "attempts", "3"});
+  EXPECT_EQ(client.say({"FORGET", "t", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:1\r\n");
+  client.say({"PUSH", "u", "0", "b", "ID", "a"});
+  EXPECT_THAT(client.say({"FORGET", "u", "FIELDS"}), StartsWith("-CONFLICT "));
+  client.say({"CANCEL", "u", "a"});
+  EXPECT_EQ(client.say({"FORGET", "u", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:1\r\n");
+  EXPECT_EQ(client.say({"FORGET", "u", "FIELDS"}), "*2\r\n$7\r\nexisted\r\n:0\r\n");
+  EXPECT_THAT(client.say({"FORGET", "u", "x"}), StartsWith("-INVALID "));
+}
+
+TEST_F(WatchingTest, since_when_a_lease_is_held) {
+  client.say({"PUSH", "t", "0", "b", "ID", "a"});
+  EXPECT_THAT(client.say({"GET", "t", "a"}), Not(HasSubstr("handed_over_ms")));
+  EXPECT_THAT(client.say({"STATS", "t"}), Not(HasSubstr("oldest_lease_ms")));
+  client.say({"POP", "t"});
+  EXPECT_THAT(client.say({"GET", "t", "a"}), HasSubstr("$14\r\nhanded_over_ms\r\n:"));
+  EXPECT_THAT(client.say({"STATS", "t"}), HasSubstr("$15\r\noldest_lease_ms\r\n:"));
+  EXPECT_THAT(client.say({"TOPICS", "", "9", "FIELDS"}), HasSubstr("oldest_lease_ms"));
+}
+
+TEST_F(WatchingTest, list_by_due_time) {
+  for (const char* day : {"1", "2", "3"})
+    client.say({"PUSH", "t", "0", "b", "ID", std::string("day") + day, "AT",
+                fmt::format("2040-01-0{}T00:00:00Z", day)});
+  const std::string second = client.say(
+      {"LIST", "t", "delayed", "DUEAFTER", "2040-01-02T00:00:00Z", "DUEBEFORE", "2040-01-03T00:00:00Z"});
+  EXPECT_THAT(second, AllOf(HasSubstr("day2"), Not(HasSubstr("day1")), Not(HasSubstr("day3"))));
+  EXPECT_THAT(client.say({"LIST", "t", "delayed", "DUEBEFORE", "2208988800"}), Not(HasSubstr("day")));
+  EXPECT_THAT(client.say({"LIST", "t", "delayed", "DUEAFTER", "9", "DUEBEFORE", "9"}),
+              StartsWith("-INVALID "));
 }
 
 }  // namespace

@@ -97,7 +97,8 @@ constexpr uint32_t to_lease_ms(Millis lease) {
 
 /// Data that most jobs do not have: group, lease, and records later than the job record.
 struct Extra {
-  uint64_t lease = 0;  ///< see StatePayload
+  uint64_t lease = 0;          ///< see StatePayload
+  uint32_t handed_over_s = 0;  ///< with a lease: since when, in Unix seconds; 0: before the engine started
   uint32_t group = UINT32_MAX;
   Slot group_previous = kNoSlot;
   Slot group_next = kNoSlot;
@@ -109,6 +110,7 @@ struct Extra {
   bool is_default() const { return *this == Extra{}; }
   bool operator==(const Extra&) const = default;
 };
+static_assert(sizeof(Extra) == 56);
 
 /// Begins to load memory that is needed soon. The empty statement makes it an effect: GCC takes a function
 /// that does nothing but prefetch for one without effects, and leaves its calls out.

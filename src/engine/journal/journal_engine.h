@@ -107,6 +107,7 @@ class JournalEngine final : public Engine {
     uint32_t priority = 0;
     TopicNumber topic = kNoTopic;
     bool has_outcome = false;
+    uint32_t handed_over_s = 0;  ///< see Extra
   };
   /// Replaces an outcome text whose record is damaged. The job itself is not affected.
   static constexpr std::string_view kDamagedOutcome = "(the record of its last outcome is damaged)";

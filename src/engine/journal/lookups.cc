@@ -11,11 +11,13 @@ namespace {
 /// A page visits at most this many jobs and reads at most this many bytes.
 constexpr uint32_t kMostJobsPerPage = 2000;
 constexpr uint64_t kMostBytesPerPage = 8u << 20;
+/// The same for jobs that are not in the window: their entries in RAM say so, and no record is read.
+constexpr uint32_t kMostPassedPerPage = 20'000;
 /// At most this many places at which a filtered page may end. The unused ones are dropped with the page.
 constexpr uint64_t kMostStops = 64;
 constexpr std::string_view kDamagedJob = "its record on disk is damaged";
 
-TopicCounts counts_of(const Topic& topic) {
+TopicCounts counts_of(const Store& store, const Topic& topic) {
   TopicCounts counts;
   for (size_t state = 0; state < kJobStateCount; ++state) counts.by_state[state] = topic.chains[state].count;
   const ReadyKey* first = nullptr;
@@ -23,6 +25,11 @@ TopicCounts counts_of(const Topic& topic) {
     if (!ready.empty() && (first == nullptr || *ready.begin() < *first)) first = &*ready.begin();
   }
   if (first != nullptr) counts.oldest_ready = from_unix_ms(static_cast<int64_t>(first->due_ms));
+  // Leases from before the start come first, and of these the time is not known.
+  const Slot held = topic.chains[static_cast<size_t>(JobState::kReserved)].first;
+  if (const Extra* const extra = held == kNoSlot ? nullptr : store.jobs.find_extra(held);
+      extra != nullptr && extra->handed_over_s != 0)
+    counts.oldest_lease = Moment{std::chrono::seconds{extra->handed_over_s}};
   return counts;
 }
 
@@ -124,7 +131,14 @@ JournalEngine::LookedAt JournalEngine::look_at(Slot slot, const ListRequest& req
   const uint64_t most = std::min<uint64_t>(
       kMostJobsPerPage, is_filtered ? kMostStops * uint64_t{request.limit} : request.limit);
   LookedAt page;
-  for (uint64_t bytes = 0; slot != kNoSlot && page.jobs.size() < most; slot = store_.jobs[slot].chain_next) {
+  uint64_t bytes = 0;
+  uint32_t passed = 0;
+  for (; slot != kNoSlot && page.jobs.size() < most && passed < kMostPassedPerPage;
+       slot = store_.jobs[slot].chain_next) {
+    if (!request.due.has(store_.jobs[slot].due())) {
+      ++passed;
+      continue;
+    }
     bytes += store_.jobs[slot].location.size;
     if (!page.jobs.empty() && bytes > kMostBytesPerPage) break;
     if (!page.jobs.empty() && page.jobs.size() % request.limit == 0)
@@ -192,7 +206,7 @@ void JournalEngine::counts(Moment now, std::string_view topic, Reply<TopicCounts
     return answer(std::move(reply), Result<TopicCounts>(TopicCounts{store_.topics.totals(), {}}));
   const TopicNumber number = store_.topics.find(topic);
   answer(std::move(reply),
-         Result<TopicCounts>(number == kNoTopic ? TopicCounts{} : counts_of(store_.topics[number])));
+         Result<TopicCounts>(number == kNoTopic ? TopicCounts{} : counts_of(store_, store_.topics[number])));
 }
 
 void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, Reply<TopicPage> reply) {
@@ -206,7 +220,7 @@ void JournalEngine::topics(Moment now, std::string_view cursor, uint32_t limit, 
     const std::vector<TopicNumber> numbers = store_.topics.page(last, wanted);
     for (const TopicNumber number : numbers) {
       const Topic& topic = store_.topics[number];
-      if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(topic)});
+      if (topic.has_jobs()) page.topics.push_back({topic.name, counts_of(store_, topic)});
     }
     is_more = numbers.size() == wanted;
     if (!numbers.empty()) last = store_.topics[numbers.back()].name;

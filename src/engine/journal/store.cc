@@ -139,7 +139,7 @@ void Store::leave(Slot slot) {
   const Entry& entry = jobs[slot];
   if (wheel.contains(slot)) wheel.remove(slot);
   topics.leave(slot);
-  if (Extra* extra = jobs.find_extra(slot)) extra->lease = 0;
+  if (Extra* extra = jobs.find_extra(slot)) extra->lease = extra->handed_over_s = 0;
   if (is_live_ && entry.state() == JobState::kDelayed) keep_bins(entry.topic);
 }
 

@@ -221,6 +221,8 @@ void JournalEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswe
       finish(slot, JobState::kDone, request.keep_done, now);
     } else {
       move(slot, state);
+      store_.jobs.extra(slot).handed_over_s =
+          static_cast<uint32_t>(std::clamp<int64_t>(to_unix_seconds(now), 0, UINT32_MAX));
     }
     taken.push_back({state, priority, number, wanted.back().segment != 0});
   }
@@ -289,7 +291,7 @@ void JournalEngine::add_locations(Slot slot, std::vector<Location>& wanted) cons
 JournalEngine::Snapshot JournalEngine::snapshot(Slot slot) const {
   const Extra* extra = store_.jobs.find_extra(slot);
   return {store_.state_of(slot), store_.jobs[slot].priority, store_.jobs[slot].topic,
-          extra != nullptr && extra->outcome.segment != 0};
+          extra != nullptr && extra->outcome.segment != 0, extra == nullptr ? 0 : extra->handed_over_s};
 }
 
 bool JournalEngine::fill_job(Job& job, const Snapshot& snapshot, const std::optional<RecordView>& record,
@@ -307,6 +309,7 @@ bool JournalEngine::fill_job(Job& job, const Snapshot& snapshot, const std::opti
   job.attempts = snapshot.state.attempts;
   job.due = from_unix_ms(snapshot.state.due_ms);
   job.until = from_unix_ms(snapshot.state.until_ms);
+  job.handed_over = Moment{std::chrono::seconds{snapshot.handed_over_s}};
   job.cancel_requested = (snapshot.state.flags & kCancelRequested) != 0;
   job.outlet = (snapshot.state.flags & kHasCallback) != 0 ? Outlet::kCallback : Outlet::kTopic;
   if (!snapshot.has_outcome) return true;

@@ -31,6 +31,7 @@ struct StoredJob {
   Moment due{};
   Moment pushed{};
   Moment until{};
+  Moment handed_over{};
   Moment ended{};  ///< done and dead: when the job ended; unset if it was restored in that state
   bool cancel_requested = false;
   Outlet outlet = Outlet::kTopic;
@@ -150,6 +151,7 @@ inline Job copy_job(const StoredJob& job, bool with_body, Arena& storage) {
       .until = job.until,
       .cancel_requested = job.cancel_requested,
       .outlet = job.outlet,
+      .handed_over = job.state == JobState::kReserved ? job.handed_over : Moment{},
   };
 }
 

@@ -165,6 +165,7 @@ void MemoryEngine::take(Moment now, const TakeRequest& request, Reply<TakeAnswer
       if (changed.attempts != UINT32_MAX) changed.attempts += 1;
       const bool has_own = request.own_leases && changed.own_lease > Millis::zero();
       changed.until = has_own ? saturating_add(now, changed.own_lease) : request.lease_until;
+      changed.handed_over = now;
       changed.lease = ++last_lease_;
       changed.expiry_told = false;
     });

@@ -25,12 +25,14 @@ TopicCounts counts_of(const memory::JobTable::Topic& topic) {
     }
   }
   if (first != nullptr) counts.oldest_ready = first->due;
+  const auto& reserved = topic.in(JobState::kReserved);
+  if (!reserved.empty()) counts.oldest_lease = reserved.begin()->second->handed_over;
   return counts;
 }
 
 bool matches(const ListRequest& request, const memory::StoredJob& job) {
   return std::string_view{job.id}.substr(0, request.id_prefix.size()) == request.id_prefix &&
-         job.outcome.find(request.outcome_contains) != std::string::npos;
+         job.outcome.find(request.outcome_contains) != std::string::npos && request.due.has(job.due);
 }
 
 }  // namespace

@@ -268,7 +268,7 @@ TEST_F(ColdScripts, TheDriverHearsOfABodyThatIsMissing) {
 
 TEST_F(ColdScripts, ACountOfADueJobWithoutItsBodyIsThatOfADelayedOne) {
   push_cold("a", kNow + kDay);
-  EXPECT_EQ(said(run(scripts::kCounts, "t", {"100"}, kNow + kDay)), "[1 0 0 0 0 -1 0]");
+  EXPECT_EQ(said(run(scripts::kCounts, "t", {"100"}, kNow + kDay)), "[1 0 0 0 0 -1 0 0]");
 }
 
 TEST_F(ColdScripts, AColdJobInLineIsNotHandedOver) {

@@ -138,6 +138,7 @@ struct RedisEngine::Listing {
   JobState state{};
   std::string id_prefix;
   std::string outcome_contains;
+  DueWindow due;
   uint32_t limit = 0;
   bool with_bodies = false;
   Reply<JobPage> reply;
@@ -182,6 +183,7 @@ void RedisEngine::list(Moment now, const ListRequest& request, Reply<JobPage> re
   listing->state = request.state;
   listing->id_prefix = request.id_prefix;
   listing->outcome_contains = request.outcome_contains;
+  listing->due = request.due;
   listing->limit = request.limit;
   listing->with_bodies = request.with_bodies;
   listing->reply = std::move(reply);
@@ -200,6 +202,7 @@ void RedisEngine::list_next(const std::shared_ptr<Listing>& listing) {
     arguments.text(i < listing->cursor.place.size() ? std::string_view(listing->cursor.place[i])
                                                     : std::string_view{});
   }
+  if (!listing->due.is_all()) arguments.moment(listing->due.from).moment(listing->due.before);
   run(redis::scripts::kList, keys.all(), arguments,
       [this, listing, shard](const Result<resp::Value>& answer) {
         if (!answer.ok()) return listing->reply(answer.error());

@@ -88,7 +88,7 @@ TEST_F(LookFailures, OneShardOfThree) {
     if (name != "INFO" && ++calls % 3 == 0) return Error{ErrorCode::kUnavailable, "redis", "away"};
     const resp::Value none{.type = Type::kInteger, .text = {}, .items = {}};
     resp::Value counts{.type = Type::kArray, .text = {}, .items = {}};
-    counts.items.resize(name == "counts" ? 9 : name == "topics" ? 3 : 4, none);
+    counts.items.resize(name == "counts" ? 10 : name == "topics" ? 3 : 4, none);
     if (name == "sizes") counts.items.resize(1);
     return counts;
   };
@@ -168,7 +168,7 @@ TEST_F(LookFailures, AMasterThatHasAnotherLayoutIsNotWrittenTo) {
   std::string shards = "3";
   client_.reply = [&](const std::string& name) -> Result<resp::Value> {
     resp::Value told{.type = Type::kArray, .text = {}, .items = {}};
-    told.items.resize(9, {.type = Type::kInteger, .text = {}, .items = {}});
+    told.items.resize(10, {.type = Type::kInteger, .text = {}, .items = {}});
     if (name != "meta") return told;
     told.items = {{.type = Type::kBulk, .text = "1", .items = {}},
                   {.type = Type::kBulk, .text = shards, .items = {}},

@@ -90,6 +90,14 @@ ColdBody read_place(Reader& reader) {
 
 int64_t to_stored(Moment moment) { return std::clamp(to_unix_ms(moment), -kFarthest, kFarthest); }
 
+std::optional<Moment> time_of_lease(uint64_t number) {
+  constexpr uint64_t kPerMilli = 1024;
+  // Numbers of earlier versions only counted: none of them is as large as this, which is in the year 2004.
+  constexpr uint64_t kFirst = uint64_t{1} << 50;
+  if (number < kFirst) return std::nullopt;
+  return from_unix_ms(static_cast<int64_t>(number / kPerMilli));
+}
+
 Moment from_stored(int64_t ms) { return ms >= kFarthest ? kNever : from_unix_ms(ms); }
 
 Moment read_moment(std::string_view text) {
@@ -234,6 +242,8 @@ Job copy_job(const Record& record, std::string_view topic, std::string_view id, 
       .until = record.until,
       .cancel_requested = record.cancel_requested,
       .outlet = record.outlet,
+      .handed_over =
+          record.state == JobState::kReserved ? time_of_lease(record.lease).value_or(Moment{}) : Moment{},
   };
 }
 

@@ -42,6 +42,10 @@ inline Millis time_left(Moment now, Moment due) { return Millis{to_stored(due) -
 /// Reads a time that a script returned as text. Empty or not a number: never.
 Moment read_moment(std::string_view text);
 
+/// When a lease was given out: its number starts above the time (scripts/take.lua), to within some
+/// milliseconds. nullopt: unknown, because an earlier version gave it out.
+std::optional<Moment> time_of_lease(uint64_t number);
+
 /// Where the body of a job is in the cold store.
 struct ColdBody {
   uint32_t version = 0;  ///< random for each body that is moved there: tells it from others of the same job

@@ -8,7 +8,7 @@ namespace delayq::redis {
 
 namespace {
 
-constexpr size_t kCountItems = kJobStateCount + 2;
+constexpr size_t kCountItems = kJobStateCount + 3;
 
 }  // namespace
 
@@ -19,6 +19,9 @@ bool TopicRows::add(std::string_view topic, const resp::Value& said, size_t at) 
     row.counts.by_state[state] += static_cast<uint64_t>(said.items[at + state].integer);
   const int64_t priority = said.items[at + kJobStateCount].integer;
   const Moment due = from_stored(said.items[at + kJobStateCount + 1].integer);
+  const auto lease = time_of_lease(static_cast<uint64_t>(said.items[at + kJobStateCount + 2].integer));
+  if (lease && (!row.counts.oldest_lease || *lease < *row.counts.oldest_lease))
+    row.counts.oldest_lease = lease;
   if (priority < 0) return true;
   const bool is_first = row.first_priority < 0 || priority < row.first_priority ||
                         (priority == row.first_priority && due < *row.counts.oldest_ready);

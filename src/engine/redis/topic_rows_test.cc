@@ -15,13 +15,14 @@ resp::Value text(std::string value) { return {.type = Type::kBulk, .text = std::
 
 /// A reply of scripts/topics.lua: each topic has one delayed job and a first job in line.
 resp::Value answer(const std::string& last, const std::vector<std::string>& topics, int64_t priority = -1,
-                   int64_t due = 0) {
+                   int64_t due = 0, int64_t lease = 0) {
   resp::Value value{.type = Type::kArray, .text = {}, .items = {text(""), text(""), text(last)}};
   for (const std::string& topic : topics) {
     value.items.push_back(text(topic));
     for (const int64_t count : {1, 0, 0, 0, 0}) value.items.push_back(number(count));
     value.items.push_back(number(priority));
     value.items.push_back(number(due));
+    value.items.push_back(number(lease));
   }
   return value;
 }
@@ -63,6 +64,16 @@ TEST(TopicRows, APageIsNoLongerThanItsLimit) {
   EXPECT_EQ(page.cursor, "b");
 }
 
+TEST(TopicRows, TheOldestLeaseIsThatOfAnyShard) {
+  constexpr int64_t kMs = 1'700'000'000'000;
+  TopicRows rows;
+  ASSERT_TRUE(rows.add_all(answer("", {"t"}, -1, 0, 1024 * (kMs + 5) + 1)));
+  ASSERT_TRUE(rows.add_all(answer("", {"t"}, -1, 0, 1024 * kMs + 1023)));
+  ASSERT_TRUE(rows.add_all(answer("", {"t"}, -1, 0, 0)));
+  EXPECT_EQ(rows.counts_of("t").oldest_lease, from_unix_ms(kMs));
+  EXPECT_EQ(time_of_lease(1'234), std::nullopt) << "a number of an earlier version, which only counted";
+}
+
 TEST(TopicRows, TheFirstInLineIsThatOfTheFirstPriority) {
   TopicRows rows;
   ASSERT_TRUE(rows.add_all(answer("", {"t"}, 5, 100)));
@@ -71,6 +82,7 @@ TEST(TopicRows, TheFirstInLineIsThatOfTheFirstPriority) {
   ASSERT_TRUE(rows.add_all(answer("", {"t"}, -1, 0)));
   EXPECT_EQ(rows.counts_of("t").oldest_ready, from_unix_ms(200));
   EXPECT_EQ(rows.counts_of("nobody").oldest_ready, std::nullopt);
+  EXPECT_EQ(rows.counts_of("t").oldest_lease, std::nullopt);
 }
 
 TEST(TopicRows, WhatMakesNoSense) {

@@ -94,7 +94,7 @@ TEST_P(Traces, APurgeGoesOnBehindThem) {
 TEST_P(Traces, OfAllJobsAreGoneWithTheNextLook) {
   make(GetParam());
   lose_all();
-  EXPECT_EQ(said(run(scripts::kCounts, "t", {"100"})), "[0 0 0 0 0 -1 0]");
+  EXPECT_EQ(said(run(scripts::kCounts, "t", {"100"})), "[0 0 0 0 0 -1 0 0]");
   EXPECT_THAT(of_topic(), IsEmpty());
   make(GetParam());
   lose_all();

@@ -3,14 +3,17 @@
 -- ARGV  5 state: 0 delayed ... 4 dead   6 how many at most   7 1 with bodies   8 prefix of the ids
 --       9 text in the outcomes   10 stop after this many jobs   11 or this many bytes of records
 --       12... where to continue, as returned with the last page; '' for the start:
---       delayed: a step of the walk, its end, the id after which to continue in it
+--       delayed: a step of the walk, its end, the id after which to continue in it; with a window: the due time and the
+--       id after which to continue, with '' between them
 --       ready: the outlet, the member after which to continue
 --       others: the number after which to continue
+--       15 only jobs that are due then or later   16 and before this time; neither: no window
 -- RETURNS prelude.lua; 3 ARGV from 12 on for the next page, empty if this was the last
 --         4... id and record of each job; without bodies the records have empty ones
 local state, most, with_bodies = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
 local prefix, part = ARGV[8], ARGV[9]
 local looks, bytes = tonumber(ARGV[10]), tonumber(ARGV[11])
+local due_from, due_before = tonumber(ARGV[15] or ''), tonumber(ARGV[16] or '')
 local said = {false, 0, {}}
 local listed = 0
 
@@ -18,6 +21,11 @@ local listed = 0
 local function without_body(record, at)
   local body = cmsgpack.unpack_limit(record, 2, at + 1)
   return string.sub(record, 1, body) .. string.char(0xa0)
+end
+
+local function is_wanted(head)
+  if due_from and (head[DUE] < due_from or head[DUE] >= due_before) then return false end
+  return part == '' or string.find(head[OUTCOME], part, 1, true)
 end
 
 -- Checks a job, and adds it to the page if it matches. Returns whether there is room for another.
@@ -33,7 +41,7 @@ local function look(id, member)
     end
     if not head or not is_there(state, member, head) then
       remove_trace(state, id, member, head)
-    elseif part == '' or string.find(head[OUTCOME], part, 1, true) then
+    elseif is_wanted(head) then
       listed = listed + 1
       said[2 + 2 * listed], said[3 + 2 * listed] = id, with_bodies and record or without_body(record, at)
     end
@@ -60,6 +68,17 @@ local function list_delayed(from, ended, last)
   said[3] = {from, '', ''}
 end
 
+-- By due time: of very many jobs only those in the window are looked at.
+local function list_window(at, last)
+  local found = delayed_between(due_from, due_before, tonumber(at), last, looks)
+  for i = 1, #found, 2 do
+    if not look(found[i]) then
+      said[3] = {found[i + 1], '', found[i]}
+      return
+    end
+  end
+end
+
 local function list_ready(outlet, last)
   for each = outlet == '' and 0 or tonumber(outlet), 1 do
     local from = last == '' and '-' or '(' .. last
@@ -84,7 +103,9 @@ local function list_entered(line, last)
 end
 
 catch_up(1000)
-if state == 0 then
+if state == 0 and due_from then
+  list_window(ARGV[12], ARGV[14])
+elseif state == 0 then
   list_delayed(ARGV[12], ARGV[13], ARGV[14])
 elseif state == 1 then
   list_ready(ARGV[12], ARGV[13])

@@ -29,6 +29,24 @@ local function delayed_step(from)
   return step[1], ids
 end
 
+-- Up to `most` jobs that are due from `from` on and before `to`, in the order of their due times: {id, due, id, due, ...}.
+-- With `at` it begins after the job `last` of that due time, or with all of that due time if that job has left it.
+local function delayed_between(from, to, at, last, most)
+  from = math.max(from, NOW + 1)
+  local first
+  if at then
+    from = math.max(from, at)
+    if tonumber(call('ZSCORE', DELAY, last) or '') == at then first = call('ZRANK', DELAY, last) + 1 end
+  end
+  first = first or call('ZCOUNT', DELAY, '-inf', '(' .. string.format('%.0f', from))
+  local found = call('ZRANGE', DELAY, first, first + most - 1, 'WITHSCORES')
+  while #found > 0 and tonumber(found[#found]) >= to do
+    found[#found] = nil
+    found[#found] = nil
+  end
+  return found
+end
+
 -- Adds to `counts` how many jobs fall due between each of the `edges` and the next. Few jobs are read and sorted into
 -- their bins; if there are many, each bin is counted.
 local function count_between(edges, counts)

@@ -57,7 +57,7 @@ local function topics_after(name, most)
 end
 
 -- Adds how many jobs of the topic are delayed, ready, reserved, done, dead; then priority and due time of the first job
--- in line, or -1 and 0.
+-- in line, or -1 and 0; then the lowest number of a lease, or 0.
 local function add_counts(said)
   local waiting, due = delayed_count()
   local at = #said
@@ -70,4 +70,5 @@ local function add_counts(said)
     if member and (not first or member < first) then first = member end
   end
   if first then said[at + 6], said[at + 7] = struct.unpack('>I4I8', first) else said[at + 6], said[at + 7] = -1, 0 end
+  said[at + 8] = tonumber(call('ZRANGE', HELD, 0, 0, 'WITHSCORES')[2] or '0')
 end

@@ -12,7 +12,7 @@ local TRIALS = {
   {'HDEL', KEYS[1], 'a'}, {'DEL', KEYS[1]},
   {'SADD', KEYS[1], 'a'}, {'SSCAN', KEYS[1], 0}, {'SREM', KEYS[1], 'a'}, {'DEL', KEYS[1]},
   {'ZADD', KEYS[1], 0, 'a'}, {'ZCARD', KEYS[1]}, {'ZCOUNT', KEYS[1], 0, 0}, {'ZMSCORE', KEYS[1], 'a'}, {'ZRANGE', KEYS[1], 0, 0},
-  {'ZSCAN', KEYS[1], 0}, {'ZSCORE', KEYS[1], 'a'}, {'ZREMRANGEBYRANK', KEYS[1], 0, 0}, {'ZREM', KEYS[1], 'a'},
+  {'ZSCAN', KEYS[1], 0}, {'ZSCORE', KEYS[1], 'a'}, {'ZRANK', KEYS[1], 'a'}, {'ZREMRANGEBYRANK', KEYS[1], 0, 0}, {'ZREM', KEYS[1], 'a'},
   {'UNLINK', KEYS[1]},
   {'DEL', KEYS[1]},
   {'PUBLISH', ARGV[1], ''}, {'TIME'},

@@ -3,7 +3,7 @@
 -- ARGV  5 the topic after which to begin, '' for the first   6 how many at most
 --       7 as ARGV 5 of counts.lua, for each topic
 -- RETURNS 1 as prelude.lua   2 topics that got ready jobs, each with its outlets
---         3 the topic after which to continue, '' if these were all   4... eight for each topic: its name, and the
+--         3 the topic after which to continue, '' if these were all   4... nine for each topic: its name, and the
 --         results of counts.lua
 local most, told, said = tonumber(ARGV[6]), {}, {}
 local topics = topics_after(ARGV[5], most)
