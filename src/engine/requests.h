@@ -113,7 +113,7 @@ struct LeaseRef {
 
 struct AckRequest {
   LeaseRef lease;
-  Keep keep;                 ///< retention of the done job
+  Keep keep;                 ///< retention of the done job: in one batch the same for all jobs of a topic
   std::string_view outcome;  ///< stored with the job if not empty
 };
 

@@ -318,8 +318,9 @@ void Workload::ack(Step& step) {
   };
   std::vector<Item> items(batch());
   step.text = "ack";
+  const Keep same = keep();
   for (Item& item : items) {
-    item = {{lease_back(), false}, keep(), random_.chance(1, 2) ? bytes(20) : std::string{}};
+    item = {{lease_back(), false}, same, random_.chance(1, 2) ? bytes(20) : std::string{}};
     step.text += " " + to_text(item.lease);
   }
   step.run = [items](Player& player) {
