@@ -61,7 +61,9 @@ struct Batch {
 /// A part of the jobs of an enqueue_many().
 class BatchPush final : public sdk::Call {
  public:
-  BatchPush(std::shared_ptr<Batch> batch, sdk::Pipe::Spare memory) : batch_(std::move(batch)) {
+  BatchPush(std::shared_ptr<Batch> batch, sdk::Pipe::Spare memory, std::size_t jobs_left)
+      : batch_(std::move(batch)) {
+    places_.reserve(std::min(jobs_left, kChunkJobs));
     commands = 0;
     bytes = std::move(memory.bytes);
     jobs = std::move(memory.jobs);
@@ -284,7 +286,7 @@ std::vector<EnqueueResult> Client::enqueue_many(std::span<const NewJob> jobs) {
       const bool is_safe = job.id.empty() || job.options.on_conflict != OnConflict::reject;
       if (chunk != nullptr && (chunk->is_safe_to_repeat != is_safe || chunk->is_plain() != is_plain)) send();
       if (chunk == nullptr) {
-        chunk = std::make_unique<BatchPush>(batch, core_->pipe().take_spare());
+        chunk = std::make_unique<BatchPush>(batch, core_->pipe().take_spare(), jobs.size() - i);
         chunk->is_safe_to_repeat = is_safe;
       }
       if (is_plain) {

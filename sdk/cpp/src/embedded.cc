@@ -47,14 +47,14 @@ std::string line_of(const Error& error) {
   return fmt::format("{} {} (try again in {})", prefix, error.detail, format_duration(error.retry_after));
 }
 
-PushRequest request_of(std::string_view texts, const PushJob& job) {
+/// Fills a new request where it is: it is large.
+void fill(PushRequest& request, std::string_view texts, const PushJob& job) {
   texts.remove_prefix(job.begin);
   const auto take = [&texts](size_t size) {
     const std::string_view text = texts.substr(0, size);
     texts.remove_prefix(size);
     return text;
   };
-  PushRequest request;
   request.topic = take(job.topic);
   request.id = take(job.id);
   request.body = take(job.body);
@@ -67,7 +67,6 @@ PushRequest request_of(std::string_view texts, const PushJob& job) {
   request.on_conflict = job.on_conflict == Conflict::replace ? OnConflict::kReplace
                         : job.on_conflict == Conflict::keep  ? OnConflict::kKeep
                                                              : OnConflict::kReject;
-  return request;
 }
 
 /// A conversation of the server without its socket.
@@ -93,7 +92,7 @@ class LocalSession final : public Session, private net::Connection {
   }
   void push(std::string_view texts, std::span<const PushJob> jobs, uint64_t ticket) override {
     requests_.clear();
-    for (const PushJob& job : jobs) requests_.push_back(request_of(texts, job));
+    for (const PushJob& job : jobs) fill(requests_.emplace_back(), texts, job);
     queue_.push(
         wall_now(), requests_,
         [pushed = std::weak_ptr(pushed_), ticket, count = jobs.size()](const Result<PushReport>& report) {

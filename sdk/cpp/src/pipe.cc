@@ -79,14 +79,11 @@ void Flight::finish(std::unique_ptr<Call> call, Steady::time_point now, Again& a
 
 void Flight::pushed(std::unique_ptr<Call> call, std::vector<embedded::Pushed::Refused> refused,
                     Steady::time_point now, Again& again) {
-  auto next = refused.begin();
-  for (std::uint32_t i = 0; i < call->commands; ++i) {
+  for (embedded::Pushed::Refused& each : refused) {
     Value value;
-    value.type = Value::Type::kText;
-    if (next != refused.end() && next->index == i) {
-      value.type = Value::Type::kError;
-      value.text = std::move(next++->error);
-    }
+    value.type = Value::Type::kError;
+    value.text = std::move(each.error);
+    call->answered_ = each.index;
     reply(*call, std::move(value), now);
   }
   finish(std::move(call), now, again);

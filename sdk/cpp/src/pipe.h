@@ -48,7 +48,8 @@ class Call {
   virtual bool needs_text() const { return true; }
 
   std::string bytes{};  ///< the commands, made by Words; with `jobs`: their texts
-  /// Instead of commands, for the engine in this process: one for each command.
+  /// Instead of commands, for the engine in this process: one for each command. Then on_reply() is called
+  /// only for those that are refused.
   std::vector<embedded::PushJob> jobs{};
   std::uint32_t commands = 1;
   /// Whether it may be sent again when it is not known if it took effect.

@@ -212,6 +212,26 @@ TEST_F(FlightTest, WhatIsRefusedForNowIsSentAgainAloneAndLater) {
   EXPECT_EQ(ended, 1);
 }
 
+TEST_F(FlightTest, JobsWithoutWordsThatAreRefusedForNowAreTheOnlyOnesLeft) {
+  auto call = std::make_unique<Noted>(notes, 4);
+  call->bytes = "abcd";
+  for (std::size_t i = 0; i < 4; ++i) call->jobs.push_back({.begin = i, .topic = 1});
+  flight.pushed(std::move(call),
+                {{1, "OVERLOADED full (try again in 1s)"}, {2, "INVALID no"}, {3, "OVERLOADED full"}}, now,
+                again);
+  EXPECT_EQ(notes, (Notes{"2:INVALID no"}));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(Flight::not_before(*again[0]), now + 1s);
+  ASSERT_EQ(again[0]->commands, 2U);
+  EXPECT_EQ(again[0]->bytes, "abcd");
+  EXPECT_EQ(again[0]->jobs.at(0).begin, 1U);
+  EXPECT_EQ(again[0]->jobs.at(1).begin, 3U);
+  auto second = std::exchange(again, {});
+  flight.pushed(std::move(second[0]), {{1, "INVALID no more"}}, now, again);
+  EXPECT_EQ(notes.back(), "3:INVALID no more");
+  EXPECT_EQ(ended, 1);
+}
+
 TEST_F(FlightTest, AfterItsTimeARefusalIsTheReply) {
   auto call = std::make_unique<Noted>(notes);
   call->retry_until = now;
