@@ -98,7 +98,7 @@ TEST_F(WatchingTest, news_of_single_jobs) {
   const std::string head = say(request("GET", "/v1/events?news=pushed,done&topic=t"));
   EXPECT_THAT(head, AllOf(HasSubstr("200 OK"), HasSubstr("text/event-stream")));
   const std::string hello = after(Millis{0});
-  EXPECT_THAT(hello, testing::MatchesRegex("id: [0-9a-f]+\\.0\n: still here\n\n"))
+  EXPECT_THAT(hello, testing::MatchesRegex("id: [0-9a-f]+\\.0\\.0\n: still here\n\n"))
       << "a cursor from the start on";
   const auto other = std::make_shared<Conversation>(host, *this);
   other->read(request("POST", "/v1/topics/t/jobs", R"({"id":"7","group":"g","body":1,"delay":"1h"})"));
