@@ -40,7 +40,8 @@ enum class Conflict : std::uint8_t { replace, keep, reject };
 /// given with it.
 struct PushJob {
   std::size_t begin = 0;
-  std::uint32_t topic = 0, id = 0, body = 0, group = 0;  ///< sizes; without a group zero
+  std::uint32_t topic = 0, id = 0, group = 0;  ///< sizes; without a group zero
+  std::size_t body = 0;                        ///< the same; it may be larger than the others
   std::optional<std::chrono::milliseconds> delay{};
   std::optional<std::int64_t> at_ms{};  ///< since 1970
   std::optional<std::uint32_t> priority{};

@@ -106,7 +106,8 @@ void append_job(Call& call, const ClientCore& core, std::string_view topic, std:
   };
   job.topic = append(topic);
   job.id = append(id);
-  job.body = append(payload);
+  call.bytes += payload;
+  job.body = payload.size();
   job.group = append(options.group);
   job.delay = options.process_in;
   if (options.process_at) job.at_ms = unix_ms_of(*options.process_at);

@@ -170,6 +170,19 @@ TEST_F(Embedded, ManyAtOnceMeanTheSameAsOneByOne) {
   EXPECT_EQ(client.cancel_group("g"), 1U);
 }
 
+TEST_F(Embedded, WhatIsEnqueuedFirstIsStoredFirst) {
+  Client client = Client::open(path());
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = std::to_string(i);
+    client.enqueue_async({.topic = "t", .id = id, .payload = "1", .options = {.process_in = 1h}},
+                         [](auto&&) {});
+    const std::vector<delayq::NewJob> last{
+        {.topic = "t", .id = id, .payload = "2", .options = {.process_in = 1h}}};
+    ASSERT_TRUE(client.enqueue_many(last).front().ok());
+    ASSERT_EQ(client.get("t", id)->payload, "2");
+  }
+}
+
 TEST_F(Embedded, CallbacksMustNotBlock) {
   Client client = Client::open(path());
   std::promise<std::string> code;
