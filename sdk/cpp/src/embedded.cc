@@ -64,9 +64,9 @@ void fill(PushRequest& request, std::string_view texts, const PushJob& job) {
   request.priority = job.priority;
   request.options.attempts = job.attempts;
   request.options.lease = job.lease;
-  request.on_conflict = job.on_conflict == Conflict::replace ? OnConflict::kReplace
-                        : job.on_conflict == Conflict::keep  ? OnConflict::kKeep
-                                                             : OnConflict::kReject;
+  request.on_conflict = job.on_conflict == Conflict::kReplace ? OnConflict::kReplace
+                        : job.on_conflict == Conflict::kKeep  ? OnConflict::kKeep
+                                                              : OnConflict::kReject;
 }
 
 /// A conversation of the server without its socket.

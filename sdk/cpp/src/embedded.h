@@ -34,7 +34,7 @@ struct Options {
 };
 
 /// What becomes of a job of this topic and id that is there and waits.
-enum class Conflict : std::uint8_t { replace, keep, reject };
+enum class Conflict : std::uint8_t { kReplace, kKeep, kReject };
 
 /// A job for Session::push(). Its texts (topic, id, body, group) are one behind the other in a text that is
 /// given with it.
@@ -47,7 +47,7 @@ struct PushJob {
   std::optional<std::uint32_t> priority{};
   std::optional<std::uint32_t> attempts{};
   std::optional<std::chrono::milliseconds> lease{};
-  Conflict on_conflict = Conflict::replace;
+  Conflict on_conflict = Conflict::kReplace;
 };
 
 /// What became of the jobs of one push().

@@ -114,9 +114,9 @@ void append_job(Call& call, const ClientCore& core, std::string_view topic, std:
   job.priority = options.priority;
   job.attempts = options.retry;
   job.lease = options.timeout;
-  job.on_conflict = options.on_conflict == OnConflict::replace ? embedded::Conflict::replace
-                    : options.on_conflict == OnConflict::keep  ? embedded::Conflict::keep
-                                                               : embedded::Conflict::reject;
+  job.on_conflict = options.on_conflict == OnConflict::replace ? embedded::Conflict::kReplace
+                    : options.on_conflict == OnConflict::keep  ? embedded::Conflict::kKeep
+                                                               : embedded::Conflict::kReject;
 }
 
 Push::Push(const ClientCore& core, std::string_view topic, std::string_view id, std::string_view payload,

@@ -193,7 +193,7 @@ test('a call can be given up, and the others get their own answers', async (cont
   const client = fake.client(context);
   const controller = new AbortController();
   const slow = client.dequeue('t', 'slow', {signal: controller.signal});
-  while (fake.commands.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await eventually('the command has come', () => fake.commands.length > 0);
   controller.abort(new Error('enough'));
   await assert.rejects(slow, /enough/);
   const next = client.dequeue('t', 'next');
@@ -232,7 +232,7 @@ test('a pop may wait for longer than the timeout', async (context) => {
   });
   const worker = new Worker(fake.client(context, {timeout: 100}), {wait: '1s'}).handle('t', () => {});
   const running = worker.run();
-  while (pops < 3) await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually('three pops', () => pops >= 3);
   await worker.stop();
   await running;
   // The one for pops and the one for results.
@@ -246,7 +246,7 @@ test('no topic waits until the others are empty, and one may be called WAIT', as
   for (const topic of ['a', 'b', 'wait']) worker.handle(topic, () => {});
   const running = worker.run();
   const pops = (): string[] => fake.commands.filter((words) => words[0] === 'POP').map((words) => words.slice(1, 4).join(' '));
-  while (pops().length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+  await eventually('three pops', () => pops().length >= 3);
   await worker.stop();
   await running;
   assert.deepEqual(pops().slice(0, 3), ['wait a b', 'wait b a', 'wait a b']);
